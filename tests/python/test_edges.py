@@ -21,22 +21,25 @@ CRATES = {
     "layers": set(),
     "net": {"units"},
     "tcp": {"units"},
-    "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "layers", "tcp"},
-    "evidence": {"units", "net", "mqtt", "mqttsn", "zmtp"},
+    "protocol": {"units", "mqtt", "mqttsn"},
+    "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "layers", "tcp", "protocol"},
+    "evidence": {"units", "net", "mqtt", "mqttsn", "zmtp", "protocol"},
     "recording": {"units", "evidence"},
     "capture": {"units", "mqtt", "recording", "mqttsn", "zmtp"},
-    "client": {"units", "mqtt", "plan", "evidence", "mqttsn", "zmtp", "layers"},
+    "client": {"units", "mqtt", "plan", "evidence", "mqttsn", "zmtp", "layers", "protocol"},
     "run": {"units", "net", "plan", "evidence"},
     "gateway": {"units", "mqtt", "mqttsn", "plan"},
     "proxy": {"units", "zmtp", "plan"},
+    "hub": {"units", "plan", "protocol"},
     "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "layers"},
-    "sim": {"units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "plan", "client", "run", "recording"},
+    "sim": {"units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "plan", "client", "run", "recording",
+            "protocol"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
     "summary": {"plan", "recording"},
     "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "gateway",
-               "proxy"},
+               "proxy", "hub"},
 }
-PURE = ("units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "evidence", "client", "run")
+PURE = ("units", "mqtt", "mqttsn", "zmtp", "protocol", "layers", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.
 HARMLESS = {"serde", "serde_json", "schemars"}
 # Every room may raise the package's errors, and read files.
@@ -198,13 +201,47 @@ def rust_edges(crate: str) -> dict[str, set[str]]:
     for name, path in modules.items():
         body = re.split(r"\n#\[cfg\(test\)\]", path.read_text(encoding="utf-8"))[0]
         edges[name] = set()
-        for written in re.findall(r"crate::([a-z_0-9:]+)", body):
-            parts = written.rstrip(":").split("::")
+        for parts in rust_paths(body, name.split("::") if name else []):
             places = ["::".join(parts[:count]) for count in range(len(parts), 0, -1)]
             named = next((place for place in places if place in modules), name)
             within = (f"{named}::".startswith(f"{name}::"), f"{name}::".startswith(f"{named}::"))
             edges[name] |= set() if any(within) else {named}
     return edges
+
+
+def rust_paths(body: str, here: list[str]) -> Iterator[list[str]]:
+    """The paths from the crate's root that a module's code names, those within braces one by one."""
+    body = re.sub(r"//[^\n]*", "", body)
+    for found in re.finditer(r"\b(crate|(?:super::)*super)::", body):
+        # What a module calls `super` is what its folder is.
+        above = [] if found[1] == "crate" else here[: max(0, len(here) - found[1].count("super"))]
+        for path in branches(body, found.end()):
+            yield [*above, *path]
+
+
+def branches(body: str, place: int) -> list[list[str]]:
+    """The paths that a path's rest from a place on stands for: `a::{b, c::{d, e}}` are three."""
+    word = re.compile(r"\s*([A-Za-z_0-9]+)").match(body, place)
+    if word is not None:
+        rest = branches(body, word.end() + 2) if body.startswith("::", word.end()) else [[]]
+        return [[word[1], *path] for path in rest]
+    if not body.startswith("{", place):
+        return [[]]
+    parts, depth, start = [], 0, place + 1
+    for end in range(place, len(body)):
+        depth += {"{": 1, "}": -1}.get(body[end], 0)
+        if depth == 0 or (depth == 1 and body[end] == ","):
+            parts.append(start)
+            start = end + 1
+        if depth == 0:
+            break
+    return [path for part in parts for path in branches(body, part)]
+
+
+def test_paths_in_braces_and_above_are_seen() -> None:
+    body = "use crate::{a, b::C as D, e::{f, g}};\nuse super::h;\nlet x = super::super::i::j();"
+    found = list(rust_paths(body, ["k", "l"]))
+    assert ["a"] in found and ["b", "C"] in found and ["k", "h"] in found and ["i", "j"] in found
 
 
 @pytest.mark.parametrize("crate", CRATES)

@@ -13,9 +13,9 @@ use crate::incoming::{Delivery, Incoming};
 use crate::outgoing::{Outgoing, acknowledgement};
 use crate::punctuality::Punctuality;
 use crate::retries::Retries;
-use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
+use mqttlab_protocol::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 
 /// A client with a session of `S` over connections of `C`.
 pub struct Client<S: Session, C: Connection> {
@@ -352,7 +352,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             }
             // One time for opening and being accepted.
             State::Open { since } if self.awaits_acceptance(around) && now >= since + timeout => {
-                Err(Loss::broken(S::NOT_ACCEPTED))
+                Err(Loss::broken(self.session.not_accepted()))
             }
             State::Open { .. } if self.session.next_deadline().is_some_and(|deadline| deadline <= now) => {
                 self.session.tick(now);

@@ -6,7 +6,7 @@ use mqttlab_evidence::Received;
 use mqttlab_plan::Arrived;
 use mqttlab_units::Instant;
 
-use crate::session::PacketId;
+use mqttlab_protocol::PacketId;
 
 /// A message that has come, as the recording will have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

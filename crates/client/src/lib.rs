@@ -8,7 +8,7 @@
 //!                                                   no reconnect, refused for good, graceful disconnect
 //! ```
 //!
-//! A [`Client`] is a machine between three seams, each a small interface:
+//! A [`Client`] is a machine between three seams, each a small interface; the first is declared in `crates/protocol`:
 //!
 //! ```text
 //!   Session       a protocol: publish this, this packet came, it is now ──► send that packet, acknowledged, release
@@ -32,6 +32,7 @@
 mod acceptance;
 mod books;
 mod client;
+pub mod datagram;
 mod facts;
 mod incoming;
 pub mod mqtt;
@@ -42,7 +43,6 @@ mod punctuality;
 mod rests;
 mod retries;
 mod rows;
-mod session;
 mod signing;
 mod surroundings;
 mod transport;
@@ -52,9 +52,9 @@ pub use books::Books;
 pub use client::{Client, Snapshot, State};
 pub use facts::{ClientNumber, GroupFacts, GroupNumber, PublishFacts, RelayFacts, Who};
 pub use incoming::Delivery;
+pub use mqttlab_protocol::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 pub use rests::Rests;
 pub use rows::Rows;
-pub use session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 pub use signing::sign;
 pub use surroundings::{Arriving, MessageFacts, Offered, Surroundings};
 pub use transport::{Body, Connection, Loss, Transport, not_opened};

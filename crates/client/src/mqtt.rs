@@ -6,8 +6,8 @@ use mqttlab_mqtt::{Kind, Malformed, Qos};
 use mqttlab_plan::{Group, qos};
 use mqttlab_units::Instant;
 
-use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::transport::Loss;
+use mqttlab_protocol::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 
 /// A session of MQTT 3.1, 3.1.1 or 5.
 #[derive(Clone, Debug)]
@@ -56,7 +56,10 @@ impl Session for Mqtt {
     type Packet = Packet;
     type Envelope = Envelope;
     type Received = Input;
-    const NOT_ACCEPTED: &'static str = NO_CONNACK;
+
+    fn not_accepted(&self) -> &'static str {
+        NO_CONNACK
+    }
 
     fn opened(&mut self, now: Instant) {
         self.0.handle(now, Input::Opened);

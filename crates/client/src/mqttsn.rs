@@ -10,8 +10,8 @@ use mqttlab_mqttsn::{Filter, PublishQos, Topic};
 use mqttlab_plan::{Group, MqttSnPlan, qos};
 use mqttlab_units::Instant;
 
-use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::transport::Loss;
+use mqttlab_protocol::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 
 pub use mqttlab_mqttsn::Malformed;
 pub use mqttlab_mqttsn::client::Send as Packet;
@@ -68,7 +68,10 @@ impl Session for MqttSn {
     type Packet = Packet;
     type Envelope = Envelope;
     type Received = Received;
-    const NOT_ACCEPTED: &'static str = "no CONNACK in time";
+
+    fn not_accepted(&self) -> &'static str {
+        "no CONNACK in time"
+    }
 
     fn opened(&mut self, now: Instant) {
         self.machine.handle(now, Input::Opened);

@@ -9,7 +9,7 @@ use mqttlab_evidence::Sent;
 use mqttlab_layers::{Layer, frame};
 
 use crate::facts::Who;
-use crate::session::Session;
+use mqttlab_protocol::Session;
 
 /// What a transport keeps of one client's connection, and between two of them.
 pub trait Connection {

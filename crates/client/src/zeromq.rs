@@ -11,8 +11,8 @@ use mqttlab_zmtp::command::{self, Command};
 use mqttlab_zmtp::greeting::{self, Greeting};
 use mqttlab_zmtp::{Kind, Malformed, SocketType};
 
-use crate::session::{Admission, Arrived, Receipt, Session, Step, Token};
 use crate::transport::Loss;
+use mqttlab_protocol::{Admission, Arrived, Receipt, Session, Step, Token};
 
 pub use mqttlab_zmtp::client::Send as Packet;
 
@@ -83,7 +83,10 @@ impl Session for ZeroMq {
     type Packet = Packet;
     type Envelope = ();
     type Received = Received;
-    const NOT_ACCEPTED: &'static str = "no READY in time";
+
+    fn not_accepted(&self) -> &'static str {
+        "no READY in time"
+    }
 
     fn opened(&mut self, now: Instant) {
         self.machine.handle(now, Input::Opened);

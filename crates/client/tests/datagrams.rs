@@ -1,16 +1,17 @@
-//! The seams with nothing of MQTT and TCP behind them: a toy protocol over datagrams, its clients performed in simulated
-//! time over a lossy link of `crates/net`, and in real time over UDP sockets.
+//! The seams with nothing of MQTT and TCP behind them: every protocol around a hub, its clients performed in simulated time over a
+//! lossy link of `crates/net`, and in real time over UDP sockets. Transport and surroundings are this test's own: those of
+//! simulator and live runs are two others.
 
 // The shells that perform clients have what the pure crate may not have: a clock and sockets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
-mod tell;
 mod world;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use mqttlab_client::protocol::{AnySession, Envelope, Packet, Received as Heard};
 use mqttlab_client::{
     Arriving, Body, Books, Client, ClientNumber, Connection, Delivery, GroupFacts, GroupNumber, Loss,
     MessageFacts, Offered, PacketId, Rows, Surroundings, Transport, Who,
@@ -18,23 +19,35 @@ use mqttlab_client::{
 use mqttlab_evidence::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_mqtt::Qos;
 use mqttlab_net::{Fate, FrameName, Link, LinkSpec};
+use mqttlab_protocol::{HUB_PROTOCOLS, Head, Hub, HubProtocol, Member, Message, MessageHead, Of, Settings};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 use serde_json::json;
-use tell::{Datagram, Envelope, Hub, Saying, Tell};
 
 /// What carries datagrams from clients to the hub.
 trait Network {
     fn now(&self) -> Instant;
-    fn send(&mut self, from: u32, datagram: Datagram);
+    fn send(&mut self, from: u32, datagram: Vec<u8>);
 }
 
 /// A client's datagrams that are not sent.
-#[derive(Default)]
 struct Outbox {
+    protocol: &'static dyn HubProtocol,
     client: u32,
-    waiting: Vec<Datagram>,
+    waiting: Vec<Vec<u8>>,
     end: u64,
     written: u64,
+}
+
+impl Outbox {
+    fn of(protocol: &'static dyn HubProtocol, client: u32) -> Outbox {
+        Outbox { protocol, client, waiting: Vec::new(), end: 0, written: 0 }
+    }
+
+    fn put(&mut self, datagram: Vec<u8>) -> u64 {
+        self.waiting.push(datagram);
+        self.end += 1;
+        self.end
+    }
 }
 
 impl Connection for Outbox {
@@ -97,27 +110,26 @@ impl<N: Network> Surroundings for Around<N> {
     fn delivered(&mut self, _: &Delivery, _: bool) {}
 }
 
-impl<N: Network> Transport<Tell, Outbox> for Around<N> {
+impl<N: Network> Transport<AnySession, Outbox> for Around<N> {
     fn open(&mut self, _: Who, _: &mut Outbox) -> Result<(), Loss> {
         Ok(())
     }
     fn not_opened(&self, _: &Outbox) -> &'static str {
         "no socket in time"
     }
-    fn put(&mut self, _: Who, outbox: &mut Outbox, datagram: Datagram) {
-        outbox.waiting.push(datagram);
-        outbox.end += 1;
+    fn put(&mut self, _: Who, outbox: &mut Outbox, packet: Packet) {
+        let Packet::Hub(head) = packet else { unreachable!("nothing else is spoken here") };
+        outbox.put(head);
     }
-    fn put_message(
-        &mut self,
-        who: Who,
-        outbox: &mut Outbox,
-        Envelope { id, qos }: Envelope,
-        body: Body<'_, ()>,
-    ) -> u64 {
-        let Body::Own(&Sent { publisher, sequence, .. }) = body else { return outbox.end };
-        self.put(who, outbox, Datagram::Say(Saying { id, qos, publisher, sequence }));
-        outbox.end
+    fn put_message(&mut self, _: Who, outbox: &mut Outbox, envelope: Envelope, body: Body<'_, ()>) -> u64 {
+        let (Envelope::Hub(envelope), Body::Own(&Sent { publisher, sequence, .. })) = (envelope, body) else {
+            unreachable!("nothing else is spoken here, and nothing is relayed")
+        };
+        let mut datagram = Vec::new();
+        let head = MessageHead { envelope, topic: TOPIC, payload_bytes: PAYLOAD_BYTES };
+        outbox.protocol.write(&head, &mut datagram);
+        datagram.extend(publisher.to_be_bytes().into_iter().chain(sequence.to_be_bytes()));
+        outbox.put(datagram)
     }
     fn end(&self, outbox: &Outbox) -> u64 {
         outbox.end
@@ -134,29 +146,33 @@ impl<N: Network> Transport<Tell, Outbox> for Around<N> {
         Ok(())
     }
     fn close(&mut self, _: Who, outbox: &mut Outbox) {
-        *outbox = Outbox { client: outbox.client, ..Outbox::default() };
+        *outbox = Outbox::of(outbox.protocol, outbox.client);
     }
     fn rename(&mut self, _: Who, _: &mut (), _: &str) -> bool {
         false
     }
 }
 
-impl<N> Arriving<Outbox, Around<N>> for Saying {
+/// A message that has come.
+struct Said<'a>(Head<'a>, &'a [u8]);
+
+impl<N> Arriving<Outbox, Around<N>> for Said<'_> {
     fn qos(&self) -> Qos {
-        self.qos
+        self.0.qos
     }
     fn id(&self) -> PacketId {
-        PacketId(self.id)
+        PacketId(self.0.id)
     }
     fn identify(&self, who: Who, _: &mut Outbox, around: &mut Around<N>) -> Delivery {
+        let number = |at: usize| u32::from_be_bytes(self.1[at..at + 4].try_into().unwrap());
         let row = Received {
             subscriber: who.number.0,
-            publisher: Some(self.publisher),
-            sequence: self.sequence,
-            qos: self.qos.level(),
+            publisher: Some(number(0)),
+            sequence: number(4),
+            qos: self.0.qos.level(),
             dup: false,
             retained: false,
-            payload_bytes: 100,
+            payload_bytes: self.1.len() as u32,
             received: around.now,
             identified: Identified::Payload,
         };
@@ -165,16 +181,43 @@ impl<N> Arriving<Outbox, Around<N>> for Saying {
     fn copy_to(&self, (): &mut ()) {}
 }
 
-type Talker = Client<Tell, Outbox>;
+type Talker = Client<AnySession, Outbox>;
 
 /// One client that publishes every 100 ms from 1 s to 2 s, and one that hears it.
-fn talkers() -> [Talker; 2] {
-    let client = |number, facts: GroupFacts| {
+fn talkers(protocol: &'static dyn HubProtocol) -> [Talker; 2] {
+    let client = |number: u32, filters: Vec<String>, facts: GroupFacts| {
         let who = Who { number: ClientNumber(number), group: GroupNumber(number), index: 0 };
-        let outbox = Outbox { client: number, ..Outbox::default() };
-        Client::new(who, Arc::new(facts), Tell::default(), outbox, Seed(1), Instant::ZERO)
+        let settings = Settings::new(protocol.settings(), Of::Client, &BTreeMap::new()).unwrap();
+        let session = protocol.client(Member { client_id: format!("client-{number}"), filters, settings });
+        let outbox = Outbox::of(protocol, number);
+        Client::new(who, Arc::new(facts), AnySession::Hub(session), outbox, Seed(1), Instant::ZERO)
     };
-    [client(0, world::publishing(Qos::AtLeastOnce)), client(1, world::facts())]
+    let publishing = world::publishing(protocol.qos_max().min(Qos::AtLeastOnce));
+    [client(0, vec![], publishing), client(1, vec!["+/b".into()], world::facts())]
+}
+
+fn hub(protocol: &'static dyn HubProtocol) -> Box<dyn Hub> {
+    protocol.hub(&Settings::new(protocol.settings(), Of::Hub, &BTreeMap::new()).unwrap())
+}
+
+/// Lets the hub hear a datagram; what it sends to whom.
+fn told(
+    protocol: &'static dyn HubProtocol,
+    hub: &mut dyn Hub,
+    now: Instant,
+    (from, datagram): (u32, &[u8]),
+) -> Vec<(u32, Vec<u8>)> {
+    let head = protocol.read(datagram).unwrap();
+    let message = head.kind.is_message().then(|| Message::Payload(Arc::from(&datagram[head.bytes..])));
+    hub.handle(now, from, &head, message.as_ref());
+    let mut answers = Vec::new();
+    while let Some(mut sent) = hub.poll() {
+        if let Some(Message::Payload(payload)) = sent.message {
+            sent.head.extend_from_slice(&payload);
+        }
+        answers.push((sent.to, sent.head));
+    }
+    answers
 }
 
 fn begin<N: Network>(around: &mut Around<N>, talkers: &mut [Talker; 2]) {
@@ -190,10 +233,11 @@ fn wake<N: Network>(around: &mut Around<N>, talker: &mut Talker) {
     talker.flush(around);
 }
 
-fn hear<N: Network>(around: &mut Around<N>, talker: &mut Talker, datagram: Datagram) {
-    let outcome = match datagram {
-        Datagram::Say(saying) => talker.message(around, &saying),
-        _ => talker.packet(around, datagram),
+fn hear<N: Network>(around: &mut Around<N>, talker: &mut Talker, datagram: &[u8]) {
+    let head = talker.connection().protocol.read(datagram).unwrap();
+    let outcome = match head.kind.is_message() {
+        true => talker.message(around, &Said(head, &datagram[head.bytes..])),
+        false => talker.packet(around, Heard::Hub(datagram.into())),
     };
     outcome.unwrap();
     talker.flush(around);
@@ -208,22 +252,21 @@ fn is_done<N>(around: &Around<N>) -> bool {
 struct Simulated {
     now: Instant,
     up: Link,
-    hub: Hub,
     under_way: BTreeMap<(Instant, u64), Hop>,
     sent: u64,
     lost: u64,
 }
 
 enum Hop {
-    ToHub(u32, Datagram),
-    ToClient(u32, Datagram),
+    ToHub(u32, Vec<u8>),
+    ToClient(u32, Vec<u8>),
 }
 
 impl Network for Simulated {
     fn now(&self) -> Instant {
         self.now
     }
-    fn send(&mut self, from: u32, datagram: Datagram) {
+    fn send(&mut self, from: u32, datagram: Vec<u8>) {
         self.sent += 1;
         match self.up.offer(self.now, Bytes(128), FrameName::nth(self.sent)) {
             Fate::Delivered(delivery) => {
@@ -248,15 +291,13 @@ fn lossy_link() -> Link {
 
 #[test]
 fn simulated_over_a_lossy_link_every_message_is_delivered_once() {
-    let network = Simulated {
-        now: Instant::ZERO,
-        up: lossy_link(),
-        hub: Hub::default(),
-        under_way: BTreeMap::new(),
-        sent: 0,
-        lost: 0,
-    };
-    let (mut around, mut talkers) = (Around::on(network), talkers());
+    HUB_PROTOCOLS.iter().for_each(|protocol| simulated(*protocol));
+}
+
+fn simulated(protocol: &'static dyn HubProtocol) {
+    let network =
+        Simulated { now: Instant::ZERO, up: lossy_link(), under_way: BTreeMap::new(), sent: 0, lost: 0 };
+    let (mut around, mut talkers, mut hub) = (Around::on(network), talkers(protocol), hub(protocol));
     begin(&mut around, &mut talkers);
     while !is_done(&around) {
         let deadlines = talkers.iter().filter_map(|talker| talker.next_deadline(&around));
@@ -264,17 +305,17 @@ fn simulated_over_a_lossy_link_every_message_is_delivered_once() {
         let next = deadlines.chain(arrival).min().expect("something is left to happen");
         around.network.now = next.max(around.network.now);
         let now = around.read_clock();
-        assert!(now < Instant::ZERO + Duration::from_s(10), "it does not end");
+        assert!(now < Instant::ZERO + Duration::from_s(60), "it does not end");
         match around.network.under_way.first_entry().filter(|entry| entry.key().0 <= now) {
             Some(entry) => match entry.remove() {
                 Hop::ToHub(from, datagram) => {
-                    for (to, answer) in around.network.hub.handle(from, datagram) {
+                    for (to, answer) in told(protocol, &mut *hub, now, (from, &datagram)) {
                         around.network.sent += 1;
                         let arrives = (now + Duration::from_ms(5), around.network.sent);
                         around.network.under_way.insert(arrives, Hop::ToClient(to, answer));
                     }
                 }
-                Hop::ToClient(to, datagram) => hear(&mut around, &mut talkers[to as usize], datagram),
+                Hop::ToClient(to, datagram) => hear(&mut around, &mut talkers[to as usize], &datagram),
             },
             None => talkers.iter_mut().for_each(|talker| wake(&mut around, talker)),
         }
@@ -294,41 +335,8 @@ impl Network for Sockets {
     fn now(&self) -> Instant {
         Instant::from_ns(self.began.elapsed().as_nanos() as u64)
     }
-    fn send(&mut self, from: u32, datagram: Datagram) {
-        self.clients[from as usize].send(&encode(datagram)).unwrap();
-    }
-}
-
-fn encode(datagram: Datagram) -> Vec<u8> {
-    let (kind, id) = match datagram {
-        Datagram::Hello => (0, 0),
-        Datagram::Welcome => (1, 0),
-        Datagram::Bye => (2, 0),
-        Datagram::Heard(id) => (3, id),
-        Datagram::Say(saying) => (4 + saying.qos.level(), saying.id),
-    };
-    let mut bytes = vec![kind];
-    bytes.extend(id.to_be_bytes());
-    if let Datagram::Say(Saying { publisher, sequence, .. }) = datagram {
-        bytes.extend(publisher.to_be_bytes().into_iter().chain(sequence.to_be_bytes()));
-    }
-    bytes
-}
-
-fn decode(bytes: &[u8]) -> Datagram {
-    let id = u16::from_be_bytes([bytes[1], bytes[2]]);
-    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
-    match bytes[0] {
-        0 => Datagram::Hello,
-        1 => Datagram::Welcome,
-        2 => Datagram::Bye,
-        3 => Datagram::Heard(id),
-        kind => Datagram::Say(Saying {
-            id,
-            qos: Qos::from_level(kind - 4).unwrap(),
-            publisher: number(3),
-            sequence: number(7),
-        }),
+    fn send(&mut self, from: u32, datagram: Vec<u8>) {
+        self.clients[from as usize].send(&datagram).unwrap();
     }
 }
 
@@ -340,27 +348,31 @@ fn socket() -> UdpSocket {
 
 #[test]
 fn live_over_udp_every_message_is_delivered_once() {
-    let (clients, hub_socket, mut hub) = ([socket(), socket()], socket(), Hub::default());
+    HUB_PROTOCOLS.iter().for_each(|protocol| live(*protocol));
+}
+
+fn live(protocol: &'static dyn HubProtocol) {
+    let (clients, hub_socket, mut hub) = ([socket(), socket()], socket(), hub(protocol));
     let address = hub_socket.local_addr().unwrap();
     clients.iter().for_each(|client| client.connect(address).unwrap());
     let addresses: [SocketAddr; 2] = [0, 1].map(|client: usize| clients[client].local_addr().unwrap());
     let network = Sockets { began: std::time::Instant::now(), clients, hub: hub_socket };
-    let (mut around, mut talkers) = (Around::on(network), talkers());
+    let (mut around, mut talkers) = (Around::on(network), talkers(protocol));
     begin(&mut around, &mut talkers);
-    let mut buffer = [0; 64];
+    let mut buffer = [0; 256];
     while !is_done(&around) {
         let now = around.read_clock();
         assert!(now < Instant::ZERO + Duration::from_s(20), "it does not end: {:?}", around.books);
         while let Ok((count, from)) = around.network.hub.recv_from(&mut buffer) {
             let from = addresses.iter().position(|address| *address == from).unwrap() as u32;
-            for (to, answer) in hub.handle(from, decode(&buffer[..count])) {
-                around.network.hub.send_to(&encode(answer), addresses[to as usize]).unwrap();
+            for (to, answer) in told(protocol, &mut *hub, now, (from, &buffer[..count])) {
+                around.network.hub.send_to(&answer, addresses[to as usize]).unwrap();
             }
         }
         for (number, talker) in talkers.iter_mut().enumerate() {
             while let Ok(count) = around.network.clients[number].recv(&mut buffer) {
                 around.read_clock();
-                hear(&mut around, talker, decode(&buffer[..count]));
+                hear(&mut around, talker, &buffer[..count]);
             }
             if talker.next_deadline(&around).is_some_and(|deadline| deadline <= around.now()) {
                 wake(&mut around, talker);
@@ -370,3 +382,7 @@ fn live_over_udp_every_message_is_delivered_once() {
     }
     assert_eq!((around.books.connected, around.books.ready, around.acknowledged), (2, 2, 10));
 }
+
+const TOPIC: &str = "a/b";
+/// Publisher and number.
+const PAYLOAD_BYTES: u32 = 8;

@@ -22,8 +22,11 @@ use std::process::ExitCode;
 use arguments::Command;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
-use mqttlab_plan::{Backend, Destination, GatewayProgram, Plan, ProxyProgram, stored_server_ports};
-use mqttlab_recording::{recover, snapshot};
+use mqttlab_plan::{
+    Backend, Destination, GatewayProgram, HubProgram, Hubs, Plan, ProxyProgram, stored_hubs,
+    stored_server_ports,
+};
+use mqttlab_recording::{DatagramProtocol, recover, snapshot};
 use mqttlab_run::{Observer, Outcome, Verdict};
 use mqttlab_summary::summarise;
 use mqttlab_units::Instant;
@@ -54,6 +57,8 @@ fn main() -> ExitCode {
         }
         Ok(Command::Import(order)) => import::run(&order),
         Ok(Command::Gateway(settings)) => gateway(&settings),
+        Ok(Command::Hub(settings)) => hub(&settings),
+        Ok(Command::Hubs) => hubs(),
         Ok(Command::Proxy(settings)) => proxy(&settings),
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
         Ok(Command::Help) => say(arguments::HELP.trim_end()),
@@ -109,7 +114,7 @@ fn sum_up(directory: &Path) {
 fn perform(plan: Plan, destination: &Destination, lines: &mut Lines) -> Outcome {
     match plan.backend {
         Backend::Live => {
-            let mut witness = witness(plan.server_ports(), &destination.directory);
+            let mut witness = witness(plan.server_ports(), plan.hubs(), &destination.directory);
             mqttlab_live::run(plan, destination, lines, &mut witness)
         }
         Backend::Sim => simulation::run(plan, destination, lines),
@@ -138,6 +143,20 @@ fn proxy(path: &Path) -> ExitCode {
         mqttlab_proxy::run(settings, io::stdout())
             .map_err(|error| format!("the proxy at {}: {error}", settings.publishers))
     })
+}
+
+/// A hub, until a signal ends it.
+fn hub(path: &Path) -> ExitCode {
+    serve(path, |settings: &HubProgram| {
+        mqttlab_hub::run(settings, io::stdout())
+            .map_err(|error| format!("the hub at {}: {error}", settings.listen))
+    })
+}
+
+/// The protocols that have hubs, for who writes plans.
+fn hubs() -> ExitCode {
+    let text = serde_json::to_string_pretty(&mqttlab_plan::declared_hubs());
+    say(&text.expect("a JSON value can be written"))
 }
 
 /// Performs a server with the settings of a file.
@@ -169,14 +188,16 @@ fn doctor() -> ExitCode {
 /// Who reads the frames of a recording that is there already.
 fn witness_of(directory: &Path) -> FrameWitness {
     let plan = std::fs::read_to_string(directory.join("plan.json")).ok();
-    let ports = plan.map_or(Vec::new(), |text| stored_server_ports(&text));
-    witness(if ports.is_empty() { vec![MQTT_PORT] } else { ports }, directory)
+    let ports = plan.as_deref().map_or(Vec::new(), stored_server_ports);
+    let hubs = plan.as_deref().map_or(Hubs::new(), stored_hubs);
+    witness(if ports.is_empty() { vec![MQTT_PORT] } else { ports }, hubs, directory)
 }
 
 /// Who reads the frames of servers that listen on these ports, programs' messages and what is in TLS included.
-fn witness(ports: Vec<u16>, directory: &Path) -> FrameWitness {
+fn witness(ports: Vec<u16>, hubs: Hubs, directory: &Path) -> FrameWitness {
     let reader = Box::new(ProgramReader::new());
-    FrameWitness::new(ports).with_key_log(directory.join(KEY_LOG)).with_reader(reader)
+    let hubs = hubs.into_iter().map(|(port, protocol)| (port, DatagramProtocol::Hub(protocol))).collect();
+    FrameWitness::new(ports).with_hubs(hubs).with_key_log(directory.join(KEY_LOG)).with_reader(reader)
 }
 
 fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> ExitCode {

@@ -7,7 +7,7 @@
 //!   layout    who is who: hosts, links, clients, topics, expected receivers
 //!   facts     what the rows do not say: versions, warnings, how the run ended
 //!   record    a row as bytes of a fixed size
-//!   kinds     what a control packet is, whatever its protocol
+//!   kinds     what a control packet is, whatever its protocol; what one in a datagram is, whoever saw it
 //! ```
 //!
 //! A client, a run, the simulator and the testbed speak of these types without knowing how they are stored: that is
@@ -15,21 +15,25 @@
 //!
 //! What it does not model: the tables that are made of the rows afterwards.
 
+mod datagram;
 mod ending;
 mod facts;
 pub mod identity;
 mod layout;
 mod packet_kind;
+mod packet_protocol;
 mod record;
 mod rows;
 
+pub use datagram::{DatagramAccount, DatagramProtocol};
 pub use ending::{Ending, Reason};
 pub use facts::RunFacts;
 pub use layout::{Client, GivenUp, Layout, Session, Topic};
 pub use packet_kind::PacketKind;
+pub use packet_protocol::PacketProtocol;
 pub use record::{Field, Record, Word};
 pub use rows::{
     Acknowledged, Cause, Direction, Dropped, End, Event, EventKind, Frame, FrameFate, Gap, Identified,
-    LossCause, MessageFate, OwnPacket, PacketProtocol, Payload, PayloadSource, Phase, PositionSample,
-    PositionSource, Process, Received, Resource, SeenBy, Sent, TcpSample, Towards, Unsent,
+    LossCause, MessageFate, OwnPacket, Payload, PayloadSource, Phase, PositionSample, PositionSource,
+    Process, Received, Resource, SeenBy, Sent, TcpSample, Towards, Unsent,
 };

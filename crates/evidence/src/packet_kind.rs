@@ -1,6 +1,8 @@
 //! What a control packet is, whatever its protocol.
 
-use crate::PacketProtocol;
+use mqttlab_protocol::{HubKind, HubNumber};
+
+use crate::packet_protocol::PacketProtocol;
 
 /// A control packet's type in its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,15 +13,23 @@ pub enum PacketKind {
     MqttSn(mqttlab_mqttsn::Kind),
     /// ZMTP.
     ZeroMq(mqttlab_zmtp::Kind),
+    /// A protocol around a hub.
+    Hub(&'static HubKind),
 }
 
 impl PacketKind {
     /// Whose it is.
-    pub const fn protocol(self) -> PacketProtocol {
+    ///
+    /// # Panics
+    /// Of a hub's protocol that is not declared.
+    pub fn protocol(self) -> PacketProtocol {
         match self {
             PacketKind::Mqtt(_) => PacketProtocol::Mqtt,
             PacketKind::MqttSn(_) => PacketProtocol::MqttSn,
             PacketKind::ZeroMq(_) => PacketProtocol::ZeroMq,
+            PacketKind::Hub(kind) => {
+                PacketProtocol::Hub(HubNumber::named(kind.protocol).expect("it is declared"))
+            }
         }
     }
 
@@ -29,24 +39,25 @@ impl PacketKind {
             PacketKind::Mqtt(kind) => kind.name(),
             PacketKind::MqttSn(kind) => kind.name(),
             PacketKind::ZeroMq(kind) => kind.name(),
+            PacketKind::Hub(kind) => kind.name,
         }
     }
 
     /// Whether it carries an application message.
-    pub const fn is_message(self) -> bool {
-        matches!(
-            self,
-            PacketKind::Mqtt(mqttlab_mqtt::Kind::Publish)
-                | PacketKind::MqttSn(mqttlab_mqttsn::Kind::Publish)
-                | PacketKind::ZeroMq(mqttlab_zmtp::Kind::Message)
-        )
+    pub fn is_message(self) -> bool {
+        match self {
+            PacketKind::Mqtt(kind) => kind == mqttlab_mqtt::Kind::Publish,
+            PacketKind::MqttSn(kind) => kind == mqttlab_mqttsn::Kind::Publish,
+            PacketKind::ZeroMq(kind) => kind == mqttlab_zmtp::Kind::Message,
+            PacketKind::Hub(kind) => kind.is_message(),
+        }
     }
 
     /// What it is in MQTT; `None` where another protocol is spoken.
     pub const fn mqtt(self) -> Option<mqttlab_mqtt::Kind> {
         match self {
             PacketKind::Mqtt(kind) => Some(kind),
-            PacketKind::MqttSn(_) | PacketKind::ZeroMq(_) => None,
+            _ => None,
         }
     }
 
@@ -54,7 +65,7 @@ impl PacketKind {
     pub const fn zeromq(self) -> Option<mqttlab_zmtp::Kind> {
         match self {
             PacketKind::ZeroMq(kind) => Some(kind),
-            PacketKind::Mqtt(_) | PacketKind::MqttSn(_) => None,
+            _ => None,
         }
     }
 }
@@ -68,6 +79,12 @@ impl From<mqttlab_mqtt::Kind> for PacketKind {
 impl From<mqttlab_mqttsn::Kind> for PacketKind {
     fn from(kind: mqttlab_mqttsn::Kind) -> PacketKind {
         PacketKind::MqttSn(kind)
+    }
+}
+
+impl From<&'static HubKind> for PacketKind {
+    fn from(kind: &'static HubKind) -> PacketKind {
+        PacketKind::Hub(kind)
     }
 }
 

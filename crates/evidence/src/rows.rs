@@ -7,6 +7,7 @@
 
 use mqttlab_units::{Duration, GeoPoint, Instant};
 
+use crate::packet_protocol::PacketProtocol;
 use crate::record::{record, words};
 
 record! {
@@ -163,28 +164,6 @@ record! {
         pub protocol: PacketProtocol,
         /// Of a kind with a name: whether it carries a message.
         pub is_message: bool,
-    }
-}
-
-words! {
-    /// The protocols of control packets.
-    pub enum PacketProtocol {
-        /// MQTT 3.1, 3.1.1 or 5.
-        Mqtt = "mqtt",
-        /// MQTT-SN.
-        MqttSn = "mqtt-sn",
-        /// ZMTP.
-        ZeroMq = "zeromq",
-    }
-}
-
-impl PacketProtocol {
-    /// What carries it.
-    pub const fn transport(self) -> &'static str {
-        match self {
-            PacketProtocol::Mqtt | PacketProtocol::ZeroMq => "tcp",
-            PacketProtocol::MqttSn => "udp",
-        }
     }
 }
 

@@ -26,7 +26,8 @@ use super::error::{Error, Result};
 use super::evidence::{self, Evidence};
 use super::gaps::Gaps;
 use super::headers::{self, IpHeader};
-use super::matcher::{Matcher, Message, Publish, Row};
+use super::matcher::{Matcher, Row};
+use super::message::{Message, Publish};
 use super::options::Order;
 use super::output::{Findings, ImportOutput};
 use super::participants::{Participants, written};
@@ -181,7 +182,7 @@ impl<'a> Importer<'a> {
         let way = if seen.direction == Direction::ToServer { Way::Up } else { Way::Down };
         let row = self.row(place, frame, way, hosts);
         self.words.clear();
-        write!(self.words.mqtt, "{}", seen.packet.label()).expect("a string takes all");
+        write!(self.words.mqtt, "{}", seen.account()).expect("a string takes all");
         let headers = Headers {
             connection: Some(seen.connection),
             stream_offset: Some(seen.start),

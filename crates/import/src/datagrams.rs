@@ -22,10 +22,11 @@ use mqttlab_capture::{Datagram, Direction, Endpoint};
 use mqttlab_mqtt::topic::is_name;
 use mqttlab_mqttsn::ReturnCode;
 use mqttlab_mqttsn::packet::{Filter, Packet, Topic, decode};
-use mqttlab_recording::{ControlPacketRow, Event, EventKind, PacketKind, SeenBy, Towards};
+use mqttlab_recording::{ControlPacketRow, DatagramAccount, Event, EventKind, SeenBy, Towards};
 use mqttlab_units::{Duration, Instant};
 
-use super::matcher::{Matcher, Message};
+use super::matcher::Matcher;
+use super::message::Message;
 use super::participants::{Participants, written};
 
 /// Everything that is known of gateways and their clients.
@@ -317,40 +318,40 @@ impl Datagrams {
 }
 
 impl SeenPacket<'_> {
+    /// What it says of itself.
+    pub fn account(&self) -> DatagramAccount<'_> {
+        DatagramAccount::of_mqtt_sn(&self.packet, self.bytes, |message| message.len())
+    }
+
     /// As the recording has it.
     pub fn row(&self, at: Instant, message: Option<Message>) -> ControlPacketRow<'_> {
-        let parts = self.packet.parts(self.bytes, |message| message.len());
-        let kind = PacketKind::from(self.packet.kind());
-        let (qos, dup, retain) = match &self.packet {
-            Packet::Publish { dup, qos, retain, .. } => (Some(qos.level().level()), *dup, *retain),
-            _ => (None, false, false),
-        };
+        let account = self.account();
         ControlPacketRow {
             connection: self.connection,
             seen_by: SeenBy::Capture,
-            transport: kind.protocol().transport(),
-            protocol: kind.protocol().as_str(),
+            transport: account.kind.protocol().transport(),
+            protocol: account.kind.protocol().as_str(),
             direction: match self.direction {
                 Direction::ToServer => Towards::Broker,
                 Direction::FromServer => Towards::Client,
             },
             client: self.client,
-            kind: kind.name(),
-            qos,
-            dup,
-            retain,
-            packet_id: self.packet.id().filter(|id| *id != 0),
-            reason: self.packet.code().map(ReturnCode::number),
+            kind: account.kind.name(),
+            qos: account.qos,
+            dup: account.dup,
+            retain: account.retain,
+            packet_id: Some(account.id).filter(|id| *id != 0),
+            reason: account.reason,
             topic: self.topic.as_deref(),
             publisher: message.map(|message| message.publisher),
             sequence: message.map(|message| message.sequence),
             stream_start: self.start,
             stream_end: self.start + u64::from(self.bytes),
-            fixed_header_bytes: parts.fixed_header,
-            topic_bytes: parts.topic,
-            packet_id_bytes: parts.id,
+            fixed_header_bytes: account.fixed_header_bytes,
+            topic_bytes: account.topic_bytes,
+            packet_id_bytes: account.packet_id_bytes,
             property_bytes: 0,
-            payload_bytes: parts.payload,
+            payload_bytes: account.payload_bytes,
             first_sent_ns: Some(at.as_ns()),
             complete_ns: Some(at.as_ns()),
             segments: Some(1),

@@ -9,7 +9,7 @@ use mqttlab_recording::identity::Identity;
 use mqttlab_recording::{NumberMap, NumberSet};
 use mqttlab_units::Instant;
 
-use super::matcher::{Message, Publish};
+use super::message::{Message, Publish};
 
 /// Publishers by the numbers of their run.
 #[derive(Default)]

@@ -26,6 +26,7 @@ mod headers;
 mod identities;
 mod log;
 mod matcher;
+mod message;
 mod options;
 mod output;
 mod participants;

@@ -15,83 +15,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mqttlab_capture::mqtt::{PAYLOAD_HEAD_MAX, Packet};
 use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
 use super::identities::{Identities, Origin};
+use super::message::{Message, Publish};
 use super::subscriptions::Subscriptions;
 use super::waiting::{self, WaitingMessages};
-
-/// A message, as this recording counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// The publishing client.
-    pub publisher: u32,
-    /// Its count.
-    pub sequence: u32,
-}
-
-/// A PUBLISH packet. Times are on the recording's clock.
-#[derive(Clone, Copy, Debug)]
-pub struct Publish<'a> {
-    /// The client at the connection's end: publisher or receiver.
-    pub client: u32,
-    /// The connection's number.
-    pub connection: u32,
-    /// Since when messages for the connection can have been under way, as far as the capture tells.
-    pub since: Instant,
-    /// The topic.
-    pub topic: &'a Arc<str>,
-    /// Quality of service.
-    pub qos: u8,
-    /// DUP flag.
-    pub dup: bool,
-    /// RETAIN flag.
-    pub retain: bool,
-    /// Packet identifier, at QoS 1 and 2.
-    pub id: Option<u16>,
-    /// Size of the application message.
-    pub payload_bytes: u32,
-    /// Its first bytes.
-    pub head: &'a [u8],
-    /// Whether all of the topic and of these bytes was captured, so that they tell messages apart.
-    pub is_whole: bool,
-    /// When the first byte of the packet was seen.
-    pub first: Instant,
-    /// When the last one was.
-    pub complete: Instant,
-}
-
-impl<'a> Publish<'a> {
-    /// What a packet says, seen from `first` to `complete`; `topic` is its own, or stands for one that was not captured.
-    /// Messages can have been under way since the beginning.
-    pub fn of(
-        packet: &'a Packet,
-        client: u32,
-        connection: u32,
-        topic: &'a Arc<str>,
-        [first, complete]: [Instant; 2],
-    ) -> Publish<'a> {
-        let head = packet.payload_head.as_slice();
-        let head_bytes = PAYLOAD_HEAD_MAX.min(packet.lengths.payload as usize);
-        Publish {
-            client,
-            connection,
-            since: Instant::ZERO,
-            topic,
-            qos: packet.qos,
-            dup: packet.dup,
-            retain: packet.retain,
-            id: packet.id,
-            payload_bytes: packet.lengths.payload,
-            head,
-            is_whole: packet.topic.is_some() && head.len() == head_bytes,
-            first,
-            complete,
-        }
-    }
-}
 
 /// A row for the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

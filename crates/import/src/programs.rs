@@ -26,7 +26,8 @@ use mqttlab_recording::{
 use mqttlab_units::{Duration, Instant};
 
 use crate::body;
-use crate::matcher::{Matcher, Publish, Row};
+use crate::matcher::{Matcher, Row};
+use crate::message::Publish;
 use crate::place;
 
 /// Follows the clients of a live recording that are programs. Without any it finds nothing.

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use mqttlab_recording::{Identified, NumberMap, NumberSet};
 use mqttlab_units::Instant;
 
-use super::matcher::{Message, Publish};
+use super::message::{Message, Publish};
 
 /// Messages that may still be delivered.
 #[derive(Default)]

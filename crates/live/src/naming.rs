@@ -3,12 +3,15 @@
 
 use std::collections::HashMap;
 
-use mqttlab_mqttsn::packet::decode;
-use mqttlab_net::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpNames};
+use mqttlab_net::{DatagramNames, FrameName, Named, TcpFacts, TcpNames};
+use mqttlab_plan::Hubs;
+use mqttlab_recording::DatagramProtocol;
 
 /// The connections that have been seen.
 #[derive(Debug, Default)]
 pub(crate) struct Naming {
+    /// What is spoken at which ports that is not MQTT-SN.
+    hubs: Hubs,
     connections: HashMap<[Endpoint; 2], Connection>,
     /// How many connections each host has opened.
     opened: HashMap<u32, u32>,
@@ -26,7 +29,7 @@ struct Connection {
     names: TcpNames,
 }
 
-/// Datagrams of MQTT-SN between two sockets.
+/// Datagrams between two sockets.
 #[derive(Debug)]
 struct Conversation {
     opener: Endpoint,
@@ -34,8 +37,13 @@ struct Conversation {
 }
 
 impl Naming {
-    /// The name of a frame that `host` has sent: of a segment that of its place in its connection, of a datagram of MQTT-SN
-    /// that of its packet, of anything else its number.
+    /// Of networks with these hubs.
+    pub(crate) fn of(hubs: Hubs) -> Naming {
+        Naming { hubs, ..Naming::default() }
+    }
+
+    /// The name of a frame that `host` has sent: of a segment that of its place in its connection, of a datagram that of its
+    /// packet, of anything else its number.
     pub(crate) fn name(&mut self, host: u32, packet: &[u8], number: u64) -> Named {
         let named = self.segment(host, packet).or_else(|| self.datagram(host, packet));
         named.unwrap_or(FrameName::nth(number).into())
@@ -44,7 +52,9 @@ impl Naming {
     fn datagram(&mut self, host: u32, packet: &[u8]) -> Option<Named> {
         let ip = InternetHeader::read(packet).filter(|ip| ip.protocol == UDP)?;
         let [source, destination] = ip.endpoints(packet)?;
-        let said = decode(packet.get(ip.length + UDP_HEADER_BYTES..)?).ok()?.packet;
+        let hub = [source.1, destination.1].into_iter().find_map(|port| self.hubs.get(&port));
+        let protocol = hub.map_or(DatagramProtocol::MqttSn, |hub| DatagramProtocol::Hub(*hub));
+        let (said, _) = protocol.read(packet.get(ip.length + UDP_HEADER_BYTES..)?)?;
         let key = [source.min(destination), source.max(destination)];
         let conversation = self.conversations.entry(key).or_insert_with(|| {
             let ordinal = self.begun.entry(host).or_default();
@@ -52,8 +62,7 @@ impl Naming {
             *ordinal += 1;
             Conversation { opener: source, names }
         });
-        let facts = DatagramFacts { kind: said.kind() as u8, id: said.id().unwrap_or(0) };
-        Some(conversation.names.name(usize::from(source != conversation.opener), facts))
+        Some(conversation.names.name(usize::from(source != conversation.opener), said.facts()))
     }
 
     fn segment(&mut self, host: u32, packet: &[u8]) -> Option<Named> {

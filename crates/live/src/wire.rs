@@ -17,7 +17,7 @@ use std::net::Ipv4Addr;
 
 use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
 use mqttlab_net::{Delivery as Crossing, Fate, Link, LinkSpec, LinkTraffic, Network, Output, copy_made_at};
-use mqttlab_plan::{PathPlan, Plan};
+use mqttlab_plan::{Hubs, PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
@@ -40,6 +40,8 @@ pub struct Wiring {
     pub stations: BTreeMap<(usize, usize), usize>,
     /// What the random streams of links and channels are derived from.
     pub seed: Seed,
+    /// What is spoken at hubs' ports.
+    pub hubs: Hubs,
 }
 
 impl Wiring {
@@ -53,6 +55,7 @@ impl Wiring {
             paths: plan.network.paths.clone(),
             stations: plan.network.stations(),
             seed: plan.seed,
+            hubs: plan.hubs(),
         }
     }
 
@@ -64,7 +67,8 @@ impl Wiring {
         seed: Seed,
     ) -> Wiring {
         let (media, stations, server_hosts) = (Vec::new(), BTreeMap::new(), BTreeSet::from([1]));
-        Wiring { addresses: addresses.to_vec(), server_hosts, links, media, paths, stations, seed }
+        let (addresses, hubs) = (addresses.to_vec(), Hubs::new());
+        Wiring { addresses, server_hosts, links, media, paths, stations, seed, hubs }
     }
 }
 
@@ -156,7 +160,7 @@ impl Wire {
             flights: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
-            naming: Naming::default(),
+            naming: Naming::of(wiring.hubs),
             numbered: 0,
             unrouted: 0,
         }

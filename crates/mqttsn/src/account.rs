@@ -1,6 +1,4 @@
-//! What a recording says of a packet: its identifier, its return code, a short name, and what its bytes are.
-
-use std::fmt;
+//! What a recording says of a packet: its identifier, its return code, and what its bytes are.
 
 use crate::encode;
 use crate::kind::ReturnCode;
@@ -63,31 +61,6 @@ impl<S, M> Packet<S, M> {
             _ => Parts { fixed_header: header, topic: 0, id, payload: bytes - header - id },
         }
     }
-
-    /// As a column of a recording names it: `PUBLISH(1,7)`, `PUBACK(7)`, `PINGREQ`.
-    pub const fn label(&self) -> Label<'_, S, M> {
-        Label(self)
-    }
-}
-
-/// A packet's short name.
-pub struct Label<'a, S, M>(&'a Packet<S, M>);
-
-impl<S, M> fmt::Display for Label<'_, S, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.0.kind().name();
-        let id = self.0.id().filter(|id| *id != 0);
-        let qos = match self.0 {
-            Packet::Publish { qos, .. } => Some(qos.level().level()),
-            _ => None,
-        };
-        match (qos, id) {
-            (Some(qos), Some(id)) => write!(f, "{kind}({qos},{id})"),
-            (Some(qos), None) => write!(f, "{kind}({qos})"),
-            (None, Some(id)) => write!(f, "{kind}({id})"),
-            (None, None) => f.write_str(kind),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -99,7 +72,7 @@ mod tests {
     use crate::packet::Topic;
 
     #[test]
-    fn a_packets_parts_are_its_length_and_its_name_says_what_tells_it_from_others() {
+    fn a_packets_parts_are_its_length() {
         let publish = |qos, id, message: &'static [u8]| Packet::<&str, &[u8]>::Publish {
             dup: false,
             qos: PublishQos::Level(qos),
@@ -108,19 +81,18 @@ mod tests {
             id,
             message,
         };
-        let all: [(Packet<&str, &[u8]>, &str); 5] = [
-            (publish(Qos::AtMostOnce, 0, b"x"), "PUBLISH(0)"),
-            (publish(Qos::AtLeastOnce, 7, &[0; 300]), "PUBLISH(1,7)"),
-            (Packet::Register { topic_id: 0, id: 8, name: "a/b" }, "REGISTER(8)"),
-            (Packet::Pingreq { client_id: Some("c") }, "PINGREQ"),
-            (Packet::Connack { code: ReturnCode::Congestion }, "CONNACK"),
+        let all: [Packet<&str, &[u8]>; 5] = [
+            publish(Qos::AtMostOnce, 0, b"x"),
+            publish(Qos::AtLeastOnce, 7, &[0; 300]),
+            Packet::Register { topic_id: 0, id: 8, name: "a/b" },
+            Packet::Pingreq { client_id: Some("c") },
+            Packet::Connack { code: ReturnCode::Congestion },
         ];
-        for (packet, name) in all {
+        for packet in all {
             let mut bytes = Vec::new();
             let length = encode::encode(&packet, &mut bytes).expect("it is short") as u32;
             let Parts { fixed_header, topic, id, payload } = packet.parts(length, |message| message.len());
-            assert_eq!(fixed_header + topic + id + payload, length, "{name}");
-            assert_eq!(packet.label().to_string(), name);
+            assert_eq!(fixed_header + topic + id + payload, length, "{packet:?}");
         }
     }
 }

@@ -4,37 +4,12 @@
 //! engine's last look, so that nothing starts that cannot run.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use mqttlab_mqttsn::encode;
 use mqttlab_net::radio::MediumSpec;
 
-use crate::{Backend, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds};
-
-/// Why a plan is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PlanError {
-    /// Not JSON, not this schema, or an unknown field.
-    Syntax(String),
-    /// A field has a value that cannot be run.
-    Value {
-        /// Where, as a JSON path.
-        place: String,
-        /// What is wrong, with value and limit.
-        problem: String,
-    },
-}
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PlanError::Syntax(problem) => write!(f, "the plan cannot be read: {problem}"),
-            PlanError::Value { place, problem } => write!(f, "`{place}` {problem}"),
-        }
-    }
-}
-
-impl std::error::Error for PlanError {}
+use crate::error::{PlanError, require};
+use crate::{Backend, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, hub};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(plan.schema == SCHEMA, "schema", || format!("is {}, but must be {SCHEMA}", plan.schema))?;
@@ -279,10 +254,12 @@ fn check_tls(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
 fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     let server = plan.server_of(group);
     let speaks_sn = group.mqtt_sn().is_some();
+    let over_datagrams = speaks_sn || group.hub().is_some();
     check_zeromq(server, group, place)?;
-    require(speaks_sn == (group.transport == Transport::Udp), &format!("{place}.transport"), || {
-        "does not carry the group's protocol: MQTT-SN goes over UDP, MQTT over TCP".into()
+    require(over_datagrams == (group.transport == Transport::Udp), &format!("{place}.transport"), || {
+        "does not carry the group's protocol: MQTT-SN and what has a hub go over UDP, MQTT and ZeroMQ over TCP".into()
     })?;
+    hub::check(server, group, (plan.network.mtu_bytes as usize).saturating_sub(IP_AND_UDP_BYTES), place)?;
     require(
         group.layers().is_bare() || server.broker().is_some(),
         &format!("{place}.transport.tcp"),
@@ -384,10 +361,6 @@ fn qos(level: u8, place: &str) -> Result<(), PlanError> {
 
 /// A process, its init and a thread each.
 const PROGRAMS_MAX: u32 = 1_000;
-
-pub(crate) fn require(holds: bool, place: &str, problem: impl FnOnce() -> String) -> Result<(), PlanError> {
-    if holds { Ok(()) } else { Err(PlanError::Value { place: place.to_owned(), problem: problem() }) }
-}
 
 /// What a payload says of its message at least: publisher and number.
 const IDENTITY_BYTES: u64 = 9;

@@ -7,7 +7,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
+use crate::{HubPlan, MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +75,8 @@ pub enum Protocol {
     /// ZMTP 3.1, to a proxy of ZeroMQ.
     #[serde(rename = "zeromq")]
     ZeroMq(ZeroMqPlan),
+    /// A protocol over datagrams, to a hub.
+    Hub(HubPlan),
 }
 
 /// What carries a protocol's packets.

@@ -19,8 +19,10 @@ mod audience;
 mod bounds;
 mod check;
 mod destination;
+mod error;
 mod group;
 mod host;
+mod hub;
 mod mqttsn;
 mod network;
 mod payload;
@@ -42,14 +44,15 @@ pub use addresses::Source;
 pub use arrivals::Arrivals;
 pub use arrived::Arrived;
 pub use audience::{Audience, Subscriptions};
-pub use check::PlanError;
 pub use destination::{Destination, Part};
+pub use error::PlanError;
 pub use group::{
     Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish,
     Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, TlsPlan, TlsVersion, Transport,
     WebSocketPlan, Will,
 };
 pub use host::Host;
+pub use hub::{HubPlan, HubProgram, HubRole, Hubs, declared_hubs};
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
@@ -59,7 +62,7 @@ pub use server::{
     ServerProcess, ServiceTime, Trust, WhenItDies,
 };
 pub use session::qos;
-pub use stored::{server_ports, stored_server_ports};
+pub use stored::{hubs, server_ports, stored_hubs, stored_server_ports};
 pub use topic::TopicPattern;
 pub use zeromq::{ProxyProgram, ZeroMqPlan, ZeroMqRole};
 

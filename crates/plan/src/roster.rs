@@ -8,9 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mqttlab_protocol::hub_protocol;
 use mqttlab_units::Seed;
 
-use crate::{Endpoint, Group, NetworkKind, Plan, Server, Subscriptions};
+use crate::{Endpoint, Group, Hubs, NetworkKind, Plan, Server, Subscriptions};
 
 /// Numbers behind names.
 #[derive(Clone, Debug, Default)]
@@ -193,6 +194,16 @@ impl Plan {
     pub fn server_ports(&self) -> Vec<u16> {
         let endpoints = self.servers.iter().flat_map(|server| &server.endpoints);
         endpoints.map(|endpoint| endpoint.port).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// What is spoken at hubs' ports.
+    pub fn hubs(&self) -> Hubs {
+        let hubs =
+            self.servers.iter().filter_map(|server| Some((server, hub_protocol(&server.hub()?.protocol)?)));
+        hubs.flat_map(|(server, protocol)| {
+            server.endpoints.iter().map(move |endpoint| (endpoint.port, protocol))
+        })
+        .collect()
     }
 
     fn has_direct_paths(&self) -> bool {

@@ -12,7 +12,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{GatewayRole, RetryPlan, Transport, ZeroMqRole};
+use crate::{GatewayRole, HubRole, RetryPlan, Transport, ZeroMqRole};
 
 /// A program inside a host, or an address where one is running already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,7 +67,7 @@ impl Server {
     pub fn broker(&self) -> Option<&BrokerRole> {
         match &self.role {
             Role::Broker(broker) => Some(broker),
-            Role::Gateway(_) | Role::Proxy(_) | Role::ZeroMq(_) => None,
+            _ => None,
         }
     }
 
@@ -75,7 +75,7 @@ impl Server {
     pub fn gateway(&self) -> Option<&GatewayRole> {
         match &self.role {
             Role::Gateway(gateway) => Some(gateway),
-            Role::Broker(_) | Role::Proxy(_) | Role::ZeroMq(_) => None,
+            _ => None,
         }
     }
 
@@ -83,14 +83,22 @@ impl Server {
     pub fn zeromq(&self) -> Option<&ZeroMqRole> {
         match &self.role {
             Role::ZeroMq(zeromq) => Some(zeromq),
-            Role::Broker(_) | Role::Gateway(_) | Role::Proxy(_) => None,
+            _ => None,
+        }
+    }
+
+    /// What it is as a hub.
+    pub fn hub(&self) -> Option<&HubRole> {
+        match &self.role {
+            Role::Hub(hub) => Some(hub),
+            _ => None,
         }
     }
 
     /// Index of the server that it passes on to, if it is known to.
     pub fn passes_to(&self) -> Option<usize> {
         match &self.role {
-            Role::Broker(_) | Role::ZeroMq(_) => None,
+            Role::Broker(_) | Role::ZeroMq(_) | Role::Hub(_) => None,
             Role::Gateway(gateway) => Some(gateway.broker),
             Role::Proxy(proxy) => proxy.to,
         }
@@ -226,6 +234,8 @@ pub enum Role {
     /// Passes messages of ZeroMQ on to whoever has subscribed.
     #[serde(rename = "zeromq")]
     ZeroMq(ZeroMqRole),
+    /// Passes messages of a protocol over datagrams on to whoever has subscribed.
+    Hub(HubRole),
 }
 
 /// A proxy, and what the simulator must know to stand in for it.

@@ -6,8 +6,8 @@ use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::Duration;
 
 use crate::{
-    Group, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, TcpTransport, TlsPlan, TlsVersion,
-    Transport, Will, ZeroMqPlan,
+    Group, HubPlan, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, TcpTransport, TlsPlan,
+    TlsVersion, Transport, Will, ZeroMqPlan,
 };
 
 impl Group {
@@ -15,7 +15,7 @@ impl Group {
     pub fn mqtt(&self) -> Option<&MqttPlan> {
         match &self.protocol {
             Protocol::Mqtt(mqtt) => Some(mqtt),
-            Protocol::MqttSn(_) | Protocol::ZeroMq(_) => None,
+            _ => None,
         }
     }
 
@@ -23,7 +23,7 @@ impl Group {
     pub fn mqtt_sn(&self) -> Option<&MqttSnPlan> {
         match &self.protocol {
             Protocol::MqttSn(mqtt_sn) => Some(mqtt_sn),
-            Protocol::Mqtt(_) | Protocol::ZeroMq(_) => None,
+            _ => None,
         }
     }
 
@@ -31,7 +31,15 @@ impl Group {
     pub fn zeromq(&self) -> Option<&ZeroMqPlan> {
         match &self.protocol {
             Protocol::ZeroMq(zeromq) => Some(zeromq),
-            Protocol::Mqtt(_) | Protocol::MqttSn(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The clients' session of a protocol around a hub, where they speak one.
+    pub fn hub(&self) -> Option<&HubPlan> {
+        match &self.protocol {
+            Protocol::Hub(hub) => Some(hub),
+            _ => None,
         }
     }
 
@@ -71,6 +79,7 @@ impl Group {
             Protocol::Mqtt(mqtt) => &mqtt.client_id,
             Protocol::MqttSn(mqtt_sn) => &mqtt_sn.client_id,
             Protocol::ZeroMq(zeromq) => &zeromq.client_id,
+            Protocol::Hub(hub) => &hub.client_id,
         }
     }
 
@@ -79,7 +88,7 @@ impl Group {
         match &self.protocol {
             Protocol::Mqtt(mqtt) => mqtt.will.as_ref(),
             Protocol::MqttSn(mqtt_sn) => mqtt_sn.will.as_ref(),
-            Protocol::ZeroMq(_) => None,
+            Protocol::ZeroMq(_) | Protocol::Hub(_) => None,
         }
     }
 
@@ -88,7 +97,7 @@ impl Group {
         match &self.protocol {
             Protocol::Mqtt(mqtt) => mqtt.session_expiry(),
             Protocol::MqttSn(mqtt_sn) => mqtt_sn.clean_session.then_some(Duration::ZERO),
-            Protocol::ZeroMq(_) => Some(Duration::ZERO),
+            Protocol::ZeroMq(_) | Protocol::Hub(_) => Some(Duration::ZERO),
         }
     }
 

@@ -8,8 +8,11 @@
 //! What it does not do: make a plan of them that could be performed. Python reads all of an older plan
 //! (`mqttlab/recording.py`).
 
+use mqttlab_protocol::hub_protocol;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::hub::Hubs;
 
 /// What says which servers there were. Hosts and links, megabytes for thousands of clients, are passed over.
 #[derive(Default, Deserialize)]
@@ -41,6 +44,23 @@ pub fn server_ports(broker: &Value, servers: &Value) -> Vec<u16> {
     ports
 }
 
+/// What is spoken at the ports of hubs, by a stored plan of any schema.
+pub fn stored_hubs(text: &str) -> Hubs {
+    let stored: StoredServers = serde_json::from_str(text).unwrap_or_default();
+    hubs(&stored.servers)
+}
+
+/// The same of a plan's `servers`.
+pub fn hubs(servers: &Value) -> Hubs {
+    let mut found = Hubs::new();
+    for server in servers.as_array().into_iter().flatten() {
+        let protocol = server["role"]["hub"]["protocol"].as_str().and_then(hub_protocol);
+        let ports = server_ports(&Value::Null, &Value::Array(vec![server.clone()]));
+        found.extend(protocol.iter().flat_map(|protocol| ports.iter().map(|port| (*port, *protocol))));
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +74,23 @@ mod tests {
         assert_eq!(stored_server_ports(imported), [1883, 8883]);
         assert_eq!(stored_server_ports(second), [1883, 1885]);
         assert!(stored_server_ports("not a plan").is_empty());
+    }
+
+    #[test]
+    fn what_is_spoken_at_a_hubs_port_is_found_and_nothing_at_others() {
+        let hub = |protocol| {
+            format!(r#"{{"role": {{"hub": {{"protocol": "{protocol}"}}}}, "endpoints": [{{"port": 7}}]}}"#)
+        };
+        let [one, other] = ["tell", "unheard-of"].map(|protocol| {
+            stored_hubs(&format!(
+                r#"{{"servers": [{}, {{"role": {{"broker": {{}}}}, "endpoints": [{{"port": 8}}]}}]}}"#,
+                hub(protocol)
+            ))
+        });
+        assert_eq!(
+            one.iter().map(|(port, protocol)| (*port, protocol.name())).collect::<Vec<_>>(),
+            [(7, "tell")]
+        );
+        assert!(other.is_empty() && stored_hubs("{}").is_empty());
     }
 }

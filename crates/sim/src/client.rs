@@ -16,6 +16,7 @@ use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_mqttsn::{Packet as SnSaid, Topic};
 use mqttlab_plan::zeromq::socket_type;
+use mqttlab_protocol::MessageHead;
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{
     Acknowledged, EventKind, Identified, Payload, PayloadSource, PositionSample, Received, Sent, Unsent,
@@ -26,7 +27,7 @@ use mqttlab_zmtp::command::Command;
 use mqttlab_zmtp::greeting::{self, Greeting};
 use mqttlab_zmtp::{Kind as Frames, SocketType};
 
-use crate::datagrams::{Content, Datagram, SnPacket};
+use crate::datagrams::{Content, Datagram, DatagramPacket, HubPacket};
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
 use crate::layered::Tickets;
 use crate::message;
@@ -54,7 +55,7 @@ pub(crate) struct DatagramSocket {
     /// While it is open.
     pub(crate) conversation: Option<ConversationId>,
     /// What was put and not sent, with the positions where it ends.
-    waiting: VecDeque<(SnPacket, u64)>,
+    waiting: VecDeque<(DatagramPacket, u64)>,
     end: u64,
     sent: u64,
     /// What has come and was not read.
@@ -75,14 +76,19 @@ impl ClientSocket {
     pub(crate) fn is_datagrams(&self) -> bool {
         self.datagrams.is_some()
     }
+
+    /// Puts a packet behind what is to be sent.
+    fn put_datagram(&mut self, packet: DatagramPacket) {
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.put(packet);
+        }
+    }
 }
 
 impl DatagramSocket {
     /// Puts a packet behind what is to be sent, and says where it ends.
-    fn put(&mut self, packet: SnPacket) -> u64 {
-        let length =
-            mqttlab_mqttsn::encode::len(&packet, |text| text.len(), |content| content.bytes as usize);
-        self.end += length as u64;
+    fn put(&mut self, packet: DatagramPacket) -> u64 {
+        self.end += u64::from(packet.bytes());
         self.waiting.push_back((packet, self.end));
         self.end
     }
@@ -98,6 +104,34 @@ impl Surroundings<'_> {
         let message = message::token(client.into(), row.sequence);
         let (packet, length) = self.groups.frames(self.topics, (message, row.topic));
         self.append(connection, packet, length)
+    }
+
+    /// Puts a message into a datagram of its own, and says where it ends.
+    fn put_datagram(
+        &mut self,
+        client: Who,
+        socket: &mut ClientSocket,
+        envelope: Envelope,
+        body: Body<'_, RelayedMessage>,
+    ) -> u64 {
+        let (Some(datagrams), Body::Own(row)) = (&mut socket.datagrams, body) else {
+            unreachable!("the plan was checked: nothing is relayed over datagrams")
+        };
+        let (message, payload_bytes) = (message::token(client.into(), row.sequence), row.payload_bytes);
+        let content = Content { message, bytes: payload_bytes };
+        datagrams.put(match envelope {
+            Envelope::MqttSn(mqttsn::Envelope { topic, id, qos, dup }) => {
+                let (retain, message) = (row.retain, content);
+                DatagramPacket::MqttSn(SnSaid::Publish { dup, qos, retain, topic, id, message })
+            }
+            Envelope::Hub(envelope) => {
+                let (protocol, mut head) = (self.groups.hub_of(client.into()), Vec::new());
+                let topic = self.topics.name(row.topic);
+                protocol.write(&MessageHead { envelope, topic, payload_bytes }, &mut head);
+                DatagramPacket::Hub(HubPacket { protocol, head, content: Some(content) })
+            }
+            Envelope::Mqtt(_) | Envelope::ZeroMq => unreachable!("they go over streams"),
+        })
     }
 
     /// Keeps what a message carries, where the plan wants that: what its publisher's plan makes.
@@ -148,10 +182,11 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
                 let message = message::will(client.into());
                 let content = |bytes: Vec<u8>| Content { message, bytes: bytes.len() as u32 };
                 let packet = mqttsn::packet(group, client.index, packet, name).map(Arc::from, content);
-                if let Some(datagrams) = &mut socket.datagrams {
-                    datagrams.put(packet);
-                }
-                return;
+                return socket.put_datagram(DatagramPacket::MqttSn(packet));
+            }
+            Said::Hub(head) => {
+                let protocol = self.groups.hub_of(client.into());
+                return socket.put_datagram(DatagramPacket::Hub(HubPacket { protocol, head, content: None }));
             }
         };
         let Some(connection) = socket.id else { return };
@@ -175,7 +210,9 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     ) -> u64 {
         let mqtt::Envelope { id, qos, dup } = match envelope {
             Envelope::Mqtt(envelope) => envelope,
-            Envelope::MqttSn(envelope) => return put_datagram(client, socket, envelope, body),
+            Envelope::MqttSn(_) | Envelope::Hub(_) => {
+                return self.put_datagram(client, socket, envelope, body);
+            }
             Envelope::ZeroMq => return self.put_frames(client, socket, body),
         };
         let Some(connection) = socket.id else { return 0 };
@@ -354,21 +391,6 @@ impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Packet {
     }
 }
 
-/// Puts a message into a datagram of its own.
-fn put_datagram(
-    client: Who,
-    socket: &mut ClientSocket,
-    envelope: mqttsn::Envelope,
-    body: Body<'_, RelayedMessage>,
-) -> u64 {
-    let (Some(datagrams), Body::Own(row)) = (&mut socket.datagrams, body) else {
-        unreachable!("the plan was checked: nothing is relayed over datagrams")
-    };
-    let mqttsn::Envelope { topic, id, qos, dup } = envelope;
-    let message = Content { message: message::token(client.into(), row.sequence), bytes: row.payload_bytes };
-    datagrams.put(SnSaid::Publish { dup, qos, retain: row.retain, topic, id, message })
-}
-
 /// A client's program reads a datagram.
 ///
 /// # Errors
@@ -379,35 +401,32 @@ pub(crate) fn take_datagram(
     datagram: &Datagram,
 ) -> Result<(), Loss> {
     match &datagram.packet {
-        SnSaid::Publish { .. } => client.message(around, datagram),
-        other => client.packet(around, Heard::MqttSn(other.clone().map(|text| Box::from(&*text), |_| ()))),
+        packet if packet.message().is_some() => client.message(around, datagram),
+        DatagramPacket::MqttSn(packet) => {
+            let packet = packet.clone().map(|text| Box::from(&*text), |_| ());
+            client.packet(around, Heard::MqttSn(packet))
+        }
+        DatagramPacket::Hub(packet) => client.packet(around, Heard::Hub(packet.head.clone().into())),
     }
 }
 
 impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Datagram {
     fn qos(&self) -> Qos {
-        match &self.packet {
-            SnSaid::Publish { qos, .. } => qos.level(),
-            _ => Qos::AtMostOnce,
-        }
+        self.packet.account().qos.and_then(Qos::from_level).unwrap_or(Qos::AtMostOnce)
     }
 
     fn id(&self) -> PacketId {
-        PacketId(self.packet.id().unwrap_or(0))
+        PacketId(self.packet.account().id)
     }
 
     fn alias(&self) -> Option<Topic> {
-        match &self.packet {
-            SnSaid::Publish { topic, .. } => Some(*topic),
-            _ => None,
-        }
+        self.packet.account().alias
     }
 
     fn identify(&self, client: Who, _: &mut ClientSocket, around: &mut Surroundings<'a>) -> Delivery {
-        let SnSaid::Publish { dup, retain, message, .. } = &self.packet else {
-            unreachable!("a message is a PUBLISH")
-        };
-        identified(client, (*message, Arriving::qos(self)), (*dup, *retain), around.now())
+        let account = self.packet.account();
+        let content = self.packet.message().expect("only messages are asked");
+        identified(client, (content, Arriving::qos(self)), (account.dup, account.retain), around.now())
     }
 
     /// Nobody relays over datagrams; the plan was checked.

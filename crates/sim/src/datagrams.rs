@@ -1,4 +1,4 @@
-//! Datagrams: conversations between clients' sockets and servers', each datagram one packet of MQTT-SN. There are no bytes.
+//! Datagrams: conversations between clients' sockets and servers', each datagram one packet. Payloads have no bytes.
 //!
 //! A socket takes a datagram whole, and nobody tells its sender what became of it. One whose receiver has closed its socket
 //! vanishes, as under a kernel whose ICMP error nobody hears.
@@ -8,14 +8,31 @@
 use std::sync::Arc;
 
 use mqttlab_mqttsn::{Packet, encode};
-use mqttlab_net::{DatagramFacts, DatagramNames, Named};
+use mqttlab_net::{DatagramNames, Named};
+use mqttlab_protocol::{Head, HubProtocol};
+use mqttlab_recording::DatagramAccount;
 use mqttlab_units::Instant;
 
 use crate::ids::{ClientId, ConversationId, HostId, Id, ServerId, Side, Table};
 use crate::ports::Ports;
 
-/// A packet with texts, whose messages are numbers and lengths.
+/// A packet, of whatever is spoken.
+#[derive(Clone, Debug)]
+pub(crate) enum DatagramPacket {
+    MqttSn(SnPacket),
+    Hub(HubPacket),
+}
+
+/// A packet of MQTT-SN with texts, whose messages are numbers and lengths.
 pub(crate) type SnPacket = Packet<Arc<str>, Content>;
+
+/// A packet of a protocol around a hub: its head, and the message behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct HubPacket {
+    pub(crate) protocol: &'static dyn HubProtocol,
+    pub(crate) head: Vec<u8>,
+    pub(crate) content: Option<Content>,
+}
 
 /// A message, or a will: which, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +41,54 @@ pub(crate) struct Content {
     pub(crate) bytes: u32,
 }
 
+impl HubPacket {
+    /// What the head says.
+    pub(crate) fn said(&self) -> Head<'_> {
+        self.protocol.read(&self.head).expect("sessions and hubs write what can be read")
+    }
+}
+
+impl DatagramPacket {
+    /// Its length.
+    pub(crate) fn bytes(&self) -> u32 {
+        match self {
+            DatagramPacket::MqttSn(packet) => {
+                encode::len(packet, |text| text.len(), |content| content.bytes as usize) as u32
+            }
+            DatagramPacket::Hub(packet) => {
+                packet.head.len() as u32 + packet.content.map_or(0, |content| content.bytes)
+            }
+        }
+    }
+
+    /// What it says of itself.
+    pub(crate) fn account(&self) -> DatagramAccount<'_> {
+        match self {
+            DatagramPacket::MqttSn(packet) => {
+                DatagramAccount::of_mqtt_sn(packet, self.bytes(), |content| content.bytes as usize)
+            }
+            DatagramPacket::Hub(packet) => {
+                DatagramAccount::of_head(&packet.said(), packet.content.map_or(0, |content| content.bytes))
+            }
+        }
+    }
+
+    /// The message in it.
+    pub(crate) fn message(&self) -> Option<Content> {
+        match self {
+            DatagramPacket::MqttSn(Packet::Publish { message, .. }) => Some(*message),
+            DatagramPacket::MqttSn(_) => None,
+            DatagramPacket::Hub(packet) => packet.content,
+        }
+    }
+}
+
 /// A datagram on its way.
 #[derive(Debug)]
 pub(crate) struct Datagram {
     pub(crate) conversation: ConversationId,
     pub(crate) from: Side,
-    pub(crate) packet: SnPacket,
+    pub(crate) packet: DatagramPacket,
     /// Of the packet.
     pub(crate) bytes: u32,
     /// How many bytes this side had sent before.
@@ -64,11 +123,10 @@ impl Conversation {
         &mut self,
         sent: Instant,
         (id, from): (ConversationId, Side),
-        packet: SnPacket,
+        packet: DatagramPacket,
     ) -> (Datagram, Named) {
-        let bytes = encode::len(&packet, |text| text.len(), |content| content.bytes as usize) as u32;
-        let facts = DatagramFacts { kind: packet.kind() as u8, id: packet.id().unwrap_or(0) };
-        let named = self.names.name(from as usize, facts);
+        let bytes = packet.bytes();
+        let named = self.names.name(from as usize, packet.account().facts());
         let start = self.sent_bytes[from as usize];
         self.sent_bytes[from as usize] += u64::from(bytes);
         (Datagram { conversation: id, from, packet, bytes, start, sent }, named)

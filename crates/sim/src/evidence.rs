@@ -6,11 +6,10 @@ use std::fmt::Write;
 
 use mqttlab_layers::Sealed;
 use mqttlab_mqtt::{Kind, Qos};
-use mqttlab_mqttsn::{Packet as SnPacket, PublishQos};
 use mqttlab_net::{self as net, Fate};
 use mqttlab_recording::{
     Cause, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind, FrameFate, Layout,
-    LossCause, PacketKind, PacketRow, SeenBy, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
+    LossCause, PacketRow, SeenBy, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
 };
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
@@ -217,7 +216,7 @@ impl Evidence {
     ) {
         self.mqtt.clear();
         if crossing.hop == 0 {
-            write!(self.mqtt, "{}", datagram.packet.label()).expect("a string takes all");
+            write!(self.mqtt, "{}", datagram.packet.account()).expect("a string takes all");
         }
         let row = PacketRow {
             protocol: UDP,
@@ -429,43 +428,33 @@ fn datagram_row<'a>(
     datagram: &'a Datagram,
     complete: Option<Instant>,
 ) -> ControlPacketRow<'a> {
-    let packet = &datagram.packet;
-    let kind = PacketKind::from(packet.kind());
-    let parts = packet.parts(datagram.bytes, |content| content.bytes as usize);
-    let (qos, dup, retain, topic, origin) = match packet {
-        SnPacket::Publish { dup, qos, retain, topic, message, .. } => {
-            (Some(*qos), *dup, *retain, topic.short_name(), message::origin(message.message))
-        }
-        _ => (None, false, false, None, None),
-    };
+    let account = datagram.packet.account();
+    let origin = datagram.packet.message().and_then(|content| message::origin(content.message));
     let publisher = origin.map(|(publisher, _)| publisher.0);
     ControlPacketRow {
         connection: conversation.number,
         seen_by: SeenBy::Capture,
-        transport: kind.protocol().transport(),
-        protocol: kind.protocol().as_str(),
+        transport: account.kind.protocol().transport(),
+        protocol: account.kind.protocol().as_str(),
         direction: if datagram.from == Side::Client { Towards::Broker } else { Towards::Client },
         // QoS -1 has no connection that could have said whose it is, but the message does.
-        client: match qos {
-            Some(PublishQos::WithoutConnection) => publisher,
-            _ => Some(conversation.client.0),
-        },
-        kind: kind.name(),
-        qos: qos.map(|qos| qos.level().level()),
-        dup,
-        retain,
-        packet_id: packet.id().filter(|&id| id != 0),
-        reason: packet.code().map(|code| code.number()),
-        topic,
+        client: if account.without_connection { publisher } else { Some(conversation.client.0) },
+        kind: account.kind.name(),
+        qos: account.qos,
+        dup: account.dup,
+        retain: account.retain,
+        packet_id: Some(account.id).filter(|&id| id != 0),
+        reason: account.reason,
+        topic: account.topic,
         publisher,
         sequence: origin.map(|(_, sequence)| sequence),
         stream_start: datagram.start,
         stream_end: datagram.start + u64::from(datagram.bytes),
-        fixed_header_bytes: parts.fixed_header,
-        topic_bytes: parts.topic,
-        packet_id_bytes: parts.id,
+        fixed_header_bytes: account.fixed_header_bytes,
+        topic_bytes: account.topic_bytes,
+        packet_id_bytes: account.packet_id_bytes,
         property_bytes: 0,
-        payload_bytes: parts.payload,
+        payload_bytes: account.payload_bytes,
         first_sent_ns: Some(datagram.sent.as_ns()),
         complete_ns: complete.map(Instant::as_ns),
         segments: Some(1),

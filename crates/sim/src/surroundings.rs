@@ -9,7 +9,7 @@ use mqttlab_units::Instant;
 
 use crate::agenda::Agenda;
 use crate::conductor::Conductor;
-use crate::datagrams::SnPacket;
+use crate::datagrams::DatagramPacket;
 use crate::event::Event;
 use crate::evidence::Evidence;
 use crate::figures::{GroupCounts, LiveFigures};
@@ -79,7 +79,7 @@ impl Surroundings<'_> {
     }
 
     /// Sends a packet as a datagram.
-    pub(crate) fn send_datagram(&mut self, conversation: ConversationId, packet: SnPacket) {
+    pub(crate) fn send_datagram(&mut self, conversation: ConversationId, packet: DatagramPacket) {
         let from = (conversation, Side::Client);
         self.transport.send_datagram(self.agenda.now(), self.evidence, from, packet);
     }

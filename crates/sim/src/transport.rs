@@ -22,7 +22,7 @@ use mqttlab_units::Instant;
 
 use crate::agenda::Agenda;
 use crate::connections::{Connection, Connections, Opening};
-use crate::datagrams::{Conversation, Conversations, Datagram, SnPacket};
+use crate::datagrams::{Conversation, Conversations, Datagram, DatagramPacket};
 use crate::event::Event;
 use crate::evidence::{Crossing, Evidence};
 use crate::hosts::Hosts;
@@ -126,7 +126,7 @@ impl Transport {
         now: Instant,
         evidence: &mut Evidence,
         (id, from): (ConversationId, Side),
-        packet: SnPacket,
+        packet: DatagramPacket,
     ) {
         let conversation = self.conversations.get_mut(id);
         let (datagram, named) = conversation.datagram(now, (id, from), packet);

@@ -125,9 +125,12 @@ class Story:
 
 
 def _server(recording: Recording) -> str:
-    """What stands between publishers and subscribers is called in words: a ``broker``, or of ZeroMQ a ``proxy``."""
+    """What stands between publishers and subscribers, in words: a ``broker``, of ZeroMQ a ``proxy``, or a ``hub``."""
     roles = [server.get("role") for server in recording.plan.get("servers") or ()]
-    return "proxy" if roles and all(isinstance(role, dict) and "zeromq" in role for role in roles) else "broker"
+    for role, words in (("zeromq", "proxy"), ("hub", "hub")):
+        if roles and all(isinstance(one, dict) and role in one for one in roles):
+            return words
+    return "broker"
 
 
 def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:

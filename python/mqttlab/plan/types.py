@@ -222,6 +222,20 @@ class Host(TypedDict):
     tcp: TcpPlan
 
 
+class HubPlan(TypedDict):
+    """A client's session of a protocol around a hub."""
+    client_id: str
+    protocol: str
+    settings: dict[str, int]
+
+
+class HubRole(TypedDict):
+    """A hub: what it does, for the program and for the simulator."""
+    protocol: str
+    service: ServiceTime
+    settings: dict[str, int]
+
+
 class KeepAlive(TypedDict):
     """Keep-alive probes."""
     idle_ns: Duration
@@ -514,7 +528,11 @@ class ProtocolZeromq(TypedDict):
     zeromq: ZeroMqPlan
 
 
-Protocol = ProtocolMqtt | ProtocolMqttSn | ProtocolZeromq
+class ProtocolHub(TypedDict):
+    hub: HubPlan
+
+
+Protocol = ProtocolMqtt | ProtocolMqttSn | ProtocolZeromq | ProtocolHub
 """A protocol, and a client's session of it."""
 
 
@@ -626,7 +644,11 @@ class RoleZeromq(TypedDict):
     zeromq: ZeroMqRole
 
 
-Role = RoleBroker | RoleGateway | RoleProxy | RoleZeromq
+class RoleHub(TypedDict):
+    hub: HubRole
+
+
+Role = RoleBroker | RoleGateway | RoleProxy | RoleZeromq | RoleHub
 """What a server is for."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import polars as pl
 
 from mqttlab.metrics import fates
@@ -84,19 +86,28 @@ def energy(recording: Recording) -> str:
 
 def control_packets(recording: Recording, count: int) -> str:
     """So many control packets of the network layer's count, and those that carry a message."""
-    words = "packets of ZeroMQ" if carrier(recording) == ZMTP_MESSAGE else "MQTT packets"
+    spoken = protocol(recording)
+    words = "MQTT packets" if spoken == "MQTT" else f"packets of {spoken}"
     return f"{number(count)} {words}, of which {_published(recording)}"
 
 
 def carrier(recording: Recording) -> str:
     """What a packet that carries a message is called in the protocol that was spoken."""
-    kinds = _carriers(recording)
-    return ZMTP_MESSAGE if kinds and set(kinds) == {"MESSAGE"} else "PUBLISH packet"
+    spoken = protocol(recording)
+    return {"MQTT": "PUBLISH packet", "ZeroMQ": "ZMTP message"}.get(spoken, f"{spoken} message")
 
 
 def protocol(recording: Recording) -> str:
     """The protocol that was spoken on the connections to servers."""
-    return "ZeroMQ" if carrier(recording) == ZMTP_MESSAGE else "MQTT"
+    kinds = _carriers(recording)
+    if not kinds or set(kinds) != {"MESSAGE"}:
+        return "MQTT"
+    hubs = {hub["protocol"] for hub in (spoken.get("hub") for spoken in _protocols(recording)) if hub}
+    return str(hubs.pop()) if len(hubs) == 1 else "ZeroMQ" if not hubs else "several protocols"
+
+
+def _protocols(recording: Recording) -> list[dict[str, Any]]:
+    return [cast("dict[str, Any]", group.get("protocol") or {}) for group in recording.plan["groups"]]
 
 
 def _published(recording: Recording) -> str:
@@ -110,5 +121,3 @@ def _carriers(recording: Recording) -> dict[str, int]:
     kinds = sums.with_columns(pl.col("kind").cast(pl.String)).filter(pl.col("kind").is_in(CARRIERS))
     return dict(kinds.group_by("kind").agg(pl.col("packets").sum()).rows())
 
-
-ZMTP_MESSAGE = "ZMTP message"

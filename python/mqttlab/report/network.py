@@ -50,7 +50,7 @@ def columns(table: pl.DataFrame, wanted: tuple[str, ...]) -> tuple[str, ...]:
     if "retransmissions" not in table.columns and "tcp_analysis_retransmissions" not in wanted:
         wanted = tuple("tcp_analysis_retransmissions" if name == "retransmissions" else name for name in wanted)
     known = [name for name in wanted if name in table.columns and table[name].null_count() < table.height]
-    # No run of MQTT is without a PUBLISH for long; of ZeroMQ there is none, and a column of zeros says nothing.
+    # No run of MQTT is without a PUBLISH for long; of other protocols there is none, and zeros say nothing.
     return tuple(name for name in known if name != "publish_packets" or table[name].sum())
 
 

@@ -6,13 +6,17 @@ import difflib
 import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from mqttlab.brokers import ADAPTERS
 from mqttlab.networks import MODELS, PROFILES
 from mqttlab.networks.link import LinkDirection
+from mqttlab.plan.hubs import HUB_PROTOCOLS
 from mqttlab.quantity import shown
+from mqttlab.scenario.hub import End, settings_of
 from mqttlab.scenario.location import Location, Problem
-from mqttlab.scenario.model import Group, Mqtt, Scenario, Server
+from mqttlab.scenario.model import Group, Scenario, Server
+from mqttlab.scenario.mqtt import Mqtt
 from mqttlab.scenario.routes import STAGES_MAX, lengths
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 from mqttlab.scenario.transport import shows_certificate
@@ -32,8 +36,8 @@ IDENTITY_BYTES = 9
 
 def contradictions(scenario: Scenario) -> list[Problem]:
     """Everything that is wrong between the fields of a scenario whose fields are right."""
-    checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq, _names,
-              _sizes)
+    checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq,
+              _hubs, _names, _sizes)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -160,10 +164,12 @@ def _programs(scenario: Scenario) -> Iterator[Problem]:
 def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
     if server.kind not in ADAPTERS:
         yield (*place, "kind"), f"is an unknown {server.role} {shown(server.kind)}; {near(server.kind, ADAPTERS)}"
-    if server.kind == "mqttlab" and server.role not in ("gateway", "zeromq"):
-        yield (*place, "kind"), (f"is \"mqttlab\", our MQTT-SN gateway or proxy of ZeroMQ, but the server is a "
-                                 f"{server.role}; use `role = \"gateway\"` or `\"zeromq\"` in [[servers]], or another "
-                                 "kind")
+    if server.kind == "mqttlab" and server.role not in ("gateway", "zeromq", "hub"):
+        yield (*place, "kind"), (f"is \"mqttlab\", our MQTT-SN gateway, proxy of ZeroMQ or hub, but the server is a "
+                                 f"{server.role}; use `role = \"gateway\"`, `\"zeromq\"` or `\"hub\"` in [[servers]], "
+                                 "or another kind")
+    if server.hub is not None:
+        yield from _settings((*place, "hub", "settings"), server.hub.protocol, "hub", server.hub.settings)
     if server.role == "gateway":
         yield from _gateway(scenario, place, server)
     yield from _passes_to(scenario, place, server)
@@ -300,6 +306,59 @@ def _zeromq_messages(group: Group) -> Iterator[tuple[Location, str]]:
             before = subscription.filter.removeprefix("$share/").split("+")[0]
             yield (*place, "filter"), (f"is {shown(subscription.filter)}, but a subscription of ZeroMQ is a prefix: no "
                                        f"`+`, no `$share`, and `#` only at the end; use {shown(before + '#')}, or MQTT")
+
+
+def _hubs(scenario: Scenario) -> Iterator[Problem]:
+    """A protocol around a hub: the server is a hub of it, and it has what is asked of it."""
+    hubs = {server.name: server.hub.protocol for _, server in scenario.all_servers if server.hub is not None}
+    for index, group in enumerate(scenario.groups):
+        server, place = scenario.server_of(group), ("groups", index)
+        spoken = None if server.hub is None else server.hub.protocol
+        if not group.has_hub:
+            if spoken is not None:
+                yield (*place, "connects_to"), (f"is the hub `{server.name}`, but the group does not speak {spoken}; "
+                                                f"connect it to another server, or use `protocol = \"{spoken}\"`")
+            continue
+        if spoken != group.protocol:
+            fit = [name for name, protocol in hubs.items() if protocol == group.protocol]
+            known = f"one of {', '.join(fit)}" if fit else (
+                f"and add one: [[servers]] with `role = \"hub\"` and `hub = {{ protocol = \"{group.protocol}\" }}`")
+            yield (*place, "connects_to"), (f"is the {server.role} `{server.name}`, but {group.protocol} clients "
+                                            f"connect to a hub of {group.protocol}; use {known}")
+        yield from _settings((*place, "hub", "settings"), group.protocol, "client", group.hub.settings)
+        for field, problem in _hub_messages(scenario, group):
+            yield (*place, *field), problem
+
+
+def _settings(place: Location, protocol: str, end: End, given: dict[str, Any]) -> Iterator[Problem]:
+    try:
+        settings_of(protocol, end, given)
+    except ValueError as error:
+        yield place, str(error)
+
+
+def _hub_messages(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:
+    publish, spoken = group.publish, HUB_PROTOCOLS[group.protocol]
+    if group.count > 1 and "{client}" not in group.hub.client_id:
+        yield ("hub", "client_id"), (f"is {shown(group.hub.client_id)} for {group.count} clients, which nobody could "
+                                     "tell apart; add {client}")
+    for number, subscription in enumerate(group.subscribe):
+        if subscription.filter.startswith("$share/"):
+            yield ("subscribe", number, "filter"), (f"is {shown(subscription.filter)}, but {group.protocol} shares no "
+                                                    "subscriptions; leave out `$share` and its group, or use MQTT")
+    if publish is None:
+        return
+    if publish.qos > spoken.qos_max:
+        yield ("publish", "qos"), (f"is {publish.qos}, but {group.protocol} has {spoken.qos_max} at most; use that, or "
+                                   "MQTT")
+    if publish.retain:
+        yield ("publish", "retain"), f"is true, but a hub of {group.protocol} keeps nothing; leave it out, or use MQTT"
+    # Placeholders become numbers of a few digits; who is that close is told by the engine.
+    room = scenario.mtu - IP_AND_UDP_BYTES - spoken.head_bytes - len(publish.topic.encode())
+    if publish.payload.size is not None and publish.payload.size > room:
+        yield ("publish", "payload"), (f"has {publish.payload.size} B, but a datagram of {scenario.mtu} B (`mtu`) has "
+                                       f"room for {max(0, room)} B behind this topic, and {group.protocol} does not "
+                                       "fragment; use a smaller payload, or MQTT")
 
 
 def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:

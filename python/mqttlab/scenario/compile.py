@@ -7,12 +7,15 @@ is made here.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
-from mqttlab.scenario.model import Group, Host, Mqtt, MqttSn, Publish, Readiness, Scenario, Server, Will
+from mqttlab.scenario.hub import settings_of
+from mqttlab.scenario.model import Group, Host, Publish, Readiness, Scenario, Server
+from mqttlab.scenario.mqtt import Mqtt, Will
+from mqttlab.scenario.mqtt_sn import MqttSn
 from mqttlab.scenario.routes import network
 from mqttlab.scenario.transport import shows_certificate
 from mqttlab.scenario.zeromq import ZeroMq
@@ -148,7 +151,7 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
 def _endpoints(scenario: Scenario, server: Server, address: str) -> list[types.Endpoint]:
     """Where a server listens: for MQTT over plain TCP first, and for what its clients' transports ask. A proxy of
     ZeroMQ for publishers first."""
-    first = "udp" if server.role == "gateway" else "tcp"
+    first = "udp" if server.role in ("gateway", "hub") else "tcp"
     listeners = [(first, server.port), *scenario.listeners(server)]
     if server.role == "zeromq":
         listeners = [("tcp", server.port), ("tcp", server.subscriber_port)]
@@ -163,6 +166,9 @@ def _role(scenario: Scenario, server: Server) -> types.Role:
         return {"gateway": _gateway(scenario, server)}
     if server.role == "zeromq":
         return {"zeromq": {"high_water_mark": server.zeromq.high_water_mark, "service": _service(server)}}
+    if server.role == "hub":
+        hub = _hub(server)
+        return {"hub": {"protocol": hub["protocol"], "settings": hub["settings"], "service": _service(server)}}
     names = [other.name for _, other in scenario.all_servers]
     to = None if server.passes_to is None else names.index(server.passes_to)
     return {"proxy": {"to": to, "service": _service(server)}}
@@ -180,6 +186,8 @@ def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> B
         return BrokerPlace(
             address=address, port=server.port, subscriber_port=server.subscriber_port,
             high_water_mark=server.zeromq.high_water_mark)
+    if server.role == "hub":
+        return BrokerPlace(address=address, port=server.port, hub=dict(_hub(server)))
     if server.role != "gateway":
         return BrokerPlace(address=address, port=server.port, listeners=tuple(scenario.listeners(server)),
                            client_certificates=_asks_for_certificates(scenario, server))
@@ -187,6 +195,13 @@ def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> B
     return BrokerPlace(
         address=address, port=server.port, broker_address=broker.address or _address(hosts.first[broker.host]),
         broker_port=broker.port, gateway=dict(_gateway(scenario, server)))
+
+
+def _hub(server: Server) -> dict[str, Any]:
+    """What a hub is told."""
+    assert server.hub is not None, "the scenario was checked"
+    protocol = server.hub.protocol
+    return {"protocol": protocol, "settings": settings_of(protocol, "hub", server.hub.settings)}
 
 
 def _gateway(scenario: Scenario, server: Server) -> types.GatewayRole:
@@ -253,7 +268,7 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
         "host_step": 1 if hosts.count[group.host] > 1 else 0,
         "connects_to": _number_of(scenario, group),
         "protocol": _protocol(scenario, group),
-        "transport": "udp" if group.protocol == "mqtt-sn" else {"tcp": _tcp(group)},
+        "transport": "udp" if group.protocol == "mqtt-sn" or group.has_hub else {"tcp": _tcp(group)},
         "reconnect": {
             "enabled": group.reconnect.enabled,
             "initial_ns": group.reconnect.initial,
@@ -296,6 +311,9 @@ def _protocol(scenario: Scenario, group: Group) -> types.Protocol:
         return {"mqtt_sn": _mqtt_sn(group.mqtt_sn)}
     if group.protocol == "zeromq":
         return {"zeromq": _zeromq(group.zeromq)}
+    if group.has_hub:
+        return {"hub": {"protocol": group.protocol, "client_id": group.hub.client_id,
+                        "settings": settings_of(group.protocol, "client", group.hub.settings)}}
     return {"mqtt": _mqtt(group.mqtt or scenario.mqtt)}
 
 

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from mqttlab.networks.link import LinkDirection, Part, Truth, Whole
 from mqttlab.networks.radio import Radio
 from mqttlab.networks.tcp import Tcp
+from mqttlab.plan.hubs import HUB_PROTOCOLS, HubProtocolName
 from mqttlab.quantity import (
     HOUR_NS,
     DurationNs,
@@ -27,20 +28,16 @@ from mqttlab.quantity import (
     shown,
     size_bytes,
 )
+from mqttlab.scenario.hub import Hub, HubSession
+from mqttlab.scenario.mqtt import Mqtt, Qos
+from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
 from mqttlab.scenario.threshold import Threshold
-from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix, will_topic
+from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix
 from mqttlab.scenario.transport import Ports, Transport, Trust, read_transport
 from mqttlab.scenario.zeromq import ZeroMq, ZeroMqProxy
 
 S = 10**9
 MS = 10**6
-
-
-def quality_of_service(value: Any) -> Any:
-    """A number; `true` is none, though Python takes it for 1."""
-    if isinstance(value, (bool, float, str)):
-        raise ValueError(f"is {shown(value)}, but must be 0, 1 or 2")
-    return value
 
 
 def above_zero(value: tuple[int, int]) -> tuple[int, int]:
@@ -50,14 +47,9 @@ def above_zero(value: tuple[int, int]) -> tuple[int, int]:
     return value
 
 
-Qos = Annotated[
-    Literal[0, 1, 2], BeforeValidator(quality_of_service), Field(description="Quality of service: 0, 1 or 2.")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
 PAYLOAD_BYTES_MAX = 10_000_000
 PROGRAMS_MAX = 1_000
-
-
-PredefinedId = Annotated[int, Field(strict=True, ge=1, le=65_534)]
 
 
 def file_path(value: str) -> str:
@@ -232,16 +224,18 @@ class Server(Broker):
     """A server: a broker, a gateway or a proxy. `[broker]` is short for one named `broker`."""
 
     name: Name = Field(description="Unique among the servers; groups connect to it by this name.")
-    role: Literal["broker", "gateway", "proxy", "zeromq"] = Field(
+    role: Literal["broker", "gateway", "proxy", "zeromq", "hub"] = Field(
         "broker", description="What it is for. A gateway is one of MQTT-SN, by default our own (`kind = \"mqttlab\"`, "
         "port 1884). A proxy is a program. One of `zeromq` is a proxy of ZeroMQ, by default our own (`kind = "
-        "\"mqttlab\"`, port 5559, and 5560 for subscribers). The simulator has a model of each, which takes "
+        "\"mqttlab\"`, port 5559, and 5560 for subscribers). A hub is what the clients of a protocol over datagrams "
+        "connect to, by default our own (port 7400). The simulator has a model of each, which takes "
         "`service.per_packet` for each packet.")
     passes_to: Name | None = Field(
         None, description="For a proxy: the server that it passes packets on to, by name. Simulations need it; in a "
         "live run its clients' messages are then known to be those of that server's other clients, too.")
     gateway: Gateway = Field(Gateway(), description="For `role = \"gateway\"`.")
     zeromq: ZeroMqProxy = Field(ZeroMqProxy(), description="For `role = \"zeromq\"`.")
+    hub: Hub | None = Field(None, description="For `role = \"hub\"`, which needs it.")
 
     @model_validator(mode="before")
     @classmethod
@@ -253,6 +247,8 @@ class Server(Broker):
             values = {"kind": "mqttlab", "port": 1884, **values}
         if isinstance(values, dict) and values.get("role") == "zeromq":
             values = {"kind": "mqttlab", "port": 5559, **values}
+        if isinstance(values, dict) and values.get("role") == "hub":
+            values = {"kind": "mqttlab", "port": 7400, **values}
         return values
 
     @model_validator(mode="after")
@@ -266,89 +262,17 @@ class Server(Broker):
             raise ValueError(f"has a table `gateway`, but is a {self.role}; use `role = \"gateway\"`, or leave it out")
         if "zeromq" in self.model_fields_set and self.role != "zeromq":
             raise ValueError(f"has a table `zeromq`, but is a {self.role}; use `role = \"zeromq\"`, or leave it out")
+        if self.hub is not None and self.role != "hub":
+            raise ValueError(f"has a table `hub`, but is a {self.role}; use `role = \"hub\"`, or leave it out")
+        if self.hub is None and self.role == "hub":
+            raise ValueError("is a hub, but does not say of what; add `hub = { protocol = \"...\" }`, one of "
+                             f"{', '.join(HUB_PROTOCOLS)}")
         return self
 
     @property
     def subscriber_port(self) -> int:
         """Where subscribers of ZeroMQ connect to; everybody else connects to `port`."""
         return self.zeromq.subscriber_port or self.port + 1
-
-
-class Will(Part):
-    """A message that the broker publishes when a client's connection is lost."""
-
-    topic: Annotated[str, AfterValidator(will_topic)] = Field(description="Topic.")
-    payload: str = Field("", max_length=MQTT_TEXT_MAX, description="Payload as text.")
-    qos: Qos = 0
-    retain: Truth = Field(False, description="Retained.")
-
-
-class Mqtt(Part):
-    """Protocol and session."""
-
-    version: Literal["3.1", "3.1.1", "5"] = Field("3.1.1", description="Protocol version.")
-    keep_alive: SecondsNs = Field(60 * S, le=65_535 * S, description="Keep-alive, whole seconds; `0 s`: off.")
-    clean_session: Truth = Field(True, description="`false` asks the broker to keep the session.")
-    session_expiry: SecondsNs = Field(3600 * S, description="How long MQTT 5 keeps a session that is not clean.")
-    max_inflight: Whole = Field(
-        20, ge=1, le=65_535, description="Unacknowledged messages at QoS 1 and 2 that a client may have in flight.")
-    max_queued: Whole = Field(
-        100_000, ge=0, le=2**32 - 1, description="Messages queued in a client; messages beyond count as unsent.")
-    deliver_qos2_on: Literal["release", "publish"] = Field(
-        "release", description="When a subscriber counts a QoS 2 message as delivered: at its PUBREL, as Paho does, "
-        "or already at its PUBLISH; MQTT allows both (3.1.1, 4.3.3).")
-    receive_maximum: Whole = Field(65_535, ge=1, le=65_535, description="Receive maximum announced (MQTT 5).")
-    retry: PositiveDurationNs | None = Field(None, description="Interval of timed retransmission, as in MQTT 3.1.")
-    ping: Literal["sent", "silence"] = Field("sent", description=(
-        "What the keep-alive counts: an interval without anything sent (3.1.1, 3.1.2.10), or also one without anything "
-        "heard, as paho-mqtt and libmosquitto do, which then leave although they have something to send."))
-    client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
-    username: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="User name.")
-    password: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="Password.")
-    will: Will | None = Field(None, description="Last will.")
-
-
-class Sleep(Part):
-    """How an MQTT-SN client sleeps while there is nothing to do."""
-
-    duration: SecondsNs = Field(
-        le=65_535 * S, description="How long the gateway is told to wait for the next sign of life, whole seconds.")
-    wake_every: PositiveDurationNs = Field(description="From one awakening to the next; not above `duration`.")
-    linger: ShortDurationNs = Field(1 * S, description="How long it stays active without anything to do.")
-    publish: Literal["at-once", "when-awake"] = Field(
-        "at-once", description="Whether it wakes up for a message that is due, or keeps it until the next awakening.")
-
-    @model_validator(mode="after")
-    def _wakes_in_time(self) -> Self:
-        if self.wake_every > self.duration:
-            raise ValueError(f"wakes up every {self.wake_every / S:g} s, but tells the gateway to wait only "
-                             f"{self.duration / S:g} s; raise `duration`, or lower `wake_every`")
-        return self
-
-
-class MqttSn(Part):
-    """A session of MQTT-SN 1.2 over UDP. One message of QoS 1 or 2 is under way at a time; nothing is fragmented."""
-
-    keep_alive: SecondsNs = Field(60 * S, le=65_535 * S, description="Keep-alive, whole seconds; `0 s`: off.")
-    clean_session: Truth = Field(True, description="`false` asks the gateway to keep the session.")
-    without_connection: Truth = Field(
-        False, description="Publish at QoS -1: no connection, no answer; `qos = 0`, predefined or short topics only.")
-    retry: PositiveShortDurationNs = Field(
-        10 * S, description="T_retry: time until a packet without an answer is sent again (10 to 15 s, 1.2, §7.2).")
-    retries: Whole = Field(3, ge=0, le=1000, description="N_retry: repetitions before the gateway is given up.")
-    wait: PositiveDurationNs = Field(300 * S, le=HOUR_NS, description="T_WAIT after \"rejected: congestion\".")
-    max_queued: Whole = Field(
-        1000, ge=0, le=2**32 - 1, description="Messages queued in a client; messages beyond count as unsent.")
-    deliver_qos2_on: Literal["release", "publish"] = Field(
-        "release", description="When a QoS 2 message counts as delivered: at its PUBREL, or already at its PUBLISH.")
-    short_topics: Truth = Field(True, description="Topics of two octets are sent as such and not registered.")
-    predefined_topics: dict[str, PredefinedId] = Field(
-        default_factory=dict, description="Identifiers of topics that clients and gateway know beforehand, by name.")
-    search_radius: Whole | None = Field(
-        None, ge=0, le=255, description="Look for a gateway with SEARCHGW of this radius before connecting.")
-    sleep: Sleep | None = Field(None, description="Sleep while there is nothing to do.")
-    client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
-    will: Will | None = Field(None, description="Last will.")
 
 
 class Reconnect(Part):
@@ -484,9 +408,9 @@ class Group(Part):
     count: Whole = Field(1, ge=1, le=100_000, description="Number of clients.")
     connects_to: Name | None = Field(
         None, description="The server they connect to; may be left out where there is only one.")
-    protocol: Literal["mqtt", "mqtt-sn", "zeromq"] = Field(
+    protocol: Literal["mqtt", "mqtt-sn", "zeromq", HubProtocolName] = Field(
         "mqtt", description="What they speak; it has a table of its own. `mqtt-sn` needs a gateway to connect to, "
-        "`zeromq` a proxy of ZeroMQ.")
+        f"`zeromq` a proxy of ZeroMQ, {' and '.join(f'`{name}`' for name in HUB_PROTOCOLS)} a hub.")
     transport: Annotated[
         Transport, BeforeValidator(read_transport, json_schema_input_type=Transport | str)] | None = Field(
             None, description="What carries it, and how: `\"tcp\"` when left out, `\"websocket\"`, "
@@ -497,6 +421,7 @@ class Group(Part):
     mqtt: Mqtt | None = Field(None, description="Protocol and session; the scenario's `mqtt` when left out.")
     mqtt_sn: MqttSn = Field(MqttSn(), description="For `protocol = \"mqtt-sn\"`: the session.")
     zeromq: ZeroMq = Field(ZeroMq(), description="For `protocol = \"zeromq\"`: the sockets.")
+    hub: HubSession = Field(HubSession(), description="For a protocol that has a hub: the session.")
     reconnect: Reconnect = Field(Reconnect(), description="What happens after a connection is lost.")
     connect_over: DurationNs | None = Field(
         None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
@@ -509,6 +434,11 @@ class Group(Part):
     client: ClientProgram | None = Field(
         None, description="The program that performs the clients, one process each, in live runs. It publishes and "
         "subscribes by itself, and is observed by the frames that it exchanges: see docs/live.md.")
+
+    @property
+    def has_hub(self) -> bool:
+        """Whether it speaks a protocol around a hub."""
+        return self.protocol in HUB_PROTOCOLS
 
     @property
     def uses_nagle(self) -> bool:
@@ -530,19 +460,19 @@ class Group(Part):
 
     @model_validator(mode="after")
     def _protocol(self) -> Self:
-        spoken = {"mqtt": "MQTT", "mqtt-sn": "MQTT-SN", "zeromq": "ZeroMQ"}[self.protocol]
+        spoken = {"mqtt": "MQTT", "mqtt-sn": "MQTT-SN", "zeromq": "ZeroMQ"}.get(self.protocol, self.protocol)
         for field, protocol in (("mqtt_sn", "mqtt-sn"), ("zeromq", "zeromq")):
             if protocol != self.protocol and field in self.model_fields_set:
                 raise ValueError(
                     f"has a table `{field}`, but speaks {spoken}; use `protocol = \"{protocol}\"`, or leave it out")
-        if self.protocol == "zeromq":
+        if "hub" in self.model_fields_set and not self.has_hub:
+            raise ValueError(f"has a table `hub`, but speaks {spoken}, which has none; use a `protocol` that has one "
+                             f"({', '.join(HUB_PROTOCOLS)}), or leave it out")
+        if self.protocol != "mqtt":
+            kin = "MQTT" if self.protocol == "zeromq" else "MQTT over TCP"
             for field in ("mqtt", "transport", "nagle", "relay"):
                 if getattr(self, field) is not None:
-                    raise ValueError(f"speaks ZeroMQ, but has `{field}`, which goes with MQTT; leave it out")
-        if self.protocol == "mqtt-sn":
-            for field in ("mqtt", "transport", "nagle", "relay"):
-                if getattr(self, field) is not None:
-                    raise ValueError(f"speaks MQTT-SN, but has `{field}`, which goes with MQTT over TCP; leave it out")
+                    raise ValueError(f"speaks {spoken}, but has `{field}`, which goes with {kin}; leave it out")
         return self
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ use mqttlab_units::{Duration, Instant};
 
 use super::flags::{self, Half, Marks, Verdict};
 use super::protocol::{self, Protocol};
+use super::sequence;
 use super::{Annotations, Completed, Direction, Gap, Settings};
 use crate::layers::{Content, KeyLog, Layers, Opened, Opening, Secured, begun_as_websocket};
 use crate::metrics::{Exchange, Tally};
@@ -509,8 +510,9 @@ impl Way {
     fn count_order(&mut self, segment: &Segment) {
         let Some(next) = self.half.next else { return };
         let end = segment.sequence.wrapping_add(segment.payload_len);
-        self.tally.holes += u64::from(flags::after(segment.sequence, next));
-        self.tally.segments_below_highest += u64::from(segment.payload_len > 0 && !flags::after(end, next));
+        self.tally.holes += u64::from(sequence::after(segment.sequence, next));
+        self.tally.segments_below_highest +=
+            u64::from(segment.payload_len > 0 && !sequence::after(end, next));
     }
 }
 

@@ -11,6 +11,7 @@ use std::fmt;
 
 use mqttlab_units::{Duration, Instant};
 
+use super::sequence::after;
 use super::unacknowledged::Unacknowledged;
 use crate::segment::{Bits, Segment};
 
@@ -146,11 +147,6 @@ const FAST_RETRANSMISSION_DUPLICATES: u32 = 2;
 
 const SYN_FIN_RST: Bits = Bits::SYN.and(Bits::FIN).and(Bits::RST);
 const SYN_FIN: Bits = Bits::SYN.and(Bits::FIN);
-
-/// Whether `a` is after `b` in sequence space (RFC 1982 arithmetic).
-pub(super) fn after(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) > 0
-}
 
 /// Judges a segment from `forward`'s sender and remembers it.
 pub(super) fn judge(

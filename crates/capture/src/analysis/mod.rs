@@ -14,6 +14,7 @@
 mod connection;
 mod flags;
 mod protocol;
+mod sequence;
 mod unacknowledged;
 
 use std::collections::{BTreeMap, HashMap};

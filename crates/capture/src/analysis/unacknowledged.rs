@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use mqttlab_units::Instant;
 
-use super::flags::after;
+use super::sequence::after;
 
 /// Beyond this many the acknowledgments are evidently not being captured.
 const SEGMENTS_MAX: usize = 10_000;

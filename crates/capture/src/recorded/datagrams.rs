@@ -1,25 +1,27 @@
-//! MQTT-SN on our own wire: each datagram is one packet, which is complete when its frame arrives.
+//! Datagrams on our own wire, of MQTT-SN and of protocols around hubs: each is one packet, which is complete when its frame
+//! arrives.
 //!
 //! Connections are pairs of addresses; their numbers are counted from [`FIRST`], apart from TCP's.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 
-use mqttlab_mqttsn::account::Parts;
-use mqttlab_mqttsn::packet::{self, Packet};
-use mqttlab_mqttsn::{PublishQos, ReturnCode};
 use mqttlab_recording::identity::{self, SequenceEnd};
-use mqttlab_recording::{ControlPacketRow, Frame, FrameFate, PacketKind, SeenBy, Towards};
+use mqttlab_recording::{
+    ControlPacketRow, DatagramAccount, DatagramProtocol, Frame, FrameFate, PacketKind, SeenBy, Towards,
+};
 use mqttlab_units::Instant;
 
 use super::Names;
 use crate::segment::{Datagram, Endpoint};
 
-/// Datagrams of gateways, and the packets in them.
+/// Datagrams of servers, and the packets in them.
 #[derive(Default)]
 pub(super) struct Datagrams {
-    /// Where gateways listen.
+    /// Where servers listen.
     ports: Vec<u16>,
+    /// What is spoken at those of hubs; at others it is MQTT-SN.
+    hubs: BTreeMap<u16, DatagramProtocol>,
     /// Clients by identifier.
     clients: Names,
     connections: HashMap<[(String, u16); 2], Conversation>,
@@ -33,7 +35,7 @@ pub(super) struct Datagrams {
 struct Conversation {
     number: u32,
     client: Option<u32>,
-    /// Bytes to the gateway, and from it.
+    /// Bytes to the server, and from it.
     positions: [u64; 2],
 }
 
@@ -54,14 +56,15 @@ pub(super) struct Seen {
     qos: Option<u8>,
     dup: bool,
     retain: bool,
-    id: Option<u16>,
+    id: u16,
     reason: Option<u8>,
     topic: Option<String>,
     publisher: Option<u32>,
     sequence: Option<u32>,
     start: u64,
     bytes: u32,
-    parts: Parts,
+    /// Of fixed header, topic, identifier and payload.
+    parts: [u32; 4],
     sent: Instant,
     complete: Option<Instant>,
 }
@@ -71,28 +74,34 @@ impl Datagrams {
         Datagrams { ports, ..Datagrams::default() }
     }
 
+    /// The same, with what is spoken at hubs' ports.
+    pub(super) fn with_hubs(self, hubs: BTreeMap<u16, DatagramProtocol>) -> Datagrams {
+        Datagrams { hubs, ..self }
+    }
+
     pub(super) fn introduce(&mut self, clients: Names) {
         self.clients = clients;
     }
 
-    /// A datagram on its first link: its place, and what it carries, as the `mqtt` column names it; `None` for what is no
-    /// MQTT-SN.
+    /// A datagram on its first link: its place, and what it carries, as the `mqtt` column names it; `None` for what is
+    /// nothing of what is spoken there.
     pub(super) fn sent(
         &mut self,
         frame: &Frame,
         datagram: &Datagram,
         payload: &[u8],
     ) -> Option<(Place, &str)> {
-        let towards =
-            match [datagram.destination.port, datagram.source.port].map(|port| self.ports.contains(&port)) {
-                [true, _] => Towards::Broker,
-                [false, true] => Towards::Client,
-                [false, false] => return None,
-            };
-        let packet = packet::decode(payload).ok()?.packet;
-        let seen = self.seen(frame, datagram, (towards, payload.len() as u32), &packet);
+        let ports = [datagram.destination.port, datagram.source.port];
+        let (towards, port) = match ports.map(|port| self.ports.contains(&port)) {
+            [true, _] => (Towards::Broker, ports[0]),
+            [false, true] => (Towards::Client, ports[1]),
+            [false, false] => return None,
+        };
+        let protocol = self.hubs.get(&port).copied().unwrap_or(DatagramProtocol::MqttSn);
+        let (account, message) = protocol.read(payload)?;
+        let seen = self.seen(frame, datagram, (towards, payload.len() as u32), (&account, message));
         self.name.clear();
-        write!(self.name, "{}", packet.label()).expect("a string takes all");
+        write!(self.name, "{account}").expect("a string takes all");
         let place = seen.place();
         self.pass(frame, seen);
         Some((place, &self.name))
@@ -131,55 +140,50 @@ impl Datagrams {
         frame: &Frame,
         datagram: &Datagram,
         (towards, bytes): (Towards, u32),
-        packet: &Packet<&str, &[u8]>,
+        (account, message): (&DatagramAccount<'_>, &[u8]),
     ) -> Seen {
         let end = |endpoint: &Endpoint| (endpoint.address.to_string(), endpoint.port);
-        let (client_end, gateway_end) = match towards {
+        let (client_end, server_end) = match towards {
             Towards::Broker => (&datagram.source, &datagram.destination),
             Towards::Client => (&datagram.destination, &datagram.source),
         };
         let next = FIRST + self.connections.len() as u32;
         let fresh = Conversation { number: next, ..Conversation::default() };
-        let conversation = self.connections.entry([end(client_end), end(gateway_end)]).or_insert(fresh);
-        if let Packet::Connect { client_id, .. } = packet {
+        let conversation = self.connections.entry([end(client_end), end(server_end)]).or_insert(fresh);
+        if let Some(client_id) = account.client_id {
             conversation.client = self.clients.named(client_id, Some(frame.from_host));
         }
         let position = &mut conversation.positions[usize::from(towards == Towards::Client)];
         let start = *position;
         *position += u64::from(bytes);
-        let mut seen = Seen {
+        let identity = account.qos.and_then(|_| identity::find(message));
+        let publisher = identity.map(|identity| identity.publisher);
+        let end = account.qos.and_then(|_| SequenceEnd::of(message)).map(SequenceEnd::value);
+        Seen {
             connection: conversation.number,
             towards,
-            client: conversation.client,
-            kind: packet.kind().into(),
-            qos: None,
-            dup: false,
-            retain: false,
-            id: packet.id(),
-            reason: packet.code().map(ReturnCode::number),
-            topic: None,
-            publisher: None,
-            sequence: None,
+            // QoS −1 has no connection that could have said whose it is, but the message does.
+            client: if account.without_connection { publisher } else { conversation.client },
+            kind: account.kind,
+            qos: account.qos,
+            dup: account.dup,
+            retain: account.retain,
+            id: account.id,
+            reason: account.reason,
+            topic: account.topic.map(str::to_owned),
+            publisher,
+            sequence: identity.map(|identity| identity.sequence).or(end),
             start,
             bytes,
-            parts: packet.parts(bytes, |message| message.len()),
+            parts: [
+                account.fixed_header_bytes,
+                account.topic_bytes,
+                account.packet_id_bytes,
+                account.payload_bytes,
+            ],
             sent: frame.entered,
             complete: None,
-        };
-        if let Packet::Publish { dup, qos, retain, topic, message, .. } = packet {
-            seen.qos = Some(qos.level().level());
-            (seen.dup, seen.retain) = (*dup, *retain);
-            seen.topic = topic.short_name().map(str::to_owned);
-            let identity = identity::find(message);
-            seen.publisher = identity.map(|identity| identity.publisher);
-            let end = SequenceEnd::of(message).map(SequenceEnd::value);
-            seen.sequence = identity.map(|identity| identity.sequence).or(end);
-            // QoS −1 has no connection that could have said whose it is, but the message does.
-            if *qos == PublishQos::WithoutConnection {
-                seen.client = seen.publisher;
-            }
         }
-        seen
     }
 }
 
@@ -190,6 +194,7 @@ impl Seen {
 
     /// As the recording has it.
     pub(super) fn row(&self) -> ControlPacketRow<'_> {
+        let [fixed_header_bytes, topic_bytes, packet_id_bytes, payload_bytes] = self.parts;
         ControlPacketRow {
             connection: self.connection,
             seen_by: SeenBy::Capture,
@@ -201,18 +206,18 @@ impl Seen {
             qos: self.qos,
             dup: self.dup,
             retain: self.retain,
-            packet_id: self.id.filter(|id| *id != 0),
+            packet_id: Some(self.id).filter(|id| *id != 0),
             reason: self.reason,
             topic: self.topic.as_deref(),
             publisher: self.publisher,
             sequence: self.sequence,
             stream_start: self.start,
             stream_end: self.start + u64::from(self.bytes),
-            fixed_header_bytes: self.parts.fixed_header,
-            topic_bytes: self.parts.topic,
-            packet_id_bytes: self.parts.id,
+            fixed_header_bytes,
+            topic_bytes,
+            packet_id_bytes,
             property_bytes: 0,
-            payload_bytes: self.parts.payload,
+            payload_bytes,
             first_sent_ns: Some(self.sent.as_ns()),
             complete_ns: self.complete.map(Instant::as_ns),
             segments: Some(1),

@@ -20,8 +20,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use mqttlab_recording::{
-    ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout, NetworkMetricRow,
-    SeenRow,
+    ControlPacketRow, DatagramProtocol, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout,
+    NetworkMetricRow, SeenRow,
     identity::{self, SequenceEnd},
 };
 use mqttlab_units::Instant;
@@ -56,7 +56,7 @@ pub struct FrameWitness {
     headers: HeaderAnalyser,
     analyser: Option<Analyser>,
     streams: Streams,
-    /// MQTT-SN.
+    /// What goes over UDP.
     datagrams: Datagrams,
     packets: Vec<Completed>,
     mqtt: String,
@@ -150,6 +150,12 @@ impl FrameWitness {
     #[must_use]
     pub fn with_reader(self, reader: Box<dyn PacketReader>) -> Self {
         FrameWitness { reader: Some(reader), ..self }
+    }
+
+    /// The same, with what is spoken over datagrams at these ports that is not MQTT-SN.
+    #[must_use]
+    pub fn with_hubs(self, hubs: BTreeMap<u16, DatagramProtocol>) -> Self {
+        FrameWitness { datagrams: self.datagrams.with_hubs(hubs), ..self }
     }
 
     /// The same, with the secrets of TLS connections that this file has when the reading begins; it need not be there.

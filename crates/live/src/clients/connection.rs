@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use mqttlab_client::Connection;
 use mqttlab_layers::Layer;
-use mqttlab_mqttsn::Packet;
+use mqttlab_recording::DatagramProtocol;
 use mqttlab_zmtp::stream::Decoder;
 
 use super::datagrams::Datagrams;
@@ -47,7 +47,12 @@ impl Connection for ClientConnection {
 }
 
 impl ClientConnection {
-    pub(super) fn new(slot: u32, over_datagrams: bool, layered: Option<Layered>) -> ClientConnection {
+    /// `speaks` is what goes over datagrams.
+    pub(super) fn new(
+        slot: u32,
+        speaks: Option<DatagramProtocol>,
+        layered: Option<Layered>,
+    ) -> ClientConnection {
         ClientConnection {
             slot,
             socket: None,
@@ -55,7 +60,7 @@ impl ClientConnection {
             incoming: Incoming::default(),
             layered: layered.map(Box::new),
             frames: None,
-            datagrams: over_datagrams.then(Box::default),
+            datagrams: speaks.map(|protocol| Box::new(Datagrams::of(protocol))),
             own_packets: None,
             order: ReceivedInOrder::default(),
         }
@@ -85,17 +90,16 @@ impl ClientConnection {
         }
     }
 
-    /// Puts a packet of MQTT-SN behind what is to be sent; of a message with the name of its topic.
-    pub(super) fn put_datagram<S: AsRef<str>, M: AsRef<[u8]>>(
-        &mut self,
-        packet: &Packet<S, M>,
-        topic: Option<&str>,
-    ) {
+    /// Puts a datagram that `write` makes behind what is to be sent; of a message with the name of its topic.
+    pub(super) fn put_datagram(&mut self, topic: Option<&str>, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(datagrams) = &mut self.datagrams else { return };
-        let bytes = datagrams.put(packet);
-        if let Some(own) = &mut self.own_packets {
-            own.put(Some(own_packets::mqttsn::of(packet, bytes, topic)), datagrams.end());
-        }
+        let protocol = datagrams.protocol();
+        let bytes = datagrams.put(write);
+        let Some(own) = &mut self.own_packets else { return };
+        let told = protocol
+            .read(bytes)
+            .map(|(account, payload)| own_packets::datagram::of(&account, payload, topic));
+        own.put(told, datagrams.end());
     }
 
     /// Whether it needs no opening and has no end.

@@ -7,9 +7,8 @@ use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Sessions};
 use mqttlab_client::{GroupFacts, GroupNumber};
 use mqttlab_mqtt::Version;
-use mqttlab_mqttsn::Topic;
 use mqttlab_plan::{Entry, Group, PayloadMaker, Plan, SaidPlaces};
-use mqttlab_recording::Received;
+use mqttlab_recording::{DatagramAccount, Received};
 use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, GeoPoint};
 
@@ -111,9 +110,11 @@ impl Shared {
         Some(places.at(client - self.starts[group], sequence.into()))
     }
 
-    /// The name of a topic that a client and its gateway call so.
-    pub(super) fn topic_name(&self, client: &Client, topic: Topic) -> Option<String> {
-        let AnySession::MqttSn(session) = client.session() else { return None };
+    /// The name of the topic of a message that has come, which its packet has, or its session knows.
+    pub(super) fn topic_name(&self, client: &Client, account: &DatagramAccount<'_>) -> Option<String> {
+        let (AnySession::MqttSn(session), Some(topic)) = (client.session(), account.alias) else {
+            return account.topic.map(str::to_owned);
+        };
         let name = |number| self.directory.layout().topic_name(number);
         mqttsn::topic_name(self.group(client.who().group), client.who().index, session, topic, name)
     }

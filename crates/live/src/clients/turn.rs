@@ -12,9 +12,9 @@ use mqttlab_units::{Duration, Instant};
 use super::Client;
 use super::epoll::Epoll;
 use super::pace;
+use super::room::Room;
 use super::shared::Shared;
 use super::timers::Timers;
-use super::writing::Room;
 use crate::control::FleetFigures;
 
 /// One client's turn.

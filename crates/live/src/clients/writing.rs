@@ -7,8 +7,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
+use mqttlab_client::datagram;
 use mqttlab_client::mqtt;
-use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Envelope, Packet};
 use mqttlab_client::zeromq;
 use mqttlab_client::{Body, Loss, Transport, Who, sign};
@@ -23,6 +23,7 @@ use crate::socket_states;
 use super::connection::{ClientConnection, RelayedMessage};
 use super::outbox::Outbox;
 use super::own_packets::{self, OwnPackets};
+use super::room::Room;
 use super::socket;
 use super::turn::Turn;
 
@@ -50,12 +51,12 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
     fn put(&mut self, client: Who, connection: &mut ClientConnection, packet: Packet) {
         let group = self.shared.group(client.group);
         let packet = match packet {
-            Packet::Mqtt(packet) => packet,
-            Packet::MqttSn(packet) => {
+            packet if connection.is_datagrams() => {
                 let name = |topic| self.shared.directory.layout().topic_name(topic).to_owned();
-                let packet = mqttsn::packet(group, client.index, packet, name);
-                return connection.put_datagram(&packet, None);
+                return connection
+                    .put_datagram(None, |out| datagram::encode(group, client.index, packet, name, out));
             }
+            Packet::Mqtt(packet) => packet,
             Packet::ZeroMq(packet) => {
                 let start = connection.outbox.bytes().len();
                 zeromq::encode(group, client.index, packet, connection.outbox.bytes());
@@ -66,6 +67,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
                 }
                 return;
             }
+            Packet::MqttSn(_) | Packet::Hub(_) => unreachable!("they go over datagrams"),
         };
         let ClientConnection { layered, outbox, own_packets: own, .. } = connection;
         let Some(layered) = layered else {
@@ -93,9 +95,12 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
         body: Body<'_, RelayedMessage>,
     ) -> u64 {
         let mqtt::Envelope { id, qos, dup } = match envelope {
+            envelope if connection.is_datagrams() => {
+                return self.put_datagram(client, connection, envelope, body);
+            }
             Envelope::Mqtt(envelope) => envelope,
-            Envelope::MqttSn(envelope) => return self.put_datagram(client, connection, envelope, body),
             Envelope::ZeroMq => return self.put_frames(client, connection, body),
+            Envelope::MqttSn(_) | Envelope::Hub(_) => unreachable!("they go over datagrams"),
         };
         let group = self.shared.facts(client.group);
         let ClientConnection { layered, outbox: way, own_packets: own, .. } = connection;
@@ -191,7 +196,7 @@ impl Turn<'_> {
         &mut self,
         client: Who,
         connection: &mut ClientConnection,
-        envelope: mqttsn::Envelope,
+        envelope: Envelope,
         body: Body<'_, RelayedMessage>,
     ) -> u64 {
         let group = self.shared.facts(client.group);
@@ -200,11 +205,12 @@ impl Turn<'_> {
         };
         let mut outbox = Outbox::default();
         write_payload(payloads, client.index, row, &mut outbox);
-        let mqttsn::Envelope { topic, id, qos, dup } = envelope;
-        let message = outbox.whole();
-        let retain = row.retain;
-        let packet = mqttlab_mqttsn::Packet::<&str, _>::Publish { dup, qos, retain, topic, id, message };
-        connection.put_datagram(&packet, Some(self.shared.directory.layout().topic_name(row.topic)));
+        let topic = self.shared.directory.layout().topic_name(row.topic);
+        let payload = outbox.whole();
+        let content = (topic, &payload[..]);
+        let group = self.shared.group(client.group);
+        connection
+            .put_datagram(Some(topic), |out| datagram::encode_message(group, envelope, row, content, out));
         self.end(connection)
     }
 
@@ -236,15 +242,6 @@ impl Turn<'_> {
             self.record(EventKind::TcpInfo, client.number, None, &info.to_string());
         }
     }
-}
-
-/// What packets are made in before they are sealed. One for each worker.
-#[derive(Default)]
-pub(super) struct Room {
-    message: Outbox,
-    bytes: Vec<u8>,
-    /// What was read, opened.
-    pub(super) plain: Vec<u8>,
 }
 
 fn encode_packet(group: &Group, client: u32, packet: mqtt::Packet, out: &mut Vec<u8>) {

@@ -1,7 +1,6 @@
 //! What stations have done so far.
 
-use mqttlab_units::Duration;
-
+use super::air_time::AirTime;
 use super::timing::Kind;
 
 /// What one station has done so far. Bytes are those of MAC frames, header and check sequence included, without
@@ -60,21 +59,6 @@ pub struct Tally {
     pub frames: u64,
     /// Their MAC bytes.
     pub bytes: u64,
-}
-
-/// How long a radio was in each state, and how often it began to do something.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AirTime {
-    /// Sending.
-    pub transmit: Duration,
-    /// Receiving, or sensing a busy medium.
-    pub receive: Duration,
-    /// Listening to silence.
-    pub idle: Duration,
-    /// Off ([`Medium::rest`](super::Medium::rest)).
-    pub sleep: Duration,
-    /// Times that it went from listening to silence over to sending or receiving.
-    pub wake_ups: u64,
 }
 
 impl Traffic {

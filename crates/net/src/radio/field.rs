@@ -3,6 +3,7 @@
 use mqttlab_units::{Duration, Instant, Seed};
 
 use super::level::Levels;
+use super::point::Point;
 use super::spec::{MobilitySpec, PlacementSpec};
 use super::walk::Walk;
 
@@ -18,9 +19,6 @@ pub(crate) struct Field {
     rows: Vec<Row>,
     reach_m2: f64,
 }
-
-/// A point of the plane, in metres.
-pub(crate) type Point = [f64; 2];
 
 #[derive(Clone, Debug, Default)]
 struct Row {

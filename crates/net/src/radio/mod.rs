@@ -25,6 +25,7 @@
 //! turn comes in the same instant.
 
 mod agenda;
+mod air_time;
 mod backoff;
 mod channel;
 mod counters;
@@ -33,6 +34,7 @@ mod event;
 mod field;
 mod level;
 mod medium;
+mod point;
 mod preset;
 mod receiver;
 mod report;
@@ -42,7 +44,8 @@ mod timing;
 mod walk;
 mod whereabouts;
 
-pub use counters::{AirTime, StationCounters, Tally, Traffic};
+pub use air_time::AirTime;
+pub use counters::{StationCounters, Tally, Traffic};
 pub use energy::EnergyProfile;
 pub use event::{Finished, Input, Outcome, Output};
 pub use medium::Medium;

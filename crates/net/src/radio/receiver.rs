@@ -7,7 +7,7 @@
 
 use mqttlab_units::{Duration, Instant};
 
-use super::counters::AirTime;
+use super::air_time::AirTime;
 use super::level::Levels;
 use super::timing::Kind;
 

@@ -5,7 +5,7 @@
 
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
-use super::field::Point;
+use super::point::Point;
 use super::spec::MobilitySpec;
 
 /// One station's walk.

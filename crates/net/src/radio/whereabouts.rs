@@ -5,7 +5,8 @@
 
 use mqttlab_units::{Instant, Seed};
 
-use super::field::{Point, placed, walks};
+use super::field::{placed, walks};
+use super::point::Point;
 use super::spec::{MediumSpec, Position};
 use super::walk::Walk;
 

@@ -27,7 +27,7 @@ use mqttlab_units::{Duration, Instant, Seed};
 use super::service::{Alarm, Inbox, ServiceTimes};
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
 use crate::agenda::Agenda;
-use crate::datagrams::{Content, Datagram};
+use crate::datagrams::{Content, Datagram, DatagramPacket};
 use crate::event::Event;
 use crate::ids::{ClientId, ConnectionId, ConversationId, Id, ServerId, Side};
 use crate::message;
@@ -113,12 +113,13 @@ impl GatewayModel {
     fn hear_client(&mut self, around: &mut ServerSurroundings<'_>, datagram: &Datagram) {
         let ConversationId(peer) = datagram.conversation;
         self.peers.insert(peer);
-        if let Said::Connect { client_id, .. } = &datagram.packet {
+        let DatagramPacket::MqttSn(packet) = &datagram.packet else { return };
+        if let Said::Connect { client_id, .. } = packet {
             let client = around.transport.conversation(datagram.conversation).client;
             self.members.insert(Arc::clone(client_id), client);
         }
         let from = Address { peer, node: None };
-        self.handle(around, Input::Packet { from, packet: datagram.packet.clone() });
+        self.handle(around, Input::Packet { from, packet: packet.clone() });
     }
 
     fn handle(&mut self, around: &mut ServerSurroundings<'_>, input: Input<Content>) {
@@ -130,10 +131,12 @@ impl GatewayModel {
     fn drain(&mut self, around: &mut ServerSurroundings<'_>) {
         while let Some(output) = self.gateway.poll() {
             match output {
-                Output::Send { to, packet } => around.answer(ConversationId(to.peer), packet),
+                Output::Send { to, packet } => {
+                    around.answer(ConversationId(to.peer), DatagramPacket::MqttSn(packet));
+                }
                 Output::Broadcast(packet) => {
                     for peer in &self.peers {
-                        around.answer(ConversationId(*peer), packet.clone());
+                        around.answer(ConversationId(*peer), DatagramPacket::MqttSn(packet.clone()));
                     }
                 }
                 Output::Open(link) => self.open(around, link),

@@ -1,7 +1,7 @@
 //! Servers: what runs inside hosts beside the clients, a model for each role.
 //!
 //! ```text
-//!   simulation ──► Servers ──► ServerModel: BrokerModel · GatewayModel · ProxyModel · ZeroMqModel
+//!   simulation ──► Servers ──► ServerModel: BrokerModel · GatewayModel · HubModel · ProxyModel · ZeroMqModel
 //!                                 └── ServerSurroundings: agenda, transport, evidence, topics, groups
 //! ```
 //!
@@ -13,6 +13,7 @@
 
 mod broker;
 mod gateway;
+mod hub;
 mod proxy;
 mod service;
 mod zeromq;
@@ -26,7 +27,7 @@ use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Instant, Seed};
 
 use crate::agenda::Agenda;
-use crate::datagrams::{Datagram, SnPacket};
+use crate::datagrams::{Datagram, DatagramPacket};
 use crate::event::Event;
 use crate::evidence::Evidence;
 use crate::groups::Groups;
@@ -35,6 +36,7 @@ use crate::topics::Topics;
 use crate::transport::{Caller, Transport};
 use broker::BrokerModel;
 use gateway::GatewayModel;
+use hub::HubModel;
 use proxy::ProxyModel;
 use zeromq::ZeroMqModel;
 
@@ -121,7 +123,7 @@ impl ServerSurroundings<'_> {
     }
 
     /// A server sends a packet to a client as a datagram.
-    pub(crate) fn answer(&mut self, conversation: ConversationId, packet: SnPacket) {
+    pub(crate) fn answer(&mut self, conversation: ConversationId, packet: DatagramPacket) {
         let from = (conversation, Side::Server);
         self.transport.send_datagram(self.agenda.now(), self.evidence, from, packet);
     }
@@ -221,5 +223,6 @@ fn model(id: ServerId, plan: &mqttlab_plan::Server, seed: Seed) -> Result<Box<dy
         Role::Proxy(role) => Ok(Box::new(ProxyModel::new(id, &plan.name, role, seed)?)),
         Role::ZeroMq(role) => Ok(Box::new(ZeroMqModel::new(id, &plan.name, role, seed))),
         Role::Gateway(role) => Ok(Box::new(GatewayModel::new(id, &plan.name, role, seed))),
+        Role::Hub(role) => Ok(Box::new(HubModel::new(id, &plan.name, role, seed)?)),
     }
 }

@@ -8,13 +8,13 @@
 //! Connections whose frames are recorded have none of this: there a packet costs one comparison, and no packet is in a
 //! recording twice.
 //!
-//! What a packet is, its protocol's file here says: [`mqtt`], [`mqttsn`], [`zeromq`].
+//! What a packet is, a file here says: [`mqtt`], [`zeromq`], and for whatever goes over datagrams [`datagram`].
 //!
 //! What it does not model: packets of which the socket has not taken the last byte when the connection ends; nobody knows how
 //! much of them has left. Datagrams that an ICMP error kept back are not among its rows.
 
+pub(super) mod datagram;
 pub(super) mod mqtt;
-pub(super) mod mqttsn;
 pub(super) mod zeromq;
 
 use std::collections::VecDeque;

@@ -36,8 +36,9 @@ pub trait Session {
     type Envelope;
     /// A packet that came and carries no message.
     type Received;
+
     /// Why a connection is ended whose other side does not say whether it accepts.
-    const NOT_ACCEPTED: &'static str;
+    fn not_accepted(&self) -> &'static str;
 
     /// The transport is open.
     fn opened(&mut self, now: Instant);

@@ -1,0 +1,126 @@
+//! Datagrams on their way in: read from the socket, decoded, handed to their client.
+
+use std::os::fd::AsFd;
+
+use mqttlab_client::datagram::{self, Heard};
+use mqttlab_client::{Arriving, Delivery, Loss, PacketId, Surroundings as _, Who};
+use mqttlab_mqtt::Qos;
+use mqttlab_mqttsn::Topic;
+use mqttlab_recording::{DatagramAccount, Received};
+
+use super::Client;
+use super::connection::{ClientConnection, RelayedMessage};
+use super::datagrams::is_passing;
+use super::own_packets;
+use super::reading::{Origin, Reading};
+use super::socket;
+use super::turn::Turn;
+
+/// A message that has just come.
+struct ArrivingDatagram<'a> {
+    account: DatagramAccount<'a>,
+    payload: &'a [u8],
+    /// The name of its topic, where only its order can tell which message it is.
+    topic: &'a str,
+}
+
+impl Reading<'_, '_> {
+    /// Takes every datagram that has come.
+    pub(super) fn receive_datagrams(&mut self, client: &mut Client) -> Result<(), Loss> {
+        let mut buffer = std::mem::take(self.turn.buffer);
+        let mut outcome = Ok(());
+        while let Some(socket) = &client.connection().socket {
+            let count = match socket::read(socket.as_fd(), &mut buffer) {
+                Ok(Some(count)) => count,
+                Ok(None) => break,
+                Err(error) if is_passing(&error) => continue,
+                Err(error) => {
+                    outcome = Err(Loss::broken(error.to_string()));
+                    break;
+                }
+            };
+            self.turn.read_clock();
+            if client.is_listening(self.turn) {
+                outcome = self.take_datagram(client, &buffer[..count]);
+            }
+            if outcome.is_err() {
+                break;
+            }
+        }
+        *self.turn.buffer = buffer;
+        outcome
+    }
+
+    fn take_datagram(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
+        let Some(datagrams) = &client.connection().datagrams else { return Ok(()) };
+        let (account, heard) = datagram::decode(datagrams.protocol(), bytes)?;
+        self.note_datagram(client, &account, &heard, bytes.len());
+        let payload = match heard {
+            Heard::Packet(packet) => return client.packet(self.turn, packet),
+            Heard::Message(payload) => payload,
+        };
+        let small = payload.len() < mqttlab_recording::identity::BYTES_MIN;
+        let name = if small { self.turn.shared.topic_name(client, &account) } else { None };
+        let topic = name.as_deref().unwrap_or_default();
+        client.message(self.turn, &ArrivingDatagram { account, payload, topic })
+    }
+
+    /// Notes a packet of so many bytes that was read, where that is wanted.
+    fn note_datagram(
+        &mut self,
+        client: &mut Client,
+        account: &DatagramAccount<'_>,
+        heard: &Heard<'_>,
+        bytes: usize,
+    ) {
+        if client.connection().own_packets.is_none() {
+            return;
+        }
+        let (topic, payload) = match heard {
+            Heard::Message(payload) => (self.turn.shared.topic_name(client, account), *payload),
+            Heard::Packet(_) => (None, &[][..]),
+        };
+        let told = own_packets::datagram::of(account, payload, topic.as_deref());
+        if let Some(own) = &mut client.connection_mut().own_packets {
+            own.read(Some(told), bytes as u64, self.turn.now, self.turn.sink);
+        }
+    }
+}
+
+impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingDatagram<'_> {
+    fn qos(&self) -> Qos {
+        self.account.qos.and_then(Qos::from_level).unwrap_or(Qos::AtMostOnce)
+    }
+
+    fn id(&self) -> PacketId {
+        PacketId(self.account.id)
+    }
+
+    fn alias(&self) -> Option<Topic> {
+        self.account.alias
+    }
+
+    fn identify(&self, client: Who, connection: &mut ClientConnection, turn: &mut Turn<'t>) -> Delivery {
+        let DatagramAccount { dup, retain, id, .. } = self.account;
+        let server = turn.shared.facts(client.group).serving;
+        let origin = Origin::find(self.payload, (self.topic, id, dup), server, connection, turn);
+        let row = Received {
+            subscriber: client.number.0,
+            publisher: origin.publisher,
+            sequence: origin.sequence,
+            qos: Arriving::<ClientConnection, Turn<'t>>::qos(self).level(),
+            dup,
+            retained: retain,
+            payload_bytes: self.payload.len() as u32,
+            received: turn.now,
+            identified: origin.identified,
+        };
+        turn.keep_payload(&row, self.payload);
+        let untraced = origin.publisher.is_none() && !self.topic.is_empty();
+        let is_a_clients = untraced && turn.shared.order.is_shared(server, self.topic);
+        Delivery { row, intended: origin.intended, is_a_clients }
+    }
+
+    /// Nobody relays over datagrams; the plan was checked.
+    fn copy_to(&self, _: &mut RelayedMessage) {}
+}

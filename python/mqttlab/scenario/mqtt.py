@@ -1,0 +1,56 @@
+"""MQTT in a scenario: protocol and session of a group's clients."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from mqttlab.networks.link import Part, Truth, Whole
+from mqttlab.quantity import PositiveDurationNs, SecondsNs, shown
+from mqttlab.scenario.topics import MQTT_TEXT_MAX, will_topic
+
+S = 10**9
+
+
+def quality_of_service(value: Any) -> Any:
+    """A number; `true` is none, though Python takes it for 1."""
+    if isinstance(value, (bool, float, str)):
+        raise ValueError(f"is {shown(value)}, but must be 0, 1 or 2")
+    return value
+
+
+Qos = Annotated[
+    Literal[0, 1, 2], BeforeValidator(quality_of_service), Field(description="Quality of service: 0, 1 or 2.")]
+
+
+class Will(Part):
+    """A message that the broker publishes when a client's connection is lost."""
+
+    topic: Annotated[str, AfterValidator(will_topic)] = Field(description="Topic.")
+    payload: str = Field("", max_length=MQTT_TEXT_MAX, description="Payload as text.")
+    qos: Qos = 0
+    retain: Truth = Field(False, description="Retained.")
+
+
+class Mqtt(Part):
+    """Protocol and session."""
+
+    version: Literal["3.1", "3.1.1", "5"] = Field("3.1.1", description="Protocol version.")
+    keep_alive: SecondsNs = Field(60 * S, le=65_535 * S, description="Keep-alive, whole seconds; `0 s`: off.")
+    clean_session: Truth = Field(True, description="`false` asks the broker to keep the session.")
+    session_expiry: SecondsNs = Field(3600 * S, description="How long MQTT 5 keeps a session that is not clean.")
+    max_inflight: Whole = Field(
+        20, ge=1, le=65_535, description="Unacknowledged messages at QoS 1 and 2 that a client may have in flight.")
+    max_queued: Whole = Field(
+        100_000, ge=0, le=2**32 - 1, description="Messages queued in a client; messages beyond count as unsent.")
+    deliver_qos2_on: Literal["release", "publish"] = Field(
+        "release", description="When a subscriber counts a QoS 2 message as delivered: at its PUBREL, as Paho does, "
+        "or already at its PUBLISH; MQTT allows both (3.1.1, 4.3.3).")
+    receive_maximum: Whole = Field(65_535, ge=1, le=65_535, description="Receive maximum announced (MQTT 5).")
+    retry: PositiveDurationNs | None = Field(None, description="Interval of timed retransmission, as in MQTT 3.1.")
+    ping: Literal["sent", "silence"] = Field("sent", description=(
+        "What the keep-alive counts: an interval without anything sent (3.1.1, 3.1.2.10), or also one without anything "
+        "heard, as paho-mqtt and libmosquitto do, which then leave although they have something to send."))
+    client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
+    username: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="User name.")
+    password: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="Password.")
+    will: Will | None = Field(None, description="Last will.")
