@@ -67,6 +67,8 @@ LEFT_OUT = {
     "groups.mqtt_sn": "of kinds whose names begin with `sn-`; test_mqtt_sn_sim turns the rest",
     "servers.zeromq": "of kinds whose names begin with `zmq-`; test_zeromq_sim turns the marks",
     "groups.zeromq": "of kinds whose names begin with `zmq-`; test_zeromq_sim turns the marks",
+    "servers.hub": "tests/python/test_hubs_live.py compares every packet of every such protocol",
+    "groups.hub": "tests/python/test_hubs_live.py compares every packet of every such protocol",
     "groups.mqtt": "the same fields as `mqtt`",
     "groups.client": "a program, which is real; test_programs_live compares its latencies with ours",
     "groups.publish.payload.path": "a file's content is as any payload",

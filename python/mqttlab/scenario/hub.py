@@ -1,8 +1,6 @@
 """Protocols around a hub in a scenario: a group's session, and the server that it connects to. Which there are, and
 what can be set of them, the engine declares (``mqttlab-engine hubs``)."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from typing import Any, Literal
