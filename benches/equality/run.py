@@ -6,7 +6,7 @@
 
 Each kind is simulated by both checkouts with one seed, through their command lines. Recordings are equal when every
 table is: the same columns, types, rows and order. What changed on purpose stands in `mapping.toml` beside this file:
-columns that were added, dropped or renamed, and tables that are new. `run.json` is compared without identifiers,
+columns that were added, dropped or renamed, tables and rows that are new. `run.json` is compared without identifiers,
 machine, directory and times. Exit status 1 when anything differs that the mapping does not name.
 """
 
@@ -89,6 +89,8 @@ def _table(name: str, left: pl.DataFrame, right: pl.DataFrame, mapping: dict[str
     right = right.drop(
         [column for column in changes.get("added", []) if column in right.columns and column not in left.columns]
     )
+    for column, words in changes.get("new_rows", {}).items():
+        right = right.filter(~pl.col(column).cast(pl.String).is_in(set(words) - set(left[column].cast(pl.String))))
     for column, words in changes.get("words", {}).items():
         if column in left.columns:
             left = left.with_columns(pl.col(column).cast(pl.String).replace(words))

@@ -69,6 +69,7 @@ LEFT_OUT = {
     "groups.zeromq": "of kinds whose names begin with `zmq-`; test_zeromq_sim turns the marks",
     "servers.hub": "tests/python/test_hubs_live.py compares every packet of every such protocol",
     "groups.hub": "tests/python/test_hubs_live.py compares every packet of every such protocol",
+    "groups.transport.framing": "tests/python/test_framings_live.py compares every packet of every framing",
     "groups.mqtt": "the same fields as `mqtt`",
     "groups.client": "a program, which is real; test_programs_live compares its latencies with ours",
     "groups.publish.payload.path": "a file's content is as any payload",

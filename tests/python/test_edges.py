@@ -25,7 +25,7 @@ CRATES = {
     "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "layers", "tcp", "protocol"},
     "evidence": {"units", "net", "mqtt", "mqttsn", "zmtp", "protocol"},
     "recording": {"units", "evidence"},
-    "capture": {"units", "mqtt", "recording", "mqttsn", "zmtp"},
+    "capture": {"units", "mqtt", "layers", "recording", "mqttsn", "zmtp"},
     "client": {"units", "mqtt", "plan", "evidence", "mqttsn", "zmtp", "layers", "protocol"},
     "run": {"units", "net", "plan", "evidence"},
     "gateway": {"units", "mqtt", "mqttsn", "plan"},
@@ -36,8 +36,8 @@ CRATES = {
             "protocol"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
     "summary": {"plan", "recording"},
-    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "gateway",
-               "proxy", "hub"},
+    "engine": {"units", "layers", "plan", "run", "live", "sim", "capture", "import", "recording", "summary",
+               "gateway", "proxy", "hub"},
 }
 PURE = ("units", "mqtt", "mqttsn", "zmtp", "protocol", "layers", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mqttlab.engine import engine_path
-from mqttlab.plan.hubs import HUB_PROTOCOLS
+from mqttlab.plan.declared import HUB_PROTOCOLS
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario.hub import written
 from mqttlab.scenario.load import parse_values
@@ -117,8 +117,8 @@ def test_the_engine_refuses_what_the_scenario_would_have_refused() -> None:
 
 
 def test_the_engine_says_which_hubs_there_are_and_what_a_hub_needs(tmp_path: Path) -> None:
-    said = json.loads(subprocess.run([engine_path(), "hubs"], capture_output=True, check=True, timeout=60).stdout)
-    assert [protocol["name"] for protocol in said] == list(HUB_PROTOCOLS)
+    said = json.loads(subprocess.run([engine_path(), "declared"], capture_output=True, check=True, timeout=60).stdout)
+    assert [protocol["name"] for protocol in said["hubs"]] == list(HUB_PROTOCOLS)
     settings = tmp_path / "hub.json"
     for text, words in [('{"listen": "127.0.0.1:0", "protocol": "yell", "settings": {}}', "\"yell\" is no protocol"),
                         ('{"listen": "127.0.0.1:0", "protocol": "tell", "settings": {"volume": 11}}', "volume"),

@@ -18,7 +18,7 @@ import pytest
 from live import able
 from mqttlab.engine import engine_path
 from mqttlab.metrics import attribution_coverage, deliveries
-from mqttlab.plan.hubs import HUB_PROTOCOLS
+from mqttlab.plan.declared import HUB_PROTOCOLS
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.runs.perform import Outcome

@@ -10,7 +10,7 @@ import pytest
 
 from mqttlab.explanation import cause, ladder, parts_table, tell
 from mqttlab.metrics import attribution_coverage, deliveries, evidence
-from mqttlab.plan.hubs import HUB_PROTOCOLS
+from mqttlab.plan.declared import HUB_PROTOCOLS
 from mqttlab.recording import Recording
 from mqttlab.report import coverage
 from mqttlab.runs import Job, perform

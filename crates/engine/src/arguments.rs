@@ -53,8 +53,8 @@ pub enum Command {
     Proxy(PathBuf),
     /// Be a hub with the settings of this file.
     Hub(PathBuf),
-    /// Say which protocols around a hub there are.
-    Hubs,
+    /// Say which protocols around a hub and which framings there are.
+    Declared,
     /// Say which version this is.
     Version,
     /// Say how it is used.
@@ -74,7 +74,7 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
         ["proxy", "--settings", settings] => Ok(Command::Proxy(settings.into())),
         ["hub", "--settings", settings] => Ok(Command::Hub(settings.into())),
         ["hub", ..] => Err("hub needs its settings: mqttlab-engine hub --settings FILE".into()),
-        ["hubs"] => Ok(Command::Hubs),
+        ["declared"] => Ok(Command::Declared),
         ["proxy", ..] => Err("proxy needs its settings: mqttlab-engine proxy --settings FILE".into()),
         ["gateway", ..] => Err("gateway needs its settings: mqttlab-engine gateway --settings FILE".into()),
         ["schema"] => Ok(Command::Schema),
@@ -218,7 +218,8 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine hub --settings FILE
                                        be a hub until a signal ends it, then print its counters; FILE is JSON: listen,
                                        protocol, settings
-  mqttlab-engine hubs                  print the protocols that have hubs, and what can be set of them, as JSON
+  mqttlab-engine declared              print the protocols that have hubs with what can be set of them, and the
+                                       framings, as JSON
   mqttlab-engine probe [--seconds N] < plan.json
                                        measure delay, jitter, loss and rate of the plan's emulated paths
   mqttlab-engine doctor                report what this machine can do, as JSON

@@ -15,6 +15,7 @@ mod observer;
 mod probe;
 mod simulation;
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,8 +23,9 @@ use std::process::ExitCode;
 use arguments::Command;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
+use mqttlab_layers::FramingNumber;
 use mqttlab_plan::{
-    Backend, Destination, GatewayProgram, HubProgram, Hubs, Plan, ProxyProgram, stored_hubs,
+    Backend, Destination, GatewayProgram, HubProgram, Hubs, Plan, ProxyProgram, stored_framings, stored_hubs,
     stored_server_ports,
 };
 use mqttlab_recording::{DatagramProtocol, recover, snapshot};
@@ -58,7 +60,7 @@ fn main() -> ExitCode {
         Ok(Command::Import(order)) => import::run(&order),
         Ok(Command::Gateway(settings)) => gateway(&settings),
         Ok(Command::Hub(settings)) => hub(&settings),
-        Ok(Command::Hubs) => hubs(),
+        Ok(Command::Declared) => declared(),
         Ok(Command::Proxy(settings)) => proxy(&settings),
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
         Ok(Command::Help) => say(arguments::HELP.trim_end()),
@@ -114,7 +116,8 @@ fn sum_up(directory: &Path) {
 fn perform(plan: Plan, destination: &Destination, lines: &mut Lines) -> Outcome {
     match plan.backend {
         Backend::Live => {
-            let mut witness = witness(plan.server_ports(), plan.hubs(), &destination.directory);
+            let mut witness =
+                witness(plan.server_ports(), plan.hubs(), plan.framings(), &destination.directory);
             mqttlab_live::run(plan, destination, lines, &mut witness)
         }
         Backend::Sim => simulation::run(plan, destination, lines),
@@ -153,9 +156,9 @@ fn hub(path: &Path) -> ExitCode {
     })
 }
 
-/// The protocols that have hubs, for who writes plans.
-fn hubs() -> ExitCode {
-    let text = serde_json::to_string_pretty(&mqttlab_plan::declared_hubs());
+/// What is declared a file each, for who writes plans.
+fn declared() -> ExitCode {
+    let text = serde_json::to_string_pretty(&mqttlab_plan::declared());
     say(&text.expect("a JSON value can be written"))
 }
 
@@ -190,14 +193,24 @@ fn witness_of(directory: &Path) -> FrameWitness {
     let plan = std::fs::read_to_string(directory.join("plan.json")).ok();
     let ports = plan.as_deref().map_or(Vec::new(), stored_server_ports);
     let hubs = plan.as_deref().map_or(Hubs::new(), stored_hubs);
-    witness(if ports.is_empty() { vec![MQTT_PORT] } else { ports }, hubs, directory)
+    let framings = plan.as_deref().map_or(BTreeMap::new(), stored_framings);
+    witness(if ports.is_empty() { vec![MQTT_PORT] } else { ports }, hubs, framings, directory)
 }
 
 /// Who reads the frames of servers that listen on these ports, programs' messages and what is in TLS included.
-fn witness(ports: Vec<u16>, hubs: Hubs, directory: &Path) -> FrameWitness {
+fn witness(
+    ports: Vec<u16>,
+    hubs: Hubs,
+    framings: BTreeMap<u16, FramingNumber>,
+    directory: &Path,
+) -> FrameWitness {
     let reader = Box::new(ProgramReader::new());
     let hubs = hubs.into_iter().map(|(port, protocol)| (port, DatagramProtocol::Hub(protocol))).collect();
-    FrameWitness::new(ports).with_hubs(hubs).with_key_log(directory.join(KEY_LOG)).with_reader(reader)
+    FrameWitness::new(ports)
+        .with_hubs(hubs)
+        .with_framings(framings)
+        .with_key_log(directory.join(KEY_LOG))
+        .with_reader(reader)
 }
 
 fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> ExitCode {

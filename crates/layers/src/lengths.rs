@@ -1,6 +1,7 @@
 //! What layers add to a packet, in bytes.
 
 use crate::frame;
+use crate::framings::FramingNumber;
 use crate::script::End;
 use crate::tls::{LIBWEBSOCKETS_WRITE_MAX, RECORD_MAX, Tls};
 
@@ -11,6 +12,8 @@ pub struct Layers {
     pub tls: Option<Tls>,
     /// WebSocket frames.
     pub websocket: bool,
+    /// Another framing; then there is neither of these.
+    pub framing: Option<FramingNumber>,
 }
 
 /// What layers add to a packet that is written at once.
@@ -20,12 +23,14 @@ pub struct Sealed {
     pub tls: u32,
     /// The frame's header with its masking key.
     pub websocket: u32,
+    /// The header of another framing.
+    pub framing: u32,
 }
 
 impl Sealed {
     /// All together.
     pub fn bytes(self) -> u32 {
-        self.tls + self.websocket
+        self.tls + self.websocket + self.framing
     }
 }
 
@@ -39,7 +44,8 @@ impl Layers {
     pub fn seal(self, from: End, packet: usize) -> Sealed {
         // Only clients mask (RFC 6455 §5.1).
         let websocket = if self.websocket { frame::header_len(packet, from == End::Client) } else { 0 };
-        Sealed { tls: self.records(from, packet + websocket), websocket: websocket as u32 }
+        let framing = self.framing.map_or(0, |framing| framing.header_len(from, packet)) as u32;
+        Sealed { tls: self.records(from, packet + websocket), websocket: websocket as u32, framing }
     }
 
     /// What TLS adds to bytes that an end says at once.
@@ -51,7 +57,7 @@ impl Layers {
 
     /// Bytes in which WebSocket says something of its own.
     pub(crate) fn say(self, from: End, bytes: usize) -> Sealed {
-        Sealed { tls: self.records(from, bytes), websocket: bytes as u32 }
+        Sealed { tls: self.records(from, bytes), websocket: bytes as u32, framing: 0 }
     }
 
     /// Bytes in which an end says that it will say no more, behind its last packet.
@@ -78,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_is_added_is_what_an_encoder_adds() {
-        let layers = Layers { tls: None, websocket: true };
+        let layers = Layers { websocket: true, ..Layers::default() };
         for (from, key) in [(End::Client, Some([1, 2, 3, 4])), (End::Server, None)] {
             for length in [0, 1, 125, 126, 65_535, 65_536] {
                 let mut frame = Vec::new();
@@ -95,17 +101,21 @@ mod tests {
     fn a_record_holds_16_kib_and_is_sealed_on_its_own() {
         for (version, record) in [(Version::V12, 29), (Version::V13, 22)] {
             let tls = Some(Tls { version, resumption: true, client_certificate: false });
-            let (plain, both) = (Layers { tls, websocket: false }, Layers { tls, websocket: true });
+            let (plain, both) =
+                (Layers { tls, ..Layers::default() }, Layers { tls, websocket: true, framing: None });
             for (length, records) in [(2, 1), (16_384, 1), (16_385, 2), (40_000, 3)] {
-                assert_eq!(plain.seal(End::Server, length), Sealed { tls: records * record, websocket: 0 });
+                assert_eq!(
+                    plain.seal(End::Server, length),
+                    Sealed { tls: records * record, websocket: 0, framing: 0 }
+                );
             }
             // The frame's header is sealed, too; and libwebsockets writes in parts.
             assert_eq!(both.seal(End::Server, 4_092).tls, record);
-            assert_eq!(both.seal(End::Server, 20_000), Sealed { tls: 5 * record, websocket: 4 });
-            assert_eq!(both.seal(End::Client, 16_380), Sealed { tls: 2 * record, websocket: 8 });
-            assert_eq!(plain.farewell(End::Client), Sealed { tls: record + 2, websocket: 0 });
-            assert_eq!(both.farewell(End::Client), Sealed { tls: record, websocket: 8 });
-            assert_eq!(both.farewell(End::Server), Sealed { tls: record + 2, websocket: 0 });
+            assert_eq!(both.seal(End::Server, 20_000), Sealed { tls: 5 * record, websocket: 4, framing: 0 });
+            assert_eq!(both.seal(End::Client, 16_380), Sealed { tls: 2 * record, websocket: 8, framing: 0 });
+            assert_eq!(plain.farewell(End::Client), Sealed { tls: record + 2, websocket: 0, framing: 0 });
+            assert_eq!(both.farewell(End::Client), Sealed { tls: record, websocket: 8, framing: 0 });
+            assert_eq!(both.farewell(End::Server), Sealed { tls: record + 2, websocket: 0, framing: 0 });
         }
     }
 }

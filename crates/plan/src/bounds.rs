@@ -18,6 +18,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
+use mqttlab_layers::{FRAMINGS, FramingNumber};
 use mqttlab_mqtt::topic;
 use mqttlab_net::LinkSpec;
 use mqttlab_net::radio::{MediumSpec, MobilitySpec, PlacementSpec};
@@ -267,6 +268,13 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
     }
     if let Some(websocket) = group.tcp().and_then(|tcp| tcp.websocket.as_ref()) {
         resource(&websocket.path, &format!("{place}.transport.tcp.websocket.path"))?;
+    }
+    if let Some(framing) = group.tcp().and_then(|tcp| tcp.framing.as_ref()) {
+        let place = format!("{place}.transport.tcp.framing");
+        require(FramingNumber::named(framing).is_some(), &place, || {
+            let names: Vec<&str> = FRAMINGS.iter().map(|framing| framing.name()).collect();
+            format!("is {framing:?}, but known are {}", names.join(", "))
+        })?;
     }
     within(group.name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
     let reconnect = &group.reconnect;

@@ -250,6 +250,25 @@ fn check_tls(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     })
 }
 
+/// A framing is alone on TCP, and one for all who come to a server's endpoint for it.
+fn check_framing(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
+    let Some(tcp) = group.tcp().filter(|tcp| tcp.framing.is_some()) else { return Ok(()) };
+    let place = format!("{place}.transport.tcp.framing");
+    require(tcp.tls.is_none() && tcp.websocket.is_none(), &place, || {
+        "is set beside `tls` or `websocket`, but a framing is alone on TCP".into()
+    })?;
+    let of = |other: &Group| other.tcp().and_then(|tcp| tcp.framing.clone());
+    let others = plan.groups.iter().filter(|other| other.connects_to == group.connects_to);
+    let other = others.filter_map(of).find(|other| Some(other) != tcp.framing.as_ref());
+    require(other.is_none(), &place, || {
+        let name = &plan.server_of(group).name;
+        format!(
+            "differs from another group's {:?}, and `{name}` has one endpoint for both",
+            other.unwrap_or_default()
+        )
+    })
+}
+
 /// A protocol is spoken over its transport, and to a server that knows it.
 fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     let server = plan.server_of(group);
@@ -265,6 +284,7 @@ fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErr
         &format!("{place}.transport.tcp"),
         || format!("has layers above TCP, but `{}` is no broker, and others have none", server.name),
     )?;
+    check_framing(plan, group, place)?;
     check_tls(plan, group, place)?;
     require(speaks_sn == server.gateway().is_some(), &format!("{place}.connects_to"), || {
         format!("is `{}`, but MQTT-SN clients connect to gateways, and others do not", server.name)

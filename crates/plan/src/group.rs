@@ -101,6 +101,9 @@ pub struct TcpTransport {
     /// WebSocket on it, or on TLS; `null` for none.
     #[serde(default)]
     pub websocket: Option<WebSocketPlan>,
+    /// Another framing on it, by its name, and nothing else; `null` for none.
+    #[serde(default)]
+    pub framing: Option<String>,
 }
 
 /// TLS, with certificates that are made for the run, or with whom a server that runs elsewhere says to trust.

@@ -48,9 +48,9 @@ pub struct HubProgram {
     pub settings: BTreeMap<String, u64>,
 }
 
-/// The protocols that have hubs, as JSON: for each its name, what it is for, the highest QoS, the bytes before a topic and a
-/// payload, and what can be set of its clients and its hubs.
-pub fn declared_hubs() -> serde_json::Value {
+/// What is declared a file each, as JSON. Of protocols that have hubs the name, what it is for, the highest QoS, the bytes before a
+/// topic and a payload, and what can be set of clients and hubs; of framings the name and what it is.
+pub fn declared() -> serde_json::Value {
     let declared = |protocol: &&dyn HubProtocol, of: Of| {
         let settings = protocol.settings().iter().filter(|setting| setting.of == of);
         let described = settings.map(|setting| {
@@ -74,7 +74,12 @@ pub fn declared_hubs() -> serde_json::Value {
             "hub": declared(protocol, Of::Hub),
         })
     });
-    protocols.collect()
+    let framings = mqttlab_layers::FRAMINGS.iter();
+    let framings = framings.map(|framing| json!({"name": framing.name(), "words": framing.words()}));
+    json!({
+        "hubs": protocols.collect::<Vec<_>>(),
+        "framings": framings.collect::<Vec<_>>(),
+    })
 }
 
 /// How long the head of a message is.

@@ -52,7 +52,7 @@ pub use group::{
     WebSocketPlan, Will,
 };
 pub use host::Host;
-pub use hub::{HubPlan, HubProgram, HubRole, Hubs, declared_hubs};
+pub use hub::{HubPlan, HubProgram, HubRole, Hubs, declared};
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
@@ -62,7 +62,7 @@ pub use server::{
     ServerProcess, ServiceTime, Trust, WhenItDies,
 };
 pub use session::qos;
-pub use stored::{hubs, server_ports, stored_hubs, stored_server_ports};
+pub use stored::{hubs, server_ports, stored_framings, stored_hubs, stored_server_ports};
 pub use topic::TopicPattern;
 pub use zeromq::{ProxyProgram, ZeroMqPlan, ZeroMqRole};
 

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mqttlab_layers::FramingNumber;
 use mqttlab_protocol::hub_protocol;
 use mqttlab_units::Seed;
 
@@ -204,6 +205,12 @@ impl Plan {
             server.endpoints.iter().map(move |endpoint| (endpoint.port, protocol))
         })
         .collect()
+    }
+
+    /// The framings that are spoken at servers' ports.
+    pub fn framings(&self) -> BTreeMap<u16, FramingNumber> {
+        let framed = self.groups.iter().filter_map(|group| Some((group, group.layers().framing?)));
+        framed.map(|(group, framing)| (self.endpoint_of(group).port, framing)).collect()
     }
 
     fn has_direct_paths(&self) -> bool {

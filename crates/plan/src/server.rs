@@ -53,6 +53,7 @@ impl Server {
     pub fn endpoint_for(&self, transport: &Transport) -> Option<&Endpoint> {
         let wanted = match transport {
             Transport::Udp => EndpointTransport::Udp,
+            Transport::Tcp(tcp) if tcp.framing.is_some() => EndpointTransport::Framed,
             Transport::Tcp(tcp) => match (&tcp.tls, &tcp.websocket) {
                 (None, None) => EndpointTransport::Tcp,
                 (None, Some(_)) => EndpointTransport::Websocket,
@@ -148,6 +149,8 @@ pub enum EndpointTransport {
     Tls,
     /// WebSocket over TLS.
     Wss,
+    /// Another framing over TCP.
+    Framed,
 }
 
 impl EndpointTransport {
@@ -163,7 +166,8 @@ impl EndpointTransport {
             EndpointTransport::Tcp
             | EndpointTransport::Websocket
             | EndpointTransport::Tls
-            | EndpointTransport::Wss => 6,
+            | EndpointTransport::Wss
+            | EndpointTransport::Framed => 6,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a group's plan means for the session machines.
 
-use mqttlab_layers::{Layers, tls};
+use mqttlab_layers::{FramingNumber, Layers, tls};
 use mqttlab_mqtt::client::{ClientOptions, Ping};
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::Duration;
@@ -70,6 +70,7 @@ impl Group {
                 client_certificate: tls.client_certificate,
             }),
             websocket: self.tcp().is_some_and(|tcp| tcp.websocket.is_some()),
+            framing: self.tcp().and_then(|tcp| FramingNumber::named(tcp.framing.as_deref()?)),
         }
     }
 

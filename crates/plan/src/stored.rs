@@ -8,6 +8,9 @@
 //! What it does not do: make a plan of them that could be performed. Python reads all of an older plan
 //! (`mqttlab/recording.py`).
 
+use std::collections::BTreeMap;
+
+use mqttlab_layers::FramingNumber;
 use mqttlab_protocol::hub_protocol;
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,6 +23,7 @@ use crate::hub::Hubs;
 struct StoredServers {
     broker: Value,
     servers: Value,
+    groups: Value,
 }
 
 /// The ports that servers listened on, by a stored plan of any schema; empty where it does not say.
@@ -57,6 +61,23 @@ pub fn hubs(servers: &Value) -> Hubs {
         let protocol = server["role"]["hub"]["protocol"].as_str().and_then(hub_protocol);
         let ports = server_ports(&Value::Null, &Value::Array(vec![server.clone()]));
         found.extend(protocol.iter().flat_map(|protocol| ports.iter().map(|port| (*port, *protocol))));
+    }
+    found
+}
+
+/// The framings that are spoken at servers' ports, by a stored plan of any schema.
+pub fn stored_framings(text: &str) -> BTreeMap<u16, FramingNumber> {
+    let stored: StoredServers = serde_json::from_str(text).unwrap_or_default();
+    let mut found = BTreeMap::new();
+    for group in stored.groups.as_array().into_iter().flatten() {
+        let framing = group["transport"]["tcp"]["framing"].as_str().and_then(FramingNumber::named);
+        let server =
+            group["connects_to"].as_u64().map_or(&Value::Null, |number| &stored.servers[number as usize]);
+        let endpoints = server["endpoints"].as_array().into_iter().flatten();
+        let ports =
+            endpoints.filter(|endpoint| endpoint["transport"] == "framed").map(|endpoint| &endpoint["port"]);
+        let ports = ports.filter_map(|port| u16::try_from(port.as_u64()?).ok());
+        found.extend(framing.iter().flat_map(|framing| ports.clone().map(|port| (port, *framing))));
     }
     found
 }

@@ -228,14 +228,16 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     fn end(&self, socket: &ClientSocket) -> u64 {
         match &socket.datagrams {
             Some(datagrams) => datagrams.end,
-            None => socket.id.map_or(0, |connection| self.accepted(connection) + self.waiting(connection)),
+            None => {
+                socket.id.map(|id| self.stream(id)).map_or(0, |stream| stream.accepted() + stream.waiting())
+            }
         }
     }
 
     fn written(&self, socket: &ClientSocket) -> u64 {
         match &socket.datagrams {
             Some(datagrams) => datagrams.sent,
-            None => socket.id.map_or(0, |connection| self.accepted(connection)),
+            None => socket.id.map_or(0, |id| self.stream(id).accepted()),
         }
     }
 

@@ -341,6 +341,7 @@ impl Evidence {
             payload_bytes: u32::from(segment.length),
             frame_bytes: crossing.frame_bytes,
             websocket_bytes: sealed.websocket,
+            framing_bytes: sealed.framing,
             tls_bytes: sealed.tls,
             packets: &self.carried,
         });

@@ -134,7 +134,10 @@ mod tests {
     use super::*;
 
     fn layers(version: Version) -> Layers {
-        Layers { tls: Some(Tls { version, resumption: true, client_certificate: false }), websocket: false }
+        Layers {
+            tls: Some(Tls { version, resumption: true, client_certificate: false }),
+            ..Layers::default()
+        }
     }
 
     /// How connections of a client are opened one after the other, each of which comes as far as these steps of a handshake.

@@ -168,7 +168,11 @@ impl Stream {
         for packet in self.packets.iter().skip(from).take_while(|packet| packet.start < end) {
             let frame = packet.start + u64::from(packet.sealed.tls);
             sum.tls += within(packet.start, frame);
-            sum.websocket += within(frame, packet.body());
+            // One of these there is at most.
+            match packet.sealed.framing {
+                0 => sum.websocket += within(frame, packet.body()),
+                _ => sum.framing += within(frame, packet.body()),
+            }
         }
         sum
     }
@@ -261,14 +265,14 @@ mod tests {
     #[test]
     fn bytes_of_layers_are_counted_once_wherever_segments_begin() {
         let mut stream = Stream::default();
-        let sealed = Sealed { tls: 0, websocket: 6 };
-        stream.append(Packet::layer(Carries::Step(0), Sealed { tls: 29, websocket: 71 }), 100);
+        let sealed = Sealed { websocket: 6, ..Sealed::default() };
+        stream.append(Packet::layer(Carries::Step(0), Sealed { tls: 29, websocket: 71, framing: 0 }), 100);
         stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 1) }, 10);
         stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 2) }, 10);
         let mut counted = Vec::new();
         // The header of a frame is cut twice; then everything is sent again.
         for (start, end) in [(0, 103), (103, 105), (105, 118), (118, 120), (0, 120)] {
-            let Sealed { tls, websocket } = stream.layer_bytes(start, end);
+            let Sealed { tls, websocket, .. } = stream.layer_bytes(start, end);
             counted.push((tls, websocket));
             stream.sent(Instant::from_ns(1), start, end, |_, _| {});
         }

@@ -16,7 +16,7 @@ use crate::figures::{GroupCounts, LiveFigures};
 use crate::groups::Groups;
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
 use crate::layered::{Layered, Tickets};
-use crate::stream::Packet;
+use crate::stream::{Packet, Stream};
 use crate::topics::Topics;
 use crate::transport::{Caller, Transport};
 
@@ -99,14 +99,9 @@ impl Surroundings<'_> {
         self.transport.transmit(self.agenda, self.evidence, connection, Side::Client);
     }
 
-    /// How much of the client's stream the socket has taken.
-    pub(crate) fn accepted(&self, connection: ConnectionId) -> u64 {
-        self.transport.connection(connection).streams[Side::Client as usize].accepted()
-    }
-
-    /// How much of it waits for the socket.
-    pub(crate) fn waiting(&self, connection: ConnectionId) -> u64 {
-        self.transport.connection(connection).streams[Side::Client as usize].waiting()
+    /// What the client puts into its connection.
+    pub(crate) fn stream(&self, connection: ConnectionId) -> &Stream {
+        &self.transport.connection(connection).streams[Side::Client as usize]
     }
 
     /// The client has done with a connection.

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from mqttlab.plan.declared import FRAMINGS
 from mqttlab.recording import Recording, looked_up, named
 from mqttlab.statistics import batch_correlation, batch_means_ci95
 
@@ -365,7 +366,7 @@ def _took_ms(events: pl.DataFrame, kind: str) -> NDArray[np.float64]:
 
 def _connect_parts_ms(events: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
     """How long each part of connections took that have layers above TCP: those, and from the last one to CONNACK."""
-    parts = dict.fromkeys(("tcp", "tls", "tls_resumed", "websocket", "mqtt"), np.empty(0))
+    parts = dict.fromkeys(("tcp", "tls", "tls_resumed", "websocket", "framing", "mqtt"), np.empty(0))
     if events.is_empty():
         return parts
     kind = pl.col("kind").cast(pl.String)
@@ -375,7 +376,9 @@ def _connect_parts_ms(events: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
     words = pl.col("detail").cast(pl.String).str.split(" ")
     # `tls TLSv1.3 resumed …`: what is asked of a handshake with certificates is not mixed with those without.
     is_resumed = words.list.get(2, null_on_oob=True) == "resumed"
-    part = pl.when(is_resumed).then(words.list.first() + "_resumed").otherwise(words.list.first())
+    named = words.list.first()
+    part = pl.when(is_resumed).then(named + "_resumed").when(named.is_in(list(FRAMINGS))).then(
+        pl.lit("framing")).otherwise(named)
     for name in parts:
         parts[name] = (opened.filter(part == name)["took_ns"] / NS_PER_MS).to_numpy(writable=True)
     accepted = events.filter(kind == "connack").select("at_ns", "client").sort("at_ns")

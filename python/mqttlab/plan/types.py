@@ -121,7 +121,7 @@ class Endpoint(TypedDict):
     transport: EndpointTransport
 
 
-EndpointTransport = Literal["tcp", "udp", "websocket", "tls", "wss"]
+EndpointTransport = Literal["tcp", "udp", "websocket", "tls", "wss", "framed"]
 """What carries packets to an endpoint."""
 
 
@@ -784,6 +784,7 @@ class TcpPlan(TypedDict):
 
 class TcpTransport(TypedDict):
     """The clients' end of a TCP connection; the rest is its host's."""
+    framing: str | None
     nodelay: bool
     tls: TlsPlan | None
     websocket: WebSocketPlan | None

@@ -11,7 +11,7 @@ from typing import Any
 from mqttlab.brokers import ADAPTERS
 from mqttlab.networks import MODELS, PROFILES
 from mqttlab.networks.link import LinkDirection
-from mqttlab.plan.hubs import HUB_PROTOCOLS
+from mqttlab.plan.declared import HUB_PROTOCOLS
 from mqttlab.quantity import shown
 from mqttlab.scenario.hub import End, settings_of
 from mqttlab.scenario.location import Location, Problem
@@ -94,11 +94,28 @@ def _transports(scenario: Scenario) -> Iterator[Problem]:
             yield ("groups", index, "transport"), (
                 f"is \"{group.layers}\", but `{server.name}` is a {server.role}, which passes on MQTT over plain TCP; "
                 "connect the group to a broker, or use \"tcp\"")
+        yield from _framed(scenario, ("groups", index, "transport"), group, server)
     yield from _secured(scenario)
     for place, server in scenario.all_servers:
         yield from _trust((*place, "tls"), server)
         if "ports" in server.model_fields_set and server.role != "broker":
             yield (*place, "ports"), f"is only for brokers, but this is a {server.role}; leave it out"
+
+
+def _framed(scenario: Scenario, place: Location, group: Group, server: Server) -> Iterator[Problem]:
+    """A server has one port for all framings, and of the brokers that we know none speaks one."""
+    framing = None if group.transport is None else group.transport.framing
+    if framing is None:
+        return
+    if server.kind == "mosquitto" and scenario.backend == "live":
+        yield place, (f"is \"{framing}\", which Mosquitto does not speak; use `kind = \"program\"` or \"external\" for "
+                      f"`{server.name}`, `backend = \"sim\"`, or another transport")
+    for other in scenario.groups:
+        theirs = None if other.transport is None else other.transport.framing
+        if scenario.server_of(other).name == server.name and theirs not in (None, framing):
+            yield place, (f"is \"{framing}\", but group `{other.name}` comes to the same port of `{server.name}` with "
+                          f"\"{theirs}\"; use one of them, or two servers")
+            return
 
 
 def _secured(scenario: Scenario) -> Iterator[Problem]:

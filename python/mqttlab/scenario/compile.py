@@ -17,7 +17,7 @@ from mqttlab.scenario.model import Group, Host, Publish, Readiness, Scenario, Se
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
 from mqttlab.scenario.routes import network
-from mqttlab.scenario.transport import shows_certificate
+from mqttlab.scenario.transport import Transport, shows_certificate
 from mqttlab.scenario.zeromq import ZeroMq
 
 if TYPE_CHECKING:
@@ -291,13 +291,15 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
 
 
 def _tcp(group: Group) -> types.TcpTransport:
-    tls, websocket = (None, None) if group.transport is None else (group.transport.tls, group.transport.websocket)
+    transport = group.transport or Transport()
+    tls, websocket = transport.tls, transport.websocket
     return {
         # libzmq sets TCP_NODELAY on all of its sockets.
         "nodelay": group.protocol == "zeromq" or not group.uses_nagle,
         "tls": None if tls is None else {
             "version": tls.version, "resumption": tls.resumption, "client_certificate": tls.client_certificate},
         "websocket": None if websocket is None else {"path": websocket.path},
+        "framing": transport.framing,
     }
 
 

@@ -1,5 +1,5 @@
 """Protocols around a hub in a scenario: a group's session, and the server that it connects to. Which there are, and
-what can be set of them, the engine declares (``mqttlab-engine hubs``)."""
+what can be set of them, the engine declares (``mqttlab-engine declared``)."""
 
 import difflib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from mqttlab.networks.link import Part
-from mqttlab.plan.hubs import HUB_PROTOCOLS, HubProtocolName, HubSetting
+from mqttlab.plan.declared import HUB_PROTOCOLS, HubProtocolName, HubSetting
 from mqttlab.quantity import duration_ns, shown
 from mqttlab.scenario.topics import MQTT_TEXT_MAX
 

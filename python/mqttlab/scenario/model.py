@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from mqttlab.networks.link import LinkDirection, Part, Truth, Whole
 from mqttlab.networks.radio import Radio
 from mqttlab.networks.tcp import Tcp
-from mqttlab.plan.hubs import HUB_PROTOCOLS, HubProtocolName
+from mqttlab.plan.declared import HUB_PROTOCOLS, HubProtocolName
 from mqttlab.quantity import (
     HOUR_NS,
     DurationNs,
@@ -146,10 +146,10 @@ def read_readiness(value: Any) -> Any:
 
 class Program(Part):
     """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint, of a
-    gateway `{broker_address}` and `{broker_port}` for its broker's, of a broker `{websocket_port}`, `{tls_port}` and
-    `{wss_port}` for where it is to listen for what its clients' transports ask (certificate and key are in
-    `{directory}/tls/server.pem` and `server.key`, the authority in `ca.pem`), of a proxy of ZeroMQ `{subscriber_port}`
-    and `{high_water_mark}`."""
+    gateway `{broker_address}` and `{broker_port}` for its broker's, of a broker `{websocket_port}`, `{tls_port}`,
+    `{wss_port}` and `{framed_port}` for where it is to listen for what its clients' transports ask (certificate and key
+    are in `{directory}/tls/server.pem` and `server.key`, the authority in `ca.pem`), of a proxy of ZeroMQ
+    `{subscriber_port}` and `{high_water_mark}`."""
 
     command: list[str] = Field(min_length=1, description="The program and its arguments.")
     environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
@@ -414,8 +414,8 @@ class Group(Part):
     transport: Annotated[
         Transport, BeforeValidator(read_transport, json_schema_input_type=Transport | str)] | None = Field(
             None, description="What carries it, and how: `\"tcp\"` when left out, `\"websocket\"`, "
-            "`\"tls\"`, `\"wss\"`, or a table. MQTT-SN "
-            "goes over UDP.")
+            "`\"tls\"`, `\"wss\"`, a framing's name, or a table. MQTT-SN and what has a hub "
+            "go over UDP.")
     nagle: Truth | None = Field(
         None, description="Short for `transport = { tcp = { nagle = ... } }`; `true` (Paho's default) when left out.")
     mqtt: Mqtt | None = Field(None, description="Protocol and session; the scenario's `mqtt` when left out.")

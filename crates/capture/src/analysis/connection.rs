@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mqttlab_layers::FramingNumber;
 use mqttlab_units::{Duration, Instant};
 
 use super::flags::{self, Half, Marks, Verdict};
@@ -60,6 +61,8 @@ pub(super) struct Follower {
     protocol: Protocol,
     /// Whether the server listens on a broker's port.
     on_broker_port: bool,
+    /// What is between TCP and MQTT by its port.
+    framing: Option<FramingNumber>,
     /// Whether packets of ZMTP are wanted.
     reads_zeromq: bool,
     ways: [Way; 2],
@@ -122,6 +125,7 @@ impl Follower {
             server,
             protocol: Protocol::Unknown,
             on_broker_port: broker,
+            framing: settings.framings.get(&server.port).copied(),
             reads_zeromq: settings.reads_zeromq,
             ways,
             layers: None,
@@ -281,6 +285,11 @@ impl Follower {
                 Payload::Packets(_) => Protocol::Mqtt,
                 // A frame whose payload was cut away tells nothing.
                 Payload::Bytes([]) => return,
+                Payload::Bytes(_) if let Some(framing) = self.framing => {
+                    let starts = [self.ways[0].from_start, self.ways[1].from_start];
+                    self.layers = Some(Box::new(Layers::framed(framing, starts)));
+                    Protocol::Mqtt
+                }
                 Payload::Bytes(bytes) if direction == Direction::ToServer && starts_as_connect(bytes) => {
                     Protocol::Mqtt
                 }

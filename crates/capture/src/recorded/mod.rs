@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use mqttlab_layers::FramingNumber;
 use mqttlab_recording::{
     ControlPacketRow, DatagramProtocol, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout,
     NetworkMetricRow, SeenRow,
@@ -156,6 +157,15 @@ impl FrameWitness {
     #[must_use]
     pub fn with_hubs(self, hubs: BTreeMap<u16, DatagramProtocol>) -> Self {
         FrameWitness { datagrams: self.datagrams.with_hubs(hubs), ..self }
+    }
+
+    /// The same, with the framings that are spoken at these ports.
+    #[must_use]
+    pub fn with_framings(mut self, framings: BTreeMap<u16, FramingNumber>) -> Self {
+        if let Some(analyser) = &mut self.analyser {
+            analyser.know_framings(framings);
+        }
+        self
     }
 
     /// The same, with the secrets of TLS connections that this file has when the reading begins; it need not be there.

@@ -86,6 +86,7 @@ impl ClientConnection {
         {
             Some(Layer::Tls) => "the broker closed the connection before TLS was open",
             Some(Layer::WebSocket) => "the broker closed the connection instead of upgrading it to WebSocket",
+            Some(Layer::Framing(_)) => "the broker closed the connection instead of opening the framing",
             None => "the broker closed the connection",
         }
     }

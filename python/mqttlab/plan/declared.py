@@ -1,4 +1,5 @@
-"""Protocols around a hub, as ``crates/protocol`` declares them. Written by ``scripts/plan-types``; not to be edited."""
+"""Protocols around a hub and framings, as ``crates/protocol`` and ``crates/layers`` declare them. Written by
+``scripts/plan-types``; not to be edited."""
 
 from __future__ import annotations
 
@@ -39,4 +40,11 @@ HUB_PROTOCOLS: dict[str, HubProtocol] = {
         ),
         hub=(),
     ),
+}
+
+FramingName = Literal["framed"]
+
+FRAMINGS: dict[str, str] = {
+    "framed": (
+        "Made up, as the least that a framing is: a word of each end, then four bytes of length before each packet."),
 }
