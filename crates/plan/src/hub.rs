@@ -85,9 +85,7 @@ pub fn declared() -> serde_json::Value {
 /// How long the head of a message is.
 fn head_bytes(protocol: &dyn HubProtocol, topic: &str, payload_bytes: u32) -> u64 {
     let envelope = Envelope { id: u16::MAX, qos: protocol.qos_max(), dup: true };
-    let mut head = Vec::new();
-    protocol.write(&MessageHead { envelope, topic, payload_bytes }, &mut head);
-    head.len() as u64
+    protocol.head(&MessageHead { envelope, topic, payload_bytes }).len() as u64
 }
 
 /// What is spoken at hubs' ports.

@@ -35,6 +35,12 @@ pub trait HubProtocol: Debug + Sync {
     fn read<'a>(&self, datagram: &'a [u8]) -> Option<Head<'a>>;
     /// Appends the head of a client's message.
     fn write(&self, head: &MessageHead<'_>, out: &mut Vec<u8>);
+    /// The same alone.
+    fn head(&self, head: &MessageHead<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(head, &mut out);
+        out
+    }
     /// A client's session, which has never been connected.
     fn client(&self, member: Member) -> Box<dyn HubSession>;
     /// A hub to which nobody has spoken.

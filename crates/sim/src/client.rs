@@ -125,9 +125,8 @@ impl Surroundings<'_> {
                 DatagramPacket::MqttSn(SnSaid::Publish { dup, qos, retain, topic, id, message })
             }
             Envelope::Hub(envelope) => {
-                let (protocol, mut head) = (self.groups.hub_of(client.into()), Vec::new());
-                let topic = self.topics.name(row.topic);
-                protocol.write(&MessageHead { envelope, topic, payload_bytes }, &mut head);
+                let (protocol, topic) = (self.groups.hub_of(client.into()), self.topics.name(row.topic));
+                let head = protocol.head(&MessageHead { envelope, topic, payload_bytes });
                 DatagramPacket::Hub(HubPacket { protocol, head, content: Some(content) })
             }
             Envelope::Mqtt(_) | Envelope::ZeroMq => unreachable!("they go over streams"),

@@ -15,13 +15,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use mqttlab_mqtt::{Qos, topic};
-use mqttlab_units::Instant;
+use mqttlab_units::{Duration, Instant};
 
 use crate::hub::{
     Envelope, Head, Hub, HubKind, HubProtocol, HubSession, Member, Message, MessageHead, ToClient,
 };
-use crate::session::{Admission, Arrived, Receipt, Session, Step, Token};
 use crate::settings::{Of, Setting, Settings};
+use crate::stop_and_wait::{Answer, Speaker, StopAndWait};
 
 /// The protocol.
 #[derive(Debug)]
@@ -68,11 +68,7 @@ impl HubProtocol for Tell {
     }
 
     fn client(&self, member: Member) -> Box<dyn HubSession> {
-        Box::new(TellSession {
-            hello: format!("{}\n{}", member.client_id, member.filters.join("\n")),
-            settings: member.settings,
-            ..TellSession::default()
-        })
+        Box::new(StopAndWait::new(Client(member)))
     }
 
     fn hub(&self, _: &Settings) -> Box<dyn Hub> {
@@ -80,145 +76,35 @@ impl HubProtocol for Tell {
     }
 }
 
-/// A client.
-#[derive(Debug, Default)]
-struct TellSession {
-    hello: String,
-    settings: Settings,
-    online: bool,
-    /// What is to be answered, with its identifier, and when it was last sent.
-    exchange: Option<(What, u16)>,
-    sent: Instant,
-    waiting: VecDeque<Token>,
-    last_id: u16,
-    steps: VecDeque<Step<Vec<u8>, Envelope>>,
-}
+/// What a client says.
+#[derive(Debug)]
+struct Client(Member);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    Hello,
-    Message(Token),
-}
+impl Speaker for Client {
+    fn hello(&self, id: u16) -> Vec<u8> {
+        let lines = format!("{}\n{}", self.0.client_id, self.0.filters.join("\n"));
+        packet(HELLO, id, &lines)
+    }
 
-impl Session for TellSession {
-    type Packet = Vec<u8>;
-    type Envelope = Envelope;
-    type Received = Box<[u8]>;
+    fn bye(&self) -> Vec<u8> {
+        packet(BYE, 0, "")
+    }
+
+    fn answer(&self, datagram: &[u8]) -> Option<Answer> {
+        let head = Tell.read(datagram)?;
+        match head.kind.number {
+            WELCOME => Some(Answer::Accepted),
+            HEARD => Some(Answer::Heard(head.id)),
+            _ => None,
+        }
+    }
+
+    fn repeat(&self) -> Duration {
+        self.0.settings.duration(&REPEAT)
+    }
 
     fn not_accepted(&self) -> &'static str {
         "no WELCOME in time"
-    }
-
-    fn opened(&mut self, now: Instant) {
-        self.begin(now, What::Hello);
-    }
-
-    fn closed(&mut self, _: Instant) {
-        self.online = false;
-        // Of which nobody has heard goes first when there is a hub again.
-        if let Some((What::Message(message), _)) = self.exchange.take() {
-            self.waiting.push_front(message);
-        }
-    }
-
-    fn tick(&mut self, now: Instant) {
-        if let (Some((what, id)), true) = (self.exchange, self.next_deadline().is_some_and(|at| at <= now)) {
-            self.send(now, what, id, true);
-        }
-    }
-
-    /// HELLO has said to what.
-    fn subscribe(&mut self, _: Instant) {
-        self.steps.push_back(Step::Subscribed);
-    }
-
-    fn disconnect(&mut self, _: Instant) {
-        self.online = false;
-        self.steps.extend([Step::Send(packet(BYE, 0, "")), Step::Close]);
-    }
-
-    fn publish(&mut self, now: Instant, message: Token, _: Option<u32>, qos: Qos) -> Admission {
-        match qos {
-            Qos::AtMostOnce if self.online => {
-                let envelope = Envelope { id: 0, qos, dup: false };
-                self.steps.push_back(Step::Publish { message, envelope, settled: true });
-                Admission::Sent
-            }
-            Qos::AtLeastOnce if self.waiting.len() < WAITING_MAX => {
-                self.waiting.push_back(message);
-                self.next(now);
-                if self.waiting.is_empty() { Admission::Sent } else { Admission::Waiting }
-            }
-            _ => Admission::Refused,
-        }
-    }
-
-    fn arrived(&mut self, _: Instant, _: Arrived) -> Option<Receipt> {
-        Some(Receipt::Deliver)
-    }
-
-    /// What was repeated may be answered twice.
-    fn received(&mut self, now: Instant, datagram: Box<[u8]>) {
-        let Some(head) = Tell.read(&datagram) else { return };
-        match (head.kind.number, self.exchange) {
-            (WELCOME, Some((What::Hello, _))) => {
-                self.online = true;
-                self.steps.push_back(Step::Connected { resumed: false });
-            }
-            (HEARD, Some((What::Message(message), id))) if head.id == id => {
-                self.steps.push_back(Step::Acknowledged(message));
-            }
-            _ => return,
-        }
-        self.exchange = None;
-        self.next(now);
-    }
-
-    fn poll(&mut self) -> Option<Step<Vec<u8>, Envelope>> {
-        self.steps.pop_front()
-    }
-
-    fn next_deadline(&self) -> Option<Instant> {
-        self.exchange.map(|_| self.sent + self.settings.duration(&REPEAT))
-    }
-
-    fn is_online(&self) -> bool {
-        self.online
-    }
-
-    fn has_room(&self, qos: Qos) -> bool {
-        self.online && (qos == Qos::AtMostOnce || self.exchange.is_none())
-    }
-
-    fn unacknowledged(&self) -> usize {
-        self.waiting.len() + usize::from(matches!(self.exchange, Some((What::Message(_), _))))
-    }
-}
-
-impl TellSession {
-    fn next(&mut self, now: Instant) {
-        if self.online && self.exchange.is_none() {
-            let next = self.waiting.pop_front();
-            next.into_iter().for_each(|message| self.begin(now, What::Message(message)));
-        }
-    }
-
-    fn begin(&mut self, now: Instant, what: What) {
-        self.last_id = self.last_id.checked_add(1).unwrap_or(1);
-        self.exchange = Some((what, self.last_id));
-        self.send(now, what, self.last_id, false);
-    }
-
-    fn send(&mut self, now: Instant, what: What, id: u16, dup: bool) {
-        self.sent = now;
-        self.steps.push_back(match what {
-            What::Hello if dup => Step::Send(packet(HELLO, id, &self.hello)),
-            What::Hello => Step::Connect(packet(HELLO, id, &self.hello)),
-            What::Message(message) => {
-                let envelope = Envelope { id, qos: Qos::AtLeastOnce, dup };
-                Step::Publish { message, envelope, settled: false }
-            }
-        });
     }
 }
 
@@ -261,9 +147,9 @@ impl Hub for TellHub {
 
 impl TellHub {
     fn pass_on(&mut self, topic: &str, message: Option<&Message>) {
-        let (mut head, payload_bytes) = (Vec::new(), message.map_or(0, Message::bytes));
         let envelope = Envelope { id: 0, qos: Qos::AtMostOnce, dup: false };
-        Tell.write(&MessageHead { envelope, topic, payload_bytes }, &mut head);
+        let payload_bytes = message.map_or(0, Message::bytes);
+        let head = Tell.head(&MessageHead { envelope, topic, payload_bytes });
         let wants = |filters: &[String]| filters.iter().any(|filter| topic::matches(filter, topic));
         for (&to, _) in self.peers.iter().filter(|(_, (filters, _))| wants(filters)) {
             self.sent.push_back(ToClient { to, head: head.clone(), message: message.cloned() });
@@ -296,7 +182,6 @@ const BYE: u8 = 4;
 /// Flags of a MESSAGE: it is to be heard of; it was sent before.
 const HEARD_OF: u8 = 1;
 const AGAIN: u8 = 2;
-const WAITING_MAX: usize = 1_000;
 const REPEAT: Setting = Setting {
     name: "repeat_ns",
     of: Of::Client,
