@@ -87,10 +87,15 @@ def fates(recording: Recording) -> list[tuple[Any, ...]]:
 
 def paced(protocol: str = "tell", qos: int = 1) -> dict[str, Any]:
     """Over links that lose, with so much time between any two things that no delay of a busy machine changes what is
-    sent: answers take 12 ms, repetitions 150 ms, the next message 400 ms."""
+    sent: answers take 12 ms, repetitions 150 ms, the next message 400 ms. Dice are thrown by a connection's
+    number on its host, so that no host opens two at once."""
     values = scenario(protocol, qos, loss="10 %")
     values["phases"]["duration"] = "8 s"
-    values["groups"][0]["publish"]["interval"] = "400 ms"
+    values["networks"].append({**values["networks"][0], "between": ["office", "hub"]})
+    sensors, office, _ = values["groups"]
+    sensors |= {"connect_over": "900 ms"}
+    sensors["publish"]["interval"] = "400 ms"
+    office |= {"connect_over": "600 ms", "host": "office"}
     for group in values["groups"]:
         group["hub"] = {"settings": {"repeat": "150 ms"}}
     return values
