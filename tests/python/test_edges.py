@@ -36,8 +36,8 @@ CRATES = {
             "protocol"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
     "summary": {"plan", "recording"},
-    "engine": {"units", "layers", "plan", "run", "live", "sim", "capture", "import", "recording", "summary",
-               "gateway", "proxy", "hub"},
+    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "gateway",
+               "proxy", "hub"},
 }
 PURE = ("units", "mqtt", "mqttsn", "zmtp", "protocol", "layers", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.

@@ -4,21 +4,19 @@ is tried."""
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from mqttlab.engine import engine_path
 from mqttlab.metrics import deliveries, setup
 from mqttlab.plan.declared import FRAMINGS
 from mqttlab.recording import Recording
-from mqttlab.runs import Job, perform
-from mqttlab.scenario import ScenarioError, compile_plan
+from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
-from test_transports import counted, opened
+from test_hubs import checked, problems
+from test_transports import counted, opened, simulated
 
 EVERY = pytest.mark.parametrize("framing", FRAMINGS)
 
@@ -44,21 +42,9 @@ def scenario(framing: str = "framed", qos: int = 1, payload: str = "100 B", link
     }
 
 
-def simulated(values: dict[str, Any], directory: Path) -> Recording:
-    outcome = perform(Job(compile_plan(parse_values(values)), directory), lambda line: None)
-    assert outcome.verdict == "complete", outcome.reason
-    return Recording.open(directory)
-
-
 def added(recording: Recording) -> dict[str, float]:
     """What the framing added each way, bytes."""
     return {str(way): row["framing_bytes"] for way, row in counted(recording, "direction").items()}
-
-
-def problems(values: dict[str, Any]) -> str:
-    with pytest.raises(ScenarioError) as refused:
-        parse_values(values)
-    return str(refused.value)
 
 
 @EVERY
@@ -128,14 +114,6 @@ def test_what_cannot_be_is_refused_and_the_field_is_named(change: Any, words: st
     values = scenario()
     change(values)
     assert words in problems(values), problems(values)
-
-
-def checked(plan: Any) -> str:
-    """What the engine says of a plan."""
-    done = subprocess.run([engine_path(), "check"], input=json.dumps(plan), capture_output=True, text=True, timeout=60,
-                          check=False)
-    assert (done.returncode == 0) == (done.stderr == "")
-    return done.stderr
 
 
 def test_the_engine_refuses_what_the_scenario_would_have_refused() -> None:

@@ -15,7 +15,6 @@ mod observer;
 mod probe;
 mod simulation;
 
-use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,10 +22,8 @@ use std::process::ExitCode;
 use arguments::Command;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
-use mqttlab_layers::FramingNumber;
 use mqttlab_plan::{
-    Backend, Destination, GatewayProgram, HubProgram, Hubs, Plan, ProxyProgram, stored_framings, stored_hubs,
-    stored_server_ports,
+    Backend, Destination, Framings, GatewayProgram, HubProgram, Hubs, Plan, ProxyProgram, StoredServers,
 };
 use mqttlab_recording::{DatagramProtocol, recover, snapshot};
 use mqttlab_run::{Observer, Outcome, Verdict};
@@ -190,20 +187,14 @@ fn doctor() -> ExitCode {
 
 /// Who reads the frames of a recording that is there already.
 fn witness_of(directory: &Path) -> FrameWitness {
-    let plan = std::fs::read_to_string(directory.join("plan.json")).ok();
-    let ports = plan.as_deref().map_or(Vec::new(), stored_server_ports);
-    let hubs = plan.as_deref().map_or(Hubs::new(), stored_hubs);
-    let framings = plan.as_deref().map_or(BTreeMap::new(), stored_framings);
-    witness(if ports.is_empty() { vec![MQTT_PORT] } else { ports }, hubs, framings, directory)
+    let plan = std::fs::read_to_string(directory.join("plan.json"));
+    let servers = StoredServers::read(&plan.unwrap_or_default());
+    let ports = Some(servers.ports()).filter(|ports| !ports.is_empty());
+    witness(ports.unwrap_or(vec![MQTT_PORT]), servers.hubs(), servers.framings(), directory)
 }
 
 /// Who reads the frames of servers that listen on these ports, programs' messages and what is in TLS included.
-fn witness(
-    ports: Vec<u16>,
-    hubs: Hubs,
-    framings: BTreeMap<u16, FramingNumber>,
-    directory: &Path,
-) -> FrameWitness {
+fn witness(ports: Vec<u16>, hubs: Hubs, framings: Framings, directory: &Path) -> FrameWitness {
     let reader = Box::new(ProgramReader::new());
     let hubs = hubs.into_iter().map(|(port, protocol)| (port, DatagramProtocol::Hub(protocol))).collect();
     FrameWitness::new(ports)

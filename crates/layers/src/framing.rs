@@ -1,4 +1,4 @@
-//! Framings: layers on TCP that put each packet into a frame, behind a word of each end. A file each in [`crate::framings`].
+//! Framings: layers on TCP that put each packet into a frame, behind a word of each end. A file each in `framings/`.
 //!
 //! ```text
 //!   client ─ word ─► server      the layer is open when the client has heard the server's

@@ -56,13 +56,13 @@ pub use hub::{HubPlan, HubProgram, HubRole, Hubs, declared};
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
-pub use roster::{Entry, Roster};
+pub use roster::{Entry, Framings, Roster};
 pub use server::{
     BrokerRole, BrokerSettings, Endpoint, EndpointTransport, ProxyRole, Readiness, Role, Server, ServerFile,
     ServerProcess, ServiceTime, Trust, WhenItDies,
 };
 pub use session::qos;
-pub use stored::{hubs, server_ports, stored_framings, stored_hubs, stored_server_ports};
+pub use stored::{StoredServers, server_ports};
 pub use topic::TopicPattern;
 pub use zeromq::{ProxyProgram, ZeroMqPlan, ZeroMqRole};
 

@@ -119,6 +119,9 @@ impl Group {
     }
 }
 
+/// The framings that are spoken at ports.
+pub type Framings = BTreeMap<u16, FramingNumber>;
+
 impl Plan {
     /// Every client in the order of their numbers: its group, and its number in it.
     pub fn clients(&self) -> impl Iterator<Item = (&Group, u32)> {
@@ -208,7 +211,7 @@ impl Plan {
     }
 
     /// The framings that are spoken at servers' ports.
-    pub fn framings(&self) -> BTreeMap<u16, FramingNumber> {
+    pub fn framings(&self) -> Framings {
         let framed = self.groups.iter().filter_map(|group| Some((group, group.layers().framing?)));
         framed.map(|(group, framing)| (self.endpoint_of(group).port, framing)).collect()
     }

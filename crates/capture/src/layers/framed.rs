@@ -6,7 +6,7 @@
 use mqttlab_layers::{End, Framed, FramingNumber, NoFrame, Unframer};
 
 use super::places::Place;
-use super::{Chunk, UNKNOWN_BYTES};
+use super::{Chunk, Counts, UNKNOWN_BYTES};
 
 /// One direction.
 #[derive(Debug)]
@@ -17,17 +17,6 @@ pub(super) struct Half {
     /// A header whose packet has not begun.
     header: Option<Place>,
     counts: Counts,
-}
-
-/// What was counted of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    /// The word and headers, bytes.
-    pub(super) overhead_bytes: u64,
-    /// Bytes passed over.
-    pub(super) skipped_bytes: u64,
-    /// Times that what came could not be a frame.
-    pub(super) impossible: u64,
 }
 
 /// Both directions.

@@ -88,6 +88,17 @@ impl Chunk {
     }
 }
 
+/// What was counted of one layer in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    /// What the layer adds to what is inside: what opens it, headers, what masks or seals, what it says of its own. Bytes.
+    overhead_bytes: u64,
+    /// Bytes passed over, in search of a record or frame or because they are not read.
+    skipped_bytes: u64,
+    /// Times that what came could not be a record or frame, or could not be opened.
+    impossible: u64,
+}
+
 /// What was counted of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LayerCounts {

@@ -13,7 +13,7 @@
 //! What it does not model: extensions. Frames that use one (compression) are passed over, and count as impossible.
 
 use super::places::Place;
-use super::{Chunk, Opening, UNKNOWN_BYTES};
+use super::{Chunk, Counts, Opening, UNKNOWN_BYTES};
 use crate::mqtt::fits_packet;
 
 /// One direction.
@@ -30,17 +30,6 @@ pub(super) struct Half {
 /// Both directions.
 pub(super) fn both(from_start: [bool; 2]) -> [Half; 2] {
     [Half::new(true, from_start[0]), Half::new(false, from_start[1])]
-}
-
-/// What was counted of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    /// The upgrade, headers, masks and control frames, bytes.
-    pub(super) overhead_bytes: u64,
-    /// Bytes passed over in search of a frame, or of frames that are not read.
-    pub(super) skipped_bytes: u64,
-    /// Times that what came could not be a frame.
-    pub(super) impossible: u64,
 }
 
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use super::places::Place;
-use super::{Chunk, UNKNOWN_BYTES};
+use super::{Chunk, Counts, UNKNOWN_BYTES};
 use hello::{ClientHello, Messages, ServerHello};
 pub use key_log::KeyLog;
 use key_log::{Label, Random};
@@ -144,17 +144,6 @@ enum Stage {
     EarlyData,
     Handshake,
     Traffic,
-}
-
-/// What was counted of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    /// Handshakes, headers of records, what sealing adds, alerts: bytes.
-    pub(super) overhead_bytes: u64,
-    /// Bytes that were passed over.
-    pub(super) skipped_bytes: u64,
-    /// Times that what came could not be a record, or could not be opened.
-    pub(super) impossible: u64,
 }
 
 /// Who takes what is inside, by direction.
