@@ -10,10 +10,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import live
 import processes
+import schedule
 
 # What is started in the background or by nohup ignores some signals, and so would every program that tests start.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -38,3 +41,38 @@ def queue_of_the_tests() -> Iterator[Path]:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGTERM)
     shutil.rmtree(place, ignore_errors=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the place of the slots, which workers inherit."""
+    config.addinivalue_line("markers", "live(runs=1): performs so many real runs at once, where any are possible")
+    if schedule.PLACE not in os.environ:
+        os.environ[schedule.PLACE] = place = tempfile.mkdtemp(prefix="mqttlab-slots-")
+        config.add_cleanup(lambda: shutil.rmtree(place, ignore_errors=True))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest."""
+    schedule.longest_first(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> schedule.ByFixture | None:
+    """Give each worker one group after the other, where there are workers."""
+    return schedule.ByFixture(config, log) if config.getvalue("dist") == "load" else None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Wait for a slot before a live test begins, so that the wait is no part of its time-out."""
+    mark = item.get_closest_marker("live")
+    if mark is None or live.able():
+        return (yield)
+    with schedule.slots(mark.kwargs.get("runs", 1)):
+        return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip live tests where real runs are impossible."""
+    if item.get_closest_marker("live") is not None and (reason := live.able()):
+        pytest.skip(reason)

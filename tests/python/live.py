@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from mqttlab.runs import perform as perform_job
 from mqttlab.scenario import compile_plan, parse_values
 
 
+@functools.cache
 def able() -> str | None:
     """Why real runs are impossible here, if they are."""
     capabilities = {c["name"]: c["available"] for c in doctor()["capabilities"]}

@@ -11,14 +11,13 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from live import able, valid
+from live import valid
 from mqttlab import comparison, metrics
 from mqttlab.cli.main import main
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse
 
-REASON = able()
 SCENARIO = """
 name = "agreement"
 seed = 3
@@ -65,7 +64,7 @@ CASES = {
 NAGLE_MEAN_MS = (50.0, 130.0)
 
 
-@pytest.mark.skipif(REASON is not None, reason=REASON or "")
+@pytest.mark.live
 @pytest.mark.parametrize("name", CASES)
 def test_a_live_run_and_its_simulation_agree(name: str, tmp_path: Path) -> None:
     fields, tolerance = CASES[name]
@@ -123,7 +122,7 @@ def first_sendings(recording: Recording) -> pl.DataFrame:
     )
 
 
-@pytest.mark.skipif(REASON is not None, reason=REASON or "")
+@pytest.mark.live
 def test_a_live_run_and_its_simulation_lose_the_same_segments(tmp_path: Path) -> None:
     fields = {"qos": 1, "nagle": "false", "link": LOSS, "payload": "100 B", "rate": "20 /s", "inflight": 100}
     sent = []

@@ -8,14 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from live import able, perform, points, valid
+from live import perform, points, valid
 from mqttlab import metrics
 from mqttlab.explanation import cause, tell
 from mqttlab.metrics import PARTS, evidence
 from mqttlab.recording import Recording
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live(runs=6)
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 ATTEMPTS = 3
 LOSSY = """

@@ -17,7 +17,6 @@ from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
-REASON = live.able()
 FAN_OUT = """
 name = "fan-out"
 
@@ -152,7 +151,7 @@ def test_a_recording_without_packets_is_refused(tmp_path: Path) -> None:
     assert "no packets were recorded" in printed.output
 
 
-@pytest.mark.skipif(REASON is not None, reason=REASON or "")
+@pytest.mark.live
 def test_a_real_broker_takes_microseconds_for_a_copy(tmp_path: Path) -> None:
     scenario = tmp_path / "fan-out.toml"
     scenario.write_text(FAN_OUT, encoding="utf-8")

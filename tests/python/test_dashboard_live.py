@@ -9,11 +9,10 @@ import pytest
 
 import processes
 from dashboards import Program, Visitor, queue_below, visitor
-from live import able
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.recording import Recording
 
-pytestmark = pytest.mark.skipif(able() is not None, reason=able() or "")
+pytestmark = pytest.mark.live
 
 
 def engine_of(identifier: str) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able, early_ms
+from live import early_ms
 from mqttlab import export
 from mqttlab.imports import import_evidence
 from mqttlab.metrics import attribution_coverage, deliveries, other_traffic
@@ -24,8 +24,7 @@ from mqttlab.scenario.load import parse_values
 from test_framings import added, scenario
 from test_transports import counted, opened
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 # Mosquitto, and before its plain listener who speaks `framed` after its description alone; with other last words it
 # says those, and closes where they are "close".
 BEFORE_MOSQUITTO = textwrap.dedent("""
@@ -162,13 +161,14 @@ def test_who_does_not_speak_it_is_named(says: str, detail: str, tmp_path: Path) 
 
 
 def test_a_client_that_comes_back_says_the_word_again(tmp_path: Path) -> None:
-    # Half of the frames are lost, so that the broker hears nothing for a second and a half again and again.
-    values = scenario("framed", qos=1, link={"delay": "5 ms", "loss": "45 %"})
-    values |= {"mqtt": {"keep_alive": "1 s", "clean_session": False}}
-    values["phases"] |= {"duration": "6 s"}
+    # Two with one identifier: whoever comes ends the session of the other ([MQTT-3.1.4-2]), who comes back.
+    rival = {"mqtt": {"client_id": "one"}, "reconnect": {"initial": "100 ms", "maximum": "100 ms"}}
+    values = scenario("framed", qos=1)
+    framed = next(group for group in values["groups"] if group.get("subscribe") and group["name"] != "plain")
+    values["groups"] += [{**framed, **rival, "name": name, "count": 1} for name in ("one", "other")]
     outcome = run(with_broker(values), tmp_path / "live")
     recording = Recording.open(tmp_path / "live")
     took = opened(recording)
-    assert len(took["framed"]) > 5, outcome
+    assert len(took["framed"]) > 7, outcome
     assert len(took["framed"]) <= len(took["tcp"])
     assert not recording.events["detail"].drop_nulls().str.contains("no frame of").any()

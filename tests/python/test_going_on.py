@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from live import able
 from mqttlab.cli import main
 from mqttlab.engine import EngineError, engine_path, is_being_written, recover, snapshot
 from mqttlab.recording import Recording
@@ -26,8 +25,7 @@ from mqttlab.runs import Job, list_runs, take_directory
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
-REASON = able()
-BACKENDS = [pytest.param("live", marks=pytest.mark.skipif(REASON is not None, reason=REASON or "")), "sim"]
+BACKENDS = [pytest.param("live", marks=pytest.mark.live), "sim"]
 PUBLISH = {"topic": "t/{client}", "qos": 1, "payload": "100 B", "interval": "20 ms"}
 SCENARIO: dict[str, Any] = {
     "name": "long", "seed": 1, "phases": {"duration": "100000 s", "cool_down": "1 s"},

@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able
 from mqttlab.engine import engine_path
 from mqttlab.metrics import attribution_coverage, deliveries
 from mqttlab.plan.declared import HUB_PROTOCOLS
@@ -26,8 +25,6 @@ from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from test_hubs import scenario
 
-REASON = able()
-lives = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 # `tell` after its description alone: HELLO 0, WELCOME 1, HEARD 2, MESSAGE 3, BYE 4.
 OTHER_HUB = textwrap.dedent("""
     import socket, sys
@@ -101,7 +98,7 @@ def paced(protocol: str = "tell", qos: int = 1) -> dict[str, Any]:
     return values
 
 
-@lives
+@pytest.mark.live
 @pytest.mark.parametrize("protocol", HUB_PROTOCOLS)
 @pytest.mark.parametrize("qos", [0, 1])
 def test_a_live_run_has_the_packets_and_losses_of_its_simulation(protocol: str, qos: int, tmp_path: Path) -> None:
@@ -113,7 +110,7 @@ def test_a_live_run_has_the_packets_and_losses_of_its_simulation(protocol: str, 
     assert covered.attributed == covered.delivered == deliveries(live).height > 100, covered
 
 
-@lives
+@pytest.mark.live
 def test_without_frames_the_clients_tell_of_their_packets(tmp_path: Path) -> None:
     values = scenario()
     del values["networks"]
@@ -129,7 +126,7 @@ def test_without_frames_the_clients_tell_of_their_packets(tmp_path: Path) -> Non
     assert set(messages["topic"].cast(pl.String)) == {"t/0", "t/1", "t/2"}
 
 
-@lives
+@pytest.mark.live
 @pytest.mark.parametrize("payload", ["0 B", "4 B", "1400 B"])
 def test_empty_small_and_large_messages_pass(payload: str, tmp_path: Path) -> None:
     recording = recorded(scenario(payload=payload), tmp_path / "run")
@@ -137,7 +134,7 @@ def test_empty_small_and_large_messages_pass(payload: str, tmp_path: Path) -> No
     assert set(recording.messages["payload_bytes"]) == {int(payload.split()[0])}
 
 
-@lives
+@pytest.mark.live
 def test_another_hub_is_measured_like_ours(tmp_path: Path) -> None:
     values = paced()
     program = {"command": [sys.executable, "{directory}/hub.py", "{address}", "{port}"], "files": {"hub.py": OTHER_HUB}}
@@ -147,7 +144,7 @@ def test_another_hub_is_measured_like_ours(tmp_path: Path) -> None:
     assert packets(ours) == packets(other) and fates(ours) == fates(other)
 
 
-@lives
+@pytest.mark.live
 def test_a_hub_that_ends_ends_the_run_and_what_was_recorded_is_there(tmp_path: Path) -> None:
     values = scenario()
     program = {"command": [sys.executable, "-c", "import time; time.sleep(1.5)"]}

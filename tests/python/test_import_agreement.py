@@ -17,9 +17,8 @@ from mqttlab.recording import Recording
 from mqttlab.report.text import verdict
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, load
-from test_runs import REASON
 
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 SCENARIO = """
 name = "captured"
 

@@ -24,7 +24,6 @@ import polars as pl
 import pytest
 
 from dumpcaps import capture
-from live import able
 from mqttlab.engine import EngineError
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
@@ -32,8 +31,7 @@ from mqttlab.report.text import verdict
 
 TOOLS = ("mosquitto", "dumpcap", "editcap", "capinfos", "tshark", "ip", "openssl")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
-REASON = f"needs {', '.join(MISSING)}" if MISSING else able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")]
 MESSAGES = 60
 SIZE = pl.sum_horizontal("fixed_header_bytes", "topic_bytes", "packet_id_bytes", "property_bytes", "payload_bytes")
 # By kind of client: its port, the newest version it speaks, the suites it offers up to TLS 1.2.

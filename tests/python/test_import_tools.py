@@ -22,7 +22,6 @@ import polars as pl
 import pytest
 
 from dumpcaps import capture
-from live import able
 from mqttlab import metrics
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
@@ -30,8 +29,7 @@ from mqttlab.report.text import verdict
 
 TOOLS = ("mosquitto", "mosquitto_pub", "mosquitto_sub", "dumpcap", "editcap", "capinfos", "curl", "ip")
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
-REASON = f"needs {', '.join(MISSING)}" if MISSING else able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")]
 MESSAGES = 150
 BROKER = "10.231.2.2"
 

@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able
 from mqttlab import metrics
 from mqttlab.cli.status import worst
 from mqttlab.engine import EngineError
@@ -20,8 +19,6 @@ from mqttlab.recording import Recording
 from mqttlab.runs import Job, Outcome
 from mqttlab.studies import simulate
 
-REASON = able()
-LIVE = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 PUBLISHER = """
 [[groups]]
 name = "publisher"
@@ -156,7 +153,7 @@ def limited(soft: int, hard: int) -> Any:
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@LIVE
+@pytest.mark.live
 def test_too_few_descriptors_are_found_before_anything_starts(tmp_path: Path) -> None:
     path = scenario(tmp_path, EMULATED, publishers=60)
     done, directory = run(path, preexec_fn=limited(64, 64))
@@ -165,7 +162,7 @@ def test_too_few_descriptors_are_found_before_anything_starts(tmp_path: Path) ->
     assert not list(directory.glob("*.spool"))
 
 
-@LIVE
+@pytest.mark.live
 def test_a_low_soft_limit_of_descriptors_is_raised(tmp_path: Path) -> None:
     done, directory = run(scenario(tmp_path, EMULATED, publishers=60), preexec_fn=limited(64, 4096))
     assert done.returncode in (0, 6), done.stderr

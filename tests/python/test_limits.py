@@ -15,14 +15,11 @@ from typing import Any
 
 import pytest
 
-from live import able
 from mqttlab.engine import doctor, engine_path
 from mqttlab.runs import Job
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
-REASON = able()
-LIVE = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 NOBODY = 65_534
 MEGABYTE = 1_000_000
 
@@ -60,7 +57,8 @@ def limited(which: int, to: int) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(("backend", "count", "limit"), [
-    pytest.param("live", 8_000, 24, marks=[LIVE, pytest.mark.skipif(_files() < 9_000, reason="too few open files")]),
+    pytest.param("live", 8_000, 24, marks=[
+        pytest.mark.live, pytest.mark.skipif(_files() < 9_000, reason="too few open files")]),
     ("sim", 18_000, 64),
 ])
 def test_a_run_that_needs_more_memory_than_it_may_have_is_refused_with_the_remedy(
@@ -82,7 +80,7 @@ def test_a_simulation_with_more_clients_than_an_address_has_ports_is_refused(tmp
     assert loopback.startswith("28233 clients connect from the loopback device, which has one address"), loopback
 
 
-@LIVE
+@pytest.mark.live
 @pytest.mark.skipif(_files() < 70_000, reason=f"more clients than ports need more open files than {_files()}")
 def test_a_live_run_with_more_clients_than_an_address_has_ports_is_refused(tmp_path: Path) -> None:
     assert "64512 ports (1024 to 65535)" in refusal(plan(tmp_path / "run", backend="live", count=64_513))
@@ -96,7 +94,7 @@ def engine_for_all() -> Iterator[str]:
         yield str(shutil.copy(engine_path(), Path(directory) / "mqttlab-engine"))
 
 
-@LIVE
+@pytest.mark.live
 def test_too_few_processes_and_threads_are_found_before_anything_starts(engine_for_all: str, tmp_path: Path) -> None:
     # The limit does not hold for root.
     options: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}

@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from live import able
 from mqttlab.cli.measure import CHUNK_BYTES, DISK_BYTES, write_rate
 from mqttlab.engine import EngineError, measure
 
-REASON = able()
-live = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 DOCTOR = [sys.executable, "-m", "mqttlab", "doctor"]
 
 
-@live
+@pytest.mark.live
 def test_a_short_measurement_says_what_was_seen_and_what_follows(tmp_path: Path) -> None:
     result = subprocess.run([*DOCTOR, "--measure", "1.5", "--json", "--runs", str(tmp_path / "runs")],
                             capture_output=True, text=True, check=True, timeout=60)
@@ -43,7 +40,7 @@ def test_a_short_measurement_says_what_was_seen_and_what_follows(tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
-@live
+@pytest.mark.live
 def test_people_read_a_table_and_sentences(tmp_path: Path) -> None:
     result = subprocess.run([*DOCTOR, "--measure", "1", "--runs", str(tmp_path)], capture_output=True, text=True,
                             check=True, timeout=60)
@@ -51,7 +48,7 @@ def test_people_read_a_table_and_sentences(tmp_path: Path) -> None:
     assert "Emulated delays" in result.stdout or "Nothing can be measured" in result.stdout
 
 
-@live
+@pytest.mark.live
 def test_ctrl_c_ends_a_measurement(tmp_path: Path) -> None:
     doctor = subprocess.Popen([*DOCTOR, "--measure", "60", "--json", "--runs", str(tmp_path)], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from live import able
 from mqttlab.imports import import_evidence
 from mqttlab.metrics import PARTS, attribution, attribution_coverage
 from mqttlab.recording import Recording
@@ -20,8 +19,7 @@ from mqttlab.scenario.load import parse_values
 from test_import_agreement import by_name, captures_of
 from test_mqtt_sn import scenario
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 KEYS = ["publisher", "sequence", "subscriber"]
 MODES = ("transparent", "aggregating")
 

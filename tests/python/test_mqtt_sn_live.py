@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able, assert_undivided, early_ms
+from live import assert_undivided, early_ms
 from mqttlab.engine import engine_path
 from mqttlab.metrics import PARTS, attribution, attribution_coverage, deliveries, evidence, silent_groups
 from mqttlab.metrics.attribution import intervals
@@ -33,8 +33,7 @@ from test_mqtt_sn import beside_the_gateway, scenario
 from test_mqtt_sn_parts import parts_of
 from test_mqtt_sn_sim import rested, with_a_mote
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 # Where the script of the judges leaves programs of others: scripts of their makers build them, nothing is packaged.
 JUDGES = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mqttlab-judges" / "bin"
 MODES = ("transparent", "aggregating")

@@ -8,12 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from live import able, perform, points, valid
+from live import perform, points, valid
 from mqttlab import metrics
 from mqttlab.recording import Recording
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live(runs=6)
 EXPERIMENT = Path(__file__).resolve().parents[2] / "experiments" / "borsatti2020" / "symmetric.toml"
 RATE_PER_S = 100
 ATTEMPTS = 3

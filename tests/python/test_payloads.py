@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able
 from mqttlab.recording import ADDED, Recording, RecordingError
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
@@ -60,7 +59,7 @@ def test_every_delivery_has_what_it_carried(kind: str, tmp_path: Path) -> None:
         assert len(identities) == len({key[:2] for key in kept}), "each says which message it is"
 
 
-@pytest.mark.skipif(able() is not None, reason=able() or "")
+@pytest.mark.live
 @pytest.mark.parametrize("kind", ["gps", "large"])
 def test_what_a_client_reads_is_what_the_plan_makes(kind: str, tmp_path: Path) -> None:
     live, made = run(tmp_path, kind, "live"), run(tmp_path, kind, "sim")

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able, in_both
+from live import in_both
 from mqttlab import metrics
 from mqttlab.engine import engine_path
 from mqttlab.metrics import PARTS
@@ -22,8 +22,7 @@ from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from short_scenarios import KINDS, PLACEMENTS, relay, scenario
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 LOCAL = [words for words, hosts in PLACEMENTS.items() if "broker" in hosts]
 SCENARIOS: dict[str, dict[str, Any]] = {
     **{words: scenario(1, hosts=hosts) for words, hosts in PLACEMENTS.items()},

@@ -18,8 +18,6 @@ from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from short_scenarios import scenario
 
-REASON = able()
-LIVE = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 PHASES = {"warm_up": "0 s", "duration": "3 s", "cool_down": "5 s"}
 WALK = {"standard": "b-11", "area": "80 m x 60 m", "mobility": {"speed": ["4 m/s", "9 m/s"]}}
 PLACES = [["1 m", "2 m"], ["10.5 m", "0 m"], ["0 m", "10 m"]]
@@ -43,7 +41,7 @@ def simulate(values: dict[str, Any], directory: Path) -> Recording:
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Recording]]:
     """Every scenario in both backends; simulated alone where the kernel does not permit more."""
     directory = tmp_path_factory.mktemp("runs")
-    if REASON is None:
+    if able() is None:
         return in_both(SCENARIOS, directory, at_once=2)
     return {name: {"sim": simulate(values, directory / name)} for name, values in SCENARIOS.items()}
 
@@ -94,7 +92,7 @@ def test_clients_are_where_their_messages_say(pairs: dict[str, dict[str, Recordi
         assert tables["live"].equals(tables["sim"])
 
 
-@LIVE
+@pytest.mark.live
 def test_a_capture_says_what_its_run_said(pairs: dict[str, dict[str, Recording]], tmp_path: Path) -> None:
     run = pairs["reports"]["live"]
     captures = sorted(run.directory.glob("capture-*.pcapng"))
@@ -138,7 +136,7 @@ client.disconnect()
 '''
 
 
-@LIVE
+@pytest.mark.live
 def test_a_programs_places_are_read_off_its_frames(tmp_path: Path) -> None:
     pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: make setup-test")
     program = {"command": [sys.executable, "{directory}/places.py", "{address}", "{port}", "{client_id}"],

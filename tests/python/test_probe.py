@@ -11,14 +11,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able
 from mqttlab.engine import probe
 from mqttlab.report import probe as shown
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
-
-REASON = able()
-live = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 
 
 def scenario(up: dict[str, Any], down: dict[str, Any]) -> dict[str, Any]:
@@ -30,7 +26,7 @@ def scenario(up: dict[str, Any], down: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@live
+@pytest.mark.live
 def test_a_path_is_measured_as_its_model_says() -> None:
     values = scenario({"delay": "20 ms", "rate": "5 Mbit/s", "loss": "5 %"}, {"delay": "10 ms", "rate": "1 Mbit/s"})
     heard: list[float] = []
@@ -55,7 +51,7 @@ def test_a_path_is_measured_as_its_model_says() -> None:
     assert words >= {"rate", "delay, mean", "delay, standard deviation", "loss", "goodput", "round trip"}
 
 
-@live
+@pytest.mark.live
 def test_the_numbers_stand_in_the_recording_and_its_report(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps(scenario({"delay": "5 ms", "loss": "2 %"}, {"delay": "5 ms"})), encoding="utf-8")
@@ -73,7 +69,7 @@ def test_the_numbers_stand_in_the_recording_and_its_report(tmp_path: Path) -> No
     assert "measured before the run" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
-@live
+@pytest.mark.live
 def test_a_named_model_is_probed_from_the_command_line() -> None:
     result = subprocess.run(
         [sys.executable, "-m", "mqttlab", "networks", "--probe", "satcom", "--seconds", "1", "--json"],

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able, valid
+from live import valid
 from mqttlab.metrics import PARTS, attribution, attribution_coverage
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -23,8 +23,7 @@ from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
 pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: make setup-test")
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 
 # Publishes and subscribes as a user of the library would.
 PAHO = '''

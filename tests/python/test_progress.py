@@ -10,14 +10,11 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from live import able
 from mqttlab.cli.progress import RunProgress, figures, spark, summary
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
-
-REASON = able()
 
 TICK = {
     "event": "tick", "at_ns": 2_000_000_000, "connected": 3, "offered": 12, "sent": 10, "expected": 20, "delivered": 18,
@@ -119,7 +116,7 @@ def check_messages(ticks: list[dict[str, Any]], recording: Recording) -> None:
     assert {tuple(message[name] for name in known.columns) for message in told} <= kept
 
 
-@pytest.mark.skipif(REASON is not None, reason=REASON or "")
+@pytest.mark.live
 def test_a_live_run_says_what_its_groups_links_and_broker_do(tmp_path: Path) -> None:
     ticks = [line for line in lines_of("live", tmp_path / "run") if line["event"] == "tick"]
     assert len(ticks) >= 8

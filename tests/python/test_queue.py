@@ -17,7 +17,6 @@ import pytest
 from click.testing import CliRunner
 
 import processes
-from live import able
 from mqttlab.catalog import Catalog
 from mqttlab.cli import main
 from mqttlab.engine import is_being_written
@@ -237,7 +236,7 @@ def test_a_queue_that_is_asked_to_end_leaves_its_runs_waiting(queue: Queue, tmp_
     assert states(queue) == ["pending"] and not engines(tmp_path / "runs")
 
 
-@pytest.mark.skipif(able() is not None, reason=str(able()))
+@pytest.mark.live
 def test_live_runs_do_not_overlap_each_other_or_simulations(queue: Queue, tmp_path: Path) -> None:
     live = {"backend": "live", "broker": {"kind": "mosquitto", "host": "a"}}
     most = {"live": 0, "all": 0}

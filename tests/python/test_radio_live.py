@@ -8,12 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able, in_both
+from live import in_both
 from mqttlab.recording import Recording
 from short_scenarios import scenario
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 STATIONS = {"standard": "b-11", "positions": [["0 m", "0 m"], ["10 m", "0 m"], ["0 m", "10 m"]]}
 CABLE = {"rate": "100 Mbit/s", "delay": "3 ms"}
 PHASES = {"warm_up": "500 ms", "duration": "5 s", "cool_down": "20 s"}

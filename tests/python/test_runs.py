@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from live import able, early_ms
+from live import early_ms
 from mqttlab import metrics
 from mqttlab.engine import EngineError, is_being_written, recover
 from mqttlab.recording import Recording
@@ -45,8 +45,7 @@ subscribe = [{{ filter = "gps/{{client}}", qos = {qos} }}]
 """
 
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 
 
 def start(directory: Path, duration: str = "3 s", qos: int = 1, **more: Any) -> subprocess.Popen[str]:

@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able
 from mqttlab.recording import Recording
 from mqttlab.report import write_html
 from mqttlab.runs import Job, perform
@@ -35,10 +34,9 @@ def run(values: dict[str, Any], directory: Path, backend: str) -> Recording:
     return Recording.open(outcome.directory)
 
 
-LIVE = pytest.mark.skipif(able() is not None, reason=able() or "")
 
 
-@pytest.mark.parametrize("backend", ["sim", pytest.param("live", marks=LIVE)])
+@pytest.mark.parametrize("backend", ["sim", pytest.param("live", marks=pytest.mark.live)])
 def test_both_ends_of_every_connection_say_what_they_know(backend: str, tmp_path: Path) -> None:
     recording = run(SCENARIO, tmp_path, backend)
     table = recording.tcp_state
@@ -64,7 +62,7 @@ def test_both_ends_of_every_connection_say_what_they_know(backend: str, tmp_path
     assert packets.select("transport", "protocol").unique().rows() == [("tcp", "mqtt")]
 
 
-@LIVE
+@pytest.mark.live
 def test_both_backends_say_alike_what_tcp_knows(tmp_path: Path) -> None:
     medians = {}
     for backend in ("live", "sim"):

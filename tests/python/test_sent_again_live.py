@@ -7,12 +7,11 @@ import json
 import polars as pl
 import pytest
 
-from live import able, perform
+from live import perform
 from mqttlab import metrics
 from mqttlab.recording import Recording
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live(runs=3)
 CASES = {
     "QoS 0, 5 %": (0, "5 %", "", 1), "QoS 1, 5 %": (1, "5 %", "", 1), "QoS 2, 5 %": (2, "5 %", "", 1),
     "QoS 1, 10 %": (1, "10 %", "", 1), "two links": (1, "5 %", ', duplicate = "5 %"', 2),

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able, early_ms
+from live import early_ms
 from mqttlab import figures
 from mqttlab.metrics import deliveries
 from mqttlab.recording import Recording
@@ -19,8 +19,7 @@ from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from test_servers import LINE, scenario
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 PROXY = '''
 import asyncio, sys
 

@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from live import able
-
 sys.path.insert(0, str(Path(__file__).parents[1] / "soak"))
 
 import soak
 
-REASON = able()
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a small disk to fill can only be mounted by root")
 
 
 @pytest.mark.parametrize(("live", "seed"), [
-    pytest.param(True, 1, marks=pytest.mark.skipif(REASON is not None, reason=REASON or "")), (False, 5),
+    pytest.param(True, 1, marks=pytest.mark.live), (False, 5),
 ])
 def test_runs_that_are_killed_starved_and_looked_at_leave_nothing_and_lose_no_row(live: bool, seed: int) -> None:
     cases = soak.soak(5, seed, 2, live=live)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from live import able
 from mqttlab.engine import EngineError, held
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
@@ -17,8 +16,7 @@ from mqttlab.studies import perform_live
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.simulate import _held_up
 
-REASON = able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = pytest.mark.live
 STUDIES = known()
 CELLS = {"perez2005": "e2-65B-0-0_8-qos0-536-nots", "andersen2021": "tactical-broadband-gps",
          "varsani2021": "single-1B-100ms", "schuhmacher2018": "trip-10240B-qos0-100ms-1mbps",

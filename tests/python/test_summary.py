@@ -20,7 +20,6 @@ import oracle.overhead
 import oracle.segments
 import oracle.sent_again
 import oracle.throughput
-from live import able
 from mqttlab import metrics
 from mqttlab.engine import summarise
 from mqttlab.imports import import_evidence
@@ -122,7 +121,7 @@ def test_stored_sums_of_a_radio_are_those_of_its_tables(tmp_path: Path) -> None:
     hold(Recording.open(tmp_path / "run"))
 
 
-@pytest.mark.skipif(able() is not None, reason=able() or "")
+@pytest.mark.live
 def test_stored_sums_of_a_live_run_and_of_its_captures_are_those_of_their_tables(tmp_path: Path) -> None:
     phases = {"warm_up": "0.5 s", "duration": "3 s", "cool_down": "5 s"}
     values = {**SCENARIO, "backend": "live", "phases": phases, "recording": {"pcapng": True}}

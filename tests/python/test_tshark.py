@@ -28,7 +28,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from live import able, perform
+from live import perform
 from mqttlab import metrics
 from mqttlab.recording import Recording
 
@@ -83,8 +83,8 @@ FIELDS = (
 KINDS = ("", "CONNECT", "CONNACK", "PUBLISH", "PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "SUBSCRIBE", "SUBACK",
          "UNSUBSCRIBE", "UNSUBACK", "PINGREQ", "PINGRESP", "DISCONNECT", "AUTH")
 MISSING = [program for program in ("tshark", "mergecap") if shutil.which(program) is None]
-REASON = f"{', '.join(MISSING)} not installed (Debian: apt-get install tshark)" if MISSING else able()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+NEEDED = f"{', '.join(MISSING)} not installed (Debian: apt-get install tshark)"
+pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(MISSING), reason=NEEDED)]
 
 
 @pytest.fixture(scope="module")

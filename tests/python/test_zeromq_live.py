@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import able, assert_undivided, early_ms
+from live import assert_undivided, early_ms
 from mqttlab.engine import engine_path
 from mqttlab.metrics import PARTS, attribution, attribution_coverage, deliveries, silent_groups
 from mqttlab.recording import Recording
@@ -26,8 +26,6 @@ from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from test_zeromq import scenario
 
-REASON = able()
-lives = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01NULL" + bytes(48)
 PYZMQ_PROXY = textwrap.dedent("""
     import sys, zmq
@@ -82,7 +80,7 @@ def counters(process: subprocess.Popen[str]) -> dict[str, int]:
     return found
 
 
-@lives
+@pytest.mark.live
 @pytest.mark.parametrize("proxy", ["ours", "pyzmq"])
 def test_messages_pass_through_a_proxy(proxy: str, tmp_path: Path) -> None:
     values = scenario() if proxy == "ours" else of_pyzmq(scenario())
@@ -101,7 +99,7 @@ def test_messages_pass_through_a_proxy(proxy: str, tmp_path: Path) -> None:
     assert messages["complete_ns"].null_count() == 0
 
 
-@lives
+@pytest.mark.live
 def test_a_simulation_has_the_packets_of_a_live_run(tmp_path: Path) -> None:
     def packets(backend: str) -> list[tuple[Any, ...]]:
         directory = tmp_path / backend
@@ -117,7 +115,7 @@ def test_a_simulation_has_the_packets_of_a_live_run(tmp_path: Path) -> None:
     assert packets("sim") == packets("live")
 
 
-@lives
+@pytest.mark.live
 def test_empty_and_large_messages_pass_and_a_client_may_be_on_the_proxys_host(tmp_path: Path) -> None:
     values = scenario()
     values["phases"]["cool_down"] = "5 s"
@@ -136,7 +134,7 @@ def test_empty_and_large_messages_pass_and_a_client_may_be_on_the_proxys_host(tm
     assert by_group == [("near", 8), ("office", 16)]
 
 
-@lives
+@pytest.mark.live
 def test_clients_come_back_to_a_proxy_that_dies_in_between(tmp_path: Path) -> None:
     values = scenario(messages=100)
     values["phases"] = {"duration": "4 s", "cool_down": "1 s"}
@@ -252,7 +250,7 @@ def test_a_slow_subscriber_loses_what_exceeds_the_mark_and_others_nothing(tmp_pa
     assert counted["dropped"] > 200
 
 
-@lives
+@pytest.mark.live
 def test_without_frames_clients_tell_of_the_packets_that_frames_would_show(tmp_path: Path) -> None:
     direct = {**scenario(), "network": "direct"}
     del direct["networks"]

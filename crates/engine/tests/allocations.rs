@@ -4,6 +4,7 @@
 //! difference. The bounds are what was measured and a quarter more: whoever allocates for each message or frame anew is
 //! found, and a batch more or less is not.
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! What a message costs a live client in calls of the allocator, from its schedule to the row of its reception.
 
+#[path = "it/fleet_support/mod.rs"]
 mod fleet_support;
 
 use fleet_support::{Mosquitto, Performance, plan, publisher, subscriber};

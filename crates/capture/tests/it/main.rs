@@ -1,0 +1,16 @@
+//! The integration tests of the analyser, as one program. Its allocator counts, by thread, what a test asks for.
+
+mod conversations;
+mod documentation;
+mod formats;
+mod fuzz_bounded;
+mod memory;
+mod recorded;
+mod schuhmacher2018;
+mod tshark;
+mod websocket;
+
+use mqttlab_counting::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;

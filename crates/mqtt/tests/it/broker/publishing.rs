@@ -1,0 +1,397 @@
+//! From a publisher to the broker: acknowledgements, retained messages, wills.
+
+use expect_test::expect;
+use mqttlab_mqtt::broker::BrokerOptions;
+use mqttlab_mqtt::outbox::Refill;
+
+use super::script::check;
+
+const DEFAULT: BrokerOptions = BrokerOptions {
+    max_inflight: 20,
+    max_queued: 1000,
+    queue_qos0: false,
+    retry: None,
+    refill: Refill::Bounded,
+};
+
+#[test]
+fn a_qos0_message_is_forwarded_and_forgotten() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 2 connect ben clean
+         0 2 subscribe #1 t:2
+         1 1 publish t 7 q0
+         2 1 publish elsewhere 8 q0",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 2 subscribe #1 t:2
+                2 < SUBACK #1 [2]
+            1 1 publish t 7 q0
+                2 < PUBLISH t 7 q0
+                7 released
+            2 1 publish elsewhere 8 q0
+                8 released
+        "#]],
+    );
+}
+
+#[test]
+fn copies_of_a_qos1_message_go_out_before_its_puback() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 1 subscribe #1 t:1
+         1 1 publish t 7 q1 #9
+         2 1 puback #1",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 1 subscribe #1 t:1
+                1 < SUBACK #1 [1]
+            1 1 publish t 7 q1 #9
+                1 < PUBLISH t 7 q1 #1
+                1 < PUBACK #9
+            2 1 puback #1
+                7 released
+        "#]],
+    );
+}
+
+#[test]
+fn a_qos1_message_that_is_repeated_is_forwarded_again() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 2 connect ben clean
+         0 2 subscribe #1 t:1
+         1 1 publish t 7 q1 #9
+         2 1 publish t 7 q1 #9 dup
+         3 2 puback #1
+         4 2 puback #2",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 2 subscribe #1 t:1
+                2 < SUBACK #1 [1]
+            1 1 publish t 7 q1 #9
+                2 < PUBLISH t 7 q1 #1
+                1 < PUBACK #9
+            2 1 publish t 7 q1 #9 dup
+                2 < PUBLISH t 7 q1 #2
+                1 < PUBACK #9
+            3 2 puback #1
+            4 2 puback #2
+                7 released
+        "#]],
+    );
+}
+
+#[test]
+fn mqtt_4_3_3_a_qos2_message_is_forwarded_once_when_its_pubrel_comes() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 2 connect ben clean
+         0 2 subscribe #1 t:2
+         1 1 publish t 7 q2 #9
+         2 1 publish t 7 q2 #9 dup
+         3 1 pubrel #9
+         4 1 pubrel #9
+         5 2 pubrec #1
+         6 2 pubcomp #1",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 2 subscribe #1 t:2
+                2 < SUBACK #1 [2]
+            1 1 publish t 7 q2 #9
+                1 < PUBREC #9
+            2 1 publish t 7 q2 #9 dup
+                1 < PUBREC #9
+            3 1 pubrel #9
+                2 < PUBLISH t 7 q2 #1
+                1 < PUBCOMP #9
+            4 1 pubrel #9
+                1 < PUBCOMP #9
+            5 2 pubrec #1
+                2 < PUBREL #1
+            6 2 pubcomp #1
+                7 released
+        "#]],
+    );
+}
+
+#[test]
+fn a_qos2_message_is_released_over_another_connection_of_the_session() {
+    check(
+        DEFAULT,
+        "0 1 connect anna kept
+         0 2 connect ben clean
+         0 2 subscribe #1 t:0
+         1 1 publish t 7 q2 #9
+         2 1 closed
+         3 3 connect anna kept
+         4 3 pubrel #9",
+        expect![[r#"
+            0 1 connect anna kept
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 2 subscribe #1 t:0
+                2 < SUBACK #1 [0]
+            1 1 publish t 7 q2 #9
+                1 < PUBREC #9
+            2 1 closed
+            3 3 connect anna kept
+                3 < CONNACK accepted session present
+            4 3 pubrel #9
+                2 < PUBLISH t 7 q0
+                3 < PUBCOMP #9
+                7 released
+        "#]],
+    );
+}
+
+#[test]
+fn a_qos2_message_that_is_never_released_goes_with_its_session() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         1 1 publish t 7 q2 #9
+         2 1 closed",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            1 1 publish t 7 q2 #9
+                1 < PUBREC #9
+            2 1 closed
+                7 released
+        "#]],
+    );
+}
+
+#[test]
+fn mqtt_3_3_1_5_the_last_retained_message_is_sent_to_whoever_subscribes_after_the_suback() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 1 publish r/0 7 q0 retain
+         0 1 publish r/1 8 q1 #1 retain
+         0 1 publish r/1 9 q1 #2 retain
+         0 1 publish other 10 q0 retain
+         1 2 connect ben clean
+         1 2 subscribe #1 r/+:1
+         2 2 subscribe #2 r/1:2
+         3 2 subscribe #3 $share/g/r/0:1",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 1 publish r/0 7 q0 retain
+            0 1 publish r/1 8 q1 #1 retain
+                1 < PUBACK #1
+            0 1 publish r/1 9 q1 #2 retain
+                8 released
+                1 < PUBACK #2
+            0 1 publish other 10 q0 retain
+            1 2 connect ben clean
+                2 < CONNACK accepted
+            1 2 subscribe #1 r/+:1
+                2 < SUBACK #1 [1]
+                2 < PUBLISH r/0 7 q0 retain
+                2 < PUBLISH r/1 9 q1 #1 retain
+            2 2 subscribe #2 r/1:2
+                2 < SUBACK #2 [2]
+                2 < PUBLISH r/1 9 q1 #2 retain
+            3 2 subscribe #3 $share/g/r/0:1
+                2 < SUBACK #3 [1]
+        "#]],
+    );
+}
+
+#[test]
+fn mqtt_3_3_1_9_a_message_to_present_subscribers_is_not_marked_retained() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 1 subscribe #1 t:0
+         1 1 publish t 7 q0 retain",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 1 subscribe #1 t:0
+                1 < SUBACK #1 [0]
+            1 1 publish t 7 q0 retain
+                1 < PUBLISH t 7 q0
+        "#]],
+    );
+}
+
+#[test]
+fn mqtt_3_3_1_10_an_empty_retained_message_clears_the_one_before_and_is_forwarded() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 2 connect ben clean
+         0 2 subscribe #1 t:0
+         1 1 publish t 7 q0 retain
+         2 1 publish t 8 q0 retain empty
+         3 2 subscribe #2 t:0",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 2 subscribe #1 t:0
+                2 < SUBACK #1 [0]
+            1 1 publish t 7 q0 retain
+                2 < PUBLISH t 7 q0
+            2 1 publish t 8 q0 retain empty
+                7 released
+                2 < PUBLISH t 8 q0
+                8 released
+            3 2 subscribe #2 t:0
+                2 < SUBACK #2 [0]
+        "#]],
+    );
+}
+
+#[test]
+fn mqtt_3_3_1_12_a_message_that_is_not_retained_leaves_the_retained_one_in_place() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         1 1 publish t 7 q0 retain
+         2 1 publish t 8 q0 empty
+         3 1 subscribe #2 t:0",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            1 1 publish t 7 q0 retain
+            2 1 publish t 8 q0 empty
+                8 released
+            3 1 subscribe #2 t:0
+                1 < SUBACK #2 [0]
+                1 < PUBLISH t 7 q0 retain
+        "#]],
+    );
+}
+
+#[test]
+fn mqtt_3_1_2_8_a_will_is_published_when_the_connection_is_lost() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean will=gone:7:1:retain
+         0 2 connect ben clean
+         0 2 subscribe #1 gone:1
+         1 1 closed
+         2 2 puback #1
+         3 2 subscribe #2 gone:1",
+        expect![[r#"
+            0 1 connect anna clean will=gone:7:1:retain
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 2 subscribe #1 gone:1
+                2 < SUBACK #1 [1]
+            1 1 closed
+                2 < PUBLISH gone 7 q1 #1
+            2 2 puback #1
+            3 2 subscribe #2 gone:1
+                2 < SUBACK #2 [1]
+                2 < PUBLISH gone 7 q1 #2 retain
+        "#]],
+    );
+}
+
+#[test]
+fn mqtt_3_14_4_3_a_disconnect_discards_the_will() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean will=gone:7:1
+         0 2 connect ben clean
+         0 2 subscribe #1 gone:1
+         1 1 disconnect
+         2 1 connect anna v5 clean will=gone:8:0
+         3 1 disconnect with-will",
+        expect![[r#"
+            0 1 connect anna clean will=gone:7:1
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 2 subscribe #1 gone:1
+                2 < SUBACK #1 [1]
+            1 1 disconnect
+                7 released
+                1 closed
+            2 1 connect anna v5 clean will=gone:8:0
+                1 < CONNACK accepted
+            3 1 disconnect with-will
+                2 < PUBLISH gone 8 q0
+                8 released
+                1 closed
+        "#]],
+    );
+}
+
+#[test]
+fn a_will_is_published_when_another_connection_ends_the_session_and_not_when_it_goes_on_with_it() {
+    check(
+        DEFAULT,
+        "0 2 connect ben clean
+         0 2 subscribe #1 gone:0
+         0 1 connect anna kept will=gone:7:0
+         1 3 connect anna kept will=gone:8:0
+         2 4 connect anna clean will=gone:9:0
+         3 5 connect anna clean
+         4 5 closed",
+        expect![[r#"
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 2 subscribe #1 gone:0
+                2 < SUBACK #1 [0]
+            0 1 connect anna kept will=gone:7:0
+                1 < CONNACK accepted
+            1 3 connect anna kept will=gone:8:0
+                1 closed
+                7 released
+                3 < CONNACK accepted session present
+            2 4 connect anna clean will=gone:9:0
+                2 < PUBLISH gone 8 q0
+                8 released
+                3 closed
+                4 < CONNACK accepted
+            3 5 connect anna clean
+                2 < PUBLISH gone 9 q0
+                9 released
+                4 closed
+                5 < CONNACK accepted
+            4 5 closed
+        "#]],
+    );
+}
+
+#[test]
+fn a_client_that_is_gone_with_its_session_does_not_hear_its_own_will() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean will=gone:7:2
+         0 1 subscribe #1 #:2
+         1 1 closed",
+        expect![[r#"
+            0 1 connect anna clean will=gone:7:2
+                1 < CONNACK accepted
+            0 1 subscribe #1 #:2
+                1 < SUBACK #1 [2]
+            1 1 closed
+                7 released
+        "#]],
+    );
+}

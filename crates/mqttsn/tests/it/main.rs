@@ -1,0 +1,13 @@
+//! The integration tests of MQTT-SN, as one program.
+
+#[path = "../fuzzing/checks.rs"]
+#[allow(dead_code)]
+mod checks;
+mod codec;
+mod conversations;
+mod fuzz_bounded;
+mod other_makers;
+mod samples;
+mod together;
+mod tshark;
+mod world;

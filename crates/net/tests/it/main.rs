@@ -1,0 +1,4 @@
+//! The integration tests of links and of the radio channel, as one program.
+
+mod links;
+mod radio;

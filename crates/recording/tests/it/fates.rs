@@ -1,0 +1,393 @@
+//! What became of messages that did not arrive. Publisher 0 and 1 send, clients 2 and 3 should receive.
+
+use crate::common::*;
+use expect_test::{Expect, expect};
+use mqttlab_recording::{
+    DirectRecorder, Dropped, Ending, Event, EventKind, Gap, HeaderAnalyser, Layout, LossCause, Received,
+    RunFacts, Sent, Session, recover,
+};
+
+/// A recording to which `push` adds rows, with what its `messages` table says.
+fn check(layout: &Layout, push: impl FnOnce(&mut DirectRecorder), expected: &Expect) {
+    let scratch = Scratch::new();
+    let mut recorder = DirectRecorder::create(scratch.path(), "{}", layout).unwrap();
+    push(&mut recorder);
+    recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap();
+    expected.assert_eq(&table(scratch.path(), "messages", &COLUMNS));
+}
+
+const COLUMNS: [&str; 5] = ["publisher", "sequence", "subscriber", "fate", "cause"];
+
+/// As in a live run: the sessions of all clients are known, and end with their connections.
+fn sessions(expiry_ns: Option<u64>) -> Layout {
+    let mut layout = layout();
+    layout.clients.iter_mut().for_each(|client| client.session = Some(Session { expiry_ns }));
+    layout.receivers[1] = vec![2];
+    layout
+}
+
+/// Client 2 alone receives both topics.
+fn two_topics() -> Layout {
+    let mut layout = layout();
+    layout.topics[1].receivers = 1;
+    layout.receivers[1] = vec![2];
+    layout
+}
+
+fn event(recorder: &mut DirectRecorder, ns: u64, kind: EventKind, client: u32, detail: &str) {
+    recorder.event(&Event { at: at(ns), kind, client: Some(client), took: None }, detail).unwrap();
+}
+
+/// A client connects and subscribes.
+fn join(recorder: &mut DirectRecorder, ns: u64, client: u32) {
+    event(recorder, ns, EventKind::Connack, client, "");
+    event(recorder, ns + 1, EventKind::Subscribe, client, "");
+}
+
+fn at_qos(qos: u8, row: Sent) -> Sent {
+    Sent { qos, ..row }
+}
+
+#[test]
+fn what_has_not_arrived_at_the_end_is_under_way_unless_a_later_message_has_arrived() {
+    check(
+        &layout(),
+        |recorder| {
+            (0..4).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
+            recorder.received(&received(2, Some(0), 1, 2_000)).unwrap();
+            recorder.received(&received(2, Some(0), 3, 2_000)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 lost overtaken
+            0 0 3 under_way null
+            0 1 2 delivered null
+            0 1 3 under_way null
+            0 2 2 lost overtaken
+            0 2 3 under_way null
+            0 3 2 delivered null
+            0 3 3 under_way null
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_delivery_that_nothing_traces_may_have_been_is_unknown_although_later_ones_arrived() {
+    check(
+        &layout(),
+        |recorder| {
+            recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
+            recorder.sent(&sent(0, 1, 0, 3_000)).unwrap();
+            recorder.sent(&sent(0, 2, 0, 3_000)).unwrap();
+            recorder.received(&received(2, None, 0, 2_000)).unwrap();
+            recorder.received(&received(2, Some(0), 2, 4_000)).unwrap();
+            recorder.received(&received(3, Some(0), 2, 4_000)).unwrap();
+            // Too late for both.
+            recorder.received(&received(3, None, 0, 5_000)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 unknown untraced
+            0 0 3 lost overtaken
+            0 1 2 lost overtaken
+            0 1 3 lost overtaken
+            0 2 2 delivered null
+            0 2 3 delivered null
+            null null 2 foreign null
+            null null 3 foreign null
+        "#]],
+    );
+}
+
+#[test]
+fn order_is_kept_by_publisher_topic_and_qos_only_and_not_by_retained_copies() {
+    check(
+        &two_topics(),
+        |recorder| {
+            recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
+            // Another topic, another QoS, a retained copy, another publisher: none tells of the first.
+            recorder.sent(&sent(0, 1, 1, 1_000)).unwrap();
+            recorder.sent(&at_qos(2, sent(0, 2, 0, 1_000))).unwrap();
+            recorder.sent(&sent(0, 3, 0, 1_000)).unwrap();
+            recorder.sent(&sent(1, 4, 0, 1_000)).unwrap();
+            (1..3).for_each(|sequence| recorder.received(&received(2, Some(0), sequence, 2_000)).unwrap());
+            recorder.received(&Received { retained: true, ..received(2, Some(0), 3, 2_000) }).unwrap();
+            recorder.received(&received(2, Some(1), 4, 2_000)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 under_way null
+            0 1 2 delivered null
+            0 2 2 delivered null
+            0 3 2 delivered null
+            1 4 2 delivered null
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_server_may_have_dropped_by_its_log_is_unknown_unless_a_later_message_arrived() {
+    check(
+        &two_topics(),
+        |recorder| {
+            (0..4).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
+            recorder.sent(&sent(0, 4, 1, 1_000)).unwrap();
+            recorder.sent(&at_qos(0, sent(0, 5, 0, 1_000))).unwrap();
+            // 1 overtook 0; the server had 2 before it began to drop, and never had 4 for certain.
+            recorder.received(&received(2, Some(0), 1, 2_000)).unwrap();
+            [(0, 1_500), (1, 1_500), (2, 2_999), (3, 3_000)].into_iter().for_each(|(sequence, ns)| {
+                recorder.acknowledged(&acknowledged(0, sequence, ns)).unwrap();
+            });
+            // The second line of the log, written first; of client 3 there is none.
+            event(recorder, 9_000, EventKind::QueueFull, 2, "broker");
+            event(recorder, 3_000, EventKind::QueueFull, 2, "broker");
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 lost overtaken
+            0 1 2 delivered null
+            0 2 2 under_way null
+            0 3 2 unknown queue_full
+            0 4 2 under_way null
+            0 5 2 unknown queue_full
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_server_dropped_for_a_client_that_nobody_knows_may_have_been_for_any() {
+    let row = Event { at: at(1_000), kind: EventKind::QueueFull, client: None, took: None };
+    check(
+        &layout(),
+        |recorder| {
+            recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
+            recorder.sent(&sent(0, 1, 0, 1_000)).unwrap();
+            recorder.acknowledged(&acknowledged(0, 0, 2_000)).unwrap();
+            recorder.received(&received(3, Some(0), 0, 2_000)).unwrap();
+            recorder.event(&row, "broker").unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 unknown queue_full
+            0 0 3 delivered null
+            0 1 2 under_way null
+            0 1 3 under_way null
+        "#]],
+    );
+}
+
+#[test]
+fn what_was_dropped_is_lost_and_says_why_unless_it_came_nevertheless() {
+    let drop = |sequence, subscriber, cause| Dropped { publisher: 0, sequence, subscriber, cause, at: at(1) };
+    check(
+        &layout(),
+        |recorder| {
+            (0..3).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
+            recorder.dropped(&drop(0, Some(3), LossCause::QueueFull)).unwrap();
+            recorder.dropped(&drop(1, None, LossCause::ConnectionLost)).unwrap();
+            recorder.dropped(&drop(2, Some(2), LossCause::SessionEnded)).unwrap();
+            recorder.received(&received(2, Some(0), 2, 2_000)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 lost overtaken
+            0 0 3 lost queue_full
+            0 1 2 lost connection_lost
+            0 1 3 lost connection_lost
+            0 2 2 delivered null
+            0 2 3 under_way null
+        "#]],
+    );
+}
+
+#[test]
+fn a_session_that_ended_loses_what_the_broker_had_for_it() {
+    check(
+        &sessions(Some(0)),
+        |recorder| {
+            join(recorder, 1, 2);
+            (0..3).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
+            recorder.sent(&at_qos(0, sent(0, 3, 0, 1_000))).unwrap();
+            event(recorder, 2_000, EventKind::Disconnect, 2, "");
+            join(recorder, 3_000, 2);
+            recorder.acknowledged(&acknowledged(0, 0, 2_500)).unwrap();
+            recorder.acknowledged(&acknowledged(0, 1, 3_500)).unwrap();
+        },
+        // 1: it may have come before or after the new subscription. 2: its publisher still has it.
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 lost session_ended
+            0 1 2 unknown session_ended
+            0 2 2 under_way null
+            0 3 2 unknown session_ended
+        "#]],
+    );
+}
+
+#[test]
+fn a_receiver_that_is_away_loses_what_no_session_keeps_for_it() {
+    let rows = |recorder: &mut DirectRecorder| {
+        join(recorder, 1, 2);
+        event(recorder, 2_000, EventKind::Disconnect, 2, "");
+        recorder.sent(&sent(0, 0, 0, 3_000)).unwrap();
+        recorder.acknowledged(&acknowledged(0, 0, 3_500)).unwrap();
+        recorder.sent(&at_qos(0, sent(0, 1, 0, 1_500))).unwrap();
+        event(recorder, 9_000, EventKind::Close, 0, "");
+    };
+    let gone = expect![[r#"
+        publisher sequence subscriber fate cause
+        0 0 2 lost session_ended
+        0 1 2 lost session_ended
+    "#]];
+    check(&sessions(Some(0)), rows, &gone);
+    check(&sessions(Some(7_000)), rows, &gone);
+    let kept = expect![[r#"
+        publisher sequence subscriber fate cause
+        0 0 2 under_way null
+        0 1 2 unknown connection_lost
+    "#]];
+    check(&sessions(Some(8_000)), rows, &kept);
+    check(&sessions(None), rows, &kept);
+}
+
+#[test]
+fn who_never_subscribed_is_owed_nothing_and_a_farewell_loses_nothing() {
+    check(
+        &sessions(Some(0)),
+        |recorder| {
+            recorder.sent(&sent(0, 0, 0, 3_000)).unwrap();
+            recorder.acknowledged(&acknowledged(0, 0, 3_500)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 lost not_subscribed
+        "#]],
+    );
+    check(
+        &sessions(Some(0)),
+        |recorder| {
+            join(recorder, 1, 2);
+            recorder.sent(&sent(0, 0, 0, 3_000)).unwrap();
+            recorder.acknowledged(&acknowledged(0, 0, 3_500)).unwrap();
+            event(recorder, 9_000, EventKind::Close, 2, "");
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 under_way null
+        "#]],
+    );
+}
+
+#[test]
+fn a_persistent_session_that_is_resumed_owes_what_it_had() {
+    check(
+        &sessions(None),
+        |recorder| {
+            join(recorder, 1, 2);
+            event(recorder, 2_000, EventKind::Disconnect, 2, "");
+            recorder.sent(&sent(0, 0, 0, 3_000)).unwrap();
+            recorder.acknowledged(&acknowledged(0, 0, 3_500)).unwrap();
+            event(recorder, 4_000, EventKind::Connack, 2, "session present");
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 under_way null
+        "#]],
+    );
+}
+
+#[test]
+fn where_every_drop_is_written_down_connections_need_not_tell() {
+    let layout = Layout { drops_are_complete: true, ..sessions(Some(0)) };
+    check(
+        &layout,
+        |recorder| {
+            join(recorder, 1, 2);
+            recorder.sent(&at_qos(0, sent(0, 0, 0, 1_000))).unwrap();
+            event(recorder, 2_000, EventKind::Disconnect, 0, "");
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 under_way null
+        "#]],
+    );
+}
+
+#[test]
+fn what_the_evidence_has_a_gap_for_is_unknown() {
+    let gap = |client, until| Gap { client, from: at(0), until: at(until) };
+    check(
+        &layout(),
+        |recorder| {
+            recorder.gap(&gap(None, 1_500)).unwrap();
+            recorder.gap(&gap(Some(3), 5_000)).unwrap();
+            recorder.gap(&gap(Some(1), 3_500)).unwrap();
+            recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
+            recorder.sent(&sent(0, 1, 0, 3_000)).unwrap();
+            recorder.sent(&sent(1, 2, 0, 3_000)).unwrap();
+            recorder.received(&received(2, Some(0), 1, 2_000)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 unknown not_recorded
+            0 0 3 unknown not_recorded
+            0 1 2 delivered null
+            0 1 3 unknown not_recorded
+            1 2 2 unknown not_recorded
+            1 2 3 unknown not_recorded
+        "#]],
+    );
+}
+
+#[test]
+fn a_shared_subscription_owes_one_delivery_to_nobody_in_particular() {
+    let mut layout = layout();
+    layout.topics[0].shares = 1;
+    layout.receivers[1] = vec![];
+    let drop =
+        Dropped { publisher: 0, sequence: 2, subscriber: Some(3), cause: LossCause::QueueFull, at: at(1) };
+    check(
+        &layout,
+        |recorder| {
+            (0..3).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
+            recorder.received(&received(3, Some(0), 1, 2_000)).unwrap();
+            recorder.dropped(&drop).unwrap();
+        },
+        // A member that got a later message says nothing of what another member was to get.
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 null under_way null
+            0 1 3 delivered null
+            0 2 3 lost queue_full
+        "#]],
+    );
+}
+
+#[test]
+fn what_had_not_arrived_when_the_producer_was_killed_is_unknown() {
+    let scratch = Scratch::new();
+    let mut recorder = DirectRecorder::create(scratch.path(), "{}", &layout()).unwrap();
+    // Enough for the spools to be written.
+    (0..3_000).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
+    drop(recorder);
+    let summary = recover(scratch.path(), None, &mut HeaderAnalyser::default()).unwrap();
+    assert_eq!(summary.messages.keys().copied().collect::<Vec<_>>(), ["unknown"]);
+}
+
+#[test]
+fn clients_count_what_is_lost_under_way_and_unknown_apart() {
+    let scratch = Scratch::new();
+    let mut recorder = DirectRecorder::create(scratch.path(), "{}", &layout()).unwrap();
+    (0..3).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
+    recorder.received(&received(2, Some(0), 1, 2_000)).unwrap();
+    recorder.gap(&Gap { client: Some(3), from: at(0), until: at(5_000) }).unwrap();
+    recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap();
+    expect![[r#"
+        name delivered lost under_way unknown
+        pub-0 0 0 0 0
+        pub-1 0 0 0 0
+        sub-0 1 1 1 0
+        sub-1 0 0 0 3
+    "#]]
+    .assert_eq(&table(scratch.path(), "clients", &["name", "delivered", "lost", "under_way", "unknown"]));
+}

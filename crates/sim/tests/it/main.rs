@@ -1,0 +1,7 @@
+//! The integration tests of the simulator, as one program.
+
+mod conservation;
+mod farewell;
+mod plans_bounded;
+mod stepping;
+mod support;
