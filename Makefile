@@ -1,5 +1,6 @@
 # make demo    set up what is missing, measure a real broker over a satellite link, report
-# make test    set up what is missing, lint, build, run all tests
+# make check   lint, types, pure crates, fast Python tests: for use between edits
+# make test    set up what is missing, lint, build, run all tests: what continuous integration runs
 # make lint    formatting, clippy, ruff, mypy
 # make bench   side-by-side measurements (takes minutes; wants a quiet machine)
 # make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
@@ -18,39 +19,67 @@ STAMPS := $(VENV)/stamps
 # How the engine is built: `wheel` optimises across crates, for half as long again (docs/performance.md).
 PROFILE ?= release
 ENGINE := target/$(PROFILE)/mqttlab-engine
+# Thousands of short commands are started by tests: each would compile its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
+# Four processes of tests to a processor: most of a live run is waiting.
+WORKERS := --numprocesses=$(shell echo $$((4 * $$(nproc)))) --no-loadscope-reorder
+# What Python's tests need.
+TESTED := target/system-packages-test $(STAMPS)/test $(STAMPS)/crates $(STAMPS)/engine-$(PROFILE)
+# Crates without clocks, sockets and files.
+PURE := units mqtt mqttsn zmtp net tcp evidence plan protocol layers client run
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: mutants soak soak-large demo test lint bench agreement coverage clean setup setup-test setup-dashboard test-rust test-python
+.PHONY: mutants soak soak-large demo check test lint lint-rust lint-python bench agreement coverage clean
+.PHONY: setup setup-test setup-dashboard test-rust test-rust-pure test-python test-python-fast
 
 demo: setup
 	# On a busy machine the run is not valid (6), and says so first.
 	$(BIN)/mqttlab run scenarios/demo.toml || [ $$? -eq 6 ]
 	@echo "Look into it with a browser: make setup-dashboard, then $(BIN)/mqttlab dashboard"
 
-test: setup lint test-rust test-python
+# Rust's tests are built and run beside Python's, which mostly wait; what they print comes when they are done. The builds
+# give way to everything else, for a live run measures in real time.
+test:
+	+@$(MAKE) --no-print-directory --jobs=3 test-rust test-python
+
+check:
+	+@$(MAKE) --no-print-directory --jobs=2 test-rust-pure test-python-fast
 
 # Python's packages come from the network while the engine is compiled, each with what it is doing on the screen.
-setup: target/system-packages
-	+@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/python $(ENGINE)
-	+@$(MAKE) --no-print-directory $(STAMPS)/engine-$(PROFILE)
+setup:
+	+@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/engine-$(PROFILE)
 
-setup-test: setup target/system-packages-test $(STAMPS)/test $(STAMPS)/crates setup-dashboard
+setup-test:
+	+@$(MAKE) --no-print-directory --jobs=3 $(TESTED)
 
 setup-dashboard: setup $(STAMPS)/dashboard
 
-lint: setup
+lint: lint-rust lint-python
+
+lint-rust: target/system-packages
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	nice cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+
+lint-python: $(STAMPS)/test
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 
-test-rust: setup-test
-	cargo test --workspace --locked --quiet
+test-rust: target/system-packages-test lint-rust
+	nice cargo test --workspace --locked --quiet --no-run
+	@mkdir -p target && cargo test --workspace --locked --quiet >target/test-rust.log 2>&1; status=$$?; \
+		cat target/test-rust.log; exit $$status
 
-# Most of a live run is waiting: two files of tests at a time, each with a queue and a lock of live runs of its own.
-test-python: setup-test
-	$(BIN)/pytest --numprocesses=2 --dist=loadfile
+test-rust-pure: lint-rust
+	cargo test --locked --quiet $(PURE:%=--package mqttlab-%)
+
+# Once before the workers start: else each of them would rewrite the assertions of all files.
+test-python: $(TESTED) lint-python
+	@$(BIN)/pytest --collect-only -qq >/dev/null
+	$(BIN)/pytest $(WORKERS)
+
+test-python-fast: $(TESTED) lint-python
+	$(BIN)/pytest --fast --numprocesses=$(shell nproc)
 
 bench:
 	@$(MAKE) --no-print-directory setup-test PROFILE=wheel
@@ -94,8 +123,9 @@ $(STAMPS)/python: requirements.lock | $(BIN)/python3
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-$(STAMPS)/test: requirements-test.lock $(STAMPS)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-test.lock
+$(STAMPS)/test: requirements-test.lock requirements-dashboard.lock $(STAMPS)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-test.lock \
+		--requirement requirements-dashboard.lock
 	touch $@
 
 # The test of the wheel builds it without a network, and maturin reads the manifests of other systems' crates, too.

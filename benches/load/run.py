@@ -50,8 +50,6 @@ TRANSPORTS = tuple(dict.fromkeys(transport for _, _, transport in CASES))
 # Of a client that waits for each acknowledgement.
 MQTT_SN_PART = 10
 ENGINE = ROOT / "target/release/mqttlab-engine"
-# Where the script of the judges leaves mqtt-sn-tools.
-JUDGES = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mqttlab-judges" / "bin"
 PAYLOAD_BYTES = 64
 PATIENCE_S = 30
 WINDOW = 100
@@ -234,10 +232,10 @@ def run_mqtt_sn_tools(case: Case) -> tuple[int, float]:
         lines, output = Path(scratch) / "lines", Path(scratch) / "output"
         lines.write_bytes((b"x" * PAYLOAD_BYTES + b"\n") * case.each)
         with output.open("wb") as file:
-            subscriber = subprocess.Popen([JUDGES / "mqtt-sn-sub", *common], stdout=file)
+            subscriber = subprocess.Popen(["mqtt-sn-sub", *common], stdout=file)
         time.sleep(1)
         with lines.open("rb") as file:
-            publisher = subprocess.Popen([JUDGES / "mqtt-sn-pub", *common, "-l"], stdin=file)
+            publisher = subprocess.Popen(["mqtt-sn-pub", *common, "-l"], stdin=file)
         cpu_s = cpu_of([publisher])
         deadline = time.monotonic() + 2
         while output.stat().st_size < case.each * (PAYLOAD_BYTES + 1) and time.monotonic() < deadline:
@@ -275,9 +273,9 @@ def run_mqttwrk(program: str) -> Callable[[Case], tuple[int, float]]:
 def tools(mqttwrk: str | None, transport: str) -> dict[str, Callable[[Case], tuple[int, float]]]:
     found: dict[str, Callable[[Case], tuple[int, float]]] = {"mqttlab": run_mqttlab}
     if transport == "mqtt-sn":
-        if (JUDGES / "mqtt-sn-pub").exists():
+        if shutil.which("mqtt-sn-pub") and shutil.which("mqtt-sn-sub"):
             return found | {"mqtt-sn-tools": run_mqtt_sn_tools}
-        print("mqtt-sn-tools is not there (`build` of the judges makes it)", file=sys.stderr)
+        print("mqtt-sn-pub and mqtt-sn-sub are not on the PATH (no registry has them)", file=sys.stderr)
         return found
     if transport != "tcp":
         found["paho-mqtt"] = run_paho

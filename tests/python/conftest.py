@@ -23,6 +23,12 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
+# Tests write gigabytes of recordings, and a disk takes half a minute to give them back: they go to memory, where that
+# has room.
+if "TMPDIR" not in os.environ and schedule.has_room(Path("/dev/shm"), 8 << 30):
+    os.environ["TMPDIR"] = "/dev/shm"
+    tempfile.tempdir = None
+
 
 @pytest.fixture(scope="session", autouse=True)
 def queue_of_the_tests() -> Iterator[Path]:
@@ -43,17 +49,29 @@ def queue_of_the_tests() -> Iterator[Path]:
     shutil.rmtree(place, ignore_errors=True)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `make check` leaves out, and the order in which files are taken."""
+    parser.addoption("--fast", action="store_true", help="neither live tests nor files of tests that take long")
+    parser.addoption("--write-times", action="store_true", help="write what each file took to tests/python/times.txt")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the place of the slots, which workers inherit."""
     config.addinivalue_line("markers", "live(runs=1): performs so many real runs at once, where any are possible")
+    if config.getoption("write_times") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(schedule.Times())
     if schedule.PLACE not in os.environ:
         os.environ[schedule.PLACE] = place = tempfile.mkdtemp(prefix="mqttlab-slots-")
         config.add_cleanup(lambda: shutil.rmtree(place, ignore_errors=True))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest."""
-    schedule.longest_first(items)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, or leave it out."""
+    schedule.arrange(items)
+    if config.getoption("fast"):
+        kept = [item for item in items if schedule.is_fast(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> schedule.ByFixture | None:

@@ -152,6 +152,14 @@ def chromium() -> str:
     return found
 
 
+def three_runs(directory: Path) -> Path:
+    """A plain run, one whose words are hostile, and one with payloads, all simulated."""
+    simulate(directory, "plain", qos=2, rate="10 /s")
+    simulate(directory, "hostile", topic=HOSTILE, rate="5 /s", description=HOSTILE)
+    simulate(directory, "images", payload="image", rate="10 /s", recording={"payloads": True})
+    return directory
+
+
 @contextmanager
 def visitor(served: Served, within_ms: float = WITHIN_MS, **context: Any) -> Iterator[Visitor]:
     """Somebody who has opened the printed address."""

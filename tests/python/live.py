@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +18,7 @@ from mqttlab.recording import Recording
 from mqttlab.runs import Job
 from mqttlab.runs import perform as perform_job
 from mqttlab.scenario import compile_plan, parse_values
+from mqttlab.scenario.load import load as load_scenario
 
 
 @functools.cache
@@ -45,23 +43,17 @@ def points(experiment: Path, directory: Path) -> dict[str, Path]:
 
 
 def perform(directory: Path, scenarios: list[Path], **settings: str) -> list[Recording]:
-    """Run scenarios side by side, with these fields replaced (``phases__duration="5 s"``): for what they do, not for
-    how long that takes, so that each has a lock of live runs of its own."""
-    replaced = [word for name, value in settings.items() for word in ("--set", f"{name.replace('__', '.')}={value}")]
-    places = [directory / f"tmp-{i}" for i in range(len(scenarios))]
-    for place in places:
-        place.mkdir(parents=True)
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "mqttlab", "run", str(scenario), "--no-html", "--runs", str(directory / str(i)),
-             *replaced], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, "TMPDIR": str(places[i])})
-        for i, scenario in enumerate(scenarios)
-    ]
-    outputs = [run.communicate(timeout=180)[0] for run in running]
-    failed = [output for run, output in zip(running, outputs, strict=True) if run.returncode not in (0, 6)]
-    assert not failed, "\n".join(failed)
-    return [Recording.open(next((directory / str(i)).glob("*/plan.json")).parent) for i in range(len(scenarios))]
+    """Run scenarios side by side, with these fields replaced (``phases__duration="5 s"``)."""
+    replaced = {name.replace("__", "."): value for name, value in settings.items()}
+
+    def run(number: int, scenario: Path) -> Recording:
+        outcome = perform_job(Job(compile_plan(load_scenario(scenario, replaced)), directory / str(number)),
+                              lambda event: None)
+        assert outcome.verdict == "complete", (scenario, outcome.reason)
+        return Recording.open(outcome.directory)
+
+    with ThreadPoolExecutor(len(scenarios)) as pool:
+        return list(pool.map(run, range(len(scenarios)), scenarios))
 
 
 def in_both(scenarios: Mapping[str, dict[str, Any]], directory: Path, at_once: int) -> dict[str, dict[str, Recording]]:

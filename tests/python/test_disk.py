@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from commands import mqttlab
 from mqttlab.recording import Recording
 
 SCENARIO = """
@@ -29,11 +29,6 @@ name = "desk"
 host = "field"
 subscribe = ["t"]
 """
-
-
-def mqttlab(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "mqttlab", *map(str, arguments)], capture_output=True, text=True,
-                          check=False, timeout=120)
 
 
 def scenario(directory: Path, duration: str) -> Path:

@@ -191,7 +191,7 @@ def test_of_a_message_so_much_is_read_before_and_after_it_that_its_story_is_whol
 ) -> None:
     recording = Recording.open(SIMULATED)
     whole = evidence(recording)
-    legs = recording.collect(explainable(recording))["leg"].to_list()[::5]
+    legs = recording.collect(explainable(recording))["leg"].to_list()[::11]
     monkeypatch.setattr(sys.modules[evidence.__module__], "AROUND_NS", around_ns)
     read = 0
     for leg in legs:

@@ -166,6 +166,8 @@ def test_a_client_that_comes_back_says_the_word_again(tmp_path: Path) -> None:
     values = scenario("framed", qos=1)
     framed = next(group for group in values["groups"] if group.get("subscribe") and group["name"] != "plain")
     values["groups"] += [{**framed, **rival, "name": name, "count": 1} for name in ("one", "other")]
+    # Both are never connected at once.
+    values["phases"] |= {"connect_timeout": "2 s"}
     outcome = run(with_broker(values), tmp_path / "live")
     recording = Recording.open(tmp_path / "live")
     took = opened(recording)

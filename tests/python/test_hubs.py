@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import mqttlab
 from mqttlab.engine import engine_path
 from mqttlab.plan.declared import HUB_PROTOCOLS
 from mqttlab.scenario import ScenarioError, compile_plan
@@ -147,6 +147,5 @@ def test_a_command_line_checks_such_a_scenario(tmp_path: Path) -> None:
                     '[[servers]]\nname = "hub"\nrole = "hub"\n'
                     'hub = { protocol = "tell" }\n[[groups]]\nname = "all"\nhost = "hub"\nprotocol = "tell"\n'
                     'subscribe = ["#"]\npublish = { topic = "t", payload = "9 B", rate = "5/s" }\n', encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "mqttlab", "check", file], capture_output=True, text=True, timeout=120,
-                          check=False)
+    done = mqttlab("check", file)
     assert done.returncode == 0 and "hub mqttlab on hub, port 7400" in done.stdout, done.stdout + done.stderr

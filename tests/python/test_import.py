@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from commands import mqttlab
 from mqttlab import metrics
 from mqttlab.engine import EngineError
 from mqttlab.imports import Evidence, evidence_of, import_evidence, title_of
@@ -35,11 +36,6 @@ message,publisher,subscriber,topic,qos,payload_bytes,intended,sent,received
 def imported(tmp_path: Path, *files: Path, evidence: Evidence = "capture", options: tuple[str, ...] = ()) -> Recording:
     outcome = import_evidence(evidence, files, tmp_path / "recording", lambda line: None, options=options)
     return Recording.open(outcome.directory)
-
-
-def mqttlab(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "mqttlab", *map(str, arguments)], capture_output=True, text=True,
-                          check=False, timeout=120)
 
 
 def written(path: Path, content: str | bytes) -> Path:

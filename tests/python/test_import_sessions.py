@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from captures import ACK, FIN, SYN, Client, Wire, answer, disconnect, publish, publish_5
+from commands import mqttlab
 from mqttlab.recording import Recording
 from mqttlab.report.text import verdict
 from test_import_gaps import conversation, fates, read, reasons
@@ -250,8 +249,7 @@ def test_scripts_learn_from_the_exit_status_what_an_import_is_worth(tmp_path: Pa
     early.write_bytes(cut.read_bytes()[:-5])
 
     def status(*arguments: object) -> int:
-        return subprocess.run([sys.executable, "-m", "mqttlab", *map(str, arguments)], capture_output=True,
-                              timeout=120).returncode
+        return mqttlab(*arguments).returncode
 
     where = tmp_path / "recordings"
     # What ends early is incomplete before it is anything else.

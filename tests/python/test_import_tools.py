@@ -21,6 +21,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from commands import mqttlab
 from dumpcaps import capture
 from mqttlab import metrics
 from mqttlab.imports import import_evidence
@@ -161,8 +162,9 @@ def fates(recording: Recording) -> Counter[str]:
 
 
 def report(recording: Recording) -> str:
-    return shell(sys.executable, "-m", "mqttlab", "report", recording.directory, "--html",
-                 recording.directory.parent / "report.html")
+    done = mqttlab("report", recording.directory, "--html", recording.directory.parent / "report.html")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_forwarding_host_s_capture_of_all_interfaces_says_what_the_clients_counted(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
+from commands import Done, mqttlab
 from mqttlab import metrics
 from mqttlab.cli.status import worst
 from mqttlab.engine import EngineError
@@ -42,14 +41,17 @@ def scenario(directory: Path, head: str, *, qos: int = 1, publishers: int = 1, s
     return path
 
 
-def mqttlab(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "mqttlab", *map(str, words)], capture_output=True, text=True,
-                          check=False, timeout=120, **options)
-
-
-def run(path: Path, *words: str, **options: Any) -> tuple[subprocess.CompletedProcess[str], Path]:
+def run(path: Path, *words: str, files: tuple[int, int] | None = None) -> tuple[Done, Path]:
+    """Run it, in a process that may open so many files where a limit is given; returns where the recording is."""
     runs = path.parent / "runs"
-    done = mqttlab("run", path, "--no-html", "--runs", runs, *words, **options)
+    command = ["run", str(path), "--no-html", "--runs", str(runs), *words]
+    if files is None:
+        done = mqttlab(*command)
+    else:
+        limited = subprocess.run(
+            ["prlimit", f"--nofile={files[0]}:{files[1]}", sys.executable, "-m", "mqttlab", *command],
+            capture_output=True, text=True, check=False, timeout=120)
+        done = Done(limited.returncode, limited.stdout, limited.stderr)
     return done, next((plan.parent for plan in runs.glob("*/plan.json")), runs)
 
 
@@ -149,14 +151,10 @@ networks = [{ between = ["field", "broker"], up = { delay = "1 ms" }, down = { d
 """
 
 
-def limited(soft: int, hard: int) -> Any:
-    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
 @pytest.mark.live
 def test_too_few_descriptors_are_found_before_anything_starts(tmp_path: Path) -> None:
     path = scenario(tmp_path, EMULATED, publishers=60)
-    done, directory = run(path, preexec_fn=limited(64, 64))
+    done, directory = run(path, files=(64, 64))
     assert done.returncode == 1, done.stdout
     assert "61 clients" in done.stderr and "may open 64" in done.stderr and "ulimit -Hn" in done.stderr
     assert not list(directory.glob("*.spool"))
@@ -164,6 +162,6 @@ def test_too_few_descriptors_are_found_before_anything_starts(tmp_path: Path) ->
 
 @pytest.mark.live
 def test_a_low_soft_limit_of_descriptors_is_raised(tmp_path: Path) -> None:
-    done, directory = run(scenario(tmp_path, EMULATED, publishers=60), preexec_fn=limited(64, 4096))
+    done, directory = run(scenario(tmp_path, EMULATED, publishers=60), files=(64, 4096))
     assert done.returncode in (0, 6), done.stderr
     assert Recording.open(directory).clients["connect_ns"].null_count() == 0

@@ -26,6 +26,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str,
     kept: dict[tuple[int, str, int], Recording] = {}
     for attempt in range(ATTEMPTS):
         missing = [case for case in CASES if case not in kept]
+        if not missing:
+            break
         paths = [files[f"{delay}ms-nagle-{nagle}-qos{qos}"] for delay, nagle, qos in missing]
         made = perform(tmp_path_factory.mktemp(f"attempt{attempt}"), paths,
                        phases__warm_up="1 s", phases__duration="5 s", phases__cool_down="1 s")

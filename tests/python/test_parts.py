@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from commands import mqttlab
 from mqttlab.engine import engine_path
 from mqttlab.recording import Recording
 from mqttlab.runs.job import ulid
@@ -253,8 +254,7 @@ def test_what_cannot_be_split_is_said_before_anything_starts() -> None:
 
 def test_check_says_that_a_run_is_shared(tmp_path: Path) -> None:
     (tmp_path / "shared.toml").write_text(scenario(1883), encoding="utf-8")
-    checked = subprocess.run([sys.executable, "-m", "mqttlab", "check", "shared.toml"], cwd=tmp_path, text=True,
-                             capture_output=True, check=True)
+    checked = mqttlab("check", "shared.toml", cwd=tmp_path)
     assert "shared by 2 engines" in checked.stdout
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import commands
 from mqttlab.recording import ADDED, SCHEMA_VERSION, TABLES, Recording, RecordingError
 
 ROOT = Path(__file__).parents[2]
@@ -27,8 +26,7 @@ def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def mqttlab(*words: str | Path) -> str:
-    done = subprocess.run([sys.executable, "-m", "mqttlab", *map(str, words)], capture_output=True, text=True,
-                          check=False)
+    done = commands.mqttlab(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

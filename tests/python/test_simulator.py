@@ -6,13 +6,13 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from commands import mqttlab
 from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, Outcome, perform
@@ -368,7 +368,6 @@ host = "field"
 publish = { topic = "t", payload = "10 B", rate = "5 /s" }
 subscribe = ["t"]
 """, encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "mqttlab", "run", str(path), "--backend", "sim", "--runs",
-                           str(tmp_path / "runs")], capture_output=True, text=True, check=False)
+    done = mqttlab("run", path, "--backend", "sim", "--runs", tmp_path / "runs")
     assert done.returncode == 0, done.stderr
     assert "valid" in done.stdout

@@ -1,152 +1,111 @@
-"""What part of the bytes and frames at a client's link is the application's.
+"""What part of the bytes and frames at a client's link is the application's, message by message and frame by frame.
 
-As perez2005 defines it: S is application bytes sent over link bytes sent, R is application bytes received over link
-bytes received or overheard, T is application bytes (sent or received) over all link bytes sent and received, those
-that the radio overhears included. The forms with ``_messages`` count messages and frames instead. Application bytes
-of a message are its topic, its payload and one more. Counted over the measurement, or over the whole run where a
-radio counted.
+perez2005 §5.1: S is application bytes sent over link bytes sent, R application bytes received over link bytes received
+or overheard, T both over all three. Application bytes of a message: topic, payload, one for the QoS.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from mqttlab.metrics.frames import TOWARDS, connection_ends
 from mqttlab.recording import Recording
+from oracle.rows import frames
 
-COUNTS = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes",
-          "frames_sent", "frames_sent_bytes", "frames_received", "frames_received_bytes", "frames_overheard",
+MESSAGES = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes")
+FRAMES = ("frames_sent", "frames_sent_bytes", "frames_received", "frames_received_bytes", "frames_overheard",
           "frames_overheard_bytes")
 
 
 def efficiency(recording: Recording) -> pl.DataFrame:
-    """One row per group of clients: S, R and T with what they are made from.
-
-    Frames count for the group of the TCP connection's client, at that client's end; without a radio, and where the
-    connection is not known, for the group whose host sends or receives them. What nothing is known of is null: frames
-    that were not recorded, and frames of groups that share a radio.
-    """
-    layout = recording.layout
-    clients = pl.DataFrame(
-        {"client": range(len(layout["clients"])), "group": [client["group"] for client in layout["clients"]],
-         "host": [client["host"] for client in layout["clients"]]},
-        schema={"client": pl.UInt32, "group": pl.String, "host": pl.UInt16},
-    )
-    table = clients.group_by("group", maintain_order=True).agg(pl.len().alias("clients"))
-    for part in (_messages(recording, clients), _frames(recording, clients)):
-        table = table.join(part, on="group", how="left", maintain_order="left")
-    table = table.with_columns(
-        heard=pl.col("frames_received") + pl.col("frames_overheard"),
-        heard_bytes=pl.col("frames_received_bytes") + pl.col("frames_overheard_bytes"),
-    )
-    return table.with_columns(
-        s=_share("application_sent_bytes", "frames_sent_bytes"),
-        r=_share("application_received_bytes", "heard_bytes"),
-        t=(pl.col("application_sent_bytes") + pl.col("application_received_bytes")) / _all("_bytes"),
-        s_messages=_share("messages_sent", "frames_sent"),
-        r_messages=_share("messages_received", "heard"),
-        t_messages=(pl.col("messages_sent") + pl.col("messages_received")) / _all(""),
-    ).drop("heard", "heard_bytes")
+    """One row per group of clients, in their order."""
+    clients = recording.layout["clients"]
+    stations = (recording.run.get("details") or {}).get("stations") or []
+    # A radio's counters are those of the whole run, so that messages are, too.
+    window = range(2**62) if stations else range(
+        recording.layout["warm_up_end_ns"], min(recording.layout["measurement_end_ns"], 2**62))
+    alone: dict[int, set[str]] = defaultdict(set)
+    for client in clients:
+        alone[client["host"]].add(client["group"])
+    of_host = {host: next(iter(groups)) for host, groups in alone.items() if len(groups) == 1}
+    sent = _messages(recording, window)
+    on_links = _radio(stations, of_host) if stations else _links(recording, window, of_host)
+    rows = []
+    for group in dict.fromkeys(client["group"] for client in clients):
+        counted = {name: sent[group, name] for name in MESSAGES}
+        # Of groups without frames nothing is known.
+        counted |= dict.fromkeys(FRAMES) if group not in on_links else {name: on_links[group][name] for name in FRAMES}
+        members = sum(client["group"] == group for client in clients)
+        rows.append({"group": group, "clients": members, **counted, **_shares(counted)})
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _share(above: str, below: str) -> pl.Expr:
-    return pl.when((pl.col(above) > 0) & (pl.col(below) > 0)).then(pl.col(above) / pl.col(below))
+def _shares(counted: Mapping[str, int | None]) -> dict[str, float | None]:
+    shares = {}
+    for suffix, up, down, unit in (
+        ("", "application_sent_bytes", "application_received_bytes", "_bytes"),
+        ("_messages", "messages_sent", "messages_received", ""),
+    ):
+        own, there = counted[up] or 0, counted[down] or 0
+        on_air = [counted[f"frames_{what}{unit}"] for what in ("sent", "received", "overheard")]
+        known = None not in on_air
+        out, in_, over = (count or 0 for count in on_air)
+        shares[f"s{suffix}"] = own / out if known and own and out else None
+        shares[f"r{suffix}"] = there / (in_ + over) if known and there and in_ + over else None
+        shares[f"t{suffix}"] = (own + there) / (out + in_ + over) if known and out + in_ + over else None
+    return shares
 
 
-def _all(unit: str) -> pl.Expr:
-    names = (f"frames_sent{unit}", f"frames_received{unit}", f"frames_overheard{unit}")
-    whole = pl.sum_horizontal((pl.col(name) for name in names), ignore_nulls=False)
-    return pl.when(whole > 0).then(whole)
+def _messages(recording: Recording, window: range) -> Counter[tuple[str, str]]:
+    groups = [client["group"] for client in recording.layout["clients"]]
+    counted: Counter[tuple[str, str]] = Counter()
+    seen = set()
+    for row in recording.messages.iter_rows(named=True):
+        if row["topic"] is None or row["payload_bytes"] is None:
+            size = 0
+        else:
+            size = len(row["topic"].encode()) + row["payload_bytes"] + 1
+        message = row["publisher"], row["sequence"]
+        if row["sent_ns"] is not None and row["sent_ns"] in window and message not in seen:
+            seen.add(message)
+            if row["publisher"] is not None:
+                counted[groups[row["publisher"]], "messages_sent"] += 1
+                counted[groups[row["publisher"]], "application_sent_bytes"] += size
+        if row["fate"] == "delivered" and row["received_ns"] is not None and row["received_ns"] in window:
+            counted[groups[row["subscriber"]], "messages_received"] += 1
+            counted[groups[row["subscriber"]], "application_received_bytes"] += size
+    return counted
 
 
-def _window(recording: Recording) -> tuple[int, int]:
-    if _stations(recording):
-        # A radio's counters are those of the whole run.
-        return 0, 2**63 - 1
-    layout = recording.layout
-    return int(layout["warm_up_end_ns"]), min(int(layout["measurement_end_ns"]), 2**63 - 1)
+def _links(recording: Recording, window: range, of_host: Mapping[int, str]) -> dict[str, Counter[str]]:
+    """Frames at the clients' own ends: sent where they begin their way, received where they end it."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for frame in frames(recording):
+        row = frame.row
+        is_first = row["hop"] == 0 and row["fate"] != "duplicated" and row["entered_ns"] in window
+        is_last = (row["hop"] + 1 == row["hops"] and row["fate"] in ("delivered", "duplicated")
+                   and row["delivered_ns"] in window)
+        for is_here, is_their_way, host, what in (
+            (is_first, frame.is_to_broker is True, row["from_host"], "sent"),
+            (is_last, frame.is_to_broker is False, row["to_host"], "received"),
+        ):
+            # What the broker's host sends is not all of the clients there: the connection tells, where it is known.
+            by_connection = frame.group if is_their_way else None
+            group = of_host.get(host) if frame.group is None else by_connection
+            if is_here and group is not None:
+                counted[group][f"frames_{what}"] += 1
+                counted[group][f"frames_{what}_bytes"] += row["frame_bytes"]
+    return counted
 
 
-def _messages(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
-    start, end = _window(recording)
-    application = (pl.col("topic").str.len_bytes() + pl.col("payload_bytes") + 1).cast(pl.Int64)
-    messages = recording.messages.with_columns(application=application)
-    sent = (
-        messages.filter(pl.col("sent_ns").is_between(start, end, closed="left"))
-        .unique(["publisher", "sequence"])
-        .group_by(client=pl.col("publisher").cast(pl.UInt32))
-        .agg(messages_sent=pl.len(), application_sent_bytes=pl.col("application").sum())
-    )
-    received = (
-        messages.filter(pl.col("received_ns").is_between(start, end, closed="left"), pl.col("fate") == "delivered")
-        .group_by(client=pl.col("subscriber").cast(pl.UInt32))
-        .agg(messages_received=pl.len(), application_received_bytes=pl.col("application").sum())
-    )
-    names = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes")
-    return (
-        clients.join(sent, on="client", how="left").join(received, on="client", how="left")
-        .group_by("group").agg(pl.col(name).fill_null(0).cast(pl.Int64).sum() for name in names)
-    )
-
-
-def _frames(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
-    """Frames at the clients' own ends: a radio's counters where there is one, else the rows of the links."""
-    alone = (
-        clients.group_by("host").agg(pl.col("group").unique()).filter(pl.col("group").list.len() == 1)
-        .with_columns(pl.col("group").list.first())
-    )
-    counted = _radio(recording)
-    counted = _links(recording, alone) if counted is None else alone.join(counted, on="host", how="left")
-    names = ("frames_sent", "frames_sent_bytes", "frames_received", "frames_received_bytes", "frames_overheard",
-             "frames_overheard_bytes")
-    return counted.group_by("group").agg(pl.col(name).fill_null(0).cast(pl.Int64).sum() for name in names)
-
-
-def _links(recording: Recording, alone: pl.DataFrame) -> pl.DataFrame:
-    """Frames by group. ``alone`` has the hosts whose clients are all of one group."""
-    start, end = _window(recording)
-    packets = recording.table("packets")
-    if packets.is_empty():
-        return pl.DataFrame(schema={"group": pl.String, **dict.fromkeys(COUNTS[4:], pl.Int64)})
-    ends = connection_ends(recording, packets).rename({"group": "of_connection"})
-    packets = packets.join(ends, on="connection", how="left").with_columns(towards=TOWARDS)
-
-    def of_group(host: str, towards: str) -> pl.Expr:
-        by_host = pl.col(host).replace_strict(alone["host"], alone["group"], default=None, return_dtype=pl.String)
-        # What the broker's host sends is not all of the clients there: the connection tells, where it is known.
-        theirs = pl.when(pl.col("towards") == towards).then(pl.col("of_connection"))
-        return pl.when(pl.col("of_connection").is_not_null()).then(theirs).otherwise(by_host)
-
-    sent = packets.filter(
-        pl.col("hop") == 0, pl.col("fate") != "duplicated", pl.col("entered_ns").is_between(start, end, closed="left"),
-    ).group_by(group=of_group("from_host", "to_broker"))
-    received = packets.filter(
-        pl.col("hop") + 1 == pl.col("hops"), pl.col("fate").is_in(["delivered", "duplicated"]),
-        pl.col("delivered_ns").is_between(start, end, closed="left"),
-    ).group_by(group=of_group("to_host", "to_client"))
-    size = pl.col("frame_bytes").cast(pl.Int64).sum()
-    return sent.agg(frames_sent=pl.len(), frames_sent_bytes=size).join(
-        received.agg(frames_received=pl.len(), frames_received_bytes=size), on="group", how="full", coalesce=True,
-    ).with_columns(frames_overheard=pl.lit(0), frames_overheard_bytes=pl.lit(0))
-
-
-def _stations(recording: Recording) -> list[dict[str, Any]]:
-    return (recording.run.get("details") or {}).get("stations") or []
-
-
-def _radio(recording: Recording) -> pl.DataFrame | None:
-    """What each station's radio counted; ``None`` without a radio."""
-    stations = _stations(recording)
-    if not stations:
-        return None
-    return pl.DataFrame(
-        [
-            {"host": station["host"], "frames_sent": station["frames_sent"],
-             "frames_sent_bytes": station["bytes_sent"], "frames_received": station["frames_received"],
-             "frames_received_bytes": station["bytes_received"], "frames_overheard": station["frames_overheard"],
-             "frames_overheard_bytes": station["bytes_overheard"]}
-            for station in stations
-        ]
-    ).with_columns(pl.col("host").cast(pl.UInt16))
+def _radio(stations: list[dict[str, Any]], of_host: Mapping[int, str]) -> dict[str, Counter[str]]:
+    counted: dict[str, Counter[str]] = {group: Counter() for group in of_host.values()}
+    for station in stations:
+        if (group := of_host.get(station["host"])) is not None:
+            for what in ("sent", "received", "overheard"):
+                counted[group][f"frames_{what}"] += station[f"frames_{what}"]
+                counted[group][f"frames_{what}_bytes"] += station[f"bytes_{what}"]
+    return counted

@@ -1,60 +1,45 @@
-"""What MQTT itself costs: bytes for each PUBLISH packet that are not the application's."""
+"""What MQTT itself costs, packet by packet: the bytes of each PUBLISH that are not the application's, and those of the
+packets that answer it (MQTT 3.1.1 §4.3).
+"""
 
 from __future__ import annotations
+
+from collections import Counter, defaultdict
 
 import polars as pl
 
 from mqttlab.recording import Recording
 
 PARTS = {
-    "overhead_fixed_header_bytes": "fixed_header_bytes",
-    "overhead_topic_bytes": "topic_bytes",
-    "overhead_packet_id_bytes": "packet_id_bytes",
-    "overhead_properties_bytes": "property_bytes",
+    "overhead_fixed_header_bytes": "fixed_header_bytes", "overhead_topic_bytes": "topic_bytes",
+    "overhead_packet_id_bytes": "packet_id_bytes", "overhead_properties_bytes": "property_bytes",
 }
-# Which QoS an acknowledgement belongs to, and whether it runs with the PUBLISH or against it.
-ACKNOWLEDGEMENTS = {"PUBACK": (1, False), "PUBREC": (2, False), "PUBREL": (2, True), "PUBCOMP": (2, False)}
-OTHER_WAY = {"to_broker": "to_client", "to_client": "to_broker"}
 
 
 def overhead(recording: Recording) -> pl.DataFrame:
-    """One row per direction and QoS of the PUBLISH packets: where their bytes go, on average.
-
-    Columns: ``direction``, ``qos``, and the metrics of ``OVERHEAD``. Packets that were published again count again, as
-    do their acknowledgements. Empty where frames were not recorded.
-    """
-    packets = recording.control_packets
-    if packets.is_empty():
-        return pl.DataFrame()
-    publishes = (
-        packets.filter(pl.col("kind") == "PUBLISH")
-        .group_by("direction", "qos")
-        .agg(
-            publish_packets=pl.len().cast(pl.Int64),
-            payload_bytes_mean=pl.col("payload_bytes").mean(),
-            **{name: pl.col(column).mean() for name, column in PARTS.items()},
-        )
-    )
-    table = publishes.join(_acknowledgements(packets), on=["direction", "qos"], how="left").with_columns(
-        overhead_acknowledgements_bytes=pl.col("acknowledged_bytes").fill_null(0) / pl.col("publish_packets"))
-    parts = [*PARTS, "overhead_acknowledgements_bytes"]
-    total = pl.sum_horizontal(parts)
-    return table.select(
-        "direction", "qos", "publish_packets", "payload_bytes_mean", *parts,
-        overhead_bytes=total, overhead_percent=100 * total / (total + pl.col("payload_bytes_mean")),
-    ).sort("direction", "qos")
-
-
-def _acknowledgements(packets: pl.DataFrame) -> pl.DataFrame:
-    """Bytes of acknowledgements by direction and QoS of the PUBLISH packets that they answer."""
-    qos = {kind: qos for kind, (qos, _) in ACKNOWLEDGEMENTS.items()}
-    along = [kind for kind, (_, along) in ACKNOWLEDGEMENTS.items() if along]
-    direction = pl.col("direction")
-    return (
-        packets.filter(pl.col("kind").is_in(list(qos)))
-        .group_by(
-            direction=pl.when(pl.col("kind").is_in(along)).then(direction).otherwise(direction.replace(OTHER_WAY)),
-            qos=pl.col("kind").replace_strict(qos, return_dtype=pl.UInt8),
-        )
-        .agg(acknowledged_bytes=(pl.col("stream_end") - pl.col("stream_start")).sum())
-    )
+    """One row per direction and QoS of the PUBLISH packets."""
+    sums: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    answers: Counter[tuple[str, int]] = Counter()
+    for packet in recording.control_packets.iter_rows(named=True):
+        kind, way = packet["kind"], packet["direction"]
+        other = {"to_broker": "to_client", "to_client": "to_broker"}.get(way)
+        if kind == "PUBLISH":
+            of = sums[way, packet["qos"]]
+            of["packets"] += 1
+            for column in ("payload_bytes", *PARTS.values()):
+                of[column] += packet[column] or 0
+            continue
+        # The receiver answers with PUBACK at QoS 1, with PUBREC and PUBCOMP at QoS 2; the sender's PUBREL is between.
+        answered = {"PUBACK": (other, 1), "PUBREC": (other, 2), "PUBREL": (way, 2), "PUBCOMP": (other, 2)}.get(kind)
+        if answered is not None:
+            answers[answered] += packet["stream_end"] - packet["stream_start"]  # type: ignore[index]
+    rows = []
+    for (way, qos), of in sorted(sums.items()):
+        packets = of["packets"]
+        parts = {name: of[column] / packets for name, column in PARTS.items()}
+        parts["overhead_acknowledgements_bytes"] = answers[way, qos] / packets
+        added, payload = sum(parts.values()), of["payload_bytes"] / packets
+        rows.append({
+            "direction": way, "qos": qos, "publish_packets": packets, "payload_bytes_mean": payload, **parts,
+            "overhead_bytes": added, "overhead_percent": 100 * added / (added + payload)})
+    return pl.DataFrame(rows)
