@@ -131,7 +131,7 @@ def test_the_map_moves(somebody: Visitor, run: str, kind: str, words: str) -> No
     page.get_by_label("Messages", exact=True).fill("no such topic")
     page.get_by_text("0 messages under way.").wait_for()
     # The address keeps what is looked at.
-    page.wait_for_url(re.compile(r"at=.*speed=0.1&messages=no\+such\+topic"))
+    page.wait_for_url(re.compile(r"(?=.*[?&]at=)(?=.*speed=0\.1)(?=.*messages=no\+such\+topic)"))
     at = page.locator(".map-now").inner_text()
     page.reload()
     page.locator(f".map-place[data-drawn={kind}]").wait_for()
