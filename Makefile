@@ -59,14 +59,14 @@ lint: lint-rust lint-python
 
 lint-rust: target/system-packages
 	cargo fmt --all --check
-	nice cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	nice -n 5 cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 
 lint-python: $(STAMPS)/test
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 
 test-rust: target/system-packages-test lint-rust
-	nice cargo test --workspace --locked --quiet --no-run
+	nice -n 5 cargo test --workspace --locked --quiet --no-run
 	@mkdir -p target && cargo test --workspace --locked --quiet >target/test-rust.log 2>&1; status=$$?; \
 		cat target/test-rust.log; exit $$status
 
