@@ -22,8 +22,8 @@ ENGINE := target/$(PROFILE)/mqttlab-engine
 # Thousands of short commands are started by tests: each would compile its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
-# Four processes of tests to a processor: most of a live run is waiting.
-WORKERS := --numprocesses=$(shell echo $$((4 * $$(nproc)))) --no-loadscope-reorder
+# Three processes of tests to a processor: most of a live run is waiting.
+WORKERS := --numprocesses=$(shell echo $$((3 * $$(nproc)))) --no-loadscope-reorder
 # What Python's tests need.
 TESTED := target/system-packages-test $(STAMPS)/test $(STAMPS)/crates $(STAMPS)/engine-$(PROFILE)
 # Crates without clocks, sockets and files.

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +64,11 @@ if kind.startswith("tls") or kind == "wss":
         context.set_ciphers(ciphers)
     client.tls_set_context(context)
 client.on_message = on_message
-client.on_connect = lambda *_: client.subscribe(f"lab/{kind}/#", qos=2)
+connects = []
+def on_connect(*_):
+    connects.append(1)
+    client.subscribe(f"lab/{kind}/#", qos=2)
+client.on_connect = on_connect
 client.on_subscribe = lambda *_: ready.set()
 client.connect("127.0.0.1", port)
 client.loop_start()
@@ -76,7 +79,7 @@ for number in range(count):
 assert all_heard.wait(20)
 client.disconnect()
 client.loop_stop()
-print(json.dumps(len(heard)))
+print(json.dumps([len(heard), len(connects)]))
 """
 
 
@@ -142,8 +145,18 @@ class Captured:
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
-    directory = tmp_path_factory.mktemp("layers")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
+    for _ in range(3):
+        found, connects = capture_all(tmp_path_factory.mktemp("layers"))
+        # Once a broker reset a connection on a busy machine: some messages were then said twice.
+        if set(connects) == {1}:
+            break
+    assert found.heard == dict.fromkeys(PORTS, MESSAGES)
+    return found
+
+
+def capture_all(directory: Path) -> tuple[Captured, list[int]]:
+    """All kinds of clients at once; how often each has connected."""
     site, file = Site(f"mqy{os.getpid()}"), directory / "lo.pcapng"
     with ExitStack() as stack:
         stack.callback(subprocess.run, ["ip", "netns", "delete", site.name], capture_output=True)
@@ -157,9 +170,9 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
                                  CIPHERS.get(kind, ""), output=subprocess.PIPE)
                 for kind, port in PORTS.items()
             }
-            heard = {kind: json.loads(client.communicate(timeout=60)[0]) for kind, client in clients.items()}
-    assert heard == dict.fromkeys(PORTS, MESSAGES)
-    yield Captured(file, heard, directory / "keys.log")
+            counted = {kind: json.loads(client.communicate(timeout=60)[0]) for kind, client in clients.items()}
+    heard = {kind: heard for kind, (heard, _) in counted.items()}
+    return Captured(file, heard, directory / "keys.log"), [connects for _, connects in counted.values()]
 
 
 def read(file: Path, tmp_path: Path, *options: str) -> Recording:
