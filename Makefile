@@ -24,6 +24,8 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
 # Three processes of tests to a processor: most of a live run is waiting.
 WORKERS := --numprocesses=$(shell echo $$((3 * $$(nproc)))) --no-loadscope-reorder
+# Of make's own slots only a make below it can take one; cargo counts its jobs by itself.
+CARGO := env -u MAKEFLAGS -u MFLAGS cargo
 # What Python's tests need.
 TESTED := target/system-packages-test $(STAMPS)/test $(STAMPS)/crates $(STAMPS)/engine-$(PROFILE)
 # Crates without clocks, sockets and files.
@@ -58,20 +60,20 @@ setup-dashboard: setup $(STAMPS)/dashboard
 lint: lint-rust lint-python
 
 lint-rust: target/system-packages
-	cargo fmt --all --check
-	nice -n 5 cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(CARGO) fmt --all --check
+	nice -n 5 $(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 
 lint-python: $(STAMPS)/test
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 
 test-rust: target/system-packages-test lint-rust
-	nice -n 5 cargo test --workspace --locked --quiet --no-run
-	@mkdir -p target && cargo test --workspace --locked --quiet >target/test-rust.log 2>&1; status=$$?; \
+	nice -n 5 $(CARGO) test --workspace --locked --quiet --no-run
+	@mkdir -p target && $(CARGO) test --workspace --locked --quiet >target/test-rust.log 2>&1; status=$$?; \
 		cat target/test-rust.log; exit $$status
 
 test-rust-pure: lint-rust
-	cargo test --locked --quiet $(PURE:%=--package mqttlab-%)
+	$(CARGO) test --locked --quiet $(PURE:%=--package mqttlab-%)
 
 # Once before the workers start: else each of them would rewrite the assertions of all files.
 test-python: $(TESTED) lint-python
@@ -130,7 +132,7 @@ $(STAMPS)/test: requirements-test.lock requirements-dashboard.lock $(STAMPS)/pyt
 
 # The test of the wheel builds it without a network, and maturin reads the manifests of other systems' crates, too.
 $(STAMPS)/crates: Cargo.lock $(STAMPS)/python
-	cargo fetch --quiet --locked
+	$(CARGO) fetch --quiet --locked
 	touch $@
 
 $(STAMPS)/dashboard: requirements-dashboard.lock $(STAMPS)/python
@@ -140,7 +142,7 @@ $(STAMPS)/dashboard: requirements-dashboard.lock $(STAMPS)/python
 # The engine's program goes beside the environment's Python, where the package looks for it.
 $(ENGINE): $(RUST_SOURCES) | target/system-packages
 	@echo "The engine: $$(grep -c '^name = ' Cargo.lock) crates at most, about two minutes on two processors"
-	cargo build --profile $(PROFILE) --locked --package mqttlab-engine
+	$(CARGO) build --profile $(PROFILE) --locked --package mqttlab-engine
 	@touch $@
 
 $(STAMPS)/engine-$(PROFILE): $(ENGINE) $(STAMPS)/python pyproject.toml
