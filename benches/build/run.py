@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -27,11 +28,14 @@ from pathlib import Path
 from mqttlab.scenario import compile_plan, parse
 
 ROOT = Path(__file__).resolve().parents[2]
+# All that `profile.release` says less than Cargo by itself.
+LESS = ("mqttlab-plan", "rcgen", "ring", "rustls", "zstd-sys")
+WHOLE = ('profile.release.debug="line-tables-only"', *(f"profile.release.package.{name}.opt-level=3" for name in LESS))
 # `false` is what Cargo does by itself: across the units of a crate, and not across crates.
 BUILDS = {
-    "fat, 1 unit": ('profile.release.lto="fat"', "profile.release.codegen-units=1"),
-    "thin, 16 units": ('profile.release.lto="thin"', "profile.release.codegen-units=16"),
-    "none, 16 units": ("profile.release.lto=false", "profile.release.codegen-units=16"),
+    "fat, 1 unit": ('profile.release.lto="fat"', "profile.release.codegen-units=1", *WHOLE),
+    "of a crate, 16 units": ("profile.release.lto=false", *WHOLE),
+    "as `make setup`": (),
 }
 SCENARIO = """
 name = "build"
@@ -65,7 +69,7 @@ def used(words: Sequence[str | Path], text: str | None = None) -> tuple[float, f
 
 def build(name: str, place: Path) -> tuple[Path, tuple[float, float] | None]:
     """The engine built in one way, and what that took, if it was not there yet."""
-    engine = place / name.replace(", ", "-").replace(" ", "-") / "release" / "mqttlab-engine"
+    engine = place / re.sub(r"\W+", "-", name) / "release" / "mqttlab-engine"
     if engine.is_file():
         return engine, None
     settings = [word for setting in BUILDS[name] for word in ("--config", setting)]
