@@ -4,6 +4,7 @@
 # make lint    formatting, clippy, ruff, mypy
 # make bench   side-by-side measurements (takes minutes; wants a quiet machine)
 # make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
+# make chance     simulator beside kernel, scenarios drawn by chance (three hours; resumable; wants a quiet machine)
 # make coverage   how often intervals cover the true value, simulated (two minutes)
 # make soak    200 runs that are killed, starved and looked at
 # make mutants  faults that were mended, put back one at a time: does the test of each fail (an hour)
@@ -32,7 +33,7 @@ TESTED := target/system-packages-test $(STAMPS)/test $(STAMPS)/crates $(STAMPS)/
 PURE := units mqtt mqttsn zmtp net tcp evidence plan protocol layers client run
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: mutants soak soak-large demo check test lint lint-rust lint-python bench agreement coverage clean
+.PHONY: mutants soak soak-large demo check test lint lint-rust lint-python bench agreement chance coverage clean
 .PHONY: setup setup-test setup-dashboard test-rust test-rust-pure test-python test-python-fast
 
 demo: setup
@@ -89,6 +90,9 @@ bench:
 
 agreement: setup-test
 	$(BIN)/python benches/agreement/run.py --out benches/agreement/RESULTS.md
+
+chance: setup-test
+	$(BIN)/python benches/agreement/chance.py --out benches/agreement/CHANCE.md
 
 coverage: setup
 	$(BIN)/python benches/coverage/run.py --out benches/coverage/RESULTS.md
