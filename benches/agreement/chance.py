@@ -8,9 +8,9 @@
 
 A number draws the same scenario for ever (`draw.py`); numbers from 1,000,000 up are kept for judging and refused
 without `--judging`. Each finished run is a line of the results file (`--results`) and is not repeated, unless a
-simulation was made by another engine: stop it whenever you like, and start it again. A live run that was not valid is
-made again twice at most. Prints, and writes with `--out`, a table in Markdown of what does not agree, and why, where
-`chance-reasons.md` says so.
+simulation was made by another engine: stop it whenever you like, and start it again. A live run that the machine
+spoilt is made again twice at most. Prints, and writes with `--out`, a table in Markdown of what does not agree, and
+why, where `chance-reasons.md` says so.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ SEEDS = (1, 2, 3, 4, 5)
 QUANTILES = 200
 """So many evenly spaced latencies are kept of a run."""
 ATTEMPTS = 3
+MACHINE = ("emulator", "senders", "could not offer", "machine")
+"""Words of the reasons for which a live run is not valid that are the machine's, not the scenario's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +117,7 @@ def perform(trials: Iterable[Trial], results: agreement.Results, jobs: int, *, q
             if pool.asked is not None:
                 raise SystemExit(f"stopped by {pool.asked.name}")
             trial, attempt = waiting.pop(finished.job.identifier)
-            if trial.backend == "live" and not row.get("valid") and attempt < ATTEMPTS:
+            if trial.backend == "live" and not _counts(row) and attempt < ATTEMPTS:
                 begin(trial, attempt + 1)
                 continue
             row |= {"run": trial.key()} | ({"engine": agreement.engine_digest()} if trial.backend == "sim" else {})
@@ -139,15 +141,24 @@ def both(name: str, values: Mapping[str, Any], seeds: Sequence[int]) -> list[Tri
 
 def rows_of(name: str, values: Mapping[str, Any], seeds: Sequence[int], results: agreement.Results
             ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The runs of a scenario of which both sides are complete and valid: live, simulated."""
+    """The runs of a scenario that can be compared, of both sides: live, simulated."""
     live, sim = [], []
     for seed in seeds:
         pair = [results.rows.get(Trial(name=name, values=values, seed=seed, backend=backend).key(), {})
                 for backend in ("live", "sim")]
-        if all(row.get("valid") for row in pair):
+        if all(_counts(row) for row in pair):
             live.append(pair[0])
             sim.append(pair[1])
     return live, sim
+
+
+def _counts(row: Mapping[str, Any]) -> bool:
+    """Whether a run can be compared: complete, and not invalid by what the machine did.
+
+    That clients never connected, or a broker stood still, is what happened to the scenario, and the other side must
+    have it, too.
+    """
+    return "valid" in row and not any(word in reason for reason in row["reasons"] for word in MACHINE)
 
 
 def word_of(name: str, values: Mapping[str, Any], results: agreement.Results) -> judging.Judged:
@@ -157,7 +168,7 @@ def word_of(name: str, values: Mapping[str, Any], results: agreement.Results) ->
         return judging.Judged(word="agrees", metrics={})
     live, sim = rows_of(name, values, SEEDS, results)
     if len(live) < 2:
-        return judging.Judged(word="undecided", metrics={"runs": f"{len(live)} pairs of runs that are valid"})
+        return judging.Judged(word="undecided", metrics={"runs": f"{len(live)} pairs of runs that can be compared"})
     return judging.judge(values, live, sim)
 
 
