@@ -73,6 +73,7 @@ struct Knob {
 #[derive(Clone, Debug)]
 struct Queue {
     limits: QueueSpec,
+    /// Each with the time when it leaves, in this order.
     frames: VecDeque<(Instant, Bytes)>,
     bytes: Bytes,
 }
@@ -265,7 +266,9 @@ impl Queue {
             // Most queues never hold more than the frame that is being sent.
             self.frames.reserve_exact(1);
         }
-        self.frames.push_back((until, frame));
+        // Behind those that leave before it: where the delay line counts, a frame that overtakes leaves first.
+        let place = self.frames.partition_point(|(earlier, _)| *earlier <= until);
+        self.frames.insert(place, (until, frame));
         self.bytes += frame;
     }
 }

@@ -1,4 +1,5 @@
 //! The integration tests of links and of the radio channel, as one program.
 
 mod links;
+mod queues;
 mod radio;
