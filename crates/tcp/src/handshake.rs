@@ -14,6 +14,8 @@ pub(crate) struct Handshake {
     answers: bool,
     /// How often it was repeated because nobody answered.
     repeated: u32,
+    /// It was repeated, for whatever reason.
+    is_ambiguous: bool,
     /// When it was first sent.
     first_at: Instant,
 }
@@ -21,12 +23,12 @@ pub(crate) struct Handshake {
 impl Handshake {
     /// The SYN is to be sent, or the SYN-ACK.
     pub fn begin(now: Instant, answers: bool) -> Handshake {
-        Handshake { due: true, answers, repeated: 0, first_at: now }
+        Handshake { due: true, answers, repeated: 0, is_ambiguous: false, first_at: now }
     }
 
     /// The peer asks for it again.
     pub fn repeat(&mut self) {
-        self.due = true;
+        (self.due, self.is_ambiguous) = (true, true);
     }
 
     /// The connection is at its end.
@@ -40,7 +42,7 @@ impl Handshake {
             return false;
         }
         self.repeated += 1;
-        self.due = true;
+        (self.due, self.is_ambiguous) = (true, true);
         fx.counters.retransmissions += 1;
         true
     }
@@ -55,11 +57,11 @@ impl Handshake {
     }
 
     /// The round trip that the answer measures. Of a repeated SYN only its timestamp can tell which copy was answered
-    /// (Karn's algorithm, RFC 6298 §3).
+    /// (Karn's algorithm, RFC 6298 §3); likewise of a SYN-ACK, also where the peer's repeated SYN asked for it.
     pub fn round_trip(&self, cx: &Context, answer: &Segment) -> Option<Duration> {
-        match self.repeated {
-            0 => Some(cx.now.since(self.first_at)),
-            _ => cx.echoed_round_trip(answer),
+        match self.is_ambiguous {
+            false => Some(cx.now.since(self.first_at)),
+            true => cx.echoed_round_trip(answer),
         }
     }
 

@@ -4,7 +4,7 @@ use expect_test::expect;
 use mqttlab_tcp::{Profile, Role, RtoFloor, RtoPolicy};
 use mqttlab_units::Duration;
 
-use super::script::{check, check_established, plain, run_established};
+use super::script::{check, check_established, plain, run, run_established};
 
 fn with_floor(floor: RtoFloor) -> Profile {
     let ms = Duration::from_ms;
@@ -207,4 +207,18 @@ fn s3_what_waited_behind_a_repeated_segment_is_no_measure() {
     );
     assert_eq!(endpoint.info().unacknowledged_bytes, 0);
     assert_eq!(endpoint.info().srtt, Some(Duration::from_ms(10)), "as the handshake measured");
+}
+
+#[test]
+fn s3_a_syn_ack_that_was_asked_for_again_is_no_measure() {
+    // The first SYN-ACK is lost, the peer repeats its SYN after a second, and the second SYN-ACK is answered within 40 ms.
+    let script = "+0 < S 0:0(0) win 65535 <mss 1000STAMP>
+                  +1000 < S 0:0(0) win 65535 <mss 1000STAMP>
+                  +40 < . 1:1(0) ack 1 win 65535ECHO";
+    for (timestamps, srtt) in [(false, None), (true, Some(Duration::from_ms(40)))] {
+        let profile = Profile { timestamps, timestamp_tick: Duration::from_ms(1), ..plain() };
+        let script = script.replace("STAMP", if timestamps { ",ts 1 0" } else { "" });
+        let script = script.replace("ECHO", if timestamps { " <ts 41 1000>" } else { "" });
+        assert_eq!(run(profile, Role::Passive, &script).info().srtt, srtt);
+    }
 }

@@ -16,6 +16,13 @@ pub fn check(profile: Profile, role: Role, script: &str, expected: Expect) {
     expected.assert_eq(&conversation.transcript);
 }
 
+/// Runs `script` on a new endpoint and returns it.
+pub fn run(profile: Profile, role: Role, script: &str) -> Endpoint {
+    let mut conversation = Conversation::new(Endpoint::new(profile, role));
+    conversation.run(script);
+    conversation.endpoint
+}
+
 /// As `check`, after a handshake with a peer that offers the same and has 10 ms of round trip. Time starts anew.
 pub fn check_established(profile: Profile, script: &str, expected: Expect) {
     let (transcript, _) = run_established(profile, script);
