@@ -126,7 +126,8 @@ pub struct Profile {
     pub tail_loss_probe: bool,
     /// Proportional rate reduction while recovering (RFC 6937); otherwise the window halves at once.
     pub rate_reduction: bool,
-    /// Takes a reduction back when timestamps show that the retransmission was needless (RFC 3522, RFC 4015).
+    /// Takes a reduction back when it was needless (RFC 4015), as timestamps (RFC 3522), D-SACKs (RFC 3708) or, after a timeout,
+    /// F-RTO (RFC 5682) show it.
     pub undo: bool,
     /// Congestion control.
     pub congestion_control: CongestionControl,

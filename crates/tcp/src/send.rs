@@ -281,9 +281,20 @@ impl Sender {
         if self.recovery.take_probe_due() {
             return self.next_tail_probe(cx, fx, limit);
         }
+        if self.recovery.prefers_new_data() {
+            if let Some(new) = self.next_new(cx, fx, limit) {
+                return Some(new);
+            }
+            self.recovery.end_new_data();
+        }
         if self.recovery.flight.has_waiting() {
             return self.next_retransmission(cx, fx, limit);
         }
+        self.next_new(cx, fx, limit)
+    }
+
+    /// The next segment that carries something for the first time.
+    fn next_new(&mut self, cx: &Context, fx: &mut Effects, limit: u16) -> Option<Outgoing> {
         let length = self.sendable(cx, limit)?;
         // A FIN by itself is nothing in bytes, but needs room like a byte.
         if !self.recovery.has_room_for(cx, self.recovery.congestion.units(length).max(1)) {

@@ -17,27 +17,31 @@
 //! | tail loss probe timer (RFC 8985 §7.3) | new data or the last segment once more | not set | not set |
 //! | retransmission timeout (RFC 6298 §5.4) | threshold falls, all is lost, one segment, to Timeout | the same | back off; the threshold falls if what is lost now was never repeated |
 //! | an older echo than the first repetition (RFC 3522 §3.2) | – | undo: window and threshold as before, to Open | the same |
+//! | a D-SACK for each repetition (RFC 3708 §3.2) | undo of the last recovery | undo, to Open | undo, if it advances, to Open |
+//! | after a timeout, what was sent once before it (RFC 5682 §3.1 step 3.b) | – | – | undo, to Open |
 //!
 //! An acknowledgement is worked through in this order, and the order matters: delivered segments leave the scoreboard; a round
 //! trip is measured; a needless recovery is undone (before losses are looked for by marks that it takes away); RACK
 //! learns the latest delivery; the probe is settled; the recovery ends (so that losses beyond `point` begin another
 //! one); losses are marked; the window moves; the timer is set.
 //!
-//! What it does not model: F-RTO (RFC 5682), taking back by D-SACK, the adaptive part of RACK's reordering window.
-
+mod forward_rto;
 mod rack;
 mod rate_reduction;
 mod rtt;
 pub(crate) mod scoreboard;
 mod tail_probe;
+mod undo;
 
 use mqttlab_units::{Duration, Instant};
 
+use self::forward_rto::{Answer, ForwardRto};
 use self::rack::Rack;
 use self::rate_reduction::{Pipe, RateReduction};
 use self::rtt::RttEstimator;
 use self::scoreboard::{Delivered, Scoreboard, Sent};
 use self::tail_probe::TailProbe;
+use self::undo::Undo;
 use crate::congestion::{Congestion, Measured};
 use crate::context::{Context, Effects};
 use crate::profile::Profile;
@@ -69,8 +73,10 @@ pub(crate) struct Recovery {
     duplicates: u8,
     /// The first retransmission goes out whatever the window says (RFC 6675 §5 step 4.3).
     first_is_free: bool,
-    /// Timestamp of the first retransmission of this recovery (RFC 3522 `RetransmitTS`).
-    retransmit_ts: Option<u32>,
+    undo: Undo,
+    forward_rto: ForwardRto,
+    /// Segments that came twice, by D-SACK.
+    duplicated: u32,
     reduction: RateReduction,
     rack: Rack,
     probe: TailProbe,
@@ -99,7 +105,9 @@ impl Recovery {
             point: 0,
             duplicates: 0,
             first_is_free: false,
-            retransmit_ts: None,
+            undo: Undo::default(),
+            forward_rto: ForwardRto::Off,
+            duplicated: 0,
             reduction: RateReduction::default(),
             rack: Rack::default(),
             probe: TailProbe::default(),
@@ -140,14 +148,20 @@ impl Recovery {
     /// See the module for the order.
     pub fn on_ack(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment, ack: u64, duplicate: bool) {
         let advanced = ack > self.flight.una;
+        let highest_sacked = self.flight.highest_sacked();
         let mut delivered = if advanced { self.flight.acknowledge(ack) } else { Delivered::default() };
         let sacked = self.take_sack_blocks(cx, segment);
         let newly_sacked = sacked.units > 0;
         delivered.merge(sacked);
-        self.measure(cx, segment, &delivered, advanced);
-        if advanced {
-            self.undo_if_spurious(cx, fx, segment);
+        // A hole that was filled by what was sent once: that came late (RFC 8985 §6.2 step 3).
+        if delivered.original.is_some_and(|(start, _)| start < highest_sacked) {
+            self.rack.see_reordering();
         }
+        self.measure(cx, segment, &delivered, advanced);
+        let duplicated = self.take_d_sack(cx, fx, segment, ack);
+        self.undo_if_spurious(cx, fx, segment, advanced, duplicated);
+        let reports_loss = newly_sacked || duplicate;
+        self.ask_forward_rto(cx, fx, &delivered, advanced, reports_loss);
         self.rack.update(cx.now, &delivered, self.rtt.least());
         if self.probe.on_ack(&self.flight, segment, ack, advanced, newly_sacked) {
             // The probe repaired a loss without a recovery, which is still congestion (RFC 8985 §7.4.2).
@@ -176,13 +190,17 @@ impl Recovery {
         if !again {
             // Before the marks: the threshold is half of what was outstanding (RFC 5681 eq. 4).
             self.congestion.on_loss(self.flight.outstanding());
+            self.undo.begin(self.flight.una, self.flight.resent() as u32);
         }
-        let retransmit_ts = self.retransmit_ts.filter(|_| again);
+        let retransmit_ts = self.undo.retransmit_ts.filter(|_| again);
+        // Not where the timeout interrupts a fast recovery (`tcp_enter_loss`).
+        let is_asked = cx.profile.undo && cx.terms.sack && (self.phase == Phase::Open || self.retries > 1);
         self.flight.mark_all_lost();
         self.congestion.on_rto(cx.now, self.flight.next);
         self.enter(Phase::Timeout, self.flight.next);
         // The repetition that a late acknowledgement shows to be needless is the first of the whole recovery.
-        self.retransmit_ts = retransmit_ts;
+        self.undo.retransmit_ts = retransmit_ts;
+        self.forward_rto = if is_asked { ForwardRto::Armed } else { ForwardRto::Off };
         self.first_is_free = true;
         self.rtt.backoff = self.rtt.backoff.saturating_add(1);
         true
@@ -225,7 +243,18 @@ impl Recovery {
 
     /// Whether the congestion window lets the next retransmission go.
     pub fn may_retransmit(&self, cx: &Context) -> bool {
-        self.first_is_free || self.has_room_for(cx, self.congestion.window.smss)
+        let waits = self.forward_rto == ForwardRto::Waits;
+        !waits && (self.first_is_free || self.has_room_for(cx, self.congestion.window.smss))
+    }
+
+    /// Whether new data goes before what counts as lost (RFC 5682 §3.1 step 2.b).
+    pub fn prefers_new_data(&self) -> bool {
+        self.forward_rto == ForwardRto::Sends
+    }
+
+    /// No more new data can leave.
+    pub fn end_new_data(&mut self) {
+        self.forward_rto.on_sent(self.flight.next > self.point);
     }
 
     /// Takes the next lost segment to send again, with at most so many bytes.
@@ -233,7 +262,7 @@ impl Recovery {
         let again = self.flight.resend_lost(length_max, cx.now)?;
         fx.counters.retransmissions += 1;
         self.first_is_free = false;
-        self.retransmit_ts.get_or_insert(cx.timestamp());
+        self.undo.on_repetition(cx.timestamp());
         // The timer watches the first segment, from its latest sending on (RFC 6675 §6, Linux, the BSDs): what is
         // repeated now must not be repeated again before its acknowledgement can be here.
         let is_first = again.start == self.flight.una;
@@ -320,16 +349,95 @@ impl Recovery {
         self.congestion.on_round_trip(&Measured { now: cx.now, rtt: least, una, next });
     }
 
-    /// The Eifel detection (RFC 3522 §3.2): the echo is older than the first repetition, so that the acknowledgement was for
-    /// the original, and nothing was lost.
-    fn undo_if_spurious(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment) {
-        let (Some(resent), Some(stamps)) = (self.retransmit_ts, segment.timestamps) else { return };
-        let older = stamps.echo.wrapping_sub(resent) > 1 << 31;
-        if cx.profile.undo && self.phase != Phase::Open && older {
-            fx.counters.undone += 1;
+    /// Takes a D-SACK (RFC 2883 §4): whether it tells of segments that we have sent twice.
+    fn take_d_sack(&mut self, cx: &Context, fx: &Effects, segment: &Segment, ack: u64) -> bool {
+        if !cx.terms.sack || !cx.profile.undo {
+            return false;
+        }
+        let mut blocks = segment.sack.iter().map(|(start, end)| {
+            let place = |seq: Seq| seq.position(self.flight.initial, ack);
+            place(start).zip(place(end))
+        });
+        let Some(Some((start, end))) = blocks.next() else { return false };
+        let within_second =
+            blocks.next().flatten().is_some_and(|second| second.0 <= start && end <= second.1);
+        if start >= end || start >= ack && !within_second {
+            return false;
+        }
+        let segments = (end - start).div_ceil(u64::from(cx.payload_max())).min(u32::MAX.into()) as u32;
+        self.duplicated = self.duplicated.saturating_add(segments);
+        // The network has made the copy (`tcp_dsack_seen`).
+        if u64::from(self.duplicated) > fx.counters.retransmissions {
+            return false;
+        }
+        // A tail loss probe is sent by a timer, and says nothing of the reordering window.
+        if cx.profile.rack && !self.probe.ends_at(end) {
+            self.rack.on_needless_repetition(self.flight.una, self.flight.next);
+        }
+        self.undo.on_duplicates(end, segments);
+        true
+    }
+
+    /// Takes a needless reduction back: the acknowledgement that advances echoes what is older than the first repetition (Eifel
+    /// detection, RFC 3522 §3.2), or D-SACKs have told of each repetition (RFC 3708 §3.2), also after the recovery's end.
+    fn undo_if_spurious(
+        &mut self,
+        cx: &Context,
+        fx: &mut Effects,
+        segment: &Segment,
+        advanced: bool,
+        duplicated: bool,
+    ) {
+        let older = segment.timestamps.is_some_and(|stamps| self.undo.is_echo_older(stamps.echo));
+        let by_echo = advanced && older && self.phase != Phase::Open;
+        let by_duplicates =
+            duplicated && self.undo.is_needless() && (advanced || self.phase != Phase::Timeout);
+        if !cx.profile.undo || !by_echo && !by_duplicates {
+            return;
+        }
+        if by_duplicates {
+            self.rack.on_recovery_end(true);
+        }
+        // By D-SACKs a fast recovery ends, but what is marked stays so, and may begin another (`tcp_try_undo_dsack`).
+        self.take_back(fx, by_echo || self.phase == Phase::Timeout);
+    }
+
+    /// Window and threshold are as before the last reduction; `unmark` when nothing is lost after all.
+    fn take_back(&mut self, fx: &mut Effects, unmark: bool) {
+        fx.counters.undone += 1;
+        if unmark {
             self.flight.undo_loss_marks();
-            self.congestion.undo();
+        }
+        self.congestion.undo();
+        self.undo.forget();
+        if self.phase != Phase::Open {
             self.enter(Phase::Open, self.flight.next);
+        }
+    }
+
+    /// F-RTO: what an acknowledgement after a timeout says of it.
+    fn ask_forward_rto(
+        &mut self,
+        cx: &Context,
+        fx: &mut Effects,
+        delivered: &Delivered,
+        advanced: bool,
+        reports_loss: bool,
+    ) {
+        if self.phase != Phase::Timeout || !cx.profile.undo {
+            return;
+        }
+        let answer = Answer {
+            advanced,
+            reports_loss,
+            delivers_original: delivered.original.is_some_and(|(_, end)| end <= self.point),
+            is_last: self.flight.una >= self.point,
+            sent_new: self.flight.next > self.point,
+        };
+        if self.forward_rto.on_ack(answer) {
+            self.take_back(fx, true);
+        } else if self.forward_rto == ForwardRto::Sends {
+            self.point = self.flight.next;
         }
     }
 
@@ -405,12 +513,12 @@ impl Recovery {
         if !self.flight.has_sacked() && self.phase == Phase::Open {
             return;
         }
-        // RFC 8985 §6.2 step 4: no patience with reordering once three segments say so, or while recovering.
+        // RFC 8985 §6.2 step 4.
         let sure =
             self.phase != Phase::Open || self.flight.sacked_segments() >= u32::from(DUPLICATE_THRESHOLD);
-        let least = self.rtt.least().unwrap_or_default().as_ns();
+        let least = self.rtt.least().unwrap_or_default();
         let srtt = self.rtt.srtt().unwrap_or_default();
-        let window = if sure { Duration::ZERO } else { Duration::from_ns(least / 4).min(srtt) };
+        let window = self.rack.reordering_window(sure, least, srtt);
         if let Some(wait) = self.rack.detect_loss(&mut self.flight, cx.now, window) {
             fx.arm(cx, Purpose::Reordering, wait + TCP_TIMEOUT_MIN);
         }
@@ -419,6 +527,7 @@ impl Recovery {
     fn begin_fast_recovery(&mut self, cx: &Context, fx: &mut Effects) {
         fx.counters.fast_recoveries += 1;
         self.congestion.on_loss(self.flight.outstanding());
+        self.undo.begin(self.flight.una, self.flight.resent() as u32);
         self.enter(Phase::Fast, self.flight.next);
         self.first_is_free = true;
         if !cx.profile.rate_reduction {
@@ -446,13 +555,15 @@ impl Recovery {
             self.congestion.window.cwnd = self.congestion.window.ssthresh;
         }
         self.flight.dupack_inflation = 0;
+        self.rack.on_recovery_end(false);
         self.enter(Phase::Open, self.point);
     }
 
     /// Begins another phase; what belonged to the last one is forgotten.
     fn enter(&mut self, phase: Phase, point: u64) {
         (self.phase, self.point) = (phase, point);
-        (self.duplicates, self.first_is_free, self.retransmit_ts) = (0, false, None);
+        (self.duplicates, self.first_is_free, self.undo.retransmit_ts) = (0, false, None);
+        self.forward_rto = ForwardRto::Off;
         self.reduction = RateReduction::default();
         self.probe.forget();
     }

@@ -49,6 +49,8 @@ pub(crate) struct Scoreboard {
     /// Segments marked lost and not yet sent again.
     waiting: u32,
     sacked_segments: u32,
+    /// Where the last segment that was ever selectively acknowledged ends.
+    sacked_end: u64,
 }
 
 /// What an acknowledgement or its SACK blocks have newly delivered.
@@ -65,6 +67,8 @@ pub(crate) struct Delivered {
     pub latest: Option<(Instant, u64, bool)>,
     /// Last transmission of the one that was looked at last, and whether it had been sent again.
     pub looked_at_last: Option<(Instant, bool)>,
+    /// Beginning and end of the first that was never sent again.
+    pub original: Option<(u64, u64)>,
 }
 
 impl Sent {
@@ -93,6 +97,9 @@ impl Delivered {
             let oldest = self.once_sent.map_or(segment.at, |(at, _)| at.min(segment.at));
             self.once_sent = Some((oldest, segment.at));
         }
+        if !resent && self.original.is_none_or(|(start, _)| segment.start < start) {
+            self.original = Some((segment.start, segment.end()));
+        }
         let key = (segment.at, segment.end());
         if self.latest.is_none_or(|(at, end, _)| (at, end) < key) {
             self.latest = Some((segment.at, segment.end(), resent));
@@ -108,6 +115,7 @@ impl Delivered {
             self.latest = other.latest;
         }
         self.looked_at_last = self.looked_at_last.or(other.looked_at_last);
+        self.original = [self.original, other.original].into_iter().flatten().min();
     }
 }
 
@@ -126,6 +134,7 @@ impl Scoreboard {
             dupack_inflation: 0,
             waiting: 0,
             sacked_segments: 0,
+            sacked_end: 0,
         }
     }
 
@@ -171,6 +180,16 @@ impl Scoreboard {
 
     pub fn sacked_segments(&self) -> u32 {
         self.sacked_segments
+    }
+
+    /// Where the last selectively acknowledged segment ends (Linux `tcp_highest_sack_seq`); SND.UNA where there is none.
+    pub fn highest_sacked(&self) -> u64 {
+        if self.has_sacked() { self.sacked_end } else { self.una }
+    }
+
+    /// Units that were sent again and are neither acknowledged nor known to be lost.
+    pub fn resent(&self) -> u64 {
+        self.resent
     }
 
     /// Notes a new segment behind all others, and whether it carries PSH; returns where it begins.
@@ -226,6 +245,7 @@ impl Scoreboard {
             segment.marks |= SACKED;
             self.sacked += units;
             self.sacked_segments += 1;
+            self.sacked_end = self.sacked_end.max(segment.end());
             self.segments[index] = segment;
         }
         delivered

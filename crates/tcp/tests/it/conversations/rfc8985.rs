@@ -134,6 +134,25 @@ fn s6_2_reordering_within_that_time_is_no_loss() {
 }
 
 #[test]
+fn s6_2_once_reordering_was_seen_three_reported_segments_are_waited_for_too() {
+    let repeated = |before: &str| {
+        let script = format!(
+            "+0 write 8000
+             {before}
+             +1 < . 1:1(0) ack 2001 win 65535 <sack 3001:6001>
+             +2 < . 1:1(0) ack 6001 win 65535
+             +100 wait"
+        );
+        run_established(timed(), &script).1.counters().fast_recoveries
+    };
+    assert_eq!(repeated("+12 < . 1:1(0) ack 2001 win 65535"), 1);
+    // The first segment comes after the second, although it was never sent again.
+    let seen = "+10 < . 1:1(0) ack 1 win 65535 <sack 1001:2001>
+                +2 < . 1:1(0) ack 2001 win 65535";
+    assert_eq!(repeated(seen), 0);
+}
+
+#[test]
 fn s6_2_a_lost_retransmission_is_found_without_a_timeout() {
     check_established(
         Profile { initial_window: 5, ..timed() },
