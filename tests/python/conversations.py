@@ -126,7 +126,7 @@ class Conversation:
             if rows or (name == "packets" and self.control):
                 columns = names if name == "messages" else list(kinds)
                 pl.DataFrame(rows, schema=kinds).select(columns).write_parquet(directory / f"{name}.parquet")
-        session = {"max_inflight": self.max_inflight, "receive_maximum": 65535,
+        session = {"version": "3.1.1", "max_inflight": self.max_inflight, "receive_maximum": 65535,
                    "deliver_on_release": self.deliver_on_release}
         groups = self.groups or [{"name": "p", "count": 1}, {"name": "s", "count": 1}]
         plan = {

@@ -179,6 +179,8 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (COUNT, "count = 3\nmqtt = { keep_alive = '24 h' }"), (COUNT, "count = 3\nmqtt = { session_expiry = '1 ms' }"),
         (COUNT, "count = 3\nmqtt = { clean_session = 1.5 }"), (COUNT, "count = 3\nmqtt = { max_inflight = 0 }"),
         (COUNT, "count = 3\nmqtt = { max_inflight = 70000 }"), (COUNT, "count = 3\nmqtt = { receive_maximum = 0 }"),
+        (COUNT, "count = 3\nmqtt = { receive_maximum = 7 }"),
+        (COUNT, "count = 3\nmqtt = { version = '3.1', session_expiry = '1 h' }"),
         (COUNT, "count = 3\nmqtt = { client_id = 'same' }"), (COUNT, "count = 3\nmqtt = { client_id = '' }"),
         (COUNT, "count = 3\nmqtt = { client_id = '{clinet}' }"),
         (COUNT, 'count = 3\nmqtt = { client_id = "a\\u0000{client}" }'),
@@ -235,6 +237,7 @@ UNUSUAL: list[tuple[str, str]] = [
     (TOPIC, 'topic = "b/{client}"'), (INTERVAL, 'arrival = "burst", burst = { size = 10, every = "1 s", gap = "1 s" }'),
     (INTERVAL, 'rate = "500000 /s"'), (INTERVAL, 'interval = "1 us"'), (DURATION, 'duration = "1000 h"'),
     (BROKER, 'retry = "10 s"'),
+    (PUBLISH, 'publish = { topic = "a/b", qos = 2, payload = "9 B", interval = "1 s" }\nmqtt = { max_inflight = 30 }'),
     (PUBLISH, 'publish = { topic = "a/b", payload = "8 B", interval = "1 s" }'),
 ]
 

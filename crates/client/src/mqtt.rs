@@ -2,7 +2,7 @@
 
 use mqttlab_mqtt::client::{Client as Machine, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
-use mqttlab_mqtt::{Kind, Malformed, Qos};
+use mqttlab_mqtt::{Kind, Malformed, Qos, Version};
 use mqttlab_plan::{Group, qos};
 use mqttlab_units::Instant;
 
@@ -162,26 +162,34 @@ impl From<Malformed> for Loss {
     }
 }
 
+/// What a client puts into CONNECT, for those who encode it and for brokers that get no bytes. Fields that its version does not
+/// have are as if they were not set.
+///
+/// # Panics
+/// For a group that does not speak MQTT.
+pub fn connect_fields<'a>(group: &'a Group, client_id: &'a str) -> ConnectFields<'a> {
+    let mqtt = group.mqtt().expect("the group speaks MQTT");
+    let will = mqtt.will.as_ref();
+    let is_v5 = mqtt.version.version() == Version::V5;
+    ConnectFields {
+        version: mqtt.version.version(),
+        client_id,
+        clean: mqtt.clean_session,
+        keep_alive_s: mqtt.keep_alive_s,
+        session_expiry_s: if is_v5 { mqtt.session_expiry_s } else { 0 },
+        receive_maximum: if is_v5 && mqtt.receive_maximum > 0 { mqtt.receive_maximum } else { u16::MAX },
+        will: will.map(|will| (&*will.topic, will.payload.as_bytes(), qos(will.qos), will.retain)),
+        username: mqtt.username.as_deref(),
+        password: mqtt.password.as_ref().map(String::as_bytes),
+    }
+}
+
 /// Appends a client's CONNECT.
 ///
 /// # Panics
 /// For a group that does not speak MQTT.
 pub fn encode_connect(group: &Group, client: u32, out: &mut Vec<u8>) {
-    let mqtt = group.mqtt().expect("the group speaks MQTT");
-    let client_id = group.client_id(client);
-    let will = mqtt.will.as_ref();
-    let fields = ConnectFields {
-        version: mqtt.version.version(),
-        client_id: &client_id,
-        clean: mqtt.clean_session,
-        keep_alive_s: mqtt.keep_alive_s,
-        session_expiry_s: mqtt.session_expiry_s,
-        receive_maximum: if mqtt.receive_maximum == 0 { u16::MAX } else { mqtt.receive_maximum },
-        will: will.map(|will| (&*will.topic, will.payload.as_bytes(), qos(will.qos), will.retain)),
-        username: mqtt.username.as_deref(),
-        password: mqtt.password.as_ref().map(String::as_bytes),
-    };
-    encode::connect(&fields, out);
+    encode::connect(&connect_fields(group, &group.client_id(client)), out);
 }
 
 /// Appends a client's SUBSCRIBE.

@@ -491,6 +491,15 @@ words! {
         Untraced = "untraced",
         /// Unknown: what would tell was not recorded.
         NotRecorded = "not_recorded",
+        /// The broker acknowledged it and forwarded it to nobody: its publisher had more in flight than `max_inflight`.
+        OverInflight = "over_inflight",
+    }
+}
+
+impl LossCause {
+    /// Whether a server gave the message up for want of room.
+    pub fn is_dropped_by_server(self) -> bool {
+        matches!(self, LossCause::QueueFull | LossCause::SocketFull | LossCause::OverInflight)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Control packets, written into the caller's buffer; and how long they would be, for those who have no bytes.
 
+use mqttlab_units::Duration;
+
 use crate::kind::{Kind, Qos, Version, variable_length_len};
 use crate::property::id;
 
@@ -24,6 +26,28 @@ pub struct ConnectFields<'a> {
     pub username: Option<&'a str>,
     /// Password.
     pub password: Option<&'a [u8]>,
+}
+
+impl ConnectFields<'_> {
+    /// How long the session outlives its connection; `None` for ever.
+    pub fn session_expiry(&self) -> Option<Duration> {
+        session_expiry(self.version, self.clean, self.session_expiry_s)
+    }
+
+    /// How many QoS 1 and 2 messages the client takes at a time; 65535 where the packet does not say.
+    pub fn receive_maximum(&self) -> u16 {
+        if self.version == Version::V5 { self.receive_maximum } else { u16::MAX }
+    }
+}
+
+/// How long a session outlives its connection, `None` for ever, by what CONNECT can say of it. Before MQTT 5 that is the clean
+/// session flag alone (3.1.1, §3.1.2.4). In MQTT 5 clean start only ends an earlier session (§3.1.2.4), and an interval of
+/// 0xFFFFFFFF does not end (§3.1.2.11.2).
+pub fn session_expiry(version: Version, clean: bool, interval_s: u32) -> Option<Duration> {
+    match version {
+        Version::V5 => (interval_s != u32::MAX).then(|| Duration::from_s(interval_s.into())),
+        Version::V31 | Version::V311 => clean.then_some(Duration::ZERO),
+    }
 }
 
 /// Writes a CONNECT.

@@ -27,6 +27,11 @@ impl<T> Inbox<T> {
         }
     }
 
+    /// Whether a message under this identifier has come and is not released.
+    pub fn has(&self, id: u16) -> bool {
+        self.unreleased.binary_search_by_key(&id, |(unreleased, _)| *unreleased).is_ok()
+    }
+
     /// PUBREL came: the identifier is free again. The token of its message, if there was one.
     pub fn release(&mut self, id: u16) -> Option<T> {
         let place = self.unreleased.binary_search_by_key(&id, |(unreleased, _)| *unreleased).ok()?;

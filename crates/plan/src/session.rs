@@ -2,7 +2,7 @@
 
 use mqttlab_layers::{FramingNumber, Layers, tls};
 use mqttlab_mqtt::client::{ClientOptions, Ping};
-use mqttlab_mqtt::{Qos, Version};
+use mqttlab_mqtt::{Qos, Version, encode};
 use mqttlab_units::Duration;
 
 use crate::{
@@ -134,11 +134,7 @@ impl MqttPlan {
 
     /// How long a session outlives its connection; `None`: for ever, as those of MQTT 3.x that are not clean.
     pub fn session_expiry(&self) -> Option<Duration> {
-        match self.version {
-            ProtocolVersion::V5 => Some(Duration::from_s(self.session_expiry_s.into())),
-            _ if self.clean_session => Some(Duration::ZERO),
-            _ => None,
-        }
+        encode::session_expiry(self.version.version(), self.clean_session, self.session_expiry_s)
     }
 }
 

@@ -27,7 +27,8 @@ table! {
         /// topic; `foreign`: delivered, but it matches no message that a client of the run sent.
         pub fate: MessageFate,
         /// Why it is lost: `queue_full` at the broker; `socket_full`: the broker's socket to the receiver had no room
-        /// (QoS 0); `session_ended`: the receiver's session at the broker ended; `not_subscribed`: the receiver
+        /// (QoS 0); `over_inflight`: the broker acknowledged it and forwarded it to nobody, because its publisher had more in
+        /// flight than `max_inflight`; `session_ended`: the receiver's session at the broker ended; `not_subscribed`: the receiver
         /// had not subscribed when the broker had the message; `connection_lost`: a connection broke, and what it
         /// carried is not sent again; `overtaken`: a later
         /// message of the same publisher, topic and QoS arrived. Where its fate is unknown, what may have become of it:

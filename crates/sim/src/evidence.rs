@@ -105,7 +105,7 @@ impl Evidence {
         subscriber: Option<ClientId>,
         cause: LossCause,
     ) {
-        if self.run_is_over && !matches!(cause, LossCause::QueueFull | LossCause::SocketFull) {
+        if self.run_is_over && !cause.is_dropped_by_server() {
             return;
         }
         let Some((publisher, sequence)) = message::origin(message) else { return };

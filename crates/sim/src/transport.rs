@@ -230,6 +230,13 @@ impl Transport {
         Some(packet)
     }
 
+    /// Bytes to come of the packet of which a program at this end has read the first ones, up to `offset`; 0 where it has none.
+    pub(crate) fn unfinished(&self, (id, side): (ConnectionId, Side), offset: u64) -> u64 {
+        let stream = &self.connections.get(id).streams[side.other() as usize];
+        let begun = stream.unread().next().filter(|packet| packet.start < offset);
+        begun.map_or(0, |packet| packet.end.saturating_sub(offset))
+    }
+
     /// A program wants no more of a connection.
     pub(crate) fn close(
         &mut self,

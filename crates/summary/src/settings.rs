@@ -16,6 +16,8 @@ use serde_json::Value;
 
 /// A window that never closes.
 const UNLIMITED: i64 = 1 << 31;
+/// What is not said in MQTT 5, because it is the default.
+const RECEIVE_MAXIMUM_MAX: i64 = 65_535;
 const ETHERNET_BYTES: i64 = 1500;
 const IP_TCP_HEADERS_BYTES: i64 = 40;
 const TIMESTAMPS_BYTES: i64 = 12;
@@ -258,16 +260,29 @@ fn client(plan: &StoredPlan, group: &Value) -> ClientSettings {
     }
     let broker = if server.is_null() { &plan.broker } else { &server["role"]["broker"] };
     let settings = &broker["settings"];
-    let window = |value: &Value| value.as_i64().filter(|&most| most > 0).unwrap_or(UNLIMITED);
+    let (window, window_to_it) = windows(session, settings);
     ClientSettings {
         nagle: !nodelay.unwrap_or(false),
-        window: window(&session["max_inflight"]),
-        window_to_it: window(&session["receive_maximum"]).min(window(&settings["max_inflight"])),
+        window,
+        window_to_it,
         on_release: session["deliver_on_release"].as_bool().unwrap_or(true),
         // A proxy of ZeroMQ always switches it off, as libzmq does.
         broker_nagle: !settings["tcp_nodelay"].as_bool().unwrap_or(server["role"]["zeromq"].is_object()),
         is_program: !group["program"].is_null(),
     }
+}
+
+/// The windows that are in force on a client's connection: of the client, and of its broker. Before MQTT 5 neither end can tell
+/// the other of a limit; in MQTT 5 each does (§3.1.2.11.3, §3.2.2.3.3). Mosquitto takes a client's receive maximum in the place
+/// of its own limit, and 65535 is not sent.
+fn windows(session: &Value, settings: &Value) -> (i64, i64) {
+    let window = |value: &Value| value.as_i64().filter(|&most| most > 0).unwrap_or(UNLIMITED);
+    let (own, broker) = (window(&session["max_inflight"]), window(&settings["max_inflight"]));
+    if session["version"] != "5" {
+        return (own, broker);
+    }
+    let told = session["receive_maximum"].as_i64().filter(|&most| (1..RECEIVE_MAXIMUM_MAX).contains(&most));
+    (own.min(broker), told.unwrap_or(broker))
 }
 
 fn early(dir: &Path) -> i64 {

@@ -16,7 +16,7 @@ from mqttlab.quantity import shown
 from mqttlab.scenario.hub import End, settings_of
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
-from mqttlab.scenario.mqtt import Mqtt
+from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 from mqttlab.scenario.routes import STAGES_MAX, lengths
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 from mqttlab.scenario.transport import shows_certificate
@@ -28,6 +28,7 @@ LINKS_MAX = 65_000
 CLIENTS_MAX = 1_000_000
 TOPICS_MAX = 5_000_000
 # Headers without options; and length, type, flags, topic and identifier of a PUBLISH (MQTT-SN 1.2, §5.4.12).
+MQTT_5_FIELDS = {name for name, field in Mqtt.model_fields.items() if field.json_schema_extra == MQTT_5}
 IP_AND_UDP_BYTES = 28
 PUBLISH_HEAD = 9
 # Publisher and sequence in a payload (crates/evidence, identity.rs).
@@ -547,6 +548,10 @@ def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
     if group.count > 1 and "{client}" not in mqtt.client_id:
         yield "client_id", (f"is {shown(mqtt.client_id)} for {group.count} clients, which would take over each other's "
                             "sessions; add {client}")
+    if mqtt.version != "5":
+        for field in sorted(MQTT_5_FIELDS):
+            if getattr(mqtt, field) is not None:
+                yield field, (f"is set, but MQTT {mqtt.version} cannot say it; leave it out, or use version \"5\"")
     if mqtt.version != "5" and mqtt.password is not None and mqtt.username is None:
         yield "password", f"needs a `username` in MQTT {mqtt.version} (3.1.1, §3.1.2.9); add one, or use version \"5\""
 

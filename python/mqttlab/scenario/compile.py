@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from mqttlab.plan import types
 
 S = 10**9
+SESSION_EXPIRY_DEFAULT = 3600 * S
+RECEIVE_MAXIMUM_DEFAULT = 65_535
 # Addresses exist only inside the namespaces that the run makes.
 FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
 
@@ -329,17 +331,24 @@ def _mqtt(mqtt: Mqtt) -> types.MqttPlan:
         "client_id": mqtt.client_id,
         "keep_alive_s": mqtt.keep_alive // S,
         "clean_session": mqtt.clean_session,
-        "session_expiry_s": 0 if mqtt.clean_session else mqtt.session_expiry // S,
+        "session_expiry_s": _session_expiry(mqtt) // S,
         "max_inflight": mqtt.max_inflight,
         "max_queued": mqtt.max_queued,
         "deliver_on_release": mqtt.deliver_qos2_on == "release",
-        "receive_maximum": mqtt.receive_maximum,
+        "receive_maximum": mqtt.receive_maximum or RECEIVE_MAXIMUM_DEFAULT,
         "retry": None if mqtt.retry is None else {"interval_ns": mqtt.retry},
         "ping": mqtt.ping,
         "username": mqtt.username,
         "password": mqtt.password,
         "will": _will(mqtt.will),
     }
+
+
+def _session_expiry(mqtt: Mqtt) -> int:
+    """Below version 5 it means nothing; a clean session of MQTT 5 ends with its connection unless it says otherwise."""
+    if mqtt.session_expiry is not None:
+        return mqtt.session_expiry
+    return 0 if mqtt.clean_session else SESSION_EXPIRY_DEFAULT
 
 
 def _mqtt_sn(session: MqttSn) -> types.MqttSnPlan:

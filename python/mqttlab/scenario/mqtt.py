@@ -2,13 +2,15 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import PositiveDurationNs, SecondsNs, shown
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, will_topic
 
 S = 10**9
+MQTT_5: dict[str, JsonValue] = {"mqtt_version": "5"}
+"""Marks what only MQTT 5 can say; below version 5 it is refused (``check.py``)."""
 
 
 def quality_of_service(value: Any) -> Any:
@@ -37,7 +39,9 @@ class Mqtt(Part):
     version: Literal["3.1", "3.1.1", "5"] = Field("3.1.1", description="Protocol version.")
     keep_alive: SecondsNs = Field(60 * S, le=65_535 * S, description="Keep-alive, whole seconds; `0 s`: off.")
     clean_session: Truth = Field(True, description="`false` asks the broker to keep the session.")
-    session_expiry: SecondsNs = Field(3600 * S, description="How long MQTT 5 keeps a session that is not clean.")
+    session_expiry: SecondsNs | None = Field(None, le=(2**32 - 1) * S, json_schema_extra=MQTT_5, description=(
+        "How long the broker keeps the session after the connection, also one that began clean (MQTT 5, 3.1.2.11.2); "
+        "without it 3600 s, or 0 s with `clean_session`."))
     max_inflight: Whole = Field(
         20, ge=1, le=65_535, description="Unacknowledged messages at QoS 1 and 2 that a client may have in flight.")
     max_queued: Whole = Field(
@@ -45,7 +49,8 @@ class Mqtt(Part):
     deliver_qos2_on: Literal["release", "publish"] = Field(
         "release", description="When a subscriber counts a QoS 2 message as delivered: at its PUBREL, as Paho does, "
         "or already at its PUBLISH; MQTT allows both (3.1.1, 4.3.3).")
-    receive_maximum: Whole = Field(65_535, ge=1, le=65_535, description="Receive maximum announced (MQTT 5).")
+    receive_maximum: Whole | None = Field(None, ge=1, le=65_535, json_schema_extra=MQTT_5, description=(
+        "Receive maximum announced (MQTT 5); without it 65535. Mosquitto takes it in place of `broker.max_inflight`."))
     retry: PositiveDurationNs | None = Field(None, description="Interval of timed retransmission, as in MQTT 3.1.")
     ping: Literal["sent", "silence"] = Field("sent", description=(
         "What the keep-alive counts: an interval without anything sent (3.1.1, 3.1.2.10), or also one without anything "

@@ -21,7 +21,7 @@ BUSIEST_BYTES = 215
 
 def unusual(scenario: Scenario) -> list[Problem]:
     """Everything unusual in a scenario that can be run."""
-    checks = (_phases, _parts, _servers, _links, _bursts, _subscriptions, _identities, _load)
+    checks = (_phases, _parts, _servers, _windows, _links, _bursts, _subscriptions, _identities, _load)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -37,6 +37,21 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
         if server.retry is not None and scenario.backend == "live":
             yield (*place, "retry"), (f"is {server.retry / 1e9:g} s, which only the simulated broker obeys: since "
                                       "MQTT 3.1.1 brokers repeat only when a client comes back")
+
+
+def _windows(scenario: Scenario) -> Iterator[Problem]:
+    """Mosquitto 2.0.11 acknowledges QoS 2 messages beyond its window and drops them; only MQTT 5 tells the client."""
+    for index, group in enumerate(scenario.groups):
+        mqtt, server = group.mqtt or scenario.mqtt, scenario.serving(group)
+        if group.protocol != "mqtt" or group.client is not None or server.kind != "mosquitto" or mqtt.version == "5":
+            continue
+        sends = {part.qos for part in (group.publish, group.relay) if part is not None}
+        if 2 in sends and 0 < server.max_inflight < mqtt.max_inflight:
+            place: Location = ("mqtt",) if group.mqtt is None else ("groups", index, "mqtt")
+            yield (*place, "max_inflight"), (
+                f"is {mqtt.max_inflight}, but `max_inflight` of `{server.name}` is {server.max_inflight}: Mosquitto "
+                f"acknowledges QoS 2 messages beyond that and drops them; use {server.max_inflight} or less, raise the "
+                "broker's, or use version \"5\", which tells the client")
 
 
 def _parts(scenario: Scenario) -> Iterator[Problem]:

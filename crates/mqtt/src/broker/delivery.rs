@@ -56,18 +56,36 @@ impl Broker {
         match publication.qos {
             Qos::AtMostOnce => self.publish(now, publication),
             Qos::AtLeastOnce => {
-                self.publish(now, publication);
+                match self.sessions.get(number).receive_quota.has_room() {
+                    true => self.publish(now, publication),
+                    false => self.ready.push_back(Output::Discarded { message }),
+                }
+                self.sessions.get(number).receive_quota.give_back();
                 self.ready.push_back(Output::Puback { connection, id });
             }
             Qos::ExactlyOnce => {
-                let first = self.sessions.exchanges(number, &self.options).inbox.receive(id, publication);
+                let kept = self.receive_once(number, id, publication);
                 self.ready.push_back(Output::Pubrec { connection, id });
-                if first {
+                if kept {
                     return;
                 }
             }
         }
         self.let_go(message);
+    }
+
+    /// A QoS 2 message that waits for its PUBREL from now on, unless it does already: whether it was kept.
+    fn receive_once(&mut self, number: u32, id: u16, publication: Publication) -> bool {
+        let is_known = self.sessions.exchanges(number, &self.options).inbox.has(id);
+        let session = self.sessions.get(number);
+        if !is_known && !session.receive_quota.has_room() {
+            self.ready.push_back(Output::Discarded { message: publication.message });
+            return false;
+        }
+        if !is_known {
+            session.receive_quota.take();
+        }
+        self.sessions.exchanges(number, &self.options).inbox.receive(id, publication)
     }
 
     /// A PUBREL: the client will not repeat the message any more, and it is forwarded. Unknown identifiers are
@@ -78,6 +96,7 @@ impl Broker {
         if let Some(publication) = publication {
             self.publish(now, publication);
         }
+        self.sessions.get(number).receive_quota.give_back();
         self.ready.push_back(Output::Pubcomp { connection, id });
         if let Some(publication) = publication {
             self.let_go(publication.message);

@@ -50,6 +50,18 @@ pub struct BrokerOptions {
     pub retry: Option<Duration>,
     /// How acknowledgements make room.
     pub refill: Refill,
+    /// What becomes of a client's QoS 1 and 2 messages beyond `max_inflight`, before MQTT 5.
+    pub excess: Excess,
+}
+
+/// What becomes of QoS 1 and 2 messages that a client sends beyond [`BrokerOptions::max_inflight`]. An MQTT 5 client is told
+/// how many it may send, and keeps to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// They are taken as the others are.
+    Taken,
+    /// They are acknowledged and forwarded to nobody, as by Mosquitto 2.0.11.
+    Dropped,
 }
 
 impl Default for BrokerOptions {
@@ -61,6 +73,7 @@ impl Default for BrokerOptions {
             queue_qos0: false,
             retry: None,
             refill: Refill::Bounded,
+            excess: Excess::Taken,
         }
     }
 }
@@ -201,6 +214,10 @@ pub enum Output {
         session: SessionId,
         message: u64,
         cause: Cause,
+    },
+    /// A message that is acknowledged and forwarded to nobody ([`Excess::Dropped`]).
+    Discarded {
+        message: u64,
     },
     /// Neither a session nor a retained topic holds this message any more, and no later output names it, unless it
     /// goes in again. Every message that goes in comes out here.

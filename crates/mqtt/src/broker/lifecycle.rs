@@ -2,8 +2,9 @@
 
 use mqttlab_units::Instant;
 
+use super::receive_quota::ReceiveQuota;
 use super::session::Publication;
-use super::{Broker, Cause, ConnectionId, Input, Output, Will};
+use super::{Broker, Cause, ConnectionId, Excess, Input, Output, Will};
 use crate::kind::Version;
 
 impl Broker {
@@ -45,7 +46,13 @@ impl Broker {
         let session = self.sessions.get(number);
         (session.connection, session.expiry, session.backlog) = (Some(connection), session_expiry, 0);
         (session.keep_alive, session.heard, session.will) = (keep_alive, now, will);
-        session.window = window.min(receive_maximum.max(1));
+        // Mosquitto takes the client's word in the place of its own limit, also where it is larger (measured with 2.0.11).
+        session.window = if receive_maximum == u16::MAX { window } else { receive_maximum.max(1) };
+        let unreleased = session.exchanges.as_ref().map_or(0, |exchanges| exchanges.inbox.len());
+        session.receive_quota = match self.options.excess {
+            Excess::Dropped if version != Version::V5 => ReceiveQuota::new(window, unreleased),
+            _ => ReceiveQuota::NONE,
+        };
         if let Some(exchanges) = &mut session.exchanges {
             exchanges.outbox.set_window(session.window);
         }

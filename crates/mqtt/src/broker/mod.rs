@@ -12,7 +12,8 @@
 //! - a QoS 2 message is forwarded when its PUBREL comes;
 //! - copies go out before the acknowledgement, retained messages after the SUBACK;
 //! - overlapping subscriptions cause one copy; members of a shared subscription take turns, be they there or not;
-//! - 20 messages are in flight to a client, 1000 wait behind them or, without a connection, 1000 are kept in all;
+//! - 20 messages are in flight to a client, 1000 wait behind them or, without a connection, 1000 are kept in all; the receive
+//!   maximum of an MQTT 5 client, larger or smaller, takes the place of the 20;
 //! - a packet that has no place here, or a filter that is none, closes the connection.
 //!
 //! Where Mosquitto 2.0 departs from the specification the machine does not: the copy that overlapping subscriptions
@@ -30,6 +31,7 @@ mod delivery;
 mod holds;
 mod interface;
 mod lifecycle;
+mod receive_quota;
 mod session;
 mod sessions;
 mod subscriptions;
@@ -41,7 +43,7 @@ use mqttlab_units::Instant;
 
 use holds::Holds;
 pub use interface::{
-    BrokerOptions, Cause, ConnectionId, Input, Output, SessionId, SessionInfo, TopicId, Will,
+    BrokerOptions, Cause, ConnectionId, Excess, Input, Output, SessionId, SessionInfo, TopicId, Will,
 };
 use session::Publication;
 use sessions::Sessions;
@@ -128,6 +130,13 @@ impl Broker {
                 self.sessions.get(number).heard = now;
                 self.packet(now, connection, number, input);
             }
+        }
+    }
+
+    /// Bytes of an unfinished packet came, enough for the broker to count the client as alive.
+    pub fn heard(&mut self, now: Instant, connection: ConnectionId) {
+        if let Some(number) = self.sessions.at(connection) {
+            self.sessions.get(number).heard = now;
         }
     }
 

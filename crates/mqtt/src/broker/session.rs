@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
 
+use super::receive_quota::ReceiveQuota;
 use super::subscriptions::Subscription;
 use super::{BrokerOptions, ConnectionId, SessionInfo, TopicId, Will};
 use crate::inbox::Inbox;
@@ -47,6 +48,8 @@ pub(super) struct Session {
     pub(super) backlog: u32,
     /// Messages that may be in flight on this connection.
     pub(super) window: u16,
+    /// Messages that the client may still send.
+    pub(super) receive_quota: ReceiveQuota,
 }
 
 /// What takes several packets: QoS 1 and 2, in both directions.
@@ -71,6 +74,7 @@ impl Session {
             look: None,
             backlog: 0,
             window: options.window(),
+            receive_quota: ReceiveQuota::NONE,
         }
     }
 

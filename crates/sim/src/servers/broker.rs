@@ -10,10 +10,11 @@
 
 use std::collections::VecDeque;
 
-use mqttlab_mqtt::broker::{self, Broker, BrokerOptions, Input, Output, SessionId, TopicId, Will};
+use mqttlab_client::mqtt;
+use mqttlab_mqtt::broker::{self, Broker, BrokerOptions, Excess, Input, Output, SessionId, TopicId, Will};
 use mqttlab_mqtt::outbox::Refill;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
-use mqttlab_plan::{BrokerRole, qos};
+use mqttlab_plan::BrokerRole;
 use mqttlab_recording::LossCause;
 use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
@@ -77,6 +78,7 @@ impl BrokerModel {
             retry: settings.retry.map(|retry| retry.interval),
             // Mosquitto's fault, and a live run's too: more are in flight than its configuration says.
             refill: Refill::ByPlace,
+            excess: Excess::Dropped,
             ..BrokerOptions::default()
         };
         BrokerModel {
@@ -119,6 +121,10 @@ impl BrokerModel {
         let Some(offset) = around.read_socket(end) else { return };
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
             self.request(around, id, What::Packet(packet));
+        }
+        // What is left of a large packet: Mosquitto's reading sets the time of the last packet (`packet__read`).
+        if around.transport.unfinished(end, offset) > LIFE_SIGN_BYTES {
+            self.broker.heard(around.agenda.now(), broker::ConnectionId(id.slot));
         }
     }
 
@@ -246,22 +252,23 @@ impl BrokerModel {
             return self.attend_said(around, id, 0);
         }
         let Some(client) = around.client_at(id) else { return };
-        let Some(mqtt) = around.groups.group_of(client).mqtt() else { return };
-        let will_topic = mqtt.will.as_ref().map(|will| around.topics.number(self.id, &will.topic));
+        let (groups, name) = (around.groups, around.groups.name_of(client));
+        let fields = mqtt::connect_fields(groups.group_of(client), &name);
+        let will_topic = fields.will.map(|(topic, ..)| around.topics.number(self.id, topic));
         self.introduce_topics(around.topics);
-        let will = mqtt.will.as_ref().zip(will_topic).map(|(will, topic)| Will {
+        let will = fields.will.zip(will_topic).map(|((_, _, qos, retain), topic)| Will {
             topic: self.topic_id(topic),
             message: message::will(client),
-            qos: qos(will.qos),
-            retain: will.retain,
+            qos,
+            retain,
         });
         let input = Input::Connect {
-            client: &around.groups.name_of(client),
-            version: around.groups.facts_of(client).version,
-            clean: mqtt.clean_session,
-            keep_alive: Duration::from_s(mqtt.keep_alive_s.into()),
-            session_expiry: mqtt.session_expiry(),
-            receive_maximum: if mqtt.receive_maximum == 0 { u16::MAX } else { mqtt.receive_maximum },
+            client: fields.client_id,
+            version: fields.version,
+            clean: fields.clean,
+            keep_alive: Duration::from_s(fields.keep_alive_s.into()),
+            session_expiry: fields.session_expiry(),
+            receive_maximum: fields.receive_maximum(),
             will,
         };
         let socket = broker::ConnectionId(id.slot);
@@ -357,6 +364,11 @@ impl BrokerModel {
                 self.note_dropped(around, session, message, cause);
                 return None;
             }
+            Output::Discarded { message } => {
+                self.dropped += 1;
+                around.evidence.dropped(around.agenda.now(), message, None, LossCause::OverInflight);
+                return None;
+            }
             // Tokens say which message it is, and are never used again.
             Output::Released { .. } => return None,
         };
@@ -377,7 +389,7 @@ impl BrokerModel {
             broker::Cause::Away => LossCause::ConnectionLost,
             broker::Cause::SessionEnded => LossCause::SessionEnded,
         };
-        self.dropped += u64::from(matches!(cause, LossCause::QueueFull | LossCause::SocketFull));
+        self.dropped += u64::from(cause.is_dropped_by_server());
         // Which of those who share a session would have got it, the broker does not know.
         if let Some(client) = self.session_clients[session.0 as usize] {
             around.evidence.dropped(around.agenda.now(), message, Some(client), cause);
@@ -487,5 +499,7 @@ fn acknowledgement(kind: Kind, id: u16) -> Option<(Packet, usize)> {
     Some((Packet::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN))
 }
 
+/// Bytes of a packet still to come from which on those that have come count for the keep-alive (measured with Mosquitto 2.0.11).
+const LIFE_SIGN_BYTES: u64 = 1000;
 /// A few milliseconds of the broker's time. Mosquitto itself reads one packet at a time.
 const UNSERVED_MAX: u32 = 256;

@@ -39,12 +39,11 @@ def _with_settings(legs: pl.DataFrame, plan: StoredPlan) -> pl.DataFrame:
     rows = []
     for group in plan["groups"]:
         rows += [_settings(plan, group)] * group["count"]
-    schema = {"nagle": pl.Boolean, "window": pl.Int64, "receive_maximum": pl.Int64, "on_release": pl.Boolean,
-              "broker_window": pl.Int64, "down_nagle": pl.Boolean}
+    schema = {"nagle": pl.Boolean, "window": pl.Int64, "window_to_it": pl.Int64, "on_release": pl.Boolean,
+              "down_nagle": pl.Boolean}
     clients = pl.DataFrame(rows, schema=schema).with_row_index("client")
     senders = clients.select("client", up_nagle="nagle", up_window="window")
-    window = pl.min_horizontal("receive_maximum", "broker_window")
-    receivers = clients.select("client", "on_release", "down_nagle", down_window=window)
+    receivers = clients.select("client", "on_release", "down_nagle", down_window="window_to_it")
     return beside(beside(legs, senders, {"up_client": "client"}), receivers, {"subscriber": "client"})
 
 
@@ -55,13 +54,17 @@ def _settings(plan: StoredPlan, group: StoredGroup) -> dict[str, Any]:
     transport = carrier["tcp"] if not isinstance(carrier, str) else None
     server = server_of(plan, group)
     settings = ((broker_of(server) if server else None) or {}).get("settings")
+    own = (session and session["max_inflight"]) or UNLIMITED
+    # Mosquitto takes no limit for 0.
+    broker = (settings and settings["max_inflight"]) or UNLIMITED
+    tells = session is not None and session["version"] == "5"
+    # MQTT 5 does not send 65535, the default; Mosquitto takes any other word of the client for its own limit.
+    told = session["receive_maximum"] if session is not None and session["receive_maximum"] < 65_535 else broker
     return {
         "nagle": transport is None or not transport["nodelay"],
-        "window": (session and session["max_inflight"]) or UNLIMITED,
-        "receive_maximum": (session and session["receive_maximum"]) or UNLIMITED,
+        "window": min(own, broker) if tells else own,
+        "window_to_it": told if tells else broker,
         "on_release": session is None or session["deliver_on_release"],
-        # Mosquitto takes no limit for 0.
-        "broker_window": (settings and settings["max_inflight"]) or UNLIMITED,
         "down_nagle": settings is None or not settings["tcp_nodelay"],
     }
 

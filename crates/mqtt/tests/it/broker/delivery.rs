@@ -1,15 +1,21 @@
 //! From the broker to a subscriber: the window, the queue behind it, repetition.
 
 use expect_test::expect;
-use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Input, Output};
+use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Excess, Input, Output};
 use mqttlab_mqtt::outbox::Refill;
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::{Duration, Instant};
 
-use super::script::check;
+use super::script::{check, transcript};
 
-const NARROW: BrokerOptions =
-    BrokerOptions { max_inflight: 2, max_queued: 2, queue_qos0: false, retry: None, refill: Refill::Bounded };
+const NARROW: BrokerOptions = BrokerOptions {
+    max_inflight: 2,
+    max_queued: 2,
+    queue_qos0: false,
+    retry: None,
+    refill: Refill::Bounded,
+    excess: Excess::Taken,
+};
 
 #[test]
 fn messages_wait_behind_a_full_window_and_are_dropped_behind_a_full_queue() {
@@ -133,6 +139,115 @@ fn mqtt_3_3_4_9_the_receive_maximum_narrows_the_window() {
                 2 < PUBLISH t 2 q1 #2
         "#]],
     );
+}
+
+#[test]
+fn a_receive_maximum_takes_the_place_of_the_brokers_own_limit_as_in_mosquitto() {
+    check(
+        NARROW,
+        "0 1 connect anna clean
+         0 2 connect ben v5 clean max=3
+         0 2 subscribe #1 t:1
+         1 1 publish t 1 q1 #1
+         1 1 publish t 2 q1 #2
+         1 1 publish t 3 q1 #3
+         1 1 publish t 4 q1 #4",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 2 connect ben v5 clean max=3
+                2 < CONNACK accepted
+            0 2 subscribe #1 t:1
+                2 < SUBACK #1 [1]
+            1 1 publish t 1 q1 #1
+                2 < PUBLISH t 1 q1 #1
+                1 < PUBACK #1
+            1 1 publish t 2 q1 #2
+                2 < PUBLISH t 2 q1 #2
+                1 < PUBACK #2
+            1 1 publish t 3 q1 #3
+                2 < PUBLISH t 3 q1 #3
+                1 < PUBACK #3
+            1 1 publish t 4 q1 #4
+                1 < PUBACK #4
+        "#]],
+    );
+}
+
+/// Message for message what Mosquitto 2.0.11 does with `max_inflight_messages 2`.
+#[test]
+fn what_exceeds_the_window_of_a_3_1_1_client_is_acknowledged_and_dropped() {
+    let script = "0 1 connect anna clean VERSION
+         0 2 connect ben clean
+         0 2 subscribe #1 t:0
+         1 1 publish t 1 q2 #1
+         1 1 publish t 2 q2 #2
+         1 1 publish t 3 q2 #3
+         1 1 publish t 4 q0
+         1 1 publish t 5 q2 #2 dup
+         2 1 pubrel #3
+         3 1 publish t 6 q2 #4
+         3 1 publish t 7 q1 #5
+         3 1 publish t 8 q2 #6
+         4 1 pubrel #1
+         4 1 pubrel #2
+         4 1 pubrel #4
+         4 1 pubrel #6";
+    let options = BrokerOptions { excess: Excess::Dropped, ..NARROW };
+    let expected = expect![[r#"
+        0 1 connect anna clean
+            1 < CONNACK accepted
+        0 2 connect ben clean
+            2 < CONNACK accepted
+        0 2 subscribe #1 t:0
+            2 < SUBACK #1 [0]
+        1 1 publish t 1 q2 #1
+            1 < PUBREC #1
+        1 1 publish t 2 q2 #2
+            1 < PUBREC #2
+        1 1 publish t 3 q2 #3
+            3 acknowledged and dropped
+            1 < PUBREC #3
+            3 released
+        1 1 publish t 4 q0
+            2 < PUBLISH t 4 q0
+            4 released
+        1 1 publish t 5 q2 #2 dup
+            1 < PUBREC #2
+            5 released
+        2 1 pubrel #3
+            1 < PUBCOMP #3
+        3 1 publish t 6 q2 #4
+            1 < PUBREC #4
+        3 1 publish t 7 q1 #5
+            7 acknowledged and dropped
+            1 < PUBACK #5
+            7 released
+        3 1 publish t 8 q2 #6
+            1 < PUBREC #6
+        4 1 pubrel #1
+            2 < PUBLISH t 1 q0
+            1 < PUBCOMP #1
+            1 released
+        4 1 pubrel #2
+            2 < PUBLISH t 2 q0
+            1 < PUBCOMP #2
+            2 released
+        4 1 pubrel #4
+            2 < PUBLISH t 6 q0
+            1 < PUBCOMP #4
+            6 released
+        4 1 pubrel #6
+            2 < PUBLISH t 8 q0
+            1 < PUBCOMP #6
+            8 released
+    "#]];
+    check(options, &script.replace(" VERSION", ""), expected);
+    for (version, excess) in [("v5", Excess::Dropped), ("v3.1", Excess::Taken)] {
+        let script = script.replace("VERSION", version);
+        let dropped = transcript(BrokerOptions { excess, ..NARROW }, &script);
+        assert!(!dropped.contains("and dropped"), "{version} {excess:?}: {dropped}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! From a publisher to the broker: acknowledgements, retained messages, wills.
 
 use expect_test::expect;
-use mqttlab_mqtt::broker::BrokerOptions;
+use mqttlab_mqtt::broker::{BrokerOptions, Excess};
 use mqttlab_mqtt::outbox::Refill;
 
 use super::script::check;
@@ -12,6 +12,7 @@ const DEFAULT: BrokerOptions = BrokerOptions {
     queue_qos0: false,
     retry: None,
     refill: Refill::Bounded,
+    excess: Excess::Taken,
 };
 
 #[test]

@@ -77,6 +77,8 @@ impl Naive {
 struct Client {
     online: bool,
     receive_maximum: usize,
+    /// The widest window that its session has had: its receive maximum, or else the broker's own.
+    window: usize,
     /// Packets on their way to it, and answers on their way back.
     incoming: VecDeque<Output>,
     answers: VecDeque<Input<'static>>,
@@ -158,6 +160,8 @@ impl World {
         }
         let this = &mut self.clients[client];
         (this.online, this.receive_maximum) = (true, receive_maximum.into());
+        let window = if receive_maximum == u16::MAX { self.window } else { receive_maximum.into() };
+        this.window = this.window.max(window);
         let input = Input::Connect {
             client: CLIENTS[client],
             version: Version::V5,
@@ -244,7 +248,7 @@ impl World {
                     );
                     client.sent.insert(id);
                 }
-                assert!(client.in_use.len() <= self.window, "[MQTT-4.4.0-2] {output:?}");
+                assert!(client.in_use.len() <= client.window, "[MQTT-4.4.0-2] {output:?}");
                 assert!(client.sent.len() <= client.receive_maximum, "[MQTT-3.3.4-9] {output:?}");
             }
             client.incoming.push_back(output);

@@ -5,6 +5,7 @@
 //! 1 1 subscribe #1 a/#:2           packet identifier 1, QoS 2
 //! 2 1 publish a/b 7 q1 #9 retain   message 7 at QoS 1
 //! 3 1 puback #1
+//! 4 1 unfinished                   bytes of a large packet
 //! 4 1 closed                       the transport is gone
 //! 9 tick
 //! ```
@@ -18,6 +19,11 @@ use mqttlab_units::{Duration, Instant};
 
 /// Plays a script and compares the transcript.
 pub fn check(options: BrokerOptions, script: &str, expected: Expect) {
+    expected.assert_eq(&transcript(options, script));
+}
+
+/// Plays a script.
+pub fn transcript(options: BrokerOptions, script: &str) -> String {
     let mut broker = Broker::new(options);
     let mut names = Vec::new();
     let mut transcript = String::new();
@@ -37,7 +43,7 @@ pub fn check(options: BrokerOptions, script: &str, expected: Expect) {
         }
         assert!(broker.next_deadline().is_none_or(|deadline| deadline >= now), "a deadline in the past");
     }
-    expected.assert_eq(&transcript);
+    transcript
 }
 
 fn play(
@@ -57,6 +63,7 @@ fn play(
     let has = |word: &str| words.contains(&word);
     let input = match words[0] {
         "closed" => return broker.closed(now, connection),
+        "unfinished" => return broker.heard(now, connection),
         "backlog" => return broker.set_backlog(connection, words[1].parse().unwrap()),
         "connect" => {
             let will = option(words, "will=").map(|will| {
@@ -152,6 +159,7 @@ fn tell(broker: &Broker, names: &[String], output: &Output) -> String {
         Output::Dropped { session, message, cause } => {
             format!("{message} dropped for {}: {cause:?}", broker.client(*session).unwrap_or("nobody"))
         }
+        Output::Discarded { message } => format!("{message} acknowledged and dropped"),
         Output::Released { message } => format!("{message} released"),
     }
 }

@@ -1,7 +1,7 @@
 //! How sessions begin, change hands and end.
 
 use expect_test::expect;
-use mqttlab_mqtt::broker::BrokerOptions;
+use mqttlab_mqtt::broker::{BrokerOptions, Excess};
 use mqttlab_mqtt::outbox::Refill;
 
 use super::script::check;
@@ -12,6 +12,7 @@ const DEFAULT: BrokerOptions = BrokerOptions {
     queue_qos0: false,
     retry: None,
     refill: Refill::Bounded,
+    excess: Excess::Taken,
 };
 
 #[test]
@@ -297,6 +298,25 @@ fn a_session_that_has_ended_is_not_waited_for() {
             6400 1 disconnect
                 1 closed
             9999 tick
+        "#]],
+    );
+}
+
+#[test]
+fn bytes_of_an_unfinished_packet_keep_a_connection_alive() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean keep-alive=1000
+         1400 1 unfinished
+         2000 tick
+         2900 tick",
+        expect![[r#"
+            0 1 connect anna clean keep-alive=1000
+                1 < CONNACK accepted
+            1400 1 unfinished
+            2000 tick
+            2900 tick
+                1 closed
         "#]],
     );
 }
