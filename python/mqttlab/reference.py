@@ -22,6 +22,23 @@ from mqttlab.scenario import Scenario
 UNITS = "Quantities are written with their unit: `\"550 ms\"`, `\"250 kbit/s\"`, `\"1 kB\"`, `\"100 /s\"`, `\"1 %\"`. "
 
 
+WINDOWS = (
+    "Each metric has a *window*: what it covers. Numerator and denominator of a rate, a share or a mean cover the "
+    "same. The measurement begins when the warm-up has ended, with `sim.detect_transient` when the flow was found "
+    "steady, and ends where no more messages are due. A run that was cut short ends with the last instant of its "
+    "messages. An import's window is as long as its evidence."
+)
+
+
+NOT_DELIVERED = (
+    "`undelivered_percent` counts a message under way at the end as not delivered. The report says which kind it is: "
+    "with a cool-down shorter than three times the p99 of its flow, it may only have been slow, and a longer cool-down "
+    "tells; with a longer one, something held it up. A run is not valid if more than half of its deliveries were under "
+    "way at the end although the cool-down lasted three times the p99 of those that arrived: the broker or the network "
+    "stood still. A bound on `messages_lost_percent` is judged by `undelivered_percent`."
+)
+
+
 FRAME_SIZES = (
     "A frame is as large as its link counts it: the IP packet and the link's `overhead`, padded to `minimum_frame`. "
     "With `overhead` left at 0, frames are IP packets, and efficiencies are those of IP. Wireshark shows 14 B on "
@@ -117,11 +134,13 @@ def metrics_page() -> str:
         "counts. Each name stands for one thing. `metrics.summary(recording)` gives the values in long form, with the "
         "columns `scope`, `name`, `metric`, `value` and `unit`; exports have it as `summary`."
     )
-    lines = ["# Metrics", "", words, "", FRAME_SIZES, "", ROUND_TRIPS, ""]
+    windows = [f"- *{name}*: {covers}." for name, covers in metrics.WINDOWS.items()]
+    lines = ["# Metrics", "", words, "", WINDOWS, "", *windows, "", NOT_DELIVERED, "", FRAME_SIZES, "", ROUND_TRIPS, ""]
     for family in metrics.FAMILIES:
         lines += [f"## {family.title}", "", _family(family), "",
-                  "| metric | unit | better | meaning | source |", "|---|---|---|---|---|"]
-        lines += [f"| `{m.name}` | {m.unit} | {m.better} | {m.meaning} | {m.source} |" for m in family.metrics]
+                  "| metric | unit | better | window | meaning | source |", "|---|---|---|---|---|---|"]
+        lines += [f"| `{m.name}` | {m.unit} | {m.better} | {m.window} | {m.meaning} | {m.source} |"
+                  for m in family.metrics]
         lines.append("")
     return "\n".join([*lines, *_counted_by_the_engine()])
 
@@ -135,7 +154,8 @@ def _counted_by_the_engine() -> list[str]:
     """The engine's counters, a row for all statistics of one."""
     entries = metrics.counted()
     own = {m.name for family in metrics.FAMILIES for m in family.metrics}
-    words = "Where names above stand in `network_metrics` as well, they are the same numbers; a test holds them equal."
+    words = ("Their window is *run*; of rates in bit/s it is *frames*. Where names above stand in `network_metrics` as "
+             "well, they are the same numbers; a test holds them equal.")
     lines = [f"## {metrics.ENGINE.title}", "", f"{_family(metrics.ENGINE)} {words}", "",
              "| metric | unit | statistics | meaning | source |", "|---|---|---|---|---|"]
     for entry in entries:

@@ -36,6 +36,7 @@ from mqttlab.metrics.catalogue import (
     PARTS,
     SETUP,
     TRAFFIC,
+    WINDOWS,
     Family,
     Metric,
     Shown,
@@ -43,6 +44,7 @@ from mqttlab.metrics.catalogue import (
     family,
 )
 from mqttlab.metrics.connection import DIRECTIONS, connection_flight, connection_segments
+from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
 from mqttlab.metrics.link import links
@@ -54,6 +56,7 @@ from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
 from mqttlab.metrics.sent_again import sent_again
 from mqttlab.metrics.summary import summary
 from mqttlab.metrics.throughput import slices, throughput
+from mqttlab.metrics.window import measurement
 
 __all__ = [
     "ADJUSTED",
@@ -74,6 +77,7 @@ __all__ = [
     "PARTS",
     "SETUP",
     "TRAFFIC",
+    "WINDOWS",
     "Family",
     "Metric",
     "Shown",
@@ -92,6 +96,7 @@ __all__ = [
     "connections",
     "counted",
     "deliveries",
+    "disconnections",
     "efficiency",
     "energy",
     "evidence",
@@ -99,6 +104,7 @@ __all__ = [
     "has_both_ways",
     "has_deliveries",
     "links",
+    "measurement",
     "measurement_began_ns",
     "mqtt_connections",
     "mqtt_sn",

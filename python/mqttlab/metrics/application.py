@@ -10,25 +10,24 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from mqttlab.metrics.undelivered import with_undelivered
+from mqttlab.metrics.window import Window, measurement
 from mqttlab.plan.declared import FRAMINGS
 from mqttlab.recording import Recording, looked_up, named
 from mqttlab.statistics import batch_correlation, batch_means_ci95
 
 NS_PER_MS = 1e6
-# Of a signed column.
-TIME_MAX_NS = 2**63 - 1
 FIRST_DELIVERY = pl.col("fate") == "delivered"
 # A publisher and a sequence in one number, which is quicker to tell apart.
 MESSAGE = pl.col("publisher").cast(pl.UInt64) * 2**32 + pl.col("sequence")
 # What the latencies of some deliveries say, in the order of a table's columns.
 LATENCIES = ("latency_ms_min", "latency_ms_mean", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99",
-             "latency_ms_max", "latency_ms_std", "throughput_per_s", "goodput_kbit_s", "latency_ms_mean_ci95",
-             "latency_batches_correlation")
+             "latency_ms_max", "latency_ms_std", "latency_ms_mean_ci95", "latency_batches_correlation")
 # Of these every report shows a table, and others with fewer of them.
 FINEST = ("publisher_group", "subscriber_group", "qos")
 DELIVERED = (*FINEST, "intended_s", "latency_ms")
 # Columns of which most runs have one value.
-ALIKE = ("publisher_group", "subscriber_group", "_whole", "qos", "payload_bytes")
+ALIKE = ("publisher_group", "subscriber_group", "_whole", "qos")
 # So many parts of a table are taken out of it one after the other, so that all of them are never there beside it.
 PARTS_ONE_BY_ONE = 16
 # What was to be delivered, whatever became of it.
@@ -83,11 +82,14 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
     table = recording.collect(_counts(messages, keys, is_once=is_once(recording)))
     if table.is_empty():
         return pl.DataFrame()
-    seconds = measurement_s(recording)
+    table = with_undelivered(recording, messages, table, keys)
     delivered = _delivered(recording) if "topic" not in by else _in_order(recording, "topic")
-    latencies = _latencies(delivered, keys, seconds, _constants(recording))
-    for part in (latencies, _written(recording, keys, seconds)):
+    latencies = _latencies(delivered, keys, _constants(recording))
+    window = measurement(recording)
+    for part in (latencies, _received(recording, keys, window), _written(recording, keys, window)):
         table = table.join(part, on=keys, how="left", nulls_equal=True)
+    table = table.with_columns(
+        pl.col("throughput_per_s", "goodput_kbit_s", "effective_throughput_kbit_s").fill_null(0.0))
     table = _with_disconnects(recording, messages, table, keys)
     return _with_group_names(recording, table).sort(keys).drop("_whole", strict=False)
 
@@ -133,7 +135,7 @@ def _delivered(recording: Recording) -> pl.DataFrame:
 
 
 def _in_order(recording: Recording, *more: str) -> pl.DataFrame:
-    """Of them the groups' numbers, ``qos``, ``payload_bytes``, ``latency_ms``, and more.
+    """Of them the groups' numbers, ``qos``, ``latency_ms``, and more.
 
     A column of one value takes no room. Of ten million deliveries these tables are what a report holds.
     """
@@ -249,19 +251,6 @@ def measurement_began_ns(recording: Recording) -> int:
     return recording.collect(measured(recording).select(pl.col("intended_ns").min())).item() or 0
 
 
-def measurement_s(recording: Recording) -> float:
-    """Length of the measurement in seconds: as it was, or until a run that was cut short ended."""
-    phases = (recording.run.get("details") or {}).get("phases") or {}
-    if recording.complete and phases.get("measure_until_ns") is not None:
-        return float(phases["measure_until_ns"] - phases["measure_from_ns"]) / 1e9
-    planned = float(recording.plan["phases"]["duration_ns"]) / 1e9
-    if recording.complete:
-        return planned
-    intended = pl.col("intended_ns")
-    span_ns = recording.collect(measured(recording).select(intended.max() - intended.min())).item()
-    return min(planned, (span_ns or 0) / 1e9) or planned
-
-
 def _counts(messages: pl.LazyFrame, keys: list[str], *, is_once: bool) -> pl.LazyFrame:
     def of_messages(which: pl.Expr) -> pl.Expr:
         return which.sum() if is_once else MESSAGE.filter(which).n_unique()
@@ -282,16 +271,17 @@ def _counts(messages: pl.LazyFrame, keys: list[str], *, is_once: bool) -> pl.Laz
         )
         .with_columns(
             messages_sent=pl.col("messages_offered") - pl.col("messages_unsent"),
-            messages_lost_percent=100.0 * pl.col("messages_lost") / pl.col("deliveries_expected"),
+            messages_lost_percent=pl.when(pl.col("deliveries_expected") > 0).then(
+                100.0 * pl.col("messages_lost") / pl.col("deliveries_expected")),
         )
     )
 
 
 def _latencies(
-    delivered: pl.DataFrame, keys: list[str], seconds: float, constants: Collection[str],
+    delivered: pl.DataFrame, keys: list[str], constants: Collection[str],
 ) -> pl.DataFrame:
     kinds = {key: delivered.schema[key] for key in keys} | dict.fromkeys(LATENCIES, pl.Float64)
-    rows = [key + _of_latencies(part, seconds) for key, part in _parts(delivered, keys, constants)]
+    rows = [key + _of_latencies(part) for key, part in _parts(delivered, keys, constants)]
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
@@ -303,7 +293,7 @@ def _parts(
     if delivered.height and not varying:
         yield delivered.head(1).select(keys).row(0), delivered
         return
-    needed = delivered.lazy().select(*keys, "latency_ms", "payload_bytes")
+    needed = delivered.lazy().select(*keys, "latency_ms")
     values = delivered.select(keys).unique(maintain_order=True)
     if values.height > PARTS_ONE_BY_ONE:
         yield from needed.collect().partition_by(keys, as_dict=True, include_key=False).items()
@@ -313,31 +303,35 @@ def _parts(
         yield value, needed.filter(this).drop(keys).collect()
 
 
-def _of_latencies(part: pl.DataFrame, seconds: float) -> tuple[float | None, ...]:
+def _of_latencies(part: pl.DataFrame) -> tuple[float | None, ...]:
     """The values of :data:`LATENCIES` of deliveries in the order of their sending."""
     # Of a run that was killed it may not be known when a message that came was to be sent.
     known = part["latency_ms"].drop_nulls()
-    # 32 bits, as they are stored, hold the sum of some minutes on a quick link. Streamed, no wider column is held.
-    payloads = part.lazy().select(pl.col("payload_bytes").cast(pl.Int64).sum()).collect(engine="streaming").item()
-    goodput = payloads * 8 / 1000 / seconds
-    return tuple(None if value is None else float(value) for value in (
+    values: tuple[Any, ...] = (
         known.min(), known.mean(), *(known.quantile(share, "linear") for share in (0.5, 0.95, 0.99)), known.max(),
-        known.std(), part.height / seconds, goodput,
-        batch_means_ci95(known.to_numpy()), batch_correlation(known.to_numpy())))
+        known.std(), batch_means_ci95(known.to_numpy()), batch_correlation(known.to_numpy()))
+    return tuple(None if value is None else float(value) for value in values)
 
 
-def _written(recording: Recording, keys: list[str], seconds: float) -> pl.DataFrame:
-    """What publishers could write in the measurement: as perez2005 counts it, topic, payload and one byte a message."""
-    layout = recording.layout
-    written = pl.coalesce("written_ns", "sent_ns")
-    within = written.is_between(int(layout["warm_up_end_ns"]), min(int(layout["measurement_end_ns"]), TIME_MAX_NS),
-                                closed="left")
+def _received(recording: Recording, keys: list[str], window: Window) -> pl.DataFrame:
+    """What subscribers had for the first time within the window, whenever it was due: a queue that is full when the
+    measurement begins is emptied in it, and another one after it."""
+    received = _grouped(recording).filter(FIRST_DELIVERY, window.holds(pl.col("received_ns")))
+    # 32 bits, as they are stored, hold the sum of some minutes on a quick link.
+    payload = pl.col("payload_bytes").cast(pl.Int64).sum()
+    return recording.collect(received.group_by(keys).agg(
+        throughput_per_s=pl.len() / window.seconds, goodput_kbit_s=payload * 8 / 1000 / window.seconds))
+
+
+def _written(recording: Recording, keys: list[str], window: Window) -> pl.DataFrame:
+    """What publishers could write in the window: as perez2005 counts it, topic, payload and one byte a message."""
+    within = window.holds(pl.coalesce("written_ns", "sent_ns"))
     application = (pl.col("topic").str.len_bytes() + pl.col("payload_bytes") + 1).cast(pl.Int64)
     written_rows = _grouped(recording).filter(within).select(*keys, "publisher", "sequence", application=application)
     if not is_once(recording):
         written_rows = written_rows.unique([*keys, "publisher", "sequence"])
-    return recording.collect(
-        written_rows.group_by(keys).agg(effective_throughput_kbit_s=pl.col("application").sum() * 8 / 1000 / seconds))
+    return recording.collect(written_rows.group_by(keys).agg(
+        effective_throughput_kbit_s=pl.col("application").sum() * 8 / 1000 / window.seconds))
 
 
 def _with_disconnects(

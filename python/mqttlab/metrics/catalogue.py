@@ -17,6 +17,16 @@ Better = Literal["lower", "higher", "neither"]
 Shown = Literal["narrow", "wide", "page", "data"]
 # Each shows what the one before shows, and more.
 PLACES: tuple[Shown, ...] = ("narrow", "wide", "page", "data")
+Window = Literal["due", "measurement", "run", "frames", "slice", "radio"]
+WINDOWS: dict[Window, str] = {
+    "due": "messages that were due within the measurement, whenever they arrived",
+    "measurement": "what happened within the measurement",
+    "run": "the whole run, connecting and cooling down included",
+    "frames": "from the row's first frame to its last, over the whole run",
+    "slice": "each time slice of the run",
+    "radio": "what happened within the measurement; the whole run where a radio counted",
+}
+"""What a metric covers. Numerator and denominator of a rate or share cover the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +42,8 @@ class Metric:
     shown: Shown = "page"
     """Where a table has room for it: ``narrow`` in every terminal, ``wide`` in wide ones, ``page`` in the report's
     page, ``data`` in exports only."""
+    window: Window | None = None
+    """What it covers; of a metric in a family, that family's window where it has none of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +57,13 @@ class Family:
     """What a row may be about: ``run``, ``direction``, ``link``, ``group``, ``groups`` (a publishing and a subscribing
     one, and the QoS), ``qos``, ``station``, ``connection``, ``topic``, ``packet_type``, ``time``, ``message``."""
     implementation: str
+    window: Window
+    """What its metrics cover unless they say otherwise."""
     metrics: tuple[Metric, ...]
+
+    def __post_init__(self) -> None:
+        own = (metric if metric.window else replace(metric, window=self.window) for metric in self.metrics)
+        object.__setattr__(self, "metrics", tuple(own))
 
     def columns(self, place: Shown = "data") -> tuple[str, ...]:
         """The names of those that have room in this place, in order."""
@@ -66,6 +84,7 @@ def counted() -> list[dict[str, Any]]:
 def _read_counted() -> tuple[Metric, ...]:
     return tuple(
         Metric(name=entry["name"] + suffix, unit=entry["unit"], source=entry["source"], shown="data",
+               window="frames" if entry["unit"] == "bit/s" else "run",
                title=entry["name"].replace("_", " ") + STATISTICS[suffix],
                meaning=entry["definition"] + MEANINGS[suffix])
         for entry in counted() for suffix in entry["statistics"]
@@ -147,15 +166,20 @@ APPLICATION: tuple[Metric, ...] = (
            meaning="Expected deliveries that had neither happened nor been lost when the recording ended."),
     Metric(name="messages_unknown", shown="narrow", unit="deliveries", title="unknown", better="lower",
            meaning="Expected deliveries of which the evidence does not show whether they happened."),
-    Metric(name="messages_lost_percent", shown="wide", unit="%", title="lost %", better="lower",
-           meaning="Lost deliveries as a percentage of the expected ones."),
+    Metric(name="undelivered_percent", shown="wide", unit="%", title="undelivered %", better="lower",
+           meaning="Expected deliveries that did not happen as a percentage of the expected ones, whatever the cause: "
+                   "lost, expired, under way at the end, of unknown fate, or of a message that was never sent. "
+                   "Thresholds, searches and recommendations judge by it."),
+    Metric(name="messages_lost_percent", unit="%", title="lost %", better="lower",
+           meaning="Lost deliveries as a percentage of the expected ones. What was under way at the end is not among "
+                   "them, so that bounds on it are judged by `undelivered_percent`."),
     Metric(name="duplicates", shown="wide", unit="deliveries", title="dup", better="lower",
            meaning="Deliveries of a message to a subscriber that had received it already."),
     Metric(name="out_of_order", unit="deliveries", title="out of order", better="lower",
            meaning="First deliveries that came after a later message of the same publisher and topic."),
     Metric(name="late", unit="deliveries", title="late", better="lower",
            meaning="First deliveries later than the scenario's `late_after`."),
-    Metric(name="disconnects", shown="narrow", unit="connections", title="disconnects", better="lower",
+    Metric(name="disconnects", window="run", shown="narrow", unit="connections", title="disconnects", better="lower",
            meaning="Connections of the group's clients that ended unplanned."),
     _latency("min", "min", "The minimum", "narrow"),
     _latency("mean", "mean", "The mean", "narrow"),
@@ -173,11 +197,12 @@ APPLICATION: tuple[Metric, ...] = (
     _latency("max", "max", "The maximum", "narrow"),
     _latency("std", "std", "The standard deviation", "data"),
     Metric(name="throughput_per_s", shown="wide", unit="deliveries/s", title="per s", better="higher",
-           meaning="First deliveries of messages of the measurement, divided by its length."),
-    Metric(name="goodput_kbit_s", unit="kbit/s", title="kbit/s", better="higher",
+           window="measurement",
+           meaning="First deliveries that happened within the measurement, divided by its length."),
+    Metric(name="goodput_kbit_s", window="measurement", unit="kbit/s", title="kbit/s", better="higher",
            meaning="Payload bits of these deliveries, divided by the measurement's length."),
-    Metric(name="effective_throughput_kbit_s", unit="kbit/s", title="effective kbit/s", better="higher",
-           source="Perez 2005, 5.1.5",
+    Metric(name="effective_throughput_kbit_s", window="measurement", unit="kbit/s", title="effective kbit/s",
+           better="higher", source="Perez 2005, 5.1.5",
            meaning="Bits of topic, payload and one more byte of the messages that the row's publishers wrote to their "
                    "connections within the measurement, divided by its length."),
 )
@@ -205,9 +230,9 @@ LINK: tuple[Metric, ...] = (
     Metric(name="frames_dropped", shown="narrow", unit="frames", title="dropped", better="lower",
            meaning="Frames that did not arrive."),
     Metric(name="drops_by_cause", shown="wide", unit="", title="causes", meaning="Dropped or damaged frames by cause."),
-    Metric(name="data_rate_kbit_s", shown="narrow", unit="kbit/s", title="kbit/s",
+    Metric(name="data_rate_kbit_s", window="frames", shown="narrow", unit="kbit/s", title="kbit/s",
            meaning="Bits of the frames that were sent, divided by the time from the first frame to the last."),
-    Metric(name="utilisation_percent", shown="narrow", unit="%", title="used %",
+    Metric(name="utilisation_percent", window="frames", shown="narrow", unit="%", title="used %",
            meaning="Share of the time from the first frame to the last that the transmitter was busy."),
     Metric(name="queue_wait_ms_mean", shown="wide", unit="ms", title="wait", better="lower",
            meaning="Mean time between a frame's arrival at the queue and its first bit going out."),
@@ -317,7 +342,7 @@ NETWORK: tuple[Metric, ...] = (
 )
 
 TRAFFIC: tuple[Metric, ...] = (
-    Metric(name="bytes_per_s", unit="B/s", title="B/s",
+    Metric(name="bytes_per_s", window="slice", unit="B/s", title="B/s",
            meaning="Bytes that crossed a link in one direction within a time slice, divided by its length: of frames, "
                    "IP packets, payload of TCP and UDP (every copy) or payload of messages (once)."),
     Metric(name="segments_percent", unit="%", title="segments %",
@@ -497,33 +522,37 @@ ENERGY: tuple[Metric, ...] = (
 
 _METRICS = "mqttlab.metrics"
 FAMILIES: tuple[Family, ...] = (
-    Family(table="application", title="Messages", scopes=("run", "qos", "groups"),
+    Family(table="application", window="due", title="Messages", scopes=("run", "qos", "groups"),
            implementation=f"{_METRICS}.application", metrics=APPLICATION),
-    Family(table="bursts", title="Bursts", scopes=("groups",), implementation=f"{_METRICS}.bursts", metrics=BURSTS),
-    Family(table="setup", title="Connections", scopes=("run",), implementation=f"{_METRICS}.setup", metrics=SETUP),
-    Family(table="links", title="Links", scopes=("link",), implementation=f"{_METRICS}.links", metrics=LINK),
-    Family(table="network", title="Network layer", scopes=("run", "direction", "link", "group", "connection"),
+    Family(table="bursts", window="due", title="Bursts", scopes=("groups",),
+           implementation=f"{_METRICS}.bursts", metrics=BURSTS),
+    Family(table="setup", window="run", title="Connections", scopes=("run",),
+           implementation=f"{_METRICS}.setup", metrics=SETUP),
+    Family(table="links", window="run", title="Links", scopes=("link",),
+           implementation=f"{_METRICS}.links", metrics=LINK),
+    Family(table="network", window="run", title="Network layer",
+           scopes=("run", "direction", "link", "group", "connection"),
            implementation=f"{_METRICS}.network", metrics=NETWORK),
-    Family(table="throughput", title="Throughput and segments", scopes=("time", "direction"),
+    Family(table="throughput", window="run", title="Throughput and segments", scopes=("time", "direction"),
            implementation=f"{_METRICS}.throughput, publish_per_segment, segments_per_publish", metrics=TRAFFIC),
-    Family(table="mqtt", title="MQTT", scopes=("packet_type", "topic", "connection"),
+    Family(table="mqtt", window="run", title="MQTT", scopes=("packet_type", "topic", "connection"),
            implementation=f"{_METRICS}.packet_types, topics, mqtt_connections", metrics=MQTT),
-    Family(table="mqtt_sn", title="MQTT-SN", scopes=("run", "group", "packet_type"),
+    Family(table="mqtt_sn", window="run", title="MQTT-SN", scopes=("run", "group", "packet_type"),
            implementation=f"{_METRICS}.mqtt_sn", metrics=MQTT_SN),
-    Family(table="overhead", title="Overhead", scopes=("direction",), implementation=f"{_METRICS}.overhead",
-           metrics=OVERHEAD),
-    Family(table="efficiency", title="Efficiency", scopes=("group",), implementation=f"{_METRICS}.efficiency",
-           metrics=EFFICIENCY),
-    Family(table="energy", title="Energy", scopes=("run", "group", "station"), implementation=f"{_METRICS}.energy",
-           metrics=ENERGY),
-    Family(table="attribution", title="Where the time of a message went", scopes=("message", "qos"),
+    Family(table="overhead", window="run", title="Overhead", scopes=("direction",),
+           implementation=f"{_METRICS}.overhead", metrics=OVERHEAD),
+    Family(table="efficiency", window="radio", title="Efficiency", scopes=("group",),
+           implementation=f"{_METRICS}.efficiency", metrics=EFFICIENCY),
+    Family(table="energy", window="run", title="Energy", scopes=("run", "group", "station"),
+           implementation=f"{_METRICS}.energy", metrics=ENERGY),
+    Family(table="attribution", window="due", title="Where the time of a message went", scopes=("message", "qos"),
            implementation=f"{_METRICS}.attribution", metrics=(*ATTRIBUTION, ADJUSTED)),
 )
 """What is computed from a recording's tables; in the order of the reference page."""
 
 _OWN = {metric.name for family in FAMILIES for metric in family.metrics}
 ENGINE = Family(
-    table="counted", title="Counted by the analyser", scopes=("run", "direction", "connection"),
+    table="counted", window="run", title="Counted by the analyser", scopes=("run", "direction", "connection"),
     implementation="the engine, crates/capture/src/metrics, stored in network_metrics",
     metrics=tuple(metric for metric in COUNTED if metric.name not in _OWN),
 )

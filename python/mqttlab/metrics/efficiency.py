@@ -9,11 +9,13 @@ radio counted.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
 
 from mqttlab.metrics.application import is_once
+from mqttlab.metrics.window import TIME_MAX_NS, Window, measurement
 from mqttlab.recording import Recording
 
 COUNTS = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes",
@@ -61,19 +63,18 @@ def _all(unit: str) -> pl.Expr:
     return pl.when(whole > 0).then(whole)
 
 
-def _window(recording: Recording) -> tuple[int, int]:
+def _window(recording: Recording) -> Window:
     if _stations(recording):
         # A radio's counters are those of the whole run.
-        return 0, 2**63 - 1
-    layout = recording.layout
-    return int(layout["warm_up_end_ns"]), min(int(layout["measurement_end_ns"]), 2**63 - 1)
+        return Window(from_ns=0, until_ns=TIME_MAX_NS, seconds=math.nan)
+    return measurement(recording)
 
 
 def _messages(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
-    start, end = _window(recording)
+    window = _window(recording)
     application = (pl.col("topic").str.len_bytes() + pl.col("payload_bytes") + 1).cast(pl.Int64)
     messages = recording.scan("messages").with_columns(application=application)
-    once = messages.filter(pl.col("sent_ns").is_between(start, end, closed="left"))
+    once = messages.filter(window.holds(pl.col("sent_ns")))
     if not is_once(recording):
         once = once.unique(["publisher", "sequence"])
     sent = recording.collect(
@@ -82,7 +83,7 @@ def _messages(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
         .agg(messages_sent=pl.len(), application_sent_bytes=pl.col("application").sum())
     )
     received = recording.collect(
-        messages.filter(pl.col("received_ns").is_between(start, end, closed="left"), pl.col("fate") == "delivered")
+        messages.filter(window.holds(pl.col("received_ns")), pl.col("fate") == "delivered")
         .group_by(client=pl.col("subscriber").cast(pl.UInt32))
         .agg(messages_received=pl.len(), application_received_bytes=pl.col("application").sum())
     )

@@ -1,0 +1,71 @@
+"""What subscribers had to get and did not, whatever the cause."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import polars as pl
+
+from mqttlab.recording import Recording
+
+Key = tuple[object, ...]
+
+
+def with_undelivered(
+    recording: Recording, messages: pl.LazyFrame, table: pl.DataFrame, keys: Sequence[str],
+) -> pl.DataFrame:
+    """Adds ``undelivered_percent`` to a table with ``deliveries_expected`` and ``messages_delivered``.
+
+    A message that was never sent has no row for each of its subscribers: the layout says who they were.
+
+    Args:
+        recording: with its layout.
+        messages: the measurement's, with groups as numbers.
+        table: a row for each value of ``keys``.
+        keys: what rows are about.
+    """
+    unsent = _of_unsent(recording, messages, table, keys)
+    rows = [unsent[key] for key in table.select(keys).rows()]
+    wanted = pl.col("deliveries_expected") + pl.Series(rows, dtype=pl.Int64)
+    return table.with_columns(undelivered_percent=pl.when(wanted > 0).then(
+        100.0 * (wanted - pl.col("messages_delivered")) / wanted))
+
+
+def _of_unsent(
+    recording: Recording, messages: pl.LazyFrame, table: pl.DataFrame, keys: Sequence[str],
+) -> Counter[Key]:
+    """Deliveries that the unsent messages would have had, by the row that they belong to."""
+    parts = [key for key in keys if key not in ("subscriber_group", "topic")]
+    counted = recording.collect(
+        messages.filter(pl.col("fate") == "unsent").group_by("topic", *parts).agg(messages=pl.len()))
+    found: Counter[Key] = Counter()
+    if counted.is_empty():
+        return found
+    receivers = _receivers(recording)
+    known = set(table.select(keys).rows())
+    for topic, *values, count in counted.rows():
+        told = {**dict(zip(parts, values, strict=True)), "topic": topic}
+        for group, many in receivers.get(topic, {}).items():
+            key = tuple(group if name == "subscriber_group" else told[name] for name in keys)
+            # A group that got no message has no row: the unsent ones have one, of nobody.
+            nobody = tuple(None if name == "subscriber_group" else told[name] for name in keys)
+            found[key if key in known else nobody] += many * count
+    return found
+
+
+def _receivers(recording: Recording) -> dict[str, Counter[int | None]]:
+    """By topic, how many clients of each group, by its number, should get a message; of shared subscriptions nobody
+    knows whose client it would have been."""
+    layout = recording.layout
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(
+        client["group"] for client in layout["clients"]))}
+    groups = [numbers[client["group"]] for client in layout["clients"]]
+    found: dict[str, Counter[int | None]] = {}
+    for topic in layout.get("topics") or ():
+        if not isinstance(topic, dict) or topic.get("receivers") is None:
+            continue
+        counted: Counter[int | None] = Counter(groups[client] for client in layout["receivers"][topic["receivers"]])
+        counted[None] += topic.get("shares", 0)
+        found[topic["name"]] = counted
+    return found
