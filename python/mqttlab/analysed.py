@@ -7,6 +7,7 @@ import platform
 from mqttlab import __version__
 from mqttlab.analysis import Analysis, Asked, Factor, analyse
 from mqttlab.experiments import ExperimentDirectory, ExperimentError
+from mqttlab.experiments.found import sentences
 from mqttlab.experiments.model import Repetitions
 
 
@@ -33,6 +34,7 @@ def asked(directory: ExperimentDirectory) -> Asked:
             levels=tuple(level.text for level in factor.levels), values=tuple(level.value for level in factor.levels),
             places=factor.places or tuple(place for level in factor.levels for place, _ in level.settings))
             for factor in design.factors),
+        found=tuple(sentences(experiment, directory.answers())),
         responses=tuple((each.metric, each.scope, each.scope_name) for each in experiment.responses),
         names={"Runs were made by mqttlab": f"version {__version__}, backend {' and '.join(backends) or 'none'}",
                "The report was made with": f"Python {platform.python_version()}"})

@@ -112,6 +112,19 @@ def test_the_recommendation_follows_its_rule(analysed: Analysis) -> None:
     assert "lose at most 1 %" in found.rule
 
 
+def test_what_did_not_arrive_counts_against_a_choice_though_nothing_of_it_was_lost() -> None:
+    """QoS 0, the quickest, has 5 % under way at the end, which was kept and not asked for."""
+    rows = table()
+    kept = rows.filter(metric="messages_lost_percent").with_columns(
+        metric=pl.lit("undelivered_percent"), value=pl.when(pl.col("qos") == "0").then(5.0).otherwise(0.0))
+    found = analyse(ASKED, pl.concat([rows.with_columns(value=pl.when(pl.col("metric") == "messages_lost_percent").then(
+        0.0).otherwise(pl.col("value"))), kept]))
+    assert [each.metric for each in found.responses] == ["latency_ms_mean", "messages_lost_percent"]
+    assert found.recommendations is not None and "leave undelivered at most 1 %" in found.recommendations.rule
+    assert {row.choice["qos"] for row in found.recommendations.rows if row.choice} == {"1"}
+    assert {row.refused for row in found.recommendations.rows} == {1}
+
+
 def test_nothing_is_recommended_where_nothing_can_be_chosen() -> None:
     asked = Asked(name="x", factors=(LOSS,), reference="0")
     assert analyse(asked, table(factors=(LOSS,))).recommendations is None

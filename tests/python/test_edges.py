@@ -43,11 +43,12 @@ PURE = ("units", "mqtt", "mqttsn", "zmtp", "protocol", "layers", "net", "tcp", "
 # Crates that do neither input nor output.
 HARMLESS = {"serde", "serde_json", "schemars"}
 # Every room may raise the package's errors, and read files.
-EVERYWHERE = {"errors", "files"}
+EVERYWHERE = {"errors", "files", "plurals"}
 # By module or package of python/mqttlab; each has a row.
 PYTHON = {
     "errors": set(),
     "files": set(),
+    "plurals": set(),
     "quantity": set(),
     "networks": {"quantity"},
     "brokers": set(),

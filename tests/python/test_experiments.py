@@ -18,15 +18,16 @@ import pytest
 
 from mqttlab.experiments import ExperimentDirectory, ExperimentError, load
 from mqttlab.experiments.factors import UNITS, factor_of, number
+from mqttlab.experiments.found import documents, sentences, words
 from mqttlab.experiments.fractional import fraction
 from mqttlab.experiments.journal import Journal, RunRecord, read, runs
 from mqttlab.experiments.junit import junit
 from mqttlab.experiments.load import Experiment, digest_of
 from mqttlab.experiments.model import FactorFile
 from mqttlab.experiments.places import put
-from mqttlab.experiments.responses import Response, Value, bound, wrong
+from mqttlab.experiments.responses import Response, Value, bound, judged_of, wrong
 from mqttlab.experiments.scenarios import toml, write_scenarios
-from mqttlab.experiments.schedule import Records, Task, found_by, most, wanted
+from mqttlab.experiments.schedule import Found, Records, Task, found_by, most, wanted
 from mqttlab.experiments.thresholds import ABORT_NS, Earlier, Judgement, Watch, judge, judge_runs, side
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario import load as load_scenario
@@ -333,6 +334,48 @@ def test_a_search_over_levels_ends_between_neighbours(tmp_path: Path) -> None:
         assert (found.holds_at.text, found.fails_at.text) == ("2 %", "4 %")  # type: ignore[union-attr]
 
 
+def searched(tmp_path: Path, outcome: Callable[[float], str]) -> list[Found]:
+    """What a search finds whose runs hold, fail or have no valid result by their level; and what it says."""
+    experiment = loaded(tmp_path, SEARCH.replace('range = { from = "0 %", to = "40 %" }',
+                                                 'levels = ["0 %", "1 %", "2 %", "4 %", "8 %", "16 %"]'))
+    assert experiment.file.search is not None
+    done: list[RunRecord] = []
+    while True:
+        answers = Records(done, experiment.file.attempts)
+        left = [task for task in wanted(experiment, answers) if not answers.settled(task)]
+        if not left:
+            break
+        word = outcome(left[0].point.levels["loss"].value or 0)
+        attempt = len(answers.of(left[0])) + 1
+        done.append(record(left[0], 50.0 if word == "holds" else 200.0, valid=word != "void", attempt=attempt))
+    said = sentences(experiment, answers)
+    told = documents(experiment, answers)
+    found = list(found_by(experiment, experiment.file.search, answers).values())
+    assert len(said) == len(told) == len(found) == 3
+    assert all(words(each) in sentence and words(each) == document["words"]
+               for each, sentence, document in zip(found, said, told, strict=True))
+    return found
+
+
+@pytest.mark.parametrize(("outcome", "levels", "told"), [
+    (lambda loss: "holds" if loss < 0.03 else "void", ("2 %", None, "4 %"), "holds at 2 %, has no valid result at 4 %"),
+    (lambda loss: "holds" if loss < 0.03 else "void" if loss < 0.1 else "fails", ("2 %", "16 %", "4 %"),
+     "holds at 2 %, has no valid result at 4 %, does not hold at 16 %"),
+    (lambda loss: "void", (None, None, "0 %"), "has no valid result at the lowest level, 0 %"),
+    (lambda loss: "holds" if loss < 0.03 else "fails" if loss < 0.1 else "void", ("2 %", "4 %", None),
+     "holds at 2 %, not at 4 %"),
+])
+def test_a_search_tells_a_level_that_does_not_hold_from_one_without_a_valid_result(
+    outcome: Callable[[float], str], levels: tuple[str | None, ...], told: str, tmp_path: Path,
+) -> None:
+    """A machine that is too slow is not the broker's limit."""
+    for found in searched(tmp_path, outcome):
+        ends = (found.holds_at, found.fails_at, found.void_at)
+        assert tuple(None if end is None else end.text for end in ends) == levels
+        assert words(found) == told
+        assert found.decided == (levels[2] is None) and not found.open
+
+
 def test_what_fails_is_tried_again_and_then_given_up_and_interruptions_do_not_count(tmp_path: Path) -> None:
     task = wanted(loaded(tmp_path), Records([], 3))[0]
     failed = [record(task, None, verdict="failed", attempt=number) for number in (1, 2, 3)]
@@ -400,7 +443,7 @@ def judged(values: list[float], baseline: list[float] | None = None, *, seeds: i
     made = [RunRecord(
         run=str(i), kind="run", point=0, point_key="", levels={}, block=i, repetition=i, order_no=i, seed=1, attempt=1,
         plan_digest="", backend="sim", directory="", began="", verdict="complete", valid=True,
-        responses=(Value(metric=threshold.metric, scope="run", scope_name=None, value=value, unit=""),
+        responses=(Value(metric=judged_of(threshold).metric, scope="run", scope_name=None, value=value, unit=""),
                    Value(metric="deliveries_expected", scope="run", scope_name=None, value=1000, unit="deliveries"),
                    Value(metric="latency_ms_mean_ci95", scope="run", scope_name=None, value=5, unit="ms")))
         for i, value in enumerate(values)]
@@ -421,9 +464,23 @@ def judged(values: list[float], baseline: list[float] | None = None, *, seeds: i
     ([0], {"metric": "messages_lost_percent", "below": "0.1 %"}, "undecided"),
     ([0, 0, 0], {"metric": "messages_lost_percent", "below": "0.11 %"}, "held"),
     ([0, 0, 0], {"metric": "messages_lost_percent", "below": "0.09 %"}, "undecided"),
+    ([0], {"metric": "undelivered_percent", "below": "0.5 %"}, "held"),
+    ([70.2, 70.2, 70.3], {"metric": "undelivered_percent", "below": "1 %"}, "broken"),
 ])
 def test_thresholds_are_held_broken_or_undecided(values: list[float], fields: dict[str, Any], verdict: str) -> None:
     assert judged(values, **fields).verdict == verdict
+
+
+@pytest.mark.parametrize("metric", ["messages_lost_percent", "undelivered_percent"])
+def test_what_was_under_way_at_the_end_is_no_success(metric: str, tmp_path: Path) -> None:
+    """None is lost, and 702 of 1,000 have not arrived."""
+    run = replace(record(wanted(loaded(tmp_path), Records([], 1))[0]), responses=tuple(
+        Value(metric=name, scope="run", scope_name=None, value=value, unit="") for name, value in (
+            ("messages_lost_percent", 0.0), ("undelivered_percent", 70.2), ("deliveries_expected", 1000.0))))
+    threshold = Threshold.model_validate({"metric": metric, "below": "1 %"})
+    one, several = (judge_runs(threshold, "", runs, lambda name, response: []) for runs in ([run], [run] * 3))
+    assert one.verdict != "held" and several.verdict == "broken" and one.estimate == 70.2
+    assert ("judged by undelivered_percent" in one.name) == (metric == "messages_lost_percent")
 
 
 @pytest.mark.parametrize(("now", "before", "verdict"), [

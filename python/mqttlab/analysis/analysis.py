@@ -17,7 +17,9 @@ from mqttlab.analysis.asked import Asked
 from mqttlab.analysis.recommendation import Recommendations, recommend
 from mqttlab.analysis.responses import RESPONSE, Compared, Response, response
 
-SHARE, OF_SHARE = "messages_lost_percent", "deliveries_expected"
+SHARES, OF_SHARE = ("messages_lost_percent", "undelivered_percent"), "deliveries_expected"
+# Kept for what is asked for of shares.
+SUPPORT = (OF_SHARE, "undelivered_percent")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,28 +68,31 @@ def analyse(asked: Asked, table: pl.DataFrame) -> Analysis:
     counted = table.filter(pl.col("state") == "done", pl.col("metric").is_not_null(), pl.col("value").is_not_null(),
                            pl.col("value").is_finite())
     measured, controls = counted.filter(pl.col("kind") == "run"), counted.filter(pl.col("kind") == "control")
-    responses = []
+    responses: list[Response] = []
+    kept: list[Response] = []
+    asks_shares = any(each[0] in SHARES for each in asked.responses)
     for key, rows in measured.group_by(RESPONSE, maintain_order=True):
-        if key[0] == OF_SHARE and key not in asked.responses and any(each[0] == SHARE for each in asked.responses):
+        is_support = key[0] in SUPPORT and key not in asked.responses and asks_shares
+        if is_support and key[0] == OF_SHARE:
             # Kept for what the share of none of them says.
             continue
         same = controls.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(
             RESPONSE, key, strict=True)))
-        expected = _expected(measured, key) if key[0] == SHARE else None
-        responses.append(response(asked, rows, same, expected))
+        expected = _expected(measured, key) if key[0] in SHARES else None
+        (kept if is_support else responses).append(response(asked, rows, same, expected))
     order = {wanted[:2]: place for place, wanted in reversed(list(enumerate(asked.responses)))}
     responses.sort(key=lambda each: order.get((each.metric, each.scope), len(order)))
     judged = _judge(asked, _with_adjusted_drift(responses))
     return Analysis(
         asked=asked, responses=tuple(judged), left_out=tuple(_left_out(table)), runs=measured["run"].n_unique(),
-        controls=controls["run"].n_unique(), recommendations=recommend(asked, judged))
+        controls=controls["run"].n_unique(), recommendations=recommend(asked, judged, kept))
 
 
 def _expected(measured: pl.DataFrame, key: tuple[object, ...]) -> dict[int, int]:
     """By point, how many deliveries were expected in its runs; nothing where that was not kept of every run."""
     where = [pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(RESPONSE[1:], key[1:], strict=True)]
     counted = measured.filter(pl.col("metric") == OF_SHARE, *where)
-    runs = measured.filter(pl.col("metric") == SHARE, *where)["run"].n_unique()
+    runs = measured.filter(pl.col("metric") == key[0], *where)["run"].n_unique()
     if counted["run"].n_unique() < runs:
         return {}
     return {int(point): int(count) for point, count in counted.group_by("point").agg(pl.col("value").sum()).iter_rows()}

@@ -43,7 +43,9 @@ class Asked:
     """The largest relative difference that does not matter."""
     confidence: float = 0.95
     lost_most_percent: float = 1.0
-    """What an acceptable choice may lose, for recommendations."""
+    """What an acceptable choice may leave undelivered, for recommendations."""
+    found: tuple[str, ...] = ()
+    """What a search has found, a sentence for each combination of the other factors."""
     resolution: int | None = None
     aliases: tuple[str, ...] = ()
     responses: tuple[tuple[str, str, str | None], ...] = ()

@@ -1,7 +1,7 @@
 """What to choose for which network, by a rule that is said, and how certain that is.
 
-The rule: of the choices whose losses are acceptable (the upper confidence limit of the mean lost share is at most the
-limit, where losses were measured), the one with the best mean of the objective, the first response. Its certainty is
+The rule: of the choices that deliver enough (the upper confidence limit of the mean undelivered share is at most the
+limit, where it was measured), the one with the best mean of the objective, the first response. Its certainty is
 the share of 2,000 experiments, drawn from the blocks with replacement, in which the same rule chooses it. Choices
 that cannot be told from it are named: their difference in pairs is not refused at 5 % (Holm).
 """
@@ -18,7 +18,8 @@ from mqttlab.analysis.asked import Asked, Factor
 from mqttlab.analysis.responses import PointEstimate, Response, combinations, pairs
 
 RESAMPLES = 2_000
-LOST = "messages_lost_percent"
+# What was under way when a run ended counts. Experiments of earlier versions kept what was lost, and nothing else.
+SHARES = ("undelivered_percent", "messages_lost_percent")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +28,12 @@ class Recommendation:
 
     environment: dict[str, str]
     choice: dict[str, str] | None
-    """``None`` where no choice has acceptable losses."""
+    """``None`` where no choice delivers enough."""
     objective: statistics.Interval | None
     certainty: float | None
     as_good: tuple[dict[str, str], ...]
     refused: int
-    """Choices whose losses are not acceptable."""
+    """Choices that do not deliver enough."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,20 +44,31 @@ class Recommendations:
     rows: tuple[Recommendation, ...]
 
 
-def recommend(asked: Asked, responses: Sequence[Response]) -> Recommendations | None:
+def recommend(
+    asked: Asked, responses: Sequence[Response], kept: Sequence[Response] = (),
+) -> Recommendations | None:
     """The recommendation for every combination of the environment's levels; ``None`` where nothing can be chosen, or
-    the first response has no good side."""
+    the first response has no good side.
+
+    Args:
+        asked: the experiment's question.
+        responses: what was asked for.
+        kept: what was kept to judge it by.
+    """
     choices = [factor for factor in asked.factors if not factor.environment]
     environment = [factor for factor in asked.factors if factor.environment]
-    objective = next((each for each in responses if each.better != "neither" and each.metric != LOST), None)
+    objective = next((each for each in responses if each.better != "neither" and each.metric not in SHARES), None)
     if not choices or objective is None or asked.kind != "full":
         return None
-    lost = next((each for each in responses if each.metric == LOST and each.scope == objective.scope), None)
+    shares = [each for metric in SHARES for each in (*responses, *kept)
+              if each.metric == metric and each.scope == objective.scope]
+    lost = next(iter(shares), None)
     rows = [_row(asked, objective, lost, place, choices) for place in combinations(environment)]
     known = tuple(row for row in rows if row is not None)
     if not known:
         return None
-    limit = (f"of the choices that lose at most {asked.lost_most_percent:g} % (upper 95 % limit of the mean over "
+    fate = "leave undelivered" if lost is not None and lost.metric == SHARES[0] else "lose"
+    limit = (f"of the choices that {fate} at most {asked.lost_most_percent:g} % (upper 95 % limit of the mean over "
              "runs), " if lost is not None else "")
     side = "smallest" if objective.better == "lower" else "largest"
     return Recommendations(rows=known, rule=(

@@ -11,6 +11,7 @@ from rich.console import Console
 from mqttlab.analysed import analysed
 from mqttlab.analysis import methods
 from mqttlab.experiments import ExperimentDirectory
+from mqttlab.experiments.found import documents
 from mqttlab.report.experiment import print_experiment, write_csv, write_experiment, write_parquet, write_xlsx
 from mqttlab.report.experiment.frames import frames
 
@@ -31,7 +32,8 @@ def show_experiment(path: Path, out: Path | None, as_json: bool) -> None:
         written = None if out is None else str(write_experiment(analysis, table, out))
         tables = {name: frame.to_dicts() for name, frame in frames(analysis, table).items()}
         whole = {"schema": SCHEMA, "experiment": str(path), "name": analysis.asked.name, "verdicts": analysis.words(),
-                 "pending": len(directory.pending()), "methods": methods(analysis), "tables": tables, "page": written}
+                 "pending": len(directory.pending()), "methods": methods(analysis),
+                 "search": documents(directory.experiment, directory.answers()), "tables": tables, "page": written}
         click.echo(json.dumps(whole, indent=1, ensure_ascii=False))
         return
     console = Console()

@@ -27,11 +27,12 @@ from mqttlab.cli.thresholds import baseline_directories, need_baselines, say_jud
 from mqttlab.errors import UsageError
 from mqttlab.experiments import Experiment, ExperimentDirectory, Finish, RunRecord, drive
 from mqttlab.experiments.baselines import baseline_values
+from mqttlab.experiments.found import sentences
 from mqttlab.experiments.junit import junit as junit_xml
 from mqttlab.experiments.keep import Kept, keeping
 from mqttlab.experiments.model import Repetitions
 from mqttlab.experiments.responses import Response, chosen, unit_of
-from mqttlab.experiments.schedule import Records, Task, found_by, most
+from mqttlab.experiments.schedule import Records, Task, most
 from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge, title
 from mqttlab.files import from_here
 from mqttlab.queue import Queue, QueueExecutor
@@ -383,9 +384,9 @@ def _say(console: Console, directory: ExperimentDirectory, finish: Finish) -> No
         console.print("mean ± half width of the 95 % interval over runs", highlight=False)
     if len(order) > ROWS_MAX:
         console.print(f"and {len(order) - ROWS_MAX} more points", highlight=False)
-    if experiment.file.search is not None:
-        _say_found(console, experiment, finish)
     answers = Records(finish.records, experiment.file.attempts)
+    for said in sentences(experiment, answers):
+        console.print(said, highlight=False, markup=False)
     for task in finish.given_up:
         last = answers.of(task)[-1]
         console.print(f"without result: {task.point}, block {task.block}: {last.state} {len(answers.of(task))} times, "
@@ -395,24 +396,6 @@ def _say(console: Console, directory: ExperimentDirectory, finish: Finish) -> No
                       highlight=False, markup=False, soft_wrap=True)
     if finish.pending:
         console.print(f"{len(finish.pending)} runs are left; the same command goes on", highlight=False)
-
-
-def _say_found(console: Console, experiment: Experiment, finish: Finish) -> None:
-    search = experiment.file.search
-    assert search is not None
-    others = [factor.name for factor in experiment.factors if factor.name != search.factor]
-    for found in found_by(experiment, search, Records(finish.records, experiment.file.attempts)).values():
-        where = ", ".join(f"{name} {found.start.levels[name].text}" for name in others)
-        low = found.holds_at.text if found.holds_at is not None else None
-        high = found.fails_at.text if found.fails_at is not None else None
-        if low is None:
-            words = f"does not hold at the lowest level, {high}" if high else "is not decided yet"
-        elif high is None:
-            words = f"holds up to the highest level, {low}"
-        else:
-            words = f"holds at {low}, not at {high}"
-        console.print(f"{where + ': ' if where else ''}{search.factor}: the criterion {words}"
-                      f"{'' if found.decided else ' (not finished)'}", highlight=False, markup=False)
 
 
 def _cell(values: Sequence[float]) -> str:

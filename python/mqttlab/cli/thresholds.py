@@ -19,7 +19,7 @@ from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.junit import junit
 from mqttlab.experiments.keep import Kept, keep
 from mqttlab.experiments.load import measures_wrong
-from mqttlab.experiments.responses import Response, response_of, supported
+from mqttlab.experiments.responses import Response, judged_of, supported
 from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge_runs
 from mqttlab.runs import Job, Outcome
 from mqttlab.scenario import Scenario, ScenarioError
@@ -52,7 +52,7 @@ def need_baselines(thresholds: Iterable[Threshold], catalog: str | None, runs: P
     """
     for each in thresholds:
         if each.not_worse_than is not None:
-            baseline_values(each.not_worse_than.baseline, response_of(each),
+            baseline_values(each.not_worse_than.baseline, judged_of(each),
                             lambda name: baseline_directories(name, catalog, runs))
 
 
@@ -63,7 +63,7 @@ class Repetitions:
         self._scenario = scenario
         self._catalog, self._runs = catalog, runs
         self._watch = Watch(scenario.thresholds)
-        self._responses = supported(response_of(each) for each in scenario.thresholds)
+        self._responses = supported(judged_of(each) for each in scenario.thresholds)
         self._records: list[RunRecord] = []
 
     def watching(self, cancel: Callable[[str], None]) -> Callable[[Job, dict[str, Any]], None]:

@@ -28,7 +28,7 @@ question = "How do QoS and the publish delay change the latency?"
 scenario = "scenario.toml"
 design = "full"
 repetitions = 3
-responses = ["latency_ms_p99", "messages_lost_percent"]
+responses = ["latency_ms_p99", "undelivered_percent"]
 
 [[factors]]
 name = "delay"

@@ -39,7 +39,7 @@ SCHEMA: dict[str, Any] = {
 }
 # Of the catalog, what the table of runs shows besides.
 CATALOG_FIELDS = ("name", "started", "backend", "broker", "planned_s", "seed")
-METRICS = ("messages_delivered", "messages_lost", "messages_lost_percent", "latency_ms_mean", "latency_ms_p50",
+METRICS = ("messages_delivered", "messages_lost", "undelivered_percent", "latency_ms_mean", "latency_ms_p50",
            "latency_ms_p95", "latency_ms_p99", "retransmissions_percent")
 # Before the names of tags, in the catalog's columns.
 TAG = "tag."

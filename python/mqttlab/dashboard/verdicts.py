@@ -6,7 +6,7 @@ from mqttlab.dashboard.remarks import scenario_of
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments.journal import RunRecord
-from mqttlab.experiments.responses import bound, response_of, supported, values_of
+from mqttlab.experiments.responses import bound, judged_of, supported, values_of
 from mqttlab.experiments.thresholds import Judgement, judge_runs
 from mqttlab.figures.drawing import Axis, Figure
 from mqttlab.recording import Recording
@@ -32,7 +32,7 @@ def judged(store: Store, run: str, recording: Recording) -> list[Judgement]:
     asked = [one for one in thresholds(store, run) if one.not_worse_than is None]
     if not asked or not recording.complete:
         return []
-    responses = tuple(values_of(recording, supported(response_of(one) for one in asked)))
+    responses = tuple(values_of(recording, supported(judged_of(one) for one in asked)))
     record = RunRecord(
         run=recording.run_id or run, kind="run", point=0, point_key="", levels={}, block=0, repetition=0, order_no=0,
         seed=0, attempt=1, plan_digest="", backend=str(recording.plan.get("backend", "")), directory=run, began="",

@@ -149,7 +149,7 @@ class ExperimentDirectory:
         if self.design.reference is not None:
             yield self.design.reference
         if self.experiment.file.search is not None:
-            for task in wanted(self.experiment, Records(self.runs(), self.experiment.file.attempts)):
+            for task in wanted(self.experiment, self.answers()):
                 yield task.point
 
     def _write(self) -> None:
@@ -165,8 +165,12 @@ class ExperimentDirectory:
 
     def pending(self) -> list[Task]:
         """Runs that are known to be needed, and are not settled."""
-        answers = Records(self.runs(), self.experiment.file.attempts)
+        answers = self.answers()
         return [task for task in wanted(self.experiment, answers) if not answers.settled(task)]
+
+    def answers(self) -> Records:
+        """What has become of its runs."""
+        return Records(self.runs(), self.experiment.file.attempts)
 
     def table(self, metrics: Collection[str] = (), scopes: Collection[str] = ("run",)) -> pl.DataFrame:
         """The tidy table: a row for each run and response; see :mod:`mqttlab.experiments.table`."""

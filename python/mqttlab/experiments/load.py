@@ -20,7 +20,17 @@ from mqttlab.experiments.factors import Factor, factor_of
 from mqttlab.experiments.model import RESERVED, ExperimentFile, Repetitions
 from mqttlab.experiments.places import put
 from mqttlab.experiments.points import Design, DesignError, Point, design_of, point
-from mqttlab.experiments.responses import DEFAULT, EXPECTED, Response, bound, response_of, supported, wrong
+from mqttlab.experiments.responses import (
+    DEFAULT,
+    EXPECTED,
+    UNDELIVERED,
+    Response,
+    bound,
+    judged_of,
+    response_of,
+    supported,
+    wrong,
+)
 from mqttlab.quantity import shown
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan
 from mqttlab.scenario.compile import repetition_seed
@@ -76,18 +86,19 @@ class Experiment:
     def responses(self) -> tuple[Response, ...]:
         """What is measured: those that the file names, or the usual ones; and what thresholds and rules need."""
         found = [response_of(measured) for measured in self.file.responses] or [Response(name) for name in DEFAULT]
-        found += supported(response_of(threshold) for threshold in self.thresholds)
+        found += supported(judged_of(threshold) for threshold in self.thresholds)
         if isinstance(self.file.repetitions, Repetitions):
             found.append(response_of(self.file.repetitions.until))
         if self.file.search is not None:
-            found.append(response_of(self.file.search.criterion))
+            found.append(judged_of(self.file.search.criterion))
         return tuple(dict.fromkeys(found))
 
     @property
     def kept(self) -> tuple[Response, ...]:
-        """What is kept of a run: the responses, and how many messages a share of none is of."""
-        expected = (each for each in supported(self.responses) if each.metric == EXPECTED)
-        return tuple(dict.fromkeys([*self.responses, *expected]))
+        """What is kept of a run: the responses, how many messages a share of none is of, and what did not arrive where
+        losses are asked for."""
+        needed = (each for each in supported(self.responses) if each.metric in (EXPECTED, UNDELIVERED))
+        return tuple(dict.fromkeys([*self.responses, *needed]))
 
     @property
     def seed(self) -> int:

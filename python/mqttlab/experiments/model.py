@@ -198,7 +198,7 @@ class Analysis(Part):
     family: RatioPair = Field((1, 20), description="Chance of one wrong finding over all comparisons (Holm).")
     margin: RatioPair = Field((1, 20), description="Relative difference that counts as equivalent.")
     lost_most: RatioPair = Field((1, 100), description=(
-        "In recommendations: the largest share of messages that an acceptable choice may lose."))
+        "In recommendations: the largest share of deliveries that an acceptable choice may leave undelivered."))
 
 
 class ExperimentFile(Part):

@@ -12,7 +12,7 @@ from mqttlab.quantity import shown
 from mqttlab.recording import Recording
 from mqttlab.scenario.threshold import Measured
 
-DEFAULT = ("latency_ms_mean", "latency_ms_p50", "latency_ms_p99", "messages_lost_percent", "throughput_per_s")
+DEFAULT = ("latency_ms_mean", "latency_ms_p50", "latency_ms_p99", "undelivered_percent", "throughput_per_s")
 # How much of a metric's unit the unit without a prefix is.
 PER_BASE = {"ns": ("s", 1e9), "ms": ("s", 1e3), "s": ("s", 1.0), "%": ("ratio", 100.0), "ratio": ("ratio", 1.0),
             "B": ("B", 1.0), "kbit/s": ("bit/s", 1e-3), "bit/s": ("bit/s", 1.0)}
@@ -75,16 +75,24 @@ def wrong(measured: Measured, *, named: bool = True) -> tuple[str, str] | None:
     return None
 
 
+EXPECTED, LOST, UNDELIVERED = "deliveries_expected", "messages_lost_percent", "undelivered_percent"
 # What judging a metric needs besides it.
-EXPECTED = "deliveries_expected"
-SUPPORT = {"latency_ms_mean": "latency_ms_mean_ci95", "messages_lost_percent": EXPECTED}
+SUPPORT = {"latency_ms_mean": ("latency_ms_mean_ci95",), LOST: (EXPECTED, UNDELIVERED), UNDELIVERED: (EXPECTED,)}
 
 
 def supported(responses: Iterable[Response]) -> list[Response]:
     """Responses, and what judging them needs."""
     found = list(responses)
-    return found + [Response(SUPPORT[each.metric], each.scope, each.scope_name) for each in found
-                    if each.metric in SUPPORT]
+    needed = [Response(metric, each.scope, each.scope_name) for each in found
+              for metric in SUPPORT.get(each.metric, ())]
+    return found + [each for each in dict.fromkeys(needed) if each not in found]
+
+
+def judged_of(measured: Measured) -> Response:
+    """The response by which a bound is judged: what was under way when a run ended is not lost, and no success
+    either."""
+    response = response_of(measured)
+    return Response(UNDELIVERED, response.scope, response.scope_name) if response.metric == LOST else response
 
 
 SCOPES = ("run", "qos", "groups", "group", "direction", "link", "station")

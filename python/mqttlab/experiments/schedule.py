@@ -12,17 +12,19 @@ import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from mqttlab.experiments.factors import Factor, Level
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.load import Experiment
 from mqttlab.experiments.model import Repetitions, Search
 from mqttlab.experiments.points import Point, point
-from mqttlab.experiments.responses import bound, chosen, response_of
+from mqttlab.experiments.responses import bound, chosen, judged_of, response_of
 from mqttlab.statistics import mean_interval
 
 SEARCH_STEPS_MAX = 60
+Answer = Literal["holds", "fails", "void"]
+"""Of a level: its criterion holds, does not hold, or too few of its runs have a valid result to say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +51,14 @@ class Found:
     holds_at: Level | None
     """The largest level at which the criterion holds; ``None``: not even at the lowest."""
     fails_at: Level | None
-    """The smallest at which it does not; ``None``: it holds at the highest, too."""
+    """The smallest at which it does not; ``None``: none was found."""
+    void_at: Level | None = None
+    """The smallest level above ``holds_at`` without a valid result, where there is one: whether it holds there is not
+    known. ``fails_at`` is then no neighbour of ``holds_at``."""
     decided: bool
-    """Whether the interval is as narrow as was asked for."""
+    """Whether the interval is as narrow as was asked for, and both its ends have a result."""
+    open: bool = False
+    """Whether runs are still to be done."""
 
 
 class Answers(Protocol):
@@ -207,34 +214,42 @@ def search_from(experiment: Experiment, search: Search, start: Point, answers: A
     """
     factor = _searched_factor(experiment, search)
     tasks: list[Task] = []
+    looked: dict[float, Answer | None] = {}
 
-    def look(share: float) -> bool | None:
+    def look(share: float) -> Answer | None:
         level = factor.at(share)
         at = point(experiment.factors, {**start.levels, factor.name: level}, start.number)
         runs = [Task(kind="run", point=at, block=number) for number in range(search.counts[1])]
         tasks.extend(task for task in runs if task.key not in {other.key for other in tasks})
-        return _holds(search, runs, answers)
+        looked[share] = _answer(search, runs, answers)
+        return looked[share]
 
-    def found(low: float | None, high: float | None, decided: bool) -> tuple[list[Task], Found]:
-        return tasks, Found(start=start, holds_at=None if low is None else factor.at(low),
-                            fails_at=None if high is None else factor.at(high), decided=decided)
+    def found(low: float | None, *, is_open: bool = False) -> tuple[list[Task], Found]:
+        fails, void = (min((share for share, answer in looked.items() if answer == wanted), default=None)
+                       for wanted in ("fails", "void"))
+        # Above a level at which it does not hold nothing is asked.
+        void = None if void is None or (fails is not None and fails < void) else void
+        holds_at, fails_at, void_at = (None if share is None else factor.at(share) for share in (low, fails, void))
+        return tasks, Found(start=start, holds_at=holds_at, fails_at=fails_at, void_at=void_at,
+                            decided=not is_open and void is None, open=is_open)
 
     low, high = 0.0, 1.0
     lowest = look(low)
-    if not lowest:
-        return found(None, low if lowest is False else None, lowest is False)
+    if lowest != "holds":
+        return found(None, is_open=lowest is None)
     highest = look(high)
-    if highest is not False:
-        return found(high if highest else low, None, highest is True)
+    if highest is None or highest == "holds":
+        return found(high if highest else low, is_open=highest is None)
     for _ in range(SEARCH_STEPS_MAX):
         middle = _middle(factor, search, low, high)
         if middle is None:
-            return found(low, high, True)
+            break
         answer = look(middle)
         if answer is None:
-            return found(low, high, False)
-        low, high = (middle, high) if answer else (low, middle)
-    return found(low, high, True)
+            return found(low, is_open=True)
+        # A level without a valid result bounds the search from above: those below it may have one.
+        low, high = (middle, high) if answer == "holds" else (low, middle)
+    return found(low)
 
 
 def _middle(factor: Factor, search: Search, low: float, high: float) -> float | None:
@@ -253,21 +268,27 @@ def _middle(factor: Factor, search: Search, low: float, high: float) -> float | 
     return None if above.value - below.value <= width * abs(above.value) else (low + high) / 2
 
 
-def _holds(search: Search, runs: Sequence[Task], answers: Answers) -> bool | None:
-    """Whether the criterion holds at a level; ``None`` while that is open. A run without a result does not hold."""
+def _answer(search: Search, runs: Sequence[Task], answers: Answers) -> Answer | None:
+    """What the runs of a level say; ``None`` while that is open.
+
+    A run that was given up says nothing of the criterion: a machine that is too slow is not the broker's limit.
+    """
     holds, of = search.counts
     settled = [task for task in runs if answers.settled(task)]
-    good = sum(_met(search, answers.values(task)) for task in settled)
+    records = [answers.values(task) for task in settled]
+    good = sum(record is not None and _met(search, record) for record in records)
+    without = 0 if any(record is not None and record.state == "aborted" for record in records) else records.count(None)
     if good >= holds:
-        return True
-    if len(settled) - good > of - holds:
-        return False
-    return None
+        return "holds"
+    if len(settled) - good - without > of - holds:
+        return "fails"
+    return "void" if len(settled) == of else None
 
 
-def _met(search: Search, record: RunRecord | None) -> bool:
+def _met(search: Search, record: RunRecord) -> bool:
     criterion = search.criterion
-    value = None if record is None else chosen(record.responses, response_of(criterion))
+    value = chosen(record.responses, judged_of(criterion))
+    # A valid run has no latency if nothing arrived.
     if value is None:
         return False
     if criterion.below is not None:

@@ -1,12 +1,15 @@
 """Thresholds: held, broken or undecided, judged on the confidence limit.
 
 Over several runs the unit is the run: a t interval (``mqttlab.statistics``) of the metric's values. Of a single run
-there is an interval of its own for the mean latency (batch means), and for losses none lost of N counts as "less than
-3/N"; any other metric of a single run is judged on its value only where the bound is broken or met by an exact count,
-and is undecided otherwise.
+there is an interval of its own for the mean latency (batch means), and none missing of N deliveries counts as "less
+than 3/N"; any other metric of a single run is judged on its value only where the bound is broken or met by an exact
+count, and is undecided otherwise.
 
 A bound holds where the whole interval lies on its right side, is broken where all of it lies on the wrong side, and is
 undecided in between. A run that a threshold has ended has broken it.
+
+A bound on ``messages_lost_percent`` is judged by ``undelivered_percent``, and says so: what was still under way when a
+run ended is not lost, but has not arrived either.
 """
 
 from __future__ import annotations
@@ -20,7 +23,20 @@ from mqttlab.experiments.factors import Factor
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.load import Experiment
 from mqttlab.experiments.points import Point
-from mqttlab.experiments.responses import Response, Value, better_of, bound, chosen, response_of, unit_of
+from mqttlab.experiments.responses import (
+    EXPECTED,
+    LOST,
+    UNDELIVERED,
+    Response,
+    Value,
+    better_of,
+    bound,
+    chosen,
+    judged_of,
+    response_of,
+    unit_of,
+)
+from mqttlab.plurals import counted
 from mqttlab.scenario.threshold import Threshold
 from mqttlab.statistics import mean_interval, ratio_interval
 
@@ -42,6 +58,8 @@ Baselines = Callable[[str, Response], Sequence[Earlier]]
 """The runs of a named baseline."""
 # Exact counts: a single run says what it says.
 COUNTS = ("messages", "deliveries", "connections", "packets", "segments", "frames", "bursts", "clients", "times", "B")
+# Shares of the expected deliveries, of which none may still be less than 3 of so many.
+SHARES = {LOST: "lost", UNDELIVERED: "missing"}
 ABORT_NS = 2 * 10**9
 TICKS = {"latency_ms_p50": ("latency_p50_ns", 1e6), "latency_ms_p99": ("latency_p99_ns", 1e6),
          "disconnects": ("disconnects", 1.0)}
@@ -71,7 +89,8 @@ class Judgement:
 
 def title(threshold: Threshold) -> str:
     """A threshold in words: ``latency_ms_p99 of qos 1 below 250 ms``."""
-    what = str(response_of(threshold))
+    response = response_of(threshold)
+    what = str(response) + (f" (judged by {UNDELIVERED})" if response.metric == LOST else "")
     if threshold.not_worse_than is not None:
         share = 100 * threshold.not_worse_than.by[0] / threshold.not_worse_than.by[1]
         return f"{what} not worse than {threshold.not_worse_than.baseline} by more than {share:g} %"
@@ -119,7 +138,7 @@ def judge_runs(
     if aborted is not None and threshold.abort:
         return Judgement(threshold=threshold, point=point, verdict="broken", estimate=None, low=None, high=None,
                          n=len(records), words=f"a run was ended: {aborted.reason}")
-    response = response_of(threshold)
+    response = judged_of(threshold)
     pairs = [(value, record) for record in records if (value := chosen(record.responses, response)) is not None]
     values = [value for value, _ in pairs]
     if not values:
@@ -149,11 +168,11 @@ def limits(
     estimate = math.fsum(values) / len(values)
     if len(values) == 1:
         return _of_one_run(response, values[0], records[0].responses)
-    if response.metric == "messages_lost_percent" and not any(values):
-        expected = [chosen(record.responses, Response("deliveries_expected", response.scope, response.scope_name))
+    if response.metric in SHARES and not any(values):
+        expected = [chosen(record.responses, Response(EXPECTED, response.scope, response.scope_name))
                     for record in records]
         total = math.fsum(number for number in expected if number is not None)
-        return 0.0, 0.0, 300 / total if total else 100.0, f"none of {total:,.0f} lost: below 3/N"
+        return 0.0, 0.0, 300 / total if total else 100.0, f"none of {total:,.0f} {SHARES[response.metric]}: below 3/N"
     interval = mean_interval(list(values), confidence=confidence)
     # No metric is negative.
     return estimate, max(0.0, interval.low) if min(values) >= 0 else interval.low, interval.high, ""
@@ -165,8 +184,8 @@ def _of_one_run(response: Response, value: float, others: Sequence[Value]) -> tu
 
     if response.metric == "latency_ms_mean" and (half := other("latency_ms_mean_ci95")) is not None:
         return value, value - half, value + half, "batch means of one run"
-    if response.metric == "messages_lost_percent" and value == 0 and (expected := other("deliveries_expected")):
-        return 0.0, 0.0, 300 / expected, f"none of {expected:,.0f} lost: below 3/N"
+    if response.metric in SHARES and value == 0 and (expected := other(EXPECTED)):
+        return 0.0, 0.0, 300 / expected, f"none of {expected:,.0f} {SHARES[response.metric]}: below 3/N"
     if unit_of(response.metric) in COUNTS:
         return value, value, value, "counted in one run"
     return value, -math.inf, math.inf, "one run has no interval for this; add repetitions"
@@ -176,7 +195,7 @@ def _not_worse(
     threshold: Threshold, point: str, runs: Sequence[tuple[float, RunRecord]], baselines: Baselines, confidence: float
 ) -> Judgement:
     assert threshold.not_worse_than is not None
-    response = response_of(threshold)
+    response = judged_of(threshold)
     earlier = list(baselines(threshold.not_worse_than.baseline, response))
     matched = _matched(runs, earlier)
     values = [value for value, _ in matched or runs]
@@ -196,12 +215,13 @@ def _not_worse(
         # Simulations of the same seeds: nothing has changed.
         return judged("held", f"the same values as {name}, run by run")
     if len(values) < 2 or len(before) < 2:
-        return judged("undecided", f"{len(values)} run(s) against {len(before)} of {name}; both need 2 or more")
+        few = f"{counted(len(values), 'run')} against {len(before)} of {name}"
+        return judged("undecided", f"{few}; both need 2 or more")
     ratio = ratio_interval(before, values, paired=bool(matched), confidence=confidence)
     verdict = side(ratio.low, ratio.high, 1 + share, below=True) if lower else side(
         ratio.low, ratio.high, 1 - share, below=False)
-    how = (f"{len(values)} pairs of runs with the same random streams" if matched else
-           f"{len(values)} and {len(before)} runs")
+    how = (f"{counted(len(values), 'pair')} of runs with the same random streams" if matched else
+           f"{len(values)} and {counted(len(before), 'run')}")
     words = f"ratio to {name} {ratio.estimate:.4g} [{ratio.low:.4g}, {ratio.high:.4g}], {how}"
     return judged(verdict, words, ratio)
 
@@ -220,8 +240,7 @@ def _matched(
 
 def _words(estimate: float, low: float, high: float, unit: str, n: int, note: str) -> str:
     interval = "" if math.isinf(high) else f" [{low:.4g}, {high:.4g}]"
-    runs = f"{n} run{'s' if n > 1 else ''}"
-    return f"{estimate:.4g}{interval} {unit}".strip() + f", {runs}" + (f" ({note})" if note else "")
+    return f"{estimate:.4g}{interval} {unit}".strip() + f", {counted(n, 'run')}" + (f" ({note})" if note else "")
 
 
 class Watch:

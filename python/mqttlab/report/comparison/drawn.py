@@ -13,7 +13,7 @@ from mqttlab.report.comparison import tables
 from mqttlab.report.text import heading, unit
 from mqttlab.statistics import mean_interval
 
-BY_QOS = ("latency_ms_mean", "latency_ms_p99", "messages_lost_percent", "messages_delivered")
+BY_QOS = ("latency_ms_mean", "latency_ms_p99", "undelivered_percent", "messages_delivered")
 
 
 def by_qos(comparison: Comparison) -> dict[str, Figure]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from mqttlab.analysis import Analysis, Compared, PointEstimate, Response
+from mqttlab.plurals import counted
 from mqttlab.report.text import number
 from mqttlab.statistics import Interval, proportion_interval
 
@@ -17,14 +18,16 @@ def headline(analysis: Analysis) -> str:
     """The verdict in one line."""
     counts = analysis.words()
     if not counts:
-        return f"{analysis.runs} runs, without a reference to compare with"
+        return f"{counted(analysis.runs, 'run')}, without a reference to compare with"
     return "Beside the reference: " + ", ".join(f"{counts[word]} {word}" for word in WORDS if word in counts)
 
 
 def facts(analysis: Analysis) -> list[str]:
     """What stands beside the verdict: how many runs, what was left out, drift, warnings."""
-    said = [f"{analysis.runs} runs count" + (f", and {analysis.controls} control runs" if analysis.controls else "")
-            + f"; {len(analysis.left_out)} were left out."]
+    said = [f"{counted(analysis.runs, 'run counts', 'runs count')}"
+            + (f", and {counted(analysis.controls, 'control run')}" if analysis.controls else "")
+            + f"; {counted(len(analysis.left_out), 'was', 'were')} left out."]
+    said += [f"{words}." for words in analysis.asked.found]
     for each in analysis.responses:
         said += [f"{each.name}: {words}" for words in each.warnings]
         if each.drift is not None and each.drift.p <= 0.05:

@@ -1,0 +1,52 @@
+"""What a search has found, in words and for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqttlab.experiments.load import Experiment
+from mqttlab.experiments.schedule import Answers, Found, found_by
+
+
+def sentences(experiment: Experiment, answers: Answers) -> list[str]:
+    """A sentence for each combination of the other factors; none where nothing is searched."""
+    search = experiment.file.search
+    if search is None:
+        return []
+    others = [factor.name for factor in experiment.factors if factor.name != search.factor]
+    said = []
+    for found in found_by(experiment, search, answers).values():
+        where = ", ".join(f"{name} {found.start.levels[name].text}" for name in others)
+        said.append(f"{where + ': ' if where else ''}{search.factor}: the criterion {words(found)}"
+                    + (" (not finished)" if found.open else ""))
+    return said
+
+
+def words(found: Found) -> str:
+    """Where it holds, where it does not, and where no valid result says."""
+    low, high, void = (None if level is None else level.text for level in (found.holds_at, found.fails_at,
+                                                                            found.void_at))
+    unknown = f"has no valid result at {void}" if void else ""
+    if low is None:
+        if void:
+            return f"has no valid result at the lowest level, {void}"
+        return f"does not hold at the lowest level, {high}" if high else "is not decided yet"
+    if void:
+        return f"holds at {low}, {unknown}" + (f", does not hold at {high}" if high else "")
+    return f"holds at {low}, not at {high}" if high else f"holds up to the highest level, {low}"
+
+
+def documents(experiment: Experiment, answers: Answers) -> list[dict[str, Any]]:
+    """The same for ``--json``."""
+    search = experiment.file.search
+    if search is None:
+        return []
+    return [{
+        "factor": search.factor,
+        "levels": {name: level.text for name, level in found.start.levels.items() if name != search.factor},
+        "holds_at": found.holds_at.text if found.holds_at else None,
+        "fails_at": found.fails_at.text if found.fails_at else None,
+        "no_valid_result_at": found.void_at.text if found.void_at else None,
+        "decided": found.decided,
+        "words": words(found),
+    } for found in found_by(experiment, search, answers).values()]

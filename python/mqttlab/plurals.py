@@ -1,0 +1,9 @@
+"""Counts in words: one of a thing, or several."""
+
+from __future__ import annotations
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """How many of a thing there are: ``1 run``, ``2 runs``, in thin groups."""
+    written = f"{count:,}".replace(",", "\u202f")
+    return f"{written} {one if count == 1 else several or one + 's'}"
