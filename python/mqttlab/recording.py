@@ -12,6 +12,7 @@ Raises:
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 import threading
@@ -59,6 +60,8 @@ ADDED: dict[str, dict[str, pl.DataType]] = {
                  "sequence": pl.UInt32(), "source": pl.String(), "start_bytes": pl.Int64(), "kept_bytes": pl.UInt32()},
 }
 
+# What Polars raises of a damaged file; of some it panics.
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 # Rows of a long column.
 READ_AT_ONCE = 1 << 20
 
@@ -193,11 +196,8 @@ class Recording:
         if not path.is_file():
             nothing = pl.LazyFrame(schema=NEW_TABLES.get(name, {}))
             return nothing if index is None else nothing.with_row_index(index)
-        try:
-            table = pl.scan_parquet(path, row_index_name=index)
-            columns = table.collect_schema()
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise RecordingError(f"{path} cannot be read: {error}") from error
+        table = _scanned(path, index)
+        columns = table.collect_schema()
         # Times were stored unsigned once; their differences are not.
         times = [column for column, kind in columns.items() if column.endswith("_ns") and kind != pl.Int64]
         missing = {column: kind for column, kind in ADDED.get(name, {}).items() if column not in columns}
@@ -218,7 +218,7 @@ class Recording:
         """
         try:
             return scanned.collect(engine="streaming")
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except (*UNREADABLE, OSError) as error:
             raise RecordingError(f"{self.directory} cannot be read: {error}") from error
 
     def scan_captured(self) -> pl.LazyFrame:
@@ -284,7 +284,7 @@ class Recording:
             RecordingError: the tables that it is derived from cannot be read.
         """
         path = self._summed_up / f"{name}.parquet"
-        return pl.scan_parquet(path) if path.is_file() else pl.LazyFrame()
+        return _scanned(path) if path.is_file() else pl.LazyFrame()
 
     def summary(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The same, as a table: all its columns, or these."""
@@ -478,6 +478,23 @@ def _is_summary_of(directory: Path, summary: Path) -> bool:
     except (OSError, ValueError, KeyError, TypeError):
         return False
     return bool(said.get("version") == SUMMARY_VERSION and sizes == said["made_from"])
+
+
+def _scanned(path: Path, index: str | None = None) -> pl.LazyFrame:
+    """A table's file, whose columns can be read and have names that the engine gives.
+
+    Raises:
+        RecordingError: it is damaged.
+    """
+    try:
+        table = pl.scan_parquet(path, row_index_name=index)
+        columns = table.collect_schema().names()
+    except (*UNREADABLE, OSError) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
+    strange = [name for name in columns if not re.fullmatch(r"[a-z][a-z0-9_]*", name)]
+    if strange:
+        raise RecordingError(f"{path} cannot be read: it has a column {strange[0]!r}, which no table has")
+    return table
 
 
 def named(index: str, names: Sequence[str]) -> pl.Expr:

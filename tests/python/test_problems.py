@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import click
+import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
@@ -20,9 +23,12 @@ from mqttlab.engine import EngineError
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.export import ExportError
 from mqttlab.recording import RecordingError
-from mqttlab.scenario import ScenarioError
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import ScenarioError, compile_plan
+from mqttlab.scenario.load import parse_values
 
 ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(__file__).parent / "data"
 SCENARIO = """
 name = "short"
 backend = "sim"
@@ -176,6 +182,47 @@ def test_recordings_that_are_damaged_are_named(scenario: Path) -> None:
         one_line(mqttlab("report", run), 2, "plan.json cannot be read")
     (run / "plan.json").write_text(json.dumps({"name": "x"}), encoding="utf-8")
     one_line(mqttlab("compare", run, run), 2, "no metric in common")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def renamed(path: Path, old: str, new: str) -> None:
+    pl.read_parquet(path).rename({old: new}).write_parquet(path)
+
+
+@pytest.mark.parametrize(("table", "damage"), [
+    ("round_trips", cut), ("link_sums", cut), ("packet_sums", cut), ("attribution", cut),
+    ("packet_sums", lambda path: renamed(path, "fixed_header_bytes", "fixed_header_\0ytes")),
+    ("packet_sums", lambda path: renamed(path, "fixed_header_bytes", "fixed_header_cytes")),
+    ("link_sums", lambda path: renamed(path, "link", "lino")),
+    # Polars panics.
+    ("link_sums", lambda path: shutil.copy(DATA / "link_sums-one-byte.parquet", path)),
+])
+def test_a_derived_table_that_is_damaged_is_one_line(
+    table: str, damage: Callable[[Path], None], summed: Path, tmp_path: Path,
+) -> None:
+    run = shutil.copytree(summed, tmp_path / "run")
+    damage(run / f"{table}.parquet")
+    done = mqttlab("report", run)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("mqttlab: ") and "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def summed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording with every derived table."""
+    root = tmp_path_factory.mktemp("summed")
+    values = {
+        "name": "summed", "backend": "sim", "phases": {"duration": "2 s"},
+        "networks": [{"between": ["field", "broker"], "up": {"rate": "1 Mbit/s", "delay": "20 ms", "loss": "2 %"}}],
+        "groups": [{"name": "pub", "host": "field", "count": 2, "publish": {
+            "topic": "gps/{client}", "qos": 1, "payload": "30 B", "interval": "100 ms"}},
+            {"name": "sub", "host": "field", "subscribe": [{"filter": "gps/+", "qos": 1}]}]}
+    outcome = perform(Job(compile_plan(parse_values(values)), root / "run"), lambda line: None)
+    assert outcome.verdict == "complete", outcome.reason
+    return root / "run"
 
 
 def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:

@@ -51,6 +51,11 @@ class Commands(click.Group):
             refuse(["there is not enough memory for this"], FAILED)
         except OSError as error:
             refuse([_system(error)], WRONG if error.filename and error.errno in WRONG_PLACE else FAILED)
+        except BaseException as error:
+            # A table whose columns have other names or kinds than the engine gives them. Their class would load Polars.
+            if type(error).__module__.split(".")[0] not in ("polars", "pyo3_runtime"):
+                raise
+            refuse([f"a table is damaged, or of another version: {str(error).splitlines()[0]}"], WRONG)
         sys.exit(status if isinstance(status, int) else 0)
 
     def resolve_command(
