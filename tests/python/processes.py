@@ -24,6 +24,11 @@ def engines(words_of_them: Callable[[list[str]], bool]) -> list[int]:
     return processes(lambda words: words[0].endswith("mqttlab-engine") and words_of_them(words[1:]))
 
 
+def children(parents: list[int], wanted: Callable[[list[str]], bool]) -> list[int]:
+    """Processes with such words that these have started."""
+    return [process for process, parent in _with_parents(wanted).items() if parent in parents]
+
+
 def _with_parents(wanted: Callable[[list[str]], bool]) -> dict[int, int]:
     found = {}
     for place in Path("/proc").glob("[0-9]*"):

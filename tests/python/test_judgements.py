@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from commands import Done, mqttlab
 from mqttlab import metrics
-from mqttlab.cli.status import worst
+from mqttlab.cli.status import status_of, worst
 from mqttlab.engine import EngineError
 from mqttlab.recording import Recording
-from mqttlab.runs import Job, Outcome
+from mqttlab.runs import Job, Outcome, perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
 from mqttlab.studies import simulate
+from processes import children, engines
 
 PUBLISHER = """
 [[groups]]
@@ -165,3 +171,34 @@ def test_a_low_soft_limit_of_descriptors_is_raised(tmp_path: Path) -> None:
     done, directory = run(scenario(tmp_path, EMULATED, publishers=60), files=(64, 4096))
     assert done.returncode in (0, 6), done.stderr
     assert Recording.open(directory).clients["connect_ns"].null_count() == 0
+
+
+@pytest.mark.live
+def test_a_run_whose_broker_stood_still_is_not_valid(tmp_path: Path) -> None:
+    """Its connections stay open and nothing is lost: only that most was under way at the end tells."""
+    phases = {"duration": "4 s", "cool_down": "3 s"}
+    values = {
+        "name": "frozen", "phases": phases,
+        "networks": [{"between": ["field", "broker"], "up": {"delay": "5 ms"}, "down": {"delay": "5 ms"}}],
+        "groups": [{"name": "p", "host": "field",
+                    "publish": {"topic": "t", "qos": 1, "payload": "100 B", "rate": "50 /s"}},
+                   {"name": "s", "host": "field", "subscribe": [{"filter": "t", "qos": 1}]}],
+    }
+    job, measuring = Job(compile_plan(parse_values(values)), tmp_path / "run"), []
+
+    def freeze(line: dict[str, Any]) -> None:
+        if line.get("event") == "phase":
+            measuring.append(line["phase"])
+        if line.get("event") == "tick" and measuring and measuring[-1] == "measurement" and line.get("delivered"):
+            engines_here = engines(lambda words: any(str(tmp_path) in word for word in words))
+            for broker in children(engines_here, lambda words: words[0].endswith("mosquitto")):
+                os.kill(broker, signal.SIGSTOP)
+
+    outcome = perform(job, freeze)
+    assert outcome.verdict == "complete", outcome.reason
+    recording = Recording.open(tmp_path / "run")
+    assert any("expected deliveries were under way when the run ended" in reason
+               for reason in recording.run["validity"]["reasons"]), recording.run["validity"]
+    assert status_of(outcome) == 6
+    [row] = metrics.application(recording).rows(named=True)
+    assert row["undelivered_percent"] > 50 and not row["messages_lost"]

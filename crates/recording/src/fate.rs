@@ -136,6 +136,11 @@ pub(crate) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
+    /// When the recording ended.
+    pub(crate) fn end(&self) -> Instant {
+        self.end
+    }
+
     pub(crate) fn new(
         layout: &'a Layout,
         attendances: &'a [Attendance],

@@ -27,7 +27,7 @@ use crate::spool::Spool;
 use crate::summary::Summary;
 use crate::table::TableWriter;
 use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow};
-use crate::validity::{self, Seen};
+use crate::validity::{self, Flow, Seen};
 
 /// What a finished recording is made of, beside its spools.
 pub struct Finish<'a> {
@@ -169,7 +169,7 @@ fn complete(
     payloads(from, to, &mut files)?;
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
     let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end);
-    let (size, tallies, messages) = join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
+    let (size, tallies, messages, flow) = join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
     files.insert("messages.parquet".into(), size);
     files.insert("clients.parquet".into(), clients(to, layout, &contacts, &tallies)?);
     if network.has_seen {
@@ -177,7 +177,7 @@ fn complete(
     }
     let summary = Summary { dir: to.to_owned(), files, messages, links: network.links };
     network.warnings.extend(run::clock_warning(layout));
-    let facts = RunFacts { validity: validity(layout, &contacts, said), ..said.facts.clone() };
+    let facts = RunFacts { validity: validity(layout, &contacts, flow, said), ..said.facts.clone() };
     let said = Said { facts: &facts, ..*said };
     run::write(to, layout, &summary, &said, &network.warnings)?;
     if from == to {
@@ -187,10 +187,11 @@ fn complete(
 }
 
 /// What is to be said of the run's validity: of one that came to its end, for others say why they did not.
-fn validity(layout: &Layout, contacts: &[Contact], said: &Said<'_>) -> Value {
+fn validity(layout: &Layout, contacts: &[Contact], flow: Flow, said: &Said<'_>) -> Value {
     let known = layout.clients.iter().zip(contacts).filter(|(client, _)| client.session.is_some());
-    let known = known.map(|(_, contact)| (&contact.attendance, contact.suback_ns.is_some()));
-    validity::judged(&said.facts.validity, &Seen::of(known, said.strain.rows_lost))
+    let known = known
+        .map(|(_, contact)| (&contact.attendance, contact.suback_ns.is_some(), contact.failure.as_deref()));
+    validity::judged(&said.facts.validity, &Seen::of(known, said.strain.rows_lost, flow))
 }
 
 /// What the events say about a client.
@@ -201,12 +202,18 @@ struct Contact {
     disconnects: u64,
     reconnects: u64,
     attendance: Attendance,
+    /// Why its last attempt to connect failed, as long as none has succeeded.
+    failure: Option<Box<str>>,
 }
 
 impl Contact {
     fn count(&mut self, event: &Event, detail: &[u8]) {
         self.attendance.note(event, detail);
         let took_ns = event.took.map(|took| took.as_ns());
+        let says_why = matches!(event.kind, EventKind::Refused | EventKind::Disconnect) && !detail.is_empty();
+        if says_why && !self.attendance.ever_connected() {
+            self.failure = Some(String::from_utf8_lossy(detail).into());
+        }
         match event.kind {
             EventKind::Connack => self.connect_ns = self.connect_ns.or(took_ns),
             EventKind::Suback => self.suback_ns = self.suback_ns.or(took_ns),

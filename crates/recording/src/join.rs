@@ -18,6 +18,7 @@ use crate::spool::Spool;
 use crate::summary::Fates;
 use crate::table::TableWriter;
 use crate::tables::{MessageColumns, MessageRow};
+use crate::validity::Flow;
 
 /// What the messages say about a client.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +44,7 @@ pub(crate) fn messages(
     layout: &Layout,
     judge: &Judge<'_>,
     range_rows: u64,
-) -> Result<(FileSize, Vec<ClientTally>, Fates)> {
+) -> Result<(FileSize, Vec<ClientTally>, Fates, Flow)> {
     let (survey, rows) = Survey::of(from, range_rows)?;
     let mut out = TableOut {
         layout,
@@ -54,6 +55,10 @@ pub(crate) fn messages(
         table: TableWriter::create(to)?,
         tallies: vec![ClientTally::default(); layout.clients.len()],
         fates: [0; MessageFate::ALL.len()],
+        flow: Flow {
+            cool_down_ns: judge.end().as_ns().saturating_sub(layout.measurement_end_ns),
+            ..Flow::default()
+        },
     };
     if let Some(rows) = rows {
         let rows = rows.ordered();
@@ -77,7 +82,7 @@ pub(crate) fn messages(
     }
     let met = MessageFate::ALL.iter().zip(out.fates).filter(|(_, count)| *count > 0);
     let fates = met.map(|(fate, count)| (fate.as_str(), count)).collect();
-    Ok((out.table.finish()?, out.tallies, fates))
+    Ok((out.table.finish()?, out.tallies, fates, out.flow))
 }
 
 /// What is known to have been dropped, by message.
@@ -119,6 +124,7 @@ struct TableOut<'a> {
     tallies: Vec<ClientTally>,
     /// Rows by the number of their fate.
     fates: [u64; MessageFate::ALL.len()],
+    flow: Flow,
 }
 
 impl<'a> TableOut<'a> {
@@ -305,6 +311,7 @@ impl<'a> TableOut<'a> {
 
     fn row(&mut self, row: &MessageRow<'_>) -> Result<()> {
         self.fates[row.fate as usize] += 1;
+        self.flow.count(row);
         self.table.push(|columns, place| columns.set(place, row))
     }
 }
@@ -390,8 +397,9 @@ mod tests {
             let to = root.join(rows.to_string());
             std::fs::create_dir_all(&to).unwrap();
             let judge = Judge::new(&layout, &[], Vec::new(), Missing::default(), Instant::ZERO);
-            let (_, tallies, fates) = messages(&root.join("spools"), &to, &layout, &judge, rows).unwrap();
-            (std::fs::read(to.join("messages.parquet")).unwrap(), format!("{tallies:?}"), fates)
+            let (_, tallies, fates, flow) =
+                messages(&root.join("spools"), &to, &layout, &judge, rows).unwrap();
+            (std::fs::read(to.join("messages.parquet")).unwrap(), format!("{tallies:?}{flow:?}"), fates)
         };
         let whole = table(RANGE_ROWS);
         assert_eq!(whole.2.keys().count(), 7, "all but no_receiver are met: {:?}", whole.2);

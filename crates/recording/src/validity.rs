@@ -4,12 +4,56 @@
 //! away, rows that were lost. The producer adds what only it knows, such as how late the machine was. Imports are not
 //! judged here: whoever made their evidence asked for nothing.
 
+use std::collections::BTreeMap;
+
+use mqttlab_evidence::{MessageFate, Phase};
 use serde_json::{Value, json};
 
 use crate::fate::Attendance;
+use crate::tables::MessageRow;
+
+/// Reasons that a sentence names.
+const REASONS_NAMED: usize = 3;
+
+/// How many deliveries the measurement's messages were to have, and whether the others would have come in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flow {
+    /// The time from the end of the measurement to the end of the run.
+    pub cool_down_ns: u64,
+    /// Deliveries that the measurement's messages were to have.
+    pub expected: u64,
+    /// Those that had neither happened nor been lost at the end.
+    pub under_way: u64,
+    /// First deliveries of the whole run.
+    pub arrived: u64,
+    /// Those that took longer than a third of the cool-down.
+    pub slow: u64,
+}
+
+impl Flow {
+    /// Takes a row of the messages' table into account.
+    pub(crate) fn count(&mut self, row: &MessageRow<'_>) {
+        if row.phase == Phase::Measurement {
+            use MessageFate::{Delivered, Lost, UnderWay, Unknown};
+            self.expected += u64::from(matches!(row.fate, Delivered | Lost | UnderWay | Unknown));
+            self.under_way += u64::from(row.fate == UnderWay);
+        }
+        if row.fate == MessageFate::Delivered {
+            self.arrived += 1;
+            self.slow += u64::from(row.latency_ns.is_none_or(|took| took > self.cool_down_ns / 3));
+        }
+    }
+
+    /// Whether most deliveries were under way at the end although the cool-down lasted three times the p99 of those
+    /// that happened, which is as much as that 1 % of them took longer than a third of it. A flow that is only slow, or
+    /// more than its link carries, has late deliveries until the end.
+    fn stood_still(&self) -> bool {
+        self.arrived > 0 && 2 * self.under_way > self.expected && 100 * self.slow <= self.arrived
+    }
+}
 
 /// What a recording's rows say of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Clients of whose connections something is known.
     pub clients: usize,
@@ -20,15 +64,28 @@ pub(crate) struct Seen {
     /// Those that had lost their connection when the run ended, and had not come back.
     pub away: usize,
     pub rows_lost: u64,
+    /// Why those never connected that have been told, and how many of them.
+    pub refusals: BTreeMap<String, usize>,
+    pub flow: Flow,
 }
 
 impl Seen {
-    /// What these clients' connections say. Each comes with whether it had a SUBACK.
-    pub(crate) fn of<'a>(clients: impl Iterator<Item = (&'a Attendance, bool)>, rows_lost: u64) -> Seen {
-        let mut seen = Seen { rows_lost, ..Seen::default() };
-        for (attendance, subscribed) in clients {
+    /// What these clients' connections say. Each comes with whether it had a SUBACK, and with why its last connection
+    /// failed.
+    pub(crate) fn of<'a>(
+        clients: impl Iterator<Item = (&'a Attendance, bool, Option<&'a str>)>,
+        rows_lost: u64,
+        flow: Flow,
+    ) -> Seen {
+        let mut seen = Seen { rows_lost, flow, ..Seen::default() };
+        for (attendance, subscribed, failure) in clients {
             seen.clients += 1;
-            seen.never_connected += usize::from(!attendance.ever_connected());
+            if !attendance.ever_connected() {
+                seen.never_connected += 1;
+                if let Some(failure) = failure {
+                    *seen.refusals.entry(failure.into()).or_default() += 1;
+                }
+            }
             seen.never_subscribed += usize::from(attendance.is_subscribing() && !subscribed);
             seen.away += usize::from(attendance.is_away());
         }
@@ -37,7 +94,7 @@ impl Seen {
 
     fn reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
-        let Seen { clients, never_connected, never_subscribed, away, rows_lost } = *self;
+        let Seen { clients, never_connected, never_subscribed, away, rows_lost, flow, .. } = *self;
         if rows_lost > 0 {
             reasons.push(format!(
                 "{rows_lost} rows could not be written, so that counts are too low: free space on the disk, or \
@@ -46,8 +103,8 @@ impl Seen {
         }
         if never_connected > 0 {
             reasons.push(format!(
-                "{never_connected} of {clients} clients never connected: see events.parquet for each client's \
-                 errors, the broker's log and `mqttlab doctor`, or give them more time (phases.connect_timeout)"
+                "{never_connected} of {clients} clients never connected: {}",
+                self.why_never_connected()
             ));
         }
         if never_subscribed > 0 {
@@ -64,7 +121,35 @@ impl Seen {
                     .into(),
             );
         }
+        if flow.stood_still() {
+            reasons.push(format!(
+                "{} of {} expected deliveries were under way when the run ended, after a cool-down of {:.3} s, of \
+                 which 99 % of the others took less than a third: the broker or the network stood still; see the \
+                 broker's log",
+                flow.under_way,
+                flow.expected,
+                flow.cool_down_ns as f64 / 1e9
+            ));
+        }
         reasons
+    }
+
+    /// The most frequent reasons, as clients were told, or where else to look.
+    fn why_never_connected(&self) -> String {
+        let mut told: Vec<(&String, &usize)> = self.refusals.iter().collect();
+        if told.is_empty() {
+            return "none was told why; see the broker's log and `mqttlab doctor`, or give them more time \
+                    (phases.connect_timeout)"
+                .into();
+        }
+        told.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let left = told.len().saturating_sub(REASONS_NAMED);
+        let named = told.iter().take(REASONS_NAMED).map(|(why, count)| format!("{why} ({count})"));
+        let mut words = named.collect::<Vec<_>>().join("; ");
+        if left > 0 {
+            words += &format!("; and {left} more");
+        }
+        words + "; see also the broker's log"
     }
 }
 
@@ -84,9 +169,9 @@ pub(crate) fn judged(verdict: &Value, seen: &Seen) -> Value {
 mod tests {
     use super::*;
 
-    fn check(seen: Seen, expected: &[&str]) {
+    fn check(seen: &Seen, expected: &[&str]) {
         let producer = json!({ "valid": true, "reasons": [], "ring_drops": 0 });
-        let verdict = judged(&producer, &seen);
+        let verdict = judged(&producer, seen);
         let reasons: Vec<&str> =
             verdict["reasons"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         assert_eq!(reasons.len(), expected.len(), "{reasons:?}");
@@ -97,15 +182,39 @@ mod tests {
 
     #[test]
     fn a_run_is_not_valid_when_clients_never_came_rows_were_lost_or_the_broker_had_gone() {
-        let everybody = Seen { clients: 61, ..Seen::default() };
-        check(everybody, &[]);
-        check(Seen { never_connected: 22, ..everybody }, &["22 of 61 clients never connected"]);
-        check(Seen { never_subscribed: 1, ..everybody }, &["1 of 61 clients connected"]);
-        check(Seen { rows_lost: 7, ..everybody }, &["7 rows could not be written"]);
-        check(Seen { away: 60, ..everybody }, &[]);
-        check(Seen { away: 61, ..everybody }, &["when the run ended no client"]);
-        let few = Seen { away: 1, never_connected: 60, ..everybody };
-        check(few, &["60 of 61 clients never connected", "when the run ended no client"]);
+        let everybody = || Seen { clients: 61, ..Seen::default() };
+        check(&everybody(), &[]);
+        check(
+            &Seen { never_connected: 22, ..everybody() },
+            &["22 of 61 clients never connected: none was told"],
+        );
+        check(&Seen { never_subscribed: 1, ..everybody() }, &["1 of 61 clients connected"]);
+        check(&Seen { rows_lost: 7, ..everybody() }, &["7 rows could not be written"]);
+        check(&Seen { away: 60, ..everybody() }, &[]);
+        check(&Seen { away: 61, ..everybody() }, &["when the run ended no client"]);
+        let few = Seen { away: 1, never_connected: 60, ..everybody() };
+        check(&few, &["60 of 61 clients never connected", "when the run ended no client"]);
+    }
+
+    #[test]
+    fn why_clients_never_connected_is_said_the_most_frequent_reason_first() {
+        let told = [("a", 2), ("b", 30), ("c", 1), ("d", 4)].map(|(why, count)| (why.to_string(), count));
+        let seen = Seen { clients: 61, never_connected: 37, refusals: told.into(), ..Seen::default() };
+        check(&seen, &["37 of 61 clients never connected: b (30); d (4); a (2); and 1 more; see also"]);
+    }
+
+    #[test]
+    fn a_flow_stood_still_where_most_is_under_way_long_after_what_came_had_come() {
+        let frozen = Flow { cool_down_ns: 3_000, expected: 900, under_way: 778, arrived: 122, slow: 1 };
+        let still = |flow| check(&Seen { flow, ..Seen::default() }, &["778 of 900 expected deliveries"]);
+        let flows = |flow| check(&Seen { flow, ..Seen::default() }, &[]);
+        still(frozen);
+        // More than a link carries: what comes in the cool-down is late.
+        flows(Flow { slow: 2, ..frozen });
+        flows(Flow { under_way: 450, ..frozen });
+        // Nothing has come, so that nobody knows how long it takes.
+        flows(Flow { arrived: 0, slow: 0, ..frozen });
+        flows(Flow::default());
     }
 
     #[test]
