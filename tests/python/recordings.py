@@ -124,10 +124,12 @@ def write(
     duration_s: float = 10,
     validity: dict[str, Any] | None = None,
     hosts: tuple[int, int] = (0, 1),
+    foreign: int = 0,
 ) -> Path:
     """Write a recording of two clients, ``p`` in group ``publishers`` and ``s`` in group ``subscribers``.
 
-    ``hosts`` are theirs. The measurement lasts from the start until ``duration_s``.
+    ``hosts`` are theirs; so many ``foreign`` deliveries were counted. The
+    measurement lasts from the start until ``duration_s``.
     """
     directory.mkdir(parents=True, exist_ok=True)
     rows = [message.row() for message in messages]
@@ -158,7 +160,8 @@ def write(
     })
     name = "run.json" if complete else "incomplete.json"
     status = "complete" if complete else "incomplete"
-    _dump(directory / name, {"status": status, "warnings": [], "validity": validity or {"valid": True}})
+    _dump(directory / name, {"status": status, "warnings": [], "validity": validity or {"valid": True},
+                             "messages": {"foreign": foreign} if foreign else {}})
     return directory
 
 

@@ -219,7 +219,7 @@ def test_energy_of_a_group_that_shares_its_stations_is_not_told(tmp_path: Path) 
 def test_the_tables_of_the_report_say_how_many_messages_they_cover(recordings: dict[str, Recording]) -> None:
     text = page(recordings["bursts"])
     assert "Covers the messages of the measurement: 100 sent, 100 deliveries expected" in text
-    assert "Covers the whole run: 2 connects, 1 subscriptions, 100 acknowledged messages." in text
+    assert "Covers the whole run: 2 connects, 1 subscription, 100 acknowledged messages." in text
     assert "PUBLISH packets.</p>" in text
     assert "<h2>Bursts</h2>" in text
     radio = page(recordings["radio"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mqttlab.networks.link import LinkDirection
+from mqttlab.plurals import counted
 from mqttlab.scenario import Scenario, compile_plan, load, unusual
 
 if TYPE_CHECKING:
@@ -88,10 +89,10 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> str:
         name = "" if server["name"] == role else f" {server['name']}:"
         what = f"{server['kind']} {server['version']}".strip()
         lines.append(f"  {role}{name} {what} on {host}, port {port}")
-    lines.append(f"  network {plan['network']['description']} ({len(plan['network']['links'])} links)")
+    lines.append(f"  network {plan['network']['description']} ({counted(len(plan['network']['links']), 'link')})")
     lines += [f"    {line}" for line in _links(loaded)]
     if plan["backend"] == "live" and loaded.live.parts > 1:
         lines.append(f"  shared by {loaded.live.parts} engines, each with its part of the clients")
     lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "
-                 f"{loaded.repetitions} repetition(s), seed {loaded.seed}")
+                 f"{counted(loaded.repetitions, 'repetition')}, seed {loaded.seed}")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from mqttlab.dashboard.topology import Topology, topology
-from mqttlab.report.text import counted
+from mqttlab.plurals import counted
 
 RING = 150
 GROUPS_SHOWN = 6

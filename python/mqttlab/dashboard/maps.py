@@ -12,8 +12,8 @@ import polars as pl
 
 from mqttlab import metrics
 from mqttlab.dashboard.topology import Topology, topology
+from mqttlab.plurals import counted
 from mqttlab.recording import Recording
-from mqttlab.report.text import counted
 
 NODES_MAX = 2000
 PLACES_OF_A_NODE = 400

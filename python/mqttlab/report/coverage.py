@@ -6,25 +6,33 @@ from typing import Any, cast
 
 import polars as pl
 
+from mqttlab import metrics
 from mqttlab.metrics import fates
+from mqttlab.plurals import counted
 from mqttlab.recording import CARRIERS, Recording
 from mqttlab.report.text import number
 from mqttlab.statistics import WARN_BELOW, batches_coverage
 
+# The cool-down tells of what did not arrive that it was held up where it lasted so many times the p99.
+ENOUGH = 3
+
 
 def application(recording: Recording, table: pl.DataFrame) -> list[str]:
     """What is said below a table of :func:`mqttlab.metrics.application`, a sentence each."""
-    return [words for words in (messages(table), absent(recording, table), correlated(table)) if words]
+    told = (messages(table), absent(recording, table), under_way(recording, table), foreign(recording),
+            correlated(table))
+    return [words for words in told if words]
 
 
 def messages(table: pl.DataFrame) -> str:
     """Of a table of :func:`mqttlab.metrics.application`."""
     if table.is_empty():
         return ""
-    sent, expected, delivered = (number(int(table[name].sum())) for name in (
+    sent, expected, delivered = (int(table[name].sum()) for name in (
         "messages_sent", "deliveries_expected", "messages_delivered"))
-    return (f"Covers the messages of the measurement: {sent} sent, {expected} deliveries expected; latencies are those "
-            f"of the {delivered} that happened.")
+    return (f"Covers the messages of the measurement: {number(sent)} sent, "
+            f"{counted(expected, 'delivery', 'deliveries')} expected; latencies are those of the {number(delivered)} "
+            "that happened.")
 
 
 def absent(recording: Recording, table: pl.DataFrame) -> str:
@@ -34,6 +42,38 @@ def absent(recording: Recording, table: pl.DataFrame) -> str:
     rows = fates.absent(recording).rows()
     told = ", ".join(f"{number(count)} {fates.in_words(fate, cause)}" for fate, cause, count in rows)
     return f"Of the expected deliveries that did not happen: {told}."
+
+
+def under_way(recording: Recording, table: pl.DataFrame) -> str:
+    """Of such a table: whether the cool-down was long enough to tell of what was under way at the end that it was held
+    up, or whether it may only have been slow; empty where nothing was, and where there was no cool-down."""
+    window = metrics.measurement(recording)
+    if table.is_empty() or not int(table["messages_under_way"].sum()) or recording.events.is_empty():
+        return ""
+    ended = recording.events["at_ns"].max()
+    assert isinstance(ended, int)
+    cool_down_ms = (ended - window.until_ns) / 1e6
+    if not recording.complete or cool_down_ms < 0:
+        return ""
+    flows = metrics.application(recording, ("publisher_group", "subscriber_group", "qos"))
+    told = (pl.col("latency_ms_p99") * ENOUGH <= cool_down_ms).fill_null(False)
+    held = int(flows.filter(told)["messages_under_way"].sum())
+    slow = int(flows.filter(~told)["messages_under_way"].sum())
+    words = [f"the cool-down of {number(cool_down_ms / 1000)} s was shorter than three times the p99 of their flow for "
+             f"{number(slow)}: lengthen it to learn whether they arrive" if slow else "",
+             f"it was longer for {number(held)}: something held them up" if slow and held else
+             f"the cool-down of {number(cool_down_ms / 1000)} s was longer than three times the p99 of their flow: "
+             "something held them up" if held else ""]
+    return f"Of those under way at the end, which count as not delivered, {'; '.join(filter(None, words))}."
+
+
+def foreign(recording: Recording) -> str:
+    """What was received and is in no table, because nobody in the evidence has sent it; empty where nothing was."""
+    count = int((recording.run.get("messages") or {}).get("foreign") or 0)
+    if not count:
+        return ""
+    return (f"Not counted: {counted(count, 'foreign delivery', 'foreign deliveries')}, which no publisher "
+            f"{'in the evidence' if 'sources' in recording.plan else 'of this run'} has sent.")
 
 
 def correlated(table: pl.DataFrame) -> str:
@@ -53,26 +93,27 @@ def correlated(table: pl.DataFrame) -> str:
 
 def links(recording: Recording, table: pl.DataFrame) -> str:
     """Of :func:`mqttlab.metrics.links`."""
-    return f"Covers the whole run: {number(int(table['frames'].sum()))} frames, {_published(recording)}."
+    return f"Covers the whole run: {counted(int(table['frames'].sum()), 'frame')}, {_published(recording)}."
 
 
 def setup(table: pl.DataFrame) -> str:
     """Of :func:`mqttlab.metrics.setup`."""
     row = table.row(0, named=True)
-    return (f"Covers the whole run: {number(row['connects'])} connects, {number(row['subscriptions'])} subscriptions, "
-            f"{number(row['messages_acknowledged'])} acknowledged messages.")
+    return (f"Covers the whole run: {counted(row['connects'], 'connect')}, "
+            f"{counted(row['subscriptions'], 'subscription')}, "
+            f"{counted(row['messages_acknowledged'], 'acknowledged message')}.")
 
 
 def efficiency(table: pl.DataFrame) -> str:
     """Of :func:`mqttlab.metrics.efficiency`."""
-    sent, received = (number(int(table[name].sum())) for name in ("messages_sent", "messages_received"))
-    return f"Covers {sent} messages sent and {received} received."
+    sent, received = (int(table[name].sum()) for name in ("messages_sent", "messages_received"))
+    return f"Covers {counted(sent, 'message')} sent and {number(received)} received."
 
 
 def mqtt_sn(table: pl.DataFrame) -> str:
     """Of :func:`mqttlab.metrics.mqtt_sn`."""
     whole = table.filter(pl.col("scope") == "run")
-    return f"Covers the whole run: {number(int(whole['datagrams'].sum()))} datagrams between clients and gateways."
+    return f"Covers the whole run: {counted(int(whole['datagrams'].sum()), 'datagram')} between clients and gateways."
 
 
 def energy(recording: Recording) -> str:
@@ -81,14 +122,15 @@ def energy(recording: Recording) -> str:
     delivered = 0
     if "fate" in messages.collect_schema():
         delivered = recording.collect(messages.filter(pl.col("fate") == "delivered").select(pl.len())).item()
-    return f"Covers the whole run: {number(delivered)} first deliveries."
+    return f"Covers the whole run: {counted(delivered, 'first delivery', 'first deliveries')}."
 
 
 def control_packets(recording: Recording, count: int) -> str:
     """So many control packets of the network layer's count, and those that carry a message."""
     spoken = protocol(recording)
-    words = "MQTT packets" if spoken == "MQTT" else f"packets of {spoken}"
-    return f"{number(count)} {words}, of which {_published(recording)}"
+    one, several = ("MQTT packet", "MQTT packets") if spoken == "MQTT" else (
+        f"packet of {spoken}", f"packets of {spoken}")
+    return f"{counted(count, one, several)}, of which {_published(recording)}"
 
 
 def carrier(recording: Recording) -> str:
@@ -111,7 +153,7 @@ def _protocols(recording: Recording) -> list[dict[str, Any]]:
 
 
 def _published(recording: Recording) -> str:
-    return f"{number(sum(_carriers(recording).values()))} {carrier(recording)}s"
+    return counted(sum(_carriers(recording).values()), carrier(recording))
 
 
 def _carriers(recording: Recording) -> dict[str, int]:

@@ -31,5 +31,6 @@ def document(recording: Recording) -> dict[str, Any]:
         "status": str(recording.run.get("status", "complete")),
         "verdict": word,
         "reasons": reasons,
+        "disconnections": metrics.disconnections(recording).to_dicts(),
         "metrics": metrics.summary(recording).to_dicts(),
     }

@@ -13,7 +13,9 @@ from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, network, probe
 from mqttlab.report.facts import of_run
 from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, write_whole
-from mqttlab.report.text import heading, lateness, meaning, number, verdict
+from mqttlab.report.text import disconnections_title, heading, lateness, meaning, number, verdict
+
+DISCONNECTIONS_SHOWN = 50
 
 
 def write_html(recording: Recording, out: Path) -> Path:
@@ -31,6 +33,7 @@ def page(recording: Recording) -> str:
     """A run's report as one HTML document."""
     sections = [
         _verdict_section(recording),
+        _disconnections_section(recording),
         _application_section(recording),
         _figure_section(recording),
         _attribution_section(recording),
@@ -70,7 +73,8 @@ def _verdict_section(recording: Recording) -> str:
 def _application_section(recording: Recording) -> str:
     by_qos = metrics.application(recording)
     if by_qos.is_empty():
-        return "<section><h2>Messages</h2><p>No message was measured.</p></section>"
+        words = f"<p>{escape(coverage.foreign(recording))}</p>"
+        return f"<section><h2>Messages</h2><p>No message was measured.</p>{words}</section>"
     keys = ("publisher_group", "subscriber_group", "qos")
     by_group = metrics.application(recording, keys)
     both_ways = metrics.has_both_ways(recording)
@@ -85,6 +89,15 @@ def _application_section(recording: Recording) -> str:
     if not bursts.is_empty():
         parts += ["<h2>Bursts</h2>", html_table(bursts, (*keys, *metrics.family("bursts").columns("page")))]
     return "".join(parts) + "</section>"
+
+
+def _disconnections_section(recording: Recording) -> str:
+    ended = metrics.disconnections(recording)
+    if ended.is_empty():
+        return ""
+    shown = ended.head(DISCONNECTIONS_SHOWN)
+    table = html_table(shown, tuple(ended.columns))
+    return f"<section><h2>{disconnections_title(ended, shown)}</h2>{table}</section>"
 
 
 def _figure_section(recording: Recording) -> str:

@@ -6,9 +6,10 @@ import polars as pl
 
 from mqttlab import figures, metrics
 from mqttlab.figures.drawing import Figure
+from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import coverage
-from mqttlab.report.text import counted, number
+from mqttlab.report.text import number
 
 COLUMNS = (
     "frames", "bytes", "data_rate_kbit_s", "publish_frame_bytes_min", "publish_frame_bytes_mean",
@@ -57,7 +58,7 @@ def columns(table: pl.DataFrame, wanted: tuple[str, ...]) -> tuple[str, ...]:
 def covered(recording: Recording, table: pl.DataFrame) -> str:
     """What the tables of the network layer are made of, in a sentence."""
     run = table.filter(pl.col("scope") == "run").row(0, named=True)
-    return (f"Covers the whole run, connecting and cooling down included: {number(run['frames'])} frames, "
+    return (f"Covers the whole run, connecting and cooling down included: {counted(run['frames'], 'frame')}, "
             f"{counted(run['connections'], 'connection')}, "
             f"{coverage.control_packets(recording, run['mqtt_packets'])}.")
 

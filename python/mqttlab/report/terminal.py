@@ -10,13 +10,14 @@ from rich.table import Table
 from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, facts, network
-from mqttlab.report.text import heading, lateness, number, unit, verdict
+from mqttlab.report.text import disconnections_title, heading, lateness, number, unit, verdict
 
 WIDE = 140
 GROUP_COLUMNS = (
     "messages_sent", "messages_delivered", "messages_lost", "messages_under_way", "messages_unknown",
     "latency_ms_mean", "latency_ms_p99", "latency_ms_max",
 )
+DISCONNECTIONS_SHOWN = 10
 STYLES = {"valid": "green", "not valid": "bold red", "incomplete": "bold red"}
 
 
@@ -36,6 +37,8 @@ def terminal(recording: Recording, console: Console) -> None:
         _print_verdict(recording, console)
     if by_qos.is_empty():
         console.print("[bold red]No message was measured.[/]")
+        if words := coverage.foreign(recording):
+            console.print(words, highlight=False, markup=False)
     else:
         columns = metrics.family("application").columns(room)
         both_ways = metrics.has_both_ways(recording)
@@ -49,6 +52,10 @@ def terminal(recording: Recording, console: Console) -> None:
             console.print(_table("By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS)))
         for words in coverage.application(recording, by_qos):
             console.print(words, highlight=False, markup=False)
+    ended = metrics.disconnections(recording)
+    if not ended.is_empty():
+        shown = ended.head(DISCONNECTIONS_SHOWN)
+        console.print(_table(disconnections_title(ended, shown), shown, tuple(ended.columns)))
     for label, words in facts.parts(recording):
         console.print(f"{label}: {words}", highlight=False, markup=False)
     parts = attribution.by_qos(recording, attribution.SHOWN_PERCENT)

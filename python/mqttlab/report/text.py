@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
+
 from mqttlab.metrics import ALL
+from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 
 # What stands below a heading; others are counts of what the heading names.
@@ -31,15 +34,16 @@ def number(value: Any, digits: int = 4) -> str:
     return str(value)
 
 
-def counted(count: int, one: str, several: str = "") -> str:
-    """How many of a thing there are: ``1 run``, ``2 runs``."""
-    return f"{number(count)} {one if count == 1 else several or one + 's'}"
-
-
 def heading(column: str) -> str:
     """A column's short title."""
     metric = ALL.get(column)
     return metric.title if metric else column.replace("_", " ")
+
+
+def disconnections_title(ended: pl.DataFrame, shown: pl.DataFrame) -> str:
+    """The title of as much as is shown of :func:`mqttlab.metrics.disconnections`."""
+    left = ended.height - shown.height
+    return "Why connections ended or were refused" + (f" (and {counted(left, 'more row')})" if left else "")
 
 
 def unit(column: str) -> str:

@@ -15,7 +15,8 @@ from mqttlab.dashboard import run_sets
 from mqttlab.dashboard.panels import Content, Head, Link, act, address, figure, link, notice, written_table
 from mqttlab.dashboard.remarks import views
 from mqttlab.dashboard.store import TAG, Store
-from mqttlab.report.text import counted, heading, meaning, number, unit
+from mqttlab.plurals import counted
+from mqttlab.report.text import heading, meaning, number, unit
 
 TITLES = {"run": "run", "planned_s": "measured (s)", "payload_bytes": "payload", "qos": "QoS", "clients": "clients"}
 ALWAYS = ("run", "started", "verdict")

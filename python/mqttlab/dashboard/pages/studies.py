@@ -20,7 +20,8 @@ from mqttlab.dashboard.panels import (
     written_table,
 )
 from mqttlab.dashboard.store import Store, UnknownRun
-from mqttlab.report.text import counted, number
+from mqttlab.plurals import counted
+from mqttlab.report.text import number
 from mqttlab.studies import Study
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.claims import claims_of

@@ -1,0 +1,114 @@
+"""Why clients were refused or lost their connections, and what is in no table: in every report."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from mqttlab import metrics
+from mqttlab.metrics.disconnections import in_words
+from mqttlab.recording import Recording
+from mqttlab.report import terminal, write_html
+from mqttlab.report.document import document
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
+from recordings import MS, Message, write
+
+LINE = {"rate": "64 kbit/s", "delay": "50 ms"}
+
+
+def event(kind: str, client: int, detail: str | None, at_ns: int = 1) -> dict[str, Any]:
+    return {"at_ns": at_ns, "kind": kind, "client": client, "took_ns": None, "detail": detail}
+
+
+EVENTS = [event("refused", 0, "CONNECT: code 0x05"), event("refused", 0, "CONNECT: code 0x05"),
+          event("disconnect", 1, "no PINGRESP in time"), event("connack", 1, None),
+          event("disconnect", 1, "the broker sent DISCONNECT, code 0x8e"), event("disconnect", 1, None)]
+
+
+def printed(recording: Recording) -> str:
+    console = Console(width=200, record=True, file=io.StringIO())
+    terminal(recording, console)
+    return console.export_text()
+
+
+def test_reasons_are_counted_by_group_the_most_frequent_first(tmp_path: Path) -> None:
+    rows = metrics.disconnections(Recording.open(write(tmp_path / "run", [Message(0)], events=EVENTS))).rows()
+    assert rows == [
+        ("publishers", "refused", "CONNECT: code 0x05 (not authorised)", 2, 1),
+        ("subscribers", "disconnected", "no PINGRESP in time", 1, 1),
+        ("subscribers", "disconnected", "no reason was recorded", 1, 1),
+        ("subscribers", "disconnected", "the broker sent DISCONNECT, code 0x8e (session taken over)", 1, 1)]
+    assert metrics.disconnections(Recording.open(write(tmp_path / "none", [Message(0)]))).is_empty()
+
+
+def test_a_code_of_a_subscription_is_not_one_of_a_connection() -> None:
+    assert in_words("SUBSCRIBE: code 0x80") == "SUBSCRIBE: code 0x80"
+    assert in_words("TLS: invalid peer certificate: Expired") == "TLS: invalid peer certificate: Expired"
+
+
+@pytest.mark.parametrize("rows", [[Message(0)], []], ids=["measured", "nothing measured"])
+def test_reasons_and_foreign_deliveries_are_in_every_report(rows: list[Message], tmp_path: Path) -> None:
+    recording = Recording.open(write(tmp_path / "run", rows, events=EVENTS, foreign=742))
+    page = write_html(recording, tmp_path / "report.html").read_text(encoding="utf-8")
+    for said in (printed(recording), page):
+        assert "no PINGRESP in time" in said and "CONNECT: code 0x05 (not authorised)" in said
+        assert "742 foreign deliveries, which no publisher of this run has sent" in said
+    told = json.loads(json.dumps(document(recording)))["disconnections"]
+    assert told[0] == {"group": "publishers", "what": "refused", "reason": "CONNECT: code 0x05 (not authorised)",
+                       "count": 2, "clients": 1}
+
+
+def test_one_of_a_thing_is_written_in_the_singular(tmp_path: Path) -> None:
+    recording = Recording.open(write(tmp_path / "run", [Message(0)], foreign=1, events=[
+        {"at_ns": 2, "kind": "connack", "client": 0, "took_ns": 7 * MS, "detail": None}]))
+    said = printed(recording)
+    assert "1 sent, 1 delivery expected" in said and "1 foreign delivery," in said
+
+
+def simulated(values: dict[str, Any], directory: Path) -> Recording:
+    outcome = perform(Job(compile_plan(parse_values(values)), directory), lambda line: None)
+    assert outcome.verdict == "complete", outcome.reason
+    return Recording.open(directory)
+
+
+@pytest.mark.parametrize(("cool_down", "valid"), [("5 s", True), ("300 ms", True)])
+def test_what_an_overloaded_link_leaves_under_way_may_only_be_slow(
+    cool_down: str, valid: bool, tmp_path: Path,
+) -> None:
+    """A link that carries an eighth of what is offered: most has not arrived when the run ends."""
+    recording = simulated({
+        "name": "overloaded", "backend": "sim", "phases": {"duration": "10 s", "cool_down": cool_down},
+        "networks": [{"between": ["field", "broker"], "up": LINE, "down": LINE}],
+        "groups": [{"name": "logger", "host": "field",
+                    "publish": {"topic": "log", "qos": 0, "payload": "200 B", "rate": "300 /s"}},
+                   {"name": "sink", "host": "broker", "subscribe": [{"filter": "log"}]}]}, tmp_path / "run")
+    assert recording.run["validity"]["valid"] is valid
+    [row] = metrics.application(recording).rows(named=True)
+    assert row["messages_lost"] == 0 and row["messages_lost_percent"] == 0
+    assert row["undelivered_percent"] > 50
+    assert row["undelivered_percent"] == pytest.approx(
+        100 * (1 - row["messages_delivered"] / row["messages_offered"]))
+    assert "was shorter than three times the p99 of their flow" in printed(recording)
+
+
+def test_clients_that_nobody_answers_say_so(tmp_path: Path) -> None:
+    recording = simulated({
+        "name": "lost", "backend": "sim",
+        "phases": {"connect_timeout": "5 s", "duration": "1 s", "cool_down": "1 s"},
+        "networks": [{"between": ["field", "broker"], "up": {"delay": "5 ms", "loss": "99.9 %"},
+                      "down": {"delay": "5 ms"}}],
+        "groups": [{"name": "p", "host": "field",
+                    "publish": {"topic": "t", "qos": 0, "payload": "20 B", "rate": "1 /s"}}]}, tmp_path / "run")
+    [reason] = recording.run["validity"]["reasons"]
+    told = metrics.disconnections(recording)
+    # The reason is the one that the client's own events have, or that there was none.
+    expected = told["reason"][0] if told.height else "none was told why"
+    assert reason.startswith(f"1 of 1 clients never connected: {expected}")
+    assert "events.parquet" not in reason
