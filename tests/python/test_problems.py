@@ -206,7 +206,7 @@ def test_a_derived_table_that_is_damaged_is_one_line(
     run = shutil.copytree(summed, tmp_path / "run")
     damage(run / f"{table}.parquet")
     done = mqttlab("report", run)
-    assert done.returncode == 2, done.stderr
+    assert done.exit_code == 2, done.stderr
     assert done.stderr.splitlines()[-1].startswith("mqttlab: ") and "Traceback" not in done.stderr
 
 
