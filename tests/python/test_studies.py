@@ -322,6 +322,11 @@ def test_what_is_kept_answers_for_its_plan_alone_and_says_what_is_damaged(tmp_pa
     # 2 % of a delay of 150 ms are no harm.
     ({"valid": False, "lateness_limit_ns": 3_000_000, "senders": {"p99_ns": 2_900_000}}, False),
     ({"valid": False, "lateness_limit_ns": 100_000, "emulator": {"p99_ns": None}, "ring_drops": 1}, True),
+    # Each path by its own limit.
+    ({"valid": False, "lateness_limit_ns": 100_000, "emulator": {"p99_ns": 2_000_000}, "paths": [
+        {"p99_ns": 90_000, "limit_ns": 100_000}, {"p99_ns": 2_100_000, "limit_ns": 11_000_000}]}, False),
+    ({"valid": False, "lateness_limit_ns": 100_000, "emulator": {"p99_ns": 90_000}, "paths": [
+        {"p99_ns": None, "limit_ns": 100_000}, {"p99_ns": 101_000, "limit_ns": 100_000}]}, True),
 ])
 def test_a_run_is_repeated_for_what_the_machine_did_and_not_the_network(validity: Any, again: bool) -> None:
     assert _held_up(cast(Recording, SimpleNamespace(run={"validity": validity}))) is again

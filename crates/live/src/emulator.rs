@@ -21,8 +21,8 @@ use mqttlab_recording::{Frame, Sink};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::histogram::Histogram;
 use crate::hold_ups;
+use crate::paths_late::PathsLateness;
 use crate::poller::{Poller, Waker};
 use crate::port::Port;
 use crate::priority::Priority;
@@ -80,7 +80,7 @@ pub struct Stopped {
 #[derive(Default)]
 pub struct Shared {
     /// How late frames were handed over, against the time that they were due.
-    pub lateness: Histogram,
+    pub lateness: PathsLateness,
     /// Frames that a host sent.
     pub arrived: AtomicU64,
     /// Frames that were handed over.
@@ -103,7 +103,8 @@ impl Emulator {
     /// # Errors
     /// Too many open files or threads.
     pub fn start(setting: EmulatorSetting) -> io::Result<Emulator> {
-        let shared = Arc::new(Shared::default());
+        let lateness = PathsLateness::of(&setting.wiring);
+        let shared = Arc::new(Shared { lateness, ..Shared::default() });
         let waker = Waker::new()?;
         let poller = Poller::new()?;
         for (number, port) in setting.ports.iter().enumerate() {
@@ -254,7 +255,7 @@ impl Driver {
         }
         while let Some(delivery) = self.wire.poll(until, &mut self.recorder) {
             let now = self.clock.now();
-            self.shared.lateness.count(now.since(delivery.due));
+            self.shared.lateness.count(delivery.path, now.since(delivery.due));
             self.observer.done(delivery.due, now, self.recorder.waited(), &self.shared.held_up);
             let Delivery { host, bytes, .. } = delivery;
             // The receiver's TCP runs inside this call.

@@ -119,7 +119,7 @@ impl Witnessed {
 pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_stalls: u64) -> RunFacts {
     let counters = witnessed.emulator.as_deref();
     let evidence = LatenessEvidence {
-        emulator: counters.map(|counters| counters.lateness.snapshot()),
+        emulator: counters.map(|counters| counters.lateness.by_limit(|path| ends(plan, path))),
         senders: witnessed.senders.clone(),
         ring_drops: witnessed.ring_drops,
         refused: counters.map_or(0, |counters| counters.refused.load(Relaxed)),
@@ -162,9 +162,15 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
     RunFacts {
         versions: versions(plan),
         warnings: warnings.to_vec(),
-        validity: validity::verdict(&evidence, validity::limit(&plan.network.links)),
+        validity: validity::verdict(&evidence),
         details: details.into_iter().chain(stations).map(|(name, value)| (name.to_owned(), value)).collect(),
     }
+}
+
+/// The hosts at the ends of a path.
+fn ends(plan: &Plan, path: usize) -> [String; 2] {
+    let path = &plan.network.paths[path];
+    [path.from, path.to].map(|host| plan.hosts[host].name.clone())
 }
 
 /// Stores when clients publish in the layout, so that even a killed run's messages fall into the right phases.

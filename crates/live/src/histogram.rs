@@ -83,6 +83,14 @@ impl HistogramSnapshot {
         }
     }
 
+    /// What this and another have counted.
+    pub fn and(mut self, other: &HistogramSnapshot) -> HistogramSnapshot {
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self
+    }
+
     /// What was counted after `earlier`, which must be of the same histogram.
     pub fn since(&self, earlier: &HistogramSnapshot) -> HistogramSnapshot {
         let before = earlier.counts.iter().chain(std::iter::repeat(&0));

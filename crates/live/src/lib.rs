@@ -38,6 +38,7 @@ pub mod namespaces;
 mod naming;
 mod netlink;
 mod parts;
+mod paths_late;
 mod poller;
 pub mod port;
 pub mod priority;

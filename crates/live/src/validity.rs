@@ -2,23 +2,23 @@
 //!
 //! An emulator in user space is late when the machine is busy, and a load generator as well; neither shows in
 //! the latencies it causes. So both count how late they were, and a run in which the emulator's lateness at the
-//! 99th percentile exceeds 100 µs, or 2 % of the shortest emulated delay where that is more, is marked.
+//! 99th percentile exceeds what a path bears (`paths_late.rs`) is marked.
 //!
 //! What it does not know: how late the broker was scheduled. That is the broker's latency, and part of the result.
 
-use mqttlab_net::LinkSpec;
 use mqttlab_run::Validity;
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::HistogramSnapshot;
 use crate::lateness::{Contention, Late};
+use crate::paths_late::PathsLate;
 
 /// What was observed of the run itself.
 #[derive(Clone, Debug, Default)]
 pub struct LatenessEvidence {
-    /// How late frames were handed over; `None` when nothing was emulated.
-    pub emulator: Option<HistogramSnapshot>,
+    /// How late frames were handed over, by what their paths bear; `None` when nothing was emulated.
+    pub emulator: Option<Vec<PathsLate>>,
     /// How late messages were handed to their sessions, without what a burst takes by itself.
     pub senders: HistogramSnapshot,
     /// Frames that never reached the emulated links.
@@ -44,14 +44,7 @@ pub struct LatenessEvidence {
     pub contention: Contention,
 }
 
-/// The lateness that a network bears: 100 µs, or 2 % of its shortest mean delay where that is more.
-pub fn limit(links: &[LinkSpec]) -> Duration {
-    let shortest = links.iter().map(|link| link.delay.mean).filter(|delay| !delay.is_zero()).min();
-    let share = Duration::from_ns(shortest.unwrap_or(Duration::ZERO).as_ns() / 50);
-    share.max(LATENESS)
-}
-
-/// The shortest mean delay of a network that bears such lateness, in tenths of a millisecond; zero where any does.
+/// The shortest mean delay, the same both ways, that bears such lateness, in tenths of a millisecond; zero where any does.
 pub fn shortest_delay(late: Duration) -> Duration {
     if late <= LATENESS { Duration::ZERO } else { delay_of_share(late) }
 }
@@ -62,7 +55,9 @@ pub fn delay_of_share(late: Duration) -> Duration {
 }
 
 /// The verdict as `run.json` holds it.
-pub fn verdict(evidence: &LatenessEvidence, limit: Duration) -> Value {
+pub fn verdict(evidence: &LatenessEvidence) -> Value {
+    let paths = evidence.emulator.as_deref().unwrap_or_default();
+    let limit = paths.iter().map(|late| late.limit).min().unwrap_or(LATENESS);
     let reasons = reasons(evidence, limit);
     let seen = json!({
         "senders": summary(&evidence.senders),
@@ -77,8 +72,9 @@ pub fn verdict(evidence: &LatenessEvidence, limit: Duration) -> Value {
     for (name, value) in seen.as_object().into_iter().flatten() {
         verdict[name] = value.clone();
     }
-    if let Some(emulator) = &evidence.emulator {
-        verdict["emulator"] = summary(emulator);
+    if evidence.emulator.is_some() {
+        verdict["emulator"] = summary(&all(paths));
+        verdict["paths"] = paths.iter().map(PathsLate::told).collect();
     }
     if let Some(control) = &evidence.contention.control {
         verdict["control_timer"] = summary(control);
@@ -87,21 +83,33 @@ pub fn verdict(evidence: &LatenessEvidence, limit: Duration) -> Value {
     verdict
 }
 
+/// How late frames came, over all paths.
+fn all(paths: &[PathsLate]) -> HistogramSnapshot {
+    paths.iter().fold(HistogramSnapshot::default(), |sum, paths| sum.and(&paths.late))
+}
+
+/// Why a run is not valid; `limit` is what the path bears that bears least, which the senders are judged by, too.
 fn reasons(evidence: &LatenessEvidence, limit: Duration) -> Vec<String> {
     let mut reasons = unmet(evidence);
     let p99 = |snapshot: &HistogramSnapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
     // Without an emulator nothing asks for real-time priority, and it would not help.
     let real_time = evidence.real_time || evidence.emulator.is_none();
-    let emulator = evidence.emulator.as_ref().map(|late| Late {
+    let late = |late: &HistogramSnapshot| Late {
         cpu_percent: evidence.contention.emulator_cpu_percent,
         faults_major: evidence.contention.faults_major,
         held_up: evidence.contention.held_up,
         ..evidence.contention.late(late, real_time)
-    });
-    if let Some(late) = emulator.filter(|late| late.p99 > limit) {
-        let (p99, words) = (late.p99, late.words());
-        reasons.push(format!("the emulator was {p99} late at the 99th percentile, above {limit}: {words}"));
+    };
+    let paths = evidence.emulator.as_deref().unwrap_or_default();
+    for one in paths.iter().filter(|one| p99(&one.late) > one.limit) {
+        // What bears as much as every other needs no name.
+        let place = if paths.len() > 1 { format!(" on {}", one.words()) } else { String::new() };
+        let (p99, limit, words) = (p99(&one.late), one.limit, late(&one.late).words());
+        reasons.push(format!(
+            "the emulator was {p99} late at the 99th percentile{place}, above {limit}: {words}"
+        ));
     }
+    let emulator = evidence.emulator.as_deref().map(|paths| late(&all(paths)));
     let late = p99(&evidence.senders);
     if late > SENDER_LIMIT.max(limit) {
         let bound = SENDER_LIMIT.max(limit);
@@ -150,7 +158,7 @@ fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
         .collect()
 }
 
-fn summary(lateness: &HistogramSnapshot) -> Value {
+pub(crate) fn summary(lateness: &HistogramSnapshot) -> Value {
     let ns = |percent| lateness.percentile(percent).map(Duration::as_ns);
     json!({
         "count": lateness.len(),
@@ -172,17 +180,23 @@ mod tests {
     use super::*;
     use crate::histogram::Histogram;
 
-    fn late(by: Duration) -> HistogramSnapshot {
+    /// Paths that bear `limit`, and frames that were so late there.
+    fn paths(limit: Duration, by: Duration) -> PathsLate {
         let histogram = Histogram::default();
         (0..100).for_each(|_| histogram.count(by));
-        histogram.snapshot()
+        let ends = ["field".into(), "broker".into()];
+        PathsLate { limit, paths: 1, ends, late: histogram.snapshot() }
+    }
+
+    fn late(by: Duration) -> Vec<PathsLate> {
+        vec![paths(LATENESS, by)]
     }
 
     #[test]
     fn a_late_emulator_marks_the_run_and_says_what_to_do() {
         let evidence =
             LatenessEvidence { emulator: Some(late(Duration::from_ms(3))), ..LatenessEvidence::default() };
-        let verdict = verdict(&evidence, Duration::from_us(100));
+        let verdict = verdict(&evidence);
         assert_eq!(verdict["valid"], false);
         assert!(verdict["reasons"][0].as_str().unwrap().contains("ulimit -r"));
         assert!(verdict["emulator"]["p99_ns"].as_u64().unwrap() >= 3_000_000);
@@ -194,7 +208,7 @@ mod tests {
         let emulator = Some(late(Duration::from_ms(3)));
         let evidence =
             LatenessEvidence { emulator, turned_away, no_descriptor, behind, untold, ..Default::default() };
-        let verdict = verdict(&evidence, Duration::from_us(100));
+        let verdict = verdict(&evidence);
         let reasons = verdict["reasons"].as_array().unwrap();
         assert_eq!((verdict["valid"].as_bool(), reasons.len()), (Some(false), 5));
         for (reason, words) in reasons.iter().zip([
@@ -209,7 +223,7 @@ mod tests {
 
     #[test]
     fn the_shortest_delay_is_the_least_that_bears_the_lateness() {
-        let bears = |delay, late| limit(&[crate::calibration::constant_delay(delay)]) >= late;
+        let bears = |delay: Duration, late| LATENESS.max(Duration::from_ns(delay.as_ns() / 50)) >= late;
         for late in [0, 1, 99, 100, 101, 240, 1_960, 150_000].map(Duration::from_us) {
             let delay = shortest_delay(late);
             assert!(bears(delay, late), "{delay} for {late}");
@@ -219,9 +233,27 @@ mod tests {
     }
 
     #[test]
+    fn each_path_is_judged_by_its_own_limit() {
+        let (far, near) = (Duration::from_ms(11), LATENESS);
+        let of = |by| Some(vec![paths(near, by), paths(far, Duration::from_ms(5))]);
+        let late = verdict(&LatenessEvidence { emulator: of(Duration::from_us(200)), ..Default::default() });
+        let reasons = late["reasons"].as_array().unwrap();
+        assert_eq!((late["valid"].as_bool(), reasons.len()), (Some(false), 1));
+        let said = reasons[0].as_str().unwrap();
+        assert!(said.contains("on the path from `field` to `broker`, above 100 us: "), "{said}");
+        assert_eq!(
+            (&late["paths"][1]["limit_ns"], &late["lateness_limit_ns"]),
+            (&json!(11_000_000), &json!(100_000))
+        );
+        let in_time =
+            verdict(&LatenessEvidence { emulator: of(Duration::from_us(90)), ..Default::default() });
+        assert_eq!(in_time["valid"], true);
+    }
+
+    #[test]
     fn an_emulator_in_time_leaves_the_run_unmarked() {
         let evidence =
             LatenessEvidence { emulator: Some(late(Duration::from_us(90))), ..LatenessEvidence::default() };
-        assert_eq!(verdict(&evidence, Duration::from_us(100))["valid"], true);
+        assert_eq!(verdict(&evidence)["valid"], true);
     }
 }

@@ -30,6 +30,8 @@ pub struct Wiring {
     pub addresses: Vec<Ipv4Addr>,
     /// The hosts that frames go up to, for the direction that is recorded.
     pub server_hosts: BTreeSet<usize>,
+    /// Those of them that clients run on, too.
+    pub clients_beside_servers: BTreeSet<usize>,
     /// The links.
     pub links: Vec<LinkSpec>,
     /// The radio channels.
@@ -47,9 +49,12 @@ pub struct Wiring {
 impl Wiring {
     /// As the plan says.
     pub fn of(plan: &Plan) -> Wiring {
+        let clients: BTreeSet<usize> = plan.clients().map(|(group, client)| group.host_of(client)).collect();
+        let servers: BTreeSet<usize> = plan.servers.iter().map(|server| server.host).collect();
         Wiring {
+            clients_beside_servers: servers.intersection(&clients).copied().collect(),
+            server_hosts: servers,
             addresses: plan.hosts.iter().map(|host| host.address).collect(),
-            server_hosts: plan.servers.iter().map(|server| server.host).collect(),
             links: plan.network.links.clone(),
             media: plan.network.media.clone(),
             paths: plan.network.paths.clone(),
@@ -67,8 +72,8 @@ impl Wiring {
         seed: Seed,
     ) -> Wiring {
         let (media, stations, server_hosts) = (Vec::new(), BTreeMap::new(), BTreeSet::from([1]));
-        let (addresses, hubs) = (addresses.to_vec(), Hubs::new());
-        Wiring { addresses, server_hosts, links, media, paths, stations, seed, hubs }
+        let (addresses, hubs, clients_beside_servers) = (addresses.to_vec(), Hubs::new(), BTreeSet::new());
+        Wiring { addresses, server_hosts, clients_beside_servers, links, media, paths, stations, seed, hubs }
     }
 }
 
@@ -77,6 +82,8 @@ impl Wiring {
 pub struct Delivery {
     /// The receiving host.
     pub host: usize,
+    /// The path that it came by.
+    pub path: usize,
     /// When it should be handed over: its arrival by the network, less the compensation.
     pub due: Instant,
     /// The IP packet.
@@ -306,14 +313,15 @@ impl Wire {
     /// A piece is at the end of its path.
     fn hand_over(&mut self, place: usize, copy: u16, due: Instant, witness: &mut impl Witness) -> Delivery {
         let flight = &self.flights[place];
-        let Path { to, stages, .. } = self.paths[flight.path];
+        let path = flight.path;
+        let Path { to, stages, .. } = self.paths[path];
         if stages == 0 {
             // A direction without links has one row all the same, so that a capture shows both directions.
             let (piece, at) = (flight.piece(copy), Some(due));
             let row = Frame { start: at, sent: at, delivered: at, ..self.row(flight, piece, due) };
             witness.frame(&row, &piece.bytes);
         }
-        Delivery { host: to, due, bytes: self.take(place, copy) }
+        Delivery { host: to, path, due, bytes: self.take(place, copy) }
     }
 
     /// What all rows of a piece have in common; on the link that stands for none.

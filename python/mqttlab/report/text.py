@@ -87,6 +87,11 @@ def lateness(recording: Recording) -> list[tuple[str, str]]:
                 if figures.get(f"{name}_ns") is not None
             ]
             rows.append((f"{who.removesuffix('s').replace('_', ' ')} lateness", ", ".join(parts)))
+    for path in validity.get("paths") or []:
+        if path.get("p99_ns") is not None:
+            more = f" and {path['paths'] - 1} more" if path["paths"] > 1 else ""
+            rows.append((f"lateness {path['from']} → {path['to']}{more}",
+                         f"p99 {duration(path['p99_ns'])}, at most {duration(path['limit_ns'])}"))
     machine = validity.get("machine") or {}
     rows += [(label, say(machine[key])) for key, label, say in MACHINE if machine.get(key) is not None]
     for key, value in validity.items():

@@ -174,7 +174,10 @@ def _held_up(recording: Recording) -> bool:
     def late(who: str, bound_ns: int) -> bool:
         return ((validity.get(who) or {}).get("p99_ns") or 0) > bound_ns
 
-    is_late = late("emulator", limit_ns) or late("senders", max(limit_ns, SENDERS_NS))
+    # Recordings of before have one limit for all paths.
+    paths = validity.get("paths") or [{**(validity.get("emulator") or {}), "limit_ns": limit_ns}]
+    frames_late = any((path.get("p99_ns") or 0) > path["limit_ns"] for path in paths)
+    is_late = frames_late or late("senders", max(limit_ns, SENDERS_NS))
     return not validity.get("valid", True) and (is_late or bool(validity.get("ring_drops")))
 
 

@@ -1,11 +1,13 @@
 //! A client's life, as conversations: what happens to it, and what it does, in milliseconds.
 
-use crate::world::{Message, World, accepted, arrivals, client, connected, every, facts, publishing};
+use crate::world::{
+    Message, World, accepted, arrivals, client, connected, every, facts, publishing, started,
+};
 use expect_test::expect;
 use mqttlab_client::{GroupFacts, Loss, RelayFacts, State};
 use mqttlab_mqtt::Qos;
 use mqttlab_mqtt::client::Input;
-use mqttlab_plan::Arrival;
+use mqttlab_plan::{Arrival, StartPhase};
 use mqttlab_units::{Duration, Instant};
 
 #[test]
@@ -129,6 +131,18 @@ fn a_refusal_for_good_ends_a_client_and_a_passing_one_does_not() {
         assert_eq!((world.books.gone, world.books.failed, world.books.disconnects), (gone, gone, 0));
         assert_eq!(client.is_gone(), for_good);
     }
+}
+
+#[test]
+fn a_client_without_a_message_due_has_nothing_left_to_offer() {
+    let mut world = World::default();
+    let mut client = connected(publishing(Qos::AtLeastOnce), &mut world);
+    // Of a mean of an hour nothing falls into a second.
+    let hourly = Arrival::Poisson { mean_interval_ns: 3_600_000_000_000 };
+    client.begin(&mut world, started(hourly, StartPhase::Random));
+    assert_eq!(world.books.publishing, 0);
+    client.stop_publishing(&mut world);
+    assert_eq!((world.books.publishing, world.books.offered), (0, 0));
 }
 
 #[test]

@@ -318,6 +318,11 @@ pub fn every(interval_ms: u64) -> Arrivals {
 }
 
 pub fn arrivals(arrival: Arrival) -> Arrivals {
+    started(arrival, StartPhase::Synchronised)
+}
+
+/// Messages between 1 s and 2 s, the first of them when the phase says.
+pub fn started(arrival: Arrival, start_phase: StartPhase) -> Arrivals {
     let publish = Publish {
         topic: TopicPattern("t".into()),
         topics: 1,
@@ -325,7 +330,7 @@ pub fn arrivals(arrival: Arrival) -> Arrivals {
         retain: false,
         payload: Payload::Fixed { bytes: MESSAGE_BYTES },
         arrival,
-        start_phase: StartPhase::Synchronised,
+        start_phase,
         messages: None,
     };
     let second = |s| Instant::ZERO + Duration::from_s(s);

@@ -1,0 +1,205 @@
+//! How late the emulator was on each path, and how late it may be there.
+//!
+//! A frame is handed over once on its path, however many links that has. Latencies are of whole ways: a message goes to a
+//! server and on to its receiver, a segment goes one way and its acknowledgement the other. So a path bears 2 % of the
+//! mean delay of the paths on the shortest such way over it, and 100 µs where that is more. Where clients run on a
+//! server's own host, a way may be that path alone. Paths that bear the same are counted together.
+
+use std::collections::BTreeMap;
+
+use mqttlab_plan::{Hop, PathPlan};
+use mqttlab_units::Duration;
+use serde_json::{Value, json};
+
+use crate::histogram::{Histogram, HistogramSnapshot};
+use crate::validity::{LATENESS, summary};
+use crate::wire::Wiring;
+
+/// Counters for the frames of all paths.
+#[derive(Default)]
+pub struct PathsLateness {
+    /// The place of each path's counter.
+    of_path: Vec<usize>,
+    counters: Vec<Counter>,
+}
+
+struct Counter {
+    limit: Duration,
+    paths: usize,
+    first: usize,
+    late: Histogram,
+}
+
+/// Paths that bear the same lateness, and how late frames came there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathsLate {
+    /// How late a frame may be at the 99th percentile.
+    pub limit: Duration,
+    /// How many paths there are.
+    pub paths: usize,
+    /// The hosts at the ends of the first of them.
+    pub ends: [String; 2],
+    /// How late frames were handed over.
+    pub late: HistogramSnapshot,
+}
+
+impl PathsLateness {
+    /// Nothing counted yet.
+    pub fn of(wiring: &Wiring) -> PathsLateness {
+        let limits = limits(wiring);
+        let mut places = BTreeMap::new();
+        for (path, limit) in limits.iter().enumerate() {
+            let (paths, _) = places.entry(*limit).or_insert((0, path));
+            *paths += 1;
+        }
+        let place = |limit: &Duration| places.range(..limit).count();
+        let of_path = limits.iter().map(place).collect();
+        let counter = |(&limit, &(paths, first)): (&Duration, &(usize, usize))| Counter {
+            limit,
+            paths,
+            first,
+            late: Histogram::default(),
+        };
+        PathsLateness { of_path, counters: places.iter().map(counter).collect() }
+    }
+
+    /// A frame came over this path, so late.
+    pub fn count(&self, path: usize, late: Duration) {
+        self.counters[self.of_path[path]].late.count(late);
+    }
+
+    /// How late frames came, over all paths.
+    pub fn snapshot(&self) -> HistogramSnapshot {
+        let all = self.counters.iter().map(|counter| counter.late.snapshot());
+        all.reduce(|sum, late| sum.and(&late)).unwrap_or_else(|| Histogram::default().snapshot())
+    }
+
+    /// The same by limit, the smallest first; `ends` names the hosts at a path's ends.
+    pub fn by_limit(&self, ends: impl Fn(usize) -> [String; 2]) -> Vec<PathsLate> {
+        let late = |Counter { limit, paths, first, late }: &Counter| PathsLate {
+            limit: *limit,
+            paths: *paths,
+            ends: ends(*first),
+            late: late.snapshot(),
+        };
+        self.counters.iter().map(late).collect()
+    }
+}
+
+impl PathsLate {
+    /// As `run.json` holds it.
+    pub fn told(&self) -> Value {
+        let [from, to] = &self.ends;
+        let mut told = json!({ "from": from, "to": to, "paths": self.paths, "limit_ns": self.limit.as_ns() });
+        for (name, value) in summary(&self.late).as_object().into_iter().flatten() {
+            told[name] = value.clone();
+        }
+        told
+    }
+
+    /// In words, behind "on".
+    pub fn words(&self) -> String {
+        let [from, to] = &self.ends;
+        match self.paths {
+            1 => format!("the path from `{from}` to `{to}`"),
+            paths => format!("{paths} paths, such as from `{from}` to `{to}`"),
+        }
+    }
+}
+
+/// What each path bears.
+fn limits(wiring: &Wiring) -> Vec<Duration> {
+    let delay = |hop: &Hop| match hop {
+        Hop::Link(link) => wiring.links[*link].delay.mean.as_ns(),
+        Hop::Radio { .. } => 0,
+    };
+    let delays: Vec<u64> = wiring.paths.iter().map(|path| path.hops.iter().map(delay).sum()).collect();
+    // The shortest path that begins, and that ends, at each host.
+    let (mut begins, mut ends) = (BTreeMap::new(), BTreeMap::new());
+    for (path, &delay) in wiring.paths.iter().zip(&delays) {
+        for (shortest, host) in [(&mut begins, path.from), (&mut ends, path.to)] {
+            shortest.entry(host).and_modify(|least: &mut u64| *least = delay.min(*least)).or_insert(delay);
+        }
+    }
+    let limit = |(path, &delay): (&_, &u64)| {
+        let PathPlan { from, to, .. } = path;
+        let beside = [begins.get(to), ends.get(from)].into_iter().flatten().min();
+        let of_two = beside.map_or(delay, |other| (delay + other) / 2);
+        let alone =
+            wiring.clients_beside_servers.contains(from) || wiring.clients_beside_servers.contains(to);
+        let each = if alone { delay.min(of_two) } else { of_two };
+        Duration::from_ns(each / 50).max(LATENESS)
+    };
+    wiring.paths.iter().zip(&delays).map(limit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::net::Ipv4Addr;
+
+    use mqttlab_plan::Hubs;
+    use mqttlab_units::Seed;
+
+    use super::*;
+    use crate::calibration::constant_delay;
+
+    /// A server, host 0, and a host for each pair of delays to it and back, in milliseconds.
+    fn star(delays_ms: &[[u64; 2]], clients_beside_servers: &[usize]) -> Wiring {
+        let mut paths = Vec::new();
+        for host in 1..=delays_ms.len() {
+            let hop = |way: usize| vec![Hop::Link(2 * (host - 1) + way)];
+            paths.push(PathPlan { from: host, to: 0, hops: hop(0) });
+            paths.push(PathPlan { from: 0, to: host, hops: hop(1) });
+        }
+        Wiring {
+            addresses: vec![Ipv4Addr::LOCALHOST; delays_ms.len() + 1],
+            server_hosts: BTreeSet::from([0]),
+            clients_beside_servers: clients_beside_servers.iter().copied().collect(),
+            links: delays_ms.iter().flatten().map(|ms| constant_delay(Duration::from_ms(*ms))).collect(),
+            media: Vec::new(),
+            paths,
+            stations: BTreeMap::new(),
+            seed: Seed(1),
+            hubs: Hubs::new(),
+        }
+    }
+
+    fn limits_us(delays_ms: &[[u64; 2]], beside: &[usize]) -> Vec<u64> {
+        limits(&star(delays_ms, beside)).iter().map(|limit| limit.as_ns() / 1000).collect()
+    }
+
+    #[test]
+    fn each_path_bears_a_share_of_the_shortest_way_over_it() {
+        assert_eq!(limits_us(&[[10, 10]], &[]), [200, 200]);
+        assert_eq!(limits_us(&[[550, 550], [1, 1]], &[]), [5_510, 5_510, 100, 100], "LAN beside a satellite");
+        assert_eq!(limits_us(&[[0, 550]], &[]), [5_500, 5_500], "shaped in one direction alone");
+        assert_eq!(
+            limits_us(&[[0, 550]], &[0]),
+            [100, 5_500],
+            "somebody beside the server hears what goes up"
+        );
+        assert_eq!(limits_us(&[[0, 0]], &[]), [100, 100]);
+    }
+
+    #[test]
+    fn a_path_without_links_has_a_limit_too() {
+        let mut wiring = star(&[[0, 550], [0, 0]], &[]);
+        wiring.paths[2].hops.clear();
+        wiring.paths[3].hops.clear();
+        let limits: Vec<u64> = limits(&wiring).iter().map(|limit| limit.as_ns() / 1000).collect();
+        assert_eq!(limits, [100, 5_500, 100, 100]);
+    }
+
+    #[test]
+    fn what_is_counted_on_a_path_is_counted_with_those_that_bear_the_same() {
+        let late = PathsLateness::of(&star(&[[550, 550], [1, 1]], &[]));
+        late.count(2, Duration::from_ms(3));
+        late.count(1, Duration::from_us(7));
+        let by_limit = late.by_limit(|path| [path.to_string(), String::new()]);
+        let told: Vec<_> =
+            by_limit.iter().map(|one| (one.paths, one.ends[0].as_str(), one.late.max())).collect();
+        assert_eq!(told, [(2, "2", Duration::from_ms(3)), (2, "0", Duration::from_us(7))]);
+        assert_eq!((late.snapshot().len(), late.snapshot().max()), (2, Duration::from_ms(3)));
+    }
+}
