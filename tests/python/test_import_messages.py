@@ -96,8 +96,19 @@ def test_a_retained_message_comes_from_the_store(tmp_path: Path) -> None:
     publisher.up(publish("t", b"kept", retain=True))
     subscriber.subscribe("t")
     subscriber.down(publish("t", b"kept", retain=True))
-    row = read(wire, tmp_path).messages.row(0, named=True)
-    assert (row["fate"], row["retain"], row["retained"]) == ("delivered", True, True)
+    wire.wait(10_000)
+    publisher.up(publish("t", b"new", retain=True))
+    subscriber.down(publish("t", b"new"))
+    late = Client(wire, "10.0.0.4", 40_002)
+    late.connect("late")
+    late.subscribe("t")
+    late.down(publish("t", b"new", retain=True))
+    recording = read(wire, tmp_path)
+    assert fates(recording) == [(0, "s", "retained"), (1, "s", "delivered"), (1, "late", "retained")]
+    whole = metrics.application(recording, ()).row(0, named=True)
+    counts = ("messages_offered", "deliveries_expected", "messages_delivered", "duplicates", "retained_copies")
+    assert [whole[name] for name in counts] == [2, 1, 1, 0, 2]
+    assert whole["latency_ms_max"] == 1 and whole["retained_age_s_mean"] < 0.1
 
 
 def test_a_repetition_with_dup_is_the_same_message_and_its_second_delivery_a_duplicate(tmp_path: Path) -> None:

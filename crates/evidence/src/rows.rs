@@ -454,6 +454,8 @@ words! {
         Delivered = "delivered",
         /// It arrived, and had arrived before.
         Duplicate = "duplicate",
+        /// It arrived from the broker's store, because its receiver subscribed: a copy of what was published before.
+        Retained = "retained",
         /// It was sent and will not arrive: it was dropped, or the session that owed it ended, or a later message of
         /// the same publisher, topic and QoS arrived (MQTT 5 §4.6).
         Lost = "lost",

@@ -1,7 +1,8 @@
 //! What became of a message that did not arrive: lost, under way, or unknown.
 //!
 //! ```text
-//!   dropped? ─► lost    gap? ─► unknown    a delivery that nothing traces? ─► unknown    overtaken? ─► lost
+//!   dropped? ─► lost    gap? ─► unknown    a delivery that nothing traces? ─► unknown    overtaken? ─► lost (not subscribed
+//!   yet, where its receiver had only then a subscription)
 //!   session over? ─► lost    otherwise ─► under way
 //! ```
 //!
@@ -40,6 +41,8 @@ pub(crate) struct Attendance {
     sessions: u32,
     /// Whether the present session has a subscription, and since when the broker may have known of it.
     subscribed: Option<Instant>,
+    /// When the broker first granted it one.
+    granted: Option<Instant>,
     /// When a connection last ended that should not have.
     broke: Option<Instant>,
     /// Whether it was connected after that.
@@ -60,15 +63,18 @@ impl Attendance {
                 self.is_away = false;
                 if detail != SESSION_PRESENT || self.sessions == 0 {
                     self.sessions += 1;
-                    self.subscribed = None;
+                    (self.subscribed, self.granted) = (None, None);
                 }
             }
             EventKind::Subscribe => self.subscribed = self.subscribed.or(Some(event.at)),
+            EventKind::Suback => self.granted = self.granted.or(Some(event.at)),
             EventKind::Disconnect => {
                 (self.broke, self.is_away, self.parted) = (Some(event.at), true, Some(event.at));
             }
             EventKind::Close => self.parted = Some(event.at),
-            EventKind::SessionEnd => (self.session_ended, self.subscribed) = (Some(event.at), None),
+            EventKind::SessionEnd => {
+                (self.session_ended, self.subscribed, self.granted) = (Some(event.at), None, None);
+            }
             EventKind::QueueFull => {
                 self.dropping = Some(self.dropping.map_or(event.at, |since| since.min(event.at)));
             }
@@ -84,6 +90,11 @@ impl Attendance {
     /// Whether its present session has sent a SUBSCRIBE.
     pub(crate) fn is_subscribing(&self) -> bool {
         self.subscribed.is_some()
+    }
+
+    /// Whether its first subscription was not granted yet when a message was sent.
+    fn came_later_than(&self, sent: Instant) -> bool {
+        self.granted.or(self.subscribed).is_some_and(|granted| sent < granted)
     }
 
     /// Whether it had lost its connection and has not come back.
@@ -176,7 +187,11 @@ impl<'a> Judge<'a> {
             return unknown(LossCause::Untraced);
         }
         if absent.overtaken {
-            return lost(LossCause::Overtaken);
+            // A subscriber is owed messages in their order: the broker had this one before the subscription.
+            let is_early = self
+                .attended_by(absent)
+                .is_some_and(|who| who.sessions == 1 && who.came_later_than(absent.sent));
+            return lost(if is_early { LossCause::NotSubscribed } else { LossCause::Overtaken });
         }
         let verdict = if self.layout.drops_are_complete { None } else { self.by_connections(absent) };
         match verdict {
@@ -252,6 +267,11 @@ impl<'a> Judge<'a> {
         let away = away.and_then(|broke| self.end.checked_since(broke));
         let expiry = session.and_then(|session| session.expiry_ns);
         away.zip(expiry).is_some_and(|(away, expiry_ns)| away.as_ns() >= expiry_ns)
+    }
+
+    /// What is known of its receiver, live, simulated or imported.
+    fn attended_by(&self, absent: &Absent) -> Option<&Attendance> {
+        self.attendances.get(absent.subscriber? as usize)
     }
 
     fn attendance(&self, client: u32) -> Option<&Attendance> {

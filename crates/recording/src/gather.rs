@@ -114,6 +114,10 @@ impl Survey {
     /// Counts a delivery whose publisher is known, and says whether a later message came before it.
     fn delivered(&mut self, delivery: usize, publisher: u32, row: &Received) -> bool {
         self.count(publisher, row.sequence);
+        // A copy of the store comes past whatever is on its way.
+        if row.retained {
+            return false;
+        }
         let latest = self.latest.entry((row.subscriber, publisher)).or_insert(row.sequence);
         let overtaken = row.sequence < *latest;
         self.overtaken[delivery / 64] |= u64::from(overtaken) << (delivery % 64);

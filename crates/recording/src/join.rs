@@ -162,9 +162,17 @@ impl<'a> TableOut<'a> {
             while let Some(passed_over) = expected.next_if(|&receiver| receiver < subscriber) {
                 self.absent(row, message, passed_over)?;
             }
-            others += u32::from(expected.next_if_eq(&subscriber).is_none());
-            for (copy, delivery) in copies.iter().enumerate() {
-                self.delivered(row, delivery, copy > 0)?;
+            // No copy of the store goes to a shared subscription (MQTT 5 §4.8.2).
+            let is_live = copies.iter().any(|copy| !copy.row.retained);
+            others += u32::from(expected.next_if_eq(&subscriber).is_none() && is_live);
+            let mut arrived = false;
+            for delivery in copies {
+                if delivery.row.retained {
+                    self.retained(row, delivery)?;
+                } else {
+                    self.delivered(row, delivery, arrived)?;
+                    arrived = true;
+                }
             }
         }
         expected.try_for_each(|passed_over| self.absent(row, message, passed_over))?;
@@ -248,6 +256,16 @@ impl<'a> TableOut<'a> {
             out_of_order,
             late,
             latency_ns,
+            payload_bytes: delivery.row.payload_bytes,
+            ..delivery_of(row, &delivery.row)
+        })
+    }
+
+    /// A copy from the broker's store: how long ago it was published says nothing about the way that it took.
+    fn retained(&mut self, row: &MessageRow<'_>, delivery: &Delivery) -> Result<()> {
+        self.row(&MessageRow {
+            fate: MessageFate::Retained,
+            phase: if row.intended_ns.is_some() { row.phase } else { self.phase(delivery.row.received) },
             payload_bytes: delivery.row.payload_bytes,
             ..delivery_of(row, &delivery.row)
         })
@@ -402,7 +420,7 @@ mod tests {
             (std::fs::read(to.join("messages.parquet")).unwrap(), format!("{tallies:?}{flow:?}"), fates)
         };
         let whole = table(RANGE_ROWS);
-        assert_eq!(whole.2.keys().count(), 7, "all but no_receiver are met: {:?}", whole.2);
+        assert_eq!(whole.2.keys().count(), 7, "all but no_receiver and retained are met: {:?}", whole.2);
         assert!(table(1) == whole && table(500) == whole);
         std::fs::remove_dir_all(&root).unwrap();
     }

@@ -21,7 +21,8 @@ table! {
         /// The receiving client; empty when the message was not sent or has no receiver, and where a shared
         /// subscription's member is not known because none received it.
         pub subscriber: Option<u32>,
-        /// `delivered`; `duplicate`: delivered before; `lost`: this receiver will not get it; `under_way`: it had
+        /// `delivered`; `duplicate`: delivered before; `retained`: delivered from the broker's store when the receiver
+        /// subscribed, a copy that has no latency; `lost`: this receiver will not get it; `under_way`: it had
         /// neither arrived nor been lost when the recording ended; `unknown`: the evidence does not show whether
         /// it arrived; `unsent`: offered and not sent; `no_receiver`: sent, but no client subscribes to its
         /// topic; `foreign`: delivered, but it matches no message that a client of the run sent.

@@ -30,6 +30,9 @@ DELIVERED = (*FINEST, "intended_s", "latency_ms")
 ALIKE = ("publisher_group", "subscriber_group", "_whole", "qos")
 # So many parts of a table are taken out of it one after the other, so that all of them are never there beside it.
 PARTS_ONE_BY_ONE = 16
+# Copies from a broker's store, which say nothing of the way of a message, and how long ago it was sent.
+RETAINED = pl.col("fate") == "retained"
+AGE_S = (pl.col("received_ns").cast(pl.Int64) - pl.col("sent_ns").cast(pl.Int64)) / 1e9
 # What was to be delivered, whatever became of it.
 EXPECTED = pl.col("fate").is_in(["delivered", "lost", "under_way", "unknown"])
 
@@ -266,6 +269,8 @@ def _counts(messages: pl.LazyFrame, keys: list[str], *, is_once: bool) -> pl.Laz
             messages_under_way=(pl.col("fate") == "under_way").sum(),
             messages_unknown=(pl.col("fate") == "unknown").sum(),
             duplicates=(pl.col("fate") == "duplicate").sum(),
+            retained_copies=RETAINED.sum(),
+            retained_age_s_mean=AGE_S.filter(RETAINED).mean(),
             out_of_order=pl.col("out_of_order").sum(),
             late=pl.col("late").sum(),
         )

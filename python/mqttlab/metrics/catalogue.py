@@ -175,6 +175,12 @@ APPLICATION: tuple[Metric, ...] = (
                    "them, so that bounds on it are judged by `undelivered_percent`."),
     Metric(name="duplicates", shown="wide", unit="deliveries", title="dup", better="lower",
            meaning="Deliveries of a message to a subscriber that had received it already."),
+    Metric(name="retained_copies", unit="deliveries", title="retained",
+           meaning="Deliveries from the broker's store because a client subscribed. They are in no other count and "
+                   "have no latency.",
+           source="MQTT 5, 3.3.1.3"),
+    Metric(name="retained_age_s_mean", unit="s", title="retained age",
+           meaning="From the sending of a retained message to the delivery of its copy, the mean."),
     Metric(name="out_of_order", unit="deliveries", title="out of order", better="lower",
            meaning="First deliveries that came after a later message of the same publisher and topic."),
     Metric(name="late", unit="deliveries", title="late", better="lower",

@@ -119,8 +119,55 @@ fn order_is_kept_by_publisher_topic_and_qos_only_and_not_by_retained_copies() {
             0 0 2 under_way null
             0 1 2 delivered null
             0 2 2 delivered null
-            0 3 2 delivered null
+            0 3 2 retained null
             1 4 2 delivered null
+        "#]],
+    );
+}
+
+#[test]
+fn a_copy_from_the_store_is_no_delivery_of_the_flow_and_no_duplicate() {
+    check(
+        &two_topics(),
+        |recorder| {
+            (0..3).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
+            let copy = |sequence, ns| Received { retained: true, ..received(2, Some(0), sequence, ns) };
+            // 0 came when its receiver subscribed; of 2 the copy came before the message itself; 1 came twice.
+            [copy(0, 2_000), copy(2, 2_000)].iter().for_each(|row| recorder.received(row).unwrap());
+            recorder.received(&received(2, Some(0), 1, 2_100)).unwrap();
+            recorder.received(&copy(1, 2_200)).unwrap();
+            recorder.received(&received(2, Some(0), 2, 2_300)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 retained null
+            0 1 2 delivered null
+            0 1 2 retained null
+            0 2 2 retained null
+            0 2 2 delivered null
+        "#]],
+    );
+}
+
+#[test]
+fn what_was_sent_before_a_subscription_was_granted_was_not_subscribed_to_whatever_overtook_it() {
+    check(
+        &two_topics(),
+        |recorder| {
+            event(recorder, 500, EventKind::Connack, 2, "");
+            event(recorder, 1_500, EventKind::Subscribe, 2, "t");
+            event(recorder, 2_000, EventKind::Suback, 2, "");
+            [1_000, 1_900, 2_500, 3_000].into_iter().enumerate().for_each(|(sequence, ns)| {
+                recorder.sent(&sent(0, sequence as u32, 0, ns)).unwrap();
+            });
+            recorder.received(&received(2, Some(0), 3, 4_000)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 lost not_subscribed
+            0 1 2 lost not_subscribed
+            0 2 2 lost overtaken
+            0 3 2 delivered null
         "#]],
     );
 }
