@@ -1,17 +1,19 @@
 //! One connection: both directions' judgements, streams, packets and sums.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use mqttlab_layers::FramingNumber;
+use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
 
 use super::flags::{self, Half, Marks, Verdict};
 use super::protocol::{self, Protocol};
 use super::sequence;
+use super::undecided::Undecided;
 use super::{Annotations, Completed, Direction, Gap, Settings};
 use crate::layers::{Content, KeyLog, Layers, Opened, Opening, Secured, begun_as_websocket};
 use crate::metrics::{Exchange, Tally};
-use crate::mqtt::{Connect, Context, Framer, Kind, Packet, Unseen, starts_as_connect};
+use crate::mqtt::{Connect, Context, Framer, Kind, Packet, Unseen, may_start_as_connect, starts_as_connect};
 use crate::reassembly::{Payload, Piece, Reassembler, Sighting};
 use crate::segment::{Bits, Endpoint, Segment};
 use crate::zmtp;
@@ -31,6 +33,8 @@ pub struct Connection {
     pub tls: Option<Box<Secured>>,
     /// Whether it is a broker's: by its port, or because it carries MQTT.
     pub is_broker_s: bool,
+    /// Whether its first bytes are not in the capture: neither its SYN is, nor a CONNECT in front of all else.
+    pub is_joined_late: bool,
     /// What its CONNECT said.
     pub connect: Option<Box<Connect>>,
     /// SYN to the acknowledgment that completed the handshake.
@@ -38,6 +42,9 @@ pub struct Connection {
     /// What was counted, by [`Direction`].
     pub directions: [Tally; 2],
 }
+
+/// Servers of which a CONNECT was seen.
+pub(super) type Brokers = HashSet<Endpoint, FoldedHash>;
 
 /// A request waits for its answer under the direction it was sent in, its kind and its packet identifier.
 type Waiting = BTreeMap<(Direction, Exchange, u16), Instant>;
@@ -59,8 +66,12 @@ pub(super) struct Follower {
     client: Endpoint,
     server: Endpoint,
     protocol: Protocol,
-    /// Whether the server listens on a broker's port.
+    /// Whether the server listens on a broker's port, or is known as a broker's by another connection.
     on_broker_port: bool,
+    /// The client's first bytes, as long as they may yet become a CONNECT.
+    undecided: Option<Box<Undecided>>,
+    /// Whether the client's first bytes are a CONNECT.
+    begins_with_connect: bool,
     /// What is between TCP and MQTT by its port.
     framing: Option<FramingNumber>,
     /// Whether packets of ZMTP are wanted.
@@ -104,9 +115,9 @@ struct Handshake {
 }
 
 impl Follower {
-    pub(super) fn new(number: u64, segment: &Segment, settings: &Settings) -> Self {
-        let (client, server) = sides(segment, settings);
-        let broker = settings.broker_ports.contains(&server.port);
+    pub(super) fn new(number: u64, segment: &Segment, settings: &Settings, brokers: &Brokers) -> Self {
+        let is_broker = |end: &Endpoint| settings.broker_ports.contains(&end.port) || brokers.contains(end);
+        let (client, server) = sides(segment, is_broker);
         let way = || Way {
             half: Half::default(),
             stream: Reassembler::default(),
@@ -124,7 +135,9 @@ impl Follower {
             client,
             server,
             protocol: Protocol::Unknown,
-            on_broker_port: broker,
+            on_broker_port: is_broker(&server),
+            undecided: None,
+            begins_with_connect: false,
             framing: settings.framings.get(&server.port).copied(),
             reads_zeromq: settings.reads_zeromq,
             ways,
@@ -154,6 +167,25 @@ impl Follower {
     /// Whether it is a broker's connection: by its port, or because it carries MQTT.
     pub(super) fn is_broker_s(&self) -> bool {
         self.on_broker_port || self.protocol == Protocol::Mqtt
+    }
+
+    /// The broker at its end, if a CONNECT was seen.
+    pub(super) fn broker(&self) -> Option<Endpoint> {
+        self.connect.as_ref().map(|_| self.server)
+    }
+
+    /// Another connection shows that its server is a broker: what it carries is looked at again.
+    pub(super) fn learn(&mut self, brokers: &Brokers) {
+        let is_open = matches!(self.protocol, Protocol::Unknown | Protocol::Other);
+        if self.on_broker_port || !is_open || !brokers.contains(&self.server) {
+            return;
+        }
+        self.on_broker_port = true;
+        if self.protocol == Protocol::Other {
+            // What has gone by was not looked at.
+            self.protocol = Protocol::Unknown;
+            self.ways.iter_mut().for_each(|way| way.from_start = false);
+        }
     }
 
     pub(super) fn reused(&mut self, direction: Direction) {
@@ -262,6 +294,7 @@ impl Follower {
             new_bytes = self.with_stream(direction, key_log, found, |stream, sink| {
                 stream.push(sequence, segment.payload_len, payload, seen, sink).new_bytes
             });
+            self.decide(found);
             self.ways[direction as usize].tally.payload_bytes_unique += new_bytes;
         }
         if segment.bits.has(Bits::ACK) {
@@ -291,11 +324,64 @@ impl Follower {
                     Protocol::Mqtt
                 }
                 Payload::Bytes(bytes) if direction == Direction::ToServer && starts_as_connect(bytes) => {
+                    self.begins_with_connect();
                     Protocol::Mqtt
+                }
+                Payload::Bytes(bytes) if direction == Direction::ToServer && self.waits_for_more(bytes) => {
+                    return;
                 }
                 Payload::Bytes(bytes) => self.begins_as(direction, bytes),
             };
         }
+        self.read(direction);
+    }
+
+    /// Whether the client's first bytes may be a CONNECT when more of them come. At a broker's port they are taken for one, where
+    /// the connection is known from its SYN on.
+    fn waits_for_more(&mut self, bytes: &[u8]) -> bool {
+        let is_known = self.on_broker_port && self.ways[Direction::ToServer as usize].from_start;
+        if self.undecided.is_none() && !is_known && may_start_as_connect(bytes) {
+            self.undecided = Some(Box::default());
+        }
+        self.undecided.is_some()
+    }
+
+    /// A CONNECT is the first packet of a connection (MQTT-3.1.0-1): everything before it is known, whether a SYN was
+    /// captured or not, and nothing of the server's came before.
+    fn begins_with_connect(&mut self) {
+        self.begins_with_connect = true;
+        let [to_server, from_server] = &mut self.ways;
+        to_server.from_start = true;
+        from_server.from_start |= from_server.tally.payload_bytes_unique == 0;
+    }
+
+    /// The client's first bytes have become a CONNECT, or they cannot any more.
+    fn decide(&mut self, found: &mut Found) {
+        let Some(undecided) = self.undecided.take_if(|undecided| !undecided.is_open()) else { return };
+        let is_connect = undecided.is_connect();
+        if self.protocol == Protocol::Unknown {
+            self.protocol = match is_connect {
+                true => Protocol::Mqtt,
+                false => self.begins_as(Direction::ToServer, undecided.bytes()),
+            };
+        }
+        if is_connect {
+            self.begins_with_connect();
+        }
+        self.read(Direction::ToServer);
+        let way = &mut self.ways[Direction::ToServer as usize];
+        let mut packets = std::mem::take(&mut found.packets);
+        if let Some(framer) = way.framer.as_mut().filter(|_| self.layers.is_none()) {
+            undecided.pieces().for_each(|piece| framer.feed(&mut self.context, &piece, &mut packets));
+        }
+        for packet in packets.drain(..) {
+            self.packet(Direction::ToServer, packet, found);
+        }
+        found.packets = packets;
+    }
+
+    /// Begins to read a direction of what is known now.
+    fn read(&mut self, direction: Direction) {
         let way = &mut self.ways[direction as usize];
         if self.protocol == Protocol::Mqtt && self.layers.is_none() && way.framer.is_none() {
             way.framer = Some(Framer::new(direction == Direction::ToServer, way.from_start));
@@ -342,9 +428,14 @@ impl Follower {
         let mut packets = std::mem::take(&mut found.packets);
         let Way { stream, framer, frames, tally, .. } = &mut self.ways[direction as usize];
         let (context, layers) = (&mut self.context, &mut self.layers);
+        let undecided = self.undecided.as_mut().filter(|_| direction == Direction::ToServer);
+        let mut undecided = undecided.filter(|_| framer.is_none());
         let result = act(stream, &mut |piece| {
             if let Piece::Missing { len, .. } = piece {
                 tally.missing_bytes += len;
+            }
+            if let Some(undecided) = &mut undecided {
+                undecided.take(&piece);
             }
             match (layers.as_mut(), framer.as_mut()) {
                 (Some(layers), _) => layers.feed(direction as usize, &piece, key_log),
@@ -402,7 +493,8 @@ impl Follower {
         let Some(layers) = &self.layers else { return };
         let (from_start, named) = (layers.is_from_start(opened.way), layers.names_mqtt());
         if let (Content::Bytes(bytes), true) = (&opened.content, self.protocol != Protocol::Mqtt) {
-            let begins = direction == Direction::ToServer && starts_as_connect(bytes);
+            let begins =
+                direction == Direction::ToServer && (starts_as_connect(bytes) || may_start_as_connect(bytes));
             if named || begins || self.on_broker_port || !from_start {
                 self.protocol = Protocol::Mqtt;
             }
@@ -498,6 +590,9 @@ impl Follower {
             way.publishes_in.end(&mut way.tally.publish_per_segment);
             way.publishes_from.end(&mut way.tally.publish_starts_per_segment);
         }
+        if self.undecided.is_some() && self.protocol == Protocol::Unknown {
+            self.protocol = Protocol::Other;
+        }
         let is_broker_s = self.is_broker_s();
         let [to_server, from_server] = self.ways;
         Connection {
@@ -507,6 +602,7 @@ impl Follower {
             protocol: self.protocol,
             tls: self.layers.as_ref().and_then(|layers| layers.secured()).map(Box::new),
             is_broker_s,
+            is_joined_late: to_server.tally.connections_with_syn == 0 && !self.begins_with_connect,
             connect: self.connect,
             initial_rtt: self.handshake.initial_rtt,
             directions: [to_server.tally, from_server.tally],
@@ -570,11 +666,10 @@ fn answered(kind: Kind) -> Option<Exchange> {
 }
 
 /// Client and server of a connection, by its first segment.
-fn sides(segment: &Segment, settings: &Settings) -> (Endpoint, Endpoint) {
+fn sides(segment: &Segment, is_broker: impl Fn(&Endpoint) -> bool) -> (Endpoint, Endpoint) {
     let to = (segment.source, segment.destination);
     let from = (segment.destination, segment.source);
-    let broker = |endpoint: Endpoint| settings.broker_ports.contains(&endpoint.port);
-    match (broker(segment.source), broker(segment.destination)) {
+    match (is_broker(&segment.source), is_broker(&segment.destination)) {
         (false, true) => return to,
         (true, false) => return from,
         _ => {}

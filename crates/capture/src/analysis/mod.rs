@@ -6,7 +6,8 @@
 //!
 //! A connection is between two endpoints from one SYN to the next. Its server is the end with a broker port, else
 //! the one that did not send the SYN, else the one with the lower port. Its streams are decoded as MQTT when it has
-//! a broker port or the client's first bytes are a CONNECT.
+//! a broker port, when the client's first bytes are a CONNECT, in however many segments, and when another connection to the
+//! same address and port began so.
 //!
 //! Memory is bounded by [`Limits`]: connections beyond them are finished early, oldest activity first, and the
 //! sums of old ones are kept only in the total.
@@ -16,6 +17,7 @@ mod flags;
 mod protocol;
 mod sequence;
 mod unacknowledged;
+mod undecided;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -30,7 +32,7 @@ use crate::mqtt::Packet;
 use crate::reader::Frame;
 use crate::reassembly::Payload;
 use crate::segment::{Bits, Endpoint, Segment, Transport, dissect};
-use connection::{Follower, Found};
+use connection::{Brokers, Follower, Found};
 
 pub use connection::Connection;
 pub use flags::{Marks, Verdict};
@@ -193,6 +195,8 @@ pub struct Analyser {
     followers: Vec<Option<Box<Follower>>>,
     vacant: Vec<usize>,
     by_ends: HashMap<Ends, usize, FoldedHash>,
+    /// Where a CONNECT went: every connection there is a broker's.
+    brokers: Brokers,
     /// Connections that had a segment of late, by their ports: they will have the next one.
     latest: [Option<(Ends, usize)>; LATEST],
     seen_connections: u64,
@@ -210,6 +214,7 @@ impl Analyser {
             followers: Vec::new(),
             vacant: Vec::new(),
             by_ends: HashMap::default(),
+            brokers: Brokers::default(),
             latest: [None; LATEST],
             seen_connections: 0,
             found: Found::default(),
@@ -265,8 +270,12 @@ impl Analyser {
         let ends = ordered(segment.source, segment.destination);
         let (slot, reused) = self.slot(ends, segment);
         let follower = self.followers[slot].as_mut().expect("a slot in the index is occupied");
+        follower.learn(&self.brokers);
         let mut annotations =
             follower.segment(self.frames, segment, payload, &self.settings.key_log, &mut self.found);
+        if let Some(broker) = follower.broker() {
+            self.brokers.insert(broker);
+        }
         if reused {
             annotations.verdict.marks.set(Marks::REUSED_PORTS);
             follower.reused(annotations.direction);
@@ -321,7 +330,7 @@ impl Analyser {
         if self.by_ends.len() >= self.settings.limits.open_max {
             self.close_idle();
         }
-        let follower = Follower::new(self.seen_connections, segment, &self.settings);
+        let follower = Follower::new(self.seen_connections, segment, &self.settings, &self.brokers);
         self.seen_connections += 1;
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.followers.push(None);

@@ -21,7 +21,7 @@ pub use descriptor::{Lengths, PacketDescriptor};
 pub use framer::{Context, Framer, FramerCounts, Unseen};
 pub use layout::session_expiry;
 pub use mqttlab_mqtt::Kind;
-pub(crate) use resync::{fits_packet, starts_as_connect};
+pub(crate) use resync::{fits_packet, may_start_as_connect, starts_as_connect};
 
 /// How many bytes of a PUBLISH payload are kept.
 pub const PAYLOAD_HEAD_MAX: usize = 80;

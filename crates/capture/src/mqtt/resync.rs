@@ -372,6 +372,19 @@ pub(crate) fn starts_as_connect(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether more bytes may make a CONNECT of these: some clients write it in parts.
+pub(crate) fn may_start_as_connect(bytes: &[u8]) -> bool {
+    let begins = |rest: &[u8]| NAMES.iter().any(|name| name.starts_with(&rest[..rest.len().min(name.len())]));
+    match Fixed::read(bytes) {
+        FixedRead::Whole(fixed) if fixed.kind == Kind::Connect => {
+            let rest = &bytes[usize::from(fixed.header_len)..];
+            begins(rest) && layout::connect(rest).is_none() && rest.len() < CONNECT_JUDGED
+        }
+        FixedRead::TooShort => bytes.first().is_none_or(|first| *first == CONNECT),
+        FixedRead::Whole(_) | FixedRead::Invalid => false,
+    }
+}
+
 /// Whether a control packet that begins so fills `len` bytes; `None` when that takes more of it to say.
 pub(crate) fn fits_packet(head: &[u8], len: u64, to_server: bool) -> Option<bool> {
     match Fixed::read(head) {
@@ -381,5 +394,11 @@ pub(crate) fn fits_packet(head: &[u8], len: u64, to_server: bool) -> Option<bool
     }
 }
 
+/// The protocol's names, with their lengths (MQTT 5 §3.1.2.1; MQTT 3.1 §3.1).
+const NAMES: [&[u8]; 2] = [b"\0\x04MQTT", b"\0\x06MQIsdp"];
+/// Behind these bytes of it, the longer name, level, flags and keep-alive, a CONNECT is known.
+const CONNECT_JUDGED: usize = 12;
+/// The first byte of a CONNECT.
+const CONNECT: u8 = 0x10;
 /// Characters of a topic that count.
 const TOPIC_JUDGED: usize = 64;
