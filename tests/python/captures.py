@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import struct
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -19,8 +20,24 @@ class Wire:
 
     def __init__(self, broker: str = "10.0.0.1", port: int = 1883) -> None:
         self.broker, self.port = IPv4Address(broker), port
-        self.now_ns = START_NS
         self.frames: list[tuple[int, bytes]] = []
+        self._whole = self
+        self._now_ns = START_NS
+
+    def beside(self, broker: str) -> Wire:
+        """The same capture, for clients of another server."""
+        other = copy.copy(self)
+        other.broker, other._whole = IPv4Address(broker), self._whole
+        return other
+
+    @property
+    def now_ns(self) -> int:
+        """The time, one for all servers."""
+        return self._whole._now_ns
+
+    @now_ns.setter
+    def now_ns(self, now_ns: int) -> None:
+        self._whole._now_ns = now_ns
 
     def wait(self, ms: float) -> None:
         """Let time pass."""

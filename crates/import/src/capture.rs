@@ -33,9 +33,12 @@ use super::output::{Findings, ImportOutput};
 use super::participants::{Participants, written};
 use super::place;
 use super::plan::Facts;
+use super::point::CapturePoint;
 use super::progress::{Observer, ProgressWatch};
+use super::servers::Servers;
 use super::source::{Frames, Meter};
 use super::streams::CapturedStreams;
+use super::words::{RowWords, name, reason, word};
 
 /// Imports captures.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
@@ -97,14 +100,6 @@ struct Importer<'a> {
     no_topic: Arc<str>,
 }
 
-/// Texts of a row, kept for their memory.
-#[derive(Default)]
-struct RowWords {
-    sack: String,
-    mqtt: String,
-    marks: String,
-}
-
 /// Where a frame was seen.
 #[derive(Clone, Copy)]
 struct FramePlace {
@@ -127,7 +122,7 @@ impl<'a> Importer<'a> {
             dedup: Dedup::default(),
             conversations: Conversations::default(),
             datagrams: Datagrams::new(order.gateway_ports.clone()),
-            matcher: Matcher::new(order.deliver_on_release),
+            matcher: Matcher::new(order.deliver_on_release).with_servers(Servers::new(order.one_broker)),
             seen: Evidence::default(),
             gaps: Gaps::default(),
             gaps_of_strangers: Vec::new(),
@@ -142,17 +137,24 @@ impl<'a> Importer<'a> {
     fn frame(&mut self, link: u16, frame: &Frame<'_>) -> Result<()> {
         self.seen.look(frame, self.clock);
         self.latest = [self.clock.at(frame.time), self.latest[0]];
-        if let Some((number, hop)) = self.dedup.earlier(link, frame, self.seen.frames + 1) {
+        let transport = dissect(frame);
+        if let Some((number, hop)) = self.dedup.earlier(link, frame, &transport, self.seen.frames + 1) {
             self.seen.passed_again += 1;
-            return self.passing(FramePlace { link, frame: number, hop }, frame);
+            return self.passing(FramePlace { link, frame: number, hop }, frame, &transport);
         }
         self.seen.frames += 1;
         let place = FramePlace { link, frame: self.seen.frames, hop: 0 };
-        match dissect(frame) {
-            Transport::Tcp(segment, payload) => self.segment(place, frame, &segment, payload),
+        match transport {
+            Transport::Tcp(segment, payload) => {
+                let [source, destination] = self.dedup.canonical([segment.source, segment.destination]);
+                self.segment(place, frame, &Segment { source, destination, ..segment }, payload)
+            }
             transport => {
                 self.analyser.other_frame(frame.time, frame.original_len);
                 let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
+                if let Transport::Udp(datagram, payload) = &transport {
+                    self.seen.look_inside(datagram, payload);
+                }
                 if let Transport::Udp(datagram, payload) = &transport
                     && let Some(seen) = self.datagrams.seen(datagram, payload, &mut self.participants)
                 {
@@ -173,6 +175,9 @@ impl<'a> Importer<'a> {
     ) -> Result<()> {
         let at = self.clock.at(frame.time);
         self.seen.control_packets += 1;
+        if let Some(client) = seen.client {
+            self.matcher.servers.serves(client, seen.gateway);
+        }
         self.datagrams.learn(seen, at, &mut self.matcher);
         let message = self.datagram_message(seen, at)?;
         self.output.recorder.control_packet(&seen.row(at, message))?;
@@ -281,14 +286,13 @@ impl<'a> Importer<'a> {
     }
 
     /// A frame that another link has carried before: its headers, and nothing that was counted there.
-    fn passing(&mut self, place: FramePlace, frame: &Frame<'_>) -> Result<()> {
+    fn passing(&mut self, place: FramePlace, frame: &Frame<'_>, transport: &Transport<'_>) -> Result<()> {
         let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
-        let transport = dissect(frame);
-        let Transport::Tcp(segment, _) = transport else { return self.other(place, frame, &ip, &transport) };
+        let Transport::Tcp(segment, _) = transport else { return self.other(place, frame, &ip, transport) };
         let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let to_broker = self.order.broker_ports.contains(&segment.destination.port);
         let row = self.row(place, frame, if to_broker { Way::Up } else { Way::Down }, hosts);
-        let headers = headers::of_segment(&segment, &mut self.words.sack);
+        let headers = headers::of_segment(segment, &mut self.words.sack);
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
     }
 
@@ -425,6 +429,10 @@ impl<'a> Importer<'a> {
         let message = self.matcher.passed_on(packet.payload_head.as_slice());
         let is_known = packet.kind == Kind::Publish && message.is_some();
         let is_gateways = behind.is_some() || client.address != broker.address || is_known;
+        if is_gateways {
+            let gateways = self.datagrams.at(client.address);
+            gateways.for_each(|gateway| self.matcher.servers.join(gateway, broker));
+        }
         is_gateways.then_some((behind, message))
     }
 
@@ -576,13 +584,18 @@ impl<'a> Importer<'a> {
         });
         outcome?;
         let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
-        let reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
-        let warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
+        let mut reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
+        let (mut disorder, mut sorted) = frames.disorder();
+        reasons.append(&mut disorder);
+        let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
+        warnings.append(&mut self.dedup.warnings());
+        warnings.append(&mut sorted);
+        let point = CapturePoint::of(&analysis, self.order.captured_at, frames.are_own());
+        warnings.extend(point.warning().filter(|_| self.seen.control_packets > 0 && !untimed));
         let broker = self.conversations.broker();
         let facts = Facts {
             length_ns: self.seen.last_ns.max(1),
-            broker: broker
-                .map_or("none captured".into(), |broker| format!("captured at {}", written(broker))),
+            broker: broker.map_or("none captured".into(), |broker| self.matcher.servers.told_with(broker)),
             broker_port: broker.map(|broker| broker.port),
             broker_ports: self.broker_ports(&analysis),
             gateways: self.datagrams.told(),
@@ -590,10 +603,12 @@ impl<'a> Importer<'a> {
             network: format!("as captured on {}", frames.links().join(", ")),
         };
         let connections = self.conversations.told(self.participants.clients());
-        let told = self.seen.told(&analysis, &self.matcher);
+        let mut told = self.seen.told(&analysis, &self.matcher);
+        told["captured_at"] = point.told();
         let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
         let given_up = self.matcher.subscriptions.given_up();
-        let (topics, receivers) = self.matcher.subscriptions.into_layout();
+        let Matcher { subscriptions, servers, .. } = self.matcher;
+        let (topics, receivers) = subscriptions.into_layout(&servers);
         let layout = Layout {
             hosts: self.participants.hosts().to_vec(),
             links: frames.links().to_vec(),
@@ -653,40 +668,4 @@ impl<'a> Importer<'a> {
             self.conversations.say(at, EventKind::Note, None, None, words);
         }
     }
-}
-
-impl RowWords {
-    fn clear(&mut self) {
-        self.mqtt.clear();
-        self.marks.clear();
-    }
-}
-
-/// A packet as the `mqtt` column names it, behind those that are there.
-fn name(packet: &Packet, words: &mut String) {
-    if !words.is_empty() {
-        words.push(' ');
-    }
-    words.push_str(packet.kind.name());
-    let written = match (packet.kind == Kind::Publish, packet.id) {
-        (true, Some(id)) => write!(words, "({},{id})", packet.qos),
-        (true, None) => write!(words, "({})", packet.qos),
-        (false, Some(id)) => write!(words, "({id})"),
-        (false, None) => Ok(()),
-    };
-    written.expect("a string takes all");
-}
-
-/// The code of a packet that has one for the whole of it.
-fn reason(packet: &Packet) -> Option<u8> {
-    let body = packet.body.as_deref()?;
-    match packet.kind.mqtt()? {
-        Kind::Connack => super::body::connack_code(body),
-        Kind::Disconnect => body.first().copied(),
-        _ => None,
-    }
-}
-
-fn word(text: &str) -> Option<&str> {
-    Some(text).filter(|text| !text.is_empty())
 }

@@ -177,6 +177,7 @@ impl Conversations {
             subscribing: NumberMap::default(),
         });
         let client = conversation.client;
+        matcher.servers.serves(client, ends.broker);
         let unnamed = packet.connect.is_none() && conversation.connect.is_none();
         if unnamed && !self.current.contains_key(&client) {
             self.unknown.insert(connection);

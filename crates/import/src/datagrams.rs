@@ -70,6 +70,7 @@ pub struct SeenPacket<'a> {
     pub connection: u32,
     pub direction: Direction,
     pub client: Option<u32>,
+    pub gateway: Endpoint,
     pub packet: Packet<&'a str, &'a [u8]>,
     /// Bytes of its sender before it, and its own.
     pub start: u64,
@@ -104,6 +105,11 @@ impl Datagrams {
     /// The next event.
     pub fn poll(&mut self) -> Option<(Event, String)> {
         self.events.pop_front()
+    }
+
+    /// The gateways at this address.
+    pub fn at(&self, address: IpAddr) -> impl Iterator<Item = Endpoint> {
+        self.gateways.iter().copied().filter(move |gateway| gateway.address == address)
     }
 
     /// Whether a gateway was found at this address.
@@ -167,7 +173,7 @@ impl Datagrams {
             Packet::Publish { topic, .. } => self.topic(client, *topic),
             _ => None,
         };
-        Some(SeenPacket { connection, direction, client, packet, start, bytes, topic })
+        Some(SeenPacket { connection, direction, client, gateway, packet, start, bytes, topic })
     }
 
     fn direction(&self, datagram: &Datagram, packet: &Packet<&str, &[u8]>) -> Option<Direction> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_capture::{Analysis, Closed, Connection, Direction, Frame, Protocol, Unread};
+use mqttlab_capture::{Analysis, Closed, Connection, Datagram, Direction, Frame, Protocol, Unread};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
@@ -35,6 +35,8 @@ pub struct Evidence {
     untimed: u64,
     fragments: u64,
     closed: BTreeMap<Closed, u64>,
+    /// Datagrams that begin connections of QUIC, by the lower of their ports.
+    quic: BTreeMap<u16, u64>,
 }
 
 impl Evidence {
@@ -54,6 +56,16 @@ impl Evidence {
         self.untimed += u64::from(!frame.is_timed);
         self.before_start += u64::from(clock.is_before(frame.time));
         self.last_ns = self.last_ns.max(clock.at(frame.time).as_ns());
+    }
+
+    /// Takes a datagram into account that is no MQTT-SN: MQTT may be in QUIC, whose first packets have long headers with a
+    /// version (RFC 9000 §17.2, RFC 9369 §3.1).
+    pub fn look_inside(&mut self, datagram: &Datagram, payload: &[u8]) {
+        if let [0xc0..=0xff, version @ ..] = payload
+            && let Some([0, 0, 0, 1] | [0x6b, 0x33, 0x43, 0xcf]) = version.get(..4)
+        {
+            *self.quic.entry(datagram.source.port.min(datagram.destination.port)).or_default() += 1;
+        }
     }
 
     /// Whether there are frames without a time: then nothing can be timed.
@@ -90,13 +102,21 @@ impl Evidence {
                 self.dropped
             ),
         );
-        let joined = total.connections - total.connections_with_syn;
+        let joined = || {
+            analysis
+                .connections
+                .iter()
+                .filter(|connection| connection.is_broker_s && connection.is_joined_late)
+        };
+        let skipped =
+            joined().flat_map(|connection| &connection.directions).map(|way| way.skipped_bytes).sum::<u64>();
+        let count = joined().count();
         say(
-            joined,
+            count as u64,
             format!(
-                "{joined} of {} connections to the broker were open before the capture began: their subscriptions \
-                 and messages in flight are not known, and {} bytes were skipped to find their first packets.",
-                total.connections, total.skipped_bytes
+                "{count} of {} connections to the broker were open before the capture began: their subscriptions \
+                 and messages in flight are not known, and {skipped} bytes of them were skipped to find their first packets.",
+                total.connections
             ),
         );
         say(
@@ -181,20 +201,29 @@ impl Evidence {
             reasons.push(format!("{closed}: {frames} frames not read."));
         }
         if self.control_packets == 0 && !sealed {
+            let quic = self.quic.iter().take(SHOWN).map(|(port, count)| {
+                format!("QUIC on UDP port {port} ({count} datagrams with a long header), which is not read")
+            });
             let others: Vec<String> = analysis
                 .others
                 .iter()
                 .filter(|((_, protocol), _)| *protocol != Protocol::Unknown)
                 .take(SHOWN)
                 .map(|((port, protocol), others)| {
-                    format!("{} on port {port} ({} connections)", protocol.name(), others.connections)
+                    let unread =
+                        if *protocol == Protocol::ZeroMq { ", of which only own runs are read" } else { "" };
+                    format!("{} on port {port} ({} connections){unread}", protocol.name(), others.connections)
                 })
+                .chain(quic)
                 .collect();
+            // Of these a port says nothing new.
+            let told = |protocol: &Protocol| matches!(protocol, Protocol::ZeroMq | Protocol::Unknown);
+            let is_told = !others.is_empty() && analysis.others.keys().all(|(_, protocol)| told(protocol));
+            let remedy = if is_told { "" } else { " Say where the broker listens with --broker-port." };
             let found =
                 if others.is_empty() { String::new() } else { format!(" There is {}.", others.join(", ")) };
             reasons.push(format!(
-                "No MQTT was found on port {ports}, nor a CONNECT on any other.{found} Say where the broker listens \
-                 with --broker-port."
+                "No MQTT was found on port {ports}, nor a CONNECT on any other.{found}{remedy}"
             ));
         }
     }
@@ -250,6 +279,7 @@ impl Evidence {
                     .into(),
             );
         }
+        warnings.append(&mut matcher.servers.warnings());
         let traced = matcher.traced();
         let mut warn = |count: u64, words: &str| {
             if count > 0 {
@@ -297,6 +327,7 @@ impl Evidence {
             "frames_not_read": closed,
             "frames_without_tcp": {"frames": without_tcp.frames, "bytes": without_tcp.bytes},
             "other_connections": others,
+            "servers": matcher.servers.told(),
             "tls": secured(analysis),
             "control_packets": self.control_packets,
             "control_packets_damaged": self.damaged,

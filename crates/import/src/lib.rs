@@ -32,14 +32,18 @@ mod output;
 mod participants;
 mod place;
 mod plan;
+mod point;
 mod programs;
 mod progress;
+mod servers;
+mod sorting;
 mod source;
 mod streams;
 mod subscriptions;
 mod timeline;
 mod times;
 mod waiting;
+mod words;
 
 use mqttlab_recording::Ending;
 

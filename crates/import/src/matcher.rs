@@ -20,6 +20,7 @@ use mqttlab_units::Instant;
 
 use super::identities::{Identities, Origin};
 use super::message::{Message, Publish};
+use super::servers::Servers;
 use super::subscriptions::Subscriptions;
 use super::waiting::{self, WaitingMessages};
 
@@ -47,6 +48,8 @@ pub struct Traced {
 pub struct Matcher {
     /// Who subscribes to what.
     pub subscriptions: Subscriptions,
+    /// Who is connected to which server.
+    pub servers: Servers,
     identities: Identities,
     waiting: WaitingMessages,
     counts: NumberMap<u32, u32>,
@@ -58,6 +61,8 @@ pub struct Matcher {
     traced: Traced,
     /// Clients that were taken for subscribers because a message reached them.
     guessed: Vec<u32>,
+    /// Messages that a relay has published to another server.
+    relayed: NumberSet<(u32, u32)>,
     /// Connections that are over.
     parted: NumberSet<u32>,
     rows: VecDeque<Slot>,
@@ -112,6 +117,7 @@ impl Matcher {
     pub fn new(deliver_on_release: bool) -> Matcher {
         Matcher {
             subscriptions: Subscriptions::default(),
+            servers: Servers::default(),
             identities: Identities::default(),
             waiting: WaitingMessages::default(),
             counts: NumberMap::default(),
@@ -120,11 +126,18 @@ impl Matcher {
             deliver_on_release,
             traced: Traced::default(),
             guessed: Vec::new(),
+            relayed: NumberSet::default(),
             parted: NumberSet::default(),
             rows: VecDeque::new(),
             untraced: NumberMap::default(),
             over: false,
         }
+    }
+
+    /// The same one with these servers, of which nobody has a client yet.
+    pub fn with_servers(mut self, servers: Servers) -> Matcher {
+        self.servers = servers;
+        self
     }
 
     /// The next row.
@@ -178,7 +191,12 @@ impl Matcher {
         };
         let (message, intended) = match origin {
             Origin::New(message, intended) => (message, Some(intended)),
-            Origin::Known(message) => (message, None),
+            Origin::Known(message) => {
+                if self.servers.of(publish.client) != self.servers.of(message.publisher) {
+                    self.relayed.insert((message.publisher, message.sequence));
+                }
+                (message, None)
+            }
             Origin::Foreign => self.foreign(publish),
         };
         if let Some(intended) = intended {
@@ -198,7 +216,9 @@ impl Matcher {
 
     /// A message without an identity: new, unless it is a repetition whose first copy was acknowledged or forgotten.
     fn foreign(&mut self, publish: &Publish<'_>) -> (Message, Option<Instant>) {
-        if let Some(message) = self.waiting.again(publish).filter(|_| publish.dup) {
+        if let Some(message) =
+            self.waiting.again(publish, self.servers.of(publish.client)).filter(|_| publish.dup)
+        {
             return (message, None);
         }
         // The counts of identified messages are their run's; others of the same client are counted far from them.
@@ -207,15 +227,23 @@ impl Matcher {
         *count = (*count).max(first);
         let message = Message { publisher: publish.client, sequence: *count };
         *count = count.saturating_add(1);
-        self.waiting.put(publish, message);
+        self.waiting.put(publish, message, self.servers.of(publish.client));
         (message, Some(publish.first))
     }
 
     fn sent(&mut self, publish: &Publish<'_>, message: Message, intended: Instant) {
+        let server = self.servers.of(publish.client);
+        let topic = self.subscriptions.topic(publish.topic, publish.complete, server);
+        if self.servers.are_several() {
+            self.subscriptions
+                .receivers_of(topic)
+                .iter()
+                .for_each(|&client| self.servers.fits(server, client));
+        }
         self.rows.push_back(Slot::Row(Row::Sent(Sent {
             publisher: message.publisher,
             sequence: message.sequence,
-            topic: self.subscriptions.topic(publish.topic, publish.complete),
+            topic,
             qos: publish.qos,
             retain: publish.retain,
             payload_bytes: publish.payload_bytes,
@@ -356,10 +384,17 @@ impl Matcher {
         let ours = identity.and_then(|identity| self.identities.delivered(&identity, publish.client));
         let traced = match ours {
             Some(message) => Some((message, Identified::Payload)),
-            None => self.waiting.take(publish, since),
+            None => self.waiting.take(publish, since, self.servers.own_first(publish.client)),
         };
-        if let Some((_, Identified::Order)) = traced {
-            self.traced.by_order += 1;
+        match traced {
+            Some((_, Identified::Order)) => self.traced.by_order += 1,
+            // A relay's copy was published where it is delivered.
+            Some((message, _))
+                if !publish.retain && !self.relayed.contains(&(message.publisher, message.sequence)) =>
+            {
+                self.servers.reached(self.servers.of(message.publisher), publish.client);
+            }
+            _ => {}
         }
         traced
     }
@@ -554,7 +589,7 @@ mod tests {
         let topics: Vec<u32> = std::iter::from_fn(|| matcher.poll())
             .filter_map(|row| if let Row::Sent(row) = row { Some(row.topic) } else { None })
             .collect();
-        let (topics_of, receivers) = std::mem::take(&mut matcher.subscriptions).into_layout();
+        let (topics_of, receivers) = std::mem::take(&mut matcher.subscriptions).into_layout(&matcher.servers);
         let sets: Vec<&[u32]> =
             topics.iter().map(|&topic| &*receivers[topics_of[topic as usize].receivers as usize]).collect();
         assert_eq!(sets, [&[][..], &[5]]);

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::point::Place;
+
 /// What is to be imported, and how it is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
@@ -17,6 +19,10 @@ pub struct Order {
     pub broker_ports: Vec<u16>,
     /// Ports that gateways of MQTT-SN listen on (captures). Others are recognised by their clients' CONNECT.
     pub gateway_ports: Vec<u16>,
+    /// Where the user says that it was taken (captures). Otherwise round trips tell.
+    pub captured_at: Option<Place>,
+    /// Whether all servers are one broker (captures). Otherwise deliveries tell.
+    pub one_broker: bool,
     /// Logs of the secrets of TLS connections (captures).
     pub key_logs: Vec<PathBuf>,
     /// Whether a message at QoS 2 counts as delivered at its PUBREL, not already at its PUBLISH (captures).
@@ -55,6 +61,8 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
         name: String::new(),
         broker_ports: Vec::new(),
         gateway_ports: Vec::new(),
+        captured_at: None,
+        one_broker: false,
         key_logs: Vec::new(),
         deliver_on_release: true,
         utc_offset_s: 0,
@@ -66,6 +74,8 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
             "--name" => order.name = value()?.into(),
             "--broker-port" => order.broker_ports.push(port(word, value()?)?),
             "--gateway-port" => order.gateway_ports.push(port(word, value()?)?),
+            "--captured-at" => order.captured_at = Some(place(value()?)?),
+            "--one-broker" => order.one_broker = true,
             "--key-log" => order.key_logs.push(value()?.into()),
             "--deliver-on" => order.deliver_on_release = release(value()?)?,
             "--utc-offset" => order.utc_offset_s = offset_s(value()?)?,
@@ -93,6 +103,11 @@ fn complete(mut order: Order) -> Result<Order, String> {
 fn port(option: &str, text: &str) -> Result<u16, String> {
     let port = text.parse().ok().filter(|&port| port > 0);
     port.ok_or_else(|| format!("{option} is `{text}`, but must be between 1 and 65535"))
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    Place::said(text)
+        .ok_or_else(|| format!("--captured-at is `{text}`, but must be broker, clients or between"))
 }
 
 fn release(text: &str) -> Result<bool, String> {
@@ -154,6 +169,10 @@ mod tests {
             ("capture --output o", "import needs a file"),
             ("capture a", "import needs --output DIR"),
             ("capture a --output", "--output needs a value"),
+            (
+                "capture a --output o --captured-at home",
+                "--captured-at is `home`, but must be broker, clients or between",
+            ),
             ("capture a --output o --broker-port 0", "--broker-port is `0`, but must be between 1 and 65535"),
             (
                 "capture a --output o --gateway-port x",

@@ -263,7 +263,7 @@ impl PacketReader for ProgramReader {
         self.received.iter().for_each(|row| emit(SeenRow::Received(row)));
         self.events.iter().for_each(|(event, words)| emit(SeenRow::Event(event, words)));
         self.positions.iter().for_each(|row| emit(SeenRow::Position(row)));
-        let (topics, receivers) = matcher.subscriptions.into_layout();
+        let (topics, receivers) = matcher.subscriptions.into_layout(&matcher.servers);
         let first_set = layout.receivers.len() as u32;
         layout.topics.extend(
             topics.into_iter().map(|topic| Topic { receivers: first_set + topic.receivers, ..topic }),

@@ -1,7 +1,7 @@
 //! Evidence as it lies on the disk: plain or compressed, one file or several, and how far it has been read.
 //!
 //! Compression is told by the first bytes, not by the name. Frames of several captures come merged by time; those of
-//! one capture keep the order that they have in it.
+//! one capture in the order of their times, as far as [`Sorting`] puts them in order.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -14,6 +14,7 @@ use mqttlab_capture::{Frame, LinkType, Reader};
 use mqttlab_units::Instant;
 
 use super::error::{Error, Result};
+use super::sorting::Sorting;
 
 /// Counts the bytes that are read from all files.
 #[derive(Clone)]
@@ -132,16 +133,20 @@ pub struct Frames {
 struct Capture {
     label: String,
     reader: Reader<Box<dyn Read>>,
-    /// The next frame, unless there is none.
-    head: Option<Held>,
+    /// Frames that were read and wait for their turn.
+    sorting: Sorting,
+    /// Whether there is no frame left to read.
+    is_read: bool,
     /// The link of each interface that has been seen, and of each interface of the host in it.
     links: HashMap<(u32, u32), u16>,
 }
 
 /// A frame that waits for its turn.
-struct Held {
-    time: Instant,
-    is_timed: bool,
+pub struct Held {
+    /// When it was captured.
+    pub time: Instant,
+    /// Whether the capture says so.
+    pub is_timed: bool,
     /// Frames that the capture dropped in front of it.
     dropped_before: u64,
     interface: u32,
@@ -152,7 +157,7 @@ struct Held {
 
 impl Held {
     /// A place for a frame.
-    fn empty() -> Held {
+    pub fn empty() -> Held {
         Held {
             time: Instant::ZERO,
             is_timed: true,
@@ -192,11 +197,13 @@ impl Frames {
         };
         for (file, label) in files.iter().zip(labels) {
             let reader = Reader::new(open(file, meter)?).map_err(|error| Error::in_file(file, error))?;
-            let mut capture = Capture { label, reader, head: Some(Held::empty()), links: HashMap::new() };
-            capture.advance(&mut frames.faults, &mut frames.secrets);
+            let (sorting, links) = (Sorting::default(), HashMap::new());
+            let mut capture = Capture { label, reader, sorting, is_read: false, links };
+            // One is enough to begin with: a pipe may bring more only later.
+            capture.read(&mut frames.faults, &mut frames.secrets);
             frames.captures.push(capture);
         }
-        if frames.captures.iter().all(|capture| capture.head.is_none()) {
+        if frames.captures.iter().all(|capture| capture.time().is_none()) {
             let problem = frames.faults.first().cloned().unwrap_or("there is no frame to import".into());
             return Err(Error::in_file(&files[0], problem));
         }
@@ -210,12 +217,15 @@ impl Frames {
 
     /// The next frame and the number of its link.
     pub fn next(&mut self) -> Option<(u16, Frame<'_>)> {
+        for capture in &mut self.captures {
+            capture.fill(&mut self.faults, &mut self.secrets);
+        }
         let earliest = (0..self.captures.len())
-            .filter(|&index| self.captures[index].head.is_some())
+            .filter(|&index| self.captures[index].time().is_some())
             .min_by_key(|&index| self.captures[index].time())?;
         let capture = &mut self.captures[earliest];
-        std::mem::swap(&mut self.current, capture.head.as_mut()?);
-        capture.advance(&mut self.faults, &mut self.secrets);
+        let next = capture.sorting.next()?;
+        capture.sorting.give_back(std::mem::replace(&mut self.current, next));
         let link = capture.link(&self.current, &mut self.links);
         let Held { time, is_timed, interface, link_type, original_len, ref data, .. } = self.current;
         Some((link, Frame { time, is_timed, interface, link_type, original_len, data }))
@@ -236,6 +246,11 @@ impl Frames {
         (!self.secrets.is_empty()).then(|| std::mem::take(&mut self.secrets))
     }
 
+    /// Whether mqttlab wrote all of them.
+    pub fn are_own(&self) -> bool {
+        self.captures.iter().all(|capture| capture.reader.is_own())
+    }
+
     /// How many files there are: each may have a clock of its own.
     pub fn files(&self) -> usize {
         self.captures.len()
@@ -246,6 +261,15 @@ impl Frames {
         &self.links
     }
 
+    /// What is wrong with the order of the frames' times: why numbers are not the whole truth, and what to know besides.
+    pub fn disorder(&self) -> (Vec<String>, Vec<String>) {
+        let (mut reasons, mut warnings) = (Vec::new(), Vec::new());
+        for capture in &self.captures {
+            capture.sorting.say(&capture.label, &mut reasons, &mut warnings);
+        }
+        (reasons, warnings)
+    }
+
     /// Why captures ended before their end.
     pub fn faults(&self) -> &[String] {
         &self.faults
@@ -254,29 +278,43 @@ impl Frames {
 
 impl Capture {
     fn time(&self) -> Option<Instant> {
-        self.head.as_ref().map(|held| held.time)
+        self.sorting.time()
     }
 
-    /// Reads the next frame into the place of the one that was taken.
-    fn advance(&mut self, faults: &mut Vec<String>, secrets: &mut Vec<u8>) {
-        let Some(mut held) = self.head.take() else { return };
-        let label = &self.label;
+    /// Reads frames until there are enough to put the next ones in order.
+    fn fill(&mut self, faults: &mut Vec<String>, secrets: &mut Vec<u8>) {
+        while !self.is_read && self.sorting.wants_more() {
+            self.read(faults, secrets);
+        }
+    }
+
+    fn end(&mut self) {
+        self.is_read = true;
+        self.sorting.end();
+    }
+
+    fn read(&mut self, faults: &mut Vec<String>, secrets: &mut Vec<u8>) {
+        let mut held = self.sorting.room();
         match self.reader.next_frame() {
             Ok(Some(frame)) => {
                 held.hold(&frame);
                 held.dropped_before = self.reader.dropped().between;
                 secrets.append(&mut self.reader.take_secrets());
-                self.head = Some(held);
-                return;
+                return self.sorting.put(held);
             }
-            Ok(None) => {}
-            Err(mqttlab_capture::Error::Io(error)) => {
-                return faults.push(format!("{label} cannot be read to its end: {error}"));
+            Ok(None) => self.end(),
+            Err(error) => {
+                self.end();
+                return faults.push(match error {
+                    mqttlab_capture::Error::Io(error) => {
+                        format!("{} cannot be read to its end: {error}", self.label)
+                    }
+                    error => format!("{} is damaged {error}", self.label),
+                });
             }
-            Err(error) => return faults.push(format!("{label} is damaged {error}")),
         }
         if self.reader.truncated() {
-            faults.push(format!("{label} ends in the middle of a frame"));
+            faults.push(format!("{} ends in the middle of a frame", self.label));
         }
     }
 
@@ -365,8 +403,12 @@ mod tests {
         while let Some((link, frame)) = frames.next() {
             seen.push((link, frame.time.as_ns() / 1_000_000_000));
         }
-        assert_eq!(seen, [(0, 1), (1, 2), (1, 4), (1, 3), (0, 5)]);
-        assert!(frames.faults().is_empty());
+        assert_eq!(
+            seen,
+            [(0, 1), (1, 2), (1, 4), (1, 4), (0, 5)],
+            "a clock that goes back goes on from there"
+        );
+        assert!(frames.faults().is_empty() && frames.disorder().0[0].contains("b went back by"));
         files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
     }
 

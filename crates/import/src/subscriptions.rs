@@ -1,6 +1,7 @@
 //! Who should receive what, as the SUBSCRIBE packets say.
 //!
-//! A message is expected by everyone whose filter matches its topic and was granted when it reaches the broker. Of a
+//! A message is expected by everyone whose filter matches its topic and was granted when it reaches the broker, and who is at
+//! that broker, which [`Servers`] tells in the end. Of a
 //! shared subscription (MQTT 5 §4.8.2) nothing is expected of anybody in particular. A client whose SUBSCRIBE was not
 //! captured is taken for a subscriber to a topic from the first message of it that it receives.
 //!
@@ -15,16 +16,23 @@ use mqttlab_mqtt::topic::{is_filter, matches, share};
 use mqttlab_recording::{GivenUp, Topic};
 use mqttlab_units::Instant;
 
+use super::servers::Servers;
+
 /// Everybody's subscriptions, and the topics that messages were published to.
 #[derive(Default)]
 pub struct Subscriptions {
     tree: TopicTree<u32>,
     of_client: HashMap<u32, Vec<Held>>,
-    sets: BTreeMap<Vec<u32>, u32>,
+    sets: BTreeMap<Arc<[u32]>, u32>,
+    /// The same sets by number.
+    receivers: Vec<Arc<[u32]>>,
+    /// Topics; their receivers may be at any server.
     topics: Vec<Topic>,
-    numbers: HashMap<(Arc<str>, u32), u32>,
+    /// The server that each topic's messages were published to.
+    servers: Vec<u32>,
+    numbers: HashMap<(Arc<str>, u32, u32), u32>,
     /// What holds until somebody subscribes or leaves.
-    current: HashMap<Arc<str>, u32>,
+    current: HashMap<(Arc<str>, u32), u32>,
     covered: HashMap<(u32, Arc<str>), Option<Instant>>,
     /// When subscriptions to a topic were given up, by topic and client.
     given_up: BTreeMap<(u32, u32), Instant>,
@@ -149,20 +157,26 @@ impl Subscriptions {
         })
     }
 
-    /// The number of a topic with those who receive what reaches the broker at this time.
-    pub fn topic(&mut self, name: &Arc<str>, at: Instant) -> u32 {
+    /// The number of a topic of a server, with those anywhere who subscribe to it when a message reaches the server.
+    pub fn topic(&mut self, name: &Arc<str>, at: Instant, server: u32) -> u32 {
         if at < self.changed_at {
             let receivers = self.receivers_at(name, at);
-            return self.topic_for(name, receivers);
+            return self.topic_for(name, receivers, server);
         }
-        if let Some(&number) = self.current.get(name) {
+        let key = (Arc::clone(name), server);
+        if let Some(&number) = self.current.get(&key) {
             return number;
         }
         let mut receivers = Vec::new();
         self.tree.each_match(name, |&client| receivers.push(client));
-        let number = self.topic_for(name, receivers);
-        self.current.insert(Arc::clone(name), number);
+        let number = self.topic_for(name, receivers, server);
+        self.current.insert(key, number);
         number
+    }
+
+    /// Who subscribes to the messages of a topic, at whatever server.
+    pub fn receivers_of(&self, topic: u32) -> &[u32] {
+        &self.receivers[self.topics[topic as usize].receivers as usize]
     }
 
     /// Who received a topic at an earlier time.
@@ -177,15 +191,23 @@ impl Subscriptions {
         present.chain(past.filter(|past| matches(&past.filter, name)).map(|past| past.client)).collect()
     }
 
-    /// The number of a topic whose message these clients should receive.
-    pub fn topic_for(&mut self, name: &Arc<str>, mut receivers: Vec<u32>) -> u32 {
+    /// The number of a topic of a server whose message these clients should receive, as far as they are at its broker.
+    pub fn topic_for(&mut self, name: &Arc<str>, mut receivers: Vec<u32>, server: u32) -> u32 {
         receivers.sort_unstable();
         receivers.dedup();
-        let next = self.sets.len() as u32;
-        let set = *self.sets.entry(receivers).or_insert(next);
-        let topics = &mut self.topics;
-        *self.numbers.entry((Arc::clone(name), set)).or_insert_with(|| {
+        let set = match self.sets.get(&*receivers) {
+            Some(&set) => set,
+            None => {
+                let (set, receivers) = (self.receivers.len() as u32, Arc::<[u32]>::from(receivers));
+                self.receivers.push(Arc::clone(&receivers));
+                self.sets.insert(receivers, set);
+                set
+            }
+        };
+        let (topics, servers) = (&mut self.topics, &mut self.servers);
+        *self.numbers.entry((Arc::clone(name), set, server)).or_insert_with(|| {
             topics.push(Topic { name: name.to_string(), receivers: set, shares: 0, relayed: false });
+            servers.push(server);
             topics.len() as u32 - 1
         })
     }
@@ -201,13 +223,24 @@ impl Subscriptions {
         rows.map(|(&(topic, client), at)| GivenUp { topic, client, at_ns: at.as_ns() }).collect()
     }
 
-    /// Topics and sets of receivers, by number.
-    pub fn into_layout(self) -> (Vec<Topic>, Vec<Vec<u32>>) {
-        let mut receivers = vec![Vec::new(); self.sets.len()];
-        for (set, number) in self.sets {
-            receivers[number as usize] = set;
+    /// Topics and sets of receivers, by number: of each topic those who are at the broker of its server.
+    pub fn into_layout(mut self, servers: &Servers) -> (Vec<Topic>, Vec<Vec<u32>>) {
+        if servers.are_several() {
+            let (brokers, everyone) = (servers.brokers(), std::mem::take(&mut self.receivers));
+            self.sets.clear();
+            for (topic, &server) in self.topics.iter_mut().zip(&self.servers) {
+                let broker = brokers.of(server);
+                let own = everyone[topic.receivers as usize].iter().copied();
+                let own: Arc<[u32]> =
+                    own.filter(|&client| brokers.of(servers.of(client)) == broker).collect();
+                let next = self.receivers.len() as u32;
+                topic.receivers = *self.sets.entry(Arc::clone(&own)).or_insert(next);
+                if topic.receivers == next {
+                    self.receivers.push(own);
+                }
+            }
         }
-        (self.topics, receivers)
+        (self.topics, self.receivers.iter().map(|receivers| receivers.to_vec()).collect())
     }
 
     fn changed(&mut self, at: Instant) {
@@ -234,9 +267,8 @@ mod tests {
     }
 
     fn receivers_at(subscriptions: &mut Subscriptions, topic: &str, at_ns: u64) -> Vec<u32> {
-        let number = subscriptions.topic(&topic.into(), Instant::from_ns(at_ns));
-        let set = subscriptions.topics[number as usize].receivers;
-        subscriptions.sets.iter().find(|(_, number)| **number == set).expect("a known set").0.clone()
+        let number = subscriptions.topic(&topic.into(), Instant::from_ns(at_ns), 0);
+        subscriptions.receivers_of(number).to_vec()
     }
 
     #[test]

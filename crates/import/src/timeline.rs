@@ -14,6 +14,7 @@ use super::output::{Findings, ImportOutput};
 use super::participants::Participants;
 use super::plan::Facts;
 use super::progress::Observer;
+use super::servers::Servers;
 use super::subscriptions::Subscriptions;
 
 /// Everything that the evidence tells. Times are since 1970, or since whatever the evidence counts from.
@@ -71,7 +72,7 @@ impl Timeline {
         let sequences = self.sequences();
         let mut subscriptions = Subscriptions::default();
         for (offer, &sequence) in self.offers.iter_mut().zip(&sequences) {
-            let topic = subscriptions.topic_for(&offer.topic, std::mem::take(&mut offer.receivers));
+            let topic = subscriptions.topic_for(&offer.topic, std::mem::take(&mut offer.receivers), 0);
             write_offer(&mut output, offer, sequence, topic, clock)?;
         }
         // Who came first decides what is out of order.
@@ -101,7 +102,7 @@ impl Timeline {
         };
         let told = json!({"messages": self.offers.len(), "deliveries": self.receipts.len()});
         let details = BTreeMap::from([("import".into(), told)]);
-        let (topics, receivers) = subscriptions.into_layout();
+        let (topics, receivers) = subscriptions.into_layout(&Servers::default());
         let (hosts, clients) = (self.participants.hosts().to_vec(), self.participants.clients().to_vec());
         let layout = Layout { hosts, clients, topics, receivers, ..Layout::default() };
         output.close(layout, &facts, self.findings, details, observer)

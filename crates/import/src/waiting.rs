@@ -2,13 +2,13 @@
 //!
 //! Equal topic, size and first bytes make a queue. A receiver gets the messages of a queue in their order (MQTT 5 §4.6
 //! promises it for each publisher), so that its n-th delivery is the n-th message since it subscribed. Where contents
-//! differ every queue holds one message, and the content alone decides.
+//! differ every queue holds one message, and the content alone decides. Each server has queues of its own.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use mqttlab_recording::{Identified, NumberMap, NumberSet};
-use mqttlab_units::Instant;
+use mqttlab_units::{Duration, Instant};
 
 use super::message::{Message, Publish};
 
@@ -32,9 +32,9 @@ struct WaitingQueue {
 }
 
 impl WaitingMessages {
-    /// A message reaches the broker.
-    pub fn put(&mut self, publish: &Publish<'_>, message: Message) {
-        let key = key(publish);
+    /// A message reaches a server.
+    pub fn put(&mut self, publish: &Publish<'_>, message: Message, server: u32) {
+        let key = queue(key(publish), server);
         self.queues.entry(key).or_default().messages.push_back((message, publish.complete));
         self.order.push_back(key);
         if self.order.len() > WAITING_MAX {
@@ -47,15 +47,40 @@ impl WaitingMessages {
         self.distrusted.insert(client);
     }
 
-    /// The message that a client publishes again.
-    pub fn again(&self, publish: &Publish<'_>) -> Option<Message> {
-        let (message, _) = self.queues.get(&key(publish))?.messages.back()?;
+    /// The message that a client publishes to a server again.
+    pub fn again(&self, publish: &Publish<'_>, server: u32) -> Option<Message> {
+        let (message, _) = self.queues.get(&queue(key(publish), server))?.messages.back()?;
         (message.publisher == publish.client).then_some(*message)
     }
 
-    /// The message that a client receives, which has been subscribed since then.
-    pub fn take(&mut self, publish: &Publish<'_>, since: Instant) -> Option<(Message, Identified)> {
-        let queue = self.queues.get_mut(&key(publish))?;
+    /// The message that a client receives, which has been subscribed since then: one that was published to its server, the
+    /// first of these, else one of another server's, whose content tells it apart and which was published a moment ago.
+    pub fn take(
+        &mut self,
+        publish: &Publish<'_>,
+        since: Instant,
+        servers: impl Iterator<Item = u32>,
+    ) -> Option<(Message, Identified)> {
+        let key = key(publish);
+        let mut again = None;
+        for (place, server) in servers.enumerate() {
+            match self.take_at(publish, since, (queue(key, server), place == 0)) {
+                Some((message, identified, false)) => return Some((message, identified)),
+                Some((message, identified, true)) => again = again.or(Some((message, identified))),
+                None => {}
+            }
+        }
+        again
+    }
+
+    /// What one queue has for a client, and whether it had it before.
+    fn take_at(
+        &mut self,
+        publish: &Publish<'_>,
+        since: Instant,
+        (key, is_own): (u64, bool),
+    ) -> Option<(Message, Identified, bool)> {
+        let queue = self.queues.get_mut(&key)?;
         let end = queue.gone + queue.messages.len() as u64;
         // Of a packet that was cut the rest may be another message's.
         let only = end == 1 && publish.is_whole;
@@ -66,9 +91,16 @@ impl WaitingMessages {
         if !countable {
             return None;
         }
+        let recent = |at: &Instant| {
+            publish.complete.checked_since(*at).is_some_and(|passed| passed < PASSED_ON_WITHIN)
+        };
+        let is_told = only && (publish.retain || queue.messages.back().is_some_and(|(_, at)| recent(at)));
+        if !is_own && !is_told {
+            return None;
+        }
         // A retained message is the last of its topic, whoever has had it.
         if publish.retain {
-            return queue.messages.back().map(|(message, _)| (*message, identified));
+            return queue.messages.back().map(|(message, _)| (*message, identified, false));
         }
         let subscribed = queue.gone + queue.messages.partition_point(|&(_, at)| at < since) as u64;
         let had = queue.next.get(&publish.client).copied().unwrap_or_default();
@@ -76,11 +108,11 @@ impl WaitingMessages {
         if place >= end {
             // One message that comes twice is a duplicate; of several alike nobody can tell which.
             let again = only && had > subscribed;
-            return queue.messages.back().filter(|_| again).map(|(message, _)| (*message, identified));
+            return queue.messages.back().filter(|_| again).map(|(message, _)| (*message, identified, true));
         }
         queue.next.insert(publish.client, place + 1);
         let (message, _) = queue.messages[(place - queue.gone) as usize];
-        Some((message, identified))
+        Some((message, identified, false))
     }
 
     fn forget_oldest(&mut self) {
@@ -102,6 +134,14 @@ pub fn key(publish: &Publish<'_>) -> u64 {
     hasher.finish()
 }
 
+/// The queue of a content at a server.
+fn queue(key: u64, server: u32) -> u64 {
+    // Of one server the key stays as it is; those of others are spread by the golden ratio.
+    key.wrapping_add(u64::from(server).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// The members of a cluster pass a message on within this.
+const PASSED_ON_WITHIN: Duration = Duration::from_s(10);
 /// Messages that are remembered, some 40 MiB of them; the oldest is forgotten first.
 const WAITING_MAX: usize = 1 << 16;
 
@@ -123,15 +163,15 @@ mod tests {
         head: &'static [u8],
         since_ns: u64,
     ) -> Option<(u32, Identified)> {
-        let taken = waiting.take(&copy(client, head, 99), Instant::from_ns(since_ns));
+        let taken = waiting.take(&copy(client, head, 99), Instant::from_ns(since_ns), [0].into_iter());
         taken.map(|(message, identified)| (message.sequence, identified))
     }
 
     #[test]
     fn different_contents_are_found_in_any_order_and_a_second_copy_is_the_same_message() {
         let mut waiting = WaitingMessages::default();
-        waiting.put(&copy(0, b"a", 1), message(0));
-        waiting.put(&copy(0, b"b", 2), message(1));
+        waiting.put(&copy(0, b"a", 1), message(0), 0);
+        waiting.put(&copy(0, b"b", 2), message(1), 0);
         assert_eq!(taken(&mut waiting, 5, b"b", 0), Some((1, Identified::Payload)));
         assert_eq!(taken(&mut waiting, 5, b"a", 0), Some((0, Identified::Payload)));
         assert_eq!(taken(&mut waiting, 5, b"a", 0), Some((0, Identified::Payload)));
@@ -142,7 +182,7 @@ mod tests {
     fn equal_contents_are_told_apart_by_their_order_since_the_receiver_subscribed() {
         let mut waiting = WaitingMessages::default();
         for sequence in 0..4 {
-            waiting.put(&copy(0, b"x", u64::from(sequence)), message(sequence));
+            waiting.put(&copy(0, b"x", u64::from(sequence)), message(sequence), 0);
         }
         let mut next = |client, since| taken(&mut waiting, client, b"x", since).map(|(sequence, _)| sequence);
         assert_eq!([next(5, 0), next(5, 0), next(6, 3), next(6, 3)], [Some(0), Some(1), Some(3), None]);
@@ -153,19 +193,58 @@ mod tests {
     fn what_was_cut_tells_nothing_by_its_content_and_is_not_counted_where_more_may_be_missing() {
         let mut waiting = WaitingMessages::default();
         let cut = |client| Publish { is_whole: false, ..copy(client, b"", 1) };
-        waiting.put(&cut(0), message(0));
+        waiting.put(&cut(0), message(0), 0);
         waiting.distrust(5);
-        assert_eq!(waiting.take(&cut(5), Instant::ZERO), None);
-        assert_eq!(waiting.take(&cut(6), Instant::ZERO), Some((message(0), Identified::Order)));
-        assert_eq!(waiting.take(&cut(6), Instant::ZERO), None, "nobody knows that it came twice");
+        assert_eq!(waiting.take(&cut(5), Instant::ZERO, [0].into_iter()), None);
+        assert_eq!(
+            waiting.take(&cut(6), Instant::ZERO, [0].into_iter()),
+            Some((message(0), Identified::Order))
+        );
+        assert_eq!(
+            waiting.take(&cut(6), Instant::ZERO, [0].into_iter()),
+            None,
+            "nobody knows that it came twice"
+        );
     }
 
     #[test]
     fn a_retained_message_is_the_last_one() {
         let mut waiting = WaitingMessages::default();
-        waiting.put(&copy(0, b"x", 1), message(0));
-        waiting.put(&copy(0, b"x", 2), message(1));
+        waiting.put(&copy(0, b"x", 1), message(0), 0);
+        waiting.put(&copy(0, b"x", 2), message(1), 0);
         let retained = Publish { retain: true, ..copy(5, b"x", 9) };
-        assert_eq!(waiting.take(&retained, Instant::ZERO), Some((message(1), Identified::Order)));
+        assert_eq!(
+            waiting.take(&retained, Instant::ZERO, [0].into_iter()),
+            Some((message(1), Identified::Order))
+        );
+    }
+
+    #[test]
+    fn a_message_of_another_server_is_one_only_where_its_content_tells_it_apart() {
+        let mut waiting = WaitingMessages::default();
+        let take = |waiting: &mut WaitingMessages, publish: Publish<'_>| {
+            let taken = waiting.take(&publish, Instant::ZERO, [1, 0].into_iter());
+            taken.map(|(message, identified)| (message.sequence, identified))
+        };
+        waiting.put(&copy(0, b"x", 1), message(0), 0);
+        waiting.put(&copy(0, b"x", 1), message(1), 1);
+        assert_eq!(
+            take(&mut waiting, copy(5, b"x", 9)),
+            Some((1, Identified::Payload)),
+            "its own server first"
+        );
+        assert_eq!(take(&mut waiting, copy(5, b"x", 9)), Some((0, Identified::Payload)));
+        assert_eq!(take(&mut waiting, copy(5, b"x", 9)), Some((1, Identified::Payload)), "a second copy");
+        waiting.put(&copy(0, b"x", 1), message(2), 0);
+        assert_eq!(take(&mut waiting, copy(6, b"x", 9)), Some((1, Identified::Payload)));
+        assert_eq!(
+            take(&mut waiting, copy(6, b"x", 9)),
+            Some((1, Identified::Payload)),
+            "not the first of two"
+        );
+        waiting.put(&copy(0, b"y", 1), message(3), 0);
+        let late = Publish { complete: Instant::from_ns(11_000_000_000), ..copy(5, b"y", 9) };
+        assert_eq!(take(&mut waiting, late), None);
+        assert_eq!(take(&mut waiting, Publish { retain: true, ..late }), Some((3, Identified::Payload)));
     }
 }

@@ -57,6 +57,11 @@ def import_() -> None:
 @click.option("--gateway-port", "gateway_ports", type=click.IntRange(1, 65535), multiple=True, metavar="PORT",
               help="UDP port on which MQTT-SN gateways listen; repeatable. Others are recognised by their clients' "
                    "CONNECT.")
+@click.option("--captured-at", type=click.Choice(["broker", "clients", "between"]),
+              help="Where the capture was taken.  [default: as the round trips to both ends say]")
+@click.option("--one-broker", is_flag=True,
+              help="Take all servers in the capture for one broker: a message published at one of them is expected at "
+                   "all of them.  [default: where most of what is published at one is delivered by the other]")
 @click.option("--key-log", "key_logs", type=click.Path(path_type=Path, exists=True, dir_okay=False), multiple=True,
               metavar="FILE",
               help="Secrets of TLS connections, as clients and brokers log them (SSLKEYLOGFILE); repeatable. Those in "
@@ -68,8 +73,8 @@ def import_() -> None:
 @CATALOG
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
-    gateway_ports: tuple[int, ...], key_logs: tuple[Path, ...], deliver_on: str, html: bool | None, as_json: bool,
-    catalog: str | None,
+    gateway_ports: tuple[int, ...], captured_at: str | None, one_broker: bool, key_logs: tuple[Path, ...],
+    deliver_on: str, html: bool | None, as_json: bool, catalog: str | None,
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
 
@@ -87,6 +92,10 @@ def capture(
       mqttlab import capture --key-log keys.log tls.pcapng
     """
     options = ["--deliver-on", deliver_on]
+    if captured_at is not None:
+        options += ["--captured-at", captured_at]
+    if one_broker:
+        options += ["--one-broker"]
     for port in ports:
         options += ["--broker-port", str(port)]
     for port in gateway_ports:

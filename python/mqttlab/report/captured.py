@@ -45,7 +45,9 @@ def facts(recording: Recording) -> list[tuple[str, str]]:
     sources: list[Any] = recording.plan.get("sources") or []
     names = [str(source).rpartition("/")[2] for source in sources]
     rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return [("imported from", ", ".join(names[:3]) + rest)]
+    told = ((recording.run.get("details") or {}).get("import") or {}).get("captured_at") or {}
+    point = [("captured", str(told["in_words"]))] if told.get("in_words") else []
+    return [("imported from", ", ".join(names[:3]) + rest), *point]
 
 
 def known(recording: Recording, table: pl.DataFrame, columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -124,6 +124,11 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Whether mqttlab wrote it, as a section that was read says: frames have the time at which they came to their sender's link.
+    pub fn is_own(&self) -> bool {
+        matches!(&self.format, Format::Pcapng(sections) if sections.is_own())
+    }
+
     /// Secrets of TLS connections that have come since they were taken last, as the text of a key log. They stand before the
     /// frames that they open (draft-ietf-opsawg-pcapng §4.7).
     pub fn take_secrets(&mut self) -> Vec<u8> {

@@ -20,6 +20,8 @@ const DECRYPTION_SECRETS: u32 = 10;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const OPTION_END: u16 = 0;
+/// The program that wrote a section.
+const OPTION_APPLICATION: u16 = 4;
 const OPTION_DROP_COUNT: u16 = 4;
 const OPTION_INTERFACE_DROPPED: u16 = 5;
 const OPTION_SYSTEM_DROPPED: u16 = 7;
@@ -43,6 +45,7 @@ pub(super) struct Sections {
     last_time: Instant,
     dropped: Dropped,
     secrets: Vec<u8>,
+    is_own: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -136,6 +139,12 @@ impl Sections {
             SECTION_HEADER => {
                 self.interfaces_before = self.interfaces_before.saturating_add(self.interfaces.len() as u32);
                 self.interfaces.clear();
+                let (order, options) = (self.order, block.get(24..block.len() - 4).unwrap_or_default());
+                let mut is_own = false;
+                each_option(order, options, |code, value| {
+                    is_own |= code == OPTION_APPLICATION && value.starts_with(b"mqttlab");
+                });
+                self.is_own |= is_own;
                 Ok(None)
             }
             INTERFACE_DESCRIPTION => {
@@ -166,6 +175,11 @@ impl Sections {
     /// Frames that the capture dropped, as far as it has said.
     pub(super) fn dropped(&self) -> Dropped {
         self.dropped
+    }
+
+    /// Whether mqttlab wrote it.
+    pub(super) fn is_own(&self) -> bool {
+        self.is_own
     }
 
     /// Secrets that have come since they were taken last.

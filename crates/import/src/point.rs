@@ -1,0 +1,173 @@
+//! Where a capture was taken, as far as round trips tell.
+//!
+//! ```text
+//!   client ──────────┬──────────────── broker
+//!     ◄── to client ─┼── to broker ──►            each from a segment to its acknowledgement, at the point of capture
+//! ```
+//!
+//! What lies between the point of capture and an end cannot be told apart from what that end takes: of a capture at the clients the
+//! way to the broker counts as the broker's time.
+
+use std::fmt::{self, Display};
+
+use mqttlab_capture::{Analysis, Direction};
+use mqttlab_units::Duration;
+use serde_json::{Value, json};
+
+/// Where a capture was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapturePoint {
+    place: Place,
+    /// The least round trips to clients and to brokers, in the middle of all connections.
+    ways: Option<[Duration; 2]>,
+    /// Whether the user has said so.
+    is_said: bool,
+}
+
+/// Places on the way from clients to broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the broker, or near it.
+    Broker,
+    /// At the clients, or near them.
+    Clients,
+    /// On the way, or clients and broker are near each other.
+    Between,
+    /// Each frame at its sender, as mqttlab's own captures are.
+    Senders,
+    /// Nothing tells.
+    Unknown,
+}
+
+impl CapturePoint {
+    /// What round trips say, unless the user has said it, or the capture is one of mqttlab's own.
+    pub fn of(analysis: &Analysis, said: Option<Place>, is_own: bool) -> CapturePoint {
+        let ways = Some([to_end(analysis, Direction::FromServer), to_end(analysis, Direction::ToServer)]);
+        let ways = ways.and_then(|[clients, broker]| Some([clients?, broker?]));
+        let place = match (said, ways) {
+            (Some(said), _) => said,
+            (None, _) if is_own => Place::Senders,
+            (None, Some([clients, broker])) => Place::of(clients, broker),
+            (None, None) => Place::Unknown,
+        };
+        CapturePoint { place, ways, is_said: said.is_some() }
+    }
+
+    /// What to know before the parts of latencies are read.
+    pub fn warning(&self) -> Option<String> {
+        let away = match (self.place, self.ways) {
+            (Place::Clients, ways) => ways.map(|[_, broker]| broker),
+            (Place::Senders, _) => {
+                return Some(
+                    "The capture was written by mqttlab: each frame has the time at which it came to its sender's link. The way \
+                     to the broker counts as the broker's time, and the last way to a subscriber is in no latency. The recording \
+                     that it comes from has the parts of the way."
+                        .into(),
+                );
+            }
+            (Place::Between, Some([clients, broker])) if clients.max(broker) >= NEAR => {
+                return Some(format!(
+                    "The capture was taken between clients and broker ({self}): the way on to the broker and back counts as the \
+                 broker's time, and the ways of messages to and from the capture's place are in no latency."
+                ));
+            }
+            _ => return None,
+        };
+        let away = away.map_or(String::new(), |away| format!(", {away} there and back"));
+        Some(format!(
+            "The capture was taken at the clients ({self}): the way to the broker{away}, and what its socket and its processor take, \
+             cannot be told apart. The report calls all of it the broker's. Capture at the broker, too, to divide it."
+        ))
+    }
+
+    /// For `run.json`.
+    pub fn told(&self) -> Value {
+        let ms = |way: usize| self.ways.map(|ways| ways[way].as_s_f64() * 1e3);
+        json!({"place": self.place.name(), "said": self.is_said, "in_words": self.to_string(),
+               "round_trip_to_clients_ms": ms(0), "round_trip_to_broker_ms": ms(1)})
+    }
+}
+
+impl Display for CapturePoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match self.place {
+            Place::Broker => "at the broker",
+            Place::Clients => "at the clients",
+            Place::Between => "between clients and broker",
+            Place::Senders => "at the sender of each frame, by mqttlab",
+            Place::Unknown => return f.write_str("not known: there are no acknowledgements of both ends"),
+        };
+        let by = if self.is_said { ", as was said" } else { "" };
+        write!(f, "{place}{by}")?;
+        match self.ways {
+            Some([clients, broker]) => {
+                write!(f, "; least round trips: {clients} to clients, {broker} to the broker")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    /// Reads what the user says.
+    pub fn said(word: &str) -> Option<Place> {
+        [Place::Broker, Place::Clients, Place::Between].into_iter().find(|place| place.name() == word)
+    }
+
+    fn of(clients: Duration, broker: Duration) -> Place {
+        let [clients, broker] = [clients, broker].map(Duration::as_ns);
+        if broker.saturating_mul(APART) <= clients {
+            Place::Broker
+        } else if clients.saturating_mul(APART) <= broker {
+            Place::Clients
+        } else {
+            Place::Between
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Place::Broker => "broker",
+            Place::Clients => "clients",
+            Place::Between => "between",
+            Place::Senders => "senders",
+            Place::Unknown => "unknown",
+        }
+    }
+}
+
+/// The least time from a segment of this direction to its acknowledgement, in the middle of the brokers' connections. Delayed
+/// acknowledgements make others longer.
+fn to_end(analysis: &Analysis, direction: Direction) -> Option<Duration> {
+    let ours = analysis.connections.iter().filter(|connection| connection.is_broker_s);
+    let times = ours.map(|connection| &connection.directions[direction as usize].ack_rtt_ns);
+    let mut least: Vec<u64> =
+        times.filter(|times| times.count() > 0).map(|times| times.summary().min).collect();
+    least.sort_unstable();
+    least.get(least.len() / 2).map(|ns| Duration::from_ns(*ns))
+}
+
+/// One end is near where the other is so many times as far.
+const APART: u64 = 5;
+/// Ways that are shorter than this are of no weight.
+const NEAR: Duration = Duration::from_ms(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_end_says_where_the_capture_was_taken() {
+        let us = Duration::from_us;
+        for (clients, broker, place) in [
+            (20_000, 30, Place::Broker),
+            (30, 20_000, Place::Clients),
+            (10_000, 10_000, Place::Between),
+            (40, 30, Place::Between),
+        ] {
+            assert_eq!(Place::of(us(clients), us(broker)), place);
+        }
+        assert_eq!(Place::said("clients"), Some(Place::Clients));
+        assert_eq!(Place::said("unknown"), None);
+    }
+}

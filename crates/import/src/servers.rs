@@ -1,0 +1,257 @@
+//! Which servers there are, who is connected to which, and which of them are one broker.
+//!
+//! A message is owed to subscribers of the broker that it was published to, and to nobody at another one. A broker may have
+//! several addresses or ports (a cluster, a balancer, listeners): two servers are one broker where most of what was published
+//! at one, and fits a subscription at the other, was delivered by the other.
+//!
+//! What it does not know: bridges, which pass on some topics; what a bridge publishes is a message of its own.
+
+use std::collections::{BTreeMap, HashMap};
+
+use mqttlab_capture::Endpoint;
+use mqttlab_recording::NumberMap;
+use serde_json::{Value, json};
+
+use super::participants::written;
+
+/// Servers by number, in the order of their first client.
+#[derive(Default)]
+pub struct Servers {
+    ends: Vec<Endpoint>,
+    numbers: HashMap<Endpoint, u32>,
+    of_client: NumberMap<u32, u32>,
+    /// What each pair says of being one broker; the lesser number first.
+    between: BTreeMap<(u32, u32), Between>,
+    /// Pairs that are one whatever deliveries say: a gateway and its broker.
+    joined: Vec<(u32, u32)>,
+    /// Whether all of them are one broker, as the user says.
+    all_are_one: bool,
+}
+
+/// Messages that were published at one of two servers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Between {
+    /// They fit a subscription at the other one, each counted for each subscriber.
+    fitting: u64,
+    /// The other one delivered them.
+    delivered: u64,
+}
+
+/// Which servers are one broker: the number of the broker of each server.
+pub struct Brokers(Vec<u32>);
+
+impl Servers {
+    /// No servers yet; `all_are_one`: those that come are one broker.
+    pub fn new(all_are_one: bool) -> Servers {
+        Servers { all_are_one, ..Servers::default() }
+    }
+
+    /// A client is connected to the server at this address.
+    pub fn serves(&mut self, client: u32, end: Endpoint) {
+        let server = self.number(end);
+        self.of_client.entry(client).or_insert(server);
+    }
+
+    fn number(&mut self, end: Endpoint) -> u32 {
+        let next = self.ends.len() as u32;
+        let number = *self.numbers.entry(end).or_insert(next);
+        if number == next {
+            self.ends.push(end);
+        }
+        number
+    }
+
+    /// The server of a client. Clients of logs have none, and share the first.
+    pub fn of(&self, client: u32) -> u32 {
+        self.of_client.get(&client).copied().unwrap_or_default()
+    }
+
+    /// Whether there are several.
+    pub fn are_several(&self) -> bool {
+        self.ends.len() > 1
+    }
+
+    /// All servers, that of a client first.
+    pub fn own_first(&self, client: u32) -> impl Iterator<Item = u32> {
+        let own = self.of(client);
+        std::iter::once(own).chain((0..self.ends.len() as u32).filter(move |server| *server != own))
+    }
+
+    /// Two addresses are one broker for certain.
+    pub fn join(&mut self, one: Endpoint, other: Endpoint) {
+        let pair = pair(self.number(one), self.number(other));
+        if !self.joined.contains(&pair) {
+            self.joined.push(pair);
+        }
+    }
+
+    /// A message that was published at this server fits the subscription of a client.
+    pub fn fits(&mut self, server: u32, client: u32) {
+        if let Some(between) = self.between_mut(server, client) {
+            between.fitting += 1;
+        }
+    }
+
+    /// A message that was published at this server has reached a client.
+    pub fn reached(&mut self, server: u32, client: u32) {
+        if let Some(between) = self.between_mut(server, client) {
+            between.delivered += 1;
+        }
+    }
+
+    fn between_mut(&mut self, server: u32, client: u32) -> Option<&mut Between> {
+        let other = self.of(client);
+        (other != server).then(|| self.between.entry(pair(server, other)).or_default())
+    }
+
+    /// Which are one broker.
+    pub fn brokers(&self) -> Brokers {
+        let mut brokers = Brokers((0..self.ends.len().max(1) as u32).collect());
+        if self.all_are_one {
+            brokers.0.fill(0);
+        }
+        let shown = self.between.iter().filter(|(_, between)| between.shows_one()).map(|(&pair, _)| pair);
+        for (one, other) in shown.chain(self.joined.iter().copied()) {
+            let (kept, gone) = pair(brokers.of(one), brokers.of(other));
+            brokers.0.iter_mut().filter(|broker| **broker == gone).for_each(|broker| *broker = kept);
+        }
+        brokers
+    }
+
+    /// What there is to know where a capture has several servers.
+    pub fn warnings(&self) -> Vec<String> {
+        let brokers = self.brokers();
+        let mut warnings = Vec::new();
+        for (&(one, other), between) in self.between.iter().filter(|(_, between)| between.delivered > 0) {
+            let (names, count) = (self.names(&[one, other]), between.delivered);
+            warnings.push(match brokers.of(one) == brokers.of(other) {
+                true if self.all_are_one => continue,
+                true => format!(
+                    "{names} are taken for one broker: {count} deliveries at one of them are of messages that were \
+                     published at the other."
+                ),
+                false => format!(
+                    "{names} are taken for two brokers, although {count} deliveries at one of them are of messages that \
+                     were published at the other: {} more would have fitted. If they are one, say --one-broker.",
+                    between.fitting.saturating_sub(count)
+                ),
+            });
+        }
+        let apart: Vec<u32> =
+            (0..self.ends.len() as u32).filter(|&server| brokers.of(server) == server).collect();
+        if apart.len() > 1 {
+            warnings.push(format!(
+                "There are {} brokers in the capture ({}). A message is expected of the subscribers of the broker that it \
+                 was published to, and of nobody else. If some of them are one broker (a cluster, a balancer, address \
+                 translation), say --one-broker.",
+                apart.len(),
+                self.names(&apart)
+            ));
+        }
+        warnings
+    }
+
+    /// The brokers in words, `first` before the others.
+    pub fn told_with(&self, first: Endpoint) -> String {
+        let brokers = self.brokers();
+        let others = self
+            .ends
+            .iter()
+            .enumerate()
+            .filter(|(server, end)| **end != first && brokers.of(*server as u32) == *server as u32);
+        let known = self.numbers.get(&first).map(|&server| brokers.of(server));
+        let others: Vec<u32> =
+            others.map(|(server, _)| server as u32).filter(|server| Some(*server) != known).collect();
+        match others.len() {
+            0 => format!("captured at {}", written(first)),
+            _ => format!("captured at {}, and others at {}", written(first), self.names(&others)),
+        }
+    }
+
+    /// The first of them, and how many there are, by address.
+    fn names(&self, servers: &[u32]) -> String {
+        let names = servers.iter().take(NAMED).map(|&server| written(self.ends[server as usize]));
+        let names = names.collect::<Vec<_>>();
+        match names.as_slice() {
+            [one, other] => format!("{one} and {other}"),
+            names => format!("{}{}", names.join(", "), if servers.len() > NAMED { ", …" } else { "" }),
+        }
+    }
+
+    /// The servers for `run.json`: address, the broker that it belongs to (by the address of its first server), clients.
+    pub fn told(&self) -> Value {
+        let brokers = self.brokers();
+        let servers = (0..self.ends.len() as u32).map(|server| {
+            json!({
+                "at": written(self.ends[server as usize]),
+                "broker": written(self.ends[brokers.of(server) as usize]),
+                "clients": self.of_client.values().filter(|of| **of == server).count(),
+            })
+        });
+        Value::Array(servers.collect())
+    }
+}
+
+impl Brokers {
+    /// The broker that a server belongs to.
+    pub fn of(&self, server: u32) -> u32 {
+        self.0.get(server as usize).copied().unwrap_or(server)
+    }
+}
+
+impl Between {
+    /// One message that reaches the other server may have been published there unseen; of a broker most do.
+    fn shows_one(&self) -> bool {
+        self.delivered > 0 && 2 * self.delivered >= self.fitting
+    }
+}
+
+fn pair(one: u32, other: u32) -> (u32, u32) {
+    (one.min(other), one.max(other))
+}
+
+/// Servers that a warning names.
+const NAMED: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(last: u8) -> Endpoint {
+        Endpoint { address: [10, 0, 0, last].into(), port: 1883 }
+    }
+
+    /// Three servers with a client each.
+    fn servers() -> Servers {
+        let mut servers = Servers::default();
+        (0..3).for_each(|client| servers.serves(client, end(client as u8)));
+        servers
+    }
+
+    #[test]
+    fn servers_are_one_broker_where_most_of_what_fits_is_delivered_across() {
+        let mut servers = servers();
+        for _ in 0..4 {
+            servers.fits(0, 1);
+            servers.fits(0, 2);
+        }
+        servers.reached(0, 1);
+        servers.reached(0, 2);
+        servers.reached(0, 2);
+        let brokers = servers.brokers();
+        assert_eq!([0, 1, 2].map(|server| brokers.of(server)), [0, 1, 0]);
+        assert_eq!(servers.warnings().len(), 3, "{:?}", servers.warnings());
+        servers.all_are_one = true;
+        assert_eq!([0, 1, 2].map(|server| servers.brokers().of(server)), [0; 3]);
+        assert!(servers.warnings().is_empty());
+    }
+
+    #[test]
+    fn a_gateway_is_one_with_its_broker_and_what_is_joined_stays_so() {
+        let mut servers = servers();
+        servers.join(end(2), end(1));
+        servers.join(end(1), end(0));
+        assert_eq!([0, 1, 2].map(|server| servers.brokers().of(server)), [0; 3]);
+        assert_eq!(servers.own_first(1).collect::<Vec<_>>(), [1, 0, 2]);
+    }
+}

@@ -1,0 +1,54 @@
+//! Frames and packets in the words that columns have for them.
+
+use std::fmt::Write;
+
+use mqttlab_capture::mqtt::{Kind, Packet};
+
+/// Texts of a row, kept for their memory.
+#[derive(Default)]
+pub struct RowWords {
+    /// Selective acknowledgements.
+    pub sack: String,
+    /// Packets.
+    pub mqtt: String,
+    /// Marks of the analyser.
+    pub marks: String,
+}
+
+impl RowWords {
+    /// Forgets the last row's.
+    pub fn clear(&mut self) {
+        self.mqtt.clear();
+        self.marks.clear();
+    }
+}
+
+/// A packet as the `mqtt` column names it, behind those that are there.
+pub fn name(packet: &Packet, words: &mut String) {
+    if !words.is_empty() {
+        words.push(' ');
+    }
+    words.push_str(packet.kind.name());
+    let written = match (packet.kind == Kind::Publish, packet.id) {
+        (true, Some(id)) => write!(words, "({},{id})", packet.qos),
+        (true, None) => write!(words, "({})", packet.qos),
+        (false, Some(id)) => write!(words, "({id})"),
+        (false, None) => Ok(()),
+    };
+    written.expect("a string takes all");
+}
+
+/// The code of a packet that has one for the whole of it.
+pub fn reason(packet: &Packet) -> Option<u8> {
+    let body = packet.body.as_deref()?;
+    match packet.kind.mqtt()? {
+        Kind::Connack => super::body::connack_code(body),
+        Kind::Disconnect => body.first().copied(),
+        _ => None,
+    }
+}
+
+/// A text, unless it is empty.
+pub fn word(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}

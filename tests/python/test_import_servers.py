@@ -1,0 +1,117 @@
+"""Captures with several servers: a message is owed to subscribers of the broker that it was published to."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from captures import SLL, Client, Wire, publish
+from mqttlab.recording import Recording
+from test_import_messages import fates, read
+
+HOST, CONTAINER = bytes((10, 0, 0, 1)), bytes((172, 17, 0, 2))
+
+
+def two_servers(wire: Wire, filters: tuple[str, ...] = ("#",)) -> tuple[Client, Client]:
+    """A publisher at 10.0.0.1, and a subscriber at 10.0.0.9."""
+    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire.beside("10.0.0.9"), "10.0.0.3", 40_001)
+    publisher.connect("p")
+    subscriber.connect("s")
+    subscriber.subscribe(*filters)
+    return publisher, subscriber
+
+
+def test_a_message_is_not_expected_at_another_broker(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, _ = two_servers(wire)
+    own = Client(wire, "10.0.0.4", 40_002)
+    own.connect("own")
+    own.subscribe("t")
+    for number in range(3):
+        publisher.up(publish("t", b"%d" % number))
+        own.down(publish("t", b"%d" % number))
+    publisher.up(publish("elsewhere", b"m"))
+    recording = read(wire, tmp_path)
+    assert fates(recording) == [*((number, "own", "delivered") for number in range(3)), (3, None, "no_receiver")]
+    assert recording.run["validity"]["valid"]
+    assert any(text.startswith("There are 2 brokers in the capture (10.0.0.1:1883 and 10.0.0.9:1883)")
+               for text in recording.run["warnings"]), recording.run["warnings"]
+    servers = recording.run["details"]["import"]["servers"]
+    assert [(server["at"], server["broker"], server["clients"]) for server in servers] == [
+        ("10.0.0.1:1883", "10.0.0.1:1883", 2), ("10.0.0.9:1883", "10.0.0.9:1883", 1)]
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_servers_of_which_one_delivers_what_the_other_was_given_are_one_broker(tmp_path: Path, qos: int) -> None:
+    wire = Wire()
+    publisher, subscriber = two_servers(wire)
+    for number in range(5):
+        publisher.up(publish("t", b"reading %d" % number, qos=qos, identifier=number + 1))
+        if number != 2:
+            subscriber.down(publish("t", b"reading %d" % number, qos=qos, identifier=number + 1))
+    recording = read(wire, tmp_path)
+    assert fates(recording) == [
+        (number, "s", "lost" if number == 2 else "delivered") for number in range(5)]
+    assert "10.0.0.1:1883 and 10.0.0.9:1883 are taken for one broker: 4 deliveries" in str(recording.run["warnings"])
+
+
+def test_an_option_says_that_servers_are_one_broker(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, _ = two_servers(wire)
+    publisher.up(publish("t", b"m"))
+    assert fates(read(wire, tmp_path, "--one-broker")) == [(0, "s", "under_way")]
+
+
+def test_equal_messages_at_two_brokers_reach_the_subscribers_of_each(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = two_servers(wire)
+    other = Client(wire.beside("10.0.0.9"), "10.0.0.4", 40_002)
+    other.connect("q")
+    for _ in range(3):
+        publisher.up(publish("t", b"on"))
+        other.up(publish("t", b"on"))
+        subscriber.down(publish("t", b"on"))
+    recording = read(wire, tmp_path)
+    clients = [client["name"] for client in recording.layout["clients"]]
+    of_p, of_q = ([fate for publisher, _, fate in recording.messages.sort("sequence").select(
+        "publisher", "sequence", "fate").rows() if clients[publisher] == name] for name in ("p", "q"))
+    assert (of_p, of_q) == (["no_receiver"] * 3, ["delivered"] * 3)
+
+
+def translated(wire: Wire, path: Path) -> Path:
+    """The capture of all interfaces of a host that passes port 1883 on to a container: each packet twice."""
+    frames, wire.frames = wire.frames, []
+    for number, (at_ns, packet) in enumerate(frames, 1):
+        named = bytearray(packet)
+        named[4:6] = struct.pack(">H", number)
+        inside = bytes(named).replace(HOST, CONTAINER).replace(b"\x40\x06", b"\x3f\x06", 1)
+        # What clients send comes in at the host's address; what the container sends has its own address first.
+        first, second = (bytes(named), inside) if named[16:20] == HOST else (inside, bytes(named))
+        for way, copy, later in ((0, first, 0), (4, second, 20_000)):
+            wire.frames.append((at_ns + later, struct.pack(">HHH8sH", way, 1, 6, bytes(8), 0x0800) + copy))
+    return wire.save(path, link_type=SLL)
+
+
+def test_what_a_host_passes_on_to_a_container_is_counted_once(tmp_path: Path) -> None:
+    from mqttlab.imports import import_evidence
+
+    wire = Wire()
+    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
+    publisher.connect("p")
+    subscriber.connect("s")
+    subscriber.subscribe("t")
+    for number in range(5):
+        publisher.up(publish("t", b"%d" % number))
+        subscriber.down(publish("t", b"%d" % number))
+    file = translated(wire, tmp_path / "docker.pcap")
+    recording = Recording.open(
+        import_evidence("capture", [file], tmp_path / "recording", lambda line: None).directory)
+    assert fates(recording) == [(number, "s", "delivered") for number in range(5)]
+    assert recording.run["validity"] == {"valid": True, "reasons": []}
+    assert [client["name"] for client in recording.layout["clients"]] == ["p", "s"]
+    assert any(text.startswith("2 connections are in the capture before and after address translation")
+               for text in recording.run["warnings"])
+    frames = recording.packets
+    assert frames.filter(hop=0).height == frames.filter(hop=1).height == frames.height // 2
