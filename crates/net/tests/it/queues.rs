@@ -19,7 +19,7 @@ fn compare(spec: &LinkSpec, seed: Seed) -> usize {
     let (mut link, mut dice) = (Link::new(spec.clone(), seed), seed.derive("offers").dice());
     let (mut now, mut entered, mut drops) = (Instant::ZERO, Vec::new(), 0);
     for number in 0..400 {
-        now = now + Duration::from_us(dice.below(4_000));
+        now += Duration::from_us(dice.below(4_000));
         let frame = link.frame_size(Bytes(40 + dice.below(1_460)));
         let room = has_room(&spec.queue, &entered, now, frame);
         match link.offer(now, frame, FrameName::nth(number)) {

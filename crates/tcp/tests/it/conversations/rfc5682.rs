@@ -14,7 +14,10 @@ const LOST: &str = "+10 < . 1:1(0) ack 1001 win 65535 <sack 2001:3001>\n+1 wait"
 
 #[test]
 fn s3_1_new_data_goes_first_and_what_was_sent_once_shows_that_the_timeout_was_needless() {
-    check_established(plain(), &format!("{TIMEOUT}{LATE}"), expect![[r#"
+    check_established(
+        plain(),
+        &format!("{TIMEOUT}{LATE}"),
+        expect![[r#"
         0 write 2000
             > . 1:1001(1000) ack 1 win 65535
             > P. 1001:2001(1000) ack 1 win 65535
@@ -29,7 +32,8 @@ fn s3_1_new_data_goes_first_and_what_was_sent_once_shows_that_the_timeout_was_ne
             > P. 4001:5001(1000) ack 1 win 65535
             ! Acknowledged(2000)
         311 wait
-    "#]]);
+    "#]],
+    );
     let (_, endpoint) = run_established(plain(), &format!("{TIMEOUT}{LATE}"));
     assert_eq!((endpoint.counters().undone, endpoint.info().slow_start_threshold), (1, u64::MAX));
     assert_eq!(endpoint.counters().retransmissions, 1);
@@ -37,7 +41,10 @@ fn s3_1_new_data_goes_first_and_what_was_sent_once_shows_that_the_timeout_was_ne
 
 #[test]
 fn s3_1_step_3a_a_report_beyond_the_hole_shows_a_real_loss() {
-    check_established(plain(), &format!("{TIMEOUT}{LOST}"), expect![[r#"
+    check_established(
+        plain(),
+        &format!("{TIMEOUT}{LOST}"),
+        expect![[r#"
         0 write 2000
             > . 1:1001(1000) ack 1 win 65535
             > P. 1001:2001(1000) ack 1 win 65535
@@ -51,7 +58,8 @@ fn s3_1_step_3a_a_report_beyond_the_hole_shows_a_real_loss() {
         310 < . 1:1(0) ack 1001 win 65535 <sack 2001:3001>
             > P. 1001:2001(1000) ack 1 win 65535
         311 wait
-    "#]]);
+    "#]],
+    );
     let (_, endpoint) = run_established(plain(), &format!("{TIMEOUT}{LOST}"));
     assert_eq!((endpoint.counters().undone, endpoint.counters().retransmissions), (0, 2));
 }
