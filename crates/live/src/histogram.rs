@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use mqttlab_units::Duration;
+use serde_json::{Value, json};
 
 /// Times counted by size.
 pub struct Histogram {
@@ -81,6 +82,19 @@ impl HistogramSnapshot {
         for (index, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             see(Duration::from_ns(upper_bound(index).min(self.max_ns)), count);
         }
+    }
+
+    /// As `run.json` holds it.
+    pub fn summary(&self) -> Value {
+        let ns = |percent| self.percentile(percent).map(Duration::as_ns);
+        json!({
+            "count": self.len(),
+            "p50_ns": ns(50.0),
+            "p90_ns": ns(90.0),
+            "p99_ns": ns(99.0),
+            "p999_ns": ns(99.9),
+            "max_ns": (!self.is_empty()).then(|| self.max().as_ns()),
+        })
     }
 
     /// What this and another have counted.

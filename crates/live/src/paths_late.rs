@@ -12,8 +12,10 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::{Histogram, HistogramSnapshot};
-use crate::validity::{LATENESS, summary};
 use crate::wire::Wiring;
+
+/// Every path bears this much.
+pub const LATENESS: Duration = Duration::from_us(100);
 
 /// Counters for the frames of all paths.
 #[derive(Default)]
@@ -91,7 +93,7 @@ impl PathsLate {
     pub fn told(&self) -> Value {
         let [from, to] = &self.ends;
         let mut told = json!({ "from": from, "to": to, "paths": self.paths, "limit_ns": self.limit.as_ns() });
-        for (name, value) in summary(&self.late).as_object().into_iter().flatten() {
+        for (name, value) in self.late.summary().as_object().into_iter().flatten() {
             told[name] = value.clone();
         }
         told

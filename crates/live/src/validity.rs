@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::histogram::HistogramSnapshot;
 use crate::lateness::{Contention, Late};
-use crate::paths_late::PathsLate;
+use crate::paths_late::{LATENESS, PathsLate};
 
 /// What was observed of the run itself.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,7 @@ pub fn verdict(evidence: &LatenessEvidence) -> Value {
     let limit = paths.iter().map(|late| late.limit).min().unwrap_or(LATENESS);
     let reasons = reasons(evidence, limit);
     let seen = json!({
-        "senders": summary(&evidence.senders),
+        "senders": evidence.senders.summary(),
         "lateness_limit_ns": limit.as_ns(),
         "ring_drops": evidence.ring_drops,
         "frames_refused": evidence.refused,
@@ -73,11 +73,11 @@ pub fn verdict(evidence: &LatenessEvidence) -> Value {
         verdict[name] = value.clone();
     }
     if evidence.emulator.is_some() {
-        verdict["emulator"] = summary(&all(paths));
+        verdict["emulator"] = all(paths).summary();
         verdict["paths"] = paths.iter().map(PathsLate::told).collect();
     }
     if let Some(control) = &evidence.contention.control {
-        verdict["control_timer"] = summary(control);
+        verdict["control_timer"] = control.summary();
     }
     verdict["machine"] = evidence.contention.facts();
     verdict
@@ -158,20 +158,6 @@ fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn summary(lateness: &HistogramSnapshot) -> Value {
-    let ns = |percent| lateness.percentile(percent).map(Duration::as_ns);
-    json!({
-        "count": lateness.len(),
-        "p50_ns": ns(50.0),
-        "p90_ns": ns(90.0),
-        "p99_ns": ns(99.0),
-        "p999_ns": ns(99.9),
-        "max_ns": (!lateness.is_empty()).then(|| lateness.max().as_ns()),
-    })
-}
-
-/// Every network bears this much.
-pub const LATENESS: Duration = Duration::from_us(100);
 /// Latency counts from the intended time, so that a late sender's lateness is in it; below this it does not matter.
 const SENDER_LIMIT: Duration = Duration::from_ms(1);
 

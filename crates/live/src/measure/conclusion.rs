@@ -7,6 +7,7 @@ use mqttlab_units::Duration;
 use serde::Serialize;
 
 use crate::lateness::Late;
+use crate::paths_late;
 use crate::validity;
 
 /// What was seen at one rate of frames.
@@ -94,7 +95,7 @@ fn sentence(range: &Range, worst: &Step) -> String {
     let late =
         format!("at {} frames/s the emulator was {p99} late at the 99th percentile", grouped(worst.frames_s));
     if delay.is_zero() {
-        let (allowed, exact) = (validity::LATENESS, validity::delay_of_share(worst.late.p99));
+        let (allowed, exact) = (paths_late::LATENESS, validity::delay_of_share(worst.late.p99));
         return format!(
             "Emulated delays of any length, up to {frames} frames/s: {late}, where {allowed} are allowed; of delays of {exact} and \
              more that is 2 % at most."
