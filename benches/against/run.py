@@ -50,7 +50,7 @@ trunk.down = {{ rate = "10 Gbit/s", delay = "1 ms", overhead = "38 B" }}
 recording.packets = {packets}
 [[networks]]
 between = ["clients", "broker"]
-shared = false
+link = "each"
 up = {{ rate = "100 Mbit/s", delay = "1 ms", overhead = "38 B" }}
 down = {{ rate = "100 Mbit/s", delay = "1 ms", overhead = "38 B" }}
 [[groups]]

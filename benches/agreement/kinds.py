@@ -264,13 +264,14 @@ def _loss() -> Iterator[Kind]:
 
 def _placements() -> Iterator[Kind]:
     narrow = {"count": 9, "interval": "5 s", "qos": 1}
-    yield Kind(name="crowd-narrowband-qos0", seconds=60.0, values=crowd("nato-narrowband", qos=0))
+    yield Kind(name="crowd-narrowband-qos0", seconds=60.0, 
+               values=crowd("nato-narrowband", qos=0, placement="egress-at-broker"))
     yield Kind(name="crowd-at-broker", seconds=20.0, values=crowd("satcom", **narrow, placement="egress-at-broker"))
     yield Kind(name="crowd-both", seconds=20.0, values=crowd("satcom", **narrow, placement="both"))
     yield Kind(name="crowd-split", seconds=20.0, values=crowd("satcom", **narrow, placement="split"))
     yield Kind(name="crowd-shared-medium", seconds=20.0, values=crowd("satcom", **narrow, placement="shared-medium"))
-    yield Kind(name="trunk-behind-switch", values=_trunk(shared=True))
-    yield Kind(name="trunk-links-of-their-own", values=_trunk(shared=False))
+    yield Kind(name="trunk-behind-switch", values=_trunk(link="shared"))
+    yield Kind(name="trunk-links-of-their-own", values=_trunk(link="each"))
     yield Kind(name="subscriber-on-the-broker's-host", values=_on_broker("subscriber"))
     yield Kind(name="publisher-on-the-broker's-host", values=_on_broker("publisher"))
     yield Kind(name="both-on-hosts-by-count", values=_by_count())
@@ -301,11 +302,11 @@ def _two_brokers() -> Values:
     return {"servers": servers, "networks": networks, "groups": groups}
 
 
-def _trunk(*, shared: bool) -> Values:
+def _trunk(*, link: str) -> Values:
     return {
         "trunk": both_ways(rate="500 kbit/s", delay="10 ms"),
         "hosts": {"field": {"count": 4}},
-        "networks": [{"between": ["field", "broker"], "shared": shared, **both_ways(rate="200 kbit/s", delay=NEAR)}],
+        "networks": [{"between": ["field", "broker"], "link": link, **both_ways(rate="200 kbit/s", delay=NEAR)}],
         "groups": [
             {
                 "name": "publishers",
@@ -330,7 +331,7 @@ def _on_broker(name: str) -> Values:
 def _by_count() -> Values:
     return {
         "hosts": {"field": {"count": 3}},
-        "networks": [{"between": ["field", "broker"], "shared": False, **both_ways(delay=NEAR)}],
+        "networks": [{"between": ["field", "broker"], "link": "each", **both_ways(delay=NEAR)}],
         "groups": [
             {
                 "name": "publishers",

@@ -44,7 +44,7 @@ phases = { duration = "100 s", cool_down = "1 s" }
 hosts.clients = { count = 50 }
 [[networks]]
 between = ["clients", "broker"]
-shared = false
+link = "each"
 up = { rate = "10 Mbit/s", delay = "5 ms" }
 down = { rate = "10 Mbit/s", delay = "5 ms", loss = "0.1 %" }
 [[groups]]

@@ -34,7 +34,7 @@ def job(clients: int, seconds: float, packets: bool, directory: Path) -> Job:
         "sim": {"client_wake_up": "0 s"},
         "broker": {"nagle": False, "service": {"per_packet": "0 s", "per_copy": "0 s"}},
         "trunk": {"up": trunk, "down": trunk},
-        "networks": [{"between": ["clients", "broker"], "shared": False, "up": cable, "down": cable}],
+        "networks": [{"between": ["clients", "broker"], "link": "each", "up": cable, "down": cable}],
         "groups": [{"name": "both", "host": "clients", "count": clients, "nagle": False, "connect_over": "1 s",
                     "publish": {"topic": "t/{client}", "payload": "64 B", "rate": "1 /s"},
                     "subscribe": ["t/{client}"]}],

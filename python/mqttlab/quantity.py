@@ -26,6 +26,21 @@ CURRENT_UNITS = {"nA": 1, "uA": 10**3, "µA": 10**3, "mA": 10**6, "A": 10**9}
 POWER_UNITS = {"dBm": 1000}
 GAIN_UNITS = {"dB": 1000}
 FREQUENCY_UNITS = {"/s": Fraction(1), "/min": Fraction(1, 60), "/h": Fraction(1, 3600)}
+# What people write elsewhere, and what it is called here.
+SPELLINGS = {
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("msec", "msecs", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("usec", "usecs", "microsecond", "microseconds"), "us"),
+    **dict.fromkeys(("bps", "b/s", "bits/s", "bit/sec"), "bit/s"),
+    **dict.fromkeys(("kbps", "kb/s", "kbits/s", "kbit"), "kbit/s"),
+    **dict.fromkeys(("mbps", "mb/s", "mbits/s", "mbit"), "Mbit/s"),
+    **dict.fromkeys(("gbps", "gb/s", "gbits/s", "gbit"), "Gbit/s"),
+    **dict.fromkeys(("byte", "bytes"), "B"), **dict.fromkeys(("kb", "k", "kbyte", "kbytes"), "kB"),
+    **dict.fromkeys(("hz", "/sec", "per second", "msg/s", "messages/s"), "/s"),
+    **dict.fromkeys(("percent", "pct"), "%"),
+}
 PERCENT = {"%": Fraction(1, 100)}
 
 # No more digits than this: a quantity needs fewer, and a number of a million digits takes minutes.
@@ -94,6 +109,9 @@ class Kind:
         return f"write \"{positive} {self.usual}\"{others}" if len(number) < 20 else f"write {self._units()} behind it"
 
     def _near(self, number: str, unit: str) -> str:
+        spelled = SPELLINGS.get(unit.lower())
+        if spelled in self.units and len(number) < 20:
+            return f"did you mean \"{number} {spelled}\"?"
         for other in self.units:
             if other.lower() == unit.lower() and len(number) < 20:
                 return f"did you mean \"{number} {other}\"?"

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from mqttlab import metrics
 from mqttlab.experiments.model import ExperimentFile
-from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place, stacks
+from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, WITHOUT_MODEL, implied, place, stacks
 from mqttlab.scenario import Scenario
 
 UNITS = "Quantities are written with their unit: `\"550 ms\"`, `\"250 kbit/s\"`, `\"1 kB\"`, `\"100 /s\"`, `\"1 %\"`. "
@@ -110,6 +110,12 @@ def networks_page() -> str:
         lines.append(
             f"| `{model.name}` {model.title} | {_kbit(up.rate)} / {_kbit(down.rate)} kbit/s "
             f"| {_ms(up)} / {_ms(down)} ms | {loss} | {model.placement} | {model.source} |")
+    lines += ["", "A named model shapes both directions, unless a `placement` says otherwise. It can be adjusted in "
+                  "place: `model = \"lte\"` with `up.loss = \"2 %\"` is LTE that loses frames on the way to the "
+                  "broker. `link = \"each\"` gives each client links of its own, `link = \"shared\"` all of them the "
+                  "same.",
+              "", "Without a model:", ""]
+    lines += [f"- {name}: {why}." for name, why in WITHOUT_MODEL.items()]
     lines += ["", "## Placements", "", "| name | meaning |", "|---|---|"]
     lines += [f"| `{name}` | {words} |" for name, words in PLACEMENTS.items()]
     lines += ["", "## What each placement implies", "",

@@ -24,13 +24,13 @@ from mqttlab.experiments.journal import Journal, RunRecord, read, runs
 from mqttlab.experiments.junit import junit
 from mqttlab.experiments.load import Experiment, digest_of
 from mqttlab.experiments.model import FactorFile
-from mqttlab.experiments.places import put
 from mqttlab.experiments.responses import Response, Value, bound, judged_of, wrong
 from mqttlab.experiments.scenarios import toml, write_scenarios
 from mqttlab.experiments.schedule import Found, Records, Task, found_by, most, wanted
 from mqttlab.experiments.thresholds import ABORT_NS, Earlier, Judgement, Watch, judge, judge_runs, side
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario import load as load_scenario
+from mqttlab.scenario.places import put
 from mqttlab.scenario.threshold import Measured, Threshold
 from wrong_experiments import GOOD, PAGE, SCENARIO, experiment_message, page
 from wrong_experiments import WRONG as CASES

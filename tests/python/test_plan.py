@@ -96,7 +96,7 @@ def hops(plan: dict[str, Any]) -> dict[tuple[str, str], list[int]]:
 
 
 def test_egress_at_broker_shapes_what_the_broker_sends_and_nothing_else() -> None:
-    plan = plan_of(between('model = "satcom"'))
+    plan = plan_of(between('model = "satcom"\nplacement = "egress-at-broker"'))
     assert hops(plan) == {("field", "broker"): [], ("broker", "field"): [0]}
     assert plan["network"]["links"][0]["rate_bit_s"] == 250_000
 
@@ -124,7 +124,7 @@ def test_the_delays_that_a_placement_implies_are_those_of_its_plan(model: str, p
 
 def test_hosts_of_one_name_share_a_link_or_have_their_own() -> None:
     shared = plan_of("[hosts.field]\ncount = 2\n" + between('model = "dsl"'))
-    own = plan_of("[hosts.field]\ncount = 2\n" + between('model = "dsl"\nshared = false'))
+    own = plan_of("[hosts.field]\ncount = 2\n" + between('model = "dsl"\nlink = "each"'))
     assert len(shared["network"]["links"]) == 2
     assert len(own["network"]["links"]) == 4
     assert [group["host_step"] for group in own["groups"]] == [1, 1]

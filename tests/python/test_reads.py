@@ -84,7 +84,7 @@ phases = { duration = "5 s", cool_down = "1 s" }
 hosts.clients = { count = 20 }
 [[networks]]
 between = ["clients", "broker"]
-shared = false
+link = "each"
 up = { rate = "10 Mbit/s", delay = "5 ms" }
 down = { rate = "10 Mbit/s", delay = "5 ms", loss = "0.1 %" }
 [[groups]]

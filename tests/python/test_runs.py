@@ -30,6 +30,8 @@ cool_down = "5 s"
 [[networks]]
 between = ["field", "broker"]
 model = "satcom"
+placement = "egress-at-broker"
+link = "shared"
 
 [[groups]]
 name = "publishers"

@@ -42,6 +42,7 @@ tcp = { profile = "linux" }
 between = ["field", "broker"]
 up = { rate = "250 kbit/s", delay = "50 ms" }
 down = { rate = "250 kbit/s", delay = "50 ms" }
+link = "shared"
 
 [[groups]]
 name = "publishers"
@@ -111,7 +112,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (PAYLOAD, 'payload = { size = "1.5 B" }'), (PAYLOAD, 'payload = { size = "1 GB" }'),
         (NAME, 'name = "good"\nmtu = 1500'), (NAME, 'name = "good"\nmtu = "1500"'),
         (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { relative_accuracy = 0.01 } }'),
-        (DURATION, f'duration = "{"9" * 200} s"'),
+        (DURATION, f'duration = "{"9" * 200} s"'), (DURATION, 'duration = "5 s'), ("[[groups]]", "[groups]"),
     ],
     "Phases": [
         (DURATION, ""), (DURATION, 'duratoin = "5 s"'), (DURATION, 'duration = "0 s"'), (DURATION, 'duration = "-5 s"'),
@@ -145,9 +146,16 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (BETWEEN, ""), (BETWEEN, 'between = ["field"]'), (BETWEEN, 'between = ["field", "broker", "x"]'),
         (BETWEEN, 'between = "field"'), (BETWEEN, 'between = ["feld", "broker"]'),
         (BETWEEN, 'between = ["field", "brokr"]'), (BETWEEN, 'between = ["broker", "broker"]'),
-        (BETWEEN, 'between = ["field", "broker"]\nmodel = "satcom"'),
+        (BETWEEN, 'between = ["field", "broker"]\nmodel = "satcom"\nplacement = "egress-at-broker"'),
+        (NETWORK, 'between = ["field", "broker"]\nmodel = "lorawan"'),
+        (NETWORK, 'between = ["field", "broker"]\nmodel = "dsl"\nup = { distribution = "normal" }'),
+        (NETWORK, 'between = ["field", "broker"]\nmodel = "lte"\nup = { distribution = "constant", jitter = "1 ms" }'),
+        (NETWORK, 'between = ["field", "broker"]\nmodel = "dsl"\nshared = false'),
+        ('link = "shared"', 'link = "own"'),
+        (HOST, '[[networks]]\nbetween = ["x", "broker"]\nlink = "each"\nmodel = "dsl"\n[hosts.field]'),
+        (UP, 'up = { latency = "5 ms" }'), (UP, 'up = { rate = "10 Mbps" }'),
         (NETWORK, 'between = ["field", "broker"]\nmodel = "satcomm"'),
-        (NETWORK, 'between = ["field", "broker"]\nmodel = "5g"'), (NETWORK, 'between = ["field", "broker"]'),
+        (NETWORK, 'between = ["field", "broker"]\nmodel = "6g"'), (NETWORK, 'between = ["field", "broker"]'),
         (NETWORK, 'between = ["field", "broker"]\nmodel = "satcom"\nplacement = "broker"'),
         (BETWEEN, 'between = ["field", "broker"]\nplacement = "both"'),
         (NETWORK, NETWORK + "\n[[networks]]\n" + NETWORK), (NAME, 'name = "good"\nnetwork = "direct"'),
@@ -238,6 +246,11 @@ UNUSUAL: list[tuple[str, str]] = [
     (INTERVAL, 'rate = "500000 /s"'), (INTERVAL, 'interval = "1 us"'), (DURATION, 'duration = "1000 h"'),
     (BROKER, 'retry = "10 s"'),
     (PUBLISH, 'publish = { topic = "a/b", qos = 2, payload = "9 B", interval = "1 s" }\nmqtt = { max_inflight = 30 }'),
+    ('link = "shared"', ""), (UP + "\n", ""), (UP, 'up = { rate = "3 kbit/s" }'),
+    (UP, 'up = { rate = "250 kbit/s", delay = "6 s" }'),
+    (PUBLISH, 'mqtt = { keep_alive = "2 s" }\n'
+              'publish = { topic = "a/{client}", payload = "100 kB", interval = "1 min" }'),
+    (NAME, 'name = "good"\nmqtt = { client_id = "sensor-{client}" }'),
     (PUBLISH, 'publish = { topic = "a/b", payload = "8 B", interval = "1 s" }'),
 ]
 
@@ -248,7 +261,8 @@ COMMANDS: list[str] = [
     "check good.toml --set =5", "check good.toml --set phases.duration=5",
     "check good.toml --set phases.duratoin='1 s'",
     "check good.toml --set groups[7].count=1", "check good.toml --set groups[x].count=1",
-    "check good.toml --set name.x=1", "check good.toml --set seed=1 --set seed=2",
+    "check good.toml --set groups[publishers].count=0", "check good.toml --set name.x=1",
+    "check good.toml --set seed=1 --set seed=2",
     "check good.toml --set groups[0].count=1 --set groups.0.count=2", "check good.toml --backend ns3",
     "check good.toml --backend sim --set backend=live", "check good.toml --set seed=[[[[[[1]]]]]]",
     "run", "run nowhere.toml", "run good.toml --runs good.toml", "run good.toml --runs good.toml/x",

@@ -11,7 +11,8 @@ import click
 
 from mqttlab.networks.link import LinkDirection
 from mqttlab.plurals import counted
-from mqttlab.scenario import Scenario, compile_plan, load, unusual
+from mqttlab.scenario import Scenario, compile_plan, load, sentence, unusual
+from mqttlab.scenario.routes import placed
 
 if TYPE_CHECKING:
     from mqttlab.plan.types import Plan
@@ -33,6 +34,7 @@ def show_check(scenario: Path, overrides: dict[str, Any], show_plan: bool) -> No
         click.echo(json.dumps(plan, indent=2))
         return
     click.echo(f"{click.style(loaded.name, bold=True)}: {loaded.description}")
+    click.echo(f"  {sentence(plan)}")
     click.echo(_what_would_run(loaded, plan))
     warn(loaded, scenario, overrides)
 
@@ -48,8 +50,11 @@ def _links(loaded: Scenario) -> list[str]:
     lines = []
     for network in loaded.networks:
         first, second = network.between
-        if network.model is None:
-            lines += [f"{first} → {second}: {_link(network.up)}", f"{second} → {first}: {_link(network.down)}"]
+        links = placed(network, upwards=True)
+        whose = {"each": "; a link for each client", "shared": "; one link for all", None: ""}[network.link]
+        ways = (f"{first} → {second}", f"{second} → {first}") if network.model is None else (
+            f"{first} – {second}, to the broker", f"{first} – {second}, from the broker")
+        lines += [f"{way}: {_link(link)}{whose}" for way, link in zip(ways, (links.up, links.down), strict=True)]
     if loaded.trunk is not None:
         lines += [f"switch → broker: {_link(loaded.trunk.up)}", f"broker → switch: {_link(loaded.trunk.down)}"]
     return lines

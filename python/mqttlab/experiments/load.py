@@ -18,7 +18,6 @@ from pydantic import ValidationError
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments.factors import Factor, factor_of
 from mqttlab.experiments.model import RESERVED, ExperimentFile, Repetitions
-from mqttlab.experiments.places import put
 from mqttlab.experiments.points import Design, DesignError, Point, design_of, point
 from mqttlab.experiments.responses import (
     DEFAULT,
@@ -36,6 +35,7 @@ from mqttlab.scenario import Scenario, ScenarioError, compile_plan
 from mqttlab.scenario.compile import repetition_seed
 from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.location import Location
+from mqttlab.scenario.places import put
 from mqttlab.scenario.threshold import Measured, Threshold
 from mqttlab.scenario.wording import Source, problems_of, read_text, toml_values
 

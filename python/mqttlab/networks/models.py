@@ -7,13 +7,21 @@ The others are typical values; where a source gives a range, the figure chosen i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqttlab.networks.link import GilbertElliott, LinkDirection, Queue
 
+LOSSES = ("loss", "burst_loss", "bit_errors")
 MS = 10**6
 K = 10**3
 M = 10**6
+
+
+WITHOUT_MODEL = {
+    "lorawan": "LoRaWAN sends to a device only after the device has sent, in frames of 242 B at most, and carries no "
+               "TCP; `lora-backhaul` is a link between two LoRa modems",
+}
+"""Networks that people look for and that no link stands for, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +34,27 @@ class NetworkModel:
     down: LinkDirection
     placement: str
     source: str
+
+    def adjusted(self, up: LinkDirection | None, down: LinkDirection | None) -> NetworkModel:
+        """The same with the fields that are written out in ``up`` and ``down``.
+
+        Raises:
+            ValueError: they do not go with the model's own.
+        """
+        return replace(self, up=_adjusted(self.up, up), down=_adjusted(self.down, down))
+
+
+def _adjusted(link: LinkDirection, written: LinkDirection | None) -> LinkDirection:
+    if written is None:
+        return link
+    fields = {name: getattr(written, name) for name in written.model_fields_set}
+    if set(LOSSES) & set(fields):
+        # One way of losing frames takes the place of another.
+        fields = {name: LinkDirection.model_fields[name].get_default() for name in LOSSES} | fields
+    if fields.get("jitter") == 0:
+        fields.setdefault("distribution", None)
+    # Whether the fields go together is asked of the whole.
+    return LinkDirection.model_validate(link.model_copy(update=fields))
 
 
 # About 0.4 % of the frames, four at a time.
@@ -45,8 +74,9 @@ def _netem(name: str, title: str, rate: int, delay_ms: float, loss_percent: int)
         queue=Queue(packets=1000, bytes=None), queue_counts_delay_line=True,
     )
     return NetworkModel(
-        name=name, title=title, up=link, down=link, placement="egress-at-broker",
-        source="Andersen 2021, table 4.1; applied to the broker's interface alone, as its delays show",
+        name=name, title=title, up=link, down=link, placement="both",
+        source="Andersen 2021, table 4.1, here in each direction; the study itself shaped what the broker sends and "
+               "nothing else, as its delays show (`placement = \"egress-at-broker\"`)",
     )
 
 
@@ -57,11 +87,13 @@ def _queue(packets: int) -> Queue:
 MODELS: dict[str, NetworkModel] = {
     model.name: model
     for model in (
-        _netem("tactical-broadband", "Tactical broadband radio", 2 * M, 100, 1),
-        _netem("satcom", "Satellite terminal", 250 * K, 550, 0),
-        _netem("nato-narrowband", "NATO Narrowband Waveform", 16 * K, 500, 0),
-        _netem("cnr-1", "Combat net radio, 1 % loss", 9_600, 100, 1),
-        _netem("cnr-10", "Combat net radio, 10 % loss", 9_600, 100, 10),
+        NetworkModel(
+            name="lte", title="4G, LTE",
+            up=_link(12 * M, 35, jitter=5 * MS, distribution="normal", queue=_queue(500)),
+            down=_link(12 * M, 35, jitter=5 * MS, distribution="normal", queue=_queue(500)),
+            placement="both",
+            source="12 Mbit/s each way and 70 ms round trip: WebPageTest's profile \"LTE\"; jitter and queues assumed",
+        ),
         NetworkModel(
             name="lte-m", title="LTE-M (Cat-M1, half duplex, good coverage)",
             up=_link(375 * K, 60, jitter=15 * MS, distribution="normal", queue=_queue(200)),
@@ -77,6 +109,14 @@ MODELS: dict[str, NetworkModel] = {
             placement="both",
             source="Rate: the peak of a Cat-NB1 device, 3GPP Release 13 (about 62 and 26 kbit/s); delay and jitter: "
                    "assumed, for a device that stays connected (out of idle it may be 10 s, 3GPP TR 45.820)",
+        ),
+        NetworkModel(
+            name="5g", title="5G as users have it",
+            up=_link(10 * M, 20, jitter=5 * MS, distribution="normal", queue=_queue(500)),
+            down=_link(50 * M, 20, jitter=5 * MS, distribution="normal", queue=_queue(1000)), placement="both",
+            source="50 Mbit/s: 60 % of a CDN's mobile users see less, Third-party assessment of mobile performance in "
+                   "the 5G era, arXiv 2507.18834 (2025). 40 ms round trip: assumed; there only 5 % are regularly below "
+                   "20 ms. Uplink rate, jitter and queues assumed",
         ),
         NetworkModel(
             name="5g-embb", title="5G, enhanced mobile broadband (eMBB)",
@@ -137,6 +177,16 @@ MODELS: dict[str, NetworkModel] = {
                    "tools; jitter and bursts assumed",
         ),
         NetworkModel(
+            name="wifi-busy", title="Wi-Fi on a busy campus",
+            up=_link(5 * M, 4, jitter=9 * MS, distribution="pareto", burst_loss=_WIFI_BURSTS),
+            down=_link(10 * M, 4, jitter=9 * MS, distribution="pareto", burst_loss=_WIFI_BURSTS),
+            placement="both",
+            source="Round trip over the wireless hop of 3 ms in the median, 20 ms at the 90th percentile: Sui et "
+                   "al., Characterizing and improving WiFi latency in large-scale operational networks, MobiSys "
+                   "2016; the law is netem's Pareto, which has 4.9, 19 and 54 ms where they have 3, 20 and, at the "
+                   "99th percentile, 250 ms. Rates and bursts of loss assumed",
+        ),
+        NetworkModel(
             name="lora-backhaul", title="LoRa point-to-point backhaul (SF7, 125 kHz)",
             up=_link(5_470, 50, loss=(2, 100), queue=_queue(32)),
             down=_link(5_470, 50, loss=(2, 100), queue=_queue(32)),
@@ -144,5 +194,20 @@ MODELS: dict[str, NetworkModel] = {
             source="5.47 kbit/s: SF7 at 125 kHz and coding rate 4/5 (Semtech SX1276 data sheet); half duplex, one "
                    "channel; loss and turnaround assumed, duty cycle not modelled",
         ),
+        NetworkModel(
+            name="802.15.4", title="IEEE 802.15.4 at 2.4 GHz, one hop",
+            up=_link(162 * K, 5, loss=(1, 100), queue=_queue(32)),
+            down=_link(162 * K, 5, loss=(1, 100), queue=_queue(32)),
+            placement="shared-medium",
+            source="162 kbit/s: 64.9 % of 250 kbit/s, the most that one sender reaches with the largest frames, "
+                   "Latré et al., Throughput and delay analysis of unslotted IEEE 802.15.4, 2006; one channel for "
+                   "both directions. Delay and loss assumed. Not modelled: contention, 6LoWPAN's fragments of 127 B "
+                   "and their headers",
+        ),
+        _netem("tactical-broadband", "Tactical broadband radio", 2 * M, 100, 1),
+        _netem("satcom", "Satellite terminal", 250 * K, 550, 0),
+        _netem("nato-narrowband", "NATO Narrowband Waveform", 16 * K, 500, 0),
+        _netem("cnr-1", "Combat net radio, 1 % loss", 9_600, 100, 1),
+        _netem("cnr-10", "Combat net radio, 10 % loss", 9_600, 100, 10),
     )
 }

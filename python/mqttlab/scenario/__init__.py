@@ -7,5 +7,6 @@ Exceptions:
 from mqttlab.scenario.compile import compile_plan
 from mqttlab.scenario.load import ScenarioError, load, parse, parse_values, unusual
 from mqttlab.scenario.model import Scenario
+from mqttlab.scenario.sentence import sentence
 
-__all__ = ["Scenario", "ScenarioError", "compile_plan", "load", "parse", "parse_values", "unusual"]
+__all__ = ["Scenario", "ScenarioError", "compile_plan", "load", "parse", "parse_values", "sentence", "unusual"]

@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mqttlab.brokers import ADAPTERS
-from mqttlab.networks import MODELS, PROFILES
+from mqttlab.networks import MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
 from mqttlab.plan.declared import HUB_PROTOCOLS
 from mqttlab.quantity import shown
+from mqttlab.scenario.access import host_counts, is_counted
 from mqttlab.scenario.hub import End, settings_of
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
-from mqttlab.scenario.routes import STAGES_MAX, lengths
+from mqttlab.scenario.routes import STAGES_MAX, crossed
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 from mqttlab.scenario.transport import shows_certificate
 
@@ -52,9 +53,10 @@ def near(given: str, known: Iterable[str]) -> str:
 def links(scenario: Scenario) -> Iterator[tuple[Location, LinkDirection]]:
     """Every link that the scenario writes out, with its place."""
     for index, network in enumerate(scenario.networks):
-        for name, link in (("up", network.up), ("down", network.down)):
-            if link is not None:
-                yield ("networks", index, name), link
+        whole = network if (model := network.named) is None else model
+        for name in ("up", "down"):
+            if getattr(network, name) is not None:
+                yield ("networks", index, name), getattr(whole, name)
     if scenario.trunk is not None:
         yield ("trunk", "up"), scenario.trunk.up
         yield ("trunk", "down"), scenario.trunk.down
@@ -460,13 +462,16 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
     joined: set[frozenset[str]] = set()
     for index, network in enumerate(scenario.networks):
         if network.model is not None and network.model not in MODELS:
-            problem = f"is an unknown network model {shown(network.model)}; {near(network.model, MODELS)}"
+            instead = WITHOUT_MODEL.get(network.model.lower()) or near(network.model, MODELS)
+            problem = f"is an unknown network model {shown(network.model)}; {instead}"
             yield ("networks", index, "model"), problem
         if not servers & set(network.between) and not forwarding & set(network.between):
             which = "the broker's host" if len(servers) == 1 else "the host of a server, such as"
             yield ("networks", index, "between"), (
                 f"is {shown(list(network.between))}, but must contain {which} `{min(servers)}`, which all traffic "
                 f"passes, or a host with `forwards = true`")
+        if network.link == "each":
+            yield from _links_each(scenario, index)
         pair = frozenset(network.between)
         if pair in joined:
             yield ("networks", index, "between"), f"joins {' and '.join(sorted(pair))} again; keep one of the two"
@@ -474,7 +479,7 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
     if scenario.radio is not None:
         yield from _radio(scenario)
     elif scenario.network == "emulated":
-        ways = {server: lengths(scenario, server) for server in servers}
+        ways = {server: crossed(scenario, server) for server in servers}
         by_name = {server.name: server for _, server in scenario.all_servers}
         for place, server in scenario.all_servers:
             behind = scenario.behind(server)
@@ -485,15 +490,28 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         for index, group in enumerate(scenario.groups):
             broker = scenario.server_of(group).host
             away = ways[broker]
-            if away.get(group.host, 0) > STAGES_MAX:
+            if (length := len(away.get(group.host, []))) > STAGES_MAX:
                 yield ("groups", index, "host"), (
-                    f"is `{group.host}`, which is {away[group.host]} networks away from the broker's host, but at most "
+                    f"is `{group.host}`, which is {length} networks away from the broker's host, but at most "
                     f"{STAGES_MAX} are possible; leave some out")
             if group.host not in away:
                 others = {name for pair in joined for name in pair if name != group.host} | {broker}
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, but no network joins it to the broker's host `{broker}`; add [[networks]] "
                     f"with between = [\"{group.host}\", \"{broker}\"]; {near(group.host, others)}")
+
+
+def _links_each(scenario: Scenario, index: int) -> Iterator[Problem]:
+    """Links for each client need clients, each on a host of its own."""
+    names = set(scenario.networks[index].between) - _server_hosts(scenario)
+    clients = {name: sum(group.count for group in scenario.groups if group.host == name) for name in names}
+    if not any(clients.values()):
+        yield ("networks", index, "link"), ("is \"each\", but no group runs on its hosts; use \"shared\", and "
+                                            "\"each\" in the networks of the groups' hosts")
+    for name, count in clients.items():
+        if count > 1 and is_counted(scenario, name) and scenario.hosts[name].count == 1:
+            yield ("hosts", name, "count"), (f"is 1, but its {count} clients are to have links of their own "
+                                             f"(`networks[{index}].link`); leave it out")
 
 
 def _queues(scenario: Scenario) -> Iterator[Problem]:
@@ -578,23 +596,26 @@ def _names(scenario: Scenario) -> Iterator[Problem]:
             yield ("groups", index, "name"), (
                 f"is {shown(group.name)}, which is the name of another group; use another name")
         seen.add(group.name)
-    for name, host in scenario.hosts.items():
+    counts = host_counts(scenario)
+    for name in scenario.hosts:
         stem, _, number = name.rpartition("-")
         other = scenario.hosts.get(stem)
-        if other is not None and number.isdigit() and int(number) < other.count and host.count == 1:
-            yield ("hosts", name), f"is also the name of one of the {other.count} hosts `{stem}`; use another name"
+        if other is not None and number.isdigit() and int(number) < counts[stem] and counts[name] == 1:
+            yield ("hosts", name), f"is also the name of one of the {counts[stem]} hosts `{stem}`; use another name"
 
 
 def _sizes(scenario: Scenario) -> Iterator[Problem]:
     hosts = _host_count(scenario)
     if hosts > HOSTS_MAX:
-        most = Counter({name: host.count for name, host in scenario.hosts.items()}).most_common(1)
-        place: Location = ("hosts", most[0][0], "count") if most else ("hosts",)
+        most = Counter(host_counts(scenario)).most_common(1)
+        place: Location = ("hosts", most[0][0], "count") if most and is_counted(scenario, most[0][0]) else ("networks",)
         yield place, f"makes {hosts} hosts in all, but a run has at most {HOSTS_MAX}"
-    links_ = sum(2 * (1 if network.shared else _count(scenario, network.between)) for network in scenario.networks)
+    counts = host_counts(scenario)
+    links_ = sum(2 * (max(counts.get(name, 1) for name in network.between) if network.link == "each" else 1)
+                 for network in scenario.networks)
     if links_ > LINKS_MAX:
         yield ("networks",), (f"have {links_} links in all, but a run has at most {LINKS_MAX}; use fewer hosts, or "
-                              "leave out `shared = false`")
+                              "`link = \"shared\"`")
     clients = sum(group.count for group in scenario.groups)
     if clients > CLIENTS_MAX:
         yield ("groups",), f"have {clients} clients in all, but a run has at most {CLIENTS_MAX}"
@@ -608,10 +629,7 @@ def _server_hosts(scenario: Scenario) -> set[str]:
     return {server.host for _, server in scenario.all_servers}
 
 
-def _count(scenario: Scenario, names: tuple[str, str]) -> int:
-    return max(scenario.hosts[name].count if name in scenario.hosts else 1 for name in names)
-
-
 def _host_count(scenario: Scenario) -> int:
     names = {*_server_hosts(scenario), *(group.host for group in scenario.groups)}
-    return sum(scenario.hosts[name].count if name in scenario.hosts else 1 for name in names)
+    counts = host_counts(scenario)
+    return sum(counts.get(name, 1) for name in names)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
+from mqttlab.scenario.access import first_host, host_counts
 from mqttlab.scenario.hub import settings_of
 from mqttlab.scenario.model import Group, Host, Publish, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
@@ -91,12 +92,13 @@ class _Hosts:
         self.count: dict[str, int] = {}
         self.named: dict[str, Host] = {}
         self.entries: list[tuple[str, str]] = []
+        counts = host_counts(scenario)
         for name in dict.fromkeys(names):
             host = scenario.hosts.get(name, Host())
             self.named[name] = host
             self.first[name] = len(self.entries)
-            self.count[name] = host.count
-            labels = [name] if host.count == 1 else [f"{name}-{index}" for index in range(host.count)]
+            count = self.count[name] = counts.get(name, 1)
+            labels = [name] if count == 1 else [f"{name}-{index}" for index in range(count)]
             self.entries += [(label, name) for label in labels]
 
     def plan(self) -> list[types.Host]:
@@ -266,7 +268,7 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
     return {
         "name": group.name,
         "count": group.count,
-        "host": hosts.first[group.host],
+        "host": hosts.first[group.host] + first_host(scenario, group),
         "host_step": 1 if hosts.count[group.host] > 1 else 0,
         "connects_to": _number_of(scenario, group),
         "protocol": _protocol(scenario, group),

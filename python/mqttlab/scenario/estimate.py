@@ -19,6 +19,8 @@ MESSAGE_BYTES = 60
 DELIVERY_BYTES = 45
 FRAME_BYTES = 275
 HEADERS_BYTES = 60
+# As the engine makes them (crates/plan, payload.rs).
+GPS_BYTES, IMAGE_BYTES = 400, 1300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,18 +52,18 @@ def estimate(scenario: Scenario) -> Load:
         rate = group.count * per_second(group.publish)
         limit = float("inf") if group.publish.messages is None else group.count * float(group.publish.messages)
         sent = min(rate * seconds, limit)
-        receivers = _receivers(scenario, group)
+        receivers = receivers_of(scenario, group)
         received = sent * sum(receivers.values())
         offered += rate
         messages += sent
         deliveries += received
         if scenario.recording.payloads:
             # In the spool and beside the table.
-            kept += 2 * received * (_payload_bytes(group.publish) + MESSAGE_BYTES)
+            kept += 2 * received * (payload_bytes(group.publish) + MESSAGE_BYTES)
         if emulated:
             # A segment and an acknowledgement for each, which carries a PUBACK along; QoS 2 takes a second exchange.
             exchanges = 2 if group.publish.qos == 2 else 1
-            each = 2 * exchanges * -(-_payload_bytes(group.publish) // (scenario.mtu - HEADERS_BYTES))
+            each = 2 * exchanges * -(-payload_bytes(group.publish) // (scenario.mtu - HEADERS_BYTES))
             frames += (sent + received) * each
             of_client[group.name] += sent * each / group.count
             for other in scenario.groups:
@@ -79,8 +81,8 @@ def per_second(publish: Publish) -> float:
     return 0.0 if interval is None else 1e9 / interval
 
 
-def _receivers(scenario: Scenario, publishers: Group) -> dict[str, float]:
-    """How many clients of each group receive a message of this one."""
+def receivers_of(scenario: Scenario, publishers: Group) -> dict[str, float]:
+    """How many clients of each group receive a message of this one, which publishes."""
     assert publishers.publish is not None
     topic = publishers.publish.topic.replace("{group}", publishers.name)
     receivers: dict[str, float] = {}
@@ -99,8 +101,11 @@ def _receivers(scenario: Scenario, publishers: Group) -> dict[str, float]:
     return receivers
 
 
-def _payload_bytes(publish: Publish) -> int:
+def payload_bytes(publish: Publish) -> int:
+    """The length of a payload; of GPS positions and images, a usual one."""
     payload = publish.payload
     if payload.size is not None:
         return max(1, payload.size)
-    return max(1, payload.path.stat().st_size) if payload.path is not None else 1300
+    if payload.path is not None:
+        return max(1, payload.path.stat().st_size)
+    return GPS_BYTES if payload.kind == "gps" else IMAGE_BYTES

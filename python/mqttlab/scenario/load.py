@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from mqttlab.errors import MqttlabError
 from mqttlab.scenario.check import contradictions
 from mqttlab.scenario.model import Scenario
+from mqttlab.scenario.places import named, put
 from mqttlab.scenario.unusual import unusual as find_unusual
 from mqttlab.scenario.wording import Source, problems_of, read_text, toml_values
 
@@ -49,9 +50,8 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
         raise ScenarioError(str(error)) from error
     if "scenario" in values and "groups" not in values:
         raise ScenarioError(f"{name}: is an experiment, not a scenario; run it with: mqttlab experiment {name}")
-    for place, value in (overrides or {}).items():
-        _override(values, place, value, name)
-    return parse_values(values, name, text, set(overrides or {}))
+    replaced = [where for place, value in (overrides or {}).items() for where in _override(values, place, value, name)]
+    return parse_values(values, name, text, replaced)
 
 
 def parse_values(
@@ -77,19 +77,16 @@ def parse_values(
     return scenario
 
 
-def _override(values: dict[str, Any], place: str, value: Any, name: str) -> None:
-    *path, last = re.sub(r"\[(\d+)\]", r".\1", place).split(".")
-    here: Any = values
+def _override(values: dict[str, Any], place: str, value: Any, name: str) -> list[str]:
+    """Replaces a value; returns where it stands."""
+    numbered = re.sub(r"\.(\d+)(?=[.\[]|$)", r"[\1]", place)
     try:
-        for key in path:
-            here = here[int(key)] if isinstance(here, list) else here.setdefault(key, {})
-        if isinstance(here, list):
-            here[int(last)] = value
-        else:
-            here[last] = value
-    except (LookupError, ValueError, TypeError, AttributeError):
-        raise ScenarioError([f"{name}: --set {place}: the scenario has no such place; write it as in "
-                             "groups[0].publish.qos"]) from None
+        put(values, numbered, value)
+        return named(values, numbered)
+    except ValueError as error:
+        # The place stands before it already.
+        words = str(error)
+        raise ScenarioError([f"{name}: --set {place}: {words.partition(', but ')[2] or words}"]) from None
 
 
 def unusual(

@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from mqttlab.networks.link import LinkDirection, Part, Truth, Whole
+from mqttlab.networks.models import MODELS, NetworkModel
 from mqttlab.networks.radio import Radio
 from mqttlab.networks.tcp import Tcp
 from mqttlab.plan.declared import HUB_PROTOCOLS, HubProtocolName
@@ -74,11 +75,19 @@ class Phases(Part):
 class Host(Part):
     """A machine, in a live run a network namespace; or, where it forwards, a router or switch that joins networks."""
 
-    count: Whole = Field(1, ge=1, le=100_000, description="Number of identical hosts: `name-0`, `name-1`, ...")
+    count: Whole = Field(1, ge=1, le=100_000, description=(
+        "Number of identical hosts: `name-0`, `name-1`, ... When left out, as many as there are clients where a "
+        "network has `link = \"each\"`, else one."))
     tcp: Tcp = Field(Tcp(profile="linux"), description="Its TCP.")
     forwards: Truth = Field(
         False, description="A router or switch: frames between other hosts cross it. It runs neither clients nor the "
         "broker, and takes no time; what takes time are the links of its networks.")
+
+
+def _reason(error: ValueError) -> str:
+    """What is wrong, of the first of a validation's problems."""
+    told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+    return str(told).removeprefix("Value error, ")
 
 
 class NetworkBetween(Part):
@@ -91,17 +100,45 @@ class NetworkBetween(Part):
     placement: Literal["egress-at-broker", "both", "split", "shared-medium"] | None = Field(
         None, description="Where the model is applied; each model has a default.")
     up: LinkDirection | None = Field(
-        None, description="Link from the first host to the second; not emulated when left out.")
+        None, description="Link from the first host to the second; not emulated when left out, `{}` on purpose. With a "
+        "`model`: what is otherwise on its link towards the broker, such as `up.loss = \"2 %\"`.")
     down: LinkDirection | None = Field(
-        None, description="Link from the second host to the first; not emulated when left out.")
-    shared: Truth = Field(
-        True, description="Hosts of one name (`count`) share the links; `false` gives each its own.")
+        None, description="Link from the second host to the first; not emulated when left out, `{}` on purpose. With a "
+        "`model`: what is otherwise on its link from the broker.")
+    link: Literal["each", "shared"] | None = Field(
+        None, description="Whose the links are. `each`: every client of the groups behind them has links of its own, "
+                          "and a host of its own; where a host has a `count`, every one of these hosts. `shared`: "
+                          "all have them together, which is so without this, with a warning where there are several.")
+
+    @property
+    def named(self) -> NetworkModel | None:
+        """The named model, as it is adjusted here; none without one, or of an unknown name."""
+        model = None if self.model is None else MODELS.get(self.model)
+        return None if model is None else model.adjusted(self.up, self.down)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _was_shared(cls, values: Any) -> Any:
+        if isinstance(values, dict) and isinstance(values.get("shared"), bool):
+            link = "shared" if values["shared"] else "each"
+            raise ValueError(f"has `shared = {str(values['shared']).lower()}`; write `link = \"{link}\"`")
+        return values
 
     @model_validator(mode="after")
     def _model_or_links(self) -> Self:
-        if (self.model is None) == (self.up is None and self.down is None):
-            raise ValueError("needs either a `model`, or `up` and `down`" if self.model is None else
-                             "has a `model` and `up` or `down`; keep one")
+        if self.model is None and self.up is None and self.down is None:
+            raise ValueError("needs either a `model`, or `up` and `down`")
+        model = None if self.model is None else MODELS.get(self.model)
+        if model is not None:
+            for name in ("up", "down"):
+                try:
+                    model.adjusted(**{"up": None, "down": None, name: getattr(self, name)})
+                except ValueError as error:
+                    raise ValueError(f"has a `{name}` that does not go with its `model`: it {_reason(error)}") from None
+            placement = self.placement or model.placement
+            if self.up is not None and placement in ("egress-at-broker", "shared-medium"):
+                raise ValueError(f"has `up`, but `placement` is \"{placement}\", which takes the link from the broker "
+                                 "alone; write it in `down`, or use another `placement`")
         if self.model is None and self.placement is not None:
             raise ValueError("has a `placement` without a `model`; leave `placement` out, or name a model")
         if self.between[0] == self.between[1]:
@@ -404,7 +441,9 @@ class Group(Part):
     """A group of identical clients."""
 
     name: Name = Field(description="Name, unique among the groups.")
-    host: Name = Field(description="Host they run on. Where its `count` is above 1, each client has a host of its own.")
+    host: Name = Field(description=(
+        "Host they run on. Where its `count` is above 1, or its network has `link = \"each\"`, each client has a "
+        "host of its own."))
     count: Whole = Field(1, ge=1, le=100_000, description="Number of clients.")
     connects_to: Name | None = Field(
         None, description="The server they connect to; may be left out where there is only one.")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mqttlab.networks import MODELS, place
+from mqttlab.networks import place
 from mqttlab.networks.link import LinkDirection
 from mqttlab.networks.placement import Placed
 from mqttlab.scenario.model import NetworkBetween, Scenario
@@ -77,13 +77,12 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> dict[st
         if number not in used:
             continue
         joint = joints[number]
-        placed, words = _placed(between, upwards=not joint.flipped)
-        described.append(words)
+        described.append(_described(between))
         members = [hosts.label(member) for member in hosts.members(joint.far)] if joint.far in hosts.first else []
         # Names are what random streams are derived from: two networks of one host need two.
         other = "" if networks_of[joint.far] == 1 else "-" + joint.near.replace(SWITCH, scenario.broker.host)
-        labels = members if members and not between.shared else [joint.far]
-        _lay(joint, [label + other for label in labels], placed, links)
+        labels = members if members and between.link == "each" else [joint.far]
+        _lay(joint, [label + other for label in labels], placed(between, upwards=not joint.flipped), links)
     paths += [path for name in dict.fromkeys(joint.far for joint in joints if joint.far in hosts.first)
               for path in _paths_of(name, hosts, joints, ways)]
     return {
@@ -96,11 +95,15 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> dict[st
     }
 
 
-def lengths(scenario: Scenario, server: str) -> dict[str, int]:
-    """How many networks there are on the way from each host to a server's; hosts without a way are left out."""
+def crossed(scenario: Scenario, server: str) -> dict[str, list[tuple[int | None, bool]]]:
+    """The networks on the way from each host to a server's: their numbers, none for the trunk, and whether the way
+    leaves them by their second host. Hosts without a way are left out."""
     joints = _joints(scenario, server)
     way = _towards(server, joints, _forwarding(scenario))
-    return {name: sum(1 for _ in _steps(name, server, joints, way)) for name in way}
+    before = len(joints) - len(scenario.networks)
+    number = {id(joint): place - before if place >= before else None for place, joint in enumerate(joints)}
+    return {name: [(number[id(joint)], (node == joint.far) != joint.flipped)
+                   for node, joint in _steps(name, server, joints, way)] for name in way}
 
 
 def _forwarding(scenario: Scenario) -> set[str]:
@@ -191,14 +194,20 @@ def _radio_paths(hosts: Hosts, ways: dict[str, Way], trunk: _Joint | None) -> li
     return paths
 
 
-def _placed(network: NetworkBetween, *, upwards: bool) -> tuple[Placed, str]:
-    """Links towards the server (``up``) and away from it (``down``), and words for the report."""
-    if network.model is not None:
-        model = MODELS[network.model]
-        placement = network.placement or model.placement
-        return place(model, placement), f"{model.title}, {placement}"
+def placed(network: NetworkBetween, *, upwards: bool) -> Placed:
+    """Links towards the server (``up``) and away from it (``down``)."""
+    if (model := network.named) is not None:
+        return place(model, network.placement or model.placement)
     up, down = (network.up, network.down) if upwards else (network.down, network.up)
-    return Placed(up, down), " – ".join(network.between)
+    return Placed(up, down)
+
+
+def _described(network: NetworkBetween) -> str:
+    """A network in words, for the report."""
+    if (model := network.named) is None:
+        return " – ".join(network.between)
+    adjusted = ", adjusted" if network.up is not None or network.down is not None else ""
+    return f"{model.title}, {network.placement or model.placement}{adjusted}"
 
 
 def _lay(joint: _Joint, labels: list[str], placed: Placed, links: list[dict[str, Any]]) -> None:

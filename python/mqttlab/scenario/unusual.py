@@ -8,6 +8,7 @@ from pathlib import Path
 from mqttlab.quantity import shown
 from mqttlab.scenario.check import IDENTITY_BYTES, links
 from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
+from mqttlab.scenario.fit import fit
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Scenario
 from mqttlab.scenario.topics import may_match
@@ -21,7 +22,7 @@ BUSIEST_BYTES = 215
 
 def unusual(scenario: Scenario) -> list[Problem]:
     """Everything unusual in a scenario that can be run."""
-    checks = (_phases, _parts, _servers, _windows, _links, _bursts, _subscriptions, _identities, _load)
+    checks = (_phases, _parts, _servers, _windows, _links, fit, _bursts, _subscriptions, _identities, _load)
     return [problem for check in checks for problem in check(scenario)]
 
 
@@ -73,7 +74,8 @@ def _links(scenario: Scenario) -> Iterator[Problem]:
             if takes_s > run_s:
                 yield (*place, "rate"), (f"is {link.rate} bit/s: one packet of {scenario.mtu} B takes {takes_s:g} s, "
                                          f"longer than the run of {run_s:g} s")
-        if link.jitter > link.delay:
+        # A named model's own spread is as its source says.
+        if link.jitter > link.delay and (place[0] == "trunk" or scenario.networks[int(place[1])].model is None):
             yield (*place, "jitter"), (f"is {link.jitter / 1e6:g} ms, more than the delay of {link.delay / 1e6:g} ms; "
                                        "delays below 0 become 0, so that their mean is higher")
 

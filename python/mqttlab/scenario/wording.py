@@ -27,6 +27,14 @@ LIMITS = {
     "less_than": "less than {}", "string_too_long": "at most {} characters long",
     "string_too_short": "at least {} character long",
 }
+# What other tools call a field.
+SYNONYMS = {
+    "latency": "delay", "lag": "delay", "bandwidth": "rate", "throughput": "rate", "speed": "rate", "bitrate": "rate",
+    "packet_loss": "loss", "loss_rate": "loss", "buffer": "queue", "limit": "queue", "clients": "count",
+    "frequency": "rate", "period": "interval", "every": "interval", "size": "payload", "message": "payload",
+    "topics": "topic", "time": "duration", "uplink": "up", "downlink": "down", "upload": "up", "download": "down",
+    "hosts": "between", "shared": "link",
+}
 MUST_BE = {
     "string_pattern_mismatch": NAME, "string_type": "text in quotes", "int_type": "a whole number",
     "int_parsing": "a whole number", "int_from_float": "a whole number", "int_parsing_size": "a smaller number",
@@ -93,6 +101,9 @@ def _words(location: Location, detail: Any, given: str, model: type[BaseModel]) 
         return f"is {given}, but must be one of {', '.join(expected)}{hint}"
     if kind in LIMITS:
         return f"is {given}, but must be {LIMITS[kind].format(_limit(location, next(iter(limits.values())), model))}"
+    if kind == "list_type" and isinstance(detail["input"], dict) and len(location) == 1:
+        # A heading in single brackets.
+        return f"is one table, but must be an array of tables; write the heading `[[{location[0]}]]`"
     if kind in MUST_BE:
         return f"is {given}, but must be {MUST_BE[kind]}"
     message = str(detail["msg"]).removeprefix("Value error, ")
@@ -183,6 +194,9 @@ def _instead(given: str, model: type[BaseModel]) -> str:
     holders = [f"`{name}`" for name, table in inner.items() if table is not None and given in table.model_fields]
     if holders:
         return f"; `{given}` is a field of {' and of '.join(holders)}"
+    known = SYNONYMS.get(given.lower())
+    if known in model.model_fields:
+        return f"; did you mean `{known}`?"
     return nearest(given, list(model.model_fields))
 
 
@@ -226,7 +240,7 @@ def toml_values(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(_not_toml(name, str(error))) from error
+        raise ValueError(_not_toml(name, str(error), text)) from error
     except RecursionError as error:
         raise ValueError(f"{name}: arrays or tables are nested too deeply; no field needs more than 6 levels"
                          ) from error
@@ -234,11 +248,17 @@ def toml_values(text: str, name: str) -> dict[str, Any]:
         raise ValueError(f"{name}: is not TOML: a number has too many digits") from error
 
 
-def _not_toml(name: str, problem: str) -> str:
+def _not_toml(name: str, problem: str, text: str) -> str:
     """What the reader of TOML has found, with the line where a problem has one."""
     place = re.search(r" \(at line (\d+), column (\d+)\)", problem)
     words = problem if place is None else problem.replace(place[0], "")
-    if words.startswith(("Cannot overwrite", "Cannot declare", "Cannot redefine")):
+    line = "" if place is None else text.splitlines()[int(place[1]) - 1 :][:1]
+    if words.startswith("Illegal character '\\n'") and line and (line[0].count('"') % 2 or line[0].count("'") % 2):
+        words = "a text is not closed; put a quote behind it"
+    heading = re.match(r"\s*\[\[\s*([^\]]+?)\s*\]\]", line[0] if line else "")
+    if heading is not None and re.search(rf"^\s*\[\s*{re.escape(heading[1])}\s*\]", text, re.MULTILINE):
+        words = f"`[{heading[1]}]` stands above it, for one table; write `[[{heading[1]}]]` everywhere"
+    elif words.startswith(("Cannot overwrite", "Cannot declare", "Cannot redefine")):
         words = "a field or table is written twice; keep one"
     where = name if place is None else f"{name}:{place[1]}"
     return f"{where}: is not TOML: {words[:1].lower()}{words[1:]}" + (f" (column {place[2]})" if place else "")

@@ -125,7 +125,7 @@ class Crowd:
         if self.medium == "Ethernet":
             cable = {"rate": "100 Mbit/s", "delay": "1 ms", "overhead": "18 B", "minimum_frame": "64 B"}
             values["trunk"] = {"up": cable, "down": cable}
-            values["networks"] = [{"between": [name, "broker"], "shared": False, "up": cable, "down": cable}
+            values["networks"] = [{"between": [name, "broker"], "link": "each", "up": cable, "down": cable}
                                   for name in ("publisher", "subscriber")]
         else:
             values["radio"] = {

@@ -118,7 +118,7 @@ class Ethernet:
             "broker": _broker(),
             "hosts": {"broker": {"tcp": tcp}, **{name: {"count": n, "tcp": tcp} for name, n in _hosts(self.clients)}},
             "trunk": {"up": cable, "down": cable},
-            "networks": [{"between": [name, "broker"], "shared": False, "up": cable, "down": cable}
+            "networks": [{"between": [name, "broker"], "link": "each", "up": cable, "down": cable}
                          for name, _ in _hosts(self.clients)],
             "groups": list(_groups(self.clients, self.qos, self.payload, per_s)),
             "sim": _sim(effort),

@@ -51,6 +51,15 @@ def put(values: dict[str, Any], place: str, value: Any) -> int:
     return count
 
 
+def named(values: Any, place: str) -> list[str]:
+    """The places that a place stands for, with numbers for names; of values that have it."""
+    found = [("", values)]
+    for is_index, step in steps(place):
+        found = [(f"{words}[{key}]" if is_index else f"{words}.{key}".lstrip("."), here[key])
+                 for words, here in found for key in _keys(here, is_index, step, place)]
+    return [words for words, _ in found]
+
+
 def _owners(here: Any, path: list[Step], place: str, *, under_every: bool) -> Iterator[Any]:
     """The tables and arrays that hold the last step."""
     if not path:

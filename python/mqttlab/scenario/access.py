@@ -1,0 +1,77 @@
+"""Whose link it is: how many hosts there are of each name, on which of them a client runs, and what it crosses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from mqttlab.networks.link import LinkDirection
+from mqttlab.scenario.location import Location
+from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.routes import crossed, placed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossing:
+    """A network on a client's way to its server."""
+
+    number: int | None
+    """Of the scenario's networks; none for the trunk."""
+    up: LinkDirection | None
+    """Towards the server."""
+    down: LinkDirection | None
+    each: bool
+    """Whether every client has links of its own."""
+    up_place: Location
+    down_place: Location
+
+
+def host_counts(scenario: Scenario) -> dict[str, int]:
+    """How many hosts there are of each name: as is written, else one, or one for each client with links of its own."""
+    clients = Counter[str]()
+    for group in scenario.groups:
+        clients[group.host] += group.count
+    each = {name for network in scenario.networks if network.link == "each" for name in network.between}
+    never = {server.host for _, server in scenario.all_servers}
+    counts = {name: host.count for name, host in scenario.hosts.items()}
+    for name in each - never:
+        if name in clients and not is_counted(scenario, name):
+            counts[name] = clients[name]
+    return counts
+
+
+def is_counted(scenario: Scenario, name: str) -> bool:
+    """Whether the scenario says how many hosts there are of a name."""
+    return name in scenario.hosts and "count" in scenario.hosts[name].model_fields_set
+
+
+def first_host(scenario: Scenario, group: Group) -> int:
+    """The number of the host of a group's first client, among those of its name. Hosts that the scenario counts are
+    devices on which a client of each group runs; else every client has one of its own."""
+    if is_counted(scenario, group.host) or host_counts(scenario).get(group.host, 1) == 1:
+        return 0
+    before = scenario.groups[:scenario.groups.index(group)]
+    return sum(other.count for other in before if other.host == group.host)
+
+
+def crossings(scenario: Scenario, group: Group) -> list[Crossing]:
+    """What lies between a group's clients and their server, from the clients on."""
+    if scenario.network != "emulated" or scenario.radio is not None:
+        return []
+    return [_crossing(scenario, number, first) for number, first in
+            crossed(scenario, scenario.server_of(group).host).get(group.host, [])]
+
+
+def _crossing(scenario: Scenario, number: int | None, first: bool) -> Crossing:
+    """A network, left by the first of its hosts or by the second."""
+    if number is None:
+        assert scenario.trunk is not None, "the way leads over it"
+        return Crossing(number=None, up=scenario.trunk.up, down=scenario.trunk.down, each=False,
+                        up_place=("trunk", "up"), down_place=("trunk", "down"))
+    network = scenario.networks[number]
+    links = placed(network, upwards=first)
+    place: Location = ("networks", number)
+    names = ("up", "down") if first or network.model is not None else ("down", "up")
+    up_place, down_place = ((*place, name) if getattr(network, name) is not None else place for name in names)
+    return Crossing(number=number, up=links.up, down=links.down, each=network.link == "each",
+                    up_place=up_place, down_place=down_place)

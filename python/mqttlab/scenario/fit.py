@@ -1,0 +1,236 @@
+"""Whether a network can carry what a scenario asks of it, and whether the scenario says whose links they are.
+
+Sums are of what must cross: each message once with its headers, and the acknowledgements of QoS 1 and 2. What TCP
+repeats, acknowledges alone or joins is not counted, so that near its limit a link may say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mqttlab.networks.link import LinkDirection
+from mqttlab.quantity import shown
+from mqttlab.scenario.access import Crossing, crossings
+from mqttlab.scenario.estimate import payload_bytes, per_second, receivers_of
+from mqttlab.scenario.location import Location, Problem
+from mqttlab.scenario.model import Group, Publish, Scenario
+
+# IPv4 (20 B) with TCP and its timestamps (32 B, RFC 7323 3.2), or with UDP.
+TCP_BYTES, UDP_BYTES = 52, 28
+# Fixed header, topic's length and packet identifier of a PUBLISH (MQTT 3.1.1, 3.3); PUBACK and its relatives.
+PUBLISH_BYTES, ACKNOWLEDGEMENT_BYTES = 6, 4
+# How often each QoS crosses from its sender until it is done, in times one way.
+ONE_WAYS = {0: 1, 1: 2, 2: 4}
+
+
+def fit(scenario: Scenario) -> list[Problem]:
+    """What the networks of a scenario do not carry, or do not say."""
+    known = _Known(scenario)
+    checks = (_whose_links, _directions, _load, _cool_down, _keep_alive, _take_over)
+    return [problem for check in checks for problem in check(known)]
+
+
+class _Known:
+    """A scenario, with each group's way to its server and who receives what it publishes, worked out once."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.ways = {group.name: crossings(scenario, group) for group in scenario.groups}
+        self.receivers = {group.name: receivers_of(scenario, group)
+                          for group in scenario.groups if group.publish is not None}
+        """By publishing group, how many clients of each other group receive a message."""
+
+    def sources(self, group: Group) -> Iterator[tuple[Group, Publish, float]]:
+        """The groups whose messages a group receives, what they publish, and how many of its clients receive one."""
+        for other in self.scenario.groups:
+            if other.publish is not None and (count := self.receivers[other.name].get(group.name, 0.0)):
+                yield other, other.publish, count
+
+
+def rate_words(bit_s: float) -> str:
+    """A data rate as people say it."""
+    for factor, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s")):
+        if bit_s >= factor:
+            return f"{bit_s / factor:.3g} {unit}" if bit_s / factor < 999.5 else f"{bit_s / factor:.0f} {unit}"
+    return f"{bit_s:.3g} bit/s"
+
+
+def _seconds(length: float) -> str:
+    return f"{length:,.0f} s" if length >= 100 else f"{length:.3g} s"
+
+
+def _whose_links(known: _Known) -> Iterator[Problem]:
+    clients: Counter[int] = Counter()
+    several: set[int] = set()
+    words: dict[int, str] = {}
+    scenario = known.scenario
+    for group in scenario.groups:
+        way = known.ways[group.name]
+        if not way or way[0].number is None or scenario.networks[way[0].number].link is not None:
+            continue
+        number = way[0].number
+        clients[number] += group.count
+        several |= {number} if group.count > 1 else set()
+        rates = [link.rate for link in (way[0].up, way[0].down) if link is not None and link.rate is not None]
+        words[number] = " up and ".join(rate_words(rate) for rate in dict.fromkeys(rates))
+    for number in sorted(several):
+        rate = f" of {words[number]}" + (" down" if "up and" in words[number] else "") if words[number] else ""
+        yield ("networks", number), (
+            f"does not say whose its links are: {clients[number]} clients share one link{rate}; write `link = "
+            "\"each\"` for a link for each client, or `link = \"shared\"`")
+
+
+def _directions(known: _Known) -> Iterator[Problem]:
+    for index, network in enumerate(known.scenario.networks):
+        # Who names a placement, or writes `{}`, has said so.
+        if network.model is not None or (network.up is not None and network.down is not None):
+            continue
+        name, ends = ("down", network.between[::-1]) if network.down is None else ("up", network.between)
+        yield ("networks", index), (
+            f"has no `{name}`: from `{ends[0]}` to `{ends[1]}` nothing is delayed, limited or lost; add `{name}`, or "
+            f"`{name} = {{}}` if that is meant")
+
+
+@dataclass
+class _Link:
+    """What a link is asked to carry."""
+
+    place: Location
+    rate_bit_s: int
+    bit_s: float = 0.0
+    clients: int = 0
+
+
+def _load(known: _Known) -> Iterator[Problem]:
+    found: dict[tuple[int | None, str], _Link] = {}
+    for group in known.scenario.groups:
+        for crossing in known.ways[group.name]:
+            for way, link, place in (("up", crossing.up, crossing.up_place),
+                                     ("down", crossing.down, crossing.down_place)):
+                if link is None or link.rate is None:
+                    continue
+                offered = _bits_per_second(known, group, link, way)
+                asked = found.setdefault((crossing.number, way), _Link(place, link.rate))
+                # Of links of each client's own the busiest counts.
+                asked.bit_s = max(asked.bit_s, offered) if crossing.each else asked.bit_s + group.count * offered
+                asked.clients += 0 if crossing.each else group.count
+    for (_, way), asked in found.items():
+        if asked.bit_s > asked.rate_bit_s:
+            whose = f"{asked.clients} clients share" if asked.clients > 1 else "a client has"
+            yield asked.place, (
+                f"is to carry {rate_words(asked.bit_s)} {'to' if way == 'up' else 'from'} the server with headers, "
+                f"and {whose} {rate_words(asked.rate_bit_s)}: queues grow for as long as clients publish; send less "
+                "often or less, or use a faster link" + (", or `link = \"each\"`" if asked.clients > 1 else ""))
+
+
+def _bits_per_second(known: _Known, group: Group, link: LinkDirection, way: str) -> float:
+    """What one client of a group sends or receives, headers included."""
+    mtu, bits = known.scenario.mtu, 0.0
+    if group.publish is not None:
+        own = _message_bits(mtu, group, group.publish, link, group.publish.qos, sends=way == "up")
+        bits += per_second(group.publish) * own
+    for other, publish, count in known.sources(group):
+        rate = per_second(publish) * other.count * count / group.count
+        bits += rate * _message_bits(mtu, group, publish, link, _received_qos(group, publish), sends=way == "down")
+    return bits
+
+
+def _received_qos(group: Group, publish: Publish) -> int:
+    """A message comes at the lower of its own QoS and its subscription's (MQTT 3.1.1, 3.8.4)."""
+    return min(publish.qos, max((subscription.qos for subscription in group.subscribe), default=0))
+
+
+def _message_bits(
+    mtu: int, group: Group, publish: Publish, link: LinkDirection, qos: int, *, sends: bool,
+) -> float:
+    """A message on its way, or what comes back of it."""
+    datagrams = group.protocol == "mqtt-sn" or group.has_hub
+    headers = (UDP_BYTES if datagrams else TCP_BYTES) + link.overhead
+    # Of QoS 2 PUBREL goes with the message, PUBREC and PUBCOMP against it (MQTT 3.1.1, 4.3.3).
+    acknowledgements = {(1, False): 1, (2, False): 2, (2, True): 1}.get((qos, sends), 0)
+    size = acknowledgements * (ACKNOWLEDGEMENT_BYTES + headers)
+    if sends:
+        content = payload_bytes(publish) + len(publish.topic) + PUBLISH_BYTES
+        segments = max(1, -(-content // max(1, mtu - headers + link.overhead)))
+        size += content + segments * headers
+    return 8.0 * size
+
+
+def _one_way_s(links: list[LinkDirection | None], size: int) -> float:
+    there = [link for link in links if link is not None]
+    return sum(link.delay / 1e9 + (8 * (size + TCP_BYTES) / link.rate if link.rate else 0.0) for link in there)
+
+
+def _cool_down(known: _Known) -> Iterator[Problem]:
+    """The last message has the cool-down to arrive and to be acknowledged."""
+    longest, words = 0.0, ""
+    for group in known.scenario.groups:
+        for other, publish, _ in known.sources(group):
+            size = payload_bytes(publish)
+            takes = _leg_s(known.ways[other.name], size, publish.qos, sends=True) + _leg_s(
+                known.ways[group.name], size, _received_qos(group, publish), sends=False)
+            if takes > longest:
+                longest, words = takes, f"a message of `{other.name}` to `{group.name}` at QoS {publish.qos}"
+    cool_down_s = known.scenario.phases.cool_down / 1e9
+    if longest > cool_down_s:
+        yield ("phases", "cool_down"), (
+            f"is {cool_down_s:g} s, but {words} takes {_seconds(longest)} even on empty links: the last ones are under "
+            "way when the run ends; make it longer")
+
+
+def _leg_s(way: list[Crossing], size: int, qos: int, *, sends: bool) -> float:
+    """A message and its acknowledgements between a client and its server."""
+    up, down = [crossing.up for crossing in way], [crossing.down for crossing in way]
+    message, back = (up, down) if sends else (down, up)
+    rest = ONE_WAYS[qos] - 1
+    return _one_way_s(message, size) + (rest + 1) // 2 * _one_way_s(back, 4) + rest // 2 * _one_way_s(message, 4)
+
+
+def _keep_alive(known: _Known) -> Iterator[Problem]:
+    """A server closes a connection on which no packet came for one and a half keep-alives (MQTT 3.1.1, 3.1.2.10), a
+    client one without PINGRESP, which waits behind what it receives."""
+    scenario = known.scenario
+    for index, group in enumerate(scenario.groups):
+        mqtt = group.mqtt or scenario.mqtt
+        if group.protocol != "mqtt" or mqtt.keep_alive == 0:
+            continue
+        sent = [] if group.publish is None else [payload_bytes(group.publish)]
+        received = [payload_bytes(publish) for _, publish, _ in known.sources(group)]
+        for crossing in known.ways[group.name]:
+            for sizes, link in ((sent, crossing.up), (received, crossing.down)):
+                if link is None or link.rate is None or not sizes:
+                    continue
+                takes_s = 8 * max(sizes) / link.rate
+                if takes_s > mqtt.keep_alive / 1e9:
+                    place: Location = ("mqtt",) if group.mqtt is None else ("groups", index, "mqtt")
+                    yield (*place, "keep_alive"), (
+                        f"is {mqtt.keep_alive / 1e9:g} s, but a packet of {max(sizes)} B takes {_seconds(takes_s)} "
+                        f"on the link of `{group.name}` of {rate_words(link.rate)}: the connection may be given up "
+                        "meanwhile; make it longer, or the payload smaller")
+
+
+def _take_over(known: _Known) -> Iterator[Problem]:
+    """A server closes the connection of a client when another comes with its identifier (MQTT 3.1.1, 3.1.4-2)."""
+    scenario = known.scenario
+    owners: dict[tuple[str, str], Group] = {}
+    for index, group in enumerate(scenario.groups):
+        if group.protocol != "mqtt":
+            continue
+        mqtt = group.mqtt or scenario.mqtt
+        pattern = mqtt.client_id.replace("{group}", group.name)
+        server = scenario.serving(group).name
+        other = owners.get((server, pattern))
+        if other is None and (numbered := re.fullmatch(r"(.*?)(\d{1,6})", pattern)) is not None:
+            # The identifier of one of several.
+            family = owners.get((server, numbered[1] + "{client}"))
+            other = family if family is not None and int(numbered[2]) < family.count else None
+        if other is not None:
+            place: Location = ("mqtt",) if group.mqtt is None else ("groups", index, "mqtt")
+            yield (*place, "client_id"), (
+                f"is {shown(mqtt.client_id)}, so that clients of `{other.name}` and `{group.name}` have the same "
+                f"identifier: each "
+                "takes over the other's session, again and again; add `{group}`")
+        owners.setdefault((server, pattern), group)

@@ -1,0 +1,101 @@
+"""A plan in one sentence: how many clients there are, whose links they are behind, and what they publish.
+
+It asks the plan alone, so that recordings of any age have their sentence.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, cast
+
+from mqttlab.networks import MODELS, PLACEMENTS, place
+from mqttlab.scenario.fit import rate_words
+
+if TYPE_CHECKING:
+    from mqttlab.plan.types import Group, Plan
+
+NAMED_MAX = 3
+Paths = dict[tuple[int, int], tuple[str, ...]]
+
+
+def sentence(plan: Plan) -> str:
+    """Who is behind which links, in a sentence."""
+    text = "; ".join(whose_links(plan))
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def whose_links(plan: Plan) -> list[str]:
+    """The same, a line for the groups behind each kind of links."""
+    behind: dict[tuple[Any, ...], list[Group]] = defaultdict(list)
+    paths = {(path["from"], path["to"]): tuple(_hop(hop) for hop in path["hops"]) for path in plan["network"]["paths"]}
+    for group in plan["groups"]:
+        behind[_place(plan, group, paths)].append(group)
+    return [_clause(plan, place, groups) for place, groups in behind.items()]
+
+
+def _hop(hop: Any) -> str:
+    return str(hop["link"]) if "link" in hop else "radio"
+
+
+def _place(plan: Plan, group: Group, paths: Paths) -> tuple[Any, ...]:
+    """What groups have in common that are told of together: the kind of their access, and the link itself where it is
+    one."""
+    kind = plan["network"]["kind"]
+    server = plan["servers"][group["connects_to"]]["host"]
+    if kind != "emulated":
+        return (kind,)
+    if group["host"] == server and not group["host_step"]:
+        return ("beside", server)
+    first, second = (_access(plan, group, client, paths) for client in (0, 1))
+    if first[0][:1] == ("radio",) or first[1][:1] == ("radio",):
+        return ("radio",)
+    each = group["host_step"] > 0 and group["count"] > 1 and first != second
+    return ("each", _looks(plan, first)) if each else ("one", first, _looks(plan, first))
+
+
+def _access(plan: Plan, group: Group, client: int, paths: Paths) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The links next to a client, away from it and towards it; none for a direction that is not emulated."""
+    host = group["host"] + client * group["host_step"]
+    server = plan["servers"][group["connects_to"]]["host"]
+    return paths.get((host, server), ())[:1], paths.get((server, host), ())[-1:]
+
+
+def _looks(plan: Plan, links: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
+    """Links as people call them: a model's name, or their figures."""
+    specs = [cast("dict[str, Any]", plan["network"]["links"][int(way[0])]) if way else None for way in links]
+    unnamed = [None if spec is None else {**spec, "name": ""} for spec in specs]
+    for model in MODELS.values():
+        for placement in PLACEMENTS:
+            placed = place(model, placement)
+            if unnamed == [None if link is None else link.plan("") for link in (placed.up, placed.down)]:
+                title = model.title.split(" (")[0].split(", ")[0]
+                return f"{title} link" + ("" if placement in ("both", model.placement) else f" ({placement})")
+    if unnamed[0] == unnamed[1]:
+        return f"link of {_figures(specs[0])} each way"
+    return f"link of {_figures(specs[0])} up and {_figures(specs[1])} down"
+
+
+def _figures(spec: dict[str, Any] | None) -> str:
+    if spec is None:
+        return "no delay, rate limit or loss"
+    rate = "any rate" if spec["rate_bit_s"] is None else rate_words(spec["rate_bit_s"])
+    return f"{rate} and {spec['delay']['mean_ns'] / 1e6:g} ms"
+
+
+def _clause(plan: Plan, place: tuple[Any, ...], groups: list[Group]) -> str:
+    clients = sum(group["count"] for group in groups)
+    named = [f"{group['count']:,} {group['name']}" if group["count"] > 1 else group["name"]
+             for group in groups[:NAMED_MAX]]
+    if len(groups) > NAMED_MAX:
+        rest = groups[NAMED_MAX:]
+        named.append(f"{sum(group['count'] for group in rest):,} clients of {len(rest)} more groups")
+    who = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    if place[0] == "each":
+        return f"{who}, each behind its own {place[1]}"
+    if place[0] == "one":
+        return f"{who}, {'sharing one' if clients > 1 else 'behind one'} {place[2]}"
+    if place[0] == "beside":
+        return f"{who} on the host of `{plan['hosts'][place[1]]['name']}`"
+    where = {"radio": "on one 802.11 channel", "loopback": "on the loopback network of one host",
+             "veth": "on networks that are not emulated", "external": "on a network that is not emulated"}
+    return f"{who}, {where.get(place[0], f'on a network of kind {place[0]}')}"
