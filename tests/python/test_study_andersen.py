@@ -14,11 +14,13 @@ from mqttlab.scenario.load import parse_values
 from mqttlab.studies import Comparison, simulate
 from mqttlab.studies.andersen2021 import STUDY, experiment, judges
 from mqttlab.studies.andersen2021.beyond import (
+    NARROW,
     PAHO_1_5_PLACE,
     PAHO_1_5_SEEDS,
     REPEATS,
     SEEDS,
     TABLES,
+    Johnsen,
     Paho,
     moments_name,
     repeating_name,
@@ -151,6 +153,43 @@ def test_the_judges_agree_with_the_study_about_its_own_numbers() -> None:
     # Images on SATCOM take 0.87 s at QoS 0 and 1.24 s at QoS 1.
     assert verdicts.pop("qos0-equals-qos1") is False
     assert set(verdicts.values()) == {True}
+
+
+def test_means_within_their_intervals_do_not_decide_an_order() -> None:
+    def run(lost: tuple[float, ...], delay_s: tuple[float, ...]) -> Measured:
+        return Measured(network={}, by_qos={qos: Application(
+            messages_sent=540, messages_lost_percent=lost[qos], delay_s_min=1, delay_s_mean=delay_s[qos], delay_s_max=1,
+            disconnects=40) for qos in (0, 1, 2)})
+
+    def verdict(last: float) -> str:
+        # On CNR 10 % QoS 1 waits 187 s, and QoS 2 about as long, here and there 110 s more or less.
+        seeds = {repeating_name("cnr-1-gps", seed): run((44, 28, 91), (45, 234, 154)) for seed in PAHO_1_5_SEEDS}
+        seeds |= {repeating_name("cnr-10-gps", seed): run((58, 38, 85), (37, 187, last + 60 * (seed - 3)))
+                  for seed in PAHO_1_5_SEEDS}
+        plain = {name: run((25, 3, 10), (50, 57, 165)) for name in ("cnr-1-gps", "cnr-1-gps-paho")}
+        found = judges.evaluate(PUBLISHED, Ran({**seeds, **plain}))
+        return next(claim.verdict for claim in found if claim.claim == "cnr-qos1-loses-least")
+
+    assert verdict(225) == verdict(150) == "undecided"
+    assert verdict(50) == "held" and verdict(500) == "not reproduced"
+
+
+def test_a_claim_that_a_gateways_unknown_window_decides_is_undecided() -> None:
+    def verdict(sn: float, free: float) -> str:
+        runs = Ran()
+        for network in NARROW:
+            for qos in (0, 1):
+                for protocol, window, delay_s in (("mqtt", 1, 2.0), ("mqtt-sn", 1, sn), ("mqtt-sn", 0, free)):
+                    row = Application(messages_sent=9, messages_lost_percent=0, delay_s_min=1, delay_s_mean=delay_s,
+                                      delay_s_max=1, disconnects=0)
+                    name = Johnsen(network=network, protocol=protocol, qos=qos, window=window).name
+                    runs[name] = Measured(network={"spurious_retransmissions": 0.0, "tcp_retransmissions": 1.0},
+                                          by_qos={qos: row})
+        return next(claim.verdict for claim in judges.evaluate(PUBLISHED, runs)
+                    if claim.claim == "johnsen-mqtt-lowest-delay")
+
+    assert verdict(400, 1) == "undecided"
+    assert verdict(400, 300) == "held" and verdict(1, 1) == "not reproduced"
 
 
 def test_a_claim_that_does_not_hold_says_why() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import pytest
 
 from mqttlab.studies import simulate
-from mqttlab.studies.varsani2021 import STUDY, experiment
-from mqttlab.studies.varsani2021.experiment import ALONE, Burst, Measured, Single, altered
+from mqttlab.studies.claims import Ran
+from mqttlab.studies.delays import Delays
+from mqttlab.studies.varsani2021 import STUDY, experiment, judges
+from mqttlab.studies.varsani2021.experiment import ALONE, FORMS, PAYLOADS, Burst, Measured, Single, altered
 
 SHORT = experiment.Effort(messages=20, bursts=2, burst_bytes_max=100_000)
 SINGLES = [Single(payload=1), Single(payload=4096), Single(payload=10_000), Single(payload=1, qos=2),
@@ -54,3 +57,47 @@ def test_every_printed_row_has_its_case() -> None:
     assert len(experiment.printed(STUDY.published)) == 20
     names = {case.name for case in experiment.cases(STUDY.published, ["1"])}
     assert set(experiment.printed(STUDY.published)) == names
+
+
+def told(mean_ms: float = 8.0, *, completion_ms: float = 8.0, subscribe_ms: float = 8.0) -> Measured:
+    found = Delays(count=50, mean_ms=mean_ms, half_ms=0.1, std_ms=0.0, min_ms=mean_ms, p50_ms=mean_ms, max_ms=mean_ms,
+                   never_percent=0.0)
+    return Measured(delays=found, first_ms=[mean_ms] * 50, completion_ms=completion_ms, completion_half_ms=None,
+                    spread_ms=0.0, spread_half_ms=None, subscribe_ms=subscribe_ms)
+
+
+def verdict(claim: str, results: Ran) -> str:
+    return next(found.verdict for found in judges.evaluate(STUDY.published, results) if found.claim == claim)
+
+
+def test_a_list_of_a_hundred_filters_is_not_what_the_study_sent() -> None:
+    # Of one filter every form takes 7.98 ms; the list takes 57.7.
+    bursts = {(topics, form): Burst(topics=topics, payload=1, form=form).name
+              for topics in (1, 100, 1000, 10_000) for form in FORMS}
+    results = Ran({name: told(subscribe_ms=57.7 if key == (100, "plain") else 7.98) for key, name in bursts.items()})
+    assert verdict("subscribe-latency-flat", results) == "held"
+    results[bursts[1000, "#"]] = told(subscribe_ms=10.0)
+    assert verdict("subscribe-latency-flat", results) == "not reproduced"
+
+
+def test_a_line_is_asked_of_figure_11_as_of_figure_12() -> None:
+    def judged(of_payload: Mapping[int, float]) -> str:
+        results = Ran({Single(payload=payload).name: told(ms) for payload, ms in of_payload.items()})
+        results |= {altered(Single(payload=payload), ALONE["Linux on the clients"]).name: told()
+                    for payload in (1, 1024)}
+        return verdict("payload-linear", results)
+
+    assert judged({payload: 5 + payload / 80 for payload in PAYLOADS}) == "held"
+    # Flat up to 512 B and then twice as much: R² is 0.994 over all, 0.816 up to 1024 B.
+    assert judged(dict(zip(PAYLOADS, (7.99, 8.04, 8.09, 8.4, 16.9, 25.5, 50, 131), strict=True))) == "not reproduced"
+
+
+def test_a_staircase_is_no_logarithm() -> None:
+    def judged(times: list[float]) -> str:
+        return verdict("topics-log-then-linear", Ran({
+            Burst(topics=2**power, payload=1).name: told(completion_ms=ms) for power, ms in enumerate(times)}))
+
+    ours = [7.99, 15.9, 15.9, 15.9, 16, 16.2, 24.3, 24.4, 32.4, 57, 106, 245, 449, 811]
+    assert judged(ours) == "not reproduced"
+    both = [8 + 3 * math.log2(n) if n <= 128 else 29 + (n - 128) / 10 for n in (2**power for power in range(14))]
+    assert judged(both) == "held"

@@ -339,6 +339,8 @@ def export(
 @click.option("--full", is_flag=True,
               help="Cut no simulation short that the study itself does not: hours, best with --table.")
 @click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table, such as 5.4; repeatable.")
+@click.option("--figure", "figures", multiple=True, metavar="FIGURE",
+              help="Only what is behind this figure, such as 5.11; repeatable.")
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM",
               help="Only this claim, by its name in results.md, and what decides it; repeatable.")
 @click.option("--backend", type=click.Choice(["sim", "live"]), default="sim", show_default=True,
@@ -355,21 +357,22 @@ def export(
               help="Number of simulations at once, or of live runs  [default: one per processor; what live.toml says]")
 @click.option("--out", type=click.Path(path_type=Path),
               help="Write tables, claims and figures into this file, as Markdown, and into figures/ beside it.")
-def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], claims: tuple[str, ...],
-          backend: Literal["sim", "live"], no_repeat: bool, runs: Path, keep: Path | None, jobs: int | None,
-          out: Path | None) -> None:
+def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures: tuple[str, ...],
+          claims: tuple[str, ...], backend: Literal["sim", "live"], no_repeat: bool, runs: Path, keep: Path | None,
+          jobs: int | None, out: Path | None) -> None:
     """Rerun the published experiment STUDY and put its values and claims beside ours; list says which there are.
 
     \b
       mqttlab study list
       mqttlab study perez2005 --quick
-      mqttlab study perez2005 --table 5.17 --table 5.18
+      mqttlab study perez2005 --table 5.17 --figure 5.11
       mqttlab study perez2005 --full --keep out/perez2005
       mqttlab study borsatti2020 --claim placement-does-not-matter
       mqttlab study andersen2021 --backend live
       mqttlab study andersen2021 --out andersen2021.md
 
-    A claim is held, refuted, undecided, or not judged yet, with what it waits for.
+    A claim is held; refuted, under the study's own conditions; not reproduced, by our model of its hosts; undecided; or
+    not judged yet, with what it waits for.
     """
     from rich.console import Console
 
@@ -394,8 +397,8 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], claims: 
         raise UsageError(f"--full and {'--quick' if quick else '--backend live'} exclude each other; keep one")
     if keep is not None and backend == "live":
         raise UsageError("--keep is for simulations: live runs stay in --runs; leave it out")
-    asked = Asked(quick=quick, full=full, tables=tables, claims=claims, backend=backend, jobs=jobs, runs=runs,
-                  keep=keep, repeat=not no_repeat)
+    asked = Asked(quick=quick, full=full, tables=tables, figures=figures, claims=claims, backend=backend, jobs=jobs,
+                  runs=runs, keep=keep, repeat=not no_repeat)
     rerun = run_study(found, console, asked)
     if out is not None:
         write(rerun, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,12 +18,13 @@ from mqttlab.errors import UsageError
 from mqttlab.studies import Cell, Comparison, LiveRuns, Study, perform_live, simulate
 from mqttlab.studies.apart import Apart, Measured, compared, far, with_parts
 from mqttlab.studies.claims import Ran, claims_of, decides
-from mqttlab.studies.document import FIT_COLUMNS, Rerun, columns, fit_rows, rows
+from mqttlab.studies.document import FIT_COLUMNS, Rerun, columns, fit_rows, heading, rows
 from mqttlab.studies.means import mean_charts
 from mqttlab.studies.study import Case, LiveCells, live_scenario
 from mqttlab.studies.table import beside_simulated, pooled
 
-VERDICTS = {"held": "[green]held[/]", "refuted": "[bold yellow]refuted[/]", "undecided": "undecided",
+VERDICTS = {"held": "[green]held[/]", "refuted": "[bold yellow]refuted[/]",
+            "not reproduced": "[yellow]not reproduced[/]", "undecided": "undecided",
             "not judged yet": "[dim]not judged yet[/]"}
 
 
@@ -36,6 +37,8 @@ class Asked:
     """Whether no scenario is cut short."""
     tables: Sequence[str] = ()
     """Only these tables, such as ``5.4``."""
+    figures: Sequence[str] = ()
+    """Only what is behind these figures, such as ``5.11``."""
     claims: Sequence[str] = ()
     """Only these claims, by their identifiers. Without tables and claims all of both."""
     backend: Literal["sim", "live"] = "sim"
@@ -51,7 +54,16 @@ class Asked:
     @property
     def everything(self) -> bool:
         """Whether nothing was left out."""
-        return not self.tables and not self.claims
+        return not self.tables and not self.figures and not self.claims
+
+    def shown(self, study: Study) -> Sequence[str]:
+        """The tables that are asked for, by whichever of their names.
+
+        Raises:
+            UsageError: the study has none of this name.
+        """
+        found = [table for name in self.tables for table in study.tables_of("table", name)]
+        return [*found, *(table for name in self.figures for table in study.tables_of("figure", name))]
 
     def effort(self, study: Study) -> Any:
         """How long the study's scenarios run, in its own terms."""
@@ -94,8 +106,9 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
         every_cell = beside_simulated(every_cell, pooled(
             [list(study.compare(directory, each)) for each in _repetitions(simulated)]))
         apart = list(compared(ran.results, simulated))
+    tables = asked.shown(study)
     cells = [cell for cell in every_cell
-             if asked.everything or cell.table in asked.tables or (asked.claims and not asked.tables)]
+             if asked.everything or cell.table in tables or (asked.claims and not tables)]
     judged = [claim for claim in _agreed([study.claims(directory, results) for results in every])
               if asked.everything or claim.claim in asked.claims]
     for table in dict.fromkeys(cell.table for cell in cells):
@@ -116,13 +129,16 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     few = asked.backend == "live" and asked.quick
     charts = [] if few else mean_charts([study.charts(directory, results) for results in every])
     return Rerun(study=study, how=_how(study, asked, runs, words), cells=cells, judged=judged, charts=charts,
-                 doubts=ran.doubts, apart=apart)
+                 doubts=ran.doubts, apart=apart,
+                 # Effects are differences between simulations.
+                 readings=study.readings(directory, every[0]) if asked.backend == "sim" else ())
 
 
 def _how(study: Study, asked: Asked, runs: int, words: str) -> str:
     options = [*(["--quick"] if asked.quick else []), *(["--full"] if asked.full else []),
                *(["--backend live"] if asked.backend == "live" else []), *([] if asked.repeat else ["--no-repeat"]),
-               *(f"--table {table}" for table in asked.tables), *(f"--claim {claim}" for claim in asked.claims)]
+               *(f"--table {table}" for table in asked.tables), *(f"--figure {figure}" for figure in asked.figures),
+               *(f"--claim {claim}" for claim in asked.claims)]
     return f"`{' '.join(['mqttlab study', study.name, *options])}`: {runs} {words}"
 
 
@@ -133,9 +149,7 @@ def _cases(study: Study, asked: Asked) -> list[Case]:
     if not everything:
         raise UsageError(f"{study.name} has no scenarios yet; its published values are in {directory}")
     wanted: dict[str, Case] = dict(everything) if asked.everything else {}
-    for table in asked.tables:
-        if table not in (known := study.tables(directory)):
-            raise UsageError(f"--table {table}: {study.name} has no such table; known: {'; '.join(known)}")
+    for table in asked.shown(study):
         wanted |= {case.name: case for case in study.cases(directory, [table])}
     claims = {claim["id"]: claim for claim in claims_of(directory)}
     for name in asked.claims:
@@ -212,8 +226,7 @@ def _agreed(repetitions: Sequence[Sequence[Comparison]]) -> list[Comparison]:
         first = verdicts[0]
         if len({verdict.holds for verdict in verdicts}) > 1:
             held = sum(verdict.holds is True for verdict in verdicts)
-            first = Comparison(claim=first.claim, text=first.text, holds=None, evidence=first.evidence,
-                               reason=f"it held in {held} of {len(verdicts)} repetitions")
+            first = replace(first, holds=None, reason=f"it held in {held} of {len(verdicts)} repetitions")
         agreed.append(first)
     return agreed
 
@@ -224,7 +237,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _table(name: str, cells: list[Cell]) -> Table:
-    table = Table(title=f"Table {name}", title_justify="left", title_style="bold")
+    table = Table(title=heading(name), title_justify="left", title_style="bold")
     heads = columns(cells)
     for column in heads[:2]:
         table.add_column(column)
@@ -246,9 +259,9 @@ def _fits(rows: Sequence[Sequence[str]]) -> Table:
 
 def _claims(judged: Sequence[Comparison]) -> Table:
     table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
-    for column in ("claim", "verdict", "numbers"):
+    for column in ("claim", "verdict", "held, if", "numbers"):
         table.add_column(column)
     for claim in judged:
         numbers = claim.evidence + (f"\n[dim]{claim.reason}[/]" if claim.reason else "")
-        table.add_row(claim.text, VERDICTS[claim.verdict], numbers.strip())
+        table.add_row(claim.text, VERDICTS[claim.verdict], claim.rule, numbers.strip())
     return table

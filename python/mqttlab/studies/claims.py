@@ -12,13 +12,13 @@ from mqttlab.studies.table import Comparison
 
 Results = TypeVar("Results")
 Verdict = tuple[bool | None, str, str]
-"""Whether a claim holds (``None``: not decided), the numbers that say so, and why it does not hold.
+"""Whether a claim's rule is met (``None``: the numbers do not decide), the numbers that say so, and why it is not met.
 
 Without numbers it is not judged yet, and the third part says what it waits for.
 """
 EVERY = ("*",)
-SHOWN, OPEN = "shown: ", "cause undecided: "
-"""How the reason of a refuted claim begins: it was shown by an experiment, or it is not known."""
+SHOWN, ASSUMED, OPEN = "shown: ", "assumed: ", "not known: "
+"""How a part of a reason begins: one thing was changed and the effect followed; nothing was; no cause is named."""
 
 
 def waits_for(what: str) -> Verdict:
@@ -26,23 +26,51 @@ def waits_for(what: str) -> Verdict:
     return None, "", f"waits for {what}"
 
 
-def shown(by: str) -> str:
-    """Why a claim does not hold, where runs show it: counted in them, or one thing alone changed."""
-    return f"{SHOWN}{by}"
+def shown(by: str, *, follows: bool) -> str:
+    """Why a rule is not met, where one thing was changed alone to see.
+
+    Args:
+        by: what was changed, and what came of it.
+        follows: whether the effect followed, worked out from the runs' numbers. Where it did not, it is an assumption.
+    """
+    return f"{SHOWN if follows else ASSUMED}{by}"
 
 
-def cause_open(why: str) -> str:
-    """What is known of why a claim does not hold, where no run has shown it."""
-    return f"{OPEN}{why}"
+def assumed(why: str) -> str:
+    """Why a rule may not be met: no run turned this cause."""
+    return f"{ASSUMED}{why}"
+
+
+def cause_open(what: str = "no run shows the cause") -> str:
+    """What of the reason nobody knows."""
+    return f"{OPEN}{what}"
+
+
+def reasons(*parts: str) -> str:
+    """Several parts of a reason, each on a line of its own."""
+    return "\n".join(part for part in parts if part)
 
 
 def in_words(values: Iterable[float], digits: int = 3) -> str:
     """Numbers as evidence shows them, a dash where there is none."""
-    return " / ".join("–" if value != value else f"{value:.{digits}g}" for value in values)
+    return " / ".join(plain(value, digits) for value in values)
+
+
+def plain(value: float, digits: int = 3) -> str:
+    """A number with so many digits and no power of ten: 2.6e+03 reads 2600; a dash where there is none."""
+    if value != value or abs(value) == float("inf"):
+        return "–" if value != value else "∞"
+    words = f"{value:.{digits}g}"
+    return f"{float(words):.0f}" if "e+" in words else words
 
 
 def claims_of(directory: Path) -> list[dict[str, Any]]:
-    """The claims of ``claims.toml`` in ``directory``: ``id``, ``text``, and ``cases``, patterns of what decides it."""
+    """The claims of ``claims.toml`` in ``directory``.
+
+    Of each ``id``, ``text``, ``cases`` (patterns of what decides it), ``rule`` (when it counts as held), ``written``
+    (whether the rule was written before or after its numbers were looked at), and ``otherwise``, the verdict where the
+    rule is not met. That is *refuted* only where the study's own conditions are run, or its own records count.
+    """
     found: list[dict[str, Any]] = tomllib.loads((directory / "claims.toml").read_text(encoding="utf-8"))["claim"]
     return found
 
@@ -67,7 +95,8 @@ def judged(directory: Path, results: Results,
         except MissingResult:
             continue
         found.append(Comparison(claim=claim["id"], text=claim["text"], holds=holds, evidence=evidence,
-                                reason="" if holds else reason))
+                                reason="" if holds else reason, rule=claim["rule"],
+                                written=claim.get("written", "after"), otherwise=claim["otherwise"]))
     return found
 
 

@@ -9,13 +9,21 @@ from pathlib import Path
 
 from mqttlab.studies.apart import Apart, far
 from mqttlab.studies.chart import Chart, svg
-from mqttlab.studies.study import Study, printed_sources
-from mqttlab.studies.table import INFINITE, Cell, Comparison, fits
+from mqttlab.studies.claims import plain
+from mqttlab.studies.study import Reading, Study, printed_sources
+from mqttlab.studies.table import Cell, Comparison, fits
 
 FIT_COLUMNS = ("table", "values", "median ratio", "within 10 %", "within 25 %")
 CELL_COLUMNS = ("scenario", "metric", "published", "ours", "± 95 %", "deviation", "never received")
 LIVE_COLUMNS = ("simulated", "live over simulated")
-VERDICTS = {"held": "held", "refuted": "**refuted**", "undecided": "undecided", "not judged yet": "not judged yet"}
+VERDICTS = {"held": "held", "refuted": "**refuted**", "not reproduced": "**not reproduced**", "undecided": "undecided",
+            "not judged yet": "not judged yet"}
+CLAIM_COLUMNS = ("claim", "verdict", "held, if", "rule written", "numbers", "reason")
+HOW_JUDGED = (
+    "*Refuted* is only what does not hold under the study's own conditions, or by its own records; *not reproduced* is "
+    "what we do not get under our model of its hosts and network, which does not refute a measurement on real ones. A "
+    "rule that was written *after* its numbers had been looked at may fit them too well. A reason is *shown* where one "
+    "thing was changed alone and the effect followed; else it is *assumed*, or *not known*.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +40,8 @@ class Rerun:
     """Why some of the live runs are not valid, by scenario and repetition."""
     apart: Sequence[Apart] = field(default=())
     """Of live runs, every mean latency beside its simulation's."""
+    readings: Sequence[Reading] = field(default=())
+    """What was chosen where the study leaves something open."""
 
     @property
     def rows_beside(self) -> tuple[int, int]:
@@ -51,7 +61,8 @@ def markdown(rerun: Rerun) -> str:
         *_fits(rerun.cells),
         *(_apart(rerun.apart) if rerun.apart else ()),
         *_figures(rerun.charts, is_live=bool(rerun.apart)),
-        *_tables(rerun.cells),
+        *(_readings(rerun.readings) if rerun.readings else ()),
+        *_tables(rerun.cells, rerun.readings),
     ]
     return "\n".join(parts)
 
@@ -69,7 +80,7 @@ def write(rerun: Rerun, out: Path) -> None:
 
 def number(value: float) -> str:
     """A value as tables show it: four digits; a dash where there is none."""
-    return "∞" if value == INFINITE else "–" if math.isnan(value) else f"{value:.4g}"
+    return plain(value, 4)
 
 
 def fit_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
@@ -117,7 +128,7 @@ def _half(half: float | None, value: float) -> str:
     """A half width; what is left of sums of equal numbers is none."""
     if half is None or math.isnan(half):
         return ""
-    return "0" if half <= 1e-9 * abs(value) else f"{half:.2g}"
+    return "0" if half <= 1e-9 * abs(value) else plain(half, 2)
 
 
 def _deviation(cell: Cell) -> str:
@@ -169,8 +180,9 @@ def _with_half(value: float, half: float | None) -> str:
 
 
 def _claims(judged: Sequence[Comparison]) -> list[str]:
-    lines = ["## Claims", "", "| claim | verdict | numbers | reason |", "|---|---|---|---|"]
-    lines += [_row((f"`{c.claim}` {c.text}", VERDICTS[c.verdict], c.evidence, c.reason)) for c in judged]
+    lines = ["## Claims", "", HOW_JUDGED, "", _row(CLAIM_COLUMNS), "|---" * len(CLAIM_COLUMNS) + "|"]
+    lines += [_row((f"`{c.claim}` {c.text}", VERDICTS[c.verdict], c.rule, c.written, c.evidence,
+                    c.reason.replace("\n", "<br>"))) for c in judged]
     return [*lines, ""]
 
 
@@ -194,12 +206,25 @@ def _figures(charts: Sequence[Chart], is_live: bool) -> list[str]:
             *(line for chart in drawn for line in (f"![{chart.title}](figures/{chart.name}.svg)", ""))]
 
 
-def _tables(cells: Sequence[Cell]) -> list[str]:
+def _readings(found: Sequence[Reading]) -> list[str]:
+    lines = ["## Readings", "", "What the study leaves open, or this program has otherwise, and what the other way "
+             "comes to. Each table names those that are behind it.", "", "| | reading | effect |", "|---|---|---|"]
+    return [*lines, *(_row((f"R{number}", one.text, one.effect)) for number, one in enumerate(found, start=1)), ""]
+
+
+def heading(table: str) -> str:
+    """A table's title: of a figure's values it is the figure's."""
+    return table[:1].upper() + table[1:] if table.startswith("figure") else f"Table {table}"
+
+
+def _tables(cells: Sequence[Cell], readings: Sequence[Reading]) -> list[str]:
     lines = []
     for table in dict.fromkeys(cell.table for cell in cells):
         here = [cell for cell in cells if cell.table == table]
         heads = columns(here)
-        lines += [f"## Table {table}", "", _row(heads), "|---|---" + "|---:" * (len(heads) - 2) + "|"]
+        behind = [f"R{number}" for number, one in enumerate(readings, start=1) if table in one.tables]
+        lines += [f"## {heading(table)}", "", *([f"Readings: {', '.join(behind)}.", ""] if behind else []),
+                  _row(heads), "|---|---" + "|---:" * (len(heads) - 2) + "|"]
         lines += [_row(row) for row in rows(here)]
         lines.append("")
     return lines

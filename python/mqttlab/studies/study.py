@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.studies.chart import Chart
 from mqttlab.studies.table import Cell, Comparison
@@ -42,6 +43,22 @@ def live_scenario(case: Case, effort: Any) -> dict[str, Any]:
 
 
 Named = TypeVar("Named", bound=Case)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a study leaves open, or this program has otherwise, and what that changes."""
+
+    tables: Sequence[str]
+    """The tables that it is behind."""
+    text: str
+    effect: str
+    """What the other way comes to, in numbers of the runs; or that it was not run."""
+
+
+def no_readings(published: Path, results: Mapping[str, Any]) -> Sequence[Reading]:
+    """A study whose README alone has its readings."""
+    return ()
 
 
 def no_charts(published: Path, results: Mapping[str, Any]) -> Sequence[Chart]:
@@ -78,11 +95,34 @@ class Study:
     """Every claim whose scenarios have results, with its verdict."""
     charts: Callable[[Path, Mapping[str, Any]], Sequence[Chart]] = no_charts
     """The study's own figures, of those scenarios that have a result."""
+    readings: Callable[[Path, Mapping[str, Any]], Sequence[Reading]] = no_readings
+    """What was chosen where the study leaves something open, with its effect, of those scenarios that have a result."""
+    aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The tables behind a printed table or figure that has another name here, such as ``figure 5.11``."""
 
     @property
     def name(self) -> str:
         """As the command line has it."""
         return self.directory.name
+
+    def tables_of(self, kind: Literal["table", "figure"], name: str) -> Sequence[str]:
+        """The tables behind a printed table or figure.
+
+        Raises:
+            UsageError: there is none of this name.
+        """
+        known = self.tables(self.published)
+        word = name.strip().removeprefix(f"{kind.title()} ").removeprefix(f"{kind} ")
+        if kind == "table" and word in known:
+            return (word,)
+        place = f"{kind} {word}"
+        if place in known:
+            return (place,)
+        if place in self.aliases:
+            return self.aliases[place]
+        own = [word for word in known if word.startswith("figure") == (kind == "figure")]
+        others = [alias.removeprefix(f"{kind} ") for alias in self.aliases if alias.startswith(f"{kind} ")]
+        raise UsageError(f"--{kind} {name}: {self.name} has no such {kind}; known: {'; '.join([*own, *others])}")
 
     @property
     def published(self) -> Path:

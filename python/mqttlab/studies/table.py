@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -13,7 +13,8 @@ from mqttlab.studies.means import mean_of_runs
 
 INFINITE = float("inf")
 NONE = float("nan")
-Judged = Literal["held", "refuted", "undecided", "not judged yet"]
+Missed = Literal["refuted", "not reproduced"]
+Judged = Literal["held", "refuted", "not reproduced", "undecided", "not judged yet"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +74,18 @@ class Comparison:
     holds: bool | None
     evidence: str
     reason: str = ""
-    details: list[str] = field(default_factory=list)
+    rule: str = ""
+    """When it counts as held."""
+    written: Literal["before", "after"] = "after"
+    """Whether the rule was written before its numbers were looked at, or after."""
+    otherwise: Missed = "not reproduced"
+    """What it is where the rule is not met: refuted only under the study's own conditions."""
 
     @property
     def verdict(self) -> Judged:
         """In words: without numbers a claim is not judged yet, and :attr:`reason` says what it waits for."""
         if self.holds is not None:
-            return "held" if self.holds else "refuted"
+            return "held" if self.holds else self.otherwise
         return "undecided" if self.evidence else "not judged yet"
 
 

@@ -26,9 +26,12 @@ from mqttlab.studies import Study
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.claims import claims_of
 
-SIGNS = {"held": "✓ held", "refuted": "✕ refuted", "undecided": "? undecided", "not judged yet": "– not judged yet"}
+SIGNS = {"held": "✓ held", "refuted": "✕ refuted", "not reproduced": "≠ not reproduced", "undecided": "? undecided",
+         "not judged yet": "– not judged yet"}
 # What results that were written before say.
 BEFORE = {"holds": "held", "does not hold": "refuted", "not decided": "not judged yet"}
+# The tables that have no cells.
+OTHERS = ("Claims", "Fit", "Readings")
 # Simulated over published: what is near, and what is not far.
 NEAR, NOT_FAR = 0.10, 0.25
 # Longer tables are closed: a study has thousands of cells.
@@ -101,7 +104,7 @@ def one(store: Store, name: str) -> html.Div:
                               [f"mqttlab study {name} does that."]))
     if results.rows("Fit"):
         body.append(_table("Fit", results))
-    body += [_cells(title, results) for title in results.tables if title.startswith("Table ")]
+    body += [_cells(title, results) for title in results.tables if title not in OTHERS]
     return html.Div([
         html.P([link("Studies", "/studies"), " › ", name], className="crumbs"),
         html.H1(name), html.P(study.title, className="lead"), _counts(results), *body, _cases(store, name, study)])
@@ -109,7 +112,7 @@ def one(store: Store, name: str) -> html.Div:
 
 def _counts(results: Results) -> html.Dl:
     verdicts = _verdicts(results)
-    ratios = [value for title, (heads, lines) in results.tables.items() if title.startswith("Table ")
+    ratios = [value for title, (heads, lines) in results.tables.items() if title not in OTHERS
               for row in lines if (value := _ratio(heads, row)) is not None]
     rows = [(f"claims: {word}", number(verdicts.count(word))) for word in SIGNS if word in verdicts]
     if ratios:
@@ -120,14 +123,18 @@ def _counts(results: Results) -> html.Dl:
 
 def _claims(study: Study, results: Results) -> html.Section:
     # A claim is told with its name before it, or by its words alone.
-    judged = {row[0].partition("` ")[2] or row[0]: row for row in results.rows("Claims")}
+    columns = results.tables.get("Claims", ([], []))[0]
+    judged = {row[0].partition("` ")[2] or row[0]: dict(zip(columns, row, strict=False))
+              for row in results.rows("Claims")}
     rows = []
     for claim in claims_of(study.published):
         text = " ".join(claim["text"].split())
-        found = judged.get(text, [text, "not judged yet", "", ""])
-        word = BEFORE.get(found[1], found[1])
-        rows.append([text, SIGNS.get(word, word), *(found[2:4] or ["", ""])])
-    heads = [Head(words, text=True) for words in ("claim", "verdict", "numbers", "reason")]
+        found = judged.get(text, {})
+        word = found.get("verdict", "not judged yet")
+        word = BEFORE.get(word, word)
+        rows.append([text, SIGNS.get(word, word), found.get("held, if", claim["rule"]), found.get("numbers", ""),
+                     found.get("reason", "").replace("<br>", " ")])
+    heads = [Head(words, text=True) for words in ("claim", "verdict", "held, if", "numbers", "reason")]
     return html.Section([html.H2("Claims"), written_table("Claims", heads, rows, wraps=True)], className="panel")
 
 

@@ -19,6 +19,7 @@ STUDY = Study(
     compare=experiment.compare,
     claims=judges.evaluate,
     charts=charts.charts,
+    aliases=experiment.ALIASES,
 )
 
 __all__ = ["STUDY"]

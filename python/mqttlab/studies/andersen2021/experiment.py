@@ -101,6 +101,13 @@ def tables(directory: Path) -> list[str]:
     return [*sorted({"4.1", *printed, "6.1"}, key=_number_of), *TABLES]
 
 
+NETWORK_LAYER, APPLICATION_LAYER = ("5.1", "5.3", "5.5", "5.7", "5.9"), ("5.2", "5.4", "5.6", "5.8", "5.10")
+ALIASES = {"table 5.11": NETWORK_LAYER, "table 5.12": NETWORK_LAYER, "table 5.13": APPLICATION_LAYER,
+           "table 5.14": APPLICATION_LAYER, "figure 5.1": ("5.4",), "figure 5.2": ("5.6",), "figure 5.3": ("5.8",),
+           "figure 5.4": ("5.10",)}
+"""Tables 5.11 to 5.14 print those before them once more, by payload; the figures are their mean delays."""
+
+
 def _number_of(table: str) -> list[int]:
     return [int(part) for part in table.split(".")]
 

@@ -3,7 +3,7 @@
 100 messages of 20 B a second. Readings chosen where the study leaves something open:
 
 - The spread of the delays is not printed: a tenth of the mean here, and frames stay in order, as one TCP connection
-  over one interface has them.
+  over one interface has them. Both are factors of their own.
 - The in-flight windows are unlimited: with the default of 20 a publisher at QoS 2 cannot keep up beyond 20 messages in
   two round trips, and the study's delays stay finite. The default is a factor of its own.
 - "RTO so high that it never fires" is a least timeout of 10 s; the kernel's default of 200 ms is a factor of its own.
@@ -63,6 +63,10 @@ class Links:
     delayed_ack: bool = True
     window: Literal["unlimited", "20"] = "unlimited"
     rto: Literal["pinned", "default"] = "pinned"
+    spread: float = SPREAD
+    """Standard deviation of a link's delay over its mean."""
+    in_order: bool = True
+    """Whether frames stay in order; netem's do not, unless their delays are made so."""
 
     @property
     def name(self) -> str:
@@ -70,7 +74,9 @@ class Links:
         words = [f"{self.publisher_ms}-{self.subscriber_ms}ms", self.law, f"qos{self.qos}"]
         words += [word for word, given in (
             ("nagle-off", not self.nagle), ("acknowledged-at-once", not self.delayed_ack),
-            ("window-20", self.window == "20"), ("rto-default", self.rto == "default")) if given]
+            ("window-20", self.window == "20"), ("rto-default", self.rto == "default"),
+            (f"spread-{self.spread:g}".replace(".", "_"), self.spread != SPREAD),
+            ("any-order", not self.in_order)) if given]
         return "-".join(words)
 
     @property
@@ -106,7 +112,8 @@ class Links:
     def _link(self, mean_ms: int) -> dict[str, Any]:
         link: dict[str, Any] = {"delay": f"{mean_ms} ms"}
         if self.law != "constant" and mean_ms > 0:
-            link |= {"jitter": f"{SPREAD * mean_ms:g} ms", "distribution": self.law}
+            link |= {"jitter": f"{self.spread * mean_ms:g} ms", "distribution": self.law}
+            link |= {} if self.in_order else {"keep_order": False}
         return {"up": link, "down": link}
 
 
@@ -162,21 +169,34 @@ class Placed:
 
 Case = Links | Placed
 BASE = [symmetric(each, qos) for each in LINKS_MS for qos in QOS]
-FAMILIES: dict[str, list[Case]] = {
-    "3": [*BASE],
-    "3, Nagle off": [replace(case, nagle=False) for case in BASE],
-    "3, acknowledged at once": [replace(case, delayed_ack=False) for case in BASE if case.publisher_ms in (5, 20, 60)],
-    "3, in-flight 20": [replace(case, window="20") for case in BASE if case.qos > 0],
-    "3, default RTO": [replace(case, rto="default") for case in BASE],
+SPREAD_LINKS_MS = (2, 20, 60)
+SPREADS = [symmetric(each, qos, spread=spread, in_order=in_order) for each in SPREAD_LINKS_MS for qos in QOS
+           for spread in (SPREAD, 0.3, 0.5) for in_order in (True, False) if (spread, in_order) != (SPREAD, True)]
+SPREAD_AT_TWO = [case for case in SPREADS if (case.publisher_ms, case.qos) == (2, 2)]
+"""What the study does not print: the spread of the delays, and whether frames overtake each other."""
+FAMILIES: dict[str, Sequence[Case]] = {
+    "figure 3": [*BASE],
+    "figure 3, Nagle off": [replace(case, nagle=False) for case in BASE],
+    "figure 3, acknowledged at once": [replace(case, delayed_ack=False) for case in BASE
+                                       if case.publisher_ms in (5, 20, 60)],
+    "figure 3, in-flight 20": [replace(case, window="20") for case in BASE if case.qos > 0],
+    "figure 3, default RTO": [replace(case, rto="default") for case in BASE],
+    "spread and order": SPREADS,
     "laws": [symmetric(each, qos, law=law) for law in LAWS for each in (2, 20, 60) for qos in QOS],
-    "4": [*BASE],
-    "5": [Links(publisher_ms=p, subscriber_ms=s, qos=qos) for pairs in PAIRS.values() for p, s in pairs for qos in QOS],
-    "5, Nagle off": [Links(publisher_ms=p, subscriber_ms=s, qos=qos, nagle=False)
-                     for p, s in PAIRS[20] for qos in QOS],
+    "figure 4": [*BASE],
+    "figure 5": [Links(publisher_ms=p, subscriber_ms=s, qos=qos) for pairs in PAIRS.values() for p, s in pairs
+                 for qos in QOS],
+    "figure 5, Nagle off": [Links(publisher_ms=p, subscriber_ms=s, qos=qos, nagle=False)
+                            for p, s in PAIRS[20] for qos in QOS],
     "placements": [Placed(access=access, site=site, qos=qos) for access, site, qos in
                    itertools.product(ACCESS.values(), SITES, QOS)],
 }
 """The study's figures and what goes beyond them, by the name of the table that holds each."""
+
+
+ALIASES = {"figure 3a": ("figure 3",), "figure 3b": ("figure 3",), "table 3": ("figure 3",), "table 4": ("figure 4",),
+           "table 5": ("figure 5",)}
+"""The study has figures alone; "table" is what their values are in here."""
 
 
 def cases(published: Path, tables: Sequence[str]) -> list[Case]:
@@ -258,7 +278,7 @@ def compare(published: Path, results: Mapping[str, Measured]) -> list[Cell]:
             if case.name not in results:
                 continue
             ours = results[case.name]
-            if table == "4":
+            if table == "figure 4":
                 cells += _segments(table, words(case), ours)
             else:
                 cells += _latency(table, case, ours)
@@ -299,4 +319,6 @@ def words(case: Case) -> str:
         title = next(words for words, model in ACCESS.items() if model == case.access)
         return f"{title}, broker at the {case.site}, QoS {case.qos}"
     parts = [f"{case.publisher_ms} and {case.subscriber_ms} ms", case.law, f"QoS {case.qos}"]
+    parts += [f"spread {case.spread:g}"] if case.spread != SPREAD else []
+    parts += ["frames may overtake"] if not case.in_order else []
     return ", ".join(parts)

@@ -5,7 +5,7 @@ Rerun, with tables and claims beside ours.
 
 from pathlib import Path
 
-from mqttlab.studies.perez2005 import charts, experiment, judges
+from mqttlab.studies.perez2005 import beyond, charts, experiment, judges, readings
 from mqttlab.studies.study import Study
 
 STUDY = Study(
@@ -20,6 +20,8 @@ STUDY = Study(
     compare=judges.compare,
     claims=judges.evaluate,
     charts=charts.charts,
+    readings=readings.readings,
+    aliases=beyond.ALIASES,
 )
 
 __all__ = ["STUDY"]

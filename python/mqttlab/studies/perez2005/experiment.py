@@ -1,5 +1,9 @@
 """J. Perez, MQTT Performance Analysis with OMNeT++, 2005: its scenarios on Ethernet and 802.11.
 
+A payload is what the study calls one: it includes the topic's name and a byte for the QoS (section 5.2.1), so that a
+scenario's own payload is 2 B shorter. Section 5.2.1 has an MSS of 1024 B and no option of TCP; from section 5.2.2 on
+the MSS is 536 B, with timestamps, unless something else is printed.
+
 Readings chosen where the study leaves a parameter open:
 
 - "BER" is the chance per bit to go from the good to the bad state; bits in the bad state are wrong with a chance of
@@ -21,7 +25,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +44,12 @@ BURSTY = 0.8
 RETRY = "10 s"
 """MQTT's own timeout, at clients and broker."""
 SIDE_M = 150.0
+FIRST_MSS, LATER_MSS = 1024, 536
+"""Of section 5.2.1, and from section 5.2.2 on; bytes."""
+OF_TOPIC_AND_QOS = 2
+"""What of the study's payload is none of MQTT's: topics of one letter, and a byte for the QoS."""
+SECONDS_SHOWN = 150
+"""How much of a run its figures over time have: the first 150 s, of which section 5.2.1.1 tells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,10 +96,11 @@ class Ethernet:
 
     clients: int
     payload: int
+    """As the study counts it: with the topic's name and a byte for the QoS."""
     ber: float
     p_bb: float
     qos: int
-    mss: int = 536
+    mss: int = LATER_MSS
     timestamps: bool = True
     buffer_segments: int = 32
     """Beyond 64 KiB with window scaling."""
@@ -298,7 +310,7 @@ def _groups(clients: int, qos: int, payload: int, per_s: float) -> Iterable[dict
         group: dict[str, Any] = {"name": name, "host": name, "count": count, "nagle": False}
         kind, _, which = name.partition("-")
         if kind == "publisher":
-            group["publish"] = {"topic": which or "x", "qos": qos, "payload": f"{payload} B",
+            group["publish"] = {"topic": which or "x", "qos": qos, "payload": f"{payload - OF_TOPIC_AND_QOS} B",
                                 "rate": f"{per_s:g} /s", "arrival": "poisson"}
         else:
             group["subscribe"] = [{"filter": topic, "qos": qos} for topic in "xyz"[: int(which or 1)]]
@@ -323,9 +335,16 @@ class Measured:
     ended_by_rule: bool
     """Whether the mean was known so well, or everybody had so many messages, before the longest time was over."""
     rto_ms: float
-    """Mean retransmission timeout of the connections' ends, back-off included; not a number without samples."""
-    unsent_bytes: float
-    """Mean of what the publishers' ends had been given and had not sent; not a number without samples."""
+    """Mean retransmission timeout at the publishers' ends, back-off included; not a number without samples."""
+    publisher_buffer_bytes: float
+    """Mean of what a publisher's send buffer held, sent or not; not a number without samples."""
+    broker_buffer_bytes: float
+    """The same of the broker's send buffers towards the subscribers."""
+    greatest_by_second_ms: Mapping[str, Sequence[float]]
+    """The greatest delay of the messages of each second from the beginning, by group of subscribers; not a number where
+    none came."""
+    rto_by_second_ms: Sequence[float]
+    """The publishers' mean retransmission timeout in each second."""
 
     @property
     def grows(self) -> bool:
@@ -359,6 +378,7 @@ def measure(recording: Recording) -> Measured:
         by_subscriber=dict(by_group.iter_rows()),
         retransmissions=_retransmissions(recording),
         messages=latency.len(),
+        greatest_by_second_ms=_greatest_by_second(delivered),
         ended_by_rule=bool(recording.run.get("details", {}).get("phases", {}).get("stopped")) and not is_backlog,
         **_tcp_state(recording),
     )
@@ -381,16 +401,39 @@ def _never_percent(recording: Recording) -> float:
     return float(100 * (1 - whole["messages_delivered"][0] / whole["deliveries_expected"][0]))
 
 
-def _tcp_state(recording: Recording) -> dict[str, float]:
+def _tcp_state(recording: Recording) -> dict[str, Any]:
     """What the ends of the connections knew, sampled."""
     state = recording.tcp_state
     if state.is_empty():
-        return {"rto_ms": float("nan"), "unsent_bytes": float("nan")}
+        none = float("nan")
+        return {"rto_ms": none, "publisher_buffer_bytes": none, "broker_buffer_bytes": none, "rto_by_second_ms": []}
     groups = [client["group"] for client in recording.layout["clients"]]
-    publishers = [number for number, group in enumerate(groups) if group.startswith("publisher")]
-    sending = state.filter(pl.col("client").is_in(publishers), pl.col("end").cast(pl.String) == "client")
-    return {"rto_ms": number_of(state.filter(pl.col("srtt_ns").is_not_null())["rto_ns"].mean()) / 1e6,
-            "unsent_bytes": number_of(sending["unsent_bytes"].mean())}
+
+    def of(kind: str, end: str) -> pl.DataFrame:
+        clients = [number for number, group in enumerate(groups) if group.startswith(kind)]
+        return state.filter(pl.col("client").is_in(clients), pl.col("end").cast(pl.String) == end)
+
+    def held(rows: pl.DataFrame) -> float:
+        return number_of((rows["unsent_bytes"].cast(pl.Int64) + rows["unacknowledged_bytes"].cast(pl.Int64)).mean())
+
+    publishers = of("publisher", "client")
+    timed = publishers.filter(pl.col("srtt_ns").is_not_null())
+    return {"rto_ms": number_of(timed["rto_ns"].mean()) / 1e6, "publisher_buffer_bytes": held(publishers),
+            "broker_buffer_bytes": held(of("subscriber", "server")),
+            "rto_by_second_ms": [value / 1e6 for value in _by_second(timed, "at_ns", 1e9, pl.col("rto_ns").mean())]}
+
+
+def _greatest_by_second(delivered: pl.DataFrame) -> dict[str, list[float]]:
+    greatest = pl.col("latency_ms").max()
+    return {group: _by_second(rows, "intended_s", 1, greatest)
+            for (group,), rows in delivered.partition_by("subscriber_group", as_dict=True).items()}
+
+
+def _by_second(rows: pl.DataFrame, when: str, second: float, value: pl.Expr) -> list[float]:
+    """A value for each of the first seconds; not a number where there are no rows."""
+    found = dict(rows.group_by((pl.col(when) / second).floor().cast(pl.Int64).alias("at")).agg(value.alias("value"))
+                 .iter_rows())
+    return [number_of(found.get(at)) for at in range(SECONDS_SHOWN)]
 
 
 def _diverges(delivered: pl.DataFrame) -> bool:
@@ -458,8 +501,9 @@ def _delay_case(table: str, row: Mapping[str, str]) -> Case:
 
 
 def _ethernet(row: Mapping[str, str], clients: int) -> Ethernet:
+    small = clients == 2
     return Ethernet(clients=clients, payload=int(row["payload_bytes"]), ber=float(row["ber"]), p_bb=float(row["p_bb"]),
-                    qos=int(row["qos"]), timestamps=clients > 2)
+                    qos=int(row["qos"]), mss=FIRST_MSS if small else LATER_MSS, timestamps=not small)
 
 
 def _wifi(row: Mapping[str, str], clients: int) -> Wifi:
@@ -479,10 +523,21 @@ NAMES = {
 
 EFFICIENCY_TABLES = {
     "5.2": "table_5_2_ethernet_small_efficiency", "5.3": "table_5_3_ethernet_small_payload_efficiency",
-    "5.6-5.9": "tables_5_6_to_5_9_ethernet_20_efficiency", "5.10-5.11": "tables_5_10_5_11_ethernet_20_by_topics",
+    "5.6 to 5.9": "tables_5_6_to_5_9_ethernet_20_efficiency", "5.10 to 5.11": "tables_5_10_5_11_ethernet_20_by_topics",
     "5.13": "table_5_13_wifi_small_efficiency", "": "tables_5_14_to_5_16_5_19_to_5_21_wifi_20_efficiency",
 }
-"""Files by table; the last one's rows name theirs."""
+"""Files by what they hold; the last one's rows name their tables."""
+
+
+def _table_of(held: str, row: Mapping[str, str]) -> str:
+    """The printed table of a row, where a file holds several."""
+    bursty = float(row["p_bb"]) == BURSTY if "p_bb" in row else False
+    if held == "5.6 to 5.9":
+        return {("50", False): "5.6", ("200", False): "5.7", ("50", True): "5.8", ("200", True): "5.9"}[
+            row["payload_bytes"], bursty]
+    if held == "5.10 to 5.11":
+        return "5.11" if bursty else "5.10"
+    return held or row["table"]
 
 
 def efficiency_cells(directory: Path) -> list[Printed]:
@@ -499,7 +554,7 @@ def efficiency_cells(directory: Path) -> list[Printed]:
                 case = _ethernet(row, 20)
             place = f"subscriber-{row['topics_subscribed']}" if "topics_subscribed" in row else ""
             # A table's number is a name: 5.20 is not 5.2.
-            cells.append(Printed(case=case, table=table or row["table"], metric=row["metric"],
+            cells.append(Printed(case=case, table=_table_of(table, row), metric=row["metric"],
                                  value=float(row["value"]), source=source, place=place))
     return cells + _apart(cells)
 
@@ -512,13 +567,14 @@ def _apart(cells: Iterable[Printed]) -> list[Printed]:
 
 
 SOME_APART = ", some out of range"
-VALIDATION = "4.3"
-"""Figures 4.3 and 4.4, whose values are not printed."""
+VALIDATION = "figures 4.3 and 4.4"
+"""Their values are not printed."""
 
 
 def order_of(table: str) -> tuple[list[int], str]:
     """Tables by their numbers: 5.2 before 5.10."""
-    return [int(part) for part in table.partition(",")[0].split("-")[0].split(".")], table
+    number = re.search(r"\d+\.\d+", table)
+    return [int(part) for part in number[0].split(".")] if number else [], table
 
 
 def efficiency_of(measured: Measured, place: str, metric: str) -> float:
@@ -549,9 +605,13 @@ def words(case: Case) -> str:
         return f"115 kbit/s, 10 B, {case.per_s} /s, BER {case.ber:g}, QoS {case.qos}"
     if isinstance(case, Wifi):
         access = "RTS/CTS" if case.rts_cts else "no RTS/CTS"
-        return f"{case.payload} B, bad {case.mean_bad_ms} ms, {access}, QoS {case.qos}, MSS {case.mss}"
+        rate = "" if case.per_s is None else f", {case.per_s} a second"
+        return f"{case.payload} B, bad {case.mean_bad_ms} ms, {access}, QoS {case.qos}, MSS {case.mss}{rate}"
     channel = "no errors" if case.ber == 0 else f"BER {case.ber:g}, p_BB {case.p_bb:g}"
-    return f"{case.payload} B, {channel}, QoS {case.qos}, MSS {case.mss}"
+    # What the section has otherwise is said.
+    stamps = "" if case.timestamps == (case.clients > 2) else ", timestamps"
+    buffers = "" if case.buffer_segments == 32 else f", buffers of {case.buffer_segments} segments"
+    return f"{case.payload} B, {channel}, QoS {case.qos}, MSS {case.mss}{stamps}{buffers}"
 
 
 def compare_delays(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:

@@ -6,27 +6,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mqttlab.studies.claims import Verdict, cause_open, judged, shown
+from mqttlab.studies.claims import Verdict, assumed, cause_open, in_words, judged, plain, reasons, shown
 from mqttlab.studies.perez2005 import beyond
 from mqttlab.studies.perez2005.beyond import (
+    ARRIVING,
     CROWDS,
     FULLER,
     LOSING,
-    ONE_MESSAGE,
     QUICKER,
     RISING,
     below_saturation,
+    bursts,
     fuller,
-    in_segments,
-    least_timeouts,
     losing,
     other_topic,
     quicker,
-    seeded,
+    with_seeds,
     without_repeats,
 )
 from mqttlab.studies.perez2005.experiment import (
     BURSTY,
+    FIRST_MSS,
+    LATER_MSS,
     MEAN,
     SERIAL,
     VALIDATION,
@@ -47,7 +48,7 @@ Results = Mapping[str, Measured]
 QOS = (0, 1, 2)
 
 
-def small(*, payload: int, ber: float, p_bb: float, qos: int, mss: int = 536) -> Ethernet:
+def small(*, payload: int, ber: float, p_bb: float, qos: int, mss: int) -> Ethernet:
     """A scenario of the small Ethernet."""
     return Ethernet(clients=2, payload=payload, ber=ber, p_bb=p_bb, qos=qos, mss=mss, timestamps=False)
 
@@ -64,10 +65,10 @@ def wifi(clients: int, *, qos: int, rts: bool, payload: int = 200, bad: int = 0,
 
 def needed() -> list[Case]:
     """Scenarios that the claims need and no table prints."""
-    cases: list[Case] = [small(payload=30, ber=1e-4, p_bb=p_bb, qos=qos) for p_bb in (0.1, BURSTY) for qos in QOS]
+    cases: list[Case] = [small(payload=30, ber=1e-4, p_bb=p_bb, qos=qos, mss=FIRST_MSS)
+                         for p_bb in (0.1, BURSTY) for qos in QOS]
     cases += [large(payload=payload, ber=1e-5, p_bb=0.1, qos=qos) for payload in (50, 200) for qos in QOS]
     cases += [wifi(20, qos=qos, rts=True, mss=1024) for qos in QOS]
-    cases += [stamped(qos) for qos in QOS]
     cases += [buffered(mss) for mss in (536, 1024)]
     cases += [faster(2, per_s, rts=rts) for per_s in (20, 25) for rts in (False, True)]
     cases += [faster(20, 10, rts=rts) for rts in (False, True)]
@@ -85,10 +86,6 @@ def faster(clients: int, per_s: int, *, rts: bool) -> Wifi:
         return Wifi(clients=2, payload=30, mean_bad_ms=60, rts_cts=rts, qos=2, per_s=per_s)
     return Wifi(clients=20, payload=200, mean_bad_ms=0, rts_cts=rts, qos=0, per_s=per_s)
 
-
-def stamped(qos: int) -> Ethernet:
-    """A cell of table 5.4 with TCP's timestamps, which the study has off there."""
-    return replace(small(payload=65, ber=1e-5, p_bb=BURSTY, qos=qos), timestamps=True)
 
 
 def cases(directory: Path, tables: Sequence[str]) -> list[AnyCase]:
@@ -122,15 +119,15 @@ def _ms(results: Results, cases: Iterable[AnyCase]) -> list[float]:
 
 
 def _words(values: Iterable[float], digits: int = 3) -> str:
-    return " / ".join("∞" if value == INFINITE else f"{value:.{digits}g}" for value in values)
+    return in_words(values, digits)
 
 
 def _no_errors(_: Path, results: Results) -> Verdict:
-    p = _ms(results, (small(payload=65, ber=0.0, p_bb=BURSTY, qos=qos) for qos in QOS))
+    p = _ms(results, (small(payload=65, ber=0.0, p_bb=BURSTY, qos=qos, mss=LATER_MSS) for qos in QOS))
     q = _ms(results, (large(payload=50, ber=0.0, p_bb=BURSTY, qos=qos) for qos in QOS))
     holds = all(abs(value - wanted) < 0.2
                 for values in (p, q) for value, wanted in zip(values, (4, 4, 12), strict=True))
-    return holds, f"P {_words(p)} ms, Q {_words(q)} ms at QoS 0 / 1 / 2", ""
+    return holds, f"P {_words(p)} ms, Q {_words(q)} ms at QoS 0 / 1 / 2", cause_open()
 
 
 def _m_efficiency(_: Path, results: Results) -> Verdict:
@@ -138,81 +135,123 @@ def _m_efficiency(_: Path, results: Results) -> Verdict:
                       for qos in QOS] for payload in (50, 200)}
     holds = all(abs(value - wanted) < 0.03 for values in rows.values()
                 for value, wanted in zip(values, (1, 0.5, 0.25), strict=True))
-    return holds, "; ".join(f"{payload} B: {_words(values)}" for payload, values in rows.items()), ""
+    return holds, "; ".join(f"{payload} B: {_words(values)}" for payload, values in rows.items()), cause_open()
 
 
 def _b_efficiency(_: Path, results: Results) -> Verdict:
     payloads = (100, 250, 500)
-    rows = [[efficiency_of(results[small(payload=size, ber=1e-4, p_bb=0.1, qos=qos).name], "", "S")
+    rows = [[efficiency_of(results[small(payload=size, ber=1e-4, p_bb=0.1, qos=qos, mss=FIRST_MSS).name], "", "S")
              for size in payloads] for qos in QOS]
     grows = all(low < middle < high for low, middle, high in rows)
     less = all(high / low < 5 for low, _, high in rows)
     falls = all(rows[0][i] > rows[1][i] > rows[2][i] for i in range(3))
-    return grows and less and falls, "; ".join(f"QoS {q}: {_words(row)}" for q, row in enumerate(rows)), ""
+    return grows and less and falls, "; ".join(f"QoS {q}: {_words(row)}" for q, row in enumerate(rows)), cause_open()
+
+
+def _printed(directory: Path, case: AnyCase, metric: str) -> float:
+    """An efficiency as the study's tables have it."""
+    return next(cell.value for cell in efficiency_cells(directory) if cell.case == case and cell.metric == metric
+                and not cell.place)
+
+
+def _median(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]
 
 
 def _bursts(_: Path, results: Results) -> Verdict:
-    single, bursts = (_ms(results, (small(payload=30, ber=1e-4, p_bb=p_bb, qos=qos) for qos in QOS))
-                      for p_bb in (0.1, BURSTY))
-    ratios = [b / s for s, b in zip(single, bursts, strict=True)]
-    evidence = f"single errors {_words(single)} ms, bursts {_words(bursts)} ms (published 55 and 570 at QoS 0)"
-    by_seed = {qos: [bursts[qos], *_ms(results, seeded(qos))] for qos in QOS}
-    return all(ratio > 5 for ratio in ratios), evidence, shown(
-        "in bursts the seed decides, as a few long repairs make most of the mean: five seeds, and nothing else "
-        "changed, give " + "; ".join(f"{_words(row)} ms at QoS {qos}" for qos, row in by_seed.items())
-        + ". That isolated errors cost 55 ms there and so little here is undecided: small frames are repaired by "
-        "duplicates within milliseconds")
+    single = _ms(results, (small(payload=30, ber=1e-4, p_bb=0.1, qos=qos, mss=FIRST_MSS) for qos in QOS))
+    rows = {qos: _ms(results, with_seeds(bursts(payload=30, qos=qos, mss=FIRST_MSS))) for qos in QOS}
+    ratios = [_median(row) / one for row, one in zip(rows.values(), single, strict=True)]
+    evidence = (f"single errors {_words(single)} ms at QoS 0 / 1 / 2; bursts, with five seeds, "
+                + "; ".join(f"{_words(row)} ms at QoS {qos}" for qos, row in rows.items())
+                + f"; median over single errors {_words(ratios)} times (printed at QoS 0: 55 and 570 ms)")
+    apart = all(max(row) > 10 * min(row) for row in rows.values())
+    return all(5 <= ratio <= 20 for ratio in ratios), evidence, reasons(
+        shown("in bursts chance decides: another seed alone moves the mean by more than the ten times that the claim "
+              "is about, as a few long repairs make most of it", follows=apart),
+        cause_open("why single errors cost 55 ms in the study and hardly anything here"))
 
 
 def _mss(_: Path, results: Results) -> Verdict:
-    at = {mss: _ms(results, (small(payload=65, ber=1e-4, p_bb=BURSTY, qos=qos, mss=mss) for qos in QOS))
-          for mss in (536, 1024)}
+    at = {mss: {qos: _ms(results, with_seeds(bursts(payload=65, qos=qos, mss=mss)))
+                for qos in QOS} for mss in (LATER_MSS, FIRST_MSS)}
     low = {mss: _ms(results, (small(payload=65, ber=1e-6, p_bb=BURSTY, qos=qos, mss=mss) for qos in QOS))
-           for mss in (536, 1024)}
-    equal = all(abs(a - b) < 0.5 for a, b in zip(low[536], low[1024], strict=True))
-    apart = all(b > 5 * a for a, b in zip(at[536][:2], at[1024][:2], strict=True)) and at[536][0] < 1000
-    unsent = {mss: results[small(payload=65, ber=1e-4, p_bb=BURSTY, qos=0, mss=mss).name].unsent_bytes
-              for mss in (536, 1024)}
-    evidence = (f"MSS 536: {_words(at[536])} ms; MSS 1024: {_words(at[1024])} ms; "
-                f"at BER 1e-6 equal within 0.5 ms: {equal}; the publisher's send buffer of 32 segments holds "
-                f"{unsent[536]:.0f} and {unsent[1024]:.0f} unsent bytes on the average at QoS 0")
-    return equal and apart, evidence, cause_open(
-        "a backlog is sent in full segments, and the longer they are the more of them die: once there is one it stays; "
-        "at MSS 536 that is near enough to the limit that the seed and the length of a run decide whether one arises")
+           for mss in (LATER_MSS, FIRST_MSS)}
+    equal = all(abs(a - b) < 0.5 for a, b in zip(low[LATER_MSS], low[FIRST_MSS], strict=True))
+    bounded = all(value < INFINITE for row in at[LATER_MSS].values() for value in row)
+    endless = all(value == INFINITE for row in at[FIRST_MSS].values() for value in row)
+    evidence = "; ".join(f"MSS {mss}, five seeds: " + ", ".join(
+        f"QoS {qos} {_words(row)} ms" for qos, row in rows.items()) for mss, rows in at.items())
+    evidence += f"; at BER 1e-6 equal within 0.5 ms: {'yes' if equal else 'no'}"
+    return equal and bounded and endless, evidence, assumed(
+        "a backlog is sent in full segments, of which the longer ones are hit more often: once there is one it stays. "
+        "Both sizes are near that limit, so that chance decides whether a backlog arises")
+
+
+def _buffer_fills(_: Path, results: Results) -> Verdict:
+    runs = [results[case.name] for case in with_seeds(bursts(payload=65, qos=0, mss=FIRST_MSS))]
+    whole = 32 * FIRST_MSS
+    pairs = [(run.publisher_buffer_bytes, run.broker_buffer_bytes) for run in runs]
+    holds = [ours > whole / 2 and theirs < ours / 2 for ours, theirs in pairs]
+    evidence = (f"65 B, MSS {FIRST_MSS}, QoS 0, five seeds: on the average the publisher's send buffer holds "
+                f"{_words(ours / 1000 for ours, _ in pairs)} kB of {whole / 1000:.1f}, the broker's towards the "
+                f"subscriber {_words(theirs / 1000 for _, theirs in pairs)} kB; met with {sum(holds)} of {len(holds)}")
+    return all(holds), evidence, shown(
+        "both links have the same errors, and chance decides which of them stands still first: another seed alone "
+        "changes which of the two buffers is the fuller one",
+        follows=len({ours > theirs for ours, theirs in pairs}) == 2)
 
 
 def _isolated(_: Path, results: Results) -> Verdict:
+    def at(p_bb: float, ber: float, size: int, qos: int) -> Measured:
+        return results[large(payload=size, ber=ber, p_bb=p_bb, qos=qos).name]
+
     def change(p_bb: float) -> list[float]:
-        return [max(_ms(results, [large(payload=size, ber=1e-4, p_bb=p_bb, qos=qos)])[0]
-                    / _ms(results, [large(payload=size, ber=0.0, p_bb=0.1, qos=qos)])[0] for size in (50, 200))
+        return [max(at(p_bb, 1e-4, size, qos).delay_ms / at(0.1, 0.0, size, qos).delay_ms for size in (50, 200))
                 for qos in QOS]
 
-    isolated, bursty = change(0.1), change(BURSTY)
+    def points(p_bb: float) -> float:
+        """By how much S falls at most, in points."""
+        return max(100 * (efficiency_of(at(0.1, 0.0, size, qos), "", "S") - efficiency_of(at(p_bb, 1e-4, size, qos),
+                                                                                          "", "S"))
+                   for size in (50, 200) for qos in QOS)
+
+    isolated, bursty, little, much = change(0.1), change(BURSTY), points(0.1), points(BURSTY)
     holds = all(value < 3 for value in isolated) and all(b > 2 * a for a, b in zip(isolated, bursty, strict=True))
-    return holds, f"delay grows {_words(isolated)} times at p_BB 0.1 and {_words(bursty)} times at 0.8", ""
+    return holds and little < 5 < much, (
+        f"delay grows at most {_words(isolated)} times at p_BB 0.1 and {_words(bursty)} times at 0.8, at QoS 0 / 1 / "
+        f"2; S falls by at most {little:.1f} and {much:.1f} points"), cause_open()
+
+
+def _three_ms(_: Path, results: Results) -> Verdict:
+    more = [results[large(payload=50, ber=1e-4, p_bb=0.1, qos=qos).name].delay_ms
+            - results[large(payload=50, ber=0.0, p_bb=0.1, qos=qos).name].delay_ms for qos in QOS]
+    mean = sum(more) / len(more)
+    return 1.5 <= mean <= 4.5, (f"20 clients, 50 B, BER 1e-4 against none, p_BB 0.1: {_words(more)} ms more at QoS 0 / "
+                                f"1 / 2, {mean:.2g} on the average"), assumed(
+        "a frame with an isolated error is repaired by duplicate acknowledgements of what comes behind it")
 
 
 def _topics(_: Path, results: Results) -> Verdict:
-    def ahead(case: Case | beyond.Altered) -> float:
-        """How much higher R is for three topics than for one."""
-        one, three = (efficiency_of(results[case.name], f"subscriber-{n}", "R") for n in (1, 3))
-        return three - one
+    def of(payload: int, qos: int) -> tuple[float, float, float]:
+        """Delay with one topic and with three; how much higher R is with three, in points."""
+        ours = results[large(payload=payload, ber=1e-4, p_bb=BURSTY, qos=qos).name]
+        one, three = (efficiency_of(ours, f"subscriber-{n}", "R") for n in (1, 3))
+        return (ours.by_subscriber.get("subscriber-1", 0.0), ours.by_subscriber.get("subscriber-3", 0.0),
+                100 * (three - one))
 
-    cases = {qos: large(payload=50, ber=1e-4, p_bb=BURSTY, qos=qos) for qos in QOS}
-    delays = {qos: [results[case.name].by_subscriber.get(f"subscriber-{n}", 0.0) for n in (1, 3)]
-              for qos, case in cases.items()}
-    gains = {qos: ahead(case) for qos, case in cases.items()}
-    waits = all(three > one for one, three in delays.values())
-    evidence = "; ".join(f"QoS {q}: {one:.3g} ms with one topic, {three:.3g} with three, whose R is "
-                         f"{abs(gains[q]):.3f} {'lower' if gains[q] < 0 else 'higher'}"
-                         for q, (one, three) in delays.items())
-    part = "subscribers of three topics wait longer, which holds; none loses efficiency: " if waits else ""
-    alone = (cases[0], large(payload=50, ber=0, p_bb=0.1, qos=0), in_segments(536), in_segments(ONE_MESSAGE))
-    bursts, calm, wide, narrow = (f"{100 * ahead(case):+.1f}" for case in alone)
-    return waits and gains[0] < gains[2], evidence, shown(
-        f"{part}messages that wait behind a repair leave together in one segment, and who has three topics has more "
-        f"that wait. At QoS 0 its R is {bursts} points beside that of one topic; without errors, alone, {calm}. "
-        f"With 71 B it is {wide}, and in segments that such a message fills, alone, {narrow}")
+    rows = {qos: of(200, qos) for qos in QOS}
+    waits = all(three > one for one, three, _ in rows.values())
+    lost = [-gain for *_, gain in rows.values()]
+    loses = lost[0] > 0 and all(less < lost[0] for less in lost[1:])
+    evidence = "200 B: " + "; ".join(
+        f"QoS {qos} {plain(one)} ms with one topic and {plain(three)} with three, whose R is {gain:+.1f} points beside"
+        for qos, (one, three, gain) in rows.items())
+    evidence += "; 50 B: R " + _words((of(50, qos)[2] for qos in QOS), 2) + " points"
+    return waits and loses, evidence, reasons(
+        assumed("what waits behind a repair leaves together in one segment, and who has three topics has more that "
+                "waits: fewer headers for as many messages here, longer segments that are hit more often in the study"),
+        cause_open("which of the two is more"))
 
 
 def _qos2_robust(_: Path, results: Results) -> Verdict:
@@ -225,44 +264,59 @@ def _qos2_robust(_: Path, results: Results) -> Verdict:
     kept = [ratio(qos) for qos in QOS]
     most = max((0, 1), key=lambda qos: kept[qos][1])
     moves_most = kept[2][1] > kept[most][1]
-    evidence = "; ".join(f"QoS {q}: S keeps {s:.0%}, delay grows by {d:.3g} ± {half:.2g} ms"
+    evidence = "; ".join(f"QoS {q}: S keeps {s:.0%}, delay grows by {plain(d)} ± {plain(half, 2)} ms"
                          for q, (s, d, half) in enumerate(kept))
     if kept[2][0] > 0.9 and abs(kept[2][1] - kept[most][1]) < kept[2][2] + kept[most][2]:
         return None, evidence, "the efficiency hardly moves, which holds; what delays grow by is within the intervals"
-    return kept[2][0] > 0.9 and moves_most, evidence, cause_open("the numbers are beyond their intervals")
+    return kept[2][0] > 0.9 and moves_most, evidence, cause_open()
 
 
 def _rts_small(_: Path, results: Results) -> Verdict:
     basic, rts = (_ms(results, (wifi(2, qos=qos, rts=on) for qos in QOS)) for on in (False, True))
     raises = all(b > a for a, b in zip(basic, rts, strict=True))
-    holds = raises and 3 <= basic[2] / basic[0] <= 6.5 and rts[2] / rts[0] >= 5
-    evidence = (f"without {_words(basic)} ms ({basic[2] / basic[0]:.1f} times), "
-                f"with {_words(rts)} ms ({rts[2] / rts[0]:.1f} times)")
-    return holds, evidence, ""
+    # In table 5.12: 3.8 and 5.8 times the mean of the two lower levels.
+    ratios = [row[2] / ((row[0] + row[1]) / 2) for row in (basic, rts)]
+    evidence = (f"without {_words(basic)} ms at QoS 0 / 1 / 2 ({ratios[0]:.1f} times; printed 3.8), with {_words(rts)} "
+                f"ms ({ratios[1]:.1f} times; printed 5.8); {'higher' if raises else 'not higher'} with it at every QoS")
+    return raises and 2.5 <= ratios[0] < 4.5 <= ratios[1] < 6.5, evidence, cause_open(
+        "why QoS 2 takes longer here: the study prints nothing of how its model of 802.11 backs off, and at which rate "
+        "it sends RTS, CTS and ACK")
 
 
 def _delay_not_efficiency(_: Path, results: Results) -> Verdict:
-    clean, bad = (results[wifi(2, qos=0, rts=False, bad=bad).name] for bad in (0, 60))
-    points = 100 * (efficiency_of(clean, "", "T_p") - efficiency_of(bad, "", "T_p"))
-    grows = bad.delay_ms / clean.delay_ms
-    return grows > 1.2 and abs(points) < 5, f"delay {grows:.2f} times, T_p {points:.1f} points lower", ""
+    grows, falls = [], []
+    for rts in (False, True):
+        for qos in QOS:
+            clean, bad = (results[wifi(2, qos=qos, rts=rts, bad=bad).name] for bad in (0, 60))
+            grows.append(bad.delay_ms / clean.delay_ms)
+            falls += [100 * (efficiency_of(clean, "", ratio) - efficiency_of(bad, "", ratio))
+                      for ratio in ("S", "T_p", "R", "T_s")]
+    mean = sum(falls) / len(falls)
+    return all(ratio > 1.2 for ratio in grows) and 0 < mean < 3.5, (
+        f"three stations, bad states of 60 ms against none: delay {_words(grows)} times (QoS 0 / 1 / 2 without, then "
+        f"with RTS/CTS), efficiencies {mean:.1f} points lower on the average"), cause_open()
 
 
 def _equal_t(_: Path, results: Results) -> Verdict:
     rows = [[efficiency_of(results[wifi(2, qos=qos, rts=rts).name], "", metric)
              for metric in ("T_p", "T_s", "S", "R")] for rts in (False, True) for qos in QOS]
     holds = all(abs(p - s) < 0.01 and sent > received for p, s, sent, received in rows)
-    return holds, f"T_p and T_s differ by {max(abs(p - s) for p, s, *_ in rows):.4f} at most; S exceeds R in all", ""
+    apart = max(abs(p - s) for p, s, *_ in rows)
+    least = min(sent / received for *_, sent, received in rows)
+    return holds, f"T_p and T_s differ by {apart:.4f} at most; S is at least {least:.2f} times R", cause_open()
 
 
 def _overhearing(_: Path, results: Results) -> Verdict:
-    rows = results[wifi(20, qos=0, rts=True).name].efficiency
-    publishers = [row for group, row in rows.items() if group.startswith("publisher")]
-    sent = sum(float(row["frames_sent_bytes"] or 0) for row in publishers)
-    every = sent + sum(float(row["frames_received_bytes"] or 0) + float(row["frames_overheard_bytes"] or 0)
-                       for row in publishers)
-    share = 1000 * sent / every
-    return 5 <= share <= 15, f"a publisher transmits {share:.1f} of every 1000 bytes", ""
+    shares = []
+    for rts in (False, True):
+        rows = results[wifi(20, qos=0, rts=rts).name].efficiency
+        publishers = [row for group, row in rows.items() if group.startswith("publisher")]
+        sent = sum(float(row["frames_sent_bytes"] or 0) for row in publishers)
+        every = sent + sum(float(row["frames_received_bytes"] or 0) + float(row["frames_overheard_bytes"] or 0)
+                           for row in publishers)
+        shares.append(1000 * sent / every)
+    return 6 <= shares[0] <= 10, (f"QoS 0, 200 B: a publisher transmits {shares[0]:.1f} of every 1000 bytes without "
+                                  f"RTS/CTS, {shares[1]:.1f} with it"), cause_open()
 
 
 def _over_mss(_: Path, results: Results) -> Verdict:
@@ -274,7 +328,7 @@ def _over_mss(_: Path, results: Results) -> Verdict:
     same = all(abs(a / b - 1) < 0.1 for a, b in zip(small_slow, small_fast, strict=True))
     evidence = (f"1000 B: {_words(large_slow)} ms at MSS 536, {_words(large_fast)} at 1024; "
                 f"200 B: {_words(small_slow)} and {_words(small_fast)}")
-    return hurts and same, evidence, ""
+    return hurts and same, evidence, cause_open()
 
 
 def _no_rts_better(directory: Path, results: Results) -> Verdict:
@@ -288,7 +342,8 @@ def _no_rts_better(directory: Path, results: Results) -> Verdict:
     doubled = [efficiency_of(results[wifi(20, qos=qos, rts=False).name], "", "S_m")
                / efficiency_of(results[wifi(20, qos=qos, rts=True).name], "", "S_m") for qos in QOS]
     holds = lower == len(pairs) and all(1.6 < ratio < 2.4 for ratio in doubled)
-    return holds, f"lower in {lower} of {len(pairs)} cells; publisher m-efficiency {_words(doubled)} times", ""
+    evidence = f"lower in {lower} of {len(pairs)} cells; publisher m-efficiency {_words(doubled)} times"
+    return holds, evidence, cause_open()
 
 
 def _qos1_radio(_: Path, results: Results) -> Verdict:
@@ -296,86 +351,98 @@ def _qos1_radio(_: Path, results: Results) -> Verdict:
     wired = _ms(results, (large(payload=200, ber=0.0, p_bb=0.1, qos=qos) for qos in (0, 1)))
     holds = all(one > 1.1 * zero for zero, one in rows) and abs(wired[1] / wired[0] - 1) < 0.05
     evidence = f"QoS 0 / 1: {_words(rows[0])} ms without RTS/CTS, {_words(rows[1])} with; Ethernet {_words(wired)}"
-    return holds, evidence, ""
+    return holds, evidence, cause_open()
 
 
 def _timeouts(_: Path, results: Results) -> Verdict:
-    off, on = ([results[case.name].rto_ms for case in cases] for cases in (
-        [small(payload=65, ber=1e-5, p_bb=BURSTY, qos=qos) for qos in QOS], [stamped(qos) for qos in QOS]))
+    def medians(*, timestamps: bool) -> list[float]:
+        return [_median([results[case.name].rto_ms for case in with_seeds(
+            bursts(payload=65, qos=qos, mss=LATER_MSS, timestamps=timestamps))]) for qos in QOS]
+
+    off, on = medians(timestamps=False), medians(timestamps=True)
     lowers = all(with_stamps < without for without, with_stamps in zip(off, on, strict=True))
-    falls = off[2] < off[0]
-    evidence = (f"mean timeout at QoS 0 / 1 / 2, BER 1e-5: {_words(off, 4)} ms without timestamps, {_words(on, 4)} ms "
-                "with; sampled every second at both ends")
-    low_off, low_on = ([results[case.name].rto_ms for case in least_timeouts(timestamps=on)] for on in (False, True))
-    return lowers and falls, evidence, shown(
-        "the least timeout of 30 ms hides it, as the computed one is shorter on these cables. With a least timeout of "
-        f"1 ms, alone, it is {_words(low_off)} ms without timestamps and {_words(low_on)} ms with")
+    falls = max(off[1:]) < off[0]
+    evidence = (f"65 B in bursts at BER 1e-4, MSS {LATER_MSS}: mean timeout at the publisher, median of five seeds, "
+                f"{_words(off)} ms without timestamps and {_words(on)} ms with, at QoS 0 / 1 / 2")
+    return lowers and falls, evidence, cause_open()
 
 
 def _scale(_: Path, results: Results) -> Verdict:
-    found = "; ".join(f"{case.words}: {ours.delay_ms:.3g} ms"
-                      + (f" ± {ours.half_ms:.2g}" if ours.half_ms and not ours.grows else "")
+    found = "; ".join(f"{case.words}: {plain(ours.delay_ms)} ms"
+                      + (f" ± {plain(ours.half_ms, 2)}" if ours.half_ms and not ours.grows else "")
                       + f", {ours.never_percent:.2g} % not received"
                       for case in CROWDS for ours in [results[case.name]])
     return None, found, "a statement of the study about itself: hundreds of clients and mobility are simulated here"
 
 
+def _arrivals(_: Path, results: Results) -> Verdict:
+    found = "; ".join(f"{case.words}: {plain(ours.delay_ms)} ms" + (
+        f" ± {plain(ours.half_ms, 2)}" if ours.half_ms and not ours.grows else "")
+        for case in ARRIVING for ours in [results[case.name]])
+    return None, found, "the study names it as work to be done and prints nothing for it"
+
+
 def _buffers(_: Path, results: Results) -> Verdict:
     pairs = {mss: _ms(results, (small(payload=65, ber=1e-4, p_bb=BURSTY, qos=0, mss=mss), buffered(mss)))
-             for mss in (536, 1024)}
-    evidence = "; ".join(f"MSS {mss}: {_words(row)} ms with 32 and 256 segments" for mss, row in pairs.items())
-    return all(wide >= 0.7 * narrow for narrow, wide in pairs.values()), evidence, cause_open(
-        "near saturation the length of a run decides how long its queue grows")
+             for mss in (LATER_MSS, FIRST_MSS)}
+    evidence = "QoS 0: " + "; ".join(f"MSS {mss}: {_words(row)} ms with 32 and 256 segments"
+                                     for mss, row in pairs.items())
+    narrow, wide = pairs[FIRST_MSS]
+    return wide >= 0.7 * narrow, evidence, cause_open()
 
 
 def _qos2_factor(_: Path, results: Results) -> Verdict:
-    clean, bad = (_ms(results, (small(payload=65, ber=ber, p_bb=BURSTY, qos=qos) for qos in (0, 2)))
-                  for ber in (0.0, 1e-4))
-    ratios = [two / zero for zero, two in (clean, bad)]
+    calm = _ms(results, (small(payload=65, ber=0.0, p_bb=BURSTY, qos=qos, mss=LATER_MSS) for qos in (0, 2)))
+    rows = {qos: _ms(results, with_seeds(bursts(payload=65, qos=qos, mss=LATER_MSS))) for qos in (0, 2)}
+    bad = _median(rows[2]) / _median(rows[0])
+    repeated = results[bursts(payload=65, qos=2, mss=LATER_MSS).name]
     unrepeated = results[without_repeats().name]
-    repeated = results[small(payload=65, ber=1e-4, p_bb=BURSTY, qos=2).name]
     slower = _ms(results, (below_saturation(qos) for qos in (0, 2)))
-    return abs(ratios[0] - 3) < 0.2 and 3.5 <= ratios[1] <= 7, (
-        f"QoS 2 over QoS 0: {_words(ratios)} without errors and at BER 1e-4 in bursts ({_words(bad)} ms)"), shown(
-        "three crossings take three times as long; under bursts a backlog arises at QoS 2 that MQTT's repeats after "
-        f"10 s feed. Without these repeats, alone, the mean is {unrepeated.delay_ms:.3g} ms and "
-        f"{unrepeated.never_percent:.2g} % are not received (with them {repeated.never_percent:.3g} %); at 100 "
-        f"messages a second, alone, QoS 0 and 2 take {_words(slower)} ms")
+    evidence = (f"QoS 2 over QoS 0: {calm[1] / calm[0]:.3g} times without errors; in bursts at BER 1e-4, MSS "
+                f"{LATER_MSS}, five seeds, {_words(rows[0])} ms at QoS 0 and {_words(rows[2])} ms at QoS 2, medians "
+                f"{_words([bad])} times apart; at 100 messages a second {_words(slower)} ms")
+    return 2.7 <= calm[1] / calm[0] <= 3.3 and 4 <= bad <= 6, evidence, shown(
+        "MQTT's own repeats after 10 s feed the backlog of QoS 2: with them, and the first seed, "
+        f"{repeated.never_percent:.3g} % are not received, without them, alone, {unrepeated.never_percent:.2g} %",
+        follows=unrepeated.never_percent < repeated.never_percent / 2)
 
 
 def _forty_ms(_: Path, results: Results) -> Verdict:
-    rows = {rts: _ms(results, (faster(2, per_s, rts=rts) for per_s in (20, 25))) for rts in (False, True)}
-    ratios = [quick / slow for slow, quick in rows.values()]
-    more = {rts: _ms(results, (quicker(per_s, rts=rts) for per_s in QUICKER)) for rts in (False, True)}
-    return max(ratios) >= 100, (
-        "three stations, 30 B at QoS 2, mean bad 60 ms, every 50 and 40 ms: " + "; ".join(
-            f"{_words(row)} ms {'with' if rts else 'without'} RTS/CTS" for rts, row in rows.items())), shown(
-        "the channel is not full at 25 messages a second here. The jump comes later: " + "; ".join(
-            f"{_words(row)} ms {'with' if rts else 'without'} RTS/CTS" for rts, row in more.items())
-        + f" at {_words(QUICKER)} a second")
+    rows = {rts: _ms(results, (faster(2, per_s, rts=rts) for per_s in (20, 25))) for rts in (True, False)}
+    more = {rts: _ms(results, (quicker(per_s, rts=rts) for per_s in QUICKER)) for rts in (True, False)}
+
+    def told(of: Mapping[bool, list[float]]) -> str:
+        return "; ".join(f"{_words(row)} ms {'with' if rts else 'without'} RTS/CTS" for rts, row in of.items())
+
+    return rows[True][1] / rows[True][0] >= 100, (
+        f"three stations, 30 B at QoS 2, mean bad 60 ms, every 50 and 40 ms: {told(rows)}"), shown(
+        f"the channel is not full at 25 messages a second here. At {_words(QUICKER)} a second, alone: {told(more)}",
+        follows=more[True][-1] > 5 * rows[True][1])
 
 
 def _collapse(_: Path, results: Results) -> Verdict:
-    rows = _ms(results, (faster(20, 10, rts=rts) for rts in (False, True)))
+    basic, rts = _ms(results, (faster(20, 10, rts=rts) for rts in (False, True)))
     more = _ms(results, (fuller(per_s) for per_s in FULLER))
-    evidence = f"ten publishers of 10 messages a second each, 200 B, QoS 0: {_words(rows)} ms without and with RTS/CTS"
-    return all(value > 10_000 for value in rows), evidence, shown(
-        "with RTS/CTS it does; without, the channel just carries them. It collapses there at a higher rate, alone: "
-        f"{_words(more)} ms at {_words(FULLER)} a second of each")
+    return rts > 10_000, (
+        f"ten publishers of 10 messages a second each, 200 B, QoS 0: {_words([rts])} ms with RTS/CTS, "
+        f"{_words([basic])} without, where it takes {_words(FULLER)} a second of each to come to {_words(more)} ms"
+    ), cause_open()
 
 
 def _topics_on_radio(_: Path, results: Results) -> Verdict:
     def by_topics(name: str) -> list[float]:
         return [results[name].by_subscriber[f"subscriber-{n}"] for n in (1, 2, 3)]
 
-    rows = {rts: [by_topics(wifi(20, qos=qos, rts=rts).name) for qos in QOS] for rts in (False, True)}
-    worst = max(max(row) / min(row) for each in rows.values() for row in each)
-    evidence = "; ".join(f"{'with' if rts else 'without'} RTS/CTS, QoS {qos}: {_words(row)} ms to one / two / three "
-                         "topics" for rts, each in rows.items() for qos, row in enumerate(each))
+    rows = [by_topics(wifi(20, qos=qos, rts=True).name) for qos in QOS]
+    worst = max(max(row) / min(row) for row in rows)
+    evidence = "with RTS/CTS: " + "; ".join(
+        f"QoS {qos} {_words(row)} ms to one / two / three topics" for qos, row in enumerate(rows))
+    before, after = by_topics(wifi(20, qos=1, rts=False).name), by_topics(other_topic().name)
     return worst < 1.1, evidence, shown(
-        "it is not the number of topics but to how many a message goes, as the broker sends copies one after the "
-        "other: topic X to ten stations, Y to six, Z to three, and who has one topic has X, and waits longest. With Z "
-        f"instead, alone, QoS 1 without RTS/CTS takes {_words(by_topics(other_topic().name))} ms to one / two / three")
+        "the broker sends the copies of a message one after the other, and the topic of those with one topic goes to "
+        f"the most stations (ten). Without RTS/CTS at QoS 1 they wait {_words(before)} ms; where they have the topic "
+        f"that goes to the fewest instead, alone, {_words(after)}",
+        follows=before[0] == max(before) and after[0] < max(after))
 
 
 def _burst_cost(_: Path, results: Results) -> Verdict:
@@ -389,13 +456,47 @@ def _burst_cost(_: Path, results: Results) -> Verdict:
     more = {percent: [fall(rts, losing(percent, rts=rts)) for rts in (False, True)] for percent in LOSING}
     evidence = (f"S of 1000 B at QoS 1 falls by {half[0]:.1f} points without and {half[1]:.1f} with RTS/CTS as the "
                 "mean bad state goes from 0 to 120 ms")
-    return half[0] > 2 * half[1] and 5 <= half[0] <= 25, evidence, shown(
-        "a bad state loses half of the frames, as printed, each by itself, so that a CTS which came through says "
-        "little of the data frame behind it. With more lost, alone, it says more: S falls by "
-        + ", and ".join(f"{without:.1f} without and {protected:.1f} with RTS/CTS at {percent} %, where "
-                        f"{results[losing(percent, rts=True).name].never_percent:.0f} % are not received with it"
-                        for percent, (without, protected) in more.items())
-        + ". The study's 15 and 3 % are at none of these")
+    last = more[LOSING[-1]]
+    return 10 <= half[0] <= 20 and half[1] <= 5, evidence, reasons(shown(
+        "a bad state loses half of the frames, as printed, each by itself, so that a CTS that comes through says "
+        "little of the data frame behind it. Where more are lost, alone, S falls by "
+        + ", and ".join(f"{without:.1f} points without and {protected:.1f} with RTS/CTS at {percent} %"
+                        for percent, (without, protected) in more.items()), follows=last[0] > 2 * last[1]),
+        cause_open("what the study's model of the channel did so that it has 15 and 3 points at 50 %"))
+
+
+def _qos2_large(directory: Path, results: Results) -> Verdict:
+    cells = [cell for cell in delay_cells(directory) if cell.table == "5.17" and isinstance(cell.case, Wifi)
+             and not cell.case.rts_cts and cell.case.qos == 2 and cell.case.payload == 1000 and cell.case.mean_bad_ms]
+    rows = [results[cell.case.name] for cell in cells]
+    evidence = "1000 B at QoS 2, MSS 536, without RTS/CTS: " + "; ".join(
+        f"bad {cell.case.mean_bad_ms} ms {plain(ours.delay_ms)} ± {plain(ours.half_ms or 0, 2)} ms (printed "
+        f"{'> 1000' if cell.bound else f'{cell.value:g}'})"
+        for cell, ours in zip(cells, rows, strict=True) if isinstance(cell.case, Wifi))
+    return all(ours.delay_ms > 500 for ours in rows), evidence, cause_open()
+
+
+def _halves_over_mss(directory: Path, results: Results) -> Verdict:
+    pairs = [(wifi(20, qos=qos, rts=True, payload=1000), wifi(20, qos=qos, rts=True)) for qos in QOS]
+    ours = [efficiency_of(results[large.name], "", "S_m") / efficiency_of(results[small.name], "", "S_m")
+            for large, small in pairs]
+    theirs = [_printed(directory, large, "S_m") / _printed(directory, small, "S_m") for large, small in pairs]
+    return 0.4 <= ours[0] <= 0.6, (f"S_m of 1000 B over that of 200 B, with RTS/CTS, at QoS 0 / 1 / 2: {_words(ours)} "
+                                   f"(tables 5.14 and 5.15: {_words(theirs)})"), cause_open()
+
+
+def _five_points(directory: Path, results: Results) -> Verdict:
+    def mean(of: Callable[[Wifi, str], float]) -> float:
+        """Points that 24 byte efficiencies are higher by without RTS/CTS."""
+        gains = [100 * (of(wifi(2, qos=qos, rts=False, bad=bad), ratio)
+                        - of(wifi(2, qos=qos, rts=True, bad=bad), ratio))
+                 for qos in QOS for bad in (0, 60) for ratio in ("S", "T_p", "R", "T_s")]
+        return sum(gains) / len(gains)
+
+    ours = mean(lambda case, ratio: efficiency_of(results[case.name], "", ratio))
+    theirs = mean(lambda case, ratio: _printed(directory, case, ratio))
+    return 3 <= ours <= 7, (f"three stations, 200 B: the 24 byte efficiencies of table 5.13 are {ours:.1f} points "
+                            f"higher without RTS/CTS on the average ({theirs:.1f} in the table itself)"), cause_open()
 
 
 def _rises(_: Path, results: Results) -> Verdict:
@@ -409,7 +510,8 @@ def _rises(_: Path, results: Results) -> Verdict:
 JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
     "no-errors-4-4-12": _no_errors, "m-efficiency-halves": _m_efficiency,
     "b-efficiency-grows-with-payload": _b_efficiency, "bursts-cost-an-order": _bursts, "mss-1024-diverges": _mss,
-    "timestamps-lower-rto": _timeouts, "isolated-errors-do-not-matter": _isolated,
+    "publishers-buffer-fills": _buffer_fills, "timestamps-lower-rto": _timeouts,
+    "isolated-errors-do-not-matter": _isolated,
     "more-topics-more-delay": _topics, "qos2-efficiency-robust": _qos2_robust,
     "rts-cts-costs-small-network": _rts_small, "delay-not-efficiency": _delay_not_efficiency,
     "t-equal-in-range": _equal_t, "overhearing-dominates": _overhearing, "payload-over-mss-hurts": _over_mss,
@@ -417,5 +519,7 @@ JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
     "buffers-do-not-help": _buffers, "qos2-three-to-five-times": _qos2_factor, "forty-ms-costs-two-orders": _forty_ms,
     "ten-a-second-collapses": _collapse, "topics-do-not-matter-on-radio": _topics_on_radio,
     "bursts-cost-less-with-rts": _burst_cost,
-    "delay-rises-between-1e-5-and-1e-4": _rises,
+    "delay-rises-between-1e-5-and-1e-4": _rises, "isolated-errors-cost-three-ms": _three_ms,
+    "qos2-large-unstable-without-rts": _qos2_large, "m-efficiency-halves-over-mss": _halves_over_mss,
+    "five-points-without-rts": _five_points, "rates-and-arrivals": _arrivals,
 }

@@ -19,6 +19,7 @@ STUDY = Study(
     compare=tables.compare,
     claims=judges.evaluate,
     charts=judges.charts,
+    aliases=experiment.ALIASES,
 )
 
 __all__ = ["STUDY"]

@@ -287,6 +287,7 @@ FAMILIES: dict[str, list[Case]] = {
                        if payload < 500 * KB],
     "small payloads at QoS 0": [case for payload in SHARED
                                 for case in (laptop(payload, 0), Overhead(payload=payload, qos=0))],
+    "3.3": [case for qos in QOS for case in limited("100kbps", qos)],
     "4": [case for limit in LIMITS for qos in QOS for case in limited(limit, qos)],
     "5": [case for loss in LOSSES for qos in QOS for case in lossy(loss, qos)],
     "6": [*OVERHEADS, WIDER],
@@ -300,6 +301,8 @@ FAMILIES: dict[str, list[Case]] = {
                    for case in reconnecting(qos=qos, persistent=persistent, retain=retain)],
 }
 """What is run, by the table that shows it."""
+ALIASES = {f"figure {number}": ("6",) for number in (3, 4, 5)}
+"""Captures whose bytes the section counts; figures 1 and 2 are drawings."""
 
 
 def cases(published: Path, tables: Sequence[str]) -> list[Case]:
@@ -328,6 +331,10 @@ class Measured:
     """Segments to the broker that carry a PUBREL beside another packet."""
     first_segment_bytes: float = float("nan")
     """Mean TCP payload of the segments with which a PUBLISH to the broker begins."""
+    last_back_s: float = float("nan")
+    """When the last message that came back was due, from the beginning of the measurement."""
+    bare_acks: int = 0
+    """Segments without payload to the publisher while it publishes: acknowledgements that nothing carries."""
     flights_bytes: tuple[int, ...] = ()
     """TCP payload that leaves for the first PUBLISH in its first round trips, one after the other."""
 
@@ -350,6 +357,7 @@ def measure(recording: Recording) -> Measured:
         packet_bytes={} if kinds.is_empty() else dict(zip(kinds["kind"], kinds["packet_bytes_mean"], strict=True)),
         overhead={} if to_broker.is_empty() else to_broker.row(0, named=True),
         publish_per_segment_max=int(to_broker_shared.max() or 0),  # type: ignore[arg-type]
+        last_back_s=_last_back_s(recording),
         **_segments(recording),
     )
 
@@ -370,8 +378,24 @@ def _segments(recording: Recording) -> dict[str, Any]:
     return {
         "releases_shared": sent.filter(pl.col("mqtt").fill_null("").str.contains("PUBREL"),
                                        pl.col("control_packets") > 1).height,
+        "bare_acks": _bare_acks(seen),
         "first_segment_bytes": number_of(begins["payload_bytes"].mean()),
         "flights_bytes": tuple(trips["payload_bytes"].head(FLIGHTS).to_list())}
+
+
+def _bare_acks(seen: pl.DataFrame) -> int:
+    """Counted until a second after the last PUBLISH, so that what closes the connection is none."""
+    of_publisher = seen.filter(pl.col("hop") == 0, pl.col("group") == "client1")
+    times = of_publisher.filter(pl.col("towards") == "to_broker", pl.col("publishes") > 0)["entered_ns"]
+    if times.is_empty():
+        return 0
+    return of_publisher.filter(pl.col("towards") != "to_broker", pl.col("payload_bytes") == 0,
+                               pl.col("entered_ns").is_between(times.min(), pl.lit(times.max()) + 1_000_000_000)).height
+
+
+def _last_back_s(recording: Recording) -> float:
+    back = metrics.deliveries(recording).filter(pl.col("subscriber_group") == "client1")["intended_s"]
+    return number_of(back.max())
 
 
 ROUND_TRIP_NS = 200_000

@@ -178,7 +178,64 @@ class Burst:
         }
 
 
-Case = Single | Burst
+@dataclass(frozen=True, kw_only=True)
+class Several:
+    """The other reading of "number of publishers": each has a topic and a subscriber of its own."""
+
+    publishers: int
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        return f"several-{self.publishers}-1B"
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        every_s = 2 + self.publishers * 0.02
+        return {
+            "name": f"varsani2021-{self.name}",
+            "phases": {"warm_up": f"{every_s:g} s", "duration": f"{effort.bursts * every_s:g} s",
+                       "cool_down": f"{every_s:g} s"}, **STUDY_HOSTS.parts(),
+            "groups": [
+                {"name": "publisher", "host": "publisher", "count": self.publishers, "publish": {
+                    "topic": "t/{client}/v", "payload": "1 B", "interval": f"{every_s:g} s",
+                    "start_phase": "synchronised"}},
+                {"name": "subscriber", "host": "subscriber", "count": self.publishers,
+                 "subscribe": [{"filter": "t/{client}/v"}]},
+            ],
+            "recording": {"packets": False},
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """One client that subscribes to so many plain topics in one SUBSCRIBE, and one message."""
+
+    filters: int
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        return f"listed-{self.filters}"
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        return {
+            "name": f"varsani2021-{self.name}",
+            "phases": {"warm_up": "0 s", "duration": f"{2 + self.filters * 0.02:g} s", "cool_down": "2 s"},
+            **STUDY_HOSTS.parts(),
+            "groups": [
+                {"name": "publisher", "host": "publisher", "publish": {"topic": "t/0/v", "payload": "1 B",
+                                                                       "interval": "1 s"}},
+                {"name": "subscriber", "host": "subscriber",
+                 "subscribe": [{"filter": f"t/{topic}/v"} for topic in range(self.filters)]},
+            ],
+            "recording": {"packets": False},
+        }
+
+
+Case = Single | Burst | Several | Listed
+SEVERAL, LISTED = (1, 10, 100), (1, 10, 100, 1000)
 STUDY_HOSTS = Hosts()
 ALONE: dict[str, Hosts] = {
     "as set": Hosts(), "TCP_NODELAY": Hosts(nagle=False), "acknowledged at once": Hosts(delayed_ack=False),
@@ -190,8 +247,10 @@ ALONE: dict[str, Hosts] = {
 BUSY = Hosts(per_message="0.308 ms")
 """Fitted on 10 000 topics and 1 B: 3083 ms. A Raspberry Pi 3's broker takes 0.148 ms (schuhmacher2018)."""
 WILD_TOPICS = (1, 100, 1000, 10_000)
+ONE_FILTER = (1, 1000, 10_000)
+"""Where a plain subscription, too, is one filter: with 100 topics it is a list of 100."""
 MILLION = 1_000_000
-FAMILIES: dict[str, list[Case]] = {
+FAMILIES: dict[str, Sequence[Case]] = {
     "1": [Burst(topics=topics, payload=payload) for topics in TOPICS for payload in (1, 128, 1024, 4096)],
     "1, a time for each message": [Burst(topics=topics, payload=payload, hosts=BUSY) for topics in TOPICS
                                    for payload in (1, 128, 1024, 4096)],
@@ -202,15 +261,20 @@ FAMILIES: dict[str, list[Case]] = {
     "figures 11 and 12": [Single(payload=payload) for payload in PAYLOADS],
     "figures 13 to 15, one thing alone": [Single(payload=payload, hosts=hosts) for hosts in ALONE.values()
                                           for payload in (1, 1024, 2048, 4096, 10_000)],
-    "figures 16 to 18": [Burst(topics=2**power, payload=payload) for payload in (1, 128) for power in range(14)],
-    "figures 19 and 20": [Burst(topics=topics, payload=payload, form=form) for form in FORMS
+    "figures 16 and 17": [Burst(topics=2**power, payload=payload) for payload in (1, 128) for power in range(14)],
+    "figures 18 to 20": [Burst(topics=topics, payload=payload, form=form) for form in FORMS
                           for topics in WILD_TOPICS for payload in (1, 128)],
     "a million topics": [Burst(topics=MILLION, payload=1, form=form) for form in FORMS[1:]],
     "QoS 1 and 2": [Single(payload=payload, qos=qos) for qos in (1, 2) for payload in PAYLOADS]
     + [Burst(topics=topics, payload=1, qos=qos) for qos in (1, 2) for topics in (10, 100, 1000)],
+    "several publishers": [Several(publishers=number) for number in SEVERAL],
+    "n plain filters": [Listed(filters=number) for number in LISTED],
     "retained": [Single(payload=payload, retain=retain) for retain in (False, True) for payload in (1, 1024)],
 }
 """What is run, by the table that shows it."""
+ALIASES = {f"figure {number}": (table,) for table, numbers in (
+    ("figures 11 and 12", (11, 12)), ("figures 13 to 15, one thing alone", (13, 14, 15)),
+    ("figures 16 and 17", (16, 17)), ("figures 18 to 20", (18, 19, 20))) for number in numbers}
 
 
 def cases(published: Path, tables: Sequence[str]) -> list[Case]:
@@ -286,10 +350,16 @@ def compare(published: Path, results: Mapping[str, Measured]) -> list[Cell]:
 
 def _of(table: str, case: Case, ours: Measured, source: str, value: float) -> list[Cell]:
     found, none, place = ours.delays, float("nan"), words(case)
+    if isinstance(case, Listed):
+        return [Cell(table=table, place=place, metric="subscribing, ms", published=none, ours=ours.subscribe_ms)]
+    if isinstance(case, Several):
+        return [Cell(table=table, place=place, metric="mean latency, ms", published=none, ours=found.mean_ms,
+                     half=found.half_ms, never=found.never_percent),
+                Cell(table=table, place=place, metric="greatest latency, ms", published=none, ours=found.max_ms)]
     if isinstance(case, Burst):
         cells = [Cell(table=table, place=place, metric="time of a burst, ms", published=value, source=source,
                       ours=ours.completion_ms, half=ours.completion_half_ms, never=found.never_percent)]
-        if table == "figures 19 and 20":
+        if table == "figures 18 to 20":
             cells += [Cell(table=table, place=place, metric="subscribing, ms", published=none, ours=ours.subscribe_ms),
                       Cell(table=table, place=place, metric="first arrival of a burst, ms", published=none,
                            ours=ours.first_arrival_ms)]
@@ -303,6 +373,10 @@ def _of(table: str, case: Case, ours: Measured, source: str, value: float) -> li
 
 def words(case: Case) -> str:
     """A scenario as the tables name it."""
+    if isinstance(case, Several):
+        return f"{case.publishers} publishers, a subscriber each, 1 B"
+    if isinstance(case, Listed):
+        return f"one SUBSCRIBE with {case.filters} filters"
     alone = next((words for words, hosts in {**ALONE, "a time for each message": BUSY}.items()
                   if hosts == case.hosts), "")
     setting = "" if alone in ("", "as set") else f", {alone}"
