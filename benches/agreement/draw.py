@@ -370,8 +370,8 @@ def _crowd(dice: Dice) -> Values:
 def _host_each(dice: Dice) -> Values:
     """Each client has a host, and a link of its own or a share of one."""
     count = dice.whole("count", 2, 6)
-    network = _network(dice, "near", "broker", name="near", shared=dice.hits("shared", 0.3))
-    narrowest = _narrowest(network["up"]) * (1 if network["shared"] else count)
+    network = _network(dice, "near", "broker", name="near", link="shared" if dice.hits("shared", 0.3) else "each")
+    narrowest = _narrowest(network["up"]) * (1 if network["link"] == "shared" else count)
     publish = _publish(dice, "publish", "t/{client}", clients=count, copies=1, narrowest=narrowest)
     return _of_mqtt(dice, {"networks": [network], "hosts": {"near": {"count": count}}, "groups": [
         _group(dice, "sensors", "near", count, publish=publish),
@@ -427,7 +427,7 @@ def _relay(dice: Dice) -> Values:
 def _trunk(dice: Dice) -> Values:
     """Hosts behind a switch, and one link from it to the broker."""
     count = dice.whole("count", 2, 6)
-    network = _network(dice, "near", "broker", name="near", shared=dice.hits("shared", 0.5))
+    network = _network(dice, "near", "broker", name="near", link="shared" if dice.hits("shared", 0.5) else "each")
     trunk = {"up": _direction(dice, "trunk.up"), "down": _direction(dice, "trunk.down")}
     narrowest = _narrowest(network["up"], network["down"], trunk["up"], trunk["down"])
     publish = _publish(dice, "publish", "t/{client}", clients=count, copies=1, narrowest=narrowest)

@@ -43,7 +43,7 @@ def test_a_lost_syn_ack_does_not_slow_the_connection_down(tmp_path: Path) -> Non
             {"name": "bench", "host": "bench", "mqtt": {"max_inflight": 1, "keep_alive": "300 s"},
              "publish": {"topic": "t", "qos": 1, "payload": "256 B", "interval": "100 ms"}},
             {"name": "sink", "host": "desk", "subscribe": [{"filter": "t"}]}])
-    # Linux takes no round trip from a SYN-ACK that was sent again: live 105 with the same dice. With 1.05 s for one: 10.
+    # Linux takes no round trip from a SYN-ACK that was sent again: live 105 with the same dice, 10 with one of 1.05 s.
     assert recording.messages.filter(pl.col("fate") == "delivered").height > 60
 
 
