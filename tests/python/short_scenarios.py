@@ -128,7 +128,7 @@ KINDS: dict[str, Values] = {
 }
 KINDS["several hosts by count"]["hosts"] = {"field": {"count": 5}}
 KINDS["own links by count"]["hosts"] = {"field": {"count": 4}}
-KINDS["own links by count"]["networks"][0]["shared"] = False
+KINDS["own links by count"]["networks"][0]["link"] = "each"
 for _words in ("several hosts by count", "own links by count"):
     KINDS[_words]["groups"][1]["host"] = "broker"
 for _name in ("linux", "netbsd-2005", "microcontroller"):

@@ -6,9 +6,52 @@
 
 use std::collections::VecDeque;
 
+use mqttlab_capture::{Frame, LinkType};
 use mqttlab_units::{Duration, Instant};
 
-use super::source::Held;
+/// A frame that waits for its turn.
+pub struct Held {
+    /// When it was captured.
+    pub time: Instant,
+    /// Whether the capture says so.
+    pub is_timed: bool,
+    /// Frames that the capture dropped in front of it.
+    pub dropped_before: u64,
+    /// The capture's number of the interface.
+    pub interface: u32,
+    /// What the frame begins with.
+    pub link_type: LinkType,
+    /// Its length on the wire, in bytes.
+    pub original_len: u32,
+    /// The bytes that were captured.
+    pub data: Vec<u8>,
+}
+
+impl Held {
+    /// A place for a frame.
+    pub fn empty() -> Held {
+        Held {
+            time: Instant::ZERO,
+            is_timed: true,
+            dropped_before: 0,
+            interface: 0,
+            link_type: LinkType::RAW,
+            original_len: 0,
+            data: Vec::new(),
+        }
+    }
+
+    /// Takes a frame out of its reader's hands.
+    pub fn hold(&mut self, frame: &Frame<'_>) {
+        self.time = frame.time;
+        self.is_timed = frame.is_timed;
+        self.interface = frame.interface;
+        self.link_type = frame.link_type;
+        self.original_len = frame.original_len;
+        self.data.clear();
+        self.data.extend_from_slice(frame.data);
+    }
+}
 
 /// Frames that were read and wait for their turn.
 #[derive(Default)]

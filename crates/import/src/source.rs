@@ -10,11 +10,11 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use mqttlab_capture::{Frame, LinkType, Reader};
+use mqttlab_capture::{Frame, Reader};
 use mqttlab_units::Instant;
 
 use super::error::{Error, Result};
-use super::sorting::Sorting;
+use super::sorting::{Held, Sorting};
 
 /// Counts the bytes that are read from all files.
 #[derive(Clone)]
@@ -139,46 +139,6 @@ struct Capture {
     is_read: bool,
     /// The link of each interface that has been seen, and of each interface of the host in it.
     links: HashMap<(u32, u32), u16>,
-}
-
-/// A frame that waits for its turn.
-pub struct Held {
-    /// When it was captured.
-    pub time: Instant,
-    /// Whether the capture says so.
-    pub is_timed: bool,
-    /// Frames that the capture dropped in front of it.
-    dropped_before: u64,
-    interface: u32,
-    link_type: LinkType,
-    original_len: u32,
-    data: Vec<u8>,
-}
-
-impl Held {
-    /// A place for a frame.
-    pub fn empty() -> Held {
-        Held {
-            time: Instant::ZERO,
-            is_timed: true,
-            dropped_before: 0,
-            interface: 0,
-            link_type: LinkType::RAW,
-            original_len: 0,
-            data: Vec::new(),
-        }
-    }
-
-    /// Takes a frame out of its reader's hands.
-    fn hold(&mut self, frame: &Frame<'_>) {
-        self.time = frame.time;
-        self.is_timed = frame.is_timed;
-        self.interface = frame.interface;
-        self.link_type = frame.link_type;
-        self.original_len = frame.original_len;
-        self.data.clear();
-        self.data.extend_from_slice(frame.data);
-    }
 }
 
 impl Frames {
