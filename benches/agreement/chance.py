@@ -18,8 +18,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,8 @@ import run as agreement
 from draw import KEPT_FROM, draw
 
 from mqttlab.errors import MqttlabError
+from mqttlab.metrics.application import EXPECTED, FIRST_DELIVERY
 from mqttlab.recording import Recording
-from mqttlab.runs import Job, LocalPool, Outcome
-from mqttlab.runs.job import ulid
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -40,7 +38,6 @@ HERE = Path(__file__).parent
 SEEDS = (1, 2, 3, 4, 5)
 QUANTILES = 200
 """So many evenly spaced latencies are kept of a run."""
-ATTEMPTS = 3
 MACHINE = ("emulator", "senders", "could not offer", "machine")
 """Words of the reasons for which a live run is not valid that are the machine's, not the scenario's."""
 
@@ -64,23 +61,25 @@ class Trial:
         digest = hashlib.sha256(json.dumps(self.values, sort_keys=True).encode()).hexdigest()[:12]
         return f"{self.name}/{self.seed}/{self.backend}/{digest}"
 
+    def is_missing(self, results: agreement.Results) -> bool:
+        """Whether it is still to be run: never was, or was simulated by another engine."""
+        row = results.rows.get(self.key())
+        return row is None or (self.backend == "sim" and row.get("engine") != agreement.engine_digest())
 
-def row_of(_: Job, outcome: Outcome) -> dict[str, Any]:
-    """What is kept of a run, whose recording goes."""
-    if outcome.verdict != "complete":
-        return {"failed": f"{outcome.verdict}: {outcome.reason}"}
-    return metrics_of(Recording.open(outcome.directory))
+    def is_spoilt(self, row: Mapping[str, Any]) -> bool:
+        """Whether a run with this row is made again: the machine was late, which a simulation cannot be."""
+        return self.backend == "live" and not _counts(row)
 
 
 def metrics_of(recording: Recording) -> dict[str, Any]:
     """What is compared: of the messages of the measurement, and of all frames of the run."""
     messages = recording.messages.filter(pl.col("phase") == "measurement")
-    delivered = messages.filter(pl.col("fate") == "delivered")
+    delivered = messages.filter(FIRST_DELIVERY)
     latencies = delivered["latency_ns"].drop_nulls().sort() / 1e6
     verdict = recording.run.get("validity") or {}
     values: dict[str, Any] = {
         "valid": bool(verdict.get("valid", True)), "reasons": verdict.get("reasons", []),
-        "messages_delivered": len(delivered), "expected": len(messages.filter(pl.col("fate") != "duplicate")),
+        "messages_delivered": len(delivered), "expected": len(messages.filter(EXPECTED | (pl.col("fate") == "unsent"))),
         "fates": dict(messages.group_by("fate").len().sort("fate").rows()), "latencies_ms": [],
     }
     values["undelivered"] = values["expected"] - len(delivered)
@@ -96,41 +95,6 @@ def metrics_of(recording: Recording) -> dict[str, Any]:
         values["segments_with_payload"] = len(first)
         values["segments_sent_again"] = len(first.filter(pl.col("repetition") > 0))
     return values
-
-
-def perform(trials: Iterable[Trial], results: agreement.Results, jobs: int, *, quiet: bool = False) -> None:
-    """Make the runs that are missing, ``jobs`` at once."""
-    missing = [trial for trial in trials if _is_missing(trial, results)]
-    waiting: dict[str, tuple[Trial, int]] = {}
-    done = 0
-    with tempfile.TemporaryDirectory() as scratch, LocalPool(row_of, jobs=jobs) as pool:
-
-        def begin(trial: Trial, attempt: int) -> None:
-            identifier = ulid()
-            waiting[identifier] = (trial, attempt)
-            pool.submit(Job(trial.plan(), Path(scratch, identifier), identifier))
-
-        for trial in missing:
-            begin(trial, 1)
-        for finished in pool.results():
-            row = finished.result()
-            if pool.asked is not None:
-                raise SystemExit(f"stopped by {pool.asked.name}")
-            trial, attempt = waiting.pop(finished.job.identifier)
-            if trial.backend == "live" and not _counts(row) and attempt < ATTEMPTS:
-                begin(trial, attempt + 1)
-                continue
-            row |= {"run": trial.key()} | ({"engine": agreement.engine_digest()} if trial.backend == "sim" else {})
-            results.add(row)
-            done += 1
-            if not quiet:
-                note = row.get("failed") or ("" if row.get("valid") else f"not valid: {row['reasons']}")
-                print(f"[{done}/{len(missing)}] {row['run']} {note}", flush=True)
-
-
-def _is_missing(trial: Trial, results: agreement.Results) -> bool:
-    row = results.rows.get(trial.key())
-    return row is None or (trial.backend == "sim" and row.get("engine") != agreement.engine_digest())
 
 
 def both(name: str, values: Mapping[str, Any], seeds: Sequence[int]) -> list[Trial]:
@@ -175,10 +139,11 @@ def word_of(name: str, values: Mapping[str, Any], results: agreement.Results) ->
 def campaign(numbers: Sequence[int], results: agreement.Results, jobs: int) -> None:
     """One seed of all, then five of those that part."""
     drawn = {number: draw(number) for number in numbers}
-    perform([trial for number, values in drawn.items() for trial in both(str(number), values, SEEDS[:1])],
-            results, jobs)
+    first = [trial for number, values in drawn.items() for trial in both(str(number), values, SEEDS[:1])]
+    agreement.perform_all(first, results, jobs, metrics=metrics_of)
     parted = [number for number, values in drawn.items() if word_of(str(number), values, results).word != "agrees"]
-    perform([trial for number in parted for trial in both(str(number), drawn[number], SEEDS)], results, jobs)
+    more = [trial for number in parted for trial in both(str(number), drawn[number], SEEDS)]
+    agreement.perform_all(more, results, jobs, metrics=metrics_of)
 
 
 def table(numbers: Sequence[int], results: agreement.Results) -> str:
@@ -233,7 +198,8 @@ def shrink(number: int, results: agreement.Results, jobs: int, trials: int) -> s
             compile_plan(parse_values(whole, "a smaller one"))
         except MqttlabError:
             return False
-        perform(both(f"{number}-smaller", candidate, SEEDS[:3]), results, jobs, quiet=True)
+        smaller = both(f"{number}-smaller", candidate, SEEDS[:3])
+        agreement.perform_all(smaller, results, jobs, metrics=metrics_of, quiet=True)
         live, sim = rows_of(f"{number}-smaller", candidate, SEEDS[:3], results)
         differs = len(live) >= 2 and judging.judge(candidate, live, sim).word == "differs"
         print("still differs" if differs else "does not", flush=True)

@@ -20,10 +20,10 @@ import json
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 from judgement import SEEDS_MIN, Difference, bounds, difference
@@ -84,6 +84,28 @@ class Trial:
             return row is None or row.get("engine") != engine_digest()
         return not row.get("valid") and row.get("attempts", 0) <= ATTEMPTS
 
+    def is_spoilt(self, row: dict[str, Any]) -> bool:
+        """Whether a run with this row is made again."""
+        return not row.get("valid")
+
+
+class Runnable(Protocol):
+    """A run to make, of a kind or of a number."""
+
+    backend: str
+
+    def plan(self) -> dict[str, Any]:
+        """What is run, as the engine takes it."""
+
+    def key(self) -> str:
+        """Names the run and the scenario that decides it."""
+
+    def is_missing(self, results: Results) -> bool:
+        """Whether it is still to be run."""
+
+    def is_spoilt(self, row: dict[str, Any]) -> bool:
+        """Whether a run with this row is made again."""
+
 
 @functools.cache
 def engine_digest() -> str:
@@ -107,12 +129,12 @@ class Results:
             self.rows[row["run"]] = row
 
 
-def row_of(_: Job, outcome: Outcome) -> dict[str, Any]:
+def row_of(metrics: Callable[[Recording], dict[str, Any]], _: Job, outcome: Outcome) -> dict[str, Any]:
     """What is kept of a run, whose recording goes."""
     try:
         if outcome.verdict != "complete":
             return {"failed": f"{outcome.verdict}: {outcome.reason}"}
-        return metrics_of(Recording.open(outcome.directory))
+        return metrics(Recording.open(outcome.directory))
     finally:
         shutil.rmtree(outcome.directory, ignore_errors=True)
 
@@ -137,17 +159,24 @@ def metrics_of(recording: Recording) -> dict[str, Any]:
     return values | {"valid": bool(verdict.get("valid", True)), "reasons": verdict.get("reasons", [])}
 
 
-def perform_all(trials: Iterable[Trial], results: Results, jobs: int) -> None:
-    """Make the runs that are missing, ``jobs`` at once.
+def perform_all(
+    trials: Iterable[Runnable],
+    results: Results,
+    jobs: int,
+    *,
+    metrics: Callable[[Recording], dict[str, Any]] = metrics_of,
+    quiet: bool = False,
+) -> None:
+    """Make the runs that are missing, ``jobs`` at once, and keep their ``metrics``.
 
-    One that is not valid is made again, ``ATTEMPTS`` times at most.
+    One that is spoilt is made again, ``ATTEMPTS`` times at most.
     """
     missing = [trial for trial in trials if trial.is_missing(results)]
-    waiting: dict[str, tuple[Trial, int]] = {}
+    waiting: dict[str, tuple[Runnable, int]] = {}
     done = 0
-    with tempfile.TemporaryDirectory() as scratch, LocalPool(row_of, jobs=jobs) as pool:
+    with tempfile.TemporaryDirectory() as scratch, LocalPool(functools.partial(row_of, metrics), jobs=jobs) as pool:
 
-        def begin(trial: Trial, attempt: int) -> None:
+        def begin(trial: Runnable, attempt: int) -> None:
             identifier = ulid()
             waiting[identifier] = (trial, attempt)
             pool.submit(Job(trial.plan(), Path(scratch, identifier), identifier))
@@ -159,7 +188,7 @@ def perform_all(trials: Iterable[Trial], results: Results, jobs: int) -> None:
             if pool.asked is not None:
                 raise SystemExit(f"stopped by {pool.asked.name}")
             trial, attempt = waiting.pop(finished.job.identifier)
-            if not row.get("valid") and attempt < ATTEMPTS:
+            if trial.is_spoilt(row) and attempt < ATTEMPTS:
                 begin(trial, attempt + 1)
                 continue
             earlier = results.rows.get(trial.key(), {}).get("attempts", 0) if trial.backend == "live" else 0
@@ -168,6 +197,8 @@ def perform_all(trials: Iterable[Trial], results: Results, jobs: int) -> None:
                 row["engine"] = engine_digest()
             results.add(row)
             done += 1
+            if quiet:
+                continue
             note = row.get("failed") or (
                 "" if row.get("valid") else "not valid: " + "; ".join(map(str, row["reasons"]))
             )
