@@ -1,8 +1,11 @@
 //! What clients record of their own packets where no frame will show them, and that they do not where frames do.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 
-use crate::fleet_support::{LatenessEvidence, Mosquitto, Performance, perform, plan, publisher, subscriber};
+use crate::fleet_support::{
+    LatenessEvidence, Mosquitto, Performance, perform, plan, publisher, subscriber, until,
+};
 use mqttlab_live::clients::Unseen;
 use mqttlab_plan::{NetworkKind, Plan};
 use serde_json::{Value, json};
@@ -75,9 +78,13 @@ fn connections_are_told_apart_when_clients_come_back_and_relays_say_whose_messag
     let groups = [relay, publisher("p", 1, "ping/{client}", 1, 20_000), subscriber("s", 1, "ping/+/pong", 1)];
     let performance = Performance::start(with_packets(plan(broker.port, 1_000, &groups)));
     performance.wait_until_ready();
-    let schedule = performance.begin();
     broker.end(libc::SIGTERM);
+    let figures = &performance.control.figures;
+    until("everybody has noticed", || figures.connected.load(Relaxed) == 0);
     broker.restart();
+    // What is published before a subscriber is back is lost to it, and the run would never settle.
+    performance.wait_until_ready();
+    let schedule = performance.begin();
     performance.wait_until_settled(schedule);
     let evidence = performance.end();
     hold_together(&evidence);
