@@ -148,12 +148,15 @@ def campaign(numbers: Sequence[int], results: agreement.Results, jobs: int) -> N
 
 def table(numbers: Sequence[int], results: agreement.Results) -> str:
     """What agrees, and what does not, in Markdown."""
-    judged = {number: word_of(str(number), draw(number), results) for number in numbers}
+    run = [number for number in numbers if any(
+        trial.key() in results.rows for trial in both(str(number), draw(number), SEEDS[:1]) if trial.backend == "live")]
+    judged = {number: word_of(str(number), draw(number), results) for number in run}
     count = {word: sum(found.word == word for found in judged.values()) for word in ("agrees", "differs", "undecided")}
     reasons = _reasons()
-    lines = [f"Of {len(numbers)} scenarios ({numbers[0]} to {numbers[-1]}) {count['agrees']} agree, {count['differs']} "
-             f"differ, {count['undecided']} are undecided.", "", "| number | word | metrics (live / simulated) | why |",
-             "|---:|---|---|---|"]
+    not_run = f" {len(numbers) - len(run)} were not run." if len(run) < len(numbers) else ""
+    lines = [f"Of {len(run)} scenarios ({numbers[0]} to {numbers[-1]}) {count['agrees']} agree, {count['differs']} "
+             f"differ, {count['undecided']} are undecided.{not_run}", "",
+             "| number | word | metrics (live / simulated) | why |", "|---:|---|---|---|"]
     for number, found in judged.items():
         if found.word != "agrees":
             said = "<br>".join(f"{metric}: {words}" for metric, words in found.metrics.items())
