@@ -28,7 +28,7 @@ from mqttlab.dashboard.watch import TICKS_KEPT, Followed, Watch, shown
 from mqttlab.networks import MODELS
 from mqttlab.queue import QueuedJob
 from mqttlab.recording import Recording
-from mqttlab.scenario import ScenarioError
+from mqttlab.scenario import Scenario, ScenarioError
 from test_dashboard_pages import text_of
 
 SHORT = replace(Draft(), backend="sim", duration="2 s", delay="100 ms", nodes=2, qos="1")
@@ -253,3 +253,28 @@ def test_the_tail_has_the_latest_messages_first_and_says_what_it_is_a_sample_of(
     rows = shown(run)["tables"]["tail"]["rows"]
     assert len(rows) == 20 and rows[0][1:] == ["<b>", "p", "s", "1", "100", "–"] and rows[1][-1] == "2.500"
     assert " 60 of the 3000 so far" in shown(run)["sample"].replace("\u202f", "").replace(",", "")
+
+
+@pytest.mark.parametrize("path", ["/tmp/outside", "../outside", "runs/../../outside", "..", ".hidden", "a\\b"])
+def test_a_baseline_from_the_browser_is_a_name_and_no_path(path: str) -> None:
+    text = (drafts.written(Draft()) + '\n[[thresholds]]\nmetric = "latency_ms_p99"\n'
+            f"not_worse_than = {{ baseline = {json.dumps(path)} }}\n")
+    with pytest.raises(ScenarioError, match=r"thresholds\[0\]\.not_worse_than\.baseline cannot be a path"):
+        drafts.check(text)
+    assert drafts.check(text.replace(json.dumps(path), '"release-1"')).thresholds
+
+
+def test_every_field_that_is_a_path_is_refused_from_the_browser() -> None:
+    """A new field of this kind fails here until somebody has decided what a browser may do with it."""
+    def named(part: Any) -> set[str]:
+        if isinstance(part, list):
+            return set().union(*map(named, part))
+        if not isinstance(part, dict):
+            return set()
+        inner = set().union(*map(named, part.values()))
+        properties = part.get("properties")
+        return inner | ({name for name, field in properties.items() if '"format": "path"' in json.dumps(field)}
+                        if isinstance(properties, dict) else set())
+
+    found = named(Scenario.model_json_schema())
+    assert found >= {"path", "authority"} and found <= set(drafts.REFUSED)

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Mapping
 from html import escape
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import flask
+from werkzeug.http import parse_cookie
 
 from mqttlab.dashboard.address import Listen
+from mqttlab.dashboard.connections import BODY_BYTES_MAX, place_of
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 FAILURES_A_MINUTE = 20
-BODY_BYTES_MAX = 8_000_000
+# Of so many addresses failures are remembered, the latest ones.
+ADDRESSES_MAX = 1000
 ICON = "/_favicon.ico"
 
 
@@ -32,7 +37,7 @@ class Access:
         self._secret = secret
         # The cookie is not the secret: who reads it cannot log in elsewhere with it.
         self._session = hashlib.sha256(f"mqttlab dashboard {secret}".encode()).hexdigest()
-        self._failures: deque[float] = deque(maxlen=FAILURES_A_MINUTE)
+        self._failures = Failures()
         self.script_hashes: list[str] = []
         """Of the inline scripts that Dash puts into its page; known when all pages are."""
 
@@ -59,9 +64,14 @@ class Access:
             return self._enter(request.args["token"], _without_token(request.full_path))
         if request.path == "/login" and request.method == "POST":
             return self._enter(request.form.get("token", ""), "/")
-        if hmac.compare_digest(request.cookies.get(self.cookie, ""), self._session):
-            return None
-        return _login("", 401)
+        return None if self._is_session(request.cookies) else _login("", 401)
+
+    def knows(self, fields: Mapping[str, str]) -> bool:
+        """Whether a request's head has the cookie, before anything of its body has come."""
+        return self._is_session(parse_cookie(fields.get("COOKIE")))
+
+    def _is_session(self, cookies: Mapping[str, str]) -> bool:
+        return hmac.compare_digest(cookies.get(self.cookie, "").encode(), self._session.encode())
 
     def _foreign(self, request: flask.Request) -> str:
         """What is wrong where a page of another server asks; empty where none does."""
@@ -79,11 +89,12 @@ class Access:
         return ""
 
     def _enter(self, token: str, to: str) -> flask.Response:
-        now = time.monotonic()
-        if len(self._failures) == FAILURES_A_MINUTE and now - self._failures[0] < 60:
-            return _login("Too many wrong tokens. Wait a minute.", 429)
-        if not hmac.compare_digest(token.encode(), self._secret.encode()):
-            self._failures.append(now)
+        # The right one is taken whatever was tried before: nobody can lock its owner out.
+        if not hmac.compare_digest(token.encode("utf-8", "replace"), self._secret.encode()):
+            if self._failures.are_too_many(flask.request.remote_addr or "", time.monotonic()):
+                answer = _login("Too many wrong tokens from your address in a minute.", 429)
+                answer.headers["Retry-After"] = "60"
+                return answer
             return _login("That is not the token.", 401)
         answer = flask.redirect(to, 303)
         answer.set_cookie(self.cookie, self._session, httponly=True, samesite="Strict", max_age=30 * 86400)
@@ -106,6 +117,25 @@ class Access:
         icon = flask.request.path == ICON and answer.status_code == 200
         answer.headers.setdefault("Cache-Control", "private, max-age=86400" if icon else "no-store")
         return answer
+
+
+class Failures:
+    """Wrong tokens of the last minute, by the address that sent them."""
+
+    def __init__(self) -> None:
+        self._times: OrderedDict[str, deque[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def are_too_many(self, address: str, now: float) -> bool:
+        """Count one more from an address, and say whether it has sent too many."""
+        place = place_of((address,)) if address else ""
+        with self._lock:
+            times = self._times.setdefault(place, deque(maxlen=FAILURES_A_MINUTE + 1))
+            self._times.move_to_end(place)
+            while len(self._times) > ADDRESSES_MAX:
+                self._times.popitem(last=False)
+            times.append(now)
+            return len(times) > FAILURES_A_MINUTE and now - times[0] < 60
 
 
 def _without_token(path: str) -> str:

@@ -16,7 +16,10 @@ from mqttlab.errors import MqttlabError
 from mqttlab.scenario import Scenario, ScenarioError
 from mqttlab.scenario.load import parse
 
-REFUSED = ("program", "command", "environment", "files", "path", "configuration", "config", "arguments", "address")
+REFUSED = ("program", "command", "environment", "files", "path", "configuration", "config", "arguments", "address",
+           "authority", "file", "env")
+# What may be a name or a path; only a name is taken, which is looked up in the catalog.
+NAMES = ("baseline",)
 TOML_LETTERS_MAX = 200_000
 PAYLOADS = {"gps": "GPS positions", "image": "images", "100 B": "100 B", "1 kB": "1 kB", "10 kB": "10 kB"}
 
@@ -130,7 +133,12 @@ def check_values(values: dict[str, Any]) -> None:
         ScenarioError: one line for each place.
     """
     if found := sorted(_refused(values, "")):
-        raise ScenarioError([f"scenario: {place} cannot be set from the browser; use mqttlab run" for place in found])
+        raise ScenarioError([f"scenario: {place} cannot be {_how(place)} from the browser; use mqttlab run"
+                             for place in found])
+
+
+def _how(place: str) -> str:
+    return "a path" if place.rpartition(".")[2] in NAMES else "set"
 
 
 def _refused(value: Any, place: str) -> list[str]:
@@ -138,13 +146,18 @@ def _refused(value: Any, place: str) -> list[str]:
         inner = [(f"{place}.{key}".lstrip("."), key, part) for key, part in value.items()]
         # A host may have any name, this one too.
         named = place == "hosts"
-        return [at for at, key, _ in inner if key in REFUSED and not named] + [
+        return [at for at, key, part in inner if (key in REFUSED or is_path(key, part)) and not named] + [
             found for at, key, part in inner for found in _refused(part, at)]
     if isinstance(value, list):
         return [found for number, part in enumerate(value) for found in _refused(part, f"{place}[{number}]")]
     if isinstance(value, str) and value in ("file", "program") and place.endswith(("payload.kind", ".kind")):
         return [place]
     return []
+
+
+def is_path(field: str, value: Any) -> bool:
+    """Whether a field that may be a name or a path has a path: one could lead out of the runs' directory."""
+    return field in NAMES and isinstance(value, str) and ("/" in value or "\\" in value or value.startswith("."))
 
 
 def problems(error: MqttlabError) -> list[str]:

@@ -77,9 +77,10 @@ def _only_this_scenario(text: str) -> None:
         return
     if values.get("scenario") != SCENARIO:
         raise ExperimentError(f"{FILE}: `scenario` must be \"{SCENARIO}\" here: the scenario on this page")
-    for threshold in values.get("thresholds") or ():
+    thresholds = values.get("thresholds")
+    for threshold in thresholds if isinstance(thresholds, list) else ():
         worse = threshold.get("not_worse_than") if isinstance(threshold, dict) else None
-        if isinstance(worse, dict) and "/" in str(worse.get("baseline", "")):
+        if isinstance(worse, dict) and drafts.is_path("baseline", worse.get("baseline")):
             raise ExperimentError(f"{FILE}: a baseline is named here, not given by its path")
 
 

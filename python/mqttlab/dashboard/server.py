@@ -10,14 +10,15 @@ from urllib.parse import parse_qsl
 
 import dash
 import flask
-import waitress
 from dash import ClientsideFunction, Input, Output, State, html
+from dash.exceptions import DependencyException
 
 from mqttlab.dashboard import panels, remarks
-from mqttlab.dashboard.access import BODY_BYTES_MAX, Access
+from mqttlab.dashboard.access import Access
 from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.address import AddressError, Listen
 from mqttlab.dashboard.comparisons import Comparisons
+from mqttlab.dashboard.connections import Server
 from mqttlab.dashboard.downloads import routes
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.forms import forms
@@ -29,14 +30,17 @@ from mqttlab.dashboard.store import Store
 from mqttlab.dashboard.uploads import Uploads
 from mqttlab.dashboard.watch import Watch
 from mqttlab.errors import MqttlabError
+from mqttlab.experiments import find_experiments
+from mqttlab.studies.catalogue import known
 
 ASSETS = Path(__file__).parent / "assets"
-THREADS = 8
 INDEX = """<!DOCTYPE html>
 <html lang="en"><head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}</head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body></html>"""
 PAGES = (("/", "Runs"), ("/experiments", "Experiments"), ("/compare", "Compare"), ("/configure", "Configure"),
          ("/live", "Live"), ("/map", "Map"), ("/studies", "Studies"), ("/captures", "Captures"), ("/doctor", "Doctor"))
+# Dash answers every address that nothing else answers with its page, in which the browser then shows one of ours.
+ANY_PAGE = "/<path:path>"
 KEPT = ("/configure", "/live", "/doctor", "/captures")
 log = logging.getLogger(__name__)
 
@@ -60,9 +64,7 @@ class Dashboard:
         self.flask = flask.Flask("mqttlab.dashboard", static_folder=None)
         try:
             # Port 0 is known as another from here on.
-            self._server = waitress.create_server(
-                self.flask, host=listen.host, port=listen.port, threads=THREADS, ident=None,
-                max_request_body_size=BODY_BYTES_MAX, channel_timeout=60, clear_untrusted_proxy_headers=True)
+            self._server = Server(self.flask, listen.host, listen.port, lambda fields: self.access.knows(fields))
         except OSError as error:
             raise AddressError(f"--listen {listen.host}:{listen.port}: {error.strerror or error}; --listen "
                                f"{listen.host}:0 takes a port that is free") from error
@@ -77,6 +79,7 @@ class Dashboard:
         self.comparisons = Comparisons(self.store)
         routes(self.flask, self.store, self.jobs, self.watch, self.uploads, self.analyses, self.comparisons)
         self.dash = self._pages()
+        self._missing()
         self.access.script_hashes = self.dash.csp_hashes()
         self._secret = secret
         self._first_request()
@@ -119,6 +122,33 @@ class Dashboard:
         self._lists(app)
         self._selections(app)
         return app
+
+    def _missing(self) -> None:
+        """Say of addresses at which there is nothing that there is none."""
+        @self.flask.after_request
+        def page_status(answer: flask.Response) -> flask.Response:
+            request = flask.request
+            if request.endpoint == ANY_PAGE and answer.status_code == 200 and not self._is_page(request.path):
+                answer.status_code = 404
+            return answer
+
+        @self.flask.errorhandler(DependencyException)
+        def no_component(_error: DependencyException) -> flask.Response:
+            return flask.Response("There is no such file.\n", 404, content_type="text/plain; charset=utf-8")
+
+    def _is_page(self, path: str) -> bool:
+        """Whether there is a page at an address; it may still be one that says why it cannot be shown."""
+        kind, _, name = path.lstrip("/").partition("/")
+        try:
+            if kind == "run" and name:
+                return self.store.place(name).is_dir()
+        except MqttlabError:
+            return False
+        if kind == "experiment" and name:
+            return name in {directory.name for directory in find_experiments(self.store.directory)}
+        if kind == "study" and name:
+            return name in known()
+        return path in dict(PAGES)
 
     def _page_callbacks(self, app: dash.Dash) -> None:
         @app.callback(Output("page", "children"), Output("typed", "data"), Input("location", "pathname"),
