@@ -72,13 +72,14 @@ PYTHON = {
     "queue": {"engine", "runs", "catalog"},
     "studies": {"experiments", "networks", "scenario", "engine", "runs", "recording", "metrics", "statistics", "plan"},
     "experiments": {"quantity", "networks", "plan", "scenario", "engine", "runs", "recording", "metrics", "statistics"},
+    "trial": {"quantity", "networks", "scenario", "experiments", "statistics"},
     "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog", "engine", "scenario",
                   "networks", "brokers", "comparison", "experiments", "queue", "studies", "statistics", "analysis",
                   "analysed", "export"},
     "reference": {"networks", "scenario", "metrics", "experiments"},
     "cli": {"quantity", "networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics",
             "comparison", "analysis", "analysed", "report", "explanation", "export", "calibration", "catalog", "queue",
-            "studies", "experiments", "statistics", "dashboard"},
+            "studies", "experiments", "statistics", "dashboard", "trial"},
     "__main__": {"cli"},
 }
 # Circles between modules of a crate that are there still. This list may only get shorter.

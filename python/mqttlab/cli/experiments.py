@@ -57,6 +57,28 @@ def perform(
     queue: str | None = "none",
 ) -> int:
     """Run an experiment, say what came of it, and return the exit status."""
+    directory, finish = performed(experiment, runs, jobs=jobs, redo=redo, to=to, cluster=cluster, catalog=catalog,
+                                  ignore_disk=ignore_disk, queue=queue)
+    out = _console()
+    _say(out, directory, finish)
+    judged = _judged(directory, finish, catalog, runs)
+    say_judged(out, judged)
+    place = from_here(directory.path)
+    out.print(f"experiment {place}", highlight=False, soft_wrap=True, markup=False)
+    out.print(f"analysis   mqttlab report {place}", highlight=False, soft_wrap=True, markup=False)
+    if junit is not None:
+        records = Records(finish.records, experiment.file.attempts)
+        lost = [records.of(task)[-1] for task in finish.given_up]
+        seconds = math.fsum(record.seconds for record in finish.records)
+        junit.write_text(junit_xml(experiment.name, judged, lost, seconds), encoding="utf-8")
+    return status_of(finish, judged, Records(finish.records, experiment.file.attempts))
+
+
+def performed(
+    experiment: Experiment, runs: Path, *, jobs: int | None = None, redo: bool = False, to: str | None = None,
+    cluster: str | None = None, catalog: str | None = None, ignore_disk: bool = False, queue: str | None = "none",
+) -> tuple[ExperimentDirectory, Finish]:
+    """Run an experiment to its end; say nothing but its progress."""
     if cluster is None:
         need_servers(experiment.scenario_at(experiment.design.points[0]))
     if not ignore_disk and to is None:
@@ -71,19 +93,7 @@ def perform(
                          known=lambda record: _remember(directory, record, catalog, runs))
     if finish.complete:
         _catch_up(directory, finish, catalog, runs)
-    out = _console()
-    _say(out, directory, finish)
-    judged = _judged(directory, finish, catalog, runs)
-    say_judged(out, judged)
-    place = from_here(directory.path)
-    out.print(f"experiment {place}", highlight=False, soft_wrap=True, markup=False)
-    out.print(f"analysis   mqttlab report {place}", highlight=False, soft_wrap=True, markup=False)
-    if junit is not None:
-        records = Records(finish.records, experiment.file.attempts)
-        lost = [records.of(task)[-1] for task in finish.given_up]
-        seconds = math.fsum(record.seconds for record in finish.records)
-        junit.write_text(junit_xml(experiment.name, judged, lost, seconds), encoding="utf-8")
-    return _status(finish, judged, Records(finish.records, experiment.file.attempts))
+    return directory, finish
 
 
 def _driven(
@@ -442,7 +452,8 @@ def _judged(
                  finish.records, baselines)
 
 
-def _status(finish: Finish, judged: Sequence[Judgement], records: Records) -> int:
+def status_of(finish: Finish, judged: Sequence[Judgement], records: Records) -> int:
+    """The exit status of an experiment."""
     states = {"failed": FAILED, "incomplete": INCOMPLETE, "invalid": NOT_VALID}
     found = [states[records.of(task)[-1].state] for task in finish.given_up] + statuses(judged)
     return worst([*found, INCOMPLETE] if finish.pending else found)

@@ -43,7 +43,17 @@ def run_scenario(
     """
     loaded, origin = prepared(scenario, overrides, runs, ignore_disk=ignore_disk, sql=sql)
     repetitions = thresholds_of(loaded, scenario, overrides, catalog, runs)
-    statuses, documents = [], []
+    statuses, documents = run_all(loaded, origin, runs, html=html, as_json=as_json, repetitions=repetitions,
+                                  catalog=catalog, sql=sql)
+    return _concluded(repetitions, statuses, documents if as_json else None, junit)
+
+
+def run_all(
+    loaded: Scenario, origin: dict[str, Any], runs: Path, *, html: bool, as_json: bool,
+    repetitions: Repetitions | None = None, catalog: str | None = None, sql: str | None = None,
+) -> tuple[list[int], list[dict[str, Any]]]:
+    """Run all repetitions and report each; returns their exit statuses, and what ``--json`` prints of them."""
+    statuses, documents = list[int](), list[dict[str, Any]]()
     for repetition in range(loaded.repetitions):
         directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
         try:
@@ -67,7 +77,7 @@ def run_scenario(
         statuses.append(DONE if ended_by_threshold else status_of(outcome))
         if outcome.verdict != "complete":
             break
-    return _concluded(repetitions, statuses, documents if as_json else None, junit)
+    return statuses, documents
 
 
 def prepared(

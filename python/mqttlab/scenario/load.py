@@ -66,7 +66,15 @@ def parse_values(
     Raises:
         ScenarioError: as :func:`load`.
     """
-    source = Source(name, text, replaced, replaced_by)
+    return read_values(values, Source(name, text, replaced, replaced_by))
+
+
+def read_values(values: dict[str, Any], source: Source) -> Scenario:
+    """Read a scenario from values whose problems are placed by ``source``.
+
+    Raises:
+        ScenarioError: as :func:`load`.
+    """
     try:
         scenario = Scenario.model_validate(values)
     except ValidationError as error:

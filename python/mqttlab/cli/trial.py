@@ -1,0 +1,203 @@
+"""What ``mqttlab try`` does: one run and its report, or a comparison and its table."""
+
+from __future__ import annotations
+
+import json
+import socket
+import tempfile
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mqttlab.cli.problems import writable_directory
+from mqttlab.cli.run import OUTPUT_SCHEMA, run_all
+from mqttlab.cli.space import need_room
+from mqttlab.cli.status import worst
+from mqttlab.engine import doctor
+from mqttlab.errors import UsageError
+from mqttlab.experiments.responses import Response
+from mqttlab.experiments.schedule import Records
+from mqttlab.files import from_here
+from mqttlab.scenario import Scenario, ScenarioError
+from mqttlab.scenario import unusual as find_unusual
+from mqttlab.scenario.needs import need_servers
+from mqttlab.trial import Files, Trial, TrialError, answer, checked, files_of, scenario_text
+from mqttlab.trial.answer import Point, figure
+from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, LATENCIES, UNDELIVERED
+
+COLUMNS = (("p50", Response(LATENCIES[0])), ("p95", Response(LATENCIES[1])), ("p99", Response(LATENCIES[2])),
+           ("not delivered", UNDELIVERED), ("up", BYTES_UP), ("down", BYTES_DOWN))
+
+
+def trial_of(shape: str, simulate: bool, written: dict[str, str]) -> Trial:
+    """The options, with several values where there are commas between them.
+
+    Raises:
+        TrialError: a value is empty or given twice.
+        UsageError: the broker's name has no address.
+    """
+    values = {option: tuple(part.strip() for part in text.split(",")) for option, text in written.items()}
+    for option, parts in values.items():
+        if "" in parts:
+            raise TrialError(f"--{option} is {written[option]!r}, which has an empty value; leave it out")
+        if len(set(parts)) < len(parts):
+            raise TrialError(f"--{option} has a value twice; keep one")
+    if "broker" in values:
+        values["broker"] = tuple(_resolved(value) for value in values["broker"])
+        if len(set(values["broker"])) < len(values["broker"]):
+            raise TrialError("--broker has a value twice; keep one")
+    return Trial(shape=shape, backend="sim" if simulate else "live", values=values)
+
+
+def _resolved(broker: str) -> str:
+    """A broker's address and port: a scenario has no names of hosts, whose addresses change."""
+    host, separator, port = broker.rpartition(":")
+    if not separator:
+        host, port = broker, "1883"
+    try:
+        address = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--broker {broker}: there is no address of {host!r}: {error}; write HOST:PORT") from error
+    return f"{address}:{port}"
+
+
+def show_trial(
+    trial: Trial, runs: Path, *, save: Path | None, as_json: bool, html: bool, catalog: str | None,
+) -> int:
+    """Run it, say what came of it, and return the exit status."""
+    compares = bool(trial.varied)
+    name = f"try-{'-'.join(trial.varied)}"[:22] + f"-{datetime.now(UTC):%Y%m%d-%H%M%S}" if compares else "try"
+    files = files_of(trial, name, f"{(save or Path('try.toml')).stem}-scenario.toml") if compares else None
+    scenarios = [(text, _checked(single, text)) for single in trial.singles() for text in [scenario_text(single)]]
+    writable_directory(runs, "--runs")
+    _can_run(scenarios[0][1])
+    for line in dict.fromkeys(line for text, scenario in scenarios for line in find_unusual(scenario, "the scenario",
+                                                                                           text)):
+        click.echo(f"mqttlab: warning: {line}", err=True)
+    if files is not None:
+        return _compare(trial, files, scenarios[0][1], runs, save, as_json=as_json, catalog=catalog)
+    text, scenario = scenarios[0]
+    need_room(scenario, runs)
+    if save is not None:
+        save.write_text(text, encoding="utf-8")
+    origin: dict[str, Any] = {"scenario": {"toml": text, "settings": {}}}
+    statuses, documents = run_all(scenario, origin, runs, html=html, as_json=as_json, catalog=catalog)
+    status = worst(statuses)
+    if as_json:
+        click.echo(json.dumps({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents, "thresholds": [],
+                               "scenario": text}, indent=2))
+    else:
+        _say_file(text, save)
+    return status
+
+
+def _checked(trial: Trial, text: str) -> Scenario:
+    return checked(trial, tomllib.loads(text), text)
+
+
+def _can_run(scenario: Scenario) -> None:
+    """Refuse a live run that this machine cannot make, and name the simulation that it can.
+
+    Raises:
+        UsageError: with what is missing.
+    """
+    if scenario.backend == "sim" or scenario.network == "external":
+        return
+    able = {capability["name"]: capability for capability in doctor()["capabilities"]}
+    if not able["namespaces"]["available"]:
+        raise UsageError(f"a live run needs network namespaces, which this machine does not permit here "
+                         f"({able['namespaces']['detail']}); add --simulate, or run it as root")
+    try:
+        need_servers(scenario)
+    except ScenarioError as error:
+        raise UsageError(f"{error.problems[0]}; or add --simulate") from error
+
+
+def _compare(
+    trial: Trial, files: Files, first: Scenario, runs: Path, save: Path | None, *, as_json: bool, catalog: str | None,
+) -> int:
+    """Run the experiment that the options stand for; print its answer, its table and its files."""
+    from mqttlab.cli.experiments import performed, status_of
+    from mqttlab.experiments import load
+
+    with tempfile.TemporaryDirectory(prefix="mqttlab-try-") as scratch:
+        path = save or Path(scratch) / "try.toml"
+        path.write_text(files.experiment, encoding="utf-8")
+        path.with_name(f"{path.stem}-scenario.toml").write_text(files.scenario, encoding="utf-8")
+        experiment = load(path)
+        directory, finish = performed(experiment, runs, catalog=catalog)
+    records = Records(finish.records, experiment.file.attempts)
+    status = status_of(finish, [], records)
+    points = []
+    for each in experiment.design.points:
+        done = sorted((record for record in finish.records if record.state == "done"
+                       and record.point_key == each.key), key=lambda record: record.block)
+        levels = {option: level.text for option, level in each.levels.items()}
+        points.append(Point(levels=levels, records=tuple(done), seconds=first.phases.duration / 1e9,
+                            clients=int(levels.get("clients", trial.value("clients", "10")))))
+    said = answer(trial, points)
+    place = from_here(directory.path)
+    if as_json:
+        click.echo(json.dumps({
+            "schema": OUTPUT_SCHEMA, "exit_status": status, "answer": said, "points": [_document(p) for p in points],
+            "experiment": str(directory.path), "files": {"experiment": files.experiment, "scenario": files.scenario},
+        }, indent=2))
+        return status
+    console = Console()
+    console.print(said, highlight=False, markup=False)
+    console.print(_table(points))
+    console.print("latency in ms; kB of each device's link in an hour of this load"
+                  + ("; ± half width of the 95 % interval" if len(points[0].records) > 1 else ""), highlight=False)
+    for task in finish.given_up:
+        last = records.of(task)[-1]
+        console.print(f"without result: {task.point}, run {task.block + 1}: {last.state}: {last.reason}",
+                      highlight=False, markup=False, soft_wrap=True)
+    console.print(f"experiment {place}\nanalysis   mqttlab report {place}", highlight=False, soft_wrap=True,
+                  markup=False)
+    _say_file(files.experiment, save, files.scenario)
+    return status
+
+
+def _table(points: list[Point]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for title, _ in COLUMNS:
+        head = {"up": "kB/device/h\nup", "down": "\ndown", "not delivered": "not\ndelivered"}.get(title, f"\n{title}")
+        table.add_column(head, justify="right", no_wrap=True)
+    for point in points:
+        table.add_row(escape(str(point)), *(_cell(point, response) for _, response in COLUMNS))
+    return table
+
+
+def _cell(point: Point, response: Response) -> str:
+    width = point.half_width(response)
+    unit = " %" if response == UNDELIVERED and point.records else ""
+    mean = figure(point.mean(response))
+    return f"{mean}{unit}" if not width else f"{mean} ± {figure(float(f'{width:.1g}'))}{unit}"
+
+
+def _document(point: Point) -> dict[str, Any]:
+    names = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "undelivered_percent", "kb_per_device_hour_up",
+             "kb_per_device_hour_down")
+    found = {name: {"mean": point.mean(response), "half_width": point.half_width(response),
+                    "values": point.values(response)}
+             for name, (_, response) in zip(names, COLUMNS, strict=True)}
+    return {"levels": point.levels, "runs": len(point.records), "values": found}
+
+
+def _say_file(text: str, save: Path | None, scenario: str | None = None) -> None:
+    """The files that it was, or where they are kept."""
+    what, command = ("scenario", "run") if scenario is None else ("experiment", "experiment")
+    if save is not None:
+        click.echo(f"{what:<10} {from_here(save)}; again: mqttlab {command} {from_here(save)}")
+        return
+    click.echo(f"\nThe {what}; --save FILE keeps it for `mqttlab {command} FILE`:\n\n{text.rstrip()}")
+    if scenario is not None:
+        click.echo(f"\n# The scenario that it varies.\n{scenario.rstrip()}")

@@ -1,0 +1,129 @@
+"""What a comparison says: a sentence with the difference, and for each point the figures behind it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mqttlab.experiments.journal import RunRecord
+from mqttlab.experiments.responses import Response, chosen
+from mqttlab.statistics import mean_interval, ratio_interval
+from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, UNDELIVERED
+from mqttlab.trial.options import Trial
+
+P99 = Response("latency_ms_p99")
+SAME = 0.05
+"""Relative differences up to this, over the whole interval, count as none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """The runs of one combination of values."""
+
+    levels: dict[str, str]
+    records: tuple[RunRecord, ...]
+    """Those with a result, by block."""
+    clients: int
+    seconds: float
+    """Of the measurement."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {text}" for name, text in self.levels.items())
+
+    def values(self, response: Response) -> list[float]:
+        """A number for each run that has one; bytes as kilobytes of a device in an hour."""
+        found = [value for record in self.records if (value := chosen(record.responses, response)) is not None]
+        if response not in (BYTES_UP, BYTES_DOWN):
+            return found
+        return [value / 1000 / self.clients * 3600 / self.seconds for value in found]
+
+    def mean(self, response: Response) -> float | None:
+        """The mean over runs."""
+        values = self.values(response)
+        return statistics.fmean(values) if values else None
+
+    def half_width(self, response: Response) -> float | None:
+        """Of the 95 % interval of that mean; none of a single run."""
+        values = self.values(response)
+        if len(values) < 2:
+            return None
+        interval = mean_interval(values)
+        return (interval.high - interval.low) / 2
+
+
+def answer(trial: Trial, points: Sequence[Point]) -> str:
+    """The difference in a sentence."""
+    measured = [point for point in points if point.mean(P99) is not None]
+    if len(measured) < 2:
+        return "No comparison: fewer than two points have a result."
+    runs = min(len(point.records) for point in measured)
+    basis = "one run each; --repetitions 5 adds intervals" if runs == 1 else f"{runs} runs each"
+    if len(points) == 2:
+        return f"{_title(measured[1])} against {_title(measured[0])}: {'; '.join(_pair(trial, *measured))} ({basis})."
+    ordered = sorted(measured, key=lambda point: point.mean(P99) or 0.0)
+    low, high = ordered[0], ordered[-1]
+    said = (f"p99 is lowest with {low} ({figure(low.mean(P99))} ms) and highest with {high} "
+            f"({figure(high.mean(P99))} ms)")
+    return f"{said}; {_losses(measured)} ({basis})."
+
+
+def _title(point: Point) -> str:
+    """A point at the beginning of a sentence, or within."""
+    return str(point).replace("qos ", "QoS ")
+
+
+def _pair(trial: Trial, first: Point, second: Point) -> list[str]:
+    said = [f"p99 {_change(first, second, P99, 'lower', 'higher')}", _losses([first, second])]
+    ways = {"fan-in": (("up", BYTES_UP),), "fan-out": (("down", BYTES_DOWN),),
+            "own": (("up", BYTES_UP), ("down", BYTES_DOWN))}[trial.shape]
+    # Of different loads the bytes differ by intent.
+    if {"clients", "every", "rate", "payload"}.isdisjoint(trial.varied):
+        said += [f"bytes {way} {_change(first, second, response, 'fewer', 'more')}" for way, response in ways
+                 if first.mean(response) and second.mean(response)]
+    return said
+
+
+def _change(first: Point, second: Point, response: Response, less: str, more: str) -> str:
+    """How much the second differs from the first, in words."""
+    before, after = first.values(response), second.values(response)
+    a, b = statistics.fmean(before), statistics.fmean(after)
+    if a == 0:
+        return "the same" if b == 0 else f"{figure(b)} instead of 0"
+    paired = [record.block for record in first.records] == [record.block for record in second.records]
+    if min(len(before), len(after)) < 2:
+        return _by(b / a - 1, less, more)
+    found = ratio_interval(before, after, paired=paired and len(before) == len(after))
+    if found.low <= 1 <= found.high and max(1 - found.low, found.high - 1) > SAME:
+        return f"no difference shown ({figure(a)} and {figure(b)} on average)"
+    low, high = 100 * (found.low - 1), 100 * (found.high - 1)
+    interval = f"({low:+.0f} … {high:+.0f} %)".replace("-", "−")
+    if max(abs(low), abs(high)) <= 100 * SAME:
+        return f"the same {interval}"
+    return f"{_by(found.estimate - 1, less, more)} {interval}"
+
+
+def _by(change: float, less: str, more: str) -> str:
+    if change >= 1:
+        return f"{figure(1 + change)} times as {'high' if more == 'higher' else 'many'}"
+    percent = round(100 * abs(change))
+    return "the same" if percent == 0 else f"{percent} % {more if change > 0 else less}"
+
+
+def _losses(points: Sequence[Point]) -> str:
+    shares = [point.mean(UNDELIVERED) or 0.0 for point in points]
+    if not any(shares):
+        return "all messages delivered"
+    if len(points) == 2:
+        return f"not delivered {figure(shares[1])} % instead of {figure(shares[0])} %"
+    worst = max(points, key=lambda point: point.mean(UNDELIVERED) or 0.0)
+    return f"most not delivered with {worst} ({figure(max(shares))} %)"
+
+
+def figure(value: float | None) -> str:
+    """A number with three digits, as people read it."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
