@@ -17,7 +17,7 @@ from mqttlab.cli.explain import show_explanation
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
 from mqttlab.runs import Job, perform
-from mqttlab.scenario import Scenario, compile_plan, parse, unusual
+from mqttlab.scenario import Scenario, ScenarioError, compile_plan, parse, sentence, unusual
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """
@@ -58,6 +58,82 @@ def calls(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+def lines(work: Callable[[], object]) -> int:
+    """How many lines are run while it works, each turn of a loop for itself."""
+    count = 0
+
+    def ran(frame: FrameType, event: str, argument: object) -> object:
+        nonlocal count
+        count += event == "line"
+        return ran
+
+    sys.settrace(ran)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+HEAD = """name = "many"
+phases = { duration = "2 s" }
+[[networks]]
+between = ["field", "broker"]
+up = { rate = "10 Mbit/s", delay = "20 ms" }
+"""
+PUBLISH = 'publish = { topic = "b/%d", payload = "30 B", interval = "1 s" }\n'
+
+
+def groups(count: int, does: str, host: str = "field") -> str:
+    return "".join(f'[[groups]]\nname = "g{number}"\nhost = "{host.replace("N", str(number))}"\n'
+                   + does.replace("%d", str(number)) for number in range(count))
+
+
+def networks(count: int, between: str, more: str = "") -> str:
+    return "".join(f'[[networks]]\nbetween = [{between.replace("N+1", str(number + 1)).replace("N", str(number))}]\n'
+                   f'up = {{ delay = "20 ms" }}\n{more}' for number in range(count))
+
+
+MANY: dict[str, Callable[[int], str]] = {
+    "subscribers": lambda n: HEAD + groups(n, 'subscribe = ["a/%d"]\n'),
+    "publishers": lambda n: HEAD + groups(n, PUBLISH),
+    "publishers with a subscriber each": lambda n: HEAD + groups(n, PUBLISH + 'subscribe = ["b/%d"]\n'),
+    "all to all": lambda n: HEAD + groups(n, PUBLISH + 'subscribe = ["#"]\n'),
+    "topics with placeholders": lambda n: HEAD + groups(n, PUBLISH.replace("b/%d", "{group}/{client}")
+                                                        + 'subscribe = ["{group}/+"]\n'),
+    "relays": lambda n: HEAD + groups(n, 'relay = { suffix = "/r" }\nsubscribe = ["b/%d"]\n')
+    + groups(1, PUBLISH).replace("g0", "p"),
+    "networks": lambda n: HEAD + networks(n, '"hN", "broker"') + groups(n, PUBLISH, "hN"),
+    "networks with a link for each client": lambda n: HEAD + networks(n, '"hN", "broker"', 'link = "each"\n')
+    + groups(n, "count = 2\n" + PUBLISH.replace("b/%d", "b/%d/{client}"), "hN"),
+    "hosts of one network": lambda n: HEAD.replace('up =', 'link = "each"\nup =') + groups(n, PUBLISH),
+    "framings": lambda n: HEAD.replace("phases", 'backend = "sim"\nphases') + groups(
+        n, 'transport = "framed"\n' + PUBLISH),
+    "filters of one group": lambda n: HEAD + groups(1, f"subscribe = {[f'a/{number}' for number in range(n)]}\n"),
+    "wrong groups": lambda n: HEAD + groups(n, 'subscribe = [{ filter = "a", qos = 3 }]\n'),
+    "hosts without a way": lambda n: HEAD + groups(n, PUBLISH, "hN"),
+    "hosts that nobody uses": lambda n: HEAD + groups(1, PUBLISH) + "".join(f"[hosts.h{i}]\n" for i in range(n)),
+    "thresholds": lambda n: HEAD + groups(1, PUBLISH) + "".join(
+        f'[[thresholds]]\nmetric = "latency_ms_p99"\nbelow = {number + 1}\n' for number in range(n)),
+}
+
+
+@pytest.mark.parametrize("shape", MANY)
+def test_a_check_of_twice_as_much_takes_no_more_than_twice_the_work(shape: str) -> None:
+    def check(text: str) -> None:
+        try:
+            read = parse(text)
+        except ScenarioError:
+            return
+        checked(read, text)
+        sentence(compile_plan(read))
+
+    check(MANY[shape](3))
+    work = [lines(lambda count=count: check(MANY[shape](count))) for count in (25, 50, 100)]
+    # A line, not a parabola, of which the second step would be four times the first.
+    assert work[2] - work[1] < 2.5 * (work[1] - work[0]), work
 
 
 def test_a_plan_of_a_hundred_thousand_clients_is_no_longer_than_one_of_ten() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mqttlab.cli.main import CATALOG, HTML, JSON, RUNS, main
-from mqttlab.cli.problems import Commands, writable_directory
+from mqttlab.cli.problems import Commands, WithTables, writable_directory
 
 if TYPE_CHECKING:
     from mqttlab.imports import Evidence
@@ -46,7 +46,7 @@ def import_() -> None:
     """
 
 
-@import_.command()
+@import_.command(cls=WithTables)
 @FILES
 @OUTPUT
 @RUNS
@@ -105,7 +105,7 @@ def capture(
     _import("capture", files, output, runs, name, options, html, as_json, catalog)
 
 
-@import_.command()
+@import_.command(cls=WithTables)
 @FILES
 @OUTPUT
 @RUNS

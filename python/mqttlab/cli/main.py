@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from mqttlab import __version__
-from mqttlab.cli.problems import Commands, existing_directory, nearest, writable_file
+from mqttlab.cli.problems import Commands, WithTables, existing_directory, nearest, writable_file
 from mqttlab.errors import UsageError
 
 # Nothing else is imported up here: what a command needs it imports itself, so that `--help` waits for nothing.
@@ -137,7 +137,7 @@ def schema() -> None:
     click.echo(json.dumps(scenario_schema(), indent=2))
 
 
-@main.command()
+@main.command(cls=WithTables)
 @SCENARIO
 @SET
 @BACKEND
@@ -195,7 +195,7 @@ def run(
                           ignore_disk=ignore_disk, as_json=as_json, junit=junit, catalog=catalog, sql=sql))
 
 
-@main.command()
+@main.command(cls=WithTables)
 @RUN
 @click.option("--html", "out", type=click.Path(path_type=Path),
               help="File for the page  [default: RUN/report.html; none with --json]")
@@ -219,7 +219,7 @@ def report(run: Path, out: Path | None, as_json: bool) -> None:
     show_report(run, None if out is None else writable_file(out, "--html"), as_json)
 
 
-@main.command()
+@main.command(cls=WithTables)
 @RUN
 @click.option("--message", metavar="PUBLISHER:SEQUENCE[@SUBSCRIBER]",
               help="The message; clients by number or name. Of several deliveries, the slowest.")
@@ -242,7 +242,7 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
     show_explanation(run, message, slowest, Console())
 
 
-@main.command()
+@main.command(cls=WithTables)
 @click.argument("first", type=PlaceOrPattern())
 @click.argument("second", type=PlaceOrPattern())
 @click.option("--tolerance", type=Percent(), default=5.0, show_default=True, metavar="PERCENT",
@@ -282,7 +282,7 @@ def compare(
                     html=html, as_json=as_json, catalog=catalog)
 
 
-@main.command()
+@main.command(cls=WithTables)
 @RUN
 @click.option("--csv", "csv_directory", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="Write one CSV file per table into this directory  [default: RUN/csv]")
@@ -332,7 +332,7 @@ def export(
         export_capture(run, capture, message, begin, end)
 
 
-@main.command()
+@main.command(cls=WithTables)
 @click.argument("study")
 @click.option("--quick", is_flag=True,
               help="Run fewer messages: seconds instead of minutes, with less accurate means.")
@@ -404,7 +404,7 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
         write(rerun, out)
 
 
-@main.command()
+@main.command(cls=WithTables)
 @RUN
 @click.option("--server", metavar="NAME", help="Which broker, where the run has several.")
 def calibrate(run: Path, server: str | None) -> None:

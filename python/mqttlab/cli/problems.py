@@ -68,6 +68,17 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+class WithTables(click.Command):
+    """A command that reads tables, at its end at the latest: it does not begin where there is no memory for that."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Ask, then perform it."""
+        from mqttlab.memory import need_for_tables
+
+        need_for_tables()
+        return super().invoke(ctx)
+
+
 def refuse(problems: Sequence[str], status: int) -> NoReturn:
     """Print problems, one line each, and exit."""
     for problem in problems:

@@ -6,12 +6,12 @@ A plan has many values that nobody wrote; the scenario has what somebody decided
 
 from __future__ import annotations
 
-import tomllib
 from typing import Any
 
 from mqttlab.comparison.sides import NOT_KNOBS, Side, flat
 from mqttlab.files import written_scenario
 from mqttlab.recording import Recording
+from mqttlab.toml_reader import read_toml
 
 ABSENT = "–"
 """A field that a scenario leaves to its default."""
@@ -38,8 +38,8 @@ def _written(recording: Recording) -> dict[str, Any] | None:
         return None
     toml, settings = written
     try:
-        values = flat(tomllib.loads(toml))
-    except tomllib.TOMLDecodeError:
+        values = flat(read_toml(toml))
+    except ValueError:
         return None
     return values | _by_name(settings, values)
 

@@ -7,11 +7,11 @@ groups that somebody has named and shaped otherwise, stays as it is.
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import TYPE_CHECKING, Any
 
 from mqttlab.dashboard.definition import put
 from mqttlab.dashboard.drafts import Draft, written
+from mqttlab.toml_reader import read_toml
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -24,8 +24,8 @@ OURS = re.compile(r"(publishers|subscribers)-(qos[012]|mqtt-sn|zeromq)|gateway|p
 def is_toml(text: str) -> bool:
     """Whether fields can follow a text, and change it."""
     try:
-        tomllib.loads(text)
-    except (ValueError, RecursionError):
+        read_toml(text)
+    except ValueError:
         return False
     return True
 
@@ -40,7 +40,7 @@ def changed(toml: str, name: str, draft: Draft) -> str:
     """
     if not is_toml(toml):
         return toml
-    values = tomllib.loads(toml)
+    values = read_toml(toml)
     if name == "qos":
         return _protocol(toml, values, draft)
     try:

@@ -8,13 +8,13 @@ to run programs.
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from typing import Any
 
 from mqttlab.errors import MqttlabError
 from mqttlab.scenario import Scenario, ScenarioError
 from mqttlab.scenario.load import parse
+from mqttlab.toml_reader import read_toml
 
 REFUSED = ("program", "command", "environment", "files", "path", "configuration", "config", "arguments", "address",
            "authority", "file", "env")
@@ -78,8 +78,8 @@ def read(toml: str, before: Draft) -> Draft:
     """The six fields as a TOML has them; empty, or 0, where it says something else than a field can. What is no TOML
     says nothing, and the fields stay as they were."""
     try:
-        values = tomllib.loads(toml)
-    except (ValueError, RecursionError):
+        values = read_toml(toml)
+    except ValueError:
         return before
     groups = [group for group in _tables(values, "groups") if isinstance(group.get("publish"), dict)]
     publish = groups[0]["publish"] if groups else {}
@@ -119,8 +119,8 @@ def check(toml: str) -> Scenario:
     if len(toml) > TOML_LETTERS_MAX:
         raise ScenarioError(f"scenario: has {len(toml)} characters; from the browser at most {TOML_LETTERS_MAX}")
     try:
-        values = tomllib.loads(toml)
-    except (ValueError, RecursionError):
+        values = read_toml(toml)
+    except ValueError:
         values = {}
     check_values(values)
     return parse(toml)

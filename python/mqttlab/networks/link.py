@@ -3,7 +3,15 @@
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from mqttlab.quantity import DelayNs, RateBitS, RatioPair, SizeBytes, shown, size_bytes
 
@@ -21,6 +29,31 @@ class Part(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+
+    def __hash__(self) -> int:
+        """Equal parts have equal ones. Pydantic copies a default that has none, for each of tens of thousands of
+        groups."""
+        try:
+            return hash((type(self), *self.__dict__.values()))
+        except TypeError:
+            # A list or a table among its fields.
+            return hash(type(self))
+
+
+def _in_parts(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Read a long list part by part, up to the first one with mistakes: each of these takes memory."""
+    if not isinstance(value, list) or len(value) <= READ_AT_ONCE:
+        return read(value)
+    done: list[Any] = []
+    for begin in range(0, len(value), READ_AT_ONCE):
+        # What was read is not read again, and stands there for the numbers of the others.
+        done = read([*done, *value[begin:begin + READ_AT_ONCE]])
+    return done
+
+
+READ_AT_ONCE = 5_000
+IN_PARTS = WrapValidator(_in_parts)
+"""For a list that may be long."""
 
 
 class GilbertElliott(Part):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mqttlab.networks.link import LinkDirection
 from mqttlab.scenario.location import Location
-from mqttlab.scenario.model import Group, Scenario
-from mqttlab.scenario.routes import crossed, placed
+from mqttlab.scenario.model import Scenario
+from mqttlab.scenario.routes import Crossed, placed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,21 +45,29 @@ def is_counted(scenario: Scenario, name: str) -> bool:
     return name in scenario.hosts and "count" in scenario.hosts[name].model_fields_set
 
 
-def first_host(scenario: Scenario, group: Group) -> int:
-    """The number of the host of a group's first client, among those of its name. Hosts that the scenario counts are
+def first_hosts(scenario: Scenario) -> list[int]:
+    """By group, the number of the host of its first client, among those of its name. Hosts that the scenario counts are
     devices on which a client of each group runs; else every client has one of its own."""
-    if is_counted(scenario, group.host) or host_counts(scenario).get(group.host, 1) == 1:
-        return 0
-    before = scenario.groups[:scenario.groups.index(group)]
-    return sum(other.count for other in before if other.host == group.host)
+    counts, before, found = host_counts(scenario), Counter[str](), []
+    for group in scenario.groups:
+        shared = is_counted(scenario, group.host) or counts.get(group.host, 1) == 1
+        found.append(0 if shared else before[group.host])
+        before[group.host] += group.count
+    return found
 
 
-def crossings(scenario: Scenario, group: Group) -> list[Crossing]:
-    """What lies between a group's clients and their server, from the clients on."""
+def crossings(scenario: Scenario) -> list[list[Crossing]]:
+    """By group, what lies between its clients and their server, from the clients on."""
     if scenario.network != "emulated" or scenario.radio is not None:
-        return []
-    return [_crossing(scenario, number, first) for number, first in
-            crossed(scenario, scenario.server_of(group).host).get(group.host, [])]
+        return [[] for _ in scenario.groups]
+    ways: dict[str, Crossed] = {}
+    found: dict[tuple[str, str], list[Crossing]] = {}
+    for group in scenario.groups:
+        ends = scenario.server_of(group).host, group.host
+        if ends not in found:
+            way = ways.get(ends[0]) or ways.setdefault(ends[0], Crossed(scenario, ends[0]))
+            found[ends] = [_crossing(scenario, number, first) for number, first in way.of(group.host)]
+    return [found[scenario.server_of(group).host, group.host] for group in scenario.groups]
 
 
 def _crossing(scenario: Scenario, number: int | None, first: bool) -> Crossing:

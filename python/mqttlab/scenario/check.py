@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import ipaddress
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from mqttlab.brokers import ADAPTERS
@@ -18,7 +19,7 @@ from mqttlab.scenario.hub import End, settings_of
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
-from mqttlab.scenario.routes import STAGES_MAX, crossed
+from mqttlab.scenario.routes import STAGES_MAX, Crossed
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 from mqttlab.scenario.transport import shows_certificate
 
@@ -28,6 +29,10 @@ HOSTS_MAX = 65_535
 LINKS_MAX = 65_000
 CLIENTS_MAX = 1_000_000
 TOPICS_MAX = 5_000_000
+# Of more problems the first ones are worked out: who mends these starts anew anyway.
+PROBLEMS_MAX = 100
+NAMED_MAX = 20
+COMPARED_MAX = 1_000
 # Headers without options; and length, type, flags, topic and identifier of a PUBLISH (MQTT-SN 1.2, §5.4.12).
 MQTT_5_FIELDS = {name for name, field in Mqtt.model_fields.items() if field.json_schema_extra == MQTT_5}
 IP_AND_UDP_BYTES = 28
@@ -37,17 +42,24 @@ IDENTITY_BYTES = 9
 
 
 def contradictions(scenario: Scenario) -> list[Problem]:
-    """Everything that is wrong between the fields of a scenario whose fields are right."""
+    """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
+    of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq,
               _hubs, _names, _sizes)
-    return [problem for check in checks for problem in check(scenario)]
+    return [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
 
 
 def near(given: str, known: Iterable[str]) -> str:
     """The nearest known name, or all of them."""
     names = sorted(known)
-    close = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
-    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(names)}"
+    close = difflib.get_close_matches(given, names, n=1, cutoff=0.5) if len(names) <= COMPARED_MAX else []
+    return f"did you mean `{close[0]}`?" if close else f"known: {some(names)}"
+
+
+def some(names: Sequence[str]) -> str:
+    """Names one after the other, of many the first ones."""
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f", and {more} more" if more > 0 else "")
 
 
 def links(scenario: Scenario) -> Iterator[tuple[Location, LinkDirection]]:
@@ -91,13 +103,17 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
 
 def _transports(scenario: Scenario) -> Iterator[Problem]:
     """What lies on TCP begins at a client and ends at a broker."""
+    framed: dict[str, Group] = {}
+    for group in scenario.groups:
+        if group.transport is not None and group.transport.framing is not None:
+            framed.setdefault(scenario.server_of(group).name, group)
     for index, group in enumerate(scenario.groups):
         server = scenario.server_of(group)
         if group.layers != "tcp" and server.role != "broker":
             yield ("groups", index, "transport"), (
                 f"is \"{group.layers}\", but `{server.name}` is a {server.role}, which passes on MQTT over plain TCP; "
                 "connect the group to a broker, or use \"tcp\"")
-        yield from _framed(scenario, ("groups", index, "transport"), group, server)
+        yield from _framed(scenario, ("groups", index, "transport"), group, server, framed)
     yield from _secured(scenario)
     for place, server in scenario.all_servers:
         yield from _trust((*place, "tls"), server)
@@ -105,20 +121,22 @@ def _transports(scenario: Scenario) -> Iterator[Problem]:
             yield (*place, "ports"), f"is only for brokers, but this is a {server.role}; leave it out"
 
 
-def _framed(scenario: Scenario, place: Location, group: Group, server: Server) -> Iterator[Problem]:
-    """A server has one port for all framings, and of the brokers that we know none speaks one."""
+def _framed(
+    scenario: Scenario, place: Location, group: Group, server: Server, framed: dict[str, Group],
+) -> Iterator[Problem]:
+    """A server has one port for all framings, and of the brokers that we know none speaks one.
+
+    ``framed`` has the first group with a framing of each server."""
     framing = None if group.transport is None else group.transport.framing
     if framing is None:
         return
     if server.kind == "mosquitto" and scenario.backend == "live":
         yield place, (f"is \"{framing}\", which Mosquitto does not speak; use `kind = \"program\"` or \"external\" for "
                       f"`{server.name}`, `backend = \"sim\"`, or another transport")
-    for other in scenario.groups:
-        theirs = None if other.transport is None else other.transport.framing
-        if scenario.server_of(other).name == server.name and theirs not in (None, framing):
-            yield place, (f"is \"{framing}\", but group `{other.name}` comes to the same port of `{server.name}` with "
-                          f"\"{theirs}\"; use one of them, or two servers")
-            return
+    other = framed[server.name]
+    if other.transport is not None and other.transport.framing != framing:
+        yield place, (f"is \"{framing}\", but group `{other.name}` comes to the same port of `{server.name}` with "
+                      f"\"{other.transport.framing}\"; use one of them, or two servers")
 
 
 def _secured(scenario: Scenario) -> Iterator[Problem]:
@@ -276,9 +294,9 @@ def _predefined(place: Location, topics: dict[str, int]) -> Iterator[Problem]:
 
 
 def _mqtt_sn(scenario: Scenario) -> Iterator[Problem]:
+    gateways = [other.name for _, other in scenario.all_servers if other.role == "gateway"]
     for index, group in enumerate(scenario.groups):
         server, place = scenario.server_of(group), ("groups", index)
-        gateways = [other.name for _, other in scenario.all_servers if other.role == "gateway"]
         if group.protocol == "mqtt" and server.role == "gateway":
             yield (*place, "connects_to"), (f"is the gateway `{server.name}`, but the group speaks MQTT; connect it to "
                                             "the broker, or use `protocol = \"mqtt-sn\"`")
@@ -417,7 +435,8 @@ def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, st
 
 
 def _hosts(scenario: Scenario) -> Iterator[Problem]:
-    used = {*_server_hosts(scenario), *(g.host for g in scenario.groups)}
+    servers, first = _server_hosts(scenario), {group.host: group.name for group in reversed(scenario.groups)}
+    used = {*servers, *first}
     used |= {name for network in scenario.networks for name in network.between}
     for name, host in scenario.hosts.items():
         if name not in used:
@@ -435,18 +454,17 @@ def _hosts(scenario: Scenario) -> Iterator[Problem]:
         if scenario.backend == "sim" and control == "bbr":
             yield ("hosts", name, "tcp"), "uses bbr, which only live runs have; use cubic or reno"
         if host.forwards:
-            yield from _forwards(scenario, name)
+            yield from _forwards(scenario, name, first.get(name), name in servers)
     for _, server in scenario.all_servers:
         if server.host in scenario.hosts and scenario.hosts[server.host].count > 1:
             count = scenario.hosts[server.host].count
             yield ("hosts", server.host, "count"), f"is {count}, but must be 1: the {server.role} runs on one host"
 
 
-def _forwards(scenario: Scenario, name: str) -> Iterator[Problem]:
+def _forwards(scenario: Scenario, name: str, clients: str | None, has_server: bool) -> Iterator[Problem]:
     place: Location = ("hosts", name, "forwards")
-    clients = [group.name for group in scenario.groups if group.host == name]
-    if name in _server_hosts(scenario) or clients:
-        runs = f"the clients of group `{clients[0]}`" if clients else "the broker"
+    if has_server or clients is not None:
+        runs = "the broker" if clients is None else f"the clients of group `{clients}`"
         yield place, f"is true, but {runs} cannot run on a router or switch; use another host"
     if scenario.hosts[name].count > 1:
         yield ("hosts", name, "count"), f"is {scenario.hosts[name].count}, but must be 1 for a host that forwards"
@@ -460,6 +478,9 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         yield ("trunk",), f"cannot be used with `network = \"{scenario.network}\"`; leave one of them out"
     forwarding = {name for name, host in scenario.hosts.items() if host.forwards}
     joined: set[frozenset[str]] = set()
+    clients = Counter[str]()
+    for group in scenario.groups:
+        clients[group.host] += group.count
     for index, network in enumerate(scenario.networks):
         if network.model is not None and network.model not in MODELS:
             instead = WITHOUT_MODEL.get(network.model.lower()) or near(network.model, MODELS)
@@ -471,7 +492,7 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
                 f"is {shown(list(network.between))}, but must contain {which} `{min(servers)}`, which all traffic "
                 f"passes, or a host with `forwards = true`")
         if network.link == "each":
-            yield from _links_each(scenario, index)
+            yield from _links_each(scenario, index, set(network.between) - servers, clients)
         pair = frozenset(network.between)
         if pair in joined:
             yield ("networks", index, "between"), f"joins {' and '.join(sorted(pair))} again; keep one of the two"
@@ -479,8 +500,9 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
     if scenario.radio is not None:
         yield from _radio(scenario)
     elif scenario.network == "emulated":
-        ways = {server: crossed(scenario, server) for server in servers}
+        ways = {server: Crossed(scenario, server).length for server in servers}
         by_name = {server.name: server for _, server in scenario.all_servers}
+        everything = {name for pair in joined for name in pair}
         for place, server in scenario.all_servers:
             behind = scenario.behind(server)
             if behind is not None and server.host not in ways[there := by_name[behind].host]:
@@ -490,25 +512,24 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         for index, group in enumerate(scenario.groups):
             broker = scenario.server_of(group).host
             away = ways[broker]
-            if (length := len(away.get(group.host, []))) > STAGES_MAX:
+            if (length := away.get(group.host, 0)) > STAGES_MAX:
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, which is {length} networks away from the broker's host, but at most "
                     f"{STAGES_MAX} are possible; leave some out")
             if group.host not in away:
-                others = {name for pair in joined for name in pair if name != group.host} | {broker}
+                others = (everything | {broker}) - {group.host}
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, but no network joins it to the broker's host `{broker}`; add [[networks]] "
                     f"with between = [\"{group.host}\", \"{broker}\"]; {near(group.host, others)}")
 
 
-def _links_each(scenario: Scenario, index: int) -> Iterator[Problem]:
+def _links_each(scenario: Scenario, index: int, names: set[str], clients: Counter[str]) -> Iterator[Problem]:
     """Links for each client need clients, each on a host of its own."""
-    names = set(scenario.networks[index].between) - _server_hosts(scenario)
-    clients = {name: sum(group.count for group in scenario.groups if group.host == name) for name in names}
-    if not any(clients.values()):
+    if not any(clients[name] for name in names):
         yield ("networks", index, "link"), ("is \"each\", but no group runs on its hosts; use \"shared\", and "
                                             "\"each\" in the networks of the groups' hosts")
-    for name, count in clients.items():
+    for name in sorted(names):
+        count = clients[name]
         if count > 1 and is_counted(scenario, name) and scenario.hosts[name].count == 1:
             yield ("hosts", name, "count"), (f"is 1, but its {count} clients are to have links of their own "
                                              f"(`networks[{index}].link`); leave it out")

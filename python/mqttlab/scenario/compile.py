@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
-from mqttlab.scenario.access import first_host, host_counts
+from mqttlab.scenario.access import first_hosts, host_counts
 from mqttlab.scenario.hub import settings_of
 from mqttlab.scenario.model import Group, Host, Publish, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
@@ -55,7 +55,8 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
         "hosts": hosts.plan(),
         "network": cast("types.Network", network(scenario, hosts, hosts.servers)),
         "servers": [_server(scenario, server, hosts) for _, server in scenario.all_servers],
-        "groups": [_group(scenario, group, hosts) for group in scenario.groups],
+        "groups": [_group(scenario, group, hosts, first)
+                   for group, first in zip(scenario.groups, first_hosts(scenario), strict=True)],
         "recording": {
             "packets": scenario.recording.packets,
             "pcapng": scenario.recording.pcapng,
@@ -173,15 +174,13 @@ def _role(scenario: Scenario, server: Server) -> types.Role:
     if server.role == "hub":
         hub = _hub(server)
         return {"hub": {"protocol": hub["protocol"], "settings": hub["settings"], "service": _service(server)}}
-    names = [other.name for _, other in scenario.all_servers]
-    to = None if server.passes_to is None else names.index(server.passes_to)
+    to = None if server.passes_to is None else scenario.server_numbers[server.passes_to]
     return {"proxy": {"to": to, "service": _service(server)}}
 
 
 def _asks_for_certificates(scenario: Scenario, server: Server) -> bool:
     """Whether a server's clients over TLS have certificates: all of them, as is checked."""
-    clients = (group for group in scenario.groups if scenario.server_of(group).name == server.name)
-    return any(shows_certificate(group.transport) for group in clients)
+    return any(shows_certificate(group.transport) for group in scenario.groups_of(server))
 
 
 def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> BrokerPlace:
@@ -209,9 +208,9 @@ def _hub(server: Server) -> dict[str, Any]:
 
 
 def _gateway(scenario: Scenario, server: Server) -> types.GatewayRole:
-    gateway, names = server.gateway, [other.name for _, other in scenario.all_servers]
+    gateway = server.gateway
     return {
-        "broker": names.index(scenario.broker_of(server).name),
+        "broker": scenario.server_numbers[scenario.broker_of(server).name],
         "mode": gateway.mode,
         "id": gateway.id,
         "client_id": gateway.client_id,
@@ -263,14 +262,14 @@ def _service(server: Server) -> types.ServiceTime:
     }
 
 
-def _group(scenario: Scenario, group: Group, hosts: _Hosts) -> types.Group:
+def _group(scenario: Scenario, group: Group, hosts: _Hosts, first_host: int) -> types.Group:
     connect_over = group.connect_over if group.connect_over is not None else group.count * 2_000_000
     return {
         "name": group.name,
         "count": group.count,
-        "host": hosts.first[group.host] + first_host(scenario, group),
+        "host": hosts.first[group.host] + first_host,
         "host_step": 1 if hosts.count[group.host] > 1 else 0,
-        "connects_to": _number_of(scenario, group),
+        "connects_to": scenario.server_numbers[scenario.server_of(group).name],
         "protocol": _protocol(scenario, group),
         "transport": "udp" if group.protocol == "mqtt-sn" or group.has_hub else {"tcp": _tcp(group)},
         "reconnect": {
@@ -305,11 +304,6 @@ def _tcp(group: Group) -> types.TcpTransport:
         "websocket": None if websocket is None else {"path": websocket.path},
         "framing": transport.framing,
     }
-
-
-def _number_of(scenario: Scenario, group: Group) -> int:
-    """The index of the server that a group connects to."""
-    return [server.name for _, server in scenario.all_servers].index(scenario.server_of(group).name)
 
 
 def _protocol(scenario: Scenario, group: Group) -> types.Protocol:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mqttlab.scenario.model import Group, Publish, Scenario
-from mqttlab.scenario.topics import may_match
+from mqttlab.scenario.audiences import Audiences, Heard
+from mqttlab.scenario.model import Publish, Scenario
 
 RATE_SEEN = 100_000
 """Messages a second that Mosquitto and 32 clients have carried on a machine of two cores (docs/scenario.md)."""
@@ -44,33 +44,41 @@ def estimate(scenario: Scenario) -> Load:
     """The load of one repetition."""
     seconds = (scenario.phases.warm_up + scenario.phases.duration) / 1e9
     emulated = scenario.network == "emulated" and scenario.recording.packets
+    audiences = Audiences(scenario)
     offered = messages = deliveries = frames = kept = 0.0
-    of_client = dict.fromkeys((group.name for group in scenario.groups), 0.0)
+    own, received_by = [0.0], dict[tuple[int, int], float]()
+    publishing: list[tuple[float, tuple[int, int]]] = []
     for group in scenario.groups:
         if group.publish is None:
             continue
         rate = group.count * per_second(group.publish)
         limit = float("inf") if group.publish.messages is None else group.count * float(group.publish.messages)
         sent = min(rate * seconds, limit)
-        receivers = receivers_of(scenario, group)
-        received = sent * sum(receivers.values())
+        # A segment and an acknowledgement for each, which carries a PUBACK along; QoS 2 takes a second exchange.
+        exchanges = 2 if group.publish.qos == 2 else 1
+        each = 2 * exchanges * -(-payload_bytes(group.publish) // (scenario.mtu - HEADERS_BYTES)) if emulated else 0
+        received = 0.0
+        for audience, how in audiences.receiving(group):
+            heard = Heard(group.publish, group, how)
+            for count, groups in audience.counts.items():
+                received += sent * groups * heard.clients(count)
+                place = id(audience), count
+                received_by[place] = received_by.get(place, 0.0) + sent * each * heard.clients(count) / count
         offered += rate
         messages += sent
         deliveries += received
         if scenario.recording.payloads:
             # In the spool and beside the table.
             kept += 2 * received * (payload_bytes(group.publish) + MESSAGE_BYTES)
-        if emulated:
-            # A segment and an acknowledgement for each, which carries a PUBACK along; QoS 2 takes a second exchange.
-            exchanges = 2 if group.publish.qos == 2 else 1
-            each = 2 * exchanges * -(-payload_bytes(group.publish) // (scenario.mtu - HEADERS_BYTES))
-            frames += (sent + received) * each
-            of_client[group.name] += sent * each / group.count
-            for other in scenario.groups:
-                of_client[other.name] += sent * each * receivers.get(other.name, 0.0) / other.count
+        frames += (sent + received) * each
+        audience_of = audiences.of(group)
+        own.append(sent * each / group.count)
+        if audience_of is not None:
+            publishing.append((own[-1], (id(audience_of), group.count)))
+    busiest = max([*own, *received_by.values(), *(sends + received_by.get(place, 0.0) for sends, place in publishing)])
     total = messages * MESSAGE_BYTES + deliveries * DELIVERY_BYTES + frames * FRAME_BYTES + kept
     return Load(offered_per_s=offered, messages=messages, deliveries=deliveries, frames=frames,
-                frames_busiest=max(of_client.values(), default=0.0), recording_bytes=total)
+                frames_busiest=busiest, recording_bytes=total)
 
 
 def per_second(publish: Publish) -> float:
@@ -79,26 +87,6 @@ def per_second(publish: Publish) -> float:
         return publish.burst.size / (publish.burst.every / 1e9)
     interval = publish.interval if publish.interval is not None else publish.rate
     return 0.0 if interval is None else 1e9 / interval
-
-
-def receivers_of(scenario: Scenario, publishers: Group) -> dict[str, float]:
-    """How many clients of each group receive a message of this one, which publishes."""
-    assert publishers.publish is not None
-    topic = publishers.publish.topic.replace("{group}", publishers.name)
-    receivers: dict[str, float] = {}
-    server = scenario.server_of(publishers).name
-    for group in scenario.groups:
-        if scenario.server_of(group).name != server:
-            continue
-        filters = [s.filter.replace("{group}", group.name) for s in group.subscribe]
-        matching = [pattern for pattern in filters if may_match(pattern, topic)]
-        if any(pattern.startswith("$share/") for pattern in matching):
-            receivers[group.name] = 1.0
-        elif any("{client}" not in pattern for pattern in matching):
-            receivers[group.name] = float(group.count)
-        elif matching:
-            receivers[group.name] = min(1.0, group.count / publishers.count)
-    return receivers
 
 
 def payload_bytes(publish: Publish) -> int:

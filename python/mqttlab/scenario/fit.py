@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import shown
 from mqttlab.scenario.access import Crossing, crossings
-from mqttlab.scenario.estimate import payload_bytes, per_second, receivers_of
+from mqttlab.scenario.audiences import Audiences, Heard
+from mqttlab.scenario.estimate import payload_bytes, per_second
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Publish, Scenario
 
@@ -34,20 +35,42 @@ def fit(scenario: Scenario) -> list[Problem]:
 
 
 class _Known:
-    """A scenario, with each group's way to its server and who receives what it publishes, worked out once."""
+    """A scenario, with each group's way to its server and what its clients receive, worked out once."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.ways = {group.name: crossings(scenario, group) for group in scenario.groups}
-        self.receivers = {group.name: receivers_of(scenario, group)
-                          for group in scenario.groups if group.publish is not None}
-        """By publishing group, how many clients of each other group receive a message."""
+        self.ways = {group.name: way for group, way in zip(scenario.groups, crossings(scenario), strict=True)}
+        self._legs: dict[tuple[int, int, int, bool], float] = {}
+        self._audiences = Audiences(scenario)
+        for group in scenario.groups:
+            if group.publish is not None:
+                self._publish(group, group.publish)
 
-    def sources(self, group: Group) -> Iterator[tuple[Group, Publish, float]]:
-        """The groups whose messages a group receives, what they publish, and how many of its clients receive one."""
-        for other in self.scenario.groups:
-            if other.publish is not None and (count := self.receivers[other.name].get(group.name, 0.0)):
-                yield other, other.publish, count
+    def _publish(self, group: Group, publish: Publish) -> None:
+        looks = payload_bytes(publish), len(publish.topic), publish.qos, per_second(publish), group.count
+        takes_s = self.leg_s(group, payload_bytes(publish), publish.qos, sends=True)
+        for audience, how in self._audiences.receiving(group):
+            heard = audience.heard.get((*looks, how))
+            if heard is None:
+                heard = audience.heard[(*looks, how)] = Heard(publish, group, how, takes_s=takes_s)
+            heard.groups += 1
+            if takes_s > heard.takes_s:
+                heard.publisher, heard.takes_s = group, takes_s
+
+    def leg_s(self, group: Group, size: int, qos: int, *, sends: bool) -> float:
+        """How long a message and its acknowledgements take between a client and its server."""
+        way = self.ways[group.name]
+        # Groups of one host have one way.
+        asked = id(way), size, qos, sends
+        if asked not in self._legs:
+            self._legs[asked] = _leg_s(way, size, qos, sends=sends)
+        return self._legs[asked]
+
+    def sources(self, group: Group) -> Iterator[tuple[Heard, float]]:
+        """What a group receives, messages that look alike together, and how many of its clients receive one."""
+        audience = self._audiences.of(group)
+        for heard in () if audience is None else audience.heard.values():
+            yield heard, heard.clients(group.count)
 
 
 def rate_words(bit_s: float) -> str:
@@ -132,8 +155,9 @@ def _bits_per_second(known: _Known, group: Group, link: LinkDirection, way: str)
     if group.publish is not None:
         own = _message_bits(mtu, group, group.publish, link, group.publish.qos, sends=way == "up")
         bits += per_second(group.publish) * own
-    for other, publish, count in known.sources(group):
-        rate = per_second(publish) * other.count * count / group.count
+    for heard, count in known.sources(group):
+        publish = heard.publish
+        rate = heard.groups * per_second(publish) * heard.publisher.count * count / group.count
         bits += rate * _message_bits(mtu, group, publish, link, _received_qos(group, publish), sends=way == "down")
     return bits
 
@@ -168,12 +192,13 @@ def _cool_down(known: _Known) -> Iterator[Problem]:
     """The last message has the cool-down to arrive and to be acknowledged."""
     longest, words = 0.0, ""
     for group in known.scenario.groups:
-        for other, publish, _ in known.sources(group):
-            size = payload_bytes(publish)
-            takes = _leg_s(known.ways[other.name], size, publish.qos, sends=True) + _leg_s(
-                known.ways[group.name], size, _received_qos(group, publish), sends=False)
+        for heard, _ in known.sources(group):
+            publish = heard.publish
+            takes = heard.takes_s + known.leg_s(group, payload_bytes(publish), _received_qos(group, publish),
+                                                sends=False)
             if takes > longest:
-                longest, words = takes, f"a message of `{other.name}` to `{group.name}` at QoS {publish.qos}"
+                longest = takes
+                words = f"a message of `{heard.publisher.name}` to `{group.name}` at QoS {publish.qos}"
     cool_down_s = known.scenario.phases.cool_down / 1e9
     if longest > cool_down_s:
         yield ("phases", "cool_down"), (
@@ -198,7 +223,7 @@ def _keep_alive(known: _Known) -> Iterator[Problem]:
         if group.protocol != "mqtt" or mqtt.keep_alive == 0:
             continue
         sent = [] if group.publish is None else [payload_bytes(group.publish)]
-        received = [payload_bytes(publish) for _, publish, _ in known.sources(group)]
+        received = [payload_bytes(heard.publish) for heard, _ in known.sources(group)]
         for crossing in known.ways[group.name]:
             for sizes, link in ((sent, crossing.up), (received, crossing.down)):
                 if link is None or link.rate is None or not sizes:

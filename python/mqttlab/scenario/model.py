@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
-from mqttlab.networks.link import LinkDirection, Part, Truth, Whole
+from mqttlab.networks.link import IN_PARTS, LinkDirection, Part, Truth, Whole
 from mqttlab.networks.models import MODELS, NetworkModel
 from mqttlab.networks.radio import Radio
 from mqttlab.networks.tcp import Tcp
@@ -188,7 +188,7 @@ class Program(Part):
     are in `{directory}/tls/server.pem` and `server.key`, the authority in `ca.pem`), of a proxy of ZeroMQ
     `{subscriber_port}` and `{high_water_mark}`."""
 
-    command: list[str] = Field(min_length=1, description="The program and its arguments.")
+    command: Annotated[list[str], Field(min_length=1), IN_PARTS] = Field(description="The program and its arguments.")
     environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
     files: dict[Annotated[str, AfterValidator(file_path)], str] = Field(
         default_factory=dict, description="Files that it reads: their texts by path in `{directory}`.")
@@ -428,7 +428,7 @@ class ClientProgram(Part):
     identifier that it should take, `{group}` and `{client}` for its group and its number there, `{directory}` for a
     private directory."""
 
-    command: list[str] = Field(min_length=1, description="The program and its arguments.")
+    command: Annotated[list[str], Field(min_length=1), IN_PARTS] = Field(description="The program and its arguments.")
     environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
     files: dict[Annotated[str, AfterValidator(file_path)], str] = Field(
         default_factory=dict, description="Files that it reads: their texts by path in `{directory}`.")
@@ -465,9 +465,9 @@ class Group(Part):
     connect_over: DurationNs | None = Field(
         None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
     publish: Publish | None = Field(None, description="Messages that each client publishes.")
-    subscribe: list[Annotated[
-        Subscription, BeforeValidator(read_subscription, json_schema_input_type=Subscription | str)]] = Field(
-        default_factory=list, description="Topic filters that each client subscribes to.")
+    subscribe: Annotated[
+        list[Annotated[Subscription, BeforeValidator(read_subscription, json_schema_input_type=Subscription | str)]],
+        IN_PARTS] = Field(default_factory=list, description="Topic filters that each client subscribes to.")
     relay: Relay | None = Field(None, description="Republish what is received.")
     late_after: PositiveDurationNs | None = Field(None, description="Deliveries later than this count as late.")
     client: ClientProgram | None = Field(
@@ -599,23 +599,25 @@ class Scenario(Part):
     repetitions: Whole = Field(1, ge=1, le=1000, description="Number of runs, each with its own seed.")
     phases: Phases = Field(description="When the run warms up, measures and cools down.")
     broker: Broker = Field(Broker(), description="The broker: short for a server named `broker`.")
-    servers: list[Server] = Field(
+    servers: Annotated[list[Server], IN_PARTS] = Field(
         default_factory=list, description="Servers: brokers, gateways, proxies. Without any, there is the broker.")
     hosts: dict[Name, Host] = Field(
         default_factory=dict, description="Hosts by name. A host that is only named elsewhere has the defaults.")
     network: Literal["emulated", "direct", "loopback", "veth", "external"] = Field(
         "emulated", description="`direct` (plain veth) and `loopback` have no emulator in the path; live runs record "
         "no packets there.")
-    networks: list[NetworkBetween] = Field(default_factory=list, description="Networks between hosts.")
+    networks: Annotated[list[NetworkBetween], IN_PARTS] = Field(
+        default_factory=list, description="Networks between hosts.")
     trunk: Trunk | None = Field(
         None, description="A link behind all networks, from a switch to the broker and back, shared by all hosts.")
     radio: Radio | None = Field(
         None, description="An 802.11 channel that joins all hosts, instead of `networks`.")
     mtu: SizeBytes = Field(1500, ge=576, le=65_535, description="Largest IP packet, from 576 B.")
     mqtt: Mqtt = Field(Mqtt(), description="Protocol and session of groups that have no `mqtt` of their own.")
-    groups: list[Group] = Field(min_length=1, description="Groups of identical clients.")
+    groups: Annotated[list[Group], Field(min_length=1), IN_PARTS] = Field(
+        description="Groups of identical clients.")
     recording: RecordingOptions = Field(RecordingOptions(), description="What is recorded.")
-    thresholds: list[Threshold] = Field(default_factory=list, description=(
+    thresholds: Annotated[list[Threshold], IN_PARTS] = Field(default_factory=list, description=(
         "What must hold: judged over the repetitions, exit status 4 when broken, 5 when undecided."))
     live: Live = Field(Live(), description="Settings of the live testbed.")
     sim: Sim = Field(Sim(), description="Settings of the simulator.")
@@ -632,22 +634,37 @@ class Scenario(Part):
         short = Server.model_construct(name="broker", role="broker", passes_to=None, **fields)
         return [(("broker",), short), *listed]
 
+    @cached_property
+    def server_numbers(self) -> dict[str, int]:
+        """The number of each server among all of them, by name."""
+        return {server.name: number for number, (_, server) in reversed([*enumerate(self.all_servers)])}
+
+    def server_named(self, name: str) -> Server:
+        """A server that there is."""
+        return self.all_servers[self.server_numbers[name]][1]
+
+    @cached_property
+    def _served_by(self) -> dict[str, Server]:
+        """The server behind each one, by name, as far as it was asked for."""
+        return {}
+
     def serving(self, group: Group) -> Server:
         """The server that a group's messages come to: behind proxies the one that these pass on to."""
-        by_name = {server.name: server for _, server in self.all_servers}
-        server, passed = self.server_of(group), set[str]()
-        while (behind := self.behind(server)) is not None and server.name not in passed:
-            passed.add(server.name)
-            server = by_name[behind]
-        return server
+        first = self.server_of(group)
+        if first.name not in self._served_by:
+            server, passed = first, set[str]()
+            while (behind := self.behind(server)) is not None and server.name not in passed:
+                passed.add(server.name)
+                server = self.server_named(behind)
+            self._served_by[first.name] = server
+        return self._served_by[first.name]
 
     def behind(self, server: Server) -> str | None:
         """The server that a proxy or a gateway passes packets on to, where it is known."""
         if server.role == "gateway":
             broker = self.broker_of(server)
             return broker.name if broker.name != server.name else None
-        names = {other.name for _, other in self.all_servers}
-        return server.passes_to if server.passes_to in names else None
+        return server.passes_to if server.passes_to in self.server_numbers else None
 
     def broker_of(self, server: Server) -> Server:
         """The broker that a gateway connects to; the first one, where it does not say. Others' are themselves."""
@@ -658,10 +675,20 @@ class Scenario(Part):
 
     def listeners(self, server: Server) -> list[tuple[str, int]]:
         """What a server listens for beside its first port, as its clients' transports ask: transports and ports."""
-        asked = [group.layers for group in self.groups if self.server_of(group).name == server.name]
-        return [(layers, getattr(server.ports, layers)) for layers in dict.fromkeys(asked) if layers != "tcp"]
+        asked = dict.fromkeys(group.layers for group in self.groups_of(server))
+        return [(layers, getattr(server.ports, layers)) for layers in asked if layers != "tcp"]
+
+    def groups_of(self, server: Server) -> list[Group]:
+        """The groups that connect to a server."""
+        return self._groups_by_server.get(server.name, [])
+
+    @cached_property
+    def _groups_by_server(self) -> dict[str, list[Group]]:
+        found: dict[str, list[Group]] = {}
+        for group in self.groups:
+            found.setdefault(self.server_of(group).name, []).append(group)
+        return found
 
     def server_of(self, group: Group) -> Server:
         """The server that a group connects to; the first one, where it does not say."""
-        servers = [server for _, server in self.all_servers]
-        return next((server for server in servers if server.name == group.connects_to), servers[0])
+        return self.all_servers[self.server_numbers.get(group.connects_to or "", 0)][1]

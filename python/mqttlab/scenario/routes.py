@@ -95,15 +95,25 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> dict[st
     }
 
 
-def crossed(scenario: Scenario, server: str) -> dict[str, list[tuple[int | None, bool]]]:
-    """The networks on the way from each host to a server's: their numbers, none for the trunk, and whether the way
-    leaves them by their second host. Hosts without a way are left out."""
-    joints = _joints(scenario, server)
-    way = _towards(server, joints, _forwarding(scenario))
-    before = len(joints) - len(scenario.networks)
-    number = {id(joint): place - before if place >= before else None for place, joint in enumerate(joints)}
-    return {name: [(number[id(joint)], (node == joint.far) != joint.flipped)
-                   for node, joint in _steps(name, server, joints, way)] for name in way}
+class Crossed:
+    """The networks on the way from each host to a server's."""
+
+    def __init__(self, scenario: Scenario, server: str) -> None:
+        self._server = server
+        self._joints = _joints(scenario, server)
+        self._way = _towards(server, self._joints, _forwarding(scenario))
+        before = len(self._joints) - len(scenario.networks)
+        self._number = {id(joint): place - before if place >= before else None
+                        for place, joint in enumerate(self._joints)}
+        self.length = _lengths(self._joints, self._way)
+        """How many networks a host is away; hosts without a way are left out."""
+
+    def of(self, host: str) -> list[tuple[int | None, bool]]:
+        """Their numbers, none for the trunk, and whether the way leaves them by their second host."""
+        if host not in self._way:
+            return []
+        return [(self._number[id(joint)], (node == joint.far) != joint.flipped)
+                for node, joint in _steps(host, self._server, self._joints, self._way)]
 
 
 def _forwarding(scenario: Scenario) -> set[str]:
@@ -119,7 +129,7 @@ def _joints(scenario: Scenario, server: str) -> list[_Joint]:
         ends = [(SWITCH, first), *((behind.get(a, a), behind.get(b, b)) for a, b in ends)]
     joints = [_Joint(*pair) for pair in ends]
     way = _towards(server, joints, _forwarding(scenario))
-    depth = {name: sum(1 for _ in _steps(name, server, joints, way)) for name in way}
+    depth = _lengths(joints, way)
     for joint in joints:
         # The trunk's directions are the scenario's.
         if joint.far != SWITCH and depth.get(joint.far, len(joints)) < depth.get(joint.near, len(joints)):
@@ -146,6 +156,15 @@ def _towards(server: str, joints: list[_Joint], forwarding: set[str]) -> Way:
     return found
 
 
+def _lengths(joints: list[_Joint], way: Way) -> dict[str, int]:
+    """How many networks each node is away; the way was found from the nearest to the farthest."""
+    lengths: dict[str, int] = {}
+    for name, number in way.items():
+        joint = None if number is None else joints[number]
+        lengths[name] = 0 if joint is None else 1 + lengths[joint.near if name == joint.far else joint.far]
+    return lengths
+
+
 def _steps(name: str, server: str, joints: list[_Joint], way: Way) -> Iterator[tuple[str, _Joint]]:
     """The nodes on the way from a node to the server, each with the network that it leaves by."""
     while name != server and (number := way[name]) is not None:
@@ -163,13 +182,17 @@ def _used(hosts: Hosts, joints: list[_Joint], ways: dict[str, Way]) -> set[int]:
 
 def _paths_of(name: str, hosts: Hosts, joints: list[_Joint], ways: dict[str, Way]) -> Iterator[dict[str, Any]]:
     """From every host of this name to each server and back; between two servers only once."""
-    order = list(ways)
-    for number, member in enumerate(hosts.members(name)):
-        for server in order:
-            if name not in ways[server] or name == server or name in order[:order.index(server)]:
-                continue
-            steps = list(_steps(name, server, joints, ways[server]))
+    there: list[tuple[str, list[tuple[str, _Joint]], list[tuple[str, _Joint]]]] = []
+    for server, way in ways.items():
+        if name == server:
+            # Those behind it have the paths between them and this one.
+            break
+        if name in way:
+            steps = list(_steps(name, server, joints, way))
             back = [(joint.far if node == joint.near else joint.near, joint) for node, joint in reversed(steps)]
+            there.append((server, steps, back))
+    for number, member in enumerate(hosts.members(name)):
+        for server, steps, back in there:
             for nodes, ends in ((steps, (member, hosts.first[server])), (back, (hosts.first[server], member))):
                 hops = [{"link": link} for node, joint in nodes for link in joint.crossed_from(node, number)]
                 yield {"from": ends[0], "to": ends[1], "hops": hops}
@@ -180,9 +203,11 @@ def _radio_paths(hosts: Hosts, ways: dict[str, Way], trunk: _Joint | None) -> li
     stations = len(hosts.entries)
     servers = [hosts.first[server] for server in ways]
     paths: list[dict[str, Any]] = []
-    for number, server in enumerate(servers):
+    passed: set[int] = set()
+    for server in servers:
+        passed.add(server)
         for station in range(stations):
-            if station == server or station in servers[:number]:
+            if station in passed:
                 continue
             for start, end in ((station, server), (server, station)):
                 air: dict[str, Any] = {"radio": {"medium": 0, "from": start, "to": end}}

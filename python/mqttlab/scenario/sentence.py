@@ -5,7 +5,9 @@ It asks the plan alone, so that recordings of any age have their sentence.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from mqttlab.networks import MODELS, PLACEMENTS, place
@@ -64,15 +66,30 @@ def _looks(plan: Plan, links: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
     """Links as people call them: a model's name, or their figures."""
     specs = [cast("dict[str, Any]", plan["network"]["links"][int(way[0])]) if way else None for way in links]
     unnamed = [None if spec is None else {**spec, "name": ""} for spec in specs]
-    for model in MODELS.values():
-        for placement in PLACEMENTS:
-            placed = place(model, placement)
-            if unnamed == [None if link is None else link.plan("") for link in (placed.up, placed.down)]:
-                title = model.title.split(" (")[0].split(", ")[0]
-                return f"{title} link" + ("" if placement in ("both", model.placement) else f" ({placement})")
+    named = _named_models().get(_text(unnamed))
+    if named is not None:
+        return named
     if unnamed[0] == unnamed[1]:
         return f"link of {_figures(specs[0])} each way"
     return f"link of {_figures(specs[0])} up and {_figures(specs[1])} down"
+
+
+@cache
+def _named_models() -> dict[str, str]:
+    """What links of each model are called, by their plans. Every network of a scenario asks."""
+    found: dict[str, str] = {}
+    for model in MODELS.values():
+        for placement in PLACEMENTS:
+            placed = place(model, placement)
+            title = model.title.split(" (")[0].split(", ")[0]
+            links = [None if link is None else link.plan("") for link in (placed.up, placed.down)]
+            found.setdefault(_text(links), f"{title} link" + (
+                "" if placement in ("both", model.placement) else f" ({placement})"))
+    return found
+
+
+def _text(links: list[dict[str, Any] | None]) -> str:
+    return json.dumps(links, sort_keys=True)
 
 
 def _figures(spec: dict[str, Any] | None) -> str:

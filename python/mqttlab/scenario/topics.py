@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from mqttlab.quantity import shown
 
@@ -109,6 +110,68 @@ def placeholders(text: str, known: Sequence[str]) -> str | None:
         return f"is {shown(text)}, which has an unmatched brace; " + (
             f"placeholders are {', '.join(known)}" if known else "braces cannot be used here")
     return None
+
+
+@dataclass(slots=True)
+class _Level:
+    """What filters have behind the levels up to here."""
+
+    fixed: dict[str, _Level] = field(default_factory=dict)
+    varying: dict[str, _Level] = field(default_factory=dict)
+    """Below levels with placeholders."""
+    any: _Level | None = None
+    """Below `+`."""
+    ends: list[str] = field(default_factory=list)
+    """Filters that end here."""
+    rest: list[str] = field(default_factory=list)
+    """Filters that end with `#` here."""
+    known: dict[str, list[_Level]] = field(default_factory=dict)
+    """Levels below, by the text that they match."""
+
+    def below(self, text: str, *, wild: bool) -> list[_Level]:
+        """The levels below that match a topic's."""
+        found = self.known.get(text)
+        if found is None:
+            if "{" in text:
+                found = [level for part, level in (*self.fixed.items(), *self.varying.items()) if _alike(part, text)]
+            else:
+                found = [self.fixed[text]] if text in self.fixed else []
+                found += [level for part, level in self.varying.items() if _alike(part, text)]
+            self.known[text] = found
+        return [*found, self.any] if wild and self.any is not None else found
+
+
+class Filters:
+    """Many filters, of which those are found that may match a topic, as :func:`may_match` has it of each."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._top = _Level()
+        for pattern in dict.fromkeys(patterns):
+            self._add(pattern)
+
+    def _add(self, pattern: str) -> None:
+        levels, here = pattern.split("/"), self._top
+        for text in levels[2:] if levels[0] == "$share" else levels:
+            if text == "#":
+                here.rest.append(pattern)
+                return
+            if text == "+":
+                here.any = here.any or _Level()
+                here = here.any
+            else:
+                here = (here.varying if "{" in text else here.fixed).setdefault(text, _Level())
+        here.ends.append(pattern)
+
+    def matching(self, topic: str) -> list[str]:
+        """The filters that may match."""
+        found, reached = list[str](), [self._top]
+        for number, text in enumerate(topic.split("/")):
+            # Wildcards do not match topics of the broker's own (MQTT 5 §4.7.2).
+            wild = number > 0 or not topic.startswith("$")
+            if wild:
+                found += [pattern for level in reached for pattern in level.rest]
+            reached = [level for above in reached for level in above.below(text, wild=wild)]
+        return found + [pattern for level in reached for pattern in (*level.ends, *level.rest)]
 
 
 def may_match(pattern: str, topic: str) -> bool:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import islice
 
+from mqttlab.memory import memory_left
 from mqttlab.quantity import shown
-from mqttlab.scenario.check import IDENTITY_BYTES, links
+from mqttlab.scenario.check import IDENTITY_BYTES, links, some
 from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
 from mqttlab.scenario.fit import fit
 from mqttlab.scenario.location import Location, Problem
-from mqttlab.scenario.model import Scenario
-from mqttlab.scenario.topics import may_match
+from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.topics import Filters
 
 GIGABYTE = 10**9
+# Of relays that hear each other there may be any number.
+TOPICS_MAX = 100_000
+RELAYS_MAX = 4
+# Of more warnings of a kind the first ones are worked out.
+WARNINGS_MAX = 20
 # Fifty million frames with 25 million deliveries at QoS 1, of 50 clients alike, held 1.93 GB; the frames of one
 # connection are held at once, at 430 B each. The estimate takes them for twice as many.
 SUMMING_UP_BYTES = 15
@@ -23,7 +29,7 @@ BUSIEST_BYTES = 215
 def unusual(scenario: Scenario) -> list[Problem]:
     """Everything unusual in a scenario that can be run."""
     checks = (_phases, _parts, _servers, _windows, _links, fit, _bursts, _subscriptions, _identities, _load)
-    return [problem for check in checks for problem in check(scenario)]
+    return [problem for check in checks for problem in islice(check(scenario), WARNINGS_MAX)]
 
 
 def _phases(scenario: Scenario) -> Iterator[Problem]:
@@ -90,8 +96,14 @@ def _bursts(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
-    filters: dict[str, list[str]] = {server.name: [] for _, server in scenario.all_servers}
-    topics = {name: _topics(scenario, name) for name in filters}
+    served: dict[str, list[Group]] = {server.name: [] for _, server in scenario.all_servers}
+    for group in scenario.groups:
+        served[scenario.serving(group).name].append(group)
+    filters = {name: Filters(each.filter.replace("{group}", group.name) for group in groups for each in group.subscribe)
+               for name, groups in served.items()}
+    topics = {name: _topics(scenario, groups) for name, groups in served.items()}
+    matched = {name: {pattern for topic in found for pattern in filters[name].matching(topic)}
+               for name, found in topics.items()}
     # What programs publish, and to what they subscribe, only they know.
     programs = any(group.client is not None for group in scenario.groups)
     for index, group in enumerate(scenario.groups):
@@ -99,22 +111,20 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
         for number, subscription in enumerate(group.subscribe):
             place: Location = ("groups", index, "subscribe", number)
             pattern = subscription.filter.replace("{group}", group.name)
-            filters[server.name].append(pattern)
             if pattern.startswith("$share/") and mqtt.version != "5" and group.protocol == "mqtt":
                 yield (*place, "filter"), (f"is {shown(subscription.filter)}, but shared subscriptions are part of "
                                            f"MQTT 5, and this group uses {mqtt.version}; Mosquitto supports them, "
                                            f"other brokers may not")
             # Others may publish to an external broker, and every broker to $SYS; a proxy's broker has other clients.
             known = server.kind == "external" or server.role != "broker" or pattern.startswith("$SYS") or programs
-            published = topics[server.name]
-            if not known and not any(may_match(pattern, topic) for topic in published):
+            if not known and pattern not in matched[server.name]:
                 yield (*place, "filter"), (f"is {shown(subscription.filter)}, but no topic matches it; published: "
-                                           f"{', '.join(sorted(published)) or 'nothing'}")
+                                           f"{some(sorted(topics[server.name])) or 'nothing'}")
     for index, group in enumerate(scenario.groups):
         server = scenario.serving(group)
         if group.publish is not None and server.kind != "external" and server.role == "broker" and not programs:
             topic = group.publish.topic.replace("{group}", group.name)
-            if not any(may_match(pattern, topic) for pattern in filters[server.name]):
+            if not filters[server.name].matching(topic):
                 yield ("groups", index, "publish", "topic"), (
                     f"is {shown(group.publish.topic)}, but nothing subscribes to it; its messages have no receiver")
 
@@ -140,19 +150,24 @@ def _identities(scenario: Scenario) -> Iterator[Problem]:
                 f"{IDENTITY_BYTES} B or more, or `{{client}}` in the topic")
 
 
-def _topics(scenario: Scenario, server: str) -> set[str]:
-    """The topics that messages of a server may have, as patterns; copies of relays included."""
-    groups = [group for group in scenario.groups if scenario.serving(group).name == server]
+def _topics(scenario: Scenario, groups: list[Group]) -> set[str]:
+    """The topics that messages of a server's groups may have, as patterns; copies of relays included."""
     topics = {group.publish.topic.replace("{group}", group.name) for group in groups if group.publish is not None}
     wills = [scenario.mqtt.will, *(group.mqtt_sn.will for group in groups),
              *(group.mqtt.will for group in groups if group.mqtt is not None)]
     topics |= {will.topic for will in wills if will is not None}
-    # A relay may hear another relay; two rounds are as many as have been seen.
-    for _ in range(2):
-        for group in groups:
-            if group.relay is not None:
-                heard = [topic for topic in topics if any(may_match(s.filter, topic) for s in group.subscribe)]
-                topics |= {topic + group.relay.suffix for topic in heard}
+    suffixes: dict[str, set[str]] = {}
+    for group in groups:
+        if group.relay is not None:
+            for each in group.subscribe:
+                suffixes.setdefault(each.filter.replace("{group}", group.name), set()).add(group.relay.suffix)
+    relayed, told = Filters(suffixes), topics
+    # A relay may hear another relay; two in a row are as many as have been seen.
+    for _ in range(RELAYS_MAX if suffixes else 0):
+        copies = (topic + suffix for topic in told for pattern in relayed.matching(topic)
+                  for suffix in suffixes[pattern])
+        told = set(islice(copies, TOPICS_MAX - len(topics)))
+        topics = topics | told
     return topics
 
 
@@ -169,15 +184,6 @@ def _load(scenario: Scenario) -> Iterator[Problem]:
         yield (), (f"summing up its frames when it ends holds about {held / GIGABYTE:,.1f} GB of memory, and this "
                    f"machine has {left / GIGABYTE:,.1f} GB left ({load.words()}, of which one client has "
                    f"{load.frames_busiest:,.0f}); shorten `phases.duration`, or set `recording.packets = false`")
-
-
-def memory_left() -> int | None:
-    """Bytes that programs can still take without swapping; nothing where the kernel does not say."""
-    try:
-        told = Path("/proc/meminfo").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    return next((1024 * int(line.split()[1]) for line in told.splitlines() if line.startswith("MemAvailable:")), None)
 
 
 def _size(load: Load) -> str:

@@ -12,6 +12,8 @@ import tomllib
 import typing
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,10 @@ from pydantic import BaseModel, ValidationError
 
 from mqttlab.quantity import shown
 from mqttlab.scenario.location import Location
+from mqttlab.toml_reader import LENGTH_MAX, TooLarge, read_toml
 
+PROBLEMS_MAX = 100
+DETAILS_MAX = 2_000
 NAME = "1 to 40 letters, digits, `_`, `.` or `-`, the first a letter or digit"
 # What pydantic calls a mistake, and what the field must be instead.
 LIMITS = {
@@ -64,13 +69,62 @@ class Source:
         shown_place = f"`{place}` " if place else ""
         if any(f"{place}.".startswith(f"{other}.") or place.startswith(f"{other}[") for other in self.replaced):
             return f"{self.name}, as set {self.replaced_by}: {shown_place}"
-        line = _line(self.text, location)
+        line = self._line(location)
         return f"{self.name}{f':{line}' if line else ''}: {shown_place}"
+
+
+    def _line(self, location: Location) -> int | None:
+        """The line of a field, as far as a look at the tables' headings tells; the heading's own otherwise."""
+        wanted = tuple(str(part) for part in location)
+        return next((line for depth in range(len(wanted), 0, -1)
+                     if (line := self._lines.get(wanted[:depth])) is not None), None)
+
+    @cached_property
+    def _lines(self) -> dict[tuple[str, ...], int]:
+        """The first line of each field and each heading, by its place."""
+        counts: dict[str, int] = {}
+        table: list[str] = []
+        found: dict[tuple[str, ...], int] = {}
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if heading := re.match(r"\s*(\[\[?)\s*([^\]]+?)\s*\]", line):
+                table = [part.strip().strip("\"'") for part in heading[2].split(".")]
+                if heading[1] == "[[":
+                    counts[heading[2]] = counts.get(heading[2], -1) + 1
+                table = _indexed(table, counts)
+                here = table
+            elif key := re.match(r"\s*([A-Za-z0-9_.\"'-]+)\s*=", line):
+                here = table + [part.strip("\"'") for part in key[1].split(".")]
+            else:
+                continue
+            found.setdefault(tuple(here), number)
+        return found
 
 
 def problems_of(error: ValidationError, values: Any, source: Source, model: type[BaseModel]) -> list[str]:
     """What a model has found wrong with the values of a file, one line each."""
-    return [_problem(values, source, detail, model) for detail in error.errors()]
+    details = _first_details(error, values, model)
+    more = error.error_count() - PROBLEMS_MAX
+    return [_problem(values, source, detail, model) for detail in details[:PROBLEMS_MAX]] + (
+        [f"{source.name}: and at least {more:,} more problems"] if more > 0 else [])
+
+
+def _first_details(error: ValidationError, values: Any, model: type[BaseModel]) -> list[Any]:
+    """Details of mistakes; of very many those of the first ones, for each takes a kilobyte."""
+    if error.error_count() > DETAILS_MAX:
+        try:
+            model.model_validate(_cut(values))
+        except ValidationError as fewer:
+            found = [each for each in fewer.errors(include_url=False) if each["type"] != "missing"]
+            if found:
+                return found
+    return error.errors(include_url=False)
+
+
+def _cut(values: Any) -> Any:
+    """The first entries of each list and table."""
+    if isinstance(values, dict):
+        return {name: _cut(values[name]) for name in islice(values, PROBLEMS_MAX)}
+    return [_cut(value) for value in values[:PROBLEMS_MAX]] if isinstance(values, list) else values
 
 
 def _problem(values: Any, source: Source, detail: Any, model: type[BaseModel]) -> str:
@@ -144,29 +198,6 @@ def _example(parts: typing.Iterable[Any]) -> str | None:
     return None
 
 
-def _line(text: str, location: Location) -> int | None:
-    """The line of a field, as far as a look at the tables' headings tells; the heading's own otherwise."""
-    wanted = [str(part) for part in location]
-    counts: dict[str, int] = {}
-    table: list[str] = []
-    best: tuple[int, int] | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if heading := re.match(r"\s*(\[\[?)\s*([^\]]+?)\s*\]", line):
-            table = [part.strip().strip("\"'") for part in heading[2].split(".")]
-            if heading[1] == "[[":
-                counts[heading[2]] = counts.get(heading[2], -1) + 1
-            table = _indexed(table, counts)
-            here = table
-        elif key := re.match(r"\s*([A-Za-z0-9_.\"'-]+)\s*=", line):
-            here = table + [part.strip("\"'") for part in key[1].split(".")]
-        else:
-            continue
-        depth = len(here)
-        if here == wanted[:depth] and depth > 0 and (best is None or depth > best[0]):
-            best = (depth, number)
-    return best[1] if best else None
-
-
 def _indexed(table: list[str], counts: dict[str, int]) -> list[str]:
     """A heading's place with the indices of the arrays of tables that it lies in."""
     place: list[str] = []
@@ -224,11 +255,15 @@ def read_text(path: Path) -> str:
         ValueError: it cannot be read, or is no text; in one line with its path.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LENGTH_MAX + 1)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: is not UTF-8 text (byte {error.start})") from error
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if len(text) > LENGTH_MAX:
+        raise ValueError(f"{path}: is longer than {LENGTH_MAX:,} characters, which are read at most")
+    return text
 
 
 def toml_values(text: str, name: str) -> dict[str, Any]:
@@ -238,12 +273,11 @@ def toml_values(text: str, name: str) -> dict[str, Any]:
         ValueError: it is not TOML; in one line that begins with ``name``.
     """
     try:
-        return tomllib.loads(text)
+        return read_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(_not_toml(name, str(error), text)) from error
-    except RecursionError as error:
-        raise ValueError(f"{name}: arrays or tables are nested too deeply; no field needs more than 6 levels"
-                         ) from error
+    except TooLarge as error:
+        raise ValueError(f"{name}: {error}") from error
     except ValueError as error:
         raise ValueError(f"{name}: is not TOML: a number has too many digits") from error
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from mqttlab.cli.main import RUNS, main
+from mqttlab.cli.problems import WithTables
 from mqttlab.errors import UsageError
 
 
-@main.command()
+@main.command(cls=WithTables)
 @RUNS
 @click.option("--listen", default="127.0.0.1:8350", show_default=True, metavar="ADDRESS[:PORT]",
               help="Where to listen. Beyond 127.0.0.1 others reach it, who need the token; port 0 takes a free one.")

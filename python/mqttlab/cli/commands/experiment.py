@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from mqttlab.cli.main import BACKEND, CATALOG, JUNIT, RUNS, SET, main, overrides_of
-from mqttlab.cli.problems import writable_directory, writable_file
+from mqttlab.cli.problems import WithTables, writable_directory, writable_file
 
 
-@main.command()
+@main.command(cls=WithTables)
 @click.argument("file", type=click.Path(path_type=Path))
 @SET
 @BACKEND

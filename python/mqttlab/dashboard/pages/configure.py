@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import tomllib
 import zlib
 from typing import Any
 
@@ -20,6 +19,7 @@ from mqttlab.networks import MODELS, PLACEMENTS, implied, place
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan
 from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.needs import room
+from mqttlab.toml_reader import read_toml
 
 FIELDS = ("qos", "network", "data", "duration", "delay", "nodes", "backend")
 LABELS = {"qos": "Protocol", "network": "Network model", "data": "Data type", "duration": "Duration",
@@ -126,8 +126,8 @@ def design(text: str, toml: str) -> Content:
 def form(toml: str) -> str:
     """The form of a text, as the browser builds it; that of nothing where the text is no TOML."""
     try:
-        values = tomllib.loads(toml)
-    except (ValueError, RecursionError):
+        values = read_toml(toml)
+    except ValueError:
         values = {}
     try:
         drafts.check(toml)

@@ -1,0 +1,108 @@
+"""Who receives what: groups that subscribe alike are an audience, and messages that are alike are counted together.
+
+A scenario may have tens of thousands of groups. Those with the same filters receive the same, and of publishers whose
+messages look the same the sums count: so that no two groups need be looked at together, unless their filters differ
+and match the same by wildcards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mqttlab.scenario.model import Group, Publish, Scenario
+from mqttlab.scenario.topics import Filters
+
+How = Literal["shared", "all", "own"]
+"""A message comes to one client of a group, to each of them, or to that whose number it has in its topic."""
+
+
+@dataclass
+class Audience:
+    """Groups of a server with the same filters."""
+
+    filters: tuple[str, ...]
+    counts: Counter[int] = field(default_factory=Counter)
+    """How many groups there are with so many clients."""
+    heard: dict[tuple[object, ...], Heard] = field(default_factory=dict)
+    """What they receive, by what it looks like."""
+
+
+@dataclass
+class Heard:
+    """Messages of publishing groups that are alike."""
+
+    publish: Publish
+    publisher: Group
+    """One of the groups: of those alike, the farthest from its server."""
+    how: How
+    groups: int = 0
+    takes_s: float = 0.0
+    """How long one is on its way to the server on empty links, from that group."""
+
+    def clients(self, count: int) -> float:
+        """How many of so many clients of a group receive one of these messages."""
+        if self.how == "own":
+            return min(1.0, count / self.publisher.count)
+        return float(count) if self.how == "all" else 1.0
+
+
+class Audiences:
+    """The audiences of a scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._of: dict[tuple[str, tuple[str, ...]], Audience] = {}
+        with_filter: dict[str, dict[str, list[Audience]]] = {}
+        for group in scenario.groups:
+            server, filters = self._key(group)
+            if not filters:
+                continue
+            audience = self._of.get((server, filters))
+            if audience is None:
+                audience = self._of[server, filters] = Audience(filters)
+                for pattern in filters:
+                    with_filter.setdefault(server, {}).setdefault(pattern, []).append(audience)
+            audience.counts[group.count] += 1
+        self._with_filter = with_filter
+        self._index = {server: Filters(patterns) for server, patterns in with_filter.items()}
+        self._matched: dict[tuple[str, str], list[tuple[Audience, How]]] = {}
+
+    def __iter__(self) -> Iterator[Audience]:
+        return iter(self._of.values())
+
+    def of(self, group: Group) -> Audience | None:
+        """The one that a group belongs to, if it subscribes to anything."""
+        return self._of.get(self._key(group))
+
+    def receiving(self, group: Group) -> list[tuple[Audience, How]]:
+        """Those that receive what a group publishes."""
+        assert group.publish is not None
+        server = self._scenario.server_of(group).name
+        topic = group.publish.topic.replace("{group}", group.name)
+        if (server, topic) not in self._matched:
+            index, found = self._index.get(server), dict[int, tuple[Audience, How]]()
+            for pattern in [] if index is None else index.matching(topic):
+                how = _how(pattern)
+                for audience in self._with_filter[server][pattern]:
+                    before = found.get(id(audience))
+                    if before is None or ORDER[how] < ORDER[before[1]]:
+                        found[id(audience)] = audience, how
+            self._matched[server, topic] = [*found.values()]
+        return self._matched[server, topic]
+
+    def _key(self, group: Group) -> tuple[str, tuple[str, ...]]:
+        filters = {each.filter.replace("{group}", group.name) for each in group.subscribe}
+        return self._scenario.server_of(group).name, tuple(sorted(filters))
+
+
+def _how(pattern: str) -> How:
+    if pattern.startswith("$share/"):
+        return "shared"
+    return "own" if "{client}" in pattern else "all"
+
+
+ORDER = {"shared": 0, "all": 1, "own": 2}
+"""Which of several matching filters of a group decides."""
