@@ -7,6 +7,7 @@
      ├── ScenarioError       the scenario cannot be run (mqttlab.scenario)
      ├── EngineError         the engine is missing, or refused its plan (mqttlab.engine)
      ├── Interrupted         Ctrl-C before there was anything to keep (mqttlab.engine)
+     ├── ScratchError        there is no place for temporary files (mqttlab.scratch)
      ├── RecordingError      a directory is not a recording, or a part of it cannot be read (mqttlab.recording)
      ├── ExportError         a recording cannot be exported in the form asked for (mqttlab.export)
      └── CalibrationError    a recording shows no service time (mqttlab.calibration)

@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
+from mqttlab import scratch
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path
-from mqttlab.runs import Outcome, take_directory
+from mqttlab.runs import Outcome, taken_directory
 
 Evidence = Literal["capture", "log", "csv"]
 # What only says how a file is stored; the engine drops the same ones from the names of links and clients.
@@ -48,9 +49,9 @@ def title_of(files: Sequence[Path]) -> str:
     return str(name) if len(files) == 1 else f"{name}-and-{len(files) - 1}-more"
 
 
-def directory_for(files: Sequence[Path], runs: Path) -> Path:
-    """A new directory for an import, among the runs."""
-    return take_directory(title_of(files), 0, 1, runs)
+def directory_for(files: Sequence[Path], runs: Path) -> AbstractContextManager[tuple[Path, scratch.Promise]]:
+    """A new directory for an import, among the runs, as :func:`mqttlab.runs.taken_directory` makes one."""
+    return taken_directory(title_of(files), 0, 1, runs)
 
 
 def import_evidence(
@@ -83,7 +84,8 @@ def import_evidence(
         arguments += ["--name", title_of(files)]
     interruption = Interruption()
     try:
-        last, code, words = _follow(arguments, observe, interruption)
+        with scratch.promised(directory):
+            last, code, words = _follow(arguments, observe, interruption)
         if interruption.asked is not None and code != 0:
             raise Interrupted(f"the import was stopped by {interruption.asked.name}; nothing was kept")
     except BaseException:
@@ -102,7 +104,7 @@ def _follow(
     """Runs the engine; returns its last word, if it had one, with all warnings, its exit status and complaints."""
     last: dict[str, Any] | None = None
     warnings: list[str] = []
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints, interruption.heard():
+    with scratch.unnamed() as complaints, interruption.heard():
         engine = subprocess.Popen(
             [engine_path(), *arguments], stdout=subprocess.PIPE, stderr=complaints, text=True,
             # The engine gets Ctrl-C from us; not from the terminal as well.

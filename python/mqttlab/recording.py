@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import tempfile
 import threading
 import time
 import weakref
@@ -29,7 +27,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mqttlab.engine import EngineError, is_being_written, recover, snapshot, summarise
+from mqttlab import scratch
+from mqttlab.engine import EngineError, cannot_be_written, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
 from mqttlab.plan import StoredPlan, read_plan
 
@@ -102,7 +101,7 @@ class Recording:
 
     directory: Path
     source: Path | None = None
-    """The run that is still going on, where this is what it had written."""
+    """The run that is still going on, or cannot be written to, where this is made of what it had written."""
     summaries: Path | None = None
     """Where derived tables are kept of recordings that have none of this version; nowhere when left out."""
     _derived: _OnceEach = field(default_factory=_OnceEach, init=False, repr=False, compare=False)
@@ -266,16 +265,17 @@ class Recording:
         kept = self.summaries and self.summaries / sha256(str(self.directory.resolve()).encode()).hexdigest()[:32]
         if kept and _is_summary_of(self.directory, kept):
             return kept
-        out = _made_below(self.summaries) or Path(tempfile.mkdtemp(prefix=SUMMARY_PREFIX))
+        made = _made_below(self.summaries) or scratch.take("summary")
         try:
-            summarise(self.directory, out)
+            summarise(self.directory, made.path)
         except EngineError as error:
-            shutil.rmtree(out, ignore_errors=True)
+            made.release()
             raise RecordingError(str(error)) from error
-        if kept and _put(out, kept):
+        if kept and _put(made.path, kept):
+            made.release()
             return kept
-        weakref.finalize(self, shutil.rmtree, out, ignore_errors=True)
-        return out
+        weakref.finalize(self, made.release)
+        return made.path
 
     def scan_summary(self, name: str) -> pl.LazyFrame:
         """One of the derived tables of ``docs/recording.md``, to be collected; empty where there is nothing to derive.
@@ -421,13 +421,7 @@ def _finished(directory: Path) -> Recording:
     while True:
         going_on = is_being_written(directory)
         try:
-            if not going_on:
-                return Recording(recover(directory))
-            look = Path(tempfile.mkdtemp(prefix="mqttlab-look-"))
-            recording = Recording(look, source=directory)
-            weakref.finalize(recording, shutil.rmtree, look, ignore_errors=True)
-            snapshot(directory, look)
-            return recording
+            return _looked_at(directory) if going_on else _recovered(directory)
         except EngineError:
             # It may have come to its end between the two questions, or somebody else is recovering it.
             if not any(directory.glob("*.spool")):
@@ -437,22 +431,46 @@ def _finished(directory: Path) -> Recording:
         time.sleep(0.1)
 
 
+def _looked_at(directory: Path) -> Recording:
+    look = scratch.take("look")
+    recording = Recording(look.path, source=directory)
+    weakref.finalize(recording, look.release)
+    snapshot(directory, look.path)
+    return recording
+
+
+def _recovered(directory: Path) -> Recording:
+    """A recording whose engine was killed, with its tables: elsewhere, where they cannot be written into it."""
+    try:
+        recover(directory)
+        return Recording(directory)
+    except EngineError as error:
+        if not cannot_be_written(directory, error):
+            raise
+        made = scratch.take("recovered")
+        try:
+            recover(directory, made.path)
+        except EngineError:
+            made.release()
+            raise error from None
+    recording = Recording(made.path, source=directory)
+    weakref.finalize(recording, made.release)
+    return recording
+
+
 FINISHED_WITHIN_S = 10
 SUMMARY_VERSION = 3
 """The version of the derived tables that this program reads."""
 
 
-SUMMARY_PREFIX = "mqttlab-summary-"
-
-
-def _made_below(above: Path | None) -> Path | None:
+def _made_below(above: Path | None) -> scratch.Scratch | None:
     """A new directory in one; nothing where none can be made."""
     if above is None:
         return None
     try:
         above.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=SUMMARY_PREFIX, dir=above))
-    except OSError:
+        return scratch.take("summary", above)
+    except (OSError, scratch.ScratchError):
         return None
 
 
@@ -460,11 +478,13 @@ def _put(made: Path, place: Path) -> bool:
     """Give a directory its place, in which an earlier one may stand; whether that was possible."""
     try:
         if place.exists():
-            earlier = Path(tempfile.mkdtemp(prefix=SUMMARY_PREFIX, dir=place.parent))
-            place.rename(earlier / "earlier")
-            shutil.rmtree(earlier, ignore_errors=True)
+            earlier = scratch.take("earlier", place.parent)
+            try:
+                place.rename(earlier.path / "earlier")
+            finally:
+                earlier.release()
         made.rename(place)
-    except OSError:
+    except (OSError, scratch.ScratchError):
         # Somebody else was first, or it is on another file system.
         return False
     return True

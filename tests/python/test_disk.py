@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from commands import mqttlab
 from mqttlab.recording import Recording
 
+KILLED = Path(__file__).resolve().parents[1] / "schemas" / "4" / "killed"
 SCENARIO = """
 name = "large"
 backend = "sim"
@@ -67,3 +70,26 @@ def test_a_small_disk_is_refused_and_whoever_insists_keeps_what_it_holds(tmp_pat
         recording = Recording.open(next(disk.glob("large-*")))
         assert not recording.complete
         assert len(recording.messages) > 0
+
+
+@pytest.mark.parametrize("how", ["read-only"])
+def test_a_report_of_a_run_that_was_killed_leaves_nothing_where_nothing_can_be_written(
+    tmp_path: Path, how: str,
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    with small_disk(tmp_path / "disk", "1m") as disk:
+        shutil.copytree(KILLED, disk / "killed", copy_function=shutil.copyfile)
+        (disk / "filled").write_bytes(bytes(shutil.disk_usage(disk).free))
+        if how == "read-only":
+            (disk / "filled").unlink()
+            subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        before = sorted(disk.rglob("*"))
+        done = subprocess.run([sys.executable, "-m", "mqttlab", "report", disk / "killed"], capture_output=True,
+                              text=True, check=False, env={**os.environ, "TMPDIR": str(temporary)})
+        assert done.returncode == 1, done.stderr
+        [line] = done.stderr.splitlines()
+        assert f"{disk / 'killed' / 'report.html'} cannot be written" in line and "--html FILE" in line
+        assert "ended without finishing the recording" in done.stdout
+        assert sorted(disk.rglob("*")) == before
+    assert [str(path.relative_to(temporary)) for path in temporary.rglob("*")] == [f"mqttlab-{os.getuid()}"]

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from mqttlab.cli import main
 from mqttlab.engine import EngineError, engine_path, is_being_written, recover, snapshot
 from mqttlab.recording import Recording
-from mqttlab.runs import Job, list_runs, take_directory
+from mqttlab.runs import Job, list_runs, taken_directory
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -189,7 +189,9 @@ def test_directories_are_taken_by_making_them(tmp_path: Path) -> None:
     taken: list[Path] = []
 
     def take() -> None:
-        taken.append(take_directory("same", 0, 1, tmp_path / "runs"))
+        with taken_directory("same", 0, 1, tmp_path / "runs") as (path, promise):
+            taken.append(path)
+            promise.of(None)
 
     threads = [threading.Thread(target=take) for _ in range(16)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Scratch directories go with their owners, and with the next one of owners that were killed."""
+"""What commands make beside their results goes with them, and with the next command where they were killed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from mqttlab.engine import scratch
+from commands import mqttlab
+from mqttlab import scratch
+from mqttlab.runs import taken_directory
 
 OWNER = """
 import sys
-from mqttlab.engine import scratch
-with scratch.directory("owner") as place:
+from pathlib import Path
+from mqttlab import scratch
+with scratch.directory("owner") as place, scratch.unfinished(Path(sys.argv[1])) as made:
     (place / "tables").write_text("much")
+    made.write_text("half a page")
     print(place, flush=True)
     sys.stdin.read()
 """
@@ -25,40 +28,86 @@ with scratch.directory("owner") as place:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    return tmp_path
+    """A directory for temporary files, in which this user's place is made."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    return place
 
 
-def test_a_directory_is_private_and_goes_with_its_block(temporary: Path) -> None:
+def left(above: Path) -> list[str]:
+    """All that is there but for this user's place."""
+    return sorted(str(path.relative_to(above)) for path in above.rglob("*") if path.name != f"mqttlab-{os.getuid()}")
+
+
+def test_all_lies_in_one_private_directory_and_goes_with_its_block(temporary: Path) -> None:
     with pytest.raises(ValueError, match="as an error"), scratch.directory("test") as place:
-        assert place.parent == temporary and "test" in place.name and place.stat().st_mode & 0o077 == 0
+        assert place.parent == temporary / f"mqttlab-{os.getuid()}" and "test" in place.name
+        assert [path.stat().st_mode & 0o777 for path in (place, place.parent)] == [0o700, 0o700]
         (place / "below").mkdir()
         raise ValueError("as an error")
-    assert list(temporary.iterdir()) == []
+    assert left(temporary) == []
 
 
-def test_the_directory_of_a_killed_process_goes_at_the_next_start_and_no_other(temporary: Path) -> None:
-    owners = [subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                               env={**os.environ, "TMPDIR": str(temporary)}) for _ in range(2)]
+def test_what_a_killed_process_leaves_goes_at_the_next_command_and_nothing_else(
+    tmp_path: Path, temporary: Path,
+) -> None:
+    owners = [subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path / f"{number}.html")], text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) for number in range(2)]
     try:
         places = [Path(owner.stdout.readline().strip()) for owner in owners if owner.stdout is not None]
         assert all(place.is_dir() for place in places)
         owners[0].send_signal(signal.SIGKILL)
         owners[0].wait(timeout=30)
-        assert places[0].is_dir()
-        with scratch.directory("next"):
-            assert not places[0].exists() and (places[1] / "tables").is_file()
+        assert places[0].is_dir() and len(list(tmp_path.glob(".*.unfinished"))) == 2
+        assert mqttlab("list", "--runs", tmp_path / "none").returncode == 2
+        assert not places[0].exists() and (places[1] / "tables").is_file()
+        assert [path.name[:7] for path in tmp_path.glob(".*.unfinished")] == [".1.html"]
+        owners[1].communicate(timeout=30)
+        assert (tmp_path / "1.html").read_text(encoding="utf-8") == "half a page"
     finally:
         for owner in owners:
             owner.kill()
             owner.communicate(timeout=30)
+    assert left(temporary) == []
 
 
-def test_one_that_is_just_about_to_get_its_lock_is_left_alone_for_a_minute(temporary: Path) -> None:
-    young, old = temporary / f"{scratch.NEW}young", temporary / f"{scratch.NEW}old"
-    young.mkdir()
-    old.mkdir()
-    hour_ago = time.time() - 3600
-    os.utime(old, (hour_ago, hour_ago))
-    with scratch.directory("next"):
-        assert young.is_dir() and not old.exists()
+def test_somebody_elses_place_is_refused_in_one_line_and_an_open_one_is_closed(tmp_path: Path, temporary: Path) -> None:
+    place, elsewhere = temporary / f"mqttlab-{os.getuid()}", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    place.symlink_to(elsewhere)
+    with pytest.raises(scratch.ScratchError, match="set TMPDIR to a directory") as refused, scratch.directory("test"):
+        pass
+    assert str(place) in str(refused.value)
+    assert list(elsewhere.iterdir()) == []
+    place.unlink()
+    place.mkdir(mode=0o755)
+    place.chmod(0o755)
+    with scratch.directory("test"):
+        assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_page_is_written_whole_where_there_is_no_temporary_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    with scratch.unfinished(tmp_path / "page.html") as made:
+        made.write_text("whole", encoding="utf-8")
+    with pytest.raises(ValueError, match="half"), scratch.unfinished(tmp_path / "other.html") as made:
+        made.write_text("half", encoding="utf-8")
+        raise ValueError("half")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_directory_in_which_no_run_has_begun_goes_and_one_with_a_plan_stays(tmp_path: Path, temporary: Path) -> None:
+    runs = tmp_path / "runs"
+    with taken_directory("a", 0, 1, runs) as (directory, _):
+        (directory / "origin.json").write_text("{}", encoding="utf-8")
+        with taken_directory("a", 0, 1, runs) as (other, _):
+            assert other != directory
+            (other / "plan.json").write_text("{}", encoding="utf-8")
+    assert list(runs.iterdir()) == [other]
+    with taken_directory("a", 0, 1, runs) as (waits, promise):
+        promise.of(None)
+    assert sorted(runs.iterdir()) == sorted([other, waits])
+    assert left(temporary) == []

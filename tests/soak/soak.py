@@ -237,7 +237,7 @@ def _left(before: set[str], seconds: float = 60) -> set[str]:
 
 
 def _scratch() -> list[Path]:
-    return sorted(Path(tempfile.gettempdir()).glob("mqttlab-engine-*"))
+    return sorted(Path(tempfile.gettempdir()).glob("mqttlab-*/scratch-*"))
 
 
 def soak(runs: int, seed: int, jobs: int, *, live: bool) -> list[Case]:

@@ -56,8 +56,9 @@ impl Privilege {
         if Namespace::new().is_ok() {
             return Ok(Privilege::Administrator);
         }
-        // SAFETY: geteuid and getegid cannot fail.
-        let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+        let user = crate::scratch::user();
+        // SAFETY: getegid cannot fail.
+        let group = unsafe { libc::getegid() };
         // SAFETY: unshare takes flags only.
         if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
             return Err(Forbidden::here("make a user namespace", io::Error::last_os_error()));

@@ -1,14 +1,15 @@
-//! A private directory that is gone when the run is over.
+//! A private directory that is gone when the run is over, in the one place of this user, `$TMPDIR/mqttlab-UID`.
 //!
-//! It is locked while its owner lives; one whose engine was killed is unlocked, and is removed by the next run. It gets its
-//! name only when it is locked, so that one with the name and without a lock belongs to nobody.
+//! It is locked while its owner lives; one whose engine was killed is unlocked, and is removed by the next command, or the
+//! next run: Python's half is `mqttlab/scratch.py`. A directory is made and locked, and those without a lock are looked for,
+//! while the whole place is locked: none is without a lock and has an owner.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 /// A directory that only its owner may enter, removed when dropped.
 #[derive(Debug)]
@@ -18,21 +19,28 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one for `purpose`, and removes those of engines that are no more.
+    /// Makes one for `purpose`, and removes those of owners that are no more.
     ///
     /// # Errors
     /// What the file system said.
     pub fn new(purpose: &str) -> io::Result<Scratch> {
+        Scratch::below(&std::env::temp_dir(), purpose)
+    }
+
+    fn below(temporary: &Path, purpose: &str) -> io::Result<Scratch> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let parent = std::env::temp_dir();
-        remove_abandoned(&parent);
+        let place = temporary.join(format!("mqttlab-{}", user()));
+        let said = |error: io::Error| {
+            io::Error::new(error.kind(), format!("no temporary directory {}: {error}", place.display()))
+        };
+        let whole = own(&place).map_err(said)?;
+        whole.lock().map_err(said)?;
+        remove_abandoned(&place);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{purpose}-{number}", std::process::id());
-        let (unlocked, path) = (parent.join(format!("{NEW}{name}")), parent.join(format!("{PREFIX}{name}")));
-        fs::DirBuilder::new().mode(0o700).create(&unlocked)?;
-        let lock = fs::File::open(&unlocked)?;
-        lock.lock()?;
-        fs::rename(&unlocked, &path)?;
+        let path = place.join(format!("{PREFIX}{purpose}-{}-{number}", std::process::id()));
+        fs::DirBuilder::new().mode(0o700).create(&path).map_err(said)?;
+        let lock = fs::File::open(&path).map_err(said)?;
+        lock.lock().map_err(said)?;
         Ok(Scratch { path, _lock: lock })
     }
 
@@ -63,53 +71,112 @@ impl Drop for Scratch {
     }
 }
 
-fn remove_abandoned(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        // One without a lock yet may be just about to get it.
-        let patience = if name.starts_with(NEW) { Duration::from_secs(60) } else { Duration::ZERO };
-        if (name.starts_with(PREFIX) || name.starts_with(NEW)) && is_abandoned(&entry.path(), patience) {
-            let _ = fs::remove_dir_all(entry.path());
+/// The number of the user whose place it is: a process that has moved into a user namespace has another one there.
+pub(crate) fn user() -> u32 {
+    static USER: OnceLock<u32> = OnceLock::new();
+    // SAFETY: geteuid cannot fail.
+    *USER.get_or_init(|| unsafe { libc::geteuid() })
+}
+
+/// Opens the place, made where it is missing: a directory that is this user's alone, and no symbolic link.
+fn own(place: &Path) -> io::Result<fs::File> {
+    match fs::DirBuilder::new().mode(0o700).create(place) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(place)?;
+    let found = opened.metadata()?;
+    // SAFETY: geteuid cannot fail.
+    if found.uid() != unsafe { libc::geteuid() } {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+    }
+    if found.mode() & 0o077 != 0 {
+        opened.set_permissions(fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(opened)
+}
+
+fn remove_abandoned(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // What it names beside a result is removed by Python, which has named it.
+        let is_ours =
+            entry.file_name().to_string_lossy().starts_with(PREFIX) && !path.join(UNFINISHED).exists();
+        if is_ours && fs::File::open(&path).is_ok_and(|directory| directory.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(path);
         }
     }
 }
 
-fn is_abandoned(path: &Path, patience: Duration) -> bool {
-    let Ok(directory) = fs::File::open(path) else { return false };
-    let age = directory.metadata().and_then(|data| data.modified()).ok().and_then(|made| made.elapsed().ok());
-    let old = patience.is_zero() || age.is_some_and(|age| age > patience);
-    old && directory.try_lock().is_ok()
-}
-
-const PREFIX: &str = "mqttlab-engine-";
-const NEW: &str = "mqttlab-new-";
+const PREFIX: &str = "scratch-";
+const UNFINISHED: &str = "unfinished";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    struct Temporary(PathBuf);
+
+    impl Temporary {
+        fn new(name: &str) -> Temporary {
+            let path = std::env::temp_dir().join(format!("mqttlab-scratch-of-{}-{name}", std::process::id()));
+            fs::create_dir(&path).unwrap();
+            Temporary(path)
+        }
+
+        fn place(&self) -> PathBuf {
+            self.0.join(format!("mqttlab-{}", user()))
+        }
+    }
+
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
     #[test]
     fn a_scratch_directory_is_private_and_goes_with_its_owner() {
-        let scratch = Scratch::new("test").unwrap();
+        let temporary = Temporary::new("private");
+        let scratch = Scratch::below(&temporary.0, "test").unwrap();
         scratch.write("a.conf", "x").unwrap();
         assert!(scratch.write("../a.conf", "x").is_err() && scratch.write("/a.conf", "x").is_err());
         scratch.write("etc/broker/a.conf", "y").unwrap();
         assert_eq!(fs::read_to_string(scratch.path().join("etc/broker/a.conf")).unwrap(), "y");
         let path = scratch.path().to_owned();
+        assert_eq!(fs::metadata(temporary.place()).unwrap().mode() & 0o777, 0o700);
         drop(scratch);
         assert!(!path.exists());
     }
 
     #[test]
     fn the_directory_of_an_engine_that_was_killed_goes_at_the_next_start() {
-        let parent = std::env::temp_dir();
-        let left = parent.join(format!("{PREFIX}{}-killed", std::process::id()));
+        let temporary = Temporary::new("killed");
+        let alive = Scratch::below(&temporary.0, "alive").unwrap();
+        let left = temporary.place().join(format!("{PREFIX}server-killed"));
         fs::create_dir(&left).unwrap();
         fs::write(left.join("mosquitto.conf"), "x").unwrap();
-        let alive = Scratch::new("alive").unwrap();
-        assert!(!left.exists(), "a minute need not pass");
-        let _next = Scratch::new("next").unwrap();
-        assert!(alive.path().exists());
+        let _next = Scratch::below(&temporary.0, "next").unwrap();
+        assert!(!left.exists() && alive.path().exists());
+    }
+
+    #[test]
+    fn a_place_that_is_a_symbolic_link_is_refused_and_one_that_others_may_enter_is_closed() {
+        let temporary = Temporary::new("link");
+        let elsewhere = temporary.0.join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, temporary.place()).unwrap();
+        let error = Scratch::below(&temporary.0, "test").unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("no temporary directory {}", temporary.place().display())),
+            "{error}"
+        );
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        fs::remove_file(temporary.place()).unwrap();
+        fs::create_dir(temporary.place()).unwrap();
+        fs::set_permissions(temporary.place(), fs::Permissions::from_mode(0o755)).unwrap();
+        let _scratch = Scratch::below(&temporary.0, "test").unwrap();
+        assert_eq!(fs::metadata(temporary.place()).unwrap().mode() & 0o777, 0o700);
     }
 }

@@ -9,7 +9,6 @@ import fcntl
 import getpass
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -17,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from mqttlab import scratch
 from mqttlab.catalog.place import CatalogError
 
 FILE = "annotations.json"
@@ -108,15 +108,8 @@ def _write(directory: Path, annotations: Annotations) -> None:
     if annotations == Annotations():
         path.unlink(missing_ok=True)
         return
-    descriptor, name = tempfile.mkstemp(dir=directory, prefix=f".{FILE}.")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        json.dump(asdict(annotations), out, indent=2, ensure_ascii=False)
-        out.write("\n")
-    # mkstemp's files are for their owner alone.
-    umask = os.umask(0)
-    os.umask(umask)
-    Path(name).chmod(0o666 & ~umask)
-    Path(name).replace(path)
+    with scratch.unfinished(path) as made:
+        made.write_text(json.dumps(asdict(annotations), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def now() -> str:

@@ -153,11 +153,11 @@ def _import(
 
     where = writable_directory(runs, "--runs") if output is None else writable_directory(output, "--output")
     made = [path for path in (where, *where.parents) if not path.exists()]
-    directory = directory_for(files, runs) if output is None else output
     if name is not None:
         options += ["--name", name]
     try:
-        with ImportProgress(Console(stderr=True)) as progress:
+        with contextlib.ExitStack() as taken, ImportProgress(Console(stderr=True)) as progress:
+            directory = output or taken.enter_context(directory_for(files, runs))[0]
             outcome = import_evidence(evidence, files, directory.absolute(), progress.observe, options=options)
     except BaseException:
         # What was made for an import that failed goes again, as far as it is empty.

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 import click
 
+from mqttlab import scratch
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.files import from_here
 
@@ -34,6 +35,7 @@ class Commands(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line."""
         extra["standalone_mode"] = False
+        scratch.sweep()
         try:
             status = super().main(*args, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
@@ -162,6 +164,4 @@ def _system(error: OSError) -> str:
     reason = error.strerror or str(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"
-    if error.errno == errno.ENOENT and "temporary" in reason:
-        return f"{reason[:1].lower()}{reason[1:]}; set TMPDIR to a directory that can be written to"
     return f"the output cannot be written: {reason}" if error.errno == errno.ENOSPC else reason

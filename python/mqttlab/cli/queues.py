@@ -16,7 +16,7 @@ from mqttlab.errors import UsageError
 from mqttlab.files import from_here
 from mqttlab.queue import Queue, QueuedJob
 from mqttlab.queue.client import OPEN, Driver
-from mqttlab.runs import Job, Outcome, take_directory
+from mqttlab.runs import Job, Outcome, taken_directory
 
 COLUMNS = ("run", "of", "backend", "state", "since (UTC)", "directory")
 LOOK_S = 0.1
@@ -39,9 +39,10 @@ def hand_over(
     where = catalog_for(catalog, runs)
     waiting = Queue(queue)
     for repetition in range(loaded.repetitions):
-        directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
-        job = Job(compile_plan(loaded, repetition), directory, origin=origin)
-        waiting.submit(job, label=loaded.name, catalog=where, keep=functools.partial(keep_page, html))
+        with taken_directory(loaded.name, repetition, loaded.repetitions, runs) as (directory, promise):
+            job = Job(compile_plan(loaded, repetition), directory, origin=origin)
+            waiting.submit(job, label=loaded.name, catalog=where, keep=functools.partial(keep_page, html))
+            promise.of(None)
         click.echo(f"{job.identifier}  {from_here(directory)}")
     click.echo("mqttlab: in the queue; mqttlab queue list shows it", err=True)
 

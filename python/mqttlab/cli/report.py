@@ -8,9 +8,16 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from mqttlab.errors import MqttlabError
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
 from mqttlab.report.document import document
+
+
+class PageError(MqttlabError):
+    """The page cannot be written where it should be."""
+
+    exit_status = 1
 
 
 def show_report(run: Path, out: Path | None, as_json: bool) -> None:
@@ -31,5 +38,9 @@ def show_report(run: Path, out: Path | None, as_json: bool) -> None:
         return
     console = Console()
     terminal(recording, console)
-    page = write_html(recording, out or run / "report.html")
+    try:
+        page = write_html(recording, out or run / "report.html")
+    except OSError as error:
+        raise PageError(f"{out or run / 'report.html'} cannot be written: {error.strerror}; write the report elsewhere "
+                        f"with mqttlab report {run} --html FILE") from error
     console.print(f"report     {page}", highlight=False, soft_wrap=True, markup=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -19,7 +18,7 @@ from mqttlab.cli.space import need_room
 from mqttlab.cli.sql import followed, need_database
 from mqttlab.cli.status import DONE, status_of, worst
 from mqttlab.files import from_here
-from mqttlab.runs import Job, LocalPool, Outcome, take_directory
+from mqttlab.runs import Job, LocalPool, Outcome, taken_directory
 from mqttlab.scenario import Scenario, compile_plan, load
 from mqttlab.scenario.needs import need_servers
 
@@ -55,14 +54,9 @@ def run_all(
     """Run all repetitions and report each; returns their exit statuses, and what ``--json`` prints of them."""
     statuses, documents = list[int](), list[dict[str, Any]]()
     for repetition in range(loaded.repetitions):
-        directory = take_directory(loaded.name, repetition, loaded.repetitions, runs).absolute()
-        try:
-            with followed(sql, directory):
-                job, outcome = _one_run(loaded, directory, repetition, repetitions, origin)
-        finally:
-            # A run that failed before it started leaves nothing.
-            with contextlib.suppress(OSError):
-                directory.rmdir()
+        with (taken_directory(loaded.name, repetition, loaded.repetitions, runs) as (directory, _),
+              followed(sql, directory)):
+            job, outcome = _one_run(loaded, directory, repetition, repetitions, origin)
         if loaded.backend == "sim" and loaded.recording.pcapng and outcome.verdict == "complete":
             _capture(outcome)
         if as_json:

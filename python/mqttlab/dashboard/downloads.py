@@ -11,6 +11,7 @@ from urllib.parse import quote
 import flask
 import polars as pl
 
+from mqttlab import scratch
 from mqttlab.dashboard import live_figures, maps, payloads, run_figures, run_sets, run_tables, verdicts
 from mqttlab.dashboard.comparisons import Comparisons
 from mqttlab.dashboard.experiment_figures import Analyses
@@ -20,7 +21,6 @@ from mqttlab.dashboard.panels import answer, twin
 from mqttlab.dashboard.store import Store, given_out
 from mqttlab.dashboard.uploads import UploadError, Uploads
 from mqttlab.dashboard.watch import Watch
-from mqttlab.engine import scratch
 from mqttlab.errors import MqttlabError
 from mqttlab.export import ExportError, cut_of_message, pcapng
 from mqttlab.recording import Recording

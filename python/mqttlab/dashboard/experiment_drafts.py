@@ -6,13 +6,12 @@ as one that is started alone. Its scenario is the one on the page, and no other 
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
+from mqttlab import scratch
 from mqttlab.dashboard import drafts
 from mqttlab.dashboard.jobs import Jobs
-from mqttlab.engine import scratch
 from mqttlab.experiments import Experiment, ExperimentError, load
 from mqttlab.experiments.scenarios import scenarios
 from mqttlab.runs.job import ulid
@@ -20,6 +19,7 @@ from mqttlab.scenario import ScenarioError
 from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.needs import need_servers, room
+from mqttlab.toml_reader import read_toml
 
 FILE, SCENARIO = "experiment.toml", "scenario.toml"
 POINTS_MAX = 200
@@ -71,8 +71,8 @@ def check(text: str, scenario: str) -> Experiment:
 def _only_this_scenario(text: str) -> None:
     """Refuse an experiment that names another file."""
     try:
-        values: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError):
+        values: dict[str, Any] = read_toml(text)
+    except ValueError:
         # The reader says at which line.
         return
     if values.get("scenario") != SCENARIO:

@@ -12,7 +12,6 @@ look at the same queue.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Sequence
 from functools import cached_property
@@ -23,7 +22,7 @@ from mqttlab.catalog import url_for
 from mqttlab.dashboard import drafts
 from mqttlab.queue import Queue, QueuedJob
 from mqttlab.queue.store import EVERYTHING
-from mqttlab.runs import Job, take_directory
+from mqttlab.runs import Job, taken_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan
 from mqttlab.scenario.needs import need_servers, room
 
@@ -84,14 +83,10 @@ class Jobs:
                                 "false`")
         begun = []
         for repetition in range(scenario.repetitions):
-            directory = take_directory(scenario.name, repetition, scenario.repetitions, self.runs).absolute()
-            job = Job(compile_plan(scenario, repetition), directory, origin=origin)
-            try:
+            with taken_directory(scenario.name, repetition, scenario.repetitions, self.runs) as (directory, promise):
+                job = Job(compile_plan(scenario, repetition), directory, origin=origin)
                 self.queue.submit(job, label=scenario.name, catalog=url_for(self.runs), held=held)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    directory.rmdir()
-                raise
+                promise.of(None)
             begun.append(job.identifier)
         return begun
 

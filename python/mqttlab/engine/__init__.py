@@ -13,6 +13,7 @@ from mqttlab.engine.locks import held, is_locked
 from mqttlab.engine.program import (
     EngineError,
     MachineError,
+    cannot_be_written,
     doctor,
     engine_path,
     is_being_written,
@@ -28,6 +29,7 @@ __all__ = [
     "Interrupted",
     "Interruption",
     "MachineError",
+    "cannot_be_written",
     "doctor",
     "engine_path",
     "held",

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mqttlab import scratch
 from mqttlab.engine.interruption import Interrupted, Interruption
 from mqttlab.engine.locks import is_locked
 from mqttlab.errors import MqttlabError
@@ -96,11 +97,9 @@ def measure(seconds: float, observe: Callable[[dict[str, Any]], None]) -> dict[s
 
 def _watched(arguments: list[str], text: str, observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Run a command of the engine that says how far it is, and return what its last line has found."""
-    import tempfile
-
     interruption = Interruption()
     found: dict[str, Any] | None = None
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints, interruption.heard():
+    with scratch.unnamed() as complaints, interruption.heard():
         engine = subprocess.Popen([engine_path(), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=complaints, text=True, start_new_session=True)
         with interruption.telling(engine):
@@ -126,29 +125,19 @@ def _watched(arguments: list[str], text: str, observe: Callable[[dict[str, Any]]
     return found
 
 
-def recover(directory: Path) -> Path:
-    """Make the tables of a recording whose engine was killed; returns where they are.
-
-    That is the directory itself, or, where it cannot be written to, a new one in the system's temporary directory.
+def recover(directory: Path, out: Path | None = None) -> None:
+    """Make the tables of a recording whose engine was killed, in its directory or in ``out``.
 
     Raises:
-        EngineError: nothing can be read from it.
+        EngineError: nothing can be read from it, or the tables cannot be written.
     """
-    try:
-        _call("recover", str(directory))
-        return directory
-    except EngineError as first:
-        full = any(words in str(first) for words in ("No space left", "Disk quota", "Read-only file system"))
-        if os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > 0 and not full:
-            raise
-        import tempfile
+    _call("recover", str(directory), *(() if out is None else ("--out", str(out))))
 
-        out = Path(tempfile.mkdtemp(prefix=f"{directory.name}-"))
-        try:
-            _call("recover", str(directory), "--out", str(out))
-        except EngineError:
-            raise first from None
-        return out
+
+def cannot_be_written(directory: Path, error: EngineError) -> bool:
+    """Whether that is why the tables of a recording were not made: its disk is full, or may not be written to."""
+    full = any(words in str(error) for words in ("No space left", "Disk quota", "Read-only file system"))
+    return full or not os.access(directory, os.W_OK) or shutil.disk_usage(directory).free == 0
 
 
 def snapshot(directory: Path, out: Path) -> None:

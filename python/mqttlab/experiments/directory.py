@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mqttlab import __version__
+from mqttlab import __version__, scratch
 from mqttlab.engine import held, is_being_written
 from mqttlab.experiments import journal
 from mqttlab.experiments.journal import Journal, RunRecord
@@ -155,9 +155,8 @@ class ExperimentDirectory:
     def _write(self) -> None:
         for name, text in (("experiment.toml", self.experiment.text), ("scenario.toml", self.experiment.scenario_text),
                            ("design.json", json.dumps(_derived(self.experiment), indent=1) + "\n")):
-            temporary = self.path / f".{name}"
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(self.path / name)
+            with scratch.unfinished(self.path / name) as made:
+                made.write_text(text, encoding="utf-8")
 
     def runs(self) -> list[RunRecord]:
         """Every run that was begun, in that order."""

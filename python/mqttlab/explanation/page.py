@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+from mqttlab import scratch
 from mqttlab.explanation.diagram import Ladder
 from mqttlab.explanation.story import Story
 from mqttlab.explanation.words import cause, head, ladder, ms
@@ -20,8 +21,9 @@ def write(story: Story, directory: Path, name: str) -> tuple[Path, Path]:
     """
     picture = Ladder(story).draw()
     page, drawing = directory / f"{name}.html", directory / f"{name}.svg"
-    drawing.write_text(picture, encoding="utf-8")
-    page.write_text(html(story, picture), encoding="utf-8")
+    for path, text in ((drawing, picture), (page, html(story, picture))):
+        with scratch.unfinished(path) as made:
+            made.write_text(text, encoding="utf-8")
     return page, drawing
 
 

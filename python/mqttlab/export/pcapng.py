@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
+from mqttlab import scratch
 from mqttlab.export.tables import ExportError
 from mqttlab.export.wire import Wire
 from mqttlab.plan import ports
@@ -114,13 +115,8 @@ def pcapng(
     total = int(recording.collect(table.select(pl.len())).item())
     if not total:
         raise ExportError("there are no frames in this part of the recording")
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    try:
-        with unfinished.open("wb") as file:
-            _write(recording, file, table, cut, total, observe)
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with scratch.unfinished(out) as made, made.open("wb") as file:
+        _write(recording, file, table, cut, total, observe)
     return total
 
 

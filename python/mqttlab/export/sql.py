@@ -28,9 +28,10 @@ import polars as pl
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, InterfaceError
 
+from mqttlab import scratch
 from mqttlab.catalog.place import file_of, refuse_network, url_of
 from mqttlab.catalog.tables import LONG, OPTIONS
-from mqttlab.engine import EngineError, is_being_written, scratch, snapshot
+from mqttlab.engine import EngineError, is_being_written, snapshot
 from mqttlab.errors import MqttlabError
 from mqttlab.export.tables import ExportError
 from mqttlab.recording import Recording

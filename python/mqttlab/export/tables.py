@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mqttlab import metrics
+from mqttlab import metrics, scratch
 from mqttlab.errors import MqttlabError
 from mqttlab.recording import TABLES, Recording
 
@@ -92,20 +92,17 @@ def _each(run_dir: Path, out: Path, observe: Observe, ending: str) -> Path:
 
 def _write(recording: Recording, parts: Iterable[pl.LazyFrame], out: Path) -> None:
     """Write a table's parts under its name when it is whole: what is interrupted leaves no half of one."""
-    unfinished = out.with_name(f".{out.name}.unfinished")
     try:
-        if out.suffix == ".csv":
-            with unfinished.open("wb") as file:
-                # One after another: writing while it reads, polars holds parts of both.
-                for number, part in enumerate(parts):
-                    recording.collect(_flat(part)).write_csv(file, include_header=number == 0)
-        else:
-            pl.concat(parts).sink_parquet(unfinished)
-        unfinished.replace(out)
+        with scratch.unfinished(out) as made:
+            if out.suffix == ".csv":
+                with made.open("wb") as file:
+                    # One after another: writing while it reads, polars holds parts of both.
+                    for number, part in enumerate(parts):
+                        recording.collect(_flat(part)).write_csv(file, include_header=number == 0)
+            else:
+                pl.concat(parts).sink_parquet(made)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ExportError(f"{out} cannot be written: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def xlsx(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: None) -> Path:
@@ -129,7 +126,9 @@ def xlsx(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: 
     sheets |= {name: recording.collect(_flat(table)) for name, table in scanned.items()}
     observe("workbook", 1, 2)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with xlsxwriter.Workbook(str(out)) as book:
+    # The sheets' parts have files of their own meanwhile.
+    with (scratch.directory("workbook") as parts, scratch.unfinished(out) as made,
+          xlsxwriter.Workbook(str(made), {"tmpdir": str(parts)}) as book):
         for name, sheet in sheets.items():
             sheet.write_excel(book, worksheet=name, autofit=True, freeze_panes=(1, 0))
     return out

@@ -20,6 +20,7 @@ from mqttlab.engine import is_locked
 from mqttlab.errors import MqttlabError
 from mqttlab.queue.store import EVERYTHING, Store, now
 from mqttlab.runs.job import Job, ulid
+from mqttlab.scratch import remove_unfinished
 
 STARTED_WITHIN_S = 20
 OPEN = ("pending", "running")
@@ -265,6 +266,8 @@ class Queue:
         places = "" if wanted is None else f" AND (id IN ({_places(wanted)}) OR label IN ({_places(wanted)}))"
         values = [] if wanted is None else [*wanted, *wanted]
         with self.store.writing() as connection:
+            waiting = connection.execute(f"SELECT directory FROM job WHERE state = 'pending'{places}",
+                                         values).fetchall()
             count = connection.execute(
                 f"UPDATE job SET cancel = 1 WHERE state = 'running' AND cancel = 0{places}", values).rowcount
             count += connection.execute(
@@ -273,6 +276,9 @@ class Queue:
             count += connection.execute(
                 f"UPDATE driver SET cancel = 1, state = CASE state WHEN 'pending' THEN 'cancelled' ELSE state END "
                 f"WHERE state IN ('pending', 'running') AND cancel = 0{places}", values).rowcount
+        for row in waiting:
+            # Taken when it was handed in.
+            remove_unfinished(Path(row["directory"]))
         return count
 
     def named(self, names: Sequence[str]) -> list[str]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from mqttlab import scratch
 from mqttlab.engine import Interruption, is_being_written, is_locked
 from mqttlab.errors import MqttlabError
 from mqttlab.queue.store import EVERYTHING, Store, now
@@ -180,8 +181,7 @@ class Process:
                                       reason="the queue ended while it ran"))
         else:
             attempt = row["attempt"] + 1
-            with contextlib.suppress(OSError):
-                place.rmdir()
+            scratch.remove_unfinished(place)
             base = place.name if row["attempt"] == 1 else place.name.rpartition("-again-")[0]
             again = place.with_name(f"{base}-again-{attempt}")
             self._store.say(row["id"], {"event": "warning", "text": f"the queue ended while {place.name} ran; it "

@@ -4,8 +4,6 @@ ten years.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from mqttlab import scratch
 from mqttlab.figures.drawing import Figure, plotly_js
 from mqttlab.report.text import heading, meaning, number, unit
 
@@ -75,15 +74,8 @@ def figure_html(figure: Figure, identifier: str) -> str:
 def write_whole(out: Path, text: str) -> None:
     """All or nothing: a full disk must not leave half a report in the place of a good one."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(out)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with scratch.unfinished(out) as made:
+        made.write_text(text, encoding="utf-8")
 
 
 TEXT = ' class="text"'

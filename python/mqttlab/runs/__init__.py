@@ -4,7 +4,7 @@ A :class:`Job` is one run to be made, an :class:`Executor` makes many. What the 
 are in :mod:`mqttlab.engine`.
 """
 
-from mqttlab.runs.directory import RunSummary, list_runs, run_places, summary_of, take_directory
+from mqttlab.runs.directory import RunSummary, list_runs, run_places, summary_of, taken_directory
 from mqttlab.runs.executor import Executor, Finished, LocalPool
 from mqttlab.runs.job import Job
 from mqttlab.runs.machine import live_alone
@@ -22,5 +22,5 @@ __all__ = [
     "perform",
     "run_places",
     "summary_of",
-    "take_directory",
+    "taken_directory",
 ]

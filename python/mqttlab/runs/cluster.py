@@ -26,8 +26,8 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
-from mqttlab import __version__
-from mqttlab.engine import EngineError, Interrupted, Interruption, scratch
+from mqttlab import __version__, scratch
+from mqttlab.engine import EngineError, Interrupted, Interruption
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.runs import storage
 from mqttlab.runs.executor import Finished, Observe

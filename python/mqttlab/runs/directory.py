@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mqttlab import scratch
 from mqttlab.engine import is_being_written
 from mqttlab.files import json_object
 
@@ -25,19 +27,30 @@ class RunSummary:
     status: str
 
 
-def take_directory(scenario: str, repetition: int, repetitions: int, runs: Path) -> Path:
-    """Make a new directory: ``<scenario>-<UTC time>[-r<repetition>][-<number>]``.
+@contextlib.contextmanager
+def taken_directory(
+    scenario: str, repetition: int, repetitions: int, runs: Path,
+) -> Iterator[tuple[Path, scratch.Promise]]:
+    """A new directory: ``<scenario>-<UTC time>[-r<repetition>][-<number>]``, and the promise that a run will be in it.
 
-    It is taken by making it, so that of two runs that start in the same second each has its own.
+    It is taken by making it, so that of two runs that start in the same second each has its own. It goes again where no
+    run has begun in it, unless it is promised by somebody else.
     """
+    with scratch.promised() as promise:
+        yield _take(scenario, repetition, repetitions, runs, promise), promise
+
+
+def _take(scenario: str, repetition: int, repetitions: int, runs: Path, promise: scratch.Promise) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     suffix = f"-r{repetition}" if repetitions > 1 else ""
     runs.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
-        candidate = runs / (f"{scenario}-{stamp}{suffix}" + (f"-{number}" if number > 1 else ""))
+        candidate = (runs / (f"{scenario}-{stamp}{suffix}" + (f"-{number}" if number > 1 else ""))).absolute()
+        promise.of(candidate)
         try:
             candidate.mkdir()
         except FileExistsError:
+            promise.of(None)
             continue
         return candidate
     raise AssertionError("counting does not end")

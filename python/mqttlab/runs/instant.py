@@ -10,7 +10,8 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from mqttlab.engine import EngineError, engine_path, scratch
+from mqttlab import scratch
+from mqttlab.engine import EngineError, engine_path
 
 
 def state_at(plan: Mapping[str, Any], seconds: float, *, timeout_s: float = 60.0) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The machine, for one live run at a time.
 
 A live run measures what the machine does in real time; another one beside it would be measured along with it. The lock
-is a file of this user in the directory for temporary files. Its descriptor is handed on to the engine, and by it to the
+is a file in this user's place for temporary files. Its descriptor is handed on to the engine, and by it to the
 broker: it is free again when the last of them has ended, whoever was killed before.
 """
 
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from mqttlab import scratch
 from mqttlab.engine import is_locked
 
 LOOK_S = 0.1
@@ -22,10 +23,12 @@ WHAT_BYTES = 4096
 
 
 def lock_path() -> Path:
-    """The file that is locked."""
-    import tempfile
+    """The file that is locked.
 
-    return Path(tempfile.gettempdir(), f"mqttlab-{os.getuid()}-live.lock")
+    Raises:
+        ScratchError: there is no place for it.
+    """
+    return scratch.own() / "live.lock"
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mqttlab import scratch
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path, recover
 from mqttlab.files import ORIGIN
 from mqttlab.runs.job import Job, following, leading
@@ -59,20 +60,17 @@ def _perform(
 ) -> Outcome:
     directory = job.directory
     directory.parent.mkdir(parents=True, exist_ok=True)
-    origin = directory / ORIGIN
-    if job.origin is not None:
-        # Where nothing can be written, the engine says so.
-        with contextlib.suppress(OSError):
-            directory.mkdir(exist_ok=True)
-            origin.write_text(json.dumps(job.origin, ensure_ascii=False, default=str), encoding="utf-8")
-    try:
+    # A run that the engine has not begun leaves nothing.
+    with scratch.promised(directory):
+        if job.origin is not None:
+            # Where nothing can be written, the engine says so.
+            with contextlib.suppress(OSError):
+                directory.mkdir(exist_ok=True)
+                told = json.dumps(job.origin, ensure_ascii=False, default=str)
+                (directory / ORIGIN).write_text(told, encoding="utf-8")
         if job.parts > 1 and not job.part:
             return _run_parts(job, observe, interruption, inherit)
         return _run_engine(job, observe, interruption, inherit)
-    finally:
-        if not (directory / "plan.json").is_file():
-            with contextlib.suppress(OSError):
-                origin.unlink(missing_ok=True)
 
 
 def _run_parts(
@@ -116,10 +114,8 @@ def _run_parts(
 def _run_engine(
     job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption, inherit: Sequence[int]
 ) -> Outcome:
-    import tempfile
-
     directory = job.directory
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
+    with scratch.unnamed() as complaints:
         engine = subprocess.Popen(
             [engine_path(), *job.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,
             # The engine gets Ctrl-C from us, once; not from the terminal as well.
@@ -174,7 +170,7 @@ def _after_a_crash(
         # Who insists on the end does not wait for tables; they are made when the recording is opened.
         return Outcome(verdict="incomplete", directory=directory, reason=reason, warnings=warnings)
     try:
-        directory = recover(directory)
+        recover(directory)
     except EngineError as error:
         reason += f"; its recording could not be recovered: {error}"
     return Outcome(verdict="incomplete", directory=directory, reason=reason, warnings=warnings)

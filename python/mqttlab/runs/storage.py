@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from mqttlab import scratch
 from mqttlab.errors import MqttlabError
 
 LAST = "run.json"
@@ -68,7 +67,8 @@ def fetch(url: str, cache: Path | None = None) -> Path:
         return local
     files, place = _opened(url)
     local.parent.mkdir(parents=True, exist_ok=True)
-    fetched = Path(tempfile.mkdtemp(prefix=".fetched-", dir=local.parent))
+    held = scratch.take("fetched", local.parent)
+    fetched = held.path
     try:
         found = files.find(place)
         if not any(str(path).endswith("/plan.json") for path in found):
@@ -88,7 +88,7 @@ def fetch(url: str, cache: Path | None = None) -> Path:
             return local
         raise StorageError(f"{url}: cannot be fetched: {_words(error)}") from error
     finally:
-        shutil.rmtree(fetched, ignore_errors=True)
+        held.release()
     return local
 
 

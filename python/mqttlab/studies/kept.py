@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from mqttlab import __version__
+from mqttlab import __version__, scratch
 from mqttlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,9 +49,8 @@ class Kept(Generic[T]):
     def put(self, plan: Plan, value: T) -> None:
         """Keep a value; whoever looks meanwhile sees all of it or nothing."""
         path = self._place(plan)
-        unfinished = path.with_suffix(".new")
-        unfinished.write_text(json.dumps(value, default=_written), encoding="utf-8")
-        unfinished.replace(path)
+        with scratch.unfinished(path) as made:
+            made.write_text(json.dumps(value, default=_written), encoding="utf-8")
 
     def _place(self, plan: Plan) -> Path:
         told = json.dumps([__version__, self._type.__module__, plan], sort_keys=True)

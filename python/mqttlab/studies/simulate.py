@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from mqttlab.engine import EngineError, Interrupted, held, scratch
+from mqttlab import scratch
+from mqttlab.engine import EngineError, Interrupted, held
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, LocalPool, Outcome
