@@ -16,6 +16,25 @@ def json_object(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def make_private(directory: Path) -> None:
+    """Make a directory, and those above it that are missing, for this user alone; one that is there stays as it is."""
+    missing = []
+    while not directory.exists():
+        missing.append(directory)
+        directory = directory.parent
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+
+
+def as_open_as(above: Path, own: int = 0o700) -> int:
+    """The mode of what is made in a directory: the user's own rights, and others' as they have them there. So what lies
+    in a directory that is shared on purpose is shared, too."""
+    try:
+        return own | (above.stat().st_mode & (own | own >> 3 | own >> 6) & 0o077)
+    except OSError:
+        return own
+
+
 ORIGIN = "origin.json"
 """What a run was made from, beside its plan."""
 

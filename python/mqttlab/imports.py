@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from mqttlab import scratch
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path
+from mqttlab.files import make_private
 from mqttlab.runs import Outcome, taken_directory
 
 Evidence = Literal["capture", "log", "csv"]
@@ -78,7 +79,7 @@ def import_evidence(
     if (directory / "plan.json").exists():
         raise EngineError(f"{directory} already holds a recording; choose another directory")
     fresh = not directory.exists() or not any(directory.iterdir())
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    make_private(directory.parent)
     arguments = ["import", evidence, "--output", str(directory), *options, *map(str, files)]
     if "--name" not in options:
         arguments += ["--name", title_of(files)]

@@ -1,5 +1,5 @@
-"""For all tests: a queue of their own, whose process ends with them, signals that nobody ignores, and a machine to
-themselves: their live runs do not wait for those of other sessions."""
+"""For all tests: a queue of their own, whose process ends with them, a key for secrets, signals that nobody ignores,
+and a machine to themselves: their live runs do not wait for those of other sessions."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def queue_of_the_tests() -> Iterator[Path]:
     # Python remembers its own place; what tests start finds the lock of live runs here.
     tempfile.gettempdir()
     (place / "tmp").mkdir()
+    os.environ["XDG_STATE_HOME"] = str(place / "state")
     # Servers of databases run as users of their own.
     place.chmod(0o755)
     (place / "tmp").chmod(0o1777)

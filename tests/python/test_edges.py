@@ -43,13 +43,14 @@ PURE = ("units", "mqtt", "mqttsn", "zmtp", "protocol", "layers", "net", "tcp", "
 # Crates that do neither input nor output.
 HARMLESS = {"serde", "serde_json", "schemars"}
 # Every room may raise the package's errors, read files, and make some that go again.
-EVERYWHERE = {"errors", "files", "plurals", "scratch", "toml_reader"}
+EVERYWHERE = {"errors", "files", "plurals", "scratch", "secrets", "toml_reader"}
 # By module or package of python/mqttlab; each has a row.
 PYTHON = {
     "errors": set(),
     "files": set(),
     "plurals": set(),
     "scratch": set(),
+    "secrets": set(),
     "toml_reader": set(),
     "memory": set(),
     "quantity": set(),
@@ -60,6 +61,7 @@ PYTHON = {
     "engine": {"plan"},
     "runs": {"engine", "plan"},
     "imports": {"engine", "runs"},
+    "scrubbing": {"engine", "runs", "scenario"},
     "recording": {"engine", "plan"},
     "statistics": set(),
     "metrics": {"recording", "plan", "statistics"},
@@ -82,7 +84,7 @@ PYTHON = {
     "reference": {"networks", "scenario", "metrics", "experiments"},
     "cli": {"quantity", "networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics",
             "comparison", "analysis", "analysed", "report", "explanation", "export", "calibration", "catalog", "queue",
-             "studies", "experiments", "statistics", "dashboard", "trial", "memory"},
+             "studies", "experiments", "statistics", "dashboard", "trial", "memory", "scrubbing"},
     "__main__": {"cli", "memory"},
 }
 # Circles between modules of a crate that are there still. This list may only get shorter.

@@ -3,7 +3,7 @@
 use mqttlab_mqtt::client::{Client as Machine, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Malformed, Qos, Version};
-use mqttlab_plan::{Group, qos};
+use mqttlab_plan::{Group, Text, qos};
 use mqttlab_units::Instant;
 
 use crate::transport::Loss;
@@ -179,8 +179,8 @@ pub fn connect_fields<'a>(group: &'a Group, client_id: &'a str) -> ConnectFields
         session_expiry_s: if is_v5 { mqtt.session_expiry_s } else { 0 },
         receive_maximum: if is_v5 && mqtt.receive_maximum > 0 { mqtt.receive_maximum } else { u16::MAX },
         will: will.map(|will| (&*will.topic, will.payload.as_bytes(), qos(will.qos), will.retain)),
-        username: mqtt.username.as_deref(),
-        password: mqtt.password.as_ref().map(String::as_bytes),
+        username: mqtt.username.as_ref().map(Text::as_str),
+        password: mqtt.password.as_ref().map(|password| password.as_str().as_bytes()),
     }
 }
 

@@ -239,6 +239,8 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine --help
 
 A plan comes from a scenario:  mqttlab check scenario.toml --plan > plan.json
+Of its secrets it has marks (***0123456789abcdef); their values stand behind it on standard input, an object with a
+value for each mark, and are not kept.
 `run.json` in the directory of a recording means that it is complete.
 
 Exit status: 0 done, 1 failed, 2 the command line or the plan is wrong, 3 the run ended early and what was

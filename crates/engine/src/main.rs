@@ -34,8 +34,10 @@ use observer::Lines;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments::parse(&arguments) {
-        Ok(Command::Run(destination)) => with_plan(|plan| run(plan, &destination)),
-        Ok(Command::RunUntil(destination, until)) => with_plan(|plan| run_until(plan, &destination, until)),
+        Ok(Command::Run(destination)) => with_whole_plan(|plan| run(plan, &destination)),
+        Ok(Command::RunUntil(destination, until)) => {
+            with_whole_plan(|plan| run_until(plan, &destination, until))
+        }
         Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
         Ok(Command::Probe(seconds)) => with_plan(|plan| probe::run(&plan, seconds)),
         Ok(Command::Schema) => {
@@ -69,7 +71,17 @@ fn main() -> ExitCode {
 }
 
 fn with_plan(work: impl FnOnce(Plan) -> ExitCode) -> ExitCode {
-    match read_plan() {
+    worked(read_plan(), work)
+}
+
+/// As [`with_plan`], of a plan whose secrets are all known.
+fn with_whole_plan(work: impl FnOnce(Plan) -> ExitCode) -> ExitCode {
+    let whole = |mut plan: Plan| plan.need_secrets().map(|()| plan).map_err(|error| error.to_string());
+    worked(read_plan().and_then(whole), work)
+}
+
+fn worked(plan: Result<Plan, String>, work: impl FnOnce(Plan) -> ExitCode) -> ExitCode {
+    match plan {
         Ok(plan) => work(plan),
         Err(problem) => {
             eprintln!("mqttlab-engine: {problem}");
@@ -78,11 +90,12 @@ fn with_plan(work: impl FnOnce(Plan) -> ExitCode) -> ExitCode {
     }
 }
 
-/// The plan of standard input. Its text, megabytes for thousands of hosts, is not kept.
+/// The plan of standard input, with the values of its secrets where they stand behind it. Its text, megabytes for thousands of
+/// hosts, is not kept.
 fn read_plan() -> Result<Plan, String> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|error| format!("the plan cannot be read: {error}"))?;
-    Plan::from_json(&text).map_err(|error| error.to_string())
+    Plan::with_secrets(&text).map_err(|error| error.to_string())
 }
 
 fn run(plan: Plan, destination: &Destination) -> ExitCode {

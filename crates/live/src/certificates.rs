@@ -11,7 +11,7 @@
 //! What it does not model: chains of several authorities, revocation, keys of RSA, a certificate for each client.
 
 use mqttlab_layers::tls::{AUTHORITY, CLIENT_CERTIFICATE, SERVER_CERTIFICATE};
-use mqttlab_plan::{Endpoint, Plan, ServerFile};
+use mqttlab_plan::{Endpoint, Plan, ServerFile, Text};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     SanType, SerialNumber, date_time_ymd,
@@ -81,9 +81,9 @@ impl Authority {
             let (Some(endpoint), Some(process)) = (secured, &mut server.process) else { continue };
             let Identity { certificate, key } = self.server(endpoint)?;
             let texts = [
-                ("ca.pem", self.certificate.pem()),
-                ("server.pem", certificate.pem()),
-                ("server.key", key.serialize_pem()),
+                ("ca.pem", Text::open(self.certificate.pem())),
+                ("server.pem", Text::open(certificate.pem())),
+                ("server.key", Text::secret(key.serialize_pem())),
             ];
             process.files.extend(texts.map(|(name, text)| ServerFile { path: format!("tls/{name}"), text }));
         }

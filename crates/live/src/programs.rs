@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::time;
 
-use mqttlab_plan::{ClientProgram, Group, Plan, Readiness, ServerProcess};
+use mqttlab_plan::{ClientProgram, Group, Plan, Readiness, ServerProcess, Text};
 use mqttlab_recording::EventKind;
 use mqttlab_run::Announcer;
 use mqttlab_units::{Duration, Instant};
@@ -179,7 +179,7 @@ impl Place<'_> {
     /// The program as it is started, everything but its directory filled in.
     fn process(&self, group: &Group, program: &ClientProgram, due: &Waiting) -> ServerProcess {
         let server = self.testbed.server_address(group.connects_to);
-        let filled = |text: &String| {
+        let filled = |text: &str| {
             let known = [
                 ("{address}", server.ip().to_string()),
                 ("{port}", server.port().to_string()),
@@ -187,16 +187,17 @@ impl Place<'_> {
                 ("{client}", due.index.to_string()),
                 ("{client_id}", group.client_id(due.index)),
             ];
-            known.into_iter().fold(text.clone(), |text, (place, value)| text.replace(place, &value))
+            known.into_iter().fold(text.to_owned(), |text, (place, value)| text.replace(place, &value))
         };
         let mut files = program.files.clone();
-        files.iter_mut().for_each(|file| file.text = filled(&file.text));
+        files.iter_mut().for_each(|file| file.text = file.text.with(filled));
+        let told = |text: &Text| if text.is_secret() { text.clone() } else { text.with(filled) };
         ServerProcess {
-            command: program.command.iter().map(filled).collect(),
+            command: program.command.iter().map(told).collect(),
             environment: program
                 .environment
                 .iter()
-                .map(|(name, value)| (name.clone(), filled(value)))
+                .map(|(name, value)| (name.clone(), told(value)))
                 .collect(),
             files,
             ready: Readiness::TcpAccept,

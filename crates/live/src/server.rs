@@ -22,7 +22,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mqttlab_plan::{Server, ServerProcess};
+use mqttlab_plan::{Server, ServerProcess, Text, hidden};
 
 use crate::namespaces::Namespace;
 use crate::ready;
@@ -37,6 +37,8 @@ pub struct ServerHandle {
     release: Option<mpsc::Sender<()>>,
     keeper: Option<JoinHandle<Option<ExitStatus>>>,
     log: PathBuf,
+    /// What its log must not show.
+    secrets: Vec<Text>,
     _scratch: Scratch,
 }
 
@@ -118,13 +120,16 @@ impl ServerHandle {
         let scratch = Scratch::new("server").map_err(ServerError::Files)?;
         let directory = scratch.path().to_string_lossy().into_owned();
         let engine = std::env::current_exe().map_err(ServerError::Files)?.to_string_lossy().into_owned();
-        let filled = |text: &String| text.replace("{directory}", &directory).replace("{engine}", &engine);
+        let filled = |text: &str| text.replace("{directory}", &directory).replace("{engine}", &engine);
         for file in &process.files {
-            scratch.write(&file.path, &filled(&file.text)).map_err(ServerError::Files)?;
+            scratch.write(&file.path, &filled(file.text.as_str())).map_err(ServerError::Files)?;
         }
-        let arguments: Vec<String> = process.command.iter().map(filled).collect();
+        // A file is a text with places to fill in; another secret is used as it is.
+        let told =
+            |text: &Text| if text.is_secret() { text.as_str().to_owned() } else { filled(text.as_str()) };
+        let arguments: Vec<String> = process.command.iter().map(told).collect();
         let mut command = command(&arguments, scratch.path(), log).map_err(ServerError::Files)?;
-        command.envs(process.environment.iter().map(|(name, value)| (name, filled(value))));
+        command.envs(process.environment.iter().map(|(name, value)| (name, told(value))));
         let (child, release, keeper) = keep(command, namespace)
             .map_err(|source| ServerError::Program { program: arguments[0].clone(), source })?;
         let pidfd = pidfd_open(child).map_err(ServerError::Files)?;
@@ -134,6 +139,7 @@ impl ServerHandle {
             release: Some(release),
             keeper: Some(keeper),
             log: log.to_owned(),
+            secrets: secrets_of(process),
             _scratch: scratch,
         })
     }
@@ -225,8 +231,15 @@ impl ServerHandle {
         if lines.is_empty() {
             return "it logged nothing".into();
         }
-        format!("its log ends: {}", lines[lines.len().saturating_sub(3)..].join(" / "))
+        let end = lines[lines.len().saturating_sub(3)..].join(" / ");
+        format!("its log ends: {}", hidden(end, &self.secrets))
     }
+}
+
+/// What a program is told that nobody else may see.
+fn secrets_of(process: &ServerProcess) -> Vec<Text> {
+    let texts = process.command.iter().chain(process.environment.values());
+    texts.filter(|text| text.is_secret()).cloned().collect()
 }
 
 impl AsFd for ServerHandle {

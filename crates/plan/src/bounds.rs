@@ -29,7 +29,7 @@ use mqttlab_units::Duration;
 use crate::error::{PlanError, require};
 use crate::{
     Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Payload, Plan, PredefinedTopic,
-    Protocol, Publish, RetryPlan, Role, Server, Will, hub,
+    Protocol, Publish, RetryPlan, Role, Server, Text, Will, hub,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -305,8 +305,8 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
 
 fn session(mqtt: &MqttPlan, place: &str) -> Result<(), PlanError> {
     text(&mqtt.client_id, &format!("{place}.client_id"))?;
-    text(mqtt.username.as_deref().unwrap_or_default(), &format!("{place}.username"))?;
-    text(mqtt.password.as_deref().unwrap_or_default(), &format!("{place}.password"))?;
+    text(mqtt.username.as_ref().map_or("", Text::as_str), &format!("{place}.username"))?;
+    text(mqtt.password.as_ref().map_or("", Text::as_str), &format!("{place}.password"))?;
     within(mqtt.max_inflight.into(), 1, 65_535, &format!("{place}.max_inflight"))?;
     within(mqtt.receive_maximum.into(), 1, 65_535, &format!("{place}.receive_maximum"))?;
     retries(mqtt.retry, place)?;
@@ -314,10 +314,14 @@ fn session(mqtt: &MqttPlan, place: &str) -> Result<(), PlanError> {
 }
 
 /// A resource of an HTTP request, which ends at the first blank (RFC 9112 §3).
-fn resource(path: &str, place: &str) -> Result<(), PlanError> {
+fn resource(text: &Text, place: &str) -> Result<(), PlanError> {
+    if text.is_secret() && text.as_str() == text.shown() {
+        return Ok(());
+    }
+    let path = text.as_str();
     within(path.len() as u64, 1, 1_000, place)?;
     require(path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic()), place, || {
-        format!("is {path:?}, but must begin with `/` and consist of printable ASCII without blanks")
+        format!("is {text:?}, but must begin with `/` and consist of printable ASCII without blanks")
     })
 }
 

@@ -7,6 +7,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::secret::{self, Text};
 use crate::{HubPlan, MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
@@ -54,9 +55,9 @@ pub struct Group {
 #[serde(deny_unknown_fields)]
 pub struct ClientProgram {
     /// The program and its arguments.
-    pub command: Vec<String>,
+    pub command: Vec<Text>,
     /// Set in addition to the engine's own environment.
-    pub environment: BTreeMap<String, String>,
+    pub environment: BTreeMap<String, Text>,
     /// Written to the scratch directory before the start.
     pub files: Vec<ServerFile>,
     /// A part of the line of its output that says that it has connected and subscribed; `null`: it counts as ready when it has
@@ -134,7 +135,7 @@ pub enum TlsVersion {
 #[serde(deny_unknown_fields)]
 pub struct WebSocketPlan {
     /// The resource that the clients ask for.
-    pub path: String,
+    pub path: Text,
 }
 
 /// Protocol version.
@@ -180,9 +181,10 @@ pub struct MqttPlan {
     #[serde(default)]
     pub ping: PingPlan,
     /// User name; `null` for none.
-    pub username: Option<String>,
+    pub username: Option<Text>,
     /// Password; `null` for none.
-    pub password: Option<String>,
+    #[serde(deserialize_with = "secret::always")]
+    pub password: Option<Text>,
     /// Last will; `null` for none.
     pub will: Option<Will>,
 }

@@ -27,6 +27,7 @@ mod mqttsn;
 mod network;
 mod payload;
 mod roster;
+mod secret;
 mod server;
 mod session;
 mod stored;
@@ -57,6 +58,7 @@ pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, Predefine
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
 pub use roster::{Entry, Framings, Roster};
+pub use secret::{Secrets, Text, hidden};
 pub use server::{
     BrokerRole, BrokerSettings, Endpoint, EndpointTransport, ProxyRole, Readiness, Role, Server, ServerFile,
     ServerProcess, ServiceTime, Trust, WhenItDies,
@@ -244,6 +246,71 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Reads and checks a plan, behind which the values of its secrets may stand: an object with a value for each mark.
+    /// A secret that is not there has none.
+    ///
+    /// # Errors
+    /// As [`Plan::from_json`]; no message has a value of a secret.
+    pub fn with_secrets(text: &str) -> Result<Plan, PlanError> {
+        let mut read = serde_json::Deserializer::from_str(text).into_iter::<Plan>();
+        let plan = read.next().unwrap_or_else(|| serde_json::from_str(text));
+        let mut plan = plan.map_err(|error| syntax::explain(text, &error))?;
+        let behind = text[read.byte_offset()..].trim();
+        let secrets = if behind.is_empty() { Ok(Secrets::new()) } else { serde_json::from_str(behind) };
+        let secrets =
+            secrets.map_err(|_| PlanError::Syntax("what stands behind it is no object of secrets".into()))?;
+        for (_, text) in plan.texts() {
+            text.reveal(&secrets);
+        }
+        check::check(&plan)?;
+        Ok(plan)
+    }
+
+    /// Makes sure that all secrets have their values.
+    ///
+    /// # Errors
+    /// The first that has none, with its place.
+    pub fn need_secrets(&mut self) -> Result<(), PlanError> {
+        let secrets = Secrets::new();
+        let missing =
+            self.texts().into_iter().find_map(|(place, text)| (!text.reveal(&secrets)).then_some(place));
+        missing.map_or(Ok(()), |place| {
+            let problem = "is a secret, and a plan that was kept does not have its value; run the scenario, which says \
+                           where the value is";
+            Err(PlanError::Value { place, problem: problem.into() })
+        })
+    }
+
+    /// All texts that may be secrets, with their places.
+    fn texts(&mut self) -> Vec<(String, &mut Text)> {
+        let mut found = Vec::new();
+        for (index, server) in self.servers.iter_mut().enumerate() {
+            if let Some(process) = &mut server.process {
+                let ServerProcess { command, environment, files, .. } = process;
+                found.extend(program_texts(
+                    &format!("servers[{index}].process"),
+                    command,
+                    environment,
+                    files,
+                ));
+            }
+        }
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            if let Protocol::Mqtt(mqtt) = &mut group.protocol {
+                let place = format!("groups[{index}].protocol.mqtt");
+                found.extend(mqtt.username.as_mut().map(|text| (format!("{place}.username"), text)));
+                found.extend(mqtt.password.as_mut().map(|text| (format!("{place}.password"), text)));
+            }
+            if let Transport::Tcp(TcpTransport { websocket: Some(websocket), .. }) = &mut group.transport {
+                found.push((format!("groups[{index}].transport.tcp.websocket.path"), &mut websocket.path));
+            }
+            if let Some(ClientProgram { command, environment, files, .. }) = &mut group.program {
+                found.extend(program_texts(&format!("groups[{index}].program"), command, environment, files));
+            }
+        }
+        found
+    }
+
     /// The plan's type as a JSON Schema (draft 2020-12), for who writes plans in another language.
     pub fn schema() -> serde_json::Value {
         let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
@@ -265,4 +332,19 @@ impl Plan {
         }
         starts
     }
+}
+
+/// What a program is told that may be secret, with the places.
+fn program_texts<'a>(
+    place: &str,
+    command: &'a mut [Text],
+    environment: &'a mut BTreeMap<String, Text>,
+    files: &'a mut [ServerFile],
+) -> Vec<(String, &'a mut Text)> {
+    let command = command.iter_mut().enumerate();
+    let mut found: Vec<_> =
+        command.map(|(index, text)| (format!("{place}.command[{index}]"), text)).collect();
+    found.extend(environment.iter_mut().map(|(name, text)| (format!("{place}.environment.{name}"), text)));
+    found.extend(files.iter_mut().map(|file| (format!("{place}.files.{:?}", file.path), &mut file.text)));
+    found
 }

@@ -12,7 +12,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{GatewayRole, HubRole, RetryPlan, Transport, ZeroMqRole};
+use crate::{GatewayRole, HubRole, RetryPlan, Text, Transport, ZeroMqRole};
 
 /// A program inside a host, or an address where one is running already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -179,9 +179,9 @@ impl EndpointTransport {
 #[serde(deny_unknown_fields)]
 pub struct ServerProcess {
     /// The program and its arguments.
-    pub command: Vec<String>,
+    pub command: Vec<Text>,
     /// Set in addition to the engine's own environment.
-    pub environment: BTreeMap<String, String>,
+    pub environment: BTreeMap<String, Text>,
     /// Written to the scratch directory before the start.
     pub files: Vec<ServerFile>,
     /// How to know that it serves.
@@ -198,7 +198,7 @@ pub struct ServerFile {
     /// Path below the scratch directory; its directories are made.
     pub path: String,
     /// Its whole text.
-    pub text: String,
+    pub text: Text,
 }
 
 /// How to know that a server serves.

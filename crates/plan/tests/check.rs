@@ -214,3 +214,39 @@ fn an_unknown_field_and_what_is_no_json_are_syntax() {
         assert!(refused.starts_with("the plan cannot be read: "), "{refused}");
     }
 }
+
+/// Stands for a secret.
+const MARK: &str = "***0123456789abcdef";
+
+/// A plan of which a password, a variable and a file are secrets.
+fn secretive() -> Value {
+    let mut plan = plan("pair.json");
+    plan["groups"][0]["protocol"]["mqtt"]["username"] = json!("alice");
+    plan["groups"][0]["protocol"]["mqtt"]["password"] = json!(MARK);
+    plan["servers"][0]["process"] = json!({
+        "command": ["serve"], "environment": { "TOKEN": MARK }, "files": [{ "path": "a", "text": MARK }],
+        "ready": "tcp_accept", "start_timeout_ns": 1_000_000_000_u64,
+    });
+    plan
+}
+
+#[test]
+fn values_of_secrets_stand_behind_the_plan_and_are_not_written_again() {
+    let mut read = Plan::with_secrets(&format!("{}\n{{\"{MARK}\": \"hunter22\"}}\n", secretive())).unwrap();
+    read.need_secrets().unwrap();
+    let process = read.servers[0].process.as_ref().unwrap();
+    assert_eq!(process.environment["TOKEN"].as_str(), "hunter22");
+    assert_eq!(process.files[0].text.as_str(), "hunter22");
+    let written = format!("{} {read:?}", read.to_json());
+    assert!(written.contains(MARK) && !written.contains("hunter22"));
+}
+
+#[test]
+fn a_secret_without_its_value_is_refused_with_its_place_and_can_be_checked() {
+    let mut read = Plan::with_secrets(&secretive().to_string()).unwrap();
+    let refused = read.need_secrets().unwrap_err().to_string();
+    assert!(refused.starts_with("`servers[0].process.environment.TOKEN` is a secret"), "{refused}");
+    let refused =
+        Plan::with_secrets(&format!("{} {{\"a\": hunter22}}", secretive())).unwrap_err().to_string();
+    assert!(!refused.contains("hunter22"), "{refused}");
+}

@@ -56,8 +56,10 @@ impl Surroundings<'_> {
         tickets: Tickets,
     ) -> Result<ConnectionId, &'static str> {
         let (group, facts) = (self.groups.group_of(client), self.groups.facts_of(client));
-        let path =
-            group.tcp().and_then(|tcp| tcp.websocket.as_ref()).map_or("/", |websocket| &websocket.path);
+        let path = group
+            .tcp()
+            .and_then(|tcp| tcp.websocket.as_ref())
+            .map_or("/", |websocket| websocket.path.as_str());
         let resource = (&*facts.address, path);
         let caller = Caller {
             client: Some(client),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+from mqttlab import secrets
 from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 
@@ -37,10 +38,14 @@ class Program:
             text = text.replace("{high_water_mark}", str(place.high_water_mark))
             return text.replace("{broker_port}", str(place.broker_port))
 
+        def file(text: str) -> str:
+            value = secrets.value_of(text)
+            return filled(text) if value is None else secrets.mark(filled(value))
+
         return {
             "command": [filled(argument) for argument in program.command],
             "environment": {name: filled(value) for name, value in program.environment.items()},
-            "files": [{"path": path, "text": filled(text)} for path, text in program.files.items()],
+            "files": [{"path": path, "text": file(text)} for path, text in program.files.items()],
             # Gateways and hubs listen for datagrams, which nobody accepts.
             "ready": "tcp_accept" if place.gateway is None and place.hub is None else "udp_bound",
         }

@@ -134,6 +134,14 @@ class Catalog:
         scanned.removed = self._database.write(lambda rows: self._forget_gone(rows, tops, set(places)))
         return scanned
 
+    def overwrite(self) -> None:
+        """Leave nothing in an SQLite file of what was removed from it; a server sees to that itself.
+
+        Raises:
+            CatalogUnavailable: somebody is using it.
+        """
+        self._database.overwrite()
+
     def _scan_one(self, place: Path, scanned: Scanned) -> None:
         from mqttlab.engine import is_being_written
 

@@ -18,17 +18,18 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mqttlab import secrets
 from mqttlab.catalog.place import CatalogError, CatalogUnavailable, file_of, refuse_network, url_of
 from mqttlab.catalog.rows import Row, Rows
 from mqttlab.errors import MqttlabError
-from mqttlab.files import from_here
+from mqttlab.files import as_open_as, from_here
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -86,10 +87,11 @@ class Database:
 
         try:
             if self.file is None:
-                return sa.create_engine(self.url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+                return sa.create_engine(secrets.revealed(self.url), isolation_level="READ COMMITTED",
+                                        pool_pre_ping=True)
             engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=sa.pool.QueuePool)
         except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-            raise CatalogError(f"--catalog {self.url}: {str(error).splitlines()[0]}") from error
+            raise CatalogError(secrets.hidden(f"--catalog {self.url}: {str(error).splitlines()[0]}")) from error
         begin = "BEGIN" if self.read_only else "BEGIN IMMEDIATE"
         sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         return engine
@@ -134,6 +136,18 @@ class Database:
                 raise
             return result
 
+    def overwrite(self) -> None:
+        """Make an SQLite file anew of its rows, without what pages that are free, or the log, still have."""
+        if self.file is None:
+            return
+        with self.problems(), self._writing:
+            connection = self._connect()
+            try:
+                connection.execute("VACUUM")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                connection.close()
+
     def _written_to_server(self, work: Callable[[Rows], T]) -> T:
         with self.engine.begin() as connection:
             return work(rows_of(connection))
@@ -166,6 +180,10 @@ class Database:
 
     def _connect(self, *, foreign_keys: bool = True) -> sqlite3.Connection:
         assert self.file is not None
+        if not self.read_only and not self.file.exists():
+            # The log beside it gets its mode.
+            with suppress(FileExistsError):
+                os.close(os.open(self.file, os.O_CREAT | os.O_EXCL, as_open_as(self.file.parent, 0o600)))
         how = "mode=ro" if self.read_only else "mode=rwc"
         if self.read_only and not os.access(self.file.parent, os.W_OK) and not Path(f"{self.file}-wal").exists():
             # Without a log nothing is in flight, and no shared memory can be made here.

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from mqttlab import secrets
 from mqttlab.errors import MqttlabError
 
 FILE = "catalog.db"
+VARIABLE = "env:"
+"""Before the name of a variable with a URL, in the place of the URL."""
 # As long as a key may be: one of InnoDB has 3072 bytes, four for each letter.
 PATH_LETTERS_MAX = 700
 NAME_LETTERS_MAX = 255
@@ -41,13 +44,22 @@ def url_for(runs: Path) -> str:
 
 
 def url_of(given: str, option: str = "--catalog") -> str:
-    """A URL as SQLAlchemy reads it, of a URL or of the path of an SQLite file; ``option`` is what messages name.
+    """A URL as SQLAlchemy reads it, with a mark in the place of a password, of a URL or of the path of an SQLite file;
+    ``option`` is what messages name.
 
     Raises:
         CatalogError: nobody knows this kind of URL.
     """
+    if given.startswith(VARIABLE):
+        # A command's arguments are seen by all users of the machine.
+        try:
+            given = secrets.from_environment(given.removeprefix(VARIABLE))
+        except secrets.MissingSecret as missing:
+            raise CatalogError(f"{option} {given}: the URL {missing}") from missing
     if "://" not in given:
         return f"sqlite:///{Path(given).absolute()}"
+    # Whoever opens it reveals the password; everybody else shows the mark.
+    given = secrets.safe_url(given)
     scheme, _, rest = given.partition("://")
     if scheme == "sqlite":
         path = rest.removeprefix("/")

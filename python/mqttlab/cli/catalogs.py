@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import click
 
 from mqttlab.cli.problems import nearest
 from mqttlab.errors import MqttlabError, UsageError
+from mqttlab.files import from_here
 
 if TYPE_CHECKING:
     import polars as pl
@@ -168,3 +169,31 @@ def catalog_for(url: str | None, runs: Path) -> str | None:
     from mqttlab.catalog.place import url_for, url_of
 
     return None if url == "none" else url_of(url or url_for(runs.absolute()))
+
+
+def scrub_all(directories: Sequence[Path], catalog: str | None) -> None:
+    """Take secrets out of what lies below some directories, and out of their catalogs; print what was changed."""
+    from mqttlab.catalog.place import FILE
+    from mqttlab.plurals import counted
+    from mqttlab.scrubbing import scrub_below
+
+    values: dict[str, str] = {}
+    count = 0
+    for changed in scrub_below(directories, values):
+        count += 1
+        click.echo(f"{from_here(changed.file)}: {changed.what}")
+    for place in [None] if catalog is not None else directories:
+        if place is not None and not (place / FILE).is_file():
+            continue
+        with open_catalog(catalog, place or directories[0]) as opened, reading() as observe:
+            opened.scan(directories if place is None else [place], observe=observe)
+            opened.overwrite()
+            click.echo(f"{opened.name}: indexed again")
+    known = [value.encode() for value in values]
+    for copy in (file for place in directories for file in place.glob(f"{FILE}.*")):
+        if any(value in copy.read_bytes() for value in known):
+            click.echo(f"mqttlab: {from_here(copy)} is a copy of an older catalog and still has secrets; remove it",
+                       err=True)
+    click.echo(f"{counted(count, 'file')} changed, {counted(len(values), 'secret')} found")
+    if values:
+        click.echo("mqttlab: change these secrets: others may have read them", err=True)

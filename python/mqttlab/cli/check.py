@@ -12,7 +12,9 @@ import click
 from mqttlab.networks.link import LinkDirection
 from mqttlab.plurals import counted
 from mqttlab.scenario import Scenario, compile_plan, load, sentence, unusual
+from mqttlab.scenario.needs import need_secrets
 from mqttlab.scenario.routes import placed
+from mqttlab.scenario.wording import Source
 
 if TYPE_CHECKING:
     from mqttlab.plan.types import Plan
@@ -25,6 +27,7 @@ def show_check(scenario: Path, overrides: dict[str, Any], show_plan: bool) -> No
         ScenarioError: the scenario cannot be run.
     """
     loaded = load(scenario, overrides)
+    need_secrets(loaded, Source(str(scenario), scenario.read_text(encoding="utf-8"), overrides))
     if loaded.thresholds:
         from mqttlab.cli.thresholds import check_thresholds
 

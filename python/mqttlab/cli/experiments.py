@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -19,6 +20,7 @@ from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from mqttlab import secrets
 from mqttlab.cli.catalogs import catalog_for
 from mqttlab.cli.progress import PHASES
 from mqttlab.cli.space import size
@@ -38,7 +40,9 @@ from mqttlab.files import from_here
 from mqttlab.queue import Queue, QueueExecutor
 from mqttlab.runs import Job, LocalPool
 from mqttlab.scenario.estimate import estimate
-from mqttlab.scenario.needs import need_servers
+from mqttlab.scenario.needs import need_secrets, need_servers
+from mqttlab.scenario.unusual import shown_secrets
+from mqttlab.scenario.wording import Source
 from mqttlab.statistics import mean_interval, smallest_difference
 
 if TYPE_CHECKING:
@@ -49,6 +53,21 @@ ROWS_MAX = 40
 ROMAN = {3: "III", 4: "IV", 5: "V", 6: "VI", 7: "VII"}
 SETUP_S = 4.0
 """What a live run takes besides its phases: namespaces, broker, tables."""
+
+
+def need_all_secrets(experiment: Experiment) -> None:
+    """Refuse an experiment of which a point's secrets are not all known, and warn of those that others can see.
+
+    Raises:
+        ScenarioError: one is not.
+    """
+    source = Source(str(experiment.scenario_path), experiment.scenario_text, experiment.replaced)
+    for place, problem in shown_secrets(experiment.scenario_at(experiment.design.points[0])):
+        click.echo(f"mqttlab: warning: {source.at(place)}{problem}", err=True)
+    # All points were read when the experiment was loaded; most have no secrets.
+    if secrets.any_is_absent():
+        for point in experiment.design.points:
+            need_secrets(experiment.scenario_at(point), source)
 
 
 def perform(
@@ -81,6 +100,7 @@ def performed(
     """Run an experiment to its end; say nothing but its progress."""
     if cluster is None:
         need_servers(experiment.scenario_at(experiment.design.points[0]))
+    need_all_secrets(experiment)
     if not ignore_disk and to is None:
         _need_room(experiment, runs)
     need_baselines(experiment.thresholds, catalog, runs)

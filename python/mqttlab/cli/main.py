@@ -533,13 +533,13 @@ def overrides_of(settings: tuple[str, ...], backend: str | None) -> dict[str, An
     """What `--set` and `--backend` replace, by place."""
     overrides: dict[str, Any] = {} if backend is None else {"backend": backend}
     for setting in settings:
-        place_, separator, value = setting.partition("=")
-        if not separator or not place_:
+        given, separator, value = setting.partition("=")
+        if not separator or not given:
             raise UsageError(f"--set {setting}: write PLACE=VALUE, such as phases.duration='5 s'")
-        place_ = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", place_)
+        place_ = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", given)
         if place_ in overrides:
             once = "--backend" if place_ == "backend" and backend is not None else "--set"
-            raise UsageError(f"--set {setting}: `{place_}` already has a value from {once}; give one value")
+            raise UsageError(f"--set {given}: `{place_}` already has a value from {once}; give one value")
         overrides[place_] = _value(value)
     return overrides
 

@@ -83,8 +83,10 @@ class WithTables(click.Command):
 
 def refuse(problems: Sequence[str], status: int) -> NoReturn:
     """Print problems, one line each, and exit."""
+    from mqttlab.secrets import hidden
+
     for problem in problems:
-        click.echo(f"mqttlab: {problem}", err=True)
+        click.echo(f"mqttlab: {hidden(problem)}", err=True)
     sys.exit(status)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mqttlab.catalog.place import url_of
 from mqttlab.cli.catalogs import catalog_for
 from mqttlab.cli.status import DONE, FAILED, INCOMPLETE, NOT_VALID, worst
 from mqttlab.errors import UsageError
@@ -63,7 +64,8 @@ def hand_over_experiment(
     words = ["experiment", str(file.absolute()), "--runs", str(runs.absolute()), "--queue", str(waiting.directory)]
     for setting in settings:
         words += ["--set", setting]
-    for option, value in (("--backend", backend), ("--jobs", jobs), ("--catalog", catalog), ("--to", to),
+    place = None if catalog is None else url_of(catalog)
+    for option, value in (("--backend", backend), ("--jobs", jobs), ("--catalog", place), ("--to", to),
                           ("--junit", None if junit is None else junit.absolute())):
         words += [] if value is None else [option, str(value)]
     words += [option for option, given in (("--redo", redo), ("--ignore-disk", ignore_disk)) if given]

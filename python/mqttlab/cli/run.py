@@ -20,7 +20,10 @@ from mqttlab.cli.status import DONE, status_of, worst
 from mqttlab.files import from_here
 from mqttlab.runs import Job, LocalPool, Outcome, taken_directory
 from mqttlab.scenario import Scenario, compile_plan, load
-from mqttlab.scenario.needs import need_servers
+from mqttlab.scenario.needs import need_secrets, need_servers
+from mqttlab.scenario.secret import without_secrets, without_written
+from mqttlab.scenario.secret_places import secrets_of
+from mqttlab.scenario.wording import Source
 
 if TYPE_CHECKING:
     from mqttlab.cli.thresholds import Repetitions
@@ -88,10 +91,17 @@ def prepared(
     writable_directory(runs, "--runs")
     need_database(sql)
     need_servers(loaded)
+    text = scenario.read_text(encoding="utf-8")
+    need_secrets(loaded, Source(str(scenario), text, overrides))
     if not ignore_disk:
         need_room(loaded, runs)
     warn(loaded, scenario, overrides)
-    return loaded, {"scenario": {"toml": scenario.read_text(encoding="utf-8"), "settings": overrides}}
+    if any(secrets_of(loaded)) and runs.is_dir() and runs.stat().st_mode & 0o044:
+        click.echo(f"mqttlab: warning: others can read {from_here(runs)}; recordings have no secrets of the scenario, "
+                   f"but what programs and payloads say: chmod 700 {from_here(runs)}, unless it is shared on purpose",
+                   err=True)
+    return loaded, {"scenario": {
+        "toml": without_secrets(text), "settings": without_written(overrides)}}
 
 
 def thresholds_of(

@@ -45,6 +45,7 @@ def followed(url: str | None, directory: Path) -> Iterator[None]:
         yield
         return
     from mqttlab.export.sql import Follower, MessageDatabase
+    from mqttlab.secrets import without_passwords
 
     with MessageDatabase(url) as database:
         follower = Follower(database, directory)
@@ -53,5 +54,5 @@ def followed(url: str | None, directory: Path) -> Iterator[None]:
                 yield
         finally:
             for problem in [] if follower.problem is None else follower.problem.problems:
-                click.echo(f"mqttlab: warning: {problem}; mqttlab export {directory} --sql {url} writes it again",
-                           err=True)
+                click.echo(f"mqttlab: warning: {problem}; mqttlab export {directory} --sql {without_passwords(url)} "
+                           "writes it again", err=True)

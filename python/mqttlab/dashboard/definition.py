@@ -22,6 +22,8 @@ SECTIONS = ("phases", "networks", "servers", "groups", "mqtt", "broker", "radio"
 OPEN = ("", "phases", "networks[0]", "groups[0]")
 # Tables of programs, which a browser may not start.
 HIDDEN = (*REFUSED, "client")
+# The address has what a form has; a password is written as a reference, in the text.
+PASSWORD = "password"
 DEPTH_MAX = 4
 PLACE = re.compile(r"[a-z_0-9]+(\[\d{1,4}\])?(\.[a-z_0-9]+(\[\d{1,4}\])?)*")
 
@@ -110,7 +112,7 @@ def _section(place: str, title: str, node: dict[str, Any], given: dict[str, Any]
                    open=place in OPEN)
     for name, inner in node.get("properties", {}).items():
         kind, options = _kind(inner, given.get(name))
-        if kind is None or name in REFUSED:
+        if kind is None or name in (*REFUSED, PASSWORD):
             continue
         made.fields.append(Field(
             place=f"{place}.{name}" if place else name, name=name, kind=kind, value=_written(given.get(name)),

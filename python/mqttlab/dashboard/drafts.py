@@ -1,8 +1,8 @@
 """A scenario as the Configure page has it: six fields and the TOML that they stand for, each following the other.
 
 What a browser may ask for is less than what a file may: servers go by the adapters' names, and no command,
-environment, file of a server or file of payloads is taken from it. Whoever has the token shall be able to measure, not
-to run programs.
+environment, file of a server, file of payloads or secret as text is taken from it. Whoever has the token
+shall be able to measure, not to run programs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from mqttlab.errors import MqttlabError
 from mqttlab.scenario import Scenario, ScenarioError
 from mqttlab.scenario.load import parse
+from mqttlab.scenario.secret import written_at
 from mqttlab.toml_reader import read_toml
 
 REFUSED = ("program", "command", "environment", "files", "path", "configuration", "config", "arguments", "address",
@@ -135,6 +136,11 @@ def check_values(values: dict[str, Any]) -> None:
     if found := sorted(_refused(values, "")):
         raise ScenarioError([f"scenario: {place} cannot be {_how(place)} from the browser; use mqttlab run"
                              for place in found])
+    # The address keeps a draft, and others see addresses.
+    if found := ["".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
+                 for place, _ in written_at(values)]:
+        raise ScenarioError([f"scenario: `{place}` is a secret, which is not taken from the browser as text; write "
+                             "{ env = \"NAME\" }, and start the dashboard with that variable" for place in found])
 
 
 def _how(place: str) -> str:
@@ -146,6 +152,10 @@ def _refused(value: Any, place: str) -> list[str]:
         inner = [(f"{place}.{key}".lstrip("."), key, part) for key, part in value.items()]
         # A host may have any name, this one too.
         named = place == "hosts"
+        # A browser may not have files read, nor variables used where others can see them.
+        allowed = {"env"} if place.rpartition(".")[2] == "password" else set[str]()
+        if value.keys() <= {"env", "file"} and value:
+            return [] if value.keys() <= allowed else [place]
         return [at for at, key, part in inner if (key in REFUSED or is_path(key, part)) and not named] + [
             found for at, key, part in inner for found in _refused(part, at)]
     if isinstance(value, list):

@@ -14,11 +14,12 @@ from mqttlab.dashboard import drafts
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.experiments import Experiment, ExperimentError, load
 from mqttlab.experiments.scenarios import scenarios
+from mqttlab.files import make_private
 from mqttlab.runs.job import ulid
 from mqttlab.scenario import ScenarioError
 from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.load import parse_values
-from mqttlab.scenario.needs import need_servers, room
+from mqttlab.scenario.needs import need_secrets, need_servers, room
 from mqttlab.toml_reader import read_toml
 
 FILE, SCENARIO = "experiment.toml", "scenario.toml"
@@ -94,12 +95,13 @@ def start(text: str, scenario: str, jobs: Jobs) -> str:
     experiment = check(text, scenario)
     first = parse_values(next(iter(scenarios(experiment).values())))
     need_servers(first)
+    need_secrets(first)
     wanted, free = room(first, jobs.runs)
     if wanted * planned_runs(experiment) > free:
         raise ExperimentError(f"{FILE}: its recordings would take about {wanted * planned_runs(experiment) / 1e6:,.0f} "
                               f"MB, and the disk has {free / 1e6:,.0f} MB free; shorten `phases.duration`")
     place = jobs.runs / ".dashboard" / "experiments" / f"{experiment.name}-{ulid()}"
-    place.mkdir(parents=True)
+    make_private(place)
     _write(place, text, scenario)
     jobs.queue.add_driver(
         ["experiment", str(place / FILE), "--runs", str(jobs.runs), "--queue", str(jobs.queue.directory)],

@@ -24,7 +24,8 @@ from mqttlab.queue import Queue, QueuedJob
 from mqttlab.queue.store import EVERYTHING
 from mqttlab.runs import Job, taken_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan
-from mqttlab.scenario.needs import need_servers, room
+from mqttlab.scenario.needs import need_secrets, need_servers, room
+from mqttlab.scenario.secret import without_secrets
 
 TENDED_EVERY_S = 2.0
 OPEN = ("pending", "held", "running")
@@ -70,12 +71,14 @@ class Jobs:
             QueueError: the queue does not take it.
             OSError: nothing can be written below the runs.
         """
-        return self.start_scenario(drafts.check(toml), {"scenario": {"toml": toml, "settings": {}}}, held=held)
+        origin = {"scenario": {"toml": without_secrets(toml), "settings": {}}}
+        return self.start_scenario(drafts.check(toml), origin, held=held)
 
     def start_scenario(self, scenario: Scenario, origin: dict[str, Any] | None = None, *, held: bool = False,
                        ) -> list[str]:
         """:meth:`start`, of a scenario that may be run: the dashboard's own, or one that was checked."""
         need_servers(scenario)
+        need_secrets(scenario)
         wanted, free = room(scenario, self.runs)
         if wanted > free:
             raise ScenarioError(f"scenario: its recording would take about {wanted / 1e6:,.0f} MB, and the disk has "

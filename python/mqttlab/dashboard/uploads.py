@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.errors import MqttlabError
+from mqttlab.files import make_private
 from mqttlab.queue.client import Driver
 from mqttlab.runs.job import ulid
 
@@ -63,7 +64,7 @@ class Uploads:
         if not 0 < size <= self.bytes_max:
             raise UploadError(f"{_safe(name)} has {size:,} bytes, but must have from 1 to {self.bytes_max:,}; "
                               "mqttlab import takes files of any size")
-        self._place.mkdir(parents=True, exist_ok=True)
+        make_private(self._place)
         self._forget()
         if len([*self._place.iterdir()]) >= UNFINISHED_MAX:
             raise UploadError(f"{UNFINISHED_MAX} files are being sent already; try again in a moment")
@@ -109,7 +110,7 @@ class Uploads:
             raise
         label = f"import-{identifier[-6:]}-{upload.path.name}"
         kept = self._jobs.runs / ".dashboard" / "captures" / identifier
-        kept.parent.mkdir(parents=True, exist_ok=True)
+        make_private(kept.parent)
         upload.path.parent.rename(kept)
         self._jobs.queue.add_driver(
             ["import", kind, str(kept / upload.path.name), "--runs", str(self._jobs.runs), "--no-html", "--output",

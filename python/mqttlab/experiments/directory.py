@@ -29,7 +29,7 @@ from mqttlab.experiments.keep import Kept, adopted
 from mqttlab.experiments.load import Experiment, ExperimentError, digest_of, load
 from mqttlab.experiments.points import Design, Point
 from mqttlab.experiments.schedule import Records, Task, wanted
-from mqttlab.files import json_object
+from mqttlab.files import as_open_as, json_object, make_private
 from mqttlab.plan import SCHEMA
 from mqttlab.runs.storage import fetch, is_complete, is_url, store
 from mqttlab.scenario import ScenarioError
@@ -99,7 +99,8 @@ class ExperimentDirectory:
             ExperimentError: runs are stale, and are not to be done again; the message says which.
         """
         directory = cls(runs / experiment.name, experiment)
-        directory.path.mkdir(parents=True, exist_ok=True)
+        make_private(runs)
+        directory.path.mkdir(mode=as_open_as(runs), exist_ok=True)
         if not directory.journal.path.is_file():
             directory._write()
             directory.journal.append("created", name=experiment.name, digest=_digest(experiment), version=__version__)

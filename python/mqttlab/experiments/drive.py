@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from mqttlab import secrets
 from mqttlab.engine import Interrupted
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments import journal
@@ -185,6 +186,8 @@ def drive(
         alone: nothing is begun beside a live run; for executors of one machine.
     """
     experiment = directory.experiment
+    # The journal has the place of each recording.
+    to = None if to is None else secrets.safe_url(to)
 
     def design(answers: Records) -> list[Task]:
         return wanted(experiment, answers)

@@ -36,6 +36,7 @@ from mqttlab.scenario.compile import repetition_seed
 from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.places import put
+from mqttlab.scenario.secret import without_secrets, without_written, written_in
 from mqttlab.scenario.threshold import Measured, Threshold
 from mqttlab.scenario.wording import Source, problems_of, read_text, toml_values
 
@@ -57,7 +58,7 @@ class Experiment:
     file: ExperimentFile
     path: Path
     text: str
-    """Of the experiment file, as written."""
+    """Of the experiment file, as written, without the secrets in it; so is the scenario's."""
     scenario_path: Path
     scenario_text: str
     base: dict[str, Any]
@@ -159,6 +160,7 @@ def load(path: Path, overrides: dict[str, Any] | None = None, scenario: Path | N
         values = toml_values(text, str(path))
     except ValueError as error:
         raise ExperimentError(str(error)) from error
+    _refuse_secret_levels(values, Source(str(path), text, ()))
     if "groups" in values and "scenario" not in values:
         return _of_one_point(path, text, values, overrides or {})
     source = Source(str(path), text, ())
@@ -175,10 +177,26 @@ def load(path: Path, overrides: dict[str, Any] | None = None, scenario: Path | N
         design = design_of(file, factors, seed)
     except DesignError as error:
         raise ExperimentError(source.at(error.place) + error.words) from error
-    made = Experiment(file=file, path=path, text=text, scenario_path=scenario_path, scenario_text=scenario_text,
-                      base=base, design=design, replaced=overrides or {})
+    made = Experiment(file=file, path=path, text=without_secrets(text), scenario_path=scenario_path,
+                      scenario_text=without_secrets(scenario_text), base=base, design=design,
+                      replaced=without_written(overrides or {}))
     _check_points(made, source)
     return made
+
+
+def _refuse_secret_levels(values: dict[str, Any], source: Source) -> None:
+    """Levels stand in tables and names; secrets are varied as references.
+
+    Raises:
+        ExperimentError: a level is a secret as text.
+    """
+    factors = values.get("factors")
+    for index, factor in enumerate(factors if isinstance(factors, list) else []):
+        written = isinstance(factor, dict) and next(written_in({name: factor[name] for name in (
+            "place", "places", "levels", "patches") if name in factor}), None)
+        if written:
+            raise ExperimentError(source.at(("factors", index)) + "has a secret as a level, which tables and reports "
+                                  "would show; write where it is, such as { env = \"NAME\" }")
 
 
 def _of_one_point(path: Path, text: str, values: dict[str, Any], overrides: dict[str, Any]) -> Experiment:
@@ -187,7 +205,8 @@ def _of_one_point(path: Path, text: str, values: dict[str, Any], overrides: dict
     file = ExperimentFile(name=scenario.name, question=scenario.description, scenario=path.name,
                           repetitions=scenario.repetitions)
     made = Experiment(
-        file=file, path=path, text=text, scenario_path=path, scenario_text=text, base=values, replaced=overrides,
+        file=file, path=path, text=without_secrets(text), scenario_path=path, scenario_text=without_secrets(text),
+        base=values, replaced=without_written(overrides),
         design=Design(kind="full", factors=(), points=(point((), {}),), reference=None))
     problems = measures_wrong((("thresholds", index), threshold) for index, threshold
                               in enumerate(scenario.thresholds))

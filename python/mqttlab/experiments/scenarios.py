@@ -10,6 +10,7 @@ from typing import Any
 
 from mqttlab.experiments.load import Experiment
 from mqttlab.experiments.points import Point
+from mqttlab.scenario.secret import without_written
 
 NAME_MAX = 40
 
@@ -48,7 +49,7 @@ def write_scenarios(experiment: Experiment, directory: Path) -> list[Path]:
 
 def toml(values: dict[str, Any]) -> str:
     """Values of a scenario as TOML: fields, then a section for each table; what is inside these is written inline."""
-    given = copy.deepcopy(values)
+    given = without_written(copy.deepcopy(values))
     tables = {key: value for key, value in given.items() if isinstance(value, dict)}
     arrays = {key: value for key, value in given.items()
               if isinstance(value, list) and value and all(isinstance(item, dict) for item in value)}

@@ -28,7 +28,7 @@ import polars as pl
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, InterfaceError
 
-from mqttlab import scratch
+from mqttlab import scratch, secrets
 from mqttlab.catalog.place import file_of, refuse_network, url_of
 from mqttlab.catalog.tables import LONG, OPTIONS
 from mqttlab.engine import EngineError, is_being_written, snapshot
@@ -102,7 +102,7 @@ class MessageDatabase:
                 raise ExportError(f"--sql {url}: name a file in a directory that is there")
             refuse_network(file)
         with self._problems():
-            self.engine = sa.create_engine(self.url)
+            self.engine = sa.create_engine(secrets.revealed(self.url))
             if file is not None:
                 sa.event.listen(self.engine, "connect", _sqlite)
             self.name = str(file) if file is not None else self.engine.url.render_as_string()
@@ -131,9 +131,9 @@ class MessageDatabase:
         except (DatabaseError, InterfaceError) as error:
             words: Any = error.orig
             text = words.args[1] if len(getattr(words, "args", ())) > 1 else words
-            raise ExportError(f"--sql {self.url}: {' '.join(str(text).split())}") from error
+            raise ExportError(secrets.hidden(f"--sql {self.url}: {' '.join(str(text).split())}")) from error
         except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
-            raise ExportError(f"--sql {self.url}: {str(error).splitlines()[0]}") from error
+            raise ExportError(secrets.hidden(f"--sql {self.url}: {str(error).splitlines()[0]}")) from error
 
 
 class Writer:

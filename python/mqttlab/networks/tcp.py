@@ -13,6 +13,7 @@ from pydantic import Field
 
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import HOUR_NS, PositiveDurationNs, PositiveShortDurationNs, SizeBytes
+from mqttlab.secrets import PlainText
 
 MS = 10**6
 S = 10**9
@@ -22,7 +23,7 @@ BUFFER_BYTES_MAX = 2**26
 class Tcp(Part):
     """A host's TCP: a profile, and what differs from it."""
 
-    profile: str = Field(
+    profile: PlainText = Field(
         "linux", description="Default values of the fields below; `mqttlab networks --tcp` lists the profiles.")
     congestion_control: Literal["reno", "cubic", "bbr"] | None = Field(None, description="Congestion control.")
     sack: Truth | None = Field(None, description="Selective acknowledgements.")

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mqttlab import secrets
 from mqttlab.engine import is_locked
 from mqttlab.errors import MqttlabError
+from mqttlab.queue.handed import Handed
 from mqttlab.queue.store import EVERYTHING, Store, now
 from mqttlab.runs.job import Job, ulid
 from mqttlab.scratch import remove_unfinished
@@ -86,6 +88,7 @@ class Queue:
             for place in (self.directory, self.directory / "owners", self.directory / "logs"):
                 place.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.store = Store(self.directory)
+            self.handed = Handed(self.directory)
         except (OSError, sqlite3.Error) as error:
             words = getattr(error, "strerror", None) or error
             raise QueueError(f"--queue {directory or self.directory}: {words}") from error
@@ -145,6 +148,8 @@ class Queue:
             held: it does not begin before it is resumed.
         """
         plan = job.plan
+        catalog = None if catalog is None else secrets.safe_url(catalog)
+        self.handed.give(job.identifier, job.known_secrets | secrets.values_in(catalog or ""))
         values = {
             "id": job.identifier, "run": job.identifier, "label": label or str(plan["name"]), "name": str(plan["name"]),
             "backend": str(plan["backend"]), "plan": job.text, "directory": str(job.directory.absolute()),
@@ -169,6 +174,8 @@ class Queue:
             QueueError: one with this label is there already.
         """
         identifier = ulid()
+        told = [secrets.hidden(secrets.safe_url(argument)) for argument in arguments]
+        self.handed.give(identifier, secrets.values_in("\n".join(told)) | secrets.variables())
         with self.store.writing() as connection:
             there = connection.execute("SELECT id FROM driver WHERE label = ? AND state IN ('pending', 'running')",
                                        (label,))
@@ -176,7 +183,7 @@ class Queue:
                 raise QueueError(f"{label!r} is in the queue already; mqttlab queue list shows it")
             connection.execute(
                 "INSERT INTO driver (id, label, command, directory, submitted_at) VALUES (?, ?, ?, ?, ?)",
-                (identifier, label, json.dumps([*arguments]), str(directory.absolute()), now()))
+                (identifier, label, json.dumps(told), str(directory.absolute()), now()))
         self.start()
         return identifier
 
@@ -265,6 +272,7 @@ class Queue:
         """:meth:`cancel`, of labels and whole identifiers; those that have ended are passed over."""
         places = "" if wanted is None else f" AND (id IN ({_places(wanted)}) OR label IN ({_places(wanted)}))"
         values = [] if wanted is None else [*wanted, *wanted]
+        before = self.store.open()
         with self.store.writing() as connection:
             waiting = connection.execute(f"SELECT directory FROM job WHERE state = 'pending'{places}",
                                          values).fetchall()
@@ -279,6 +287,7 @@ class Queue:
         for row in waiting:
             # Taken when it was handed in.
             remove_unfinished(Path(row["directory"]))
+        self.handed.forget(before - self.store.open())
         return count
 
     def named(self, names: Sequence[str]) -> list[str]:

@@ -25,9 +25,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from mqttlab import scratch
+from mqttlab import scratch, secrets
 from mqttlab.engine import Interruption, is_being_written, is_locked
 from mqttlab.errors import MqttlabError
+from mqttlab.queue.handed import Handed
 from mqttlab.queue.store import EVERYTHING, Store, now
 from mqttlab.runs import Job, Outcome, live_alone, perform
 from mqttlab.runs.job import ulid
@@ -86,6 +87,7 @@ class Process:
         self._directory = directory
         self._lock = lock
         self._store = Store(directory)
+        self._handed = Handed(directory)
         self._processors = processors or os.cpu_count() or 1
         self._idle_s = idle_s
         self._running: dict[str, Run] = {}
@@ -156,6 +158,7 @@ class Process:
             rows = connection.execute("SELECT id, backend FROM job WHERE state = 'running'").fetchall()
         self._orphans = {row["id"]: Waiting(row["id"], row["backend"] == "live") for row in rows}
         self._since = time.monotonic()
+        self._handed.forget_others(self._store.open())
 
     def _settle_orphans(self) -> None:
         for identifier in list(self._orphans):
@@ -221,7 +224,10 @@ class Process:
         try:
             [row] = self._store.rows("SELECT * FROM job WHERE id = ?", (identifier,))
             origin = None if row["origin"] is None else json.loads(row["origin"])
-            job = Job(json.loads(row["plan"]), Path(row["directory"]), row["run"], origin)
+            job = Job(json.loads(row["plan"]), Path(row["directory"]), row["run"], origin,
+                      self._handed.of(identifier))
+            # Its catalog's password is among them.
+            secrets.learn(job.secrets)
             try:
                 outcome = self._outcome(job, run)
             except MqttlabError as error:
@@ -241,6 +247,7 @@ class Process:
             raise
         finally:
             self._running.pop(identifier, None)
+            self._forget(identifier)
             self._store.close()
 
     def _is_postponed(self, row: sqlite3.Row) -> bool:
@@ -279,10 +286,16 @@ class Process:
         self._set(row["id"], state="cancelled" if cancelled else "done", verdict=None if cancelled else "failed",
                   reason=str(error), error=_pickled(error), ended_at=now())
 
+    def _forget(self, identifier: str) -> None:
+        """The secrets of a job that has ended, and does not begin again."""
+        if identifier not in self._store.open():
+            self._handed.forget([identifier])
+
     def _remember(self, identifier: str, directory: Path, url: str) -> None:
         try:
             from mqttlab.catalog import Catalog
 
+            secrets.learn(self._handed.of(identifier))
             with self._catalogs, Catalog.open(url) as catalog:
                 catalog.add(directory)
         except Exception as error:
@@ -330,6 +343,7 @@ class Process:
                 "SELECT 1 FROM driver WHERE id = ? AND cancel = 1", (identifier,))
             self._store.change("UPDATE driver SET state = ?, status = ?, ended_at = ? WHERE id = ?",
                                ("pending" if again else "done", status, now(), identifier))
+            self._forget(identifier)
         if self._ending is not None:
             return
         for row in self._store.rows("SELECT * FROM driver WHERE state IN ('pending', 'running') ORDER BY seq"):
@@ -346,7 +360,8 @@ class Process:
                 driver = subprocess.Popen(
                     [sys.executable, "-m", "mqttlab", *command], cwd=row["directory"],
                     stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-                    preexec_fn=_end_with_parent)
+                    preexec_fn=_end_with_parent,
+                    env=os.environ | {secrets.TOLD: json.dumps(self._handed.of(row["id"]))})
             self._drivers[row["id"]] = driver
             self._store.change("UPDATE driver SET state = 'running', started_at = ?, pid = ? WHERE id = ?",
                                (now(), driver.pid, row["id"]))

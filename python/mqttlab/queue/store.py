@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -50,6 +51,7 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self.path = directory / "queue.db"
         self._local = threading.local()
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         with self.writing() as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, SCHEMA):
@@ -98,6 +100,11 @@ class Store:
         """One statement in a transaction; returns how many rows it changed."""
         with self.writing() as connection:
             return connection.execute(statement, values).rowcount
+
+    def open(self) -> set[str]:
+        """The identifiers of jobs and commands that wait or run."""
+        states = "WHERE state IN ('pending', 'running')"
+        return {row["id"] for row in self.rows(f"SELECT id FROM job {states} UNION SELECT id FROM driver {states}")}
 
     def version(self) -> int:
         """A number that changes when another connection has written."""

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
-from mqttlab import __version__, scratch
+from mqttlab import __version__, scratch, secrets
 from mqttlab.engine import EngineError, Interrupted, Interruption
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.runs import storage
@@ -68,7 +68,7 @@ class DaskCluster(Generic[T]):
             self._client: Any = connect(address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, ValueError) as error:
             raise UsageError(f"--cluster {address}: no Dask scheduler answers there: {error}") from error
-        self._keep, self._to, self._observe = keep, to, observe
+        self._keep, self._to, self._observe = keep, secrets.safe_url(to), observe
         self._jobs: dict[str, tuple[Job, Any]] = {}
         self._ended: queue.SimpleQueue[Finished[T]] = queue.SimpleQueue()
         self._all = Interruption()
@@ -128,6 +128,8 @@ class DaskCluster(Generic[T]):
         Raises:
             UsageError: the run is split into more parts than there are workers for live runs.
         """
+        # They travel with the job; who reads the cluster's traffic reads them, unless it is tls://.
+        job = dataclasses.replace(job, secrets=job.known_secrets | secrets.values_in(self._to))
         if job.parts == 1:
             self._submit(job)
             return
@@ -240,6 +242,7 @@ def _finished(job: Job, future: Any) -> Finished[Any]:
 
 def _on_worker(job: Job, keep: Keep[T], url: str) -> T:
     """Perform a job on a worker: in a scratch directory, which goes when the recording is in its place."""
+    secrets.learn(job.secrets)
     with scratch.directory("worker") as place:
         there = dataclasses.replace(job, directory=place / job.directory.name)
         if storage.is_complete(url):
@@ -257,6 +260,7 @@ def _follow_on_worker(job: Job, number: int, lead: str, boot: str, url: str) -> 
 
     Where part 0 is on this machine, it holds that for all of its parts.
     """
+    secrets.learn(job.secrets)
     with scratch.directory("worker") as place:
         part = following(job, number, lead, place / f"{job.directory.name}.part-{number}")
         outcome = _performed(part, alone=boot != _boot())

@@ -13,7 +13,7 @@ from typing import Any
 
 from mqttlab import scratch
 from mqttlab.engine import is_being_written
-from mqttlab.files import json_object
+from mqttlab.files import as_open_as, json_object, make_private
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +43,13 @@ def taken_directory(
 def _take(scenario: str, repetition: int, repetitions: int, runs: Path, promise: scratch.Promise) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     suffix = f"-r{repetition}" if repetitions > 1 else ""
-    runs.mkdir(parents=True, exist_ok=True)
+    make_private(runs)
+    mode = as_open_as(runs)
     for number in itertools.count(1):
         candidate = (runs / (f"{scenario}-{stamp}{suffix}" + (f"-{number}" if number > 1 else ""))).absolute()
         promise.of(candidate)
         try:
-            candidate.mkdir()
+            candidate.mkdir(mode=mode)
         except FileExistsError:
             promise.of(None)
             continue

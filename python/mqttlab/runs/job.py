@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mqttlab import secrets
+
 if TYPE_CHECKING:
     from mqttlab.plan import Plan
 
@@ -39,6 +41,9 @@ class Job:
     origin: dict[str, Any] | None = field(default=None, compare=False)
     """What it was made from, kept as ``origin.json`` beside the plan: ``scenario`` with ``toml`` and ``settings``."""
 
+    secrets: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Values of marks in the plan that another process has told; this one's own are known besides."""
+
     part: tuple[str, ...] = field(default=(), compare=False)
     """What the engine is told of its part, where several share the run: :func:`leading` or :func:`following`."""
 
@@ -49,8 +54,20 @@ class Job:
 
     @property
     def text(self) -> str:
-        """What the engine reads on its standard input."""
+        """The plan, without secrets."""
         return json.dumps(self.plan)
+
+    @property
+    def known_secrets(self) -> dict[str, str]:
+        """The values of the marks in the plan, as far as they are known."""
+        return secrets.values_in(self.text) | self.secrets
+
+    @property
+    def input(self) -> str:
+        """What the engine reads on its standard input, which nobody else sees: the plan, and its secrets behind it."""
+        text = self.text
+        found = secrets.values_in(text) | self.secrets
+        return f"{text}\n{json.dumps(found)}" if found else text
 
     @property
     def arguments(self) -> list[str]:

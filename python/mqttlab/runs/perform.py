@@ -18,7 +18,8 @@ from typing import Any
 
 from mqttlab import scratch
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path, recover
-from mqttlab.files import ORIGIN
+from mqttlab.files import ORIGIN, as_open_as, make_private
+from mqttlab.runs.hiding import hide_in_files
 from mqttlab.runs.job import Job, following, leading
 
 
@@ -59,18 +60,21 @@ def _perform(
     job: Job, observe: Callable[[dict[str, Any]], None], interruption: Interruption, inherit: Sequence[int]
 ) -> Outcome:
     directory = job.directory
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    make_private(directory.parent)
     # A run that the engine has not begun leaves nothing.
     with scratch.promised(directory):
         if job.origin is not None:
             # Where nothing can be written, the engine says so.
             with contextlib.suppress(OSError):
-                directory.mkdir(exist_ok=True)
+                directory.mkdir(mode=as_open_as(directory.parent), exist_ok=True)
                 told = json.dumps(job.origin, ensure_ascii=False, default=str)
                 (directory / ORIGIN).write_text(told, encoding="utf-8")
-        if job.parts > 1 and not job.part:
-            return _run_parts(job, observe, interruption, inherit)
-        return _run_engine(job, observe, interruption, inherit)
+        try:
+            if job.parts > 1 and not job.part:
+                return _run_parts(job, observe, interruption, inherit)
+            return _run_engine(job, observe, interruption, inherit)
+        finally:
+            hide_in_files(directory, job.known_secrets)
 
 
 def _run_parts(
@@ -122,7 +126,7 @@ def _run_engine(
             text=True, start_new_session=True, pass_fds=inherit,
         )
         with interruption.telling(engine):
-            last, warnings = _follow(engine, job.text, observe)
+            last, warnings = _follow(engine, job.input, observe)
             code = engine.wait()
         complaints.seek(0)
         words = complaints.read().strip()

@@ -11,8 +11,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mqttlab import scratch
+from mqttlab import scratch, secrets
 from mqttlab.errors import MqttlabError
+from mqttlab.files import make_private
 
 LAST = "run.json"
 
@@ -21,6 +22,9 @@ class StorageError(MqttlabError):
     """A place by URL cannot be reached, or has no recording."""
 
     exit_status = 1
+
+    def __init__(self, words: str) -> None:
+        super().__init__(secrets.hidden(words))
 
 
 def is_url(place: str) -> bool:
@@ -66,7 +70,7 @@ def fetch(url: str, cache: Path | None = None) -> Path:
     if local.is_dir():
         return local
     files, place = _opened(url)
-    local.parent.mkdir(parents=True, exist_ok=True)
+    make_private(local.parent)
     held = scratch.take("fetched", local.parent)
     fetched = held.path
     try:
@@ -99,7 +103,7 @@ def _opened(url: str) -> tuple[Any, str]:
     except ImportError as error:
         raise StorageError(f"{url}: fsspec is not installed; pip install 'mqttlab[cluster]'") from error
     try:
-        files, place = url_to_fs(url)
+        files, place = url_to_fs(secrets.revealed(url))
     except (ImportError, ValueError) as error:
         raise StorageError(f"{url}: {_words(error)}") from error
     return files, str(place).rstrip("/")

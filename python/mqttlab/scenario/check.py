@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from mqttlab import secrets
 from mqttlab.brokers import ADAPTERS
 from mqttlab.networks import MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
@@ -576,6 +577,7 @@ def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
     """What is wrong with a group's protocol and session, by field."""
     for field in ("client_id", "username", "password"):
         text = getattr(mqtt, field)
+        text = None if text is None else secrets.value_of(text) or text
         if text is not None and "\0" in text:
             yield field, "has the character NUL, which MQTT does not allow"
         if text is not None and len(text.encode("utf-8", "surrogatepass")) > 65_000:

@@ -7,6 +7,7 @@ is made here.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 S = 10**9
 SESSION_EXPIRY_DEFAULT = 3600 * S
 RECEIVE_MAXIMUM_DEFAULT = 65_535
+CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 # Addresses exist only inside the namespaces that the run makes.
 FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
 
@@ -146,11 +148,16 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
             "start_timeout_ns": server.start_timeout,
         },
         "trust": None if simulated or server.tls is None else {
-            "authorities": server.tls.authority.read_text(encoding="utf-8", errors="replace"),
+            "authorities": _certificates(server.tls.authority.read_text(encoding="utf-8", errors="replace")),
             "name": server.tls.name},
         "when_it_dies": "go_on" if server.when_it_dies == "go-on" else "end_run",
         "role": _role(scenario, server),
     }
+
+
+def _certificates(text: str) -> str:
+    """What a file of authorities has of certificates: a file that has a key, too, keeps that."""
+    return "\n".join(CERTIFICATE.findall(text)) + "\n" if "PRIVATE KEY-----" in text else text
 
 
 def _endpoints(scenario: Scenario, server: Server, address: str) -> list[types.Endpoint]:

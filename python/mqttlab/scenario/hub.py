@@ -3,7 +3,7 @@ what can be set of them, the engine declares (``mqttlab-engine declared``)."""
 
 import difflib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from mqttlab.networks.link import Part
 from mqttlab.plan.declared import HUB_PROTOCOLS, HubProtocolName, HubSetting
 from mqttlab.quantity import duration_ns, shown
 from mqttlab.scenario.topics import MQTT_TEXT_MAX
+from mqttlab.secrets import PLAIN, PersonalText, PlainText
 
 End = Literal["client", "hub"]
 
@@ -77,9 +78,9 @@ def _manual(end: End) -> str:
 class HubSession(Part):
     """A session of a protocol around a hub, over UDP: each message is a datagram, and nothing is fragmented."""
 
-    client_id: str = Field(
+    client_id: PersonalText = Field(
         "{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="What a client calls itself.")
-    settings: dict[str, Any] = Field(
+    settings: dict[PlainText, Annotated[Any, PLAIN]] = Field(
         default_factory=dict, description="What is set of the protocol; what is not named has its default. "
         + _manual("client"))
 
@@ -90,5 +91,5 @@ class Hub(Part):
 
     protocol: HubProtocolName = Field(description="What it speaks. " + " ".join(
         f"`{name}`: {spoken.words}" for name, spoken in HUB_PROTOCOLS.items()))
-    settings: dict[str, Any] = Field(
+    settings: dict[PlainText, Annotated[Any, PLAIN]] = Field(
         default_factory=dict, description="What is set of it; what is not named has its default. " + _manual("hub"))

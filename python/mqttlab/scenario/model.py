@@ -5,7 +5,6 @@ Every field says in its description what it does; ``docs/scenario.md`` is genera
 
 import re
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
@@ -32,10 +31,12 @@ from mqttlab.quantity import (
 from mqttlab.scenario.hub import Hub, HubSession
 from mqttlab.scenario.mqtt import Mqtt, Qos
 from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
+from mqttlab.scenario.secret import Command, Environment, Reference, is_secret_file, read_texts
 from mqttlab.scenario.threshold import Threshold
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix
 from mqttlab.scenario.transport import Ports, Transport, Trust, read_transport
 from mqttlab.scenario.zeromq import ZeroMq, ZeroMqProxy
+from mqttlab.secrets import MAY_BE_SECRET, PersonalText, PlainPath, PlainText
 
 S = 10**9
 MS = 10**6
@@ -48,7 +49,7 @@ def above_zero(value: tuple[int, int]) -> tuple[int, int]:
     return value
 
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
+Name = Annotated[PlainText, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
 PAYLOAD_BYTES_MAX = 10_000_000
 PROGRAMS_MAX = 1_000
 
@@ -59,6 +60,11 @@ def file_path(value: str) -> str:
     if not value or any(part in ("", ".", "..") for part in parts) or "\0" in value:
         raise ValueError(f"is {shown(value)}, but must be a path below the server's directory, such as \"etc/a.conf\"")
     return value
+
+
+Files = Annotated[
+    dict[Annotated[PlainText, AfterValidator(file_path)], Annotated[str, MAY_BE_SECRET]],
+    BeforeValidator(read_texts(is_secret_file), json_schema_input_type=dict[str, str | Reference])]
 
 
 class Phases(Part):
@@ -96,7 +102,7 @@ class NetworkBetween(Part):
     between: tuple[Name, Name] = Field(
         description="The two hosts, one of them the broker's or one that forwards. `up` is the link from the first to "
         "the second.")
-    model: str | None = Field(None, description="A named model; `mqttlab networks` lists them.")
+    model: PlainText | None = Field(None, description="A named model; `mqttlab networks` lists them.")
     placement: Literal["egress-at-broker", "both", "split", "shared-medium"] | None = Field(
         None, description="Where the model is applied; each model has a default.")
     up: LinkDirection | None = Field(
@@ -167,7 +173,7 @@ class Readiness(Part):
     kind: Literal["tcp-accept", "connack", "udp-bound", "log-line"] = Field(description=(
         "`tcp-accept`: it accepts a connection; `connack`: it answers a CONNECT; `udp-bound`: its host has "
         "a UDP socket at its endpoint; `log-line`: its output says so."))
-    line: str | None = Field(None, min_length=1, description="For `log-line`: a part of the line.")
+    line: PlainText | None = Field(None, min_length=1, description="For `log-line`: a part of the line.")
 
     @model_validator(mode="after")
     def _line(self) -> Self:
@@ -188,19 +194,20 @@ class Program(Part):
     are in `{directory}/tls/server.pem` and `server.key`, the authority in `ca.pem`), of a proxy of ZeroMQ
     `{subscriber_port}` and `{high_water_mark}`."""
 
-    command: Annotated[list[str], Field(min_length=1), IN_PARTS] = Field(description="The program and its arguments.")
-    environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
-    files: dict[Annotated[str, AfterValidator(file_path)], str] = Field(
+    command: Annotated[Command, IN_PARTS] = Field(
+        min_length=1, description="The program and its arguments, which others see in a list of processes.")
+    environment: Environment = Field(default_factory=dict, description="Environment variables, in addition.")
+    files: Files = Field(
         default_factory=dict, description="Files that it reads: their texts by path in `{directory}`.")
 
 
 class Broker(Part):
     """The broker: a server named `broker`."""
 
-    kind: str = Field("mosquitto", description=(
+    kind: PlainText = Field("mosquitto", description=(
         "`mosquitto`, `program` for one that `program` starts, or `external` for one that is running already."))
     host: Name = Field("broker", description="The host it runs on.")
-    address: str | None = Field(None, description="Address of an external broker.")
+    address: PlainText | None = Field(None, description="Address of an external broker.")
     port: Whole = Field(1883, ge=1, le=65_535, description="TCP port.")
     ports: Ports = Field(Ports(), description=(
         "Further ports of a broker, which it listens on where a group's `transport` asks for that."))
@@ -237,7 +244,7 @@ class Gateway(Part):
     mode: Literal["transparent", "aggregating"] = Field(
         "transparent", description="Whether each client has a connection to the broker of its own, or all have one.")
     id: Whole = Field(1, ge=0, le=255, description="GwId of ADVERTISE and GWINFO.")
-    client_id: str = Field("gateway", min_length=1, max_length=MQTT_TEXT_MAX, description=(
+    client_id: PersonalText = Field("gateway", min_length=1, max_length=MQTT_TEXT_MAX, description=(
         "Client identifier of its own connection: all of an aggregating gateway, QoS -1 of a transparent one."))
     keep_alive: SecondsNs = Field(60 * S, le=65_535 * S, description="Keep-alive of that connection; `0 s`: off.")
     retry: PositiveShortDurationNs = Field(
@@ -253,7 +260,7 @@ class Gateway(Part):
     filter_duplicates: Truth = Field(
         True, description="A repeated PUBLISH of QoS 1 is acknowledged again and not published twice.")
     advertise: PositiveDurationNs | None = Field(None, description="From one ADVERTISE to the next.")
-    predefined_topics: dict[str, PredefinedId] = Field(
+    predefined_topics: dict[PlainText, PredefinedId] = Field(
         default_factory=dict, description="Identifiers of topics that clients and gateway know beforehand, by name.")
 
 
@@ -327,7 +334,7 @@ class Payload(Part):
 
     kind: Literal["fixed", "random", "gps", "image", "file"] = Field("fixed", description="Kind of content.")
     size: SizeBytes | None = Field(None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB.")
-    path: Path | None = Field(None, description="For `file`.")
+    path: PlainPath | None = Field(None, description="For `file`.")
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
@@ -366,7 +373,7 @@ class Burst(Part):
 class Publish(Part):
     """What each client of a group publishes."""
 
-    topic: Annotated[str, AfterValidator(published_topic)] = Field(
+    topic: Annotated[PlainText, AfterValidator(published_topic)] = Field(
         description="`{group}`, `{client}` and `{topic}` are filled in.")
     topics: Whole = Field(1, ge=1, le=1_000_000, description="Number of topics: `{topic}` runs from 0 to one less.")
     qos: Qos = 0
@@ -406,7 +413,7 @@ class Publish(Part):
 class Subscription(Part):
     """A subscription."""
 
-    filter: Annotated[str, AfterValidator(topic_filter)] = Field(
+    filter: Annotated[PlainText, AfterValidator(topic_filter)] = Field(
         description="Topic filter; `{group}` and `{client}` are filled in.")
     qos: Qos = 0
 
@@ -419,7 +426,7 @@ def read_subscription(value: Any) -> Any:
 class Relay(Part):
     """Republishes every message that the client receives."""
 
-    suffix: Annotated[str, AfterValidator(topic_suffix)] = Field("_2", description="Appended to the topic.")
+    suffix: Annotated[PlainText, AfterValidator(topic_suffix)] = Field("_2", description="Appended to the topic.")
     qos: Qos = 0
 
 
@@ -428,11 +435,12 @@ class ClientProgram(Part):
     identifier that it should take, `{group}` and `{client}` for its group and its number there, `{directory}` for a
     private directory."""
 
-    command: Annotated[list[str], Field(min_length=1), IN_PARTS] = Field(description="The program and its arguments.")
-    environment: dict[str, str] = Field(default_factory=dict, description="Environment variables, in addition.")
-    files: dict[Annotated[str, AfterValidator(file_path)], str] = Field(
+    command: Annotated[Command, IN_PARTS] = Field(
+        min_length=1, description="The program and its arguments, which others see in a list of processes.")
+    environment: Environment = Field(default_factory=dict, description="Environment variables, in addition.")
+    files: Files = Field(
         default_factory=dict, description="Files that it reads: their texts by path in `{directory}`.")
-    ready_line: str | None = Field(
+    ready_line: PlainText | None = Field(
         None, min_length=1, description="A part of the line of its output that says that it has connected and "
         "subscribed; without one it counts as ready when it has been started.")
 
@@ -592,7 +600,7 @@ class Scenario(Part):
     """A scenario: who publishes what to whom, over which network and which protocol stack."""
 
     name: Name = Field(description="Names run directories and reports.")
-    description: str = Field("", description="A sentence for the report.")
+    description: PlainText = Field("", description="A sentence for the report.")
     backend: Literal["live", "sim"] = Field(
         "live", description="`live`: real brokers in real time; `sim`: simulation in virtual time.")
     seed: Whole = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")

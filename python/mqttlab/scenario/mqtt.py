@@ -6,7 +6,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import PositiveDurationNs, SecondsNs, shown
+from mqttlab.scenario.secret import Password, UserName
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, will_topic
+from mqttlab.secrets import PersonalText, PlainText
 
 S = 10**9
 MQTT_5: dict[str, JsonValue] = {"mqtt_version": "5"}
@@ -27,8 +29,8 @@ Qos = Annotated[
 class Will(Part):
     """A message that the broker publishes when a client's connection is lost."""
 
-    topic: Annotated[str, AfterValidator(will_topic)] = Field(description="Topic.")
-    payload: str = Field("", max_length=MQTT_TEXT_MAX, description="Payload as text.")
+    topic: Annotated[PlainText, AfterValidator(will_topic)] = Field(description="Topic.")
+    payload: PlainText = Field("", max_length=MQTT_TEXT_MAX, description="Payload as text.")
     qos: Qos = 0
     retain: Truth = Field(False, description="Retained.")
 
@@ -55,7 +57,11 @@ class Mqtt(Part):
     ping: Literal["sent", "silence"] = Field("sent", description=(
         "What the keep-alive counts: an interval without anything sent (3.1.1, 3.1.2.10), or also one without anything "
         "heard, as paho-mqtt and libmosquitto do, which then leave although they have something to send."))
-    client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
-    username: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="User name.")
-    password: str | None = Field(None, max_length=MQTT_TEXT_MAX, description="Password.")
+    client_id: PersonalText = Field(
+        "{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
+    username: UserName | None = Field(
+        None, max_length=MQTT_TEXT_MAX, description="User name; a reference where it is a token.")
+    password: Password | None = Field(None, description=(
+        "Password: a reference, such as `{ env = \"LAB_PASSWORD\" }` or `{ file = \"password.txt\" }`. As text it is "
+        "used with a warning, and kept nowhere. [Secrets](secrets.md) says more."))
     will: Will | None = Field(None, description="Last will.")

@@ -14,6 +14,7 @@ from mqttlab.quantity import (
 )
 from mqttlab.scenario.mqtt import Will
 from mqttlab.scenario.topics import MQTT_TEXT_MAX
+from mqttlab.secrets import PersonalText, PlainText
 
 S = 10**9
 MS = 10**6
@@ -54,10 +55,11 @@ class MqttSn(Part):
     deliver_qos2_on: Literal["release", "publish"] = Field(
         "release", description="When a QoS 2 message counts as delivered: at its PUBREL, or already at its PUBLISH.")
     short_topics: Truth = Field(True, description="Topics of two octets are sent as such and not registered.")
-    predefined_topics: dict[str, PredefinedId] = Field(
+    predefined_topics: dict[PlainText, PredefinedId] = Field(
         default_factory=dict, description="Identifiers of topics that clients and gateway know beforehand, by name.")
     search_radius: Whole | None = Field(
         None, ge=0, le=255, description="Look for a gateway with SEARCHGW of this radius before connecting.")
     sleep: Sleep | None = Field(None, description="Sleep while there is nothing to do.")
-    client_id: str = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
+    client_id: PersonalText = Field(
+        "{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
     will: Will | None = Field(None, description="Last will.")

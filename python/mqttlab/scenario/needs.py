@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from mqttlab import secrets
 from mqttlab.brokers import ADAPTERS
 from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.load import ScenarioError
 from mqttlab.scenario.model import Scenario
+from mqttlab.scenario.secret_places import secrets_of
+from mqttlab.scenario.wording import Source
 
 
 def need_servers(scenario: Scenario) -> None:
@@ -27,6 +30,25 @@ def need_servers(scenario: Scenario) -> None:
         else:
             problems.append(f"`{words}.kind` is {server.kind!r}, but {server.kind} is not installed; run `make setup`, "
                             f"or install it (Debian: apt-get install {server.kind})")
+    if problems:
+        raise ScenarioError(problems)
+
+
+def need_secrets(scenario: Scenario, source: Source | None = None) -> None:
+    """Refuse a run whose secrets are not all known.
+
+    Args:
+        scenario: as loaded.
+        source: what it was loaded from, for the lines of problems.
+
+    Raises:
+        ScenarioError: a variable is not set, a file cannot be read, or a secret was taken out.
+    """
+    if not secrets.any_is_absent():
+        return
+    at = (source or Source("scenario", "", ())).at
+    missing = [(place, secrets.why_absent(mark)) for place, mark in secrets_of(scenario)]
+    problems = [at(place) + why for place, why in missing if why is not None]
     if problems:
         raise ScenarioError(problems)
 

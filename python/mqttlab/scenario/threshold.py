@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from mqttlab.networks.link import Part, Truth
 from mqttlab.quantity import RatioPair, shown
+from mqttlab.secrets import PLAIN, PlainText
 
 Scope = Literal["run", "qos", "groups", "group", "direction", "link", "station"]
 # What the engine tells while a run goes on, four times a second.
@@ -20,13 +21,13 @@ def read_bound(value: Any) -> Any:
     return value
 
 
-Bound = Annotated[int | float | str, BeforeValidator(read_bound)]
+Bound = Annotated[int | float | PlainText, BeforeValidator(read_bound)]
 
 
 class Baseline(Part):
     """What a threshold compares with."""
 
-    baseline: str = Field(min_length=1, description=(
+    baseline: PlainText = Field(min_length=1, description=(
         "A recording or an experiment's directory (`DIRECTORY#3` for its point 3), or the name of a baseline in the "
         "catalog."))
     by: RatioPair = Field((0, 1), description="How much worse it may be, relative to the baseline's mean.")
@@ -35,9 +36,9 @@ class Baseline(Part):
 class Measured(Part):
     """A metric of something."""
 
-    metric: str = Field(description="Name of a metric; docs/metrics.md lists them.")
+    metric: PlainText = Field(description="Name of a metric; docs/metrics.md lists them.")
     scope: Scope = Field("run", description="What it is measured of.")
-    name: str | None = Field(None, description=(
+    name: PlainText | None = Field(None, description=(
         "Which of that scope, such as \"1\" for `qos`, or the name of a group; needed unless the scope is `run`."))
 
 
@@ -47,7 +48,7 @@ class Threshold(Measured):
     below: Bound | None = Field(None, description="Upper bound: a number in the metric's unit, or text with a unit.")
     above: Bound | None = Field(None, description="Lower bound.")
     not_worse_than: Baseline | None = Field(None, description="Bound relative to earlier runs.")
-    at: dict[str, Any] = Field(default_factory=dict, description=(
+    at: dict[PlainText, Annotated[Any, PLAIN]] = Field(default_factory=dict, description=(
         "In experiments: only at points with these levels, such as { loss = \"0 %\" }."))
     abort: Truth = Field(False, description=(
         "End a run when its progress figure has been beyond the bound for 2 s of the measurement; for "

@@ -1,14 +1,16 @@
 """What carries a group's protocol, and where a broker listens for it."""
 
 import difflib
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from mqttlab import secrets
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.plan.declared import FRAMINGS, FramingName
 from mqttlab.quantity import shown
+from mqttlab.scenario.secret import Reference, read_resource
+from mqttlab.secrets import MAY_BE_SECRET, PlainPath, PlainText
 
 
 class Ports(Part):
@@ -23,10 +25,10 @@ class Ports(Part):
 class Trust(Part):
     """How clients over TLS know a broker that runs elsewhere."""
 
-    authority: Path = Field(description=(
+    authority: PlainPath = Field(description=(
         "A PEM file with the certificates of the authorities that they trust; `/etc/ssl/certs/ca-certificates.crt` has "
         "the system's on Debian."))
-    name: str | None = Field(None, min_length=1, max_length=253, description=(
+    name: PlainText | None = Field(None, min_length=1, max_length=253, description=(
         "What the broker's certificate must be for, and what clients ask for (SNI); its address when left out."))
 
 
@@ -37,8 +39,9 @@ class TcpTransport(Part):
 
 
 def resource(value: str) -> str:
-    """A resource of an HTTP request."""
-    if not value.startswith("/") or not all(33 <= ord(letter) <= 126 for letter in value):
+    """A resource of an HTTP request, or the mark of a secret one."""
+    told = secrets.value_of(value) or ("/" if secrets.is_mark(value) else value)
+    if not told.startswith("/") or not all(33 <= ord(letter) <= 126 for letter in told):
         raise ValueError(f"is {shown(value)}, but must begin with `/` and consist of printable ASCII without blanks, "
                          "such as \"/mqtt\"")
     return value
@@ -58,7 +61,9 @@ class Tls(Part):
 class WebSocket(Part):
     """MQTT over WebSocket (RFC 6455): a binary frame for each packet."""
 
-    path: Annotated[str, AfterValidator(resource)] = Field(
+    path: Annotated[
+        str, MAY_BE_SECRET, BeforeValidator(read_resource, json_schema_input_type=str | Reference),
+        AfterValidator(resource)] = Field(
         "/mqtt", max_length=1000, description="The resource that the clients ask for; Mosquitto takes any.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from mqttlab import secrets
 from mqttlab.memory import memory_left
 from mqttlab.quantity import shown
 from mqttlab.scenario.check import IDENTITY_BYTES, links, some
@@ -12,6 +13,7 @@ from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
 from mqttlab.scenario.fit import fit
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.secret_places import secrets_of
 from mqttlab.scenario.topics import Filters
 
 GIGABYTE = 10**9
@@ -28,8 +30,20 @@ BUSIEST_BYTES = 215
 
 def unusual(scenario: Scenario) -> list[Problem]:
     """Everything unusual in a scenario that can be run."""
-    checks = (_phases, _parts, _servers, _windows, _links, fit, _bursts, _subscriptions, _identities, _load)
+    checks = (shown_secrets, _phases, _parts, _servers, _windows, _links, fit, _bursts, _subscriptions, _identities,
+              _load)
     return [problem for check in checks for problem in islice(check(scenario), WARNINGS_MAX)]
+
+
+def shown_secrets(scenario: Scenario) -> Iterator[Problem]:
+    """Secrets that others can see: as text in the scenario, or in a command."""
+    for place, mark in secrets_of(scenario):
+        if "command" in place:
+            yield place, ("is a secret in a command, which everybody on this machine sees in a list of processes; use "
+                          "`environment` or `files`")
+        elif secrets.was_written(mark):
+            yield place, ("is a secret that is written as text, so that whoever reads the scenario has it; write where "
+                          "it is instead, such as { env = \"NAME\" } or { file = \"PATH\" }")
 
 
 def _phases(scenario: Scenario) -> Iterator[Problem]:

@@ -19,8 +19,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from mqttlab import secrets
 from mqttlab.quantity import shown
 from mqttlab.scenario.location import Location
+from mqttlab.scenario.secret import without_written, written_in
 from mqttlab.toml_reader import LENGTH_MAX, TooLarge, read_toml
 
 PROBLEMS_MAX = 100
@@ -104,7 +106,8 @@ def problems_of(error: ValidationError, values: Any, source: Source, model: type
     """What a model has found wrong with the values of a file, one line each."""
     details = _first_details(error, values, model)
     more = error.error_count() - PROBLEMS_MAX
-    return [_problem(values, source, detail, model) for detail in details[:PROBLEMS_MAX]] + (
+    written = set(written_in(values))
+    return [secrets.hidden(_problem(values, source, detail, model), written) for detail in details[:PROBLEMS_MAX]] + (
         [f"{source.name}: and at least {more:,} more problems"] if more > 0 else [])
 
 
@@ -138,6 +141,7 @@ def _problem(values: Any, source: Source, detail: Any, model: type[BaseModel]) -
         except (LookupError, TypeError):
             given = detail["input"]
             break
+    given = secrets.HIDDEN if location[-1:] == ("password",) else without_written(given)
     return source.at(location) + _words(location, detail, shown(given), model)
 
 

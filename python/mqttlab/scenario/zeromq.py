@@ -4,6 +4,7 @@ from pydantic import Field
 
 from mqttlab.networks.link import Part, Whole
 from mqttlab.scenario.topics import MQTT_TEXT_MAX
+from mqttlab.secrets import PersonalText
 
 
 class ZeroMq(Part):
@@ -12,7 +13,7 @@ class ZeroMq(Part):
     high_water_mark: Whole = Field(
         1000, ge=0, le=2**32 - 1, description="Messages that wait in a publisher for its connection (ZMQ_SNDHWM); "
         "messages beyond count as unsent. 0: no limit.")
-    client_id: str = Field(
+    client_id: PersonalText = Field(
         "{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX,
         description="What a client calls itself in its READY (metadata `X-Client`).")
 

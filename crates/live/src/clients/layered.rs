@@ -73,7 +73,8 @@ impl Layered {
         });
         let dice = || plan.seed.derive("websocket").index(u64::from(who.number.0)).dice();
         let asked = group.tcp().and_then(|tcp| tcp.websocket.as_ref());
-        let websocket = asked.map(|asked| WebSocket::new((server.to_string(), asked.path.clone()), dice()));
+        let websocket =
+            asked.map(|asked| WebSocket::new((server.to_string(), asked.path.as_str().to_owned()), dice()));
         (!group.layers().is_bare()).then(|| Layered {
             stage: Stage::Connecting,
             since: Instant::ZERO,

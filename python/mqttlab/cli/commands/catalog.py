@@ -70,6 +70,27 @@ def scan(directories: tuple[Path, ...], runs: Path, catalog: str | None, fresh: 
 
 
 @catalog.command()
+@click.argument("directories", nargs=-1, metavar="[DIR...]", type=click.Path(path_type=Path))
+@RUNS
+@CATALOG
+def scrub(directories: tuple[Path, ...], runs: Path, catalog: str | None) -> None:
+    """Take secrets out of recordings and experiments below DIR... (RUNS without one), and out of the catalog.
+
+    Earlier versions kept passwords that a scenario has as text. A mark takes their place in plans, scenarios, reports,
+    logs and captures; nothing else is changed. Each changed file is printed.
+
+    \b
+      mqttlab catalog scrub
+      mqttlab catalog scrub runs /archive/runs
+    """
+    from mqttlab.cli.catalogs import scrub_all
+
+    for directory in directories or (runs,):
+        existing_directory(directory, "DIR" if directories else "--runs")
+    scrub_all(directories or (runs,), catalog)
+
+
+@catalog.command()
 @RUNS
 @CATALOG
 @WHERE

@@ -1,0 +1,159 @@
+//! Texts that may be secrets: a password, a token, a file with a key.
+//!
+//! ```text
+//!   plan  {"password": "***6f1d0c…"}        stored, printed, compared
+//!   then  {"***6f1d0c…": "the password"}    behind the plan on standard input, and nowhere else
+//! ```
+//!
+//! A mark stands for a secret: `***` and a digest with a key that the plan's writer has, so that two plans can be told to have
+//! the same secret, and nobody can try passwords. A text is written and printed as its mark, whatever is done with it; its
+//! value is what [`Text::as_str`] gives.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The values of secrets, by their marks.
+pub type Secrets = BTreeMap<String, String>;
+
+/// A text that may be a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Text {
+    value: Option<Box<str>>,
+    /// What is shown of a secret; `None` of a text that is none.
+    mark: Option<Box<str>>,
+}
+
+impl Text {
+    /// A text that anybody may see.
+    pub fn open(text: impl Into<Box<str>>) -> Text {
+        Text { value: Some(text.into()), mark: None }
+    }
+
+    /// A secret of the engine's own, which no plan has named.
+    pub fn secret(value: impl Into<Box<str>>) -> Text {
+        Text { value: Some(value.into()), mark: Some(HIDDEN.into()) }
+    }
+
+    /// Its value; the mark of a secret that has none.
+    pub fn as_str(&self) -> &str {
+        self.value.as_deref().unwrap_or_else(|| self.shown())
+    }
+
+    /// What anybody may see of it.
+    pub fn shown(&self) -> &str {
+        self.mark.as_deref().or(self.value.as_deref()).unwrap_or(HIDDEN)
+    }
+
+    /// Whether it is a secret.
+    pub fn is_secret(&self) -> bool {
+        self.mark.is_some()
+    }
+
+    /// The same kind of text with another value.
+    #[must_use]
+    pub fn with(&self, change: impl FnOnce(&str) -> String) -> Text {
+        Text { value: self.value.as_deref().map(|value| change(value).into()), mark: self.mark.clone() }
+    }
+
+    /// Takes its value, where it is a secret without one; whether it has one then.
+    pub(crate) fn reveal(&mut self, secrets: &Secrets) -> bool {
+        if self.value.is_none() {
+            self.value = secrets.get(self.shown()).map(|value| value.as_str().into());
+        }
+        self.value.is_some()
+    }
+}
+
+/// Takes secrets out of a text that others will see.
+pub fn hidden<'a>(mut text: String, secrets: impl IntoIterator<Item = &'a Text>) -> String {
+    for secret in secrets.into_iter().filter(|secret| secret.is_secret() && secret.as_str().len() >= SHORTEST)
+    {
+        text = text.replace(secret.as_str(), HIDDEN);
+    }
+    text
+}
+
+/// Reads a field that is always a secret: a value that stands in the plan is used, and not written again.
+pub(crate) fn always<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Text>, D::Error> {
+    let text = Option::<Text>::deserialize(from)?;
+    Ok(text.map(|text| Text { mark: text.mark.or_else(|| Some(HIDDEN.into())), ..text }))
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.shown(), f)
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.shown())
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Text, D::Error> {
+        let text = Box::<str>::deserialize(from)?;
+        Ok(if is_mark(&text) { Text { value: None, mark: Some(text) } } else { Text::open(text) })
+    }
+}
+
+impl JsonSchema for Text {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+/// Whether a text stands for a secret: `***`, alone or with a digest.
+fn is_mark(text: &str) -> bool {
+    let is_digit = |letter: u8| matches!(letter, b'0'..=b'9' | b'a'..=b'f');
+    text.strip_prefix(HIDDEN)
+        .is_some_and(|digest| matches!(digest.len(), 0 | DIGEST) && digest.bytes().all(is_digit))
+}
+
+const HIDDEN: &str = "***";
+/// Digits of a mark's digest.
+const DIGEST: usize = 16;
+/// A shorter secret stands in many a text by chance.
+const SHORTEST: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: &str = "***0123456789abcdef";
+
+    #[test]
+    fn a_secret_is_written_and_printed_as_its_mark() {
+        let mut text: Text = serde_json::from_str(&format!("{MARK:?}")).unwrap();
+        assert!(text.is_secret());
+        assert!(!text.reveal(&Secrets::new()));
+        assert!(text.reveal(&Secrets::from([(MARK.into(), "hunter22".into())])));
+        assert_eq!(text.as_str(), "hunter22");
+        assert_eq!(serde_json::to_string(&text).unwrap(), format!("{MARK:?}"));
+        assert_eq!(format!("{text:?}"), format!("{MARK:?}"));
+        assert_eq!(format!("{:?}", text.with(|value| value.to_uppercase())), format!("{MARK:?}"));
+        assert_eq!(hidden("said hunter22.".into(), [&text]), "said ***.");
+    }
+
+    #[test]
+    fn a_text_that_is_none_stays_as_it_is() {
+        for plain in ["", "**", "***no", "***0123456789abcdeg", "***0123456789ABCDEF", "x***"] {
+            let text: Text = serde_json::from_str(&format!("{plain:?}")).unwrap();
+            assert!(!text.is_secret(), "{plain}");
+            assert_eq!((text.as_str(), text.shown()), (plain, plain));
+        }
+    }
+}

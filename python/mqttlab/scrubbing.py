@@ -1,0 +1,213 @@
+"""Secrets taken out of recordings and experiments that an earlier version made, as ``mqttlab catalog scrub`` does.
+
+A secret is found where a plan, a scenario or an experiment says it; there its mark takes its place, and so it does in
+what was made of these (reports, logs, captures). Nothing else of a file is changed, nor when it was last written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import html
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqttlab import secrets
+from mqttlab.engine import is_being_written
+from mqttlab.files import ORIGIN
+from mqttlab.runs.hiding import CAPTURES, GONE, KEYS, found, hide_in_file
+from mqttlab.scenario.secret import without_secrets, written_at
+
+Place = tuple[str | int, ...]
+JSON_FILES = ("plan.json", ORIGIN, "design.json")
+TOML_FILES = ("scenario.toml", "experiment.toml")
+TEXTS = ("*.html", "*.json", "*.jsonl", "*.log", "*.toml", "*.csv", "*.xml", "*.md", "*.svg")
+LONG = 8
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scrubbed:
+    """A file that was changed, and of what."""
+
+    file: Path
+    what: str
+
+
+def scrub_below(directories: Iterable[Path], values: dict[str, str]) -> Iterator[Scrubbed]:
+    """Take the secrets out of every recording and experiment at or below some directories; what was changed.
+
+    Args:
+        directories: where to look.
+        values: takes the secrets that were found, with their marks.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    # What was found in a directory may stand in those below it, too: in tables and reports.
+    known: dict[Path, dict[str, str]] = {}
+    for top in directories:
+        for place, _, _ in os.walk(top):
+            directory = Path(place)
+            own = known[directory] = dict(known.get(directory.parent, {}))
+            yield from scrub(directory, own)
+            values |= own
+
+
+def scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
+    """:func:`scrub_below`, of one directory; one that is still being written stays as it is.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    if is_being_written(directory):
+        return
+    # Where a secret was found changes last, so that a scrub that is stopped finds it again.
+    changes = [(file, text, what) for name in JSON_FILES + TOML_FILES if (file := directory / name).is_file()
+               for text, what in (_json if name in JSON_FILES else _toml)(file, values)]
+    if not values:
+        return
+    for pattern in TEXTS:
+        for file in sorted(directory.glob(pattern)):
+            if file.name not in (*JSON_FILES, *TOML_FILES):
+                yield from _text(file, values)
+    known = [value.encode() for value in values if len(value.encode()) >= secrets.SHORTEST]
+    for file in found(directory, CAPTURES):
+        if known and file.stat().st_size and _with_its_time(file, lambda file=file: hide_in_file(file, known)):
+            yield Scrubbed(file=file, what="captured packets")
+    keys = directory / KEYS
+    if keys.is_file() and keys.read_text(encoding="ascii", errors="replace") != GONE:
+        _replace(keys, GONE)
+        yield Scrubbed(file=keys, what="keys of TLS connections, which show the secret in a capture")
+    for file, text, what in changes:
+        _replace(file, text)
+        yield Scrubbed(file=file, what=what)
+        # What is a place of its own was replaced; a short secret may be another word of it.
+        yield from _text(file, {value: mark for value, mark in values.items() if len(value) >= LONG})
+    yield from _checked_again(directory)
+
+
+def _json(file: Path, values: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Of an origin the scenario's text, of all the places that are secret."""
+    text = file.read_text(encoding="utf-8")
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    places = list(written_at(told))
+    changes = {place: secrets.mark_or_hidden(value) for place, value in places}
+    values |= {value: secrets.mark_or_hidden(value) for _, value in places}
+    scenario = told.get("scenario") if isinstance(told, dict) and file.name == ORIGIN else None
+    if isinstance(scenario, dict) and isinstance(scenario.get("toml"), str):
+        toml = without_secrets(scenario["toml"], values)
+        if toml != scenario["toml"]:
+            changes["scenario", "toml"] = toml
+    if changes:
+        yield _with(text, changes), ", ".join(sorted({_words(place) for place in changes}))
+
+
+def _toml(file: Path, values: dict[str, str]) -> Iterator[tuple[str, str]]:
+    text = file.read_text(encoding="utf-8")
+    changed = without_secrets(text, values)
+    if changed != text:
+        yield changed, "secrets of the scenario"
+
+
+def _checked_again(directory: Path) -> Iterator[Scrubbed]:
+    """What a recording says of its plan's bytes."""
+    plan = directory / "plan.json"
+    for name in ("run.json", "incomplete.json"):
+        file = directory / name
+        if plan.is_file() and file.is_file():
+            text = file.read_text(encoding="utf-8")
+            digest = hashlib.sha256(plan.read_bytes()).hexdigest()
+            changed = re.sub(r'("plan_sha256"\s*:\s*")[0-9a-f]{64}(")', rf"\g<1>{digest}\g<2>", text, count=1)
+            if changed != text:
+                _replace(file, changed)
+                yield Scrubbed(file=file, what="the digest of the plan")
+
+
+def _text(file: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
+    """Everywhere in a text, as it is, or as JSON and HTML write it; a short secret only behind its name."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return
+    changed = text
+    for value, mark in sorted(values.items(), key=lambda one: -len(one[0])):
+        forms = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+        forms |= {html.escape(form) for form in forms} | {html.escape(form, quote=False) for form in forms}
+        for form in sorted(forms, key=len, reverse=True):
+            if len(value) >= secrets.SHORTEST:
+                changed = changed.replace(form, mark)
+            else:
+                quote = '(?:"|&quot;|&#34;)'
+                changed = re.sub(rf"(password{quote}?\s*[:=]\s*{quote}){re.escape(form)}(?={quote})",
+                                 rf"\g<1>{mark}", changed)
+    if changed != text:
+        _replace(file, changed)
+        yield Scrubbed(file=file, what="copies of the secrets")
+
+
+def _with(text: str, changes: dict[Place, str]) -> str:
+    """JSON with other texts at some places, and nothing else changed."""
+    parts: list[str] = []
+    stack: list[str | int] = []
+    kinds: list[str] = []
+    last, key = 0, ""
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token in "{[":
+            kinds.append(token)
+            stack.append(0 if token == "[" else "")
+        elif token in "}]":
+            kinds.pop()
+            stack.pop()
+        elif token == ",":
+            stack[-1] = int(stack[-1]) + 1 if kinds[-1] == "[" else ""
+        elif token == ":":
+            stack[-1] = key
+        elif token.startswith('"'):
+            told = json.loads(token)
+            if kinds and kinds[-1] == "{" and stack[-1] == "":
+                key = told
+            elif (new := changes.get(tuple(stack))) is not None:
+                parts += [text[last:match.start()], json.dumps(new, ensure_ascii=False)]
+                last = match.end()
+    return "".join([*parts, text[last:]])
+
+
+def _words(place: Place) -> str:
+    words = ""
+    for part in place:
+        words += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return words.removeprefix(".")
+
+
+def _replace(file: Path, text: str) -> None:
+    """Another text in the place of a file's, whole or not at all; with its mode and its time."""
+    before = file.stat()
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
+            out.write(text)
+        Path(name).chmod(before.st_mode & 0o7777)
+        os.utime(name, ns=(before.st_atime_ns, before.st_mtime_ns))
+        Path(name).replace(file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _with_its_time(file: Path, work: Any) -> bool:
+    before = file.stat()
+    changed = bool(work())
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    return changed

@@ -1,0 +1,58 @@
+"""Every byte that commands write, in files and in both of their outputs, has no secret of the scenario in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands import Done, mqttlab
+from secretly import SECRET, leaks, written
+
+
+def all_that_is_written(tmp_path: Path, scenario: Path, *settings: str) -> Iterator[Done]:
+    """Every command that has to do with a run, with all that it writes below a directory."""
+    runs = tmp_path / "runs"
+    yield mqttlab("check", scenario, *settings)
+    yield mqttlab("run", scenario, "--runs", runs, *settings)
+    yield mqttlab("run", scenario, "--runs", runs, "--json", "--sql", tmp_path / "live.db", *settings)
+    first, second = sorted(path.parent for path in runs.glob("kept-*/plan.json"))
+    yield mqttlab("report", first, "--html", tmp_path / "page.html")
+    yield mqttlab("report", first, "--json")
+    yield mqttlab("explain", first, "--slowest", "1")
+    yield mqttlab("compare", first, second, "--html", tmp_path / "compared.html")
+    yield mqttlab("export", first, "--csv", tmp_path / "csv", "--parquet", tmp_path / "parquet", "--xlsx",
+                  tmp_path / "run.xlsx", "--pcapng", tmp_path / "run.pcapng", "--sql", tmp_path / "messages.db")
+    yield mqttlab("catalog", "query", "--runs", runs, "--csv", tmp_path / "catalog.csv")
+    yield mqttlab("catalog", "scan", runs)
+    yield mqttlab("list", "--runs", runs)
+    yield mqttlab("run", scenario, "--detach", "--runs", runs, *settings)
+    yield mqttlab("queue", "list", "--all")
+    yield mqttlab("queue", "wait")
+    yield mqttlab("experiment", scenario, "--runs", runs, "--queue", "none", *settings)
+    yield mqttlab("experiment", scenario, "--runs", runs, "--scenarios", tmp_path / "points", *settings)
+
+
+@pytest.mark.parametrize("password", ['{ env = "LAB_PASSWORD" }', f'"{SECRET}"'])
+def test_no_byte_of_any_command_has_the_secret(
+    password: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LAB_PASSWORD", SECRET)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    scenario = written(elsewhere, password)
+    said = ""
+    for done in all_that_is_written(tmp_path, scenario):
+        assert done.returncode == 0, done.stderr
+        said += done.stdout + done.stderr
+    queue = Path(os.environ["MQTTLAB_QUEUE"])
+    scenario.unlink()
+    assert leaks(tmp_path, queue, said=said) == []
+    plans = [json.loads(path.read_text()) for path in (tmp_path / "runs").rglob("plan.json")]
+    passwords = {plan["groups"][0]["protocol"]["mqtt"]["password"] for plan in plans}
+    assert len(plans) >= 4
+    assert len(passwords) == 1, "all can be told to have the same"
+    assert passwords.pop().startswith("***")
