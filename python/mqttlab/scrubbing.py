@@ -96,20 +96,31 @@ def scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
 def _json(file: Path, values: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Of an origin the scenario's text, of all the places that are secret."""
     text = file.read_text(encoding="utf-8")
+    changes = _changes(text, values)
+    if changes:
+        yield _with(text, changes), ", ".join(sorted({_words(place) for place in changes}))
+
+
+def scrub_text(text: str, values: dict[str, str]) -> str:
+    """A plan or an origin, as JSON, without the secrets that stand in it; ``values`` takes them, with their marks."""
+    return _with(text, _changes(text, values))
+
+
+def _changes(text: str, values: dict[str, str]) -> dict[Place, str]:
+    """What takes the place of what in JSON that may be a plan or an origin."""
     try:
         told = json.loads(text)
     except (ValueError, RecursionError):
-        return
+        return {}
     places = list(written_at(told))
-    changes = {place: secrets.mark_or_hidden(value) for place, value in places}
+    changes: dict[Place, str] = {place: secrets.mark_or_hidden(value) for place, value in places}
     values |= {value: secrets.mark_or_hidden(value) for _, value in places}
-    scenario = told.get("scenario") if isinstance(told, dict) and file.name == ORIGIN else None
+    scenario = told.get("scenario") if isinstance(told, dict) else None
     if isinstance(scenario, dict) and isinstance(scenario.get("toml"), str):
         toml = without_secrets(scenario["toml"], values)
         if toml != scenario["toml"]:
             changes["scenario", "toml"] = toml
-    if changes:
-        yield _with(text, changes), ", ".join(sorted({_words(place) for place in changes}))
+    return changes
 
 
 def _toml(file: Path, values: dict[str, str]) -> Iterator[tuple[str, str]]:

@@ -119,6 +119,11 @@ def learn(values: dict[str, str]) -> None:
     _variables.update({name: value for name, value in values.items() if name.startswith("$")})
 
 
+def environment_without_variables() -> dict[str, str]:
+    """The environment without the variables that references have named."""
+    return {name: value for name, value in os.environ.items() if f"${name}" not in _variables}
+
+
 def safe_url(url: str) -> str:
     """A URL with a mark in the place of its password, which :func:`revealed` puts back."""
     return _USER_INFO.sub(lambda found: found[1] + mark(found[2]), url)

@@ -83,6 +83,11 @@ def _experiment(directory: Path, _mtime_ns: int, _size: int) -> Experiment:
         began={str(line["run"]): line for line in lines if line.get("event") == "began" and "run" in line})
 
 
+def read_again() -> None:
+    """Forget what was read of experiments: their files have changed, and their journals have not."""
+    _experiment.cache_clear()
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,16 +173,20 @@ def catalog_for(url: str | None, runs: Path) -> str | None:
 
 
 def scrub_all(directories: Sequence[Path], catalog: str | None) -> None:
-    """Take secrets out of what lies below some directories, and out of their catalogs; print what was changed."""
+    """Take secrets out of what lies below some directories, out of their catalogs, and out of the queue's list; print
+    what was changed."""
+    from mqttlab.catalog.origin import read_again
     from mqttlab.catalog.place import FILE
     from mqttlab.plurals import counted
-    from mqttlab.scrubbing import scrub_below
+    from mqttlab.queue.client import Queue, default_directory
+    from mqttlab.scrubbing import scrub_below, scrub_text
 
     values: dict[str, str] = {}
     count = 0
     for changed in scrub_below(directories, values):
         count += 1
         click.echo(f"{from_here(changed.file)}: {changed.what}")
+    read_again()
     for place in [None] if catalog is not None else directories:
         if place is not None and not (place / FILE).is_file():
             continue
@@ -189,6 +194,10 @@ def scrub_all(directories: Sequence[Path], catalog: str | None) -> None:
             opened.scan(directories if place is None else [place], observe=observe)
             opened.overwrite()
             click.echo(f"{opened.name}: indexed again")
+    queue = Path(os.environ.get("MQTTLAB_QUEUE") or default_directory())
+    if (queue / "queue.db").is_file():
+        jobs = Queue(queue).rewrite(lambda text: scrub_text(text, values))
+        click.echo(f"{from_here(queue / 'queue.db')}: {counted(jobs, 'job')} changed")
     known = [value.encode() for value in values]
     for copy in (file for place in directories for file in place.glob(f"{FILE}.*")):
         if any(value in copy.read_bytes() for value in known):

@@ -113,7 +113,8 @@ class Queue:
             process = subprocess.Popen(
                 [sys.executable, "-m", "mqttlab.queue", str(self.directory)], stdin=subprocess.DEVNULL, stdout=out,
                 stderr=out,
-                start_new_session=True, cwd="/")
+                # Jobs are told their secrets; one command's variables are not another one's.
+                start_new_session=True, cwd="/", env=secrets.environment_without_variables())
         deadline = time.monotonic() + STARTED_WITHIN_S
         while not self.is_running:
             # A process that finds another one ends with 0.
@@ -288,6 +289,21 @@ class Queue:
             # Taken when it was handed in.
             remove_unfinished(Path(row["directory"]))
         self.handed.forget(before - self.store.open())
+        return count
+
+    def rewrite(self, change: Callable[[str], str]) -> int:
+        """Change the plans and origins of jobs that have ended, and leave nothing in the file of what they were;
+        returns how many jobs were changed."""
+        ended = self.store.rows("SELECT seq, plan, origin FROM job WHERE state IN ('done', 'cancelled')")
+        count = 0
+        for row in ended:
+            plan, origin = change(row["plan"]), None if row["origin"] is None else change(row["origin"])
+            if (plan, origin) != (row["plan"], row["origin"]):
+                self.store.change("UPDATE job SET plan = ?, origin = ? WHERE seq = ?", (plan, origin, row["seq"]))
+                count += 1
+        if count:
+            self.store.connection.execute("VACUUM")
+            self.store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return count
 
     def named(self, names: Sequence[str]) -> list[str]:

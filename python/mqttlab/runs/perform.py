@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mqttlab import scratch
+from mqttlab import scratch, secrets
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path, recover
 from mqttlab.files import ORIGIN, as_open_as, make_private
 from mqttlab.runs.hiding import hide_in_files
@@ -123,18 +123,21 @@ def _run_engine(
         engine = subprocess.Popen(
             [engine_path(), *job.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,
             # The engine gets Ctrl-C from us, once; not from the terminal as well.
-            text=True, start_new_session=True, pass_fds=inherit,
+            # Nor variables that only a reference of the scenario is to read, which servers and programs would inherit.
+            text=True, start_new_session=True, pass_fds=inherit, env=secrets.environment_without_variables(),
         )
         with interruption.telling(engine):
             last, warnings = _follow(engine, job.input, observe)
             code = engine.wait()
         complaints.seek(0)
-        words = complaints.read().strip()
+        words = secrets.hidden(complaints.read().strip())
     if code == 2:
         raise EngineError(words or "the engine refused the plan")
     if last is None:
         return _after_a_crash(directory, code, words, warnings, interruption.asked)
-    return Outcome(verdict=last["verdict"], directory=directory, reason=last.get("reason"), warnings=warnings)
+    reason = last.get("reason")
+    return Outcome(verdict=last["verdict"], directory=directory,
+                   reason=None if reason is None else secrets.hidden(reason), warnings=warnings)
 
 
 def _follow(
