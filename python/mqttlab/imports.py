@@ -20,6 +20,7 @@ from typing import Any, Literal
 from mqttlab import scratch
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path
 from mqttlab.files import make_private
+from mqttlab.foreign import file_name
 from mqttlab.runs import Outcome, taken_directory
 
 Evidence = Literal["capture", "log", "csv"]
@@ -52,7 +53,7 @@ def title_of(files: Sequence[Path]) -> str:
 
 def directory_for(files: Sequence[Path], runs: Path) -> AbstractContextManager[tuple[Path, scratch.Promise]]:
     """A new directory for an import, among the runs, as :func:`mqttlab.runs.taken_directory` makes one."""
-    return taken_directory(title_of(files), 0, 1, runs)
+    return taken_directory(file_name(title_of(files), also=". "), 0, 1, runs)
 
 
 def import_evidence(

@@ -16,7 +16,9 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -28,9 +30,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mqttlab import scratch
+from mqttlab.checks import Checks
 from mqttlab.engine import EngineError, cannot_be_written, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
 from mqttlab.plan import StoredPlan, read_plan
+from mqttlab.recorded import LAYOUT, UNREADABLE, damage, first_line, kinds_wrong, unlike
 
 SCHEMA_VERSION = 4
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
@@ -59,8 +63,6 @@ ADDED: dict[str, dict[str, pl.DataType]] = {
                  "sequence": pl.UInt32(), "source": pl.String(), "start_bytes": pl.Int64(), "kept_bytes": pl.UInt32()},
 }
 
-# What Polars raises of a damaged file; of some it panics.
-UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 # Rows of a long column.
 READ_AT_ONCE = 1 << 20
 
@@ -95,6 +97,34 @@ class _OnceEach:
             return self._made[name]
 
 
+# Those of this process, for whoever has to say why a command failed.
+_OPENED: deque[weakref.ref[Recording]] = deque(maxlen=16)
+
+
+def found_damaged() -> str | None:
+    """What is wrong with the recordings that were opened, the latest first; nothing where they are whole."""
+    opened = (reference() for reference in reversed(_OPENED))
+    return next((problem for recording in opened if recording and (problem := recording.damage())), None)
+
+
+@contextmanager
+def evaluated(recording: Recording) -> Iterator[None]:
+    """What is made of a recording: where that fails because the recording is damaged, this is said, and in one line.
+
+    Raises:
+        RecordingError: it is damaged.
+    """
+    try:
+        yield
+    except MqttlabError:
+        raise
+    except (Exception, *UNREADABLE) as error:
+        problem = recording.damage()
+        if problem is None and not isinstance(error, UNREADABLE):
+            raise
+        raise RecordingError(problem or f"{recording.directory} cannot be read: {first_line(error)}") from error
+
+
 @dataclass(frozen=True)
 class Recording:
     """One run's directory. Tables are read when they are first asked for, and kept."""
@@ -105,6 +135,7 @@ class Recording:
     summaries: Path | None = None
     """Where derived tables are kept of recordings that have none of this version; nowhere when left out."""
     _derived: _OnceEach = field(default_factory=_OnceEach, init=False, repr=False, compare=False)
+    _checks: Checks = field(default_factory=Checks, init=False, repr=False, compare=False)
 
     @classmethod
     def open(cls, directory: Path, summaries: Path | None = None) -> Recording:
@@ -126,7 +157,10 @@ class Recording:
         # Before anything is printed: every table needs the plan.
         _json(directory / "plan.json")
         recording = _finished(directory) if any(directory.glob("*.spool")) else cls(directory, summaries=summaries)
+        _OPENED.append(weakref.ref(recording))
         version = recording.run.get("schema_version", SCHEMA_VERSION)
+        if not isinstance(version, int):
+            raise RecordingError(f"{directory} cannot be read: its schema version is no number")
         if version > SCHEMA_VERSION:
             raise RecordingError(f"{directory} is of schema version {version}, but this program knows versions up to "
                                  f"{SCHEMA_VERSION}; open it with the program that made it, or a later one")
@@ -141,7 +175,7 @@ class Recording:
         for name in ("run.json", "incomplete.json"):
             path = self.directory / name
             if path.is_file():
-                run = _json(path)
+                run = self._json(path)
                 return {**run, "reason": _words(run.get("reason")), "ending": run.get("reason")}
         return {"status": "incomplete", "warnings": ["The run ended before it could say how."]}
 
@@ -164,7 +198,7 @@ class Recording:
     @cached_property
     def plan(self) -> StoredPlan:
         """``plan.json``: what was to be run, as run; older ones as one of the latest schema."""
-        return read_plan(_json(self.directory / "plan.json"))
+        return read_plan(self._json(self.directory / "plan.json"))
 
     @property
     def name(self) -> str:
@@ -195,7 +229,7 @@ class Recording:
         if not path.is_file():
             nothing = pl.LazyFrame(schema=NEW_TABLES.get(name, {}))
             return nothing if index is None else nothing.with_row_index(index)
-        table = _scanned(path, index)
+        table = self._scanned(path, index)
         columns = table.collect_schema()
         # Times were stored unsigned once; their differences are not.
         times = [column for column, kind in columns.items() if column.endswith("_ns") and kind != pl.Int64]
@@ -218,7 +252,7 @@ class Recording:
         try:
             return scanned.collect(engine="streaming")
         except (*UNREADABLE, OSError) as error:
-            raise RecordingError(f"{self.directory} cannot be read: {error}") from error
+            raise RecordingError(f"{self.directory} cannot be read: {first_line(error)}") from error
 
     def scan_captured(self) -> pl.LazyFrame:
         """The rows of ``control_packets`` that frames show: without those that only clients have seen."""
@@ -284,7 +318,7 @@ class Recording:
             RecordingError: the tables that it is derived from cannot be read.
         """
         path = self._summed_up / f"{name}.parquet"
-        return _scanned(path) if path.is_file() else pl.LazyFrame()
+        return self._scanned(path) if path.is_file() else pl.LazyFrame()
 
     def summary(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The same, as a table: all its columns, or these."""
@@ -294,7 +328,57 @@ class Recording:
     @cached_property
     def layout(self) -> dict[str, Any]:
         """``layout.json``: the names behind the indices."""
-        return _json(self.directory / "layout.json")
+        path = self.directory / "layout.json"
+        found = self._json(path)
+        if problem := unlike(found, LAYOUT):
+            raise RecordingError(f"{path} is damaged: {problem}")
+        return found
+
+    def _json(self, path: Path) -> dict[str, Any]:
+        self._check(path)
+        return _json(path)
+
+    def _check(self, path: Path) -> None:
+        try:
+            problem = self._checks.problem(path)
+        except OSError as error:
+            problem = error.strerror
+        if problem is not None:
+            raise RecordingError(f"{path} cannot be read: {problem}")
+
+    def damage(self) -> str | None:
+        """What is wrong with a recording of which something could not be evaluated, in one line; nothing where it is a
+        fault of this program."""
+        try:
+            derived = sorted(path.stem for path in self._summed_up.glob("*.parquet") if path.stem not in TABLES)
+            scanned = [*((name, self.scan(name)) for name in TABLES),
+                       *((name, self.scan_summary(name)) for name in derived)]
+            plan = self._json(self.directory / "plan.json")
+            return damage(self.directory, plan, self.layout, scanned)
+        except MqttlabError as error:
+            return error.problems[0]
+        except UNREADABLE as error:
+            return f"{self.directory} cannot be read: {first_line(error)}"
+
+    def _scanned(self, path: Path, index: str | None = None) -> pl.LazyFrame:
+        """A table's file: its bytes are those that were written, as far as that is known; its columns can be read, have
+        names that the engine gives, and hold what they should.
+
+        Raises:
+            RecordingError: it is damaged.
+        """
+        self._check(path)
+        try:
+            table = pl.scan_parquet(path, row_index_name=index, glob=False)
+            columns = table.collect_schema()
+        except (*UNREADABLE, OSError) as error:
+            raise RecordingError(f"{path} cannot be read: {first_line(error)}") from error
+        strange = [name for name in columns if not re.fullmatch(r"[a-z][a-z0-9_]*", name)]
+        if strange:
+            raise RecordingError(f"{path} cannot be read: it has a column {strange[0]!r}, which no table has")
+        if problem := kinds_wrong(path.stem, columns):
+            raise RecordingError(f"{path} cannot be read: {problem}")
+        return table
 
     @cached_property
     def messages(self) -> pl.DataFrame:
@@ -498,23 +582,6 @@ def _is_summary_of(directory: Path, summary: Path) -> bool:
     except (OSError, ValueError, KeyError, TypeError):
         return False
     return bool(said.get("version") == SUMMARY_VERSION and sizes == said["made_from"])
-
-
-def _scanned(path: Path, index: str | None = None) -> pl.LazyFrame:
-    """A table's file, whose columns can be read and have names that the engine gives.
-
-    Raises:
-        RecordingError: it is damaged.
-    """
-    try:
-        table = pl.scan_parquet(path, row_index_name=index)
-        columns = table.collect_schema().names()
-    except (*UNREADABLE, OSError) as error:
-        raise RecordingError(f"{path} cannot be read: {error}") from error
-    strange = [name for name in columns if not re.fullmatch(r"[a-z][a-z0-9_]*", name)]
-    if strange:
-        raise RecordingError(f"{path} cannot be read: it has a column {strange[0]!r}, which no table has")
-    return table
 
 
 def named(index: str, names: Sequence[str]) -> pl.Expr:

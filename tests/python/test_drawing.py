@@ -45,7 +45,7 @@ def test_what_is_no_number_is_nothing_and_no_text_ends_a_script() -> None:
     text = figure.to_json({"responsive": True})
     assert "<" not in text and "NaN" not in text and "Infinity" not in text
     drawn = json.loads(text)
-    assert drawn["data"] == [{"type": "scatter", "x": [1.0, None], "y": [None, 2.0], "name": "</script>"}]
+    assert drawn["data"] == [{"type": "scatter", "x": [1.0, None], "y": [None, 2.0], "name": "&lt;/script>"}]
     assert drawn["config"] == {"responsive": True}
 
 

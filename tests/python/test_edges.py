@@ -42,8 +42,9 @@ CRATES = {
 PURE = ("units", "mqtt", "mqttsn", "zmtp", "protocol", "layers", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.
 HARMLESS = {"serde", "serde_json", "schemars"}
-# Every room may raise the package's errors, read files, and make some that go again.
-EVERYWHERE = {"errors", "files", "plurals", "scratch", "secrets", "toml_reader"}
+# Every room may raise the package's errors, read files, make some that go again, and make the text of others fit to be
+# shown.
+EVERYWHERE = {"errors", "files", "foreign", "plurals", "scratch", "secrets", "toml_reader"}
 # By module or package of python/mqttlab; each has a row.
 PYTHON = {
     "errors": set(),
@@ -53,24 +54,31 @@ PYTHON = {
     "secrets": set(),
     "toml_reader": set(),
     "memory": set(),
+    "foreign": set(),
+    "terminal": set(),
+    "console": set(),
+    "sheets": set(),
     "quantity": set(),
     "networks": {"quantity"},
     "brokers": set(),
     "plan": set(),
     "scenario": {"quantity", "networks", "brokers", "plan", "memory"},
     "engine": {"plan"},
-    "runs": {"engine", "plan"},
+    "runs": {"engine", "plan", "checks"},
     "imports": {"engine", "runs"},
     "scrubbing": {"engine", "runs", "scenario"},
-    "recording": {"engine", "plan"},
+    "checks": set(),
+    "recorded": set(),
+    "recording": {"engine", "plan", "checks", "recorded"},
     "statistics": set(),
     "metrics": {"recording", "plan", "statistics"},
     "comparison": {"recording", "metrics", "statistics"},
     "analysis": {"metrics", "statistics"},
     "figures": {"statistics"},
-    "report": {"recording", "metrics", "statistics", "comparison", "analysis", "figures", "plan"},
+    "report": {"recording", "metrics", "statistics", "comparison", "analysis", "figures", "plan", "console",
+               "sheets"},
     "explanation": {"recording", "metrics", "figures"},
-    "export": {"engine", "catalog", "recording", "metrics", "plan"},
+    "export": {"engine", "catalog", "recording", "metrics", "plan", "sheets"},
     "calibration": {"recording", "plan"},
     "analysed": {"analysis", "experiments"},
     "catalog": {"quantity", "engine", "recording", "metrics"},
@@ -80,11 +88,12 @@ PYTHON = {
     "trial": {"quantity", "networks", "scenario", "experiments", "statistics"},
     "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog", "engine", "scenario",
                   "networks", "brokers", "comparison", "experiments", "queue", "studies", "statistics", "analysis",
-                  "analysed", "export"},
+                  "analysed", "export", "sheets"},
     "reference": {"networks", "scenario", "metrics", "experiments"},
     "cli": {"quantity", "networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics",
             "comparison", "analysis", "analysed", "report", "explanation", "export", "calibration", "catalog", "queue",
-             "studies", "experiments", "statistics", "dashboard", "trial", "memory", "scrubbing"},
+             "studies", "experiments", "statistics", "dashboard", "trial", "memory", "scrubbing", "console",
+             "terminal", "sheets"},
     "__main__": {"cli", "memory"},
 }
 # Circles between modules of a crate that are there still. This list may only get shorter.

@@ -269,3 +269,32 @@ def test_every_help_teaches_by_example_and_says_the_exit_statuses(words: list[st
     assert EXIT_STATUS in text
     # The use, and an example besides.
     assert text.count(" ".join(["mqttlab", *words])) >= 2, text
+
+
+def test_a_scenario_with_a_byte_order_mark_is_read(scenario: Path) -> None:
+    plain = mqttlab("check", scenario, "--plan")
+    scenario.write_bytes(b"\xef\xbb\xbf" + scenario.read_bytes())
+    marked = mqttlab("check", scenario, "--plan")
+    assert marked.exit_code == 0 and marked.stdout == plain.stdout and marked.stderr == plain.stderr
+    scenario.write_bytes(b"\xef\xbb\xbf" + b"name = ")
+    one_line(mqttlab("check", scenario), 2, "short.toml: is not TOML")
+    experiment = scenario.with_name("experiment.toml")
+    experiment.write_text('\ufeffname = "e"\nscenario = "nowhere.toml"\n', encoding="utf-8")
+    assert "is not TOML" not in mqttlab("experiment", experiment, "--dry-run").stderr
+
+
+def test_a_report_in_a_folder_that_cannot_be_written_to_says_how_to_have_it(tmp_path: Path) -> None:
+    sample = shutil.copytree(ROOT / "tests" / "schemas" / "4" / "simulated", tmp_path / "run")
+    if os.geteuid() != 0 or subprocess.run(["mount", "--bind", "-o", "ro", sample, sample], capture_output=True,
+                                           check=False).returncode != 0:
+        pytest.skip("a read-only file system can only be mounted by root")
+    try:
+        result = mqttlab("report", sample)
+        assert result.exit_code == 2
+        assert result.stderr == (f"mqttlab: {sample}/report.html: Read-only file system; write the report elsewhere "
+                                 "with --html FILE\n")
+        assert mqttlab("report", sample, "--html", tmp_path / "report.html").exit_code == 0
+        one = mqttlab("report", sample, "--html", sample / "other.html")
+        assert one.stderr == f"mqttlab: {sample}/other.html: Read-only file system\n"
+    finally:
+        subprocess.run(["umount", "-l", sample], check=False)

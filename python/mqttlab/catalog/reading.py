@@ -15,7 +15,8 @@ from mqttlab.catalog.origin import Origin, origin_of
 from mqttlab.catalog.place import NAME_LETTERS_MAX, PATH_LETTERS_MAX, CatalogError
 from mqttlab.catalog.remarks import Annotations
 from mqttlab.engine import EngineError, is_being_written
-from mqttlab.recording import Recording
+from mqttlab.foreign import visible
+from mqttlab.recording import Recording, evaluated
 
 Value = tuple[str, str, str, str, float]
 """Metric, scope, name in the scope (empty for ``run``), unit, value."""
@@ -60,6 +61,11 @@ def read(directory: Path, recording: Recording | None = None) -> Facts:
         recording = recording or Recording.open(directory)
     except EngineError as error:
         raise CatalogError(f"{directory} cannot be read: {error}") from error
+    with evaluated(recording):
+        return _facts(directory, recording)
+
+
+def _facts(directory: Path, recording: Recording) -> Facts:
     run, plan = recording.run, recording.plan
     origin = origin_of(directory, recording.run_id)
     server: Mapping[str, Any] = next(iter(plan["servers"]), {})
@@ -67,7 +73,7 @@ def read(directory: Path, recording: Recording | None = None) -> Facts:
     versions = run.get("versions") or {}
     started = _instant(run.get("started_at"))
     row = {
-        "run_id": recording.run_id or _identity(directory), "name": recording.name[:NAME_LETTERS_MAX],
+        "run_id": recording.run_id or _identity(directory), "name": visible(recording.name)[:NAME_LETTERS_MAX],
         "backend": str(plan.get("backend", "unknown")), "producer": run.get("producer"),
         "state": "complete" if recording.complete else "incomplete",
         "valid": bool(validity["valid"]) if "valid" in validity else None,
@@ -142,7 +148,8 @@ def _sketches(recording: Recording) -> dict[tuple[str, str], bytes]:
 
 
 def short(name: str) -> str:
-    """A name as long as a key may be; of a longer one its beginning and a digest."""
+    """A name as it is seen, as long as a key may be; of a longer one its beginning and a digest."""
+    name = visible(name)
     if len(name) <= NAME_LETTERS_MAX:
         return name
     return f"{name[:NAME_LETTERS_MAX - 17]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from mqttlab.foreign import stored
+
 Row = tuple[Any, ...]
 Perform = Callable[[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]], list[Row]]
 """Performs a statement whose parameters are written ``:name``, once or once for each of several; returns its rows."""
@@ -20,7 +22,7 @@ class Rows:
 
     def __init__(self, perform: Perform, quote: str = '"') -> None:
         """Take what performs statements; ``quote`` encloses names, which is the one thing that databases differ in."""
-        self._perform = perform
+        self._performed = perform
         self._quote = quote
 
     def ask(self, question: str, **values: Any) -> list[Row]:
@@ -70,6 +72,9 @@ class Rows:
     def perform(self, statement: str) -> None:
         """Perform a statement without values."""
         self._perform(statement, {})
+
+    def _perform(self, statement: str, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Row]:
+        return self._performed(statement, stored(values) if isinstance(values, Mapping) else list(map(stored, values)))
 
     def _where(self, by: Mapping[str, Any]) -> str:
         return f" WHERE {' AND '.join(f'{self._name(name)} = :{name}' for name in by)}" if by else ""

@@ -13,6 +13,7 @@ import click
 from mqttlab.cli.problems import nearest
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.files import from_here
+from mqttlab.terminal import say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,9 +28,10 @@ ROWS_MAX = 200
 def show(table: pl.DataFrame) -> None:
     """Print a frame as a table that is as wide as it is; of a long one the first rows."""
     from rich import box
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from mqttlab.console import Console
 
     printed = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, kind in table.schema.items():
@@ -42,8 +44,8 @@ def show(table: pl.DataFrame) -> None:
         console.width = max(console.width, 240)
     console.print(printed)
     if table.height > ROWS_MAX:
-        click.echo(f"mqttlab: {table.height - ROWS_MAX} more rows; --limit, --csv, --parquet and --xlsx have others",
-                   err=True)
+        say(f"mqttlab: {table.height - ROWS_MAX} more rows; --limit, --csv, --parquet and --xlsx have others",
+            err=True)
 
 
 def _cell(value: Any) -> str:
@@ -59,8 +61,10 @@ def hand_out(table: pl.DataFrame, csv: Path | None, parquet: Path | None, xlsx: 
     if csv is None and parquet is None and xlsx is None:
         show(table)
         return
+    from mqttlab.sheets import workbook, write_csv, write_sheet
+
     if csv is not None:
-        table.write_csv(csv)
+        write_csv(table, csv)
     if parquet is not None:
         table.write_parquet(parquet)
     if xlsx is not None:
@@ -70,7 +74,8 @@ def hand_out(table: pl.DataFrame, csv: Path | None, parquet: Path | None, xlsx: 
         if table.height > XLSX_ROWS_MAX:
             raise ExportError(f"{table.height} rows, but a worksheet holds {XLSX_ROWS_MAX}; export with --csv or "
                               "--parquet")
-        table.write_excel(xlsx, worksheet="catalog", autofit=True, freeze_panes=(1, 0))
+        with workbook(xlsx) as book:
+            write_sheet(book, table, "catalog")
 
 
 def table_of(opened: Catalog, name: str) -> pl.DataFrame:
@@ -84,12 +89,13 @@ def table_of(opened: Catalog, name: str) -> pl.DataFrame:
 @contextlib.contextmanager
 def reading() -> Iterator[Callable[[int, int, Path], None]]:
     """How many recordings were read, on a terminal."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from mqttlab.console import Console
 
     console = Console(stderr=True)
     with Progress(TextColumn("reading recordings"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                  TextColumn("{task.fields[place]}"), console=console, transient=True,
+                  TextColumn("{task.fields[place]}", markup=False), console=console, transient=True,
                   disable=not console.is_terminal) as bar:
         task = bar.add_task("reading", total=None, place="")
         yield lambda done, of, place: bar.update(task, completed=done, total=of, place=place.name)
@@ -160,9 +166,9 @@ def remember(directory: Path, url: str | None, runs: Path | None = None, *, reco
             add(database, directory, recording)
     except MqttlabError as error:
         for problem in error.problems:
-            click.echo(f"mqttlab: warning: not in the catalog: {problem}", err=True)
+            say(f"mqttlab: warning: not in the catalog: {problem}", err=True)
     except OSError as error:
-        click.echo(f"mqttlab: warning: not in the catalog: {error.strerror or error}", err=True)
+        say(f"mqttlab: warning: not in the catalog: {error.strerror or error}", err=True)
 
 
 def catalog_for(url: str | None, runs: Path) -> str | None:
@@ -185,7 +191,7 @@ def scrub_all(directories: Sequence[Path], catalog: str | None) -> None:
     count = 0
     for changed in scrub_below(directories, values):
         count += 1
-        click.echo(f"{from_here(changed.file)}: {changed.what}")
+        say(f"{from_here(changed.file)}: {changed.what}")
     read_again()
     for place in [None] if catalog is not None else directories:
         if place is not None and not (place / FILE).is_file():
@@ -193,16 +199,15 @@ def scrub_all(directories: Sequence[Path], catalog: str | None) -> None:
         with open_catalog(catalog, place or directories[0]) as opened, reading() as observe:
             opened.scan(directories if place is None else [place], observe=observe)
             opened.overwrite()
-            click.echo(f"{opened.name}: indexed again")
+            say(f"{opened.name}: indexed again")
     queue = Path(os.environ.get("MQTTLAB_QUEUE") or default_directory())
     if (queue / "queue.db").is_file():
         jobs = Queue(queue).rewrite(lambda text: scrub_text(text, values))
-        click.echo(f"{from_here(queue / 'queue.db')}: {counted(jobs, 'job')} changed")
+        say(f"{from_here(queue / 'queue.db')}: {counted(jobs, 'job')} changed")
     known = [value.encode() for value in values]
     for copy in (file for place in directories for file in place.glob(f"{FILE}.*")):
         if any(value in copy.read_bytes() for value in known):
-            click.echo(f"mqttlab: {from_here(copy)} is a copy of an older catalog and still has secrets; remove it",
-                       err=True)
-    click.echo(f"{counted(count, 'file')} changed, {counted(len(values), 'secret')} found")
+            say(f"mqttlab: {from_here(copy)} is a copy of an older catalog and still has secrets; remove it", err=True)
+    say(f"{counted(count, 'file')} changed, {counted(len(values), 'secret')} found")
     if values:
-        click.echo("mqttlab: change these secrets: others may have read them", err=True)
+        say("mqttlab: change these secrets: others may have read them", err=True)

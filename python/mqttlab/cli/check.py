@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from mqttlab.networks.link import LinkDirection
 from mqttlab.plurals import counted
 from mqttlab.scenario import Scenario, compile_plan, load, sentence, unusual
 from mqttlab.scenario.needs import need_secrets
 from mqttlab.scenario.routes import placed
-from mqttlab.scenario.wording import Source
+from mqttlab.scenario.wording import Source, read_text
+from mqttlab.terminal import say, say_json
 
 if TYPE_CHECKING:
     from mqttlab.plan.types import Plan
@@ -27,25 +25,26 @@ def show_check(scenario: Path, overrides: dict[str, Any], show_plan: bool) -> No
         ScenarioError: the scenario cannot be run.
     """
     loaded = load(scenario, overrides)
-    need_secrets(loaded, Source(str(scenario), scenario.read_text(encoding="utf-8"), overrides))
+    need_secrets(loaded, Source(str(scenario), read_text(scenario), overrides))
     if loaded.thresholds:
         from mqttlab.cli.thresholds import check_thresholds
 
         check_thresholds(loaded, scenario, overrides)
     plan = compile_plan(loaded)
     if show_plan:
-        click.echo(json.dumps(plan, indent=2))
+        say_json(plan)
         return
-    click.echo(f"{click.style(loaded.name, bold=True)}: {loaded.description}")
-    click.echo(f"  {sentence(plan)}")
-    click.echo(_what_would_run(loaded, plan))
+    # People write a description in lines; here it is a paragraph.
+    say(" ".join(loaded.description.split()), head=f"{loaded.name}: ")
+    for line in [f"  {sentence(plan)}", *_what_would_run(loaded, plan)]:
+        say(line)
     warn(loaded, scenario, overrides)
 
 
 def warn(loaded: Scenario, path: Path, replaced: Collection[str]) -> None:
     """Say what is unusual in a scenario, on standard error."""
-    for problem in unusual(loaded, str(path), path.read_text(encoding="utf-8"), replaced):
-        click.echo(f"mqttlab: warning: {problem}", err=True)
+    for problem in unusual(loaded, str(path), read_text(path), replaced):
+        say(f"mqttlab: warning: {problem}", err=True)
 
 
 def _links(loaded: Scenario) -> list[str]:
@@ -76,7 +75,7 @@ def _link(link: LinkDirection | None) -> str:
     return ", ".join(parts)
 
 
-def _what_would_run(loaded: Scenario, plan: Plan) -> str:
+def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
     lines = []
     for group in loaded.groups:
         does = []
@@ -103,4 +102,4 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> str:
         lines.append(f"  shared by {loaded.live.parts} engines, each with its part of the clients")
     lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "
                  f"{counted(loaded.repetitions, 'repetition')}, seed {loaded.seed}")
-    return "\n".join(lines)
+    return lines

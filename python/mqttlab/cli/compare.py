@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-
-import click
-from rich.console import Console
 
 from mqttlab.cli.problems import nearest, writable_file
 from mqttlab.comparison import Side, compare, side
+from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.metrics import ALL
 from mqttlab.report.comparison import print_comparison, write_comparison
+from mqttlab.terminal import say, say_json
 
 CATALOG = "catalog:"
 
@@ -39,12 +37,12 @@ def show_comparison(
     sides = [_of_catalog(word, catalog) if word.startswith(CATALOG) else word for word in (first, second)]
     comparison = compare(sides[0], sides[1], tolerance_percent=tolerance, metrics=metrics)
     if as_json:
-        click.echo(json.dumps(comparison.data(by_message=by_message), indent=1, ensure_ascii=False))
+        say_json(comparison.data(by_message=by_message), indent=1, ascii_only=False)
     else:
         print_comparison(comparison, Console(), by_message=by_message, limit=limit)
     if html is not None:
         page = write_comparison(comparison, html, by_message=by_message)
-        click.echo(f"report     {page}", err=as_json)
+        say(f"report     {page}", err=as_json)
 
 
 def _of_catalog(word: str, url: str | None) -> Side:

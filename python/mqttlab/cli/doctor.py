@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mqttlab.brokers import ADAPTERS
+from mqttlab.console import Console
 from mqttlab.engine import doctor, engine_path
 
 COSTS = {
@@ -51,4 +52,5 @@ def show_doctor(console: Console) -> int:
 
 
 def _row(table: Table, what: str, available: bool, detail: str, cost: str) -> None:
-    table.add_row(what, "[green]yes[/]" if available else "[red]no[/]", detail, "" if available else cost)
+    table.add_row(what, "[green]yes[/]" if available else "[red]no[/]", escape(detail),
+                  "" if available else cost)

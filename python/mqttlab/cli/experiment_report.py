@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-
-import click
-from rich.console import Console
 
 from mqttlab.analysed import analysed
 from mqttlab.analysis import methods
+from mqttlab.cli.problems import write_page
+from mqttlab.console import Console
 from mqttlab.experiments import ExperimentDirectory
 from mqttlab.experiments.found import documents
 from mqttlab.report.experiment import print_experiment, write_csv, write_experiment, write_parquet, write_xlsx
 from mqttlab.report.experiment.frames import frames
+from mqttlab.terminal import say, say_json
 
 SCHEMA = 1
 WRITERS = {"csv": write_csv, "parquet": write_parquet, "xlsx": write_xlsx}
@@ -34,14 +33,14 @@ def show_experiment(path: Path, out: Path | None, as_json: bool) -> None:
         whole = {"schema": SCHEMA, "experiment": str(path), "name": analysis.asked.name, "verdicts": analysis.words(),
                  "pending": len(directory.pending()), "methods": methods(analysis),
                  "search": documents(directory.experiment, directory.answers()), "tables": tables, "page": written}
-        click.echo(json.dumps(whole, indent=1, ensure_ascii=False))
+        say_json(whole, indent=1, ascii_only=False)
         return
     console = Console()
     pending = len(directory.pending())
     if pending:
         console.print(f"[bold yellow]{pending} runs are still to be done; this is of the others.[/]", highlight=False)
     print_experiment(analysis, console)
-    page = write_experiment(analysis, table, out or path / "report.html")
+    page = write_page(lambda place: write_experiment(analysis, table, place), out, path / "report.html")
     console.print(f"report     {page}", highlight=False, soft_wrap=True, markup=False)
 
 
@@ -55,4 +54,4 @@ def export_experiment(path: Path, asked_for: dict[str, Path]) -> None:
     analysis, table = analysed(directory), directory.table()
     for form, place in asked_for.items():
         default = path / ("experiment.xlsx" if form == "xlsx" else form)
-        click.echo(WRITERS[form](analysis, table, place if place.name else default))
+        say(WRITERS[form](analysis, table, place if place.name else default))

@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
@@ -26,6 +25,7 @@ from mqttlab.cli.progress import PHASES
 from mqttlab.cli.space import size
 from mqttlab.cli.status import FAILED, INCOMPLETE, NOT_VALID, worst
 from mqttlab.cli.thresholds import baseline_directories, need_baselines, say_judged, statuses
+from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.experiments import Experiment, ExperimentDirectory, Finish, RunRecord, drive
 from mqttlab.experiments.baselines import baseline_values
@@ -44,6 +44,7 @@ from mqttlab.scenario.needs import need_secrets, need_servers
 from mqttlab.scenario.unusual import shown_secrets
 from mqttlab.scenario.wording import Source
 from mqttlab.statistics import mean_interval, smallest_difference
+from mqttlab.terminal import say
 
 if TYPE_CHECKING:
     from mqttlab.runs.cluster import DaskCluster
@@ -63,7 +64,7 @@ def need_all_secrets(experiment: Experiment) -> None:
     """
     source = Source(str(experiment.scenario_path), experiment.scenario_text, experiment.replaced)
     for place, problem in shown_secrets(experiment.scenario_at(experiment.design.points[0])):
-        click.echo(f"mqttlab: warning: {source.at(place)}{problem}", err=True)
+        say(f"mqttlab: warning: {source.at(place)}{problem}", err=True)
     # All points were read when the experiment was loaded; most have no secrets.
     if secrets.any_is_absent():
         for point in experiment.design.points:
@@ -267,7 +268,8 @@ def dry(experiment: Experiment, runs: Path, pilot: int | None, jobs: int | None)
     done = [record for record in records if record.state == "done"]
     _say_design(console, experiment)
     lines = [*_lines(experiment), *_costs(experiment, done, jobs or os.cpu_count() or 1)]
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     _say_detectable(console, experiment, done)
     pending = None if not done else sum(1 for _ in ExperimentDirectory(path, experiment).pending())
     if pending is not None and pilot is None:
@@ -398,7 +400,7 @@ def _say(console: Console, directory: ExperimentDirectory, finish: Finish) -> No
     table.add_column("point")
     table.add_column("runs", justify="right")
     for response in of_run:
-        table.add_column(f"{response}\n{unit_of(response.metric)}", justify="right")
+        table.add_column(Group(str(response), unit_of(response.metric)), justify="right")
     points: dict[str, list[RunRecord]] = {}
     for record in finish.records:
         if record.state == "done" and record.kind == "run":

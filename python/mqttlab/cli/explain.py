@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mqttlab.console import Console
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
 from mqttlab.metrics import attribution_gap, evidence, fates
 from mqttlab.metrics.attribution import explainable
@@ -34,8 +34,8 @@ def show_explanation(run: Path, message: str | None, slowest: int, console: Cons
     if not chosen:
         raise RecordingError(f"{run} cannot be explained frame by frame. {coverage(recording)}")
     if recording.going_on:
-        console.print(f"[bold yellow]{recording.going_on}[/]", highlight=False, soft_wrap=True)
-    console.print(coverage(recording), highlight=False, soft_wrap=True)
+        console.print(f"[bold yellow]{escape(recording.going_on)}[/]", highlight=False, soft_wrap=True)
+    console.print(coverage(recording), highlight=False, soft_wrap=True, markup=False)
     written: set[str] = set()
     for leg in chosen:
         # One after the other: the slowest of a long run have little in common that would be read twice.

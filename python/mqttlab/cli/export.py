@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from mqttlab import export
 from mqttlab.cli.problems import writable_file
+from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.quantity import duration_ns
 from mqttlab.recording import Recording
+from mqttlab.terminal import say
 
 WRITERS = {"csv": export.csv, "parquet": export.parquet, "xlsx": export.xlsx}
 
@@ -37,7 +37,7 @@ def export_tables(run: Path, wanted: dict[str, Path | None]) -> None:
         return
     going_on = Recording.open(run).going_on
     if going_on:
-        click.echo(f"mqttlab: {going_on}", err=True)
+        say(f"mqttlab: {going_on}", err=True)
     console = Console(stderr=True)
     for form, place in asked.items():
         out = place if place.name else run / ("run.xlsx" if form == "xlsx" else form)
@@ -46,7 +46,7 @@ def export_tables(run: Path, wanted: dict[str, Path | None]) -> None:
             task = bar.add_task(form, total=None)
             written = WRITERS[form](run, out, lambda name, done, total, bar=bar, task=task: bar.update(  # type: ignore[misc]
                 task, completed=done, total=total, description=name))
-        click.echo(written)
+        say(written)
 
 
 def export_capture(run: Path, place: Path, message: str | None, begin: str | None, end: str | None) -> None:
@@ -73,7 +73,7 @@ def export_capture(run: Path, place: Path, message: str | None, begin: str | Non
         task = bar.add_task("frames", total=None)
         frames = export.pcapng(
             recording, out, cut, lambda done, total: bar.update(task, completed=done, total=total))
-    click.echo(f"{out} ({frames} frames)")
+    say(f"{out} ({frames} frames)")
 
 
 def _message(recording: Recording, words: str) -> tuple[int, int, int | None]:

@@ -143,12 +143,11 @@ def _import(
     evidence: Evidence, files: Sequence[Path], output: Path | None, runs: Path, name: str | None,
     options: list[str], html: bool | None, as_json: bool, catalog: str | None,
 ) -> None:
-    from rich.console import Console
-
     from mqttlab.cli.catalogs import remember
     from mqttlab.cli.progress import ImportProgress
     from mqttlab.cli.run import print_document, report_run, run_document
     from mqttlab.cli.status import status_of
+    from mqttlab.console import Console
     from mqttlab.imports import directory_for, import_evidence
 
     where = writable_directory(runs, "--runs") if output is None else writable_directory(output, "--output")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 from mqttlab.catalog.glance import Glimpse, glance
 from mqttlab.files import from_here
+from mqttlab.foreign import visible
 from mqttlab.runs.directory import list_runs
+from mqttlab.terminal import say
 
 # Too many to read on a terminal.
 ROWS_MAX = 200
@@ -24,17 +24,17 @@ def show_list(runs: Path) -> None:
     there = {glimpse.directory for glimpse in known if (glimpse.directory / "plan.json").is_file()}
     others = list_runs(runs, but=there)
     if not known and not others:
-        click.echo(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
+        say(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
         return
     rows = [(glimpse.started, glimpse.backend, _status(glimpse, glimpse.directory in there),
              str(from_here(glimpse.directory)))
             for glimpse in known]
     rows += [(summary.started, summary.backend, summary.status, str(summary.directory)) for summary in others]
-    rows = sorted((_minute(started), *rest) for started, *rest in rows)  # type: ignore[misc]
+    rows = sorted(tuple(map(visible, (_minute(started), *rest))) for started, *rest in rows)  # type: ignore[misc]
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
-    click.secho(_line(COLUMNS, widths), bold=True)
+    say(_line(COLUMNS, widths), bold=True)
     for row in rows:
-        click.secho(_line(row, widths), fg=None if row[2] == "complete" else "yellow")
+        say(_line(row, widths), colour=None if row[2] == "complete" else "yellow")
 
 
 def show_found(
@@ -55,17 +55,17 @@ def show_found(
     cells = [tuple(_cell(value) for value in row) for row in rows[:ROWS_MAX]]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     right = [kind == "number" for kind in found.kinds]
-    click.secho(_line(names, widths, right), bold=True)
+    say(_line(names, widths, right), bold=True)
     for row in cells:
-        click.echo(_line(row, widths, right))
+        say(_line(row, widths, right))
     if len(rows) > ROWS_MAX:
-        click.echo(f"mqttlab: {len(rows) - ROWS_MAX} more rows; --limit shows fewer, mqttlab catalog query --csv all",
-                   err=True)
+        say(f"mqttlab: {len(rows) - ROWS_MAX} more rows; --limit shows fewer, mqttlab catalog query --csv all",
+            err=True)
     known = found.known if url is None else None
     new = [] if known is None else list_runs(runs, but=known)
     if new:
-        click.echo(f"mqttlab: {len(new)} recordings below {runs} are not in the catalog; mqttlab catalog scan {runs} "
-                   "adds them", err=True)
+        say(f"mqttlab: {len(new)} recordings below {runs} are not in the catalog; mqttlab catalog scan {runs} "
+            "adds them", err=True)
 
 
 def _status(glimpse: Glimpse, there: bool) -> str:
@@ -84,7 +84,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")
+    text = f"{value:.6g}" if isinstance(value, float) else visible(str(value))
     return text if len(text) <= CELL_MAX else f"{text[:CELL_MAX - 3]}..."
 
 

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from mqttlab import __version__
 from mqttlab.cli.problems import Commands, WithTables, existing_directory, nearest, writable_file
 from mqttlab.errors import UsageError
+from mqttlab.terminal import say, say_json
 
 # Nothing else is imported up here: what a command needs it imports itself, so that `--help` waits for nothing.
 
@@ -134,7 +135,7 @@ def schema() -> None:
     """
     from mqttlab.scenario.schema import scenario_schema
 
-    click.echo(json.dumps(scenario_schema(), indent=2))
+    say_json(scenario_schema())
 
 
 @main.command(cls=WithTables)
@@ -235,9 +236,8 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
       mqttlab explain runs/demo-20260101-120000 --slowest 3
       mqttlab explain runs/demo-20260101-120000 --message publishers-qos1-0:17
     """
-    from rich.console import Console
-
     from mqttlab.cli.explain import show_explanation
+    from mqttlab.console import Console
 
     show_explanation(run, message, slowest, Console())
 
@@ -374,9 +374,8 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
     A claim is held; refuted, under the study's own conditions; not reproduced, by our model of its hosts; undecided; or
     not judged yet, with what it waits for.
     """
-    from rich.console import Console
-
     from mqttlab.cli.study import Asked, list_studies, run_study
+    from mqttlab.console import Console
     from mqttlab.studies.catalogue import known
     from mqttlab.studies.document import write
 
@@ -421,10 +420,11 @@ def calibrate(run: Path, server: str | None) -> None:
     from mqttlab.recording import Recording
 
     recording = Recording.open(run)
-    click.echo(estimate(recording, server).toml())
+    for line in estimate(recording, server).toml().splitlines():
+        say(line)
     if not (recording.run.get("validity") or {}).get("valid", True):
-        click.echo(f"mqttlab: {run} is not valid: its emulator or its senders were late, and that is in these times",
-                   err=True)
+        say(f"mqttlab: {run} is not valid: its emulator or its senders were late, and that is in these times",
+            err=True)
 
 
 @main.command(name="list")
@@ -488,9 +488,8 @@ def networks(tcp: bool, target: str | None, seconds: int, as_json: bool) -> None
         return
     if as_json:
         raise UsageError("--json goes with --probe")
-    from rich.console import Console
-
     from mqttlab.cli.networks import show_networks
+    from mqttlab.console import Console
 
     show_networks(Console(), tcp)
 
@@ -522,9 +521,8 @@ def doctor(seconds: float | None, runs: Path | None, as_json: bool) -> None:
     for given, option in ((runs, "--runs"), (as_json, "--json")):
         if given:
             raise UsageError(f"{option} goes with --measure")
-    from rich.console import Console
-
     from mqttlab.cli.doctor import show_doctor
+    from mqttlab.console import Console
 
     sys.exit(show_doctor(Console()))
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import click
 from rich import box
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from mqttlab.cli.space import size
+from mqttlab.console import Console
 from mqttlab.engine import measure
 from mqttlab.report.text import duration, number
 from mqttlab.scenario.estimate import FRAME_BYTES
+from mqttlab.terminal import say_json
 
 DISK_SECONDS = 1.0
 DISK_BYTES = 64_000_000
@@ -40,7 +39,7 @@ def show_measure(seconds: float, runs: Path, as_json: bool) -> None:
                         lambda line: bar.update(task, completed=line["done"], description=line["what"]))
     found = {"seconds": seconds, **found, "disk": disk}
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        say_json(found)
     else:
         _print(found)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from mqttlab.console import Console
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 
 
@@ -17,7 +17,8 @@ def show_networks(console: Console, tcp: bool) -> None:
     if not tcp:
         for name, words in PLACEMENTS.items():
             console.print(f"[bold]{name}[/]: {words}", highlight=False)
-        console.print("\nSources")
+        console.print()
+        console.print("Sources")
         for model in MODELS.values():
             console.print(f"[bold]{model.name}[/] {model.title}: {model.source}", highlight=False)
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from mqttlab.cli.problems import nearest
+from mqttlab.console import Console
 from mqttlab.engine import probe
 from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS
 from mqttlab.report import probe as shown
 from mqttlab.scenario import compile_plan, load
 from mqttlab.scenario.load import parse_values
+from mqttlab.terminal import say_json
 
 if TYPE_CHECKING:
     from mqttlab.plan import Plan
@@ -34,11 +33,12 @@ def show_probe(target: str, seconds: int, as_json: bool) -> None:
     plan = _plan(target)
     if not plan["network"]["links"]:
         raise UsageError(f"--probe {target}: it has no emulated links to probe")
-    with Progress(TextColumn("{task.description}"), BarColumn(), console=Console(stderr=True), transient=True) as bar:
+    with Progress(TextColumn("{task.description}", markup=False), BarColumn(), console=Console(stderr=True),
+                  transient=True) as bar:
         task = bar.add_task("probing", total=1.0)
         found = probe(plan, seconds, lambda line: bar.update(task, completed=line["done"], description=line["what"]))
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        say_json(found)
     else:
         _print(target, found)
 

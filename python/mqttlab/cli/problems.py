@@ -12,7 +12,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +21,7 @@ import click
 from mqttlab import scratch
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.files import from_here
+from mqttlab.terminal import say
 
 FAILED = 1
 WRONG = 2
@@ -55,9 +56,12 @@ class Commands(click.Group):
             refuse([_system(error)], WRONG if error.filename and error.errno in WRONG_PLACE else FAILED)
         except BaseException as error:
             # A table whose columns have other names or kinds than the engine gives them. Their class would load Polars.
-            if type(error).__module__.split(".")[0] not in ("polars", "pyo3_runtime"):
+            of_table = type(error).__module__.split(".")[0] in ("polars", "pyo3_runtime")
+            problem = _damaged() if of_table or isinstance(error, Exception) else None
+            if problem is None and not of_table:
                 raise
-            refuse([f"a table is damaged, or of another version: {str(error).splitlines()[0]}"], WRONG)
+            line = next(iter(str(error).splitlines()), "")
+            refuse([problem or f"a table is damaged, or of another version: {line}"], WRONG)
         sys.exit(status if isinstance(status, int) else 0)
 
     def resolve_command(
@@ -86,7 +90,7 @@ def refuse(problems: Sequence[str], status: int) -> NoReturn:
     from mqttlab.secrets import hidden
 
     for problem in problems:
-        click.echo(f"mqttlab: {hidden(problem)}", err=True)
+        say(f"mqttlab: {hidden(problem)}", err=True)
     sys.exit(status)
 
 
@@ -127,6 +131,20 @@ def writable_directory(path: Path, option: str) -> Path:
     return path
 
 
+def write_page(write: Callable[[Path], Path], out: Path | None, beside: Path) -> Path:
+    """Write a page to the place that was asked for, or beside what it is of.
+
+    Raises:
+        OSError: it cannot be written; the words say how to have it elsewhere.
+    """
+    try:
+        return write(out or beside)
+    except OSError as error:
+        if out is None:
+            error.strerror = f"{error.strerror}; write the report elsewhere with --html FILE"
+        raise
+
+
 def existing_directory(path: Path, option: str) -> Path:
     """A directory that is there.
 
@@ -137,6 +155,15 @@ def existing_directory(path: Path, option: str) -> Path:
         what = "is not a directory" if path.exists() else "does not exist"
         raise UsageError(f"{option} {path}: this {what}; name the directory where runs are kept")
     return path
+
+
+def _damaged() -> str | None:
+    """What is wrong with a recording that a command has read: then its fault is none of the program's."""
+    recording = sys.modules.get("mqttlab.recording")
+    try:
+        return None if recording is None else str(recording.found_damaged() or "") or None
+    except Exception:
+        return None
 
 
 def _usage(error: click.UsageError) -> list[str]:

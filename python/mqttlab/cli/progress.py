@@ -9,11 +9,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+from mqttlab.console import Console
 
 PHASES = {
     "setup": "setting up", "connect": "connecting", "warm_up": "warming up", "measurement": "measuring",

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 from mqttlab.catalog.place import url_of
 from mqttlab.cli.catalogs import catalog_for
 from mqttlab.cli.status import DONE, FAILED, INCOMPLETE, NOT_VALID, worst
@@ -18,6 +16,7 @@ from mqttlab.files import from_here
 from mqttlab.queue import Queue, QueuedJob
 from mqttlab.queue.client import OPEN, Driver
 from mqttlab.runs import Job, Outcome, taken_directory
+from mqttlab.terminal import say
 
 COLUMNS = ("run", "of", "backend", "state", "since (UTC)", "directory")
 LOOK_S = 0.1
@@ -44,8 +43,8 @@ def hand_over(
             job = Job(compile_plan(loaded, repetition), directory, origin=origin)
             waiting.submit(job, label=loaded.name, catalog=where, keep=functools.partial(keep_page, html))
             promise.of(None)
-        click.echo(f"{job.identifier}  {from_here(directory)}")
-    click.echo("mqttlab: in the queue; mqttlab queue list shows it", err=True)
+        say(f"{job.identifier}  {from_here(directory)}")
+    say("mqttlab: in the queue; mqttlab queue list shows it", err=True)
 
 
 def hand_over_experiment(
@@ -70,9 +69,9 @@ def hand_over_experiment(
         words += [] if value is None else [option, str(value)]
     words += [option for option, given in (("--redo", redo), ("--ignore-disk", ignore_disk)) if given]
     identifier = waiting.add_driver(words, label=name, directory=Path.cwd())
-    click.echo(f"{identifier}  {name}")
-    click.echo(f"mqttlab: in the queue; mqttlab queue list shows it, and what it says goes to "
-               f"{waiting.directory / 'logs' / identifier}.log", err=True)
+    say(f"{identifier}  {name}")
+    say(f"mqttlab: in the queue; mqttlab queue list shows it, and what it says goes to "
+        f"{waiting.directory / 'logs' / identifier}.log", err=True)
 
 
 def keep_page(html: bool, _job: Job, outcome: Outcome) -> bool | None:
@@ -97,13 +96,13 @@ def show_queue(place: Path | None, everything: bool) -> None:
     if any(job.state == "pending" for job in jobs) or any(driver.state == "pending" for driver in drivers):
         queue.start()
     if not jobs and not drivers:
-        click.echo("nothing is in the queue; add to it with: mqttlab run scenarios/demo.toml --detach")
+        say("nothing is in the queue; add to it with: mqttlab run scenarios/demo.toml --detach")
         return
     rows = [_driver(driver) for driver in drivers] + [_row(job) for job in jobs]
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
     for number, row in enumerate([COLUMNS, *rows]):
         text = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        click.secho(text, bold=number == 0)
+        say(text, bold=number == 0)
 
 
 def wait_for(place: Path | None, names: tuple[str, ...]) -> int:

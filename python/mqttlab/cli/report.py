@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import click
-from rich.console import Console
-
-from mqttlab.errors import MqttlabError
+from mqttlab.cli.problems import write_page
+from mqttlab.console import Console
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
 from mqttlab.report.document import document
-
-
-class PageError(MqttlabError):
-    """The page cannot be written where it should be."""
-
-    exit_status = 1
+from mqttlab.terminal import say_json
 
 
 def show_report(run: Path, out: Path | None, as_json: bool) -> None:
@@ -34,13 +26,9 @@ def show_report(run: Path, out: Path | None, as_json: bool) -> None:
     recording = Recording.open(run)
     if as_json:
         written = None if out is None else str(write_html(recording, out))
-        click.echo(json.dumps(document(recording) | {"page": written}, indent=2))
+        say_json(document(recording) | {"page": written})
         return
     console = Console()
     terminal(recording, console)
-    try:
-        page = write_html(recording, out or run / "report.html")
-    except OSError as error:
-        raise PageError(f"{out or run / 'report.html'} cannot be written: {error.strerror}; write the report elsewhere "
-                        f"with mqttlab report {run} --html FILE") from error
+    page = write_page(lambda place: write_html(recording, place), out, run / "report.html")
     console.print(f"report     {page}", highlight=False, soft_wrap=True, markup=False)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
-from rich.console import Console
 
 from mqttlab.cli.catalogs import remember
 from mqttlab.cli.check import warn
@@ -17,13 +13,15 @@ from mqttlab.cli.progress import RunProgress
 from mqttlab.cli.space import need_room
 from mqttlab.cli.sql import followed, need_database
 from mqttlab.cli.status import DONE, status_of, worst
+from mqttlab.console import Console
 from mqttlab.files import from_here
 from mqttlab.runs import Job, LocalPool, Outcome, taken_directory
 from mqttlab.scenario import Scenario, compile_plan, load
 from mqttlab.scenario.needs import need_secrets, need_servers
 from mqttlab.scenario.secret import without_secrets, without_written
 from mqttlab.scenario.secret_places import secrets_of
-from mqttlab.scenario.wording import Source
+from mqttlab.scenario.wording import Source, read_text
+from mqttlab.terminal import say, say_json
 
 if TYPE_CHECKING:
     from mqttlab.cli.thresholds import Repetitions
@@ -91,15 +89,15 @@ def prepared(
     writable_directory(runs, "--runs")
     need_database(sql)
     need_servers(loaded)
-    text = scenario.read_text(encoding="utf-8")
+    text = read_text(scenario)
     need_secrets(loaded, Source(str(scenario), text, overrides))
     if not ignore_disk:
         need_room(loaded, runs)
     warn(loaded, scenario, overrides)
     if any(secrets_of(loaded)) and runs.is_dir() and runs.stat().st_mode & 0o044:
-        click.echo(f"mqttlab: warning: others can read {from_here(runs)}; recordings have no secrets of the scenario, "
-                   f"but what programs and payloads say: chmod 700 {from_here(runs)}, unless it is shared on purpose",
-                   err=True)
+        say(f"mqttlab: warning: others can read {from_here(runs)}; recordings have no secrets of the scenario, "
+            f"but what programs and payloads say: chmod 700 {from_here(runs)}, unless it is shared on purpose",
+            err=True)
     return loaded, {"scenario": {
         "toml": without_secrets(text), "settings": without_written(overrides)}}
 
@@ -175,7 +173,7 @@ def _capture(outcome: Outcome) -> None:
     try:
         export.pcapng(Recording.open(outcome.directory), outcome.directory / "run.pcapng")
     except export.ExportError as error:
-        click.echo(f"mqttlab: warning: run.pcapng is not written: {error}", err=True)
+        say(f"mqttlab: warning: run.pcapng is not written: {error}", err=True)
 
 
 def report_run(outcome: Outcome, html: bool) -> Recording | None:
@@ -185,13 +183,13 @@ def report_run(outcome: Outcome, html: bool) -> Recording | None:
 
     console = Console()
     if outcome.verdict == "failed":
-        click.echo(f"mqttlab: the run failed: {outcome.reason}", err=True)
+        say(f"mqttlab: the run failed: {outcome.reason}", err=True)
         return None
     if not _has_tables(outcome):
         place = from_here(outcome.directory)
         console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
         console.print(f"recording  {place} (incomplete; `mqttlab report {place}` makes its tables)", highlight=False,
-                      soft_wrap=True)
+                      soft_wrap=True, markup=False)
         return None
     recording = Recording.open(outcome.directory)
     terminal(recording, console)
@@ -224,8 +222,8 @@ def print_document(
     documents: list[dict[str, Any]], status: int, thresholds: list[dict[str, Any]] | None = None,
 ) -> None:
     """Print the one object of ``run --json`` and ``import … --json``."""
-    click.echo(json.dumps({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents,
-                           "thresholds": thresholds or []}, indent=2))
+    say_json({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents,
+                           "thresholds": thresholds or []})
 
 
 def _has_tables(outcome: Outcome) -> bool:
@@ -241,6 +239,6 @@ def _page(recording: Recording, outcome: Outcome) -> Path | None:
         return write_html(recording, out)
     except OSError as error:
         # The recording is what matters, and it is there.
-        click.echo(f"mqttlab: {out} cannot be written: {error.strerror}; write the report elsewhere with "
-                   f"mqttlab report {outcome.directory} --html FILE", err=True)
+        say(f"mqttlab: {out} cannot be written: {error.strerror}; write the report elsewhere with "
+            f"mqttlab report {outcome.directory} --html FILE", err=True)
         return None

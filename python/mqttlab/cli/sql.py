@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
+from mqttlab.terminal import say
 
 
 def export_messages(run: Path, url: str) -> None:
@@ -21,9 +21,9 @@ def export_messages(run: Path, url: str) -> None:
 
     recording = Recording.open(run)
     if recording.going_on:
-        click.echo(f"mqttlab: {recording.going_on}", err=True)
+        say(f"mqttlab: {recording.going_on}", err=True)
     with MessageDatabase(url) as database:
-        click.echo(f"{database.write(recording)} rows: {database.name}")
+        say(f"{database.write(recording)} rows: {database.name}")
 
 
 def need_database(url: str | None) -> None:
@@ -54,5 +54,5 @@ def followed(url: str | None, directory: Path) -> Iterator[None]:
                 yield
         finally:
             for problem in [] if follower.problem is None else follower.problem.problems:
-                click.echo(f"mqttlab: warning: {problem}; mqttlab export {directory} --sql {without_passwords(url)} "
-                           "writes it again", err=True)
+                say(f"mqttlab: warning: {problem}; mqttlab export {directory} --sql {without_passwords(url)} "
+                    "writes it again", err=True)

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rich import box
-from rich.console import Console
+from rich.console import Group
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.studies import Cell, Comparison, LiveRuns, Study, perform_live, simulate
 from mqttlab.studies.apart import Apart, Measured, compared, far, with_parts
@@ -262,6 +263,6 @@ def _claims(judged: Sequence[Comparison]) -> Table:
     for column in ("claim", "verdict", "held, if", "numbers"):
         table.add_column(column)
     for claim in judged:
-        numbers = claim.evidence + (f"\n[dim]{claim.reason}[/]" if claim.reason else "")
-        table.add_row(claim.text, VERDICTS[claim.verdict], claim.rule, numbers.strip())
+        numbers = [*claim.evidence.splitlines(), *(f"[dim]{line}[/]" for line in claim.reason.splitlines())]
+        table.add_row(claim.text, VERDICTS[claim.verdict], claim.rule, Group(*numbers))
     return table

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 
 from mqttlab.cli.status import BROKEN, DONE, UNDECIDED
+from mqttlab.console import Console
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments.baselines import baseline_values
 from mqttlab.experiments.journal import RunRecord
@@ -24,7 +24,7 @@ from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge_runs
 from mqttlab.runs import Job, Outcome
 from mqttlab.scenario import Scenario, ScenarioError
 from mqttlab.scenario.threshold import Threshold
-from mqttlab.scenario.wording import Source
+from mqttlab.scenario.wording import Source, read_text
 
 SHOWN = {"held": "[green]held[/]", "broken": "[bold red]broken[/]", "undecided": "[yellow]undecided[/]"}
 STATUSES = {"held": DONE, "broken": BROKEN, "undecided": UNDECIDED}
@@ -40,7 +40,7 @@ def check_thresholds(scenario: Scenario, path: Path, replaced: Collection[str] =
     found += [(("thresholds", index, "at"), "belongs to experiments, which have levels; leave it out")
               for index, each in enumerate(scenario.thresholds) if each.at]
     if found:
-        source = Source(str(path), path.read_text(encoding="utf-8"), replaced)
+        source = Source(str(path), read_text(path), replaced)
         raise ScenarioError([source.at(place) + words for place, words in found])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import tempfile
 import tomllib
@@ -10,9 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import click
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -20,6 +17,7 @@ from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.run import OUTPUT_SCHEMA, run_all
 from mqttlab.cli.space import need_room
 from mqttlab.cli.status import worst
+from mqttlab.console import Console
 from mqttlab.engine import doctor
 from mqttlab.errors import UsageError
 from mqttlab.experiments.responses import Response
@@ -28,6 +26,7 @@ from mqttlab.files import from_here
 from mqttlab.scenario import Scenario, ScenarioError
 from mqttlab.scenario import unusual as find_unusual
 from mqttlab.scenario.needs import need_servers
+from mqttlab.terminal import say, say_json, say_text
 from mqttlab.trial import Files, Trial, TrialError, answer, checked, files_of, scenario_text
 from mqttlab.trial.answer import Point, figure
 from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, LATENCIES, UNDELIVERED
@@ -80,7 +79,7 @@ def show_trial(
     _can_run(scenarios[0][1])
     for line in dict.fromkeys(line for text, scenario in scenarios for line in find_unusual(scenario, "the scenario",
                                                                                            text)):
-        click.echo(f"mqttlab: warning: {line}", err=True)
+        say(f"mqttlab: warning: {line}", err=True)
     if files is not None:
         return _compare(trial, files, scenarios[0][1], runs, save, as_json=as_json, catalog=catalog)
     text, scenario = scenarios[0]
@@ -91,8 +90,8 @@ def show_trial(
     statuses, documents = run_all(scenario, origin, runs, html=html, as_json=as_json, catalog=catalog)
     status = worst(statuses)
     if as_json:
-        click.echo(json.dumps({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents, "thresholds": [],
-                               "scenario": text}, indent=2))
+        say_json({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents, "thresholds": [],
+                  "scenario": text})
     else:
         _say_file(text, save)
     return status
@@ -145,10 +144,10 @@ def _compare(
     said = answer(trial, points)
     place = from_here(directory.path)
     if as_json:
-        click.echo(json.dumps({
+        say_json({
             "schema": OUTPUT_SCHEMA, "exit_status": status, "answer": said, "points": [_document(p) for p in points],
             "experiment": str(directory.path), "files": {"experiment": files.experiment, "scenario": files.scenario},
-        }, indent=2))
+        })
         return status
     console = Console()
     console.print(said, highlight=False, markup=False)
@@ -196,8 +195,8 @@ def _say_file(text: str, save: Path | None, scenario: str | None = None) -> None
     """The files that it was, or where they are kept."""
     what, command = ("scenario", "run") if scenario is None else ("experiment", "experiment")
     if save is not None:
-        click.echo(f"{what:<10} {from_here(save)}; again: mqttlab {command} {from_here(save)}")
+        say(f"{what:<10} {from_here(save)}; again: mqttlab {command} {from_here(save)}")
         return
-    click.echo(f"\nThe {what}; --save FILE keeps it for `mqttlab {command} FILE`:\n\n{text.rstrip()}")
+    say_text(f"\nThe {what}; --save FILE keeps it for `mqttlab {command} FILE`:\n\n{text.rstrip()}")
     if scenario is not None:
-        click.echo(f"\n# The scenario that it varies.\n{scenario.rstrip()}")
+        say_text(f"\n# The scenario that it varies.\n{scenario.rstrip()}")

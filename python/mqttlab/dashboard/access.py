@@ -13,7 +13,6 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from html import escape
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import flask
@@ -21,6 +20,7 @@ from werkzeug.http import parse_cookie
 
 from mqttlab.dashboard.address import Listen
 from mqttlab.dashboard.connections import BODY_BYTES_MAX, place_of
+from mqttlab.foreign import markup
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 FAILURES_A_MINUTE = 20
@@ -150,7 +150,7 @@ def _plain(text: str, status: int) -> flask.Response:
 
 
 def _login(problem: str, status: int) -> flask.Response:
-    said = f'<p role="alert">{escape(problem)}</p>' if problem else ""
+    said = f'<p role="alert">{markup(problem)}</p>' if problem else ""
     return flask.Response(
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>mqttlab: token</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"></head><body><main>'

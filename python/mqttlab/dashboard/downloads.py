@@ -25,6 +25,7 @@ from mqttlab.errors import MqttlabError
 from mqttlab.export import ExportError, cut_of_message, pcapng
 from mqttlab.recording import Recording
 from mqttlab.report.html import page
+from mqttlab.sheets import csv_text
 
 HERE = Path(__file__).parent
 # As many as a browser is patient for: some seconds.
@@ -258,7 +259,7 @@ def _missing(what: str, name: str) -> flask.Response:
 
 
 def _csv(table: pl.DataFrame, name: str) -> flask.Response:
-    return _attached(table.write_csv(), name, "text/csv")
+    return _attached(csv_text(table), name, "text/csv")
 
 
 def _attached(text: str, name: str, kind: str) -> flask.Response:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 from mqttlab.dashboard.topology import Topology, topology
+from mqttlab.foreign import markup
 from mqttlab.plurals import counted
 
 RING = 150
@@ -46,7 +46,7 @@ def drawn(plan: Mapping[str, Any]) -> tuple[str, str]:
         lines += [f"and {counted(more, 'more group')}"] if more > 0 else []
         parts.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{11 if role == "server" else 8}" fill="{COLOURS[role]}"/>')
         parts += [f'<text x="{x:.0f}" y="{y + 26 + 15 * line:.0f}" text-anchor="middle" fill="#1c2733" '
-                  f'font-weight="{400 if line else 600}">{escape(text)}</text>' for line, text in enumerate(lines)]
+                  f'font-weight="{400 if line else 600}">{markup(text)}</text>' for line, text in enumerate(lines)]
     return "".join([*parts, "</svg>"]), words
 
 

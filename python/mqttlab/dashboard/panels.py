@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 import polars as pl
 from dash import html
 
+from mqttlab.dashboard.legible import legible_json
 from mqttlab.figures.drawing import Figure
 from mqttlab.report.text import heading, meaning, number, unit
 
@@ -150,7 +151,12 @@ def written_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[A
     told = {**told_table(caption, heads, rows), "filtered": filtered}
     kinds = ("scroll rows", "wraps" if wraps else "", "many" if len(rows) > ROWS_OPEN else "")
     return html.Div(className=" ".join(filter(None, kinds)), tabIndex=0, role="region",
-                    **{"aria-label": f"{caption}, table", "data-rows": json.dumps(told), "data-table": name})
+                    **{"aria-label": f"{caption}, table", "data-rows": rows_json(told), "data-table": name})
+
+
+def rows_json(told: dict[str, Any]) -> str:
+    """What the browser builds a table from, as JSON that stands within JSON: there nothing else looks into it."""
+    return legible_json(json.dumps(told))
 
 
 def told_table(caption: str, heads: Sequence[Head], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:

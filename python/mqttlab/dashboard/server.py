@@ -23,6 +23,7 @@ from mqttlab.dashboard.downloads import routes
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.forms import forms
 from mqttlab.dashboard.jobs import Jobs
+from mqttlab.dashboard.legible import legible
 from mqttlab.dashboard.pages import captures, compare, configure, doctor, experiments, live, run, runs, studies
 from mqttlab.dashboard.pages import map as map_page
 from mqttlab.dashboard.pages.shell import shell
@@ -71,6 +72,7 @@ class Dashboard:
         self.listen = Listen(host=listen.host, port=int(self._server.effective_port), names=listen.names)
         self.access = Access(self.listen, secret)
         self.access.guard(self.flask)
+        self.flask.after_request(legible)
         self.jobs = Jobs(self.store.directory, queue)
         self.watch = Watch(self.jobs)
         self.actions = Actions(self.jobs, self.store)

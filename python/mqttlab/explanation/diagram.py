@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 
 from mqttlab.explanation.layout import CLEAR, LINE, Place, scale
 from mqttlab.explanation.story import Arrow, Story
 from mqttlab.explanation.words import ms, title
 from mqttlab.figures import FONT, PART_COLOURS
+from mqttlab.foreign import markup
 
 FAINT = "#51606f"
 OWN, OTHER, AGAIN, LOST = "#0072B2", "#6b7682", "#C77E00", "#C0392B"
@@ -62,7 +62,7 @@ class Ladder:
                 *self._wait_labels(), self._legend()]
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:.0f} {self.height:.0f}" '
-            f'width="{self.width:.0f}" height="{self.height:.0f}" font-family="{escape(FONT)}" font-size="12">'
+            f'width="{self.width:.0f}" height="{self.height:.0f}" font-family="{markup(FONT)}" font-size="12">'
             f'<rect width="100%" height="100%" fill="white"/>{DEFINITIONS}{"".join(body)}</svg>'
         )
 
@@ -115,7 +115,7 @@ class Ladder:
                 continue
             x = self.x[span.host] + (3 if self._side(span.host) == "right" else -3 - BAR)
             y, end = self.y(span.from_ns), self.y(span.to_ns)
-            words = escape(f"{title(self.story, span.part)}: {ms(span.length_ns)}")
+            words = markup(f"{title(self.story, span.part)}: {ms(span.length_ns)}")
             drawn.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{BAR}" height="{max(end - y, 1):.1f}" rx="2" '
                          f'fill="{PART_COLOURS[span.part]}"><title>{words}</title></rect>')
         return drawn
@@ -141,7 +141,7 @@ class Ladder:
         end = "" if arrow.lost else f' marker-end="url(#{_marker(arrow)})"'
         dash = ' stroke-dasharray="6 4"' if arrow.lost else ""
         width = 2 if arrow.own else 1.2
-        details = escape(f"frame {arrow.frame}: {', '.join(arrow.packets) or arrow.label()}")
+        details = markup(f"frame {arrow.frame}: {', '.join(arrow.packets) or arrow.label()}")
         line = (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" '
                 f'stroke-width="{width}"{dash}{end}><title>{details}</title></line>')
         return line + (_cross(x2, y2) if arrow.lost else "")
@@ -223,7 +223,7 @@ def _cross(x: float, y: float) -> str:
 def _text(x: float, y: float, words: str, *, colour: str = "#1c2733", anchor: str = "start", size: int = 12,
           weight: int = 400) -> str:
     return (f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}" font-size="{size}" '
-            f'font-weight="{weight}" stroke="white" stroke-width="3" paint-order="stroke">{escape(words)}</text>')
+            f'font-weight="{weight}" stroke="white" stroke-width="3" paint-order="stroke">{markup(words)}</text>')
 
 
 def _arrowhead(name: str, colour: str) -> str:

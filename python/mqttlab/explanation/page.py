@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 
 from mqttlab import scratch
@@ -10,6 +9,7 @@ from mqttlab.explanation.diagram import Ladder
 from mqttlab.explanation.story import Story
 from mqttlab.explanation.words import cause, head, ladder, ms
 from mqttlab.figures import PART_COLOURS
+from mqttlab.foreign import markup
 from mqttlab.metrics import ALL, PARTS
 
 
@@ -29,13 +29,13 @@ def write(story: Story, directory: Path, name: str) -> tuple[Path, Path]:
 
 def html(story: Story, picture: str) -> str:
     """The page."""
-    text = escape("\n".join(ladder(story)))
+    text = markup("\n".join(ladder(story)))
     adjusted = (f"Neighbouring instants disagree by {ms(story.adjusted_ns)} in all; no part's error is larger."
                 if story.adjusted_ns else "All instants are in order.")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(head(story))}</title>'
-        f"<style>{STYLE}</style></head><body><main><h1>{escape(head(story))}</h1>"
-        f'<p class="cause">{escape(cause(story))}</p>{_bar(story)}{_table(story)}<p class="note">{adjusted}</p>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{markup(head(story))}</title>'
+        f"<style>{STYLE}</style></head><body><main><h1>{markup(head(story))}</h1>"
+        f'<p class="cause">{markup(cause(story))}</p>{_bar(story)}{_table(story)}<p class="note">{adjusted}</p>'
         f'<figure>{picture}</figure><h2>The same as text</h2><pre>{text}</pre>'
         "<footer>Made by mqttlab from the recording alone. seq and ack count the bytes of the connection's streams "
         "from 0.</footer></main></body></html>"
@@ -46,7 +46,7 @@ def _bar(story: Story) -> str:
     """The latency as one bar, cut into its parts."""
     pieces = "".join(
         f'<span style="flex:{story.parts[part]} 0 0;background:{PART_COLOURS[part]}" '
-        f'title="{escape(ALL[part].title)}: {ms(story.parts[part])}"></span>'
+        f'title="{markup(ALL[part].title)}: {ms(story.parts[part])}"></span>'
         for part in PARTS if story.parts[part]
     )
     return f'<div class="bar">{pieces}</div>'
@@ -54,8 +54,8 @@ def _bar(story: Story) -> str:
 
 def _table(story: Story) -> str:
     rows = "".join(
-        f'<tr title="{escape(ALL[part].meaning)}"><td><i style="background:{PART_COLOURS[part]}"></i>'
-        f"{escape(ALL[part].title)}</td><td>{ms(story.parts[part])}</td>"
+        f'<tr title="{markup(ALL[part].meaning)}"><td><i style="background:{PART_COLOURS[part]}"></i>'
+        f"{markup(ALL[part].title)}</td><td>{ms(story.parts[part])}</td>"
         f"<td>{100 * story.parts[part] / max(story.latency_ns, 1):.1f} %</td></tr>"
         for part in PARTS if story.parts[part]
     )

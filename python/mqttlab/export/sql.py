@@ -34,6 +34,7 @@ from mqttlab.catalog.tables import LONG, OPTIONS
 from mqttlab.engine import EngineError, is_being_written, snapshot
 from mqttlab.errors import MqttlabError
 from mqttlab.export.tables import ExportError
+from mqttlab.foreign import stored, visible
 from mqttlab.recording import Recording
 
 METADATA = sa.MetaData(naming_convention={
@@ -153,10 +154,11 @@ class Writer:
             # Recordings of schema version 1 have no identifier.
             run = recording.run_id or hashlib.sha256(str(recording.directory.resolve()).encode()).hexdigest()[:40]
             connection.execute(TEST.delete().where(TEST.c.run == run))
-            self._test = _key(connection.execute(TEST.insert().values(_test(recording, run))))
-            self._nodes = [_key(connection.execute(NODE.insert().values(
-                test_id=self._test, number=number, name=client["name"][:255], client_group=client["group"],
-                host=layout["hosts"][client["host"]]))) for number, client in enumerate(layout["clients"])]
+            self._test = _key(connection.execute(TEST.insert().values(stored(_test(recording, run)))))
+            self._nodes = [_key(connection.execute(NODE.insert().values(stored({
+                "test_id": self._test, "number": number, "name": visible(client["name"])[:255],
+                "client_group": client["group"], "host": layout["hosts"][client["host"]],
+            })))) for number, client in enumerate(layout["clients"])]
 
     def write(self, recording: Recording, *, whole: bool) -> int:
         """Write what is not written yet; returns how many rows that were.
@@ -201,12 +203,13 @@ class Writer:
         for key in what.sort(WHAT, nulls_last=True).iter_rows():
             if key not in self._data:
                 topic, qos, size, group = key
-                self._data[key] = _key(connection.execute(DATA.insert().values(
-                    test_id=self._test, topic=topic, qos=qos, bytes=size, kind=self._kinds.get(group))))
+                self._data[key] = _key(connection.execute(DATA.insert().values(stored({
+                    "test_id": self._test, "topic": topic, "qos": qos, "bytes": size,
+                    "kind": self._kinds.get(group)}))))
 
     def _put(self, connection: sa.Connection, table: sa.Table, messages: pl.DataFrame, row: Any) -> None:
         for part in messages.iter_slices(ROWS_AT_ONCE):
-            connection.execute(table.insert(), [row(message) for message in part.iter_rows(named=True)])
+            connection.execute(table.insert(), [stored(row(message)) for message in part.iter_rows(named=True)])
 
     def _published(self, message: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -292,8 +295,8 @@ def _test(recording: Recording, run: str) -> dict[str, Any]:
     plan = recording.plan
     plan_text = (recording.directory / "plan.json").read_text(encoding="utf-8")
     return {
-        "run": run, "name": recording.name[:255], "backend": str(plan.get("backend", "unknown")), "plan": plan_text,
-        "network": plan["network"].get("description"), "started_at": recording.run.get("started_at"),
+        "run": run, "name": visible(recording.name)[:255], "backend": str(plan.get("backend", "unknown")),
+        "plan": plan_text, "network": plan["network"].get("description"), "started_at": recording.run.get("started_at"),
         "duration_s": plan["phases"]["duration_ns"] / 1e9, "state": str(recording.run.get("status", "incomplete")),
     }
 

@@ -14,6 +14,7 @@ import polars as pl
 from mqttlab import metrics, scratch
 from mqttlab.errors import MqttlabError
 from mqttlab.recording import TABLES, Recording
+from mqttlab.sheets import workbook, write_csv, write_sheet
 
 # Rows that are written together. CSV: of the widest tables some 20 MB, which are held. Parquet: polars reads each part
 # in smaller ones, and holds for each what the file says at its end.
@@ -98,7 +99,7 @@ def _write(recording: Recording, parts: Iterable[pl.LazyFrame], out: Path) -> No
                 with made.open("wb") as file:
                     # One after another: writing while it reads, polars holds parts of both.
                     for number, part in enumerate(parts):
-                        recording.collect(_flat(part)).write_csv(file, include_header=number == 0)
+                        write_csv(recording.collect(_flat(part)), file, heading=number == 0)
             else:
                 pl.concat(parts).sink_parquet(made)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -111,8 +112,6 @@ def xlsx(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: 
     Raises:
         ExportError: a table has more rows than a worksheet.
     """
-    import xlsxwriter
-
     recording = Recording.open(run_dir)
     scanned = {name: table for name in ("messages", "events", "clients")
                if (table := recording.scan(name)).collect_schema()}
@@ -126,11 +125,9 @@ def xlsx(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: 
     sheets |= {name: recording.collect(_flat(table)) for name, table in scanned.items()}
     observe("workbook", 1, 2)
     out.parent.mkdir(parents=True, exist_ok=True)
-    # The sheets' parts have files of their own meanwhile.
-    with (scratch.directory("workbook") as parts, scratch.unfinished(out) as made,
-          xlsxwriter.Workbook(str(made), {"tmpdir": str(parts)}) as book):
+    with workbook(out) as book:
         for name, sheet in sheets.items():
-            sheet.write_excel(book, worksheet=name, autofit=True, freeze_panes=(1, 0))
+            write_sheet(book, sheet, name)
     return out
 
 

@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from mqttlab import foreign
+
 Axis = Literal["x", "y"]
 # The text between <script> and </script> must not end it.
 UNSAFE = (("<", "\\u003c"), (">", "\\u003e"), ("/", "\\u002f"))
@@ -113,7 +115,7 @@ class Figure:
     def to_json(self, config: Mapping[str, Any] | None = None) -> str:
         """The same as JSON, what is no number being nothing, with Plotly's ``config`` if given. It may stand in a
         script."""
-        drawn = self.to_dict() | ({} if config is None else {"config": config})
+        drawn = _words(self.to_dict()) | ({} if config is None else {"config": config})
         try:
             text = json.dumps(drawn, default=_plain, allow_nan=False, separators=(",", ":"))
         except ValueError:
@@ -147,6 +149,17 @@ def plotly_js() -> str:
     assert found is not None and found.submodule_search_locations, "it is among this package's dependencies"
     [place, *_] = found.submodule_search_locations
     return Path(place, "package_data", "plotly.min.js").read_text(encoding="utf-8")
+
+
+def _words(value: Any) -> Any:
+    """The same with its text as text, of which Plotly would make links and hidden characters."""
+    if isinstance(value, str):
+        return foreign.drawn(value)
+    if isinstance(value, Mapping):
+        return {name: _words(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)) and not (value and isinstance(value[0], float)):
+        return [_words(part) for part in value]
+    return value
 
 
 def _part(fields: Mapping[str, Any]) -> Part:

@@ -47,7 +47,7 @@ def _over_time(title: str, samples: pl.DataFrame, clients: Sequence[str], value:
             trace(
                 "scatter",
                 x=(part["at_ns"] / 1e9).to_list(), y=part.select(value.alias("value"))["value"].to_list(), mode="lines",
-                name=f"{clients[client]} {ENDS[end]}",
+                name=f"{clients[client]} {ENDS.get(end, end)}",
                 line={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "width": 2, "shape": "hv"},
             )
         )

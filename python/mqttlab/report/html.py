@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from html import escape
 from pathlib import Path
 
 import polars as pl
 
 from mqttlab import figures, metrics
+from mqttlab.foreign import markup
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, network, probe
 from mqttlab.report.facts import of_run
@@ -50,9 +50,9 @@ def page(recording: Recording) -> str:
 
 def _verdict_section(recording: Recording) -> str:
     word, reasons = verdict(recording)
-    listed = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
+    listed = "".join(f"<li>{markup(reason)}</li>" for reason in reasons)
     facts = "".join(
-        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
+        f"<div><dt>{markup(label)}</dt><dd>{markup(value)}</dd></div>"
         for label, value in [*of_run(recording), *lateness(recording)]
     )
     imported = captured.is_import(recording)
@@ -73,13 +73,13 @@ def _verdict_section(recording: Recording) -> str:
 def _application_section(recording: Recording) -> str:
     by_qos = metrics.application(recording)
     if by_qos.is_empty():
-        words = f"<p>{escape(coverage.foreign(recording))}</p>"
+        words = f"<p>{markup(coverage.foreign(recording))}</p>"
         return f"<section><h2>Messages</h2><p>No message was measured.</p>{words}</section>"
     keys = ("publisher_group", "subscriber_group", "qos")
     by_group = metrics.application(recording, keys)
     both_ways = metrics.has_both_ways(recording)
     columns = captured.known(recording, by_group, metrics.family("application").columns("page"))
-    covered = "".join(f"<p>{escape(said)}</p>" for said in coverage.application(recording, by_qos))
+    covered = "".join(f"<p>{markup(said)}</p>" for said in coverage.application(recording, by_qos))
     parts = ["<section>"]
     if not both_ways:
         parts += ["<h2>Messages by QoS</h2>", covered, html_table(by_qos, ("qos", *columns))]
@@ -111,18 +111,18 @@ def _figure_section(recording: Recording) -> str:
 def _attribution_section(recording: Recording) -> str:
     if not metrics.has_deliveries(recording):
         return ""
-    words = f"<h2>Where the time went</h2><p>{escape(attribution.accuracy(recording))}</p>"
+    words = f"<h2>Where the time went</h2><p>{markup(attribution.accuracy(recording))}</p>"
     parts = attribution.by_qos(recording)
     if parts.is_empty():
         return f"<section>{words}</section>"
     rows = "".join(
-        f'<tr><td class="text" title="{escape(meaning(part))}">{escape(heading(part))}</td>'
+        f'<tr><td class="text" title="{markup(meaning(part))}">{markup(heading(part))}</td>'
         + "".join(cell(value) for value in values) + "</tr>"
         for part, *values in parts.rows()
     )
-    head = "".join(f'<th{"" if place else TEXT}>{escape(column)}</th>' for place, column in enumerate(parts.columns))
+    head = "".join(f'<th{"" if place else TEXT}>{markup(column)}</th>' for place, column in enumerate(parts.columns))
     shown = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    shown += f"<p>{escape(attribution.left_out(parts))}</p>"
+    shown += f"<p>{markup(attribution.left_out(parts))}</p>"
     return f"<section>{words}{shown}{grid(attribution.drawn(recording), 'attribution')}</section>"
 
 
@@ -139,9 +139,9 @@ def _link_section(recording: Recording) -> str:
         slices = slices.filter(pl.col("link").is_in(busiest["link"].implode()))
     drawn = [figures.link_utilisation(slices), figures.link_throughput(slices)]
     known = [figure for figure in drawn if figure.data]
-    not_drawn = escape(network.left_out(table, busiest, "drawn").strip())
+    not_drawn = markup(network.left_out(table, busiest, "drawn").strip())
     not_drawn = f"<p>{not_drawn}</p>" if not_drawn else ""
-    return (f"<section><h2>Links</h2><p>{escape(words)}</p>{html_table(shown, columns)}{not_drawn}"
+    return (f"<section><h2>Links</h2><p>{markup(words)}</p>{html_table(shown, columns)}{not_drawn}"
             f"{grid(known, 'link')}{_probe(recording)}</section>")
 
 
@@ -149,7 +149,7 @@ def _probe(recording: Recording) -> str:
     found = (recording.run.get("details") or {}).get("probe")
     if not found:
         return ""
-    remarks = "".join(f"<p>{escape(text)}</p>" for text in probe.remarks(found))
+    remarks = "".join(f"<p>{markup(text)}</p>" for text in probe.remarks(found))
     words = "<h2>The emulated network, measured before the run</h2>"
     return f"{words}{html_table(probe.table(found), probe.COLUMNS)}{remarks}"
 
@@ -158,7 +158,7 @@ def _network_section(recording: Recording) -> str:
     table = network.labelled(metrics.network(recording))
     if table.is_empty():
         return ""
-    parts = ["<section><h2>Network layer</h2>", f"<p>{escape(network.covered(recording, table))}</p>",
+    parts = ["<section><h2>Network layer</h2>", f"<p>{markup(network.covered(recording, table))}</p>",
              html_table(table, ("of", *network.columns(table, network.COLUMNS)))]
     overhead = network.overhead(recording)
     if not overhead.is_empty():
@@ -166,17 +166,17 @@ def _network_section(recording: Recording) -> str:
         parts += ["<h2>Overhead</h2>", html_table(overhead, ("of", *columns))]
     efficiency = metrics.efficiency(recording)
     words = f"{network.EFFICIENCY_WORDS} {coverage.efficiency(efficiency)}"
-    parts += ["<h2>Efficiency</h2>", f"<p>{escape(words)}</p>",
+    parts += ["<h2>Efficiency</h2>", f"<p>{markup(words)}</p>",
               html_table(efficiency, network.columns(efficiency, network.EFFICIENCY_COLUMNS))]
     mqtt_sn = network.mqtt_sn(recording)
     if not mqtt_sn.is_empty():
         columns = network.columns(mqtt_sn, metrics.family("mqtt_sn").columns("page"))
-        parts += ["<h2>MQTT-SN</h2>", f"<p>{escape(coverage.mqtt_sn(mqtt_sn))}</p>",
+        parts += ["<h2>MQTT-SN</h2>", f"<p>{markup(coverage.mqtt_sn(mqtt_sn))}</p>",
                   html_table(mqtt_sn, ("of", *columns))]
     energy = network.energy(recording)
     if not energy.is_empty():
         columns = network.columns(energy, metrics.family("energy").columns("page"))
-        parts += ["<h2>Energy</h2>", f"<p>{escape(coverage.energy(recording))}</p>",
+        parts += ["<h2>Energy</h2>", f"<p>{markup(coverage.energy(recording))}</p>",
                   html_table(energy, ("of", *columns))]
     parts.append(grid(network.drawn(recording), "network"))
     return "".join(parts) + _connections(recording) + "</section>"
@@ -194,7 +194,7 @@ def _captured_section(recording: Recording) -> str:
     shown = [captured.cut(title, table, captured.SHOWN) for title, table in captured.tables(recording)]
     if not shown:
         return ""
-    parts = [f"<h2>{escape(title)}</h2>{html_table(table, tuple(table.columns))}" for title, table in shown]
+    parts = [f"<h2>{markup(title)}</h2>{html_table(table, tuple(table.columns))}" for title, table in shown]
     return f"<section>{''.join(parts)}</section>"
 
 
@@ -203,7 +203,7 @@ def _setup_section(recording: Recording) -> str:
     # Parts of connecting that no connection here has are left out.
     timings = timings.drop([
         name for name in timings.columns if name.startswith("connect_") and timings[name].is_null().all()])
-    table = f"<p>{escape(coverage.setup(timings))}</p>{html_table(timings, metrics.family('setup').columns('page'))}"
+    table = f"<p>{markup(coverage.setup(timings))}</p>{html_table(timings, metrics.family('setup').columns('page'))}"
     samples, states = recording.resources, recording.tcp_state
     made = [figures.resources(samples)] if not samples.is_empty() else []
     if not states.is_empty():
@@ -214,5 +214,5 @@ def _setup_section(recording: Recording) -> str:
 
 
 def _plan_section(recording: Recording) -> str:
-    text = escape(json.dumps(recording.plan, indent=1))
+    text = markup(json.dumps(recording.plan, indent=1))
     return f"<section><details><summary>The plan, as run</summary><pre>{text}</pre></details></section>"

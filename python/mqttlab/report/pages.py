@@ -5,7 +5,6 @@ ten years.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,18 @@ import polars as pl
 
 from mqttlab import scratch
 from mqttlab.figures.drawing import Figure, plotly_js
+from mqttlab.foreign import markup
 from mqttlab.report.text import heading, meaning, number, unit
 
 
 def page_of(title: str, description: str, sections: Sequence[str], footer: str) -> str:
     """A page of its sections; title, description and footer are text, sections are HTML."""
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} – mqttlab</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{markup(title)} – mqttlab</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{STYLE}</style><script>{plotly_js()}</script></head><body><main>"
-        f"<header><h1>{escape(title)}</h1><p>{escape(description)}</p></header>{''.join(sections)}"
-        f"<footer>{escape(footer)}</footer></main>{FIT}</body></html>"
+        f"<header><h1>{markup(title)}</h1><p>{markup(description)}</p></header>{''.join(sections)}"
+        f"<footer>{markup(footer)}</footer></main>{FIT}</body></html>"
     )
 
 
@@ -32,7 +32,7 @@ def html_table(frame: pl.DataFrame, columns: tuple[str, ...]) -> str:
     present = [column for column in columns if column in frame.columns]
     text = {name: ' class="text"' for name, kind in frame.schema.items() if kind == pl.String}
     head = "".join(
-        f'<th{text.get(c, "")} title="{escape(meaning(c))}">{escape(heading(c))}<small>{unit(c)}</small></th>'
+        f'<th{text.get(c, "")} title="{markup(meaning(c))}">{markup(heading(c))}<small>{unit(c)}</small></th>'
         for c in present
     )
     body = "".join(
@@ -44,8 +44,8 @@ def html_table(frame: pl.DataFrame, columns: tuple[str, ...]) -> str:
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
     """A table of text; its first ``left`` columns are words, the others numbers."""
     kinds = [TEXT if place < left else "" for place in range(len(head))]
-    top = "".join(f"<th{kind}>{escape(column)}</th>" for column, kind in zip(head, kinds, strict=True))
-    body = "".join("<tr>" + "".join(f"<td{kind}>{escape(value)}</td>" for value, kind in zip(row, kinds, strict=True))
+    top = "".join(f"<th{kind}>{markup(column)}</th>" for column, kind in zip(head, kinds, strict=True))
+    body = "".join("<tr>" + "".join(f"<td{kind}>{markup(value)}</td>" for value, kind in zip(row, kinds, strict=True))
                    + "</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
@@ -53,7 +53,7 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int 
 def cell(value: Any) -> str:
     """A value as a cell of a table."""
     kind = ' class="text"' if isinstance(value, str) else ""
-    return f"<td{kind}>{escape(number(value))}</td>"
+    return f"<td{kind}>{markup(number(value))}</td>"
 
 
 def grid(drawn: Sequence[Figure], name: str) -> str:
@@ -63,7 +63,7 @@ def grid(drawn: Sequence[Figure], name: str) -> str:
 
 def figure_html(figure: Figure, identifier: str) -> str:
     """A figure as a division under its title; the page brings Plotly itself."""
-    title = escape(str(figure.layout.title.text or ""))
+    title = markup(str(figure.layout.title.text or ""))
     drawn = figure.copy().update_layout(title=None)
     height = int(drawn.layout.height or 400)
     return (f'<div class="figure"><h3>{title}</h3><div id="{identifier}" class="plotly-graph-div" '
@@ -74,8 +74,13 @@ def figure_html(figure: Figure, identifier: str) -> str:
 def write_whole(out: Path, text: str) -> None:
     """All or nothing: a full disk must not leave half a report in the place of a good one."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    with scratch.unfinished(out) as made:
-        made.write_text(text, encoding="utf-8")
+    try:
+        with scratch.unfinished(out) as made:
+            made.write_text(text, encoding="utf-8")
+    except OSError as error:
+        # Nobody has asked for the file that was to get its name.
+        error.filename = str(out)
+        raise
 
 
 TEXT = ' class="text"'

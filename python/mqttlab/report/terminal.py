@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from mqttlab import metrics
+from mqttlab.console import Console
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, facts, network
 from mqttlab.report.text import disconnections_title, heading, lateness, number, unit, verdict

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab import scratch
+from mqttlab.checks import Checks
 from mqttlab.engine import is_being_written
 from mqttlab.files import as_open_as, json_object, make_private
 
@@ -58,15 +59,23 @@ def _take(scenario: str, repetition: int, repetitions: int, runs: Path, promise:
 
 
 def list_runs(runs: Path, *, but: Collection[Path] = ()) -> list[RunSummary]:
-    """The runs below a directory, oldest first, those of experiments too. What is no recording is passed over.
+    """The runs below a directory, oldest first, those of experiments too. Directories without a plan are passed over.
 
     Args:
         runs: the directory.
         but: directories that are left out, as absolute paths.
     """
     base = runs.resolve()
-    found = [summary_of(place) for place in run_places(runs) if base / place.relative_to(runs) not in but]
-    return [seen[0] for seen in found if seen is not None]
+    places = [place for place in run_places(runs) if base / place.relative_to(runs) not in but]
+    return [_seen(place) for place in places]
+
+
+def _seen(place: Path) -> RunSummary:
+    found, checks = summary_of(place), Checks()
+    there = [path for name in ("plan.json", "run.json", "incomplete.json") if (path := place / name).is_file()]
+    if found is not None and all(json_object(path) and not checks.problem(path) for path in there):
+        return found[0]
+    return RunSummary(directory=place, name="?", backend="?", started="", status="damaged")
 
 
 def run_places(runs: Path) -> list[Path]:

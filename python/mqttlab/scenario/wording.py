@@ -253,13 +253,13 @@ def nearest(given: str, known: list[str]) -> str:
 
 
 def read_text(path: Path) -> str:
-    """A file's text.
+    """A file's text, without the mark that editors of Windows put in front of it (U+FEFF).
 
     Raises:
         ValueError: it cannot be read, or is no text; in one line with its path.
     """
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             text = file.read(LENGTH_MAX + 1)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: is not UTF-8 text (byte {error.start})") from error

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from mqttlab.foreign import markup
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 # Font and palette of the figures elsewhere, whose module needs Plotly: `mqttlab study list` should not wait for it.
@@ -85,10 +86,10 @@ def svg(chart: Chart) -> str:
     across = _axis([*xs, *x_ticks], LEFT, WIDTH - RIGHT, log=chart.log_x, margin=0.5 if chart.ticks else 0)
     up = _axis([*ys, *y_ticks], HEIGHT - BOTTOM, TOP, log=chart.log_y)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="{escape(FONT)}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="{markup(FONT)}" '
         f'font-size="12" fill="#1c2733">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        f'<text x="{LEFT}" y="22" font-size="15">{escape(chart.title)}</text>',
+        f'<text x="{LEFT}" y="22" font-size="15">{markup(chart.title)}</text>',
         *_grid(chart, across, up, x_ticks, y_ticks),
         *(line for series in chart.series for line in _series(chart, series, across, up)),
         *_legend([series for series in chart.series if chart.drawn(series) or chart.unbounded(series)]),
@@ -138,12 +139,12 @@ def _grid(chart: Chart, across: Axis, up: Axis, x_ticks: Sequence[float], y_tick
         # Many words stand aslant, so that they do not overlap.
         aslant = len(chart.ticks) > WORDS_SIDE_BY_SIDE
         how = f'text-anchor="end" transform="rotate(-45 {x:.1f} {bottom + 16})"' if aslant else 'text-anchor="middle"'
-        yield f'<text x="{x:.1f}" y="{bottom + 18}" {how}>{escape(words)}</text>'
+        yield f'<text x="{x:.1f}" y="{bottom + 18}" {how}>{markup(words)}</text>'
     yield f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#8a8f98"/>'
-    yield f'<text x="{(LEFT + right) / 2:.0f}" y="{HEIGHT - 14}" text-anchor="middle">{escape(chart.x)}</text>'
+    yield f'<text x="{(LEFT + right) / 2:.0f}" y="{HEIGHT - 14}" text-anchor="middle">{markup(chart.x)}</text>'
     middle = (TOP + bottom) / 2
     yield (f'<text x="16" y="{middle:.0f}" text-anchor="middle" transform="rotate(-90 16 {middle:.0f})">'
-           f'{escape(chart.y)}</text>')
+           f'{markup(chart.y)}</text>')
 
 
 WORDS_SIDE_BY_SIDE = 8
@@ -183,4 +184,4 @@ def _legend(every: Sequence[Series]) -> Iterable[str]:
     for number, series in enumerate(every):
         y = TOP + 8 + 18 * number
         yield _mark(WIDTH - RIGHT + 18, y, SERIES_COLOURS[series.colour % len(SERIES_COLOURS)], hollow=series.published)
-        yield f'<text x="{WIDTH - RIGHT + 30}" y="{y + 4}">{escape(series.name)}</text>'
+        yield f'<text x="{WIDTH - RIGHT + 30}" y="{y + 4}">{markup(series.name)}</text>'

@@ -10,6 +10,7 @@ from mqttlab.cli.catalogs import hand_out, home_of, open_catalog, reading, show,
 from mqttlab.cli.main import CATALOG, RUNS, main
 from mqttlab.cli.problems import Commands, existing_directory, nearest, writable_file
 from mqttlab.errors import UsageError
+from mqttlab.terminal import say
 
 WHERE = click.option("--where", multiple=True, metavar="CONDITION",
                      help="Only runs for which this holds, such as 'latency_ms_p99 < 250'; repeatable.")
@@ -60,13 +61,13 @@ def scan(directories: tuple[Path, ...], runs: Path, catalog: str | None, fresh: 
     with open_catalog(catalog, place) as opened, reading() as observe:
         scanned = opened.scan(directories, observe=observe, fresh=fresh)
     for problem in scanned.problems:
-        click.echo(f"mqttlab: {problem}", err=True)
+        say(f"mqttlab: {problem}", err=True)
     for copy, original in scanned.copies:
-        click.echo(f"mqttlab: {copy} is a copy of {original}; the catalog has the latter", err=True)
+        say(f"mqttlab: {copy} is a copy of {original}; the catalog has the latter", err=True)
     for place in scanned.going_on:
-        click.echo(f"mqttlab: {place} is still being written; it is taken in when it has ended", err=True)
+        say(f"mqttlab: {place} is still being written; it is taken in when it has ended", err=True)
     gone = f", {len(scanned.removed)} no longer there" if scanned.removed else ""
-    click.echo(f"{len(scanned.added)} recordings indexed{gone}: {opened.name}")
+    say(f"{len(scanned.added)} recordings indexed{gone}: {opened.name}")
 
 
 @catalog.command()
@@ -196,7 +197,7 @@ def note(run: Path, text: str | None, runs: Path, catalog: str | None) -> None:
     from mqttlab.catalog.remarks import Annotations
 
     for written in Annotations.read(run).notes:
-        click.echo(f"{written.at[:16].replace('T', ' ')}  {written.author}  {written.text}")
+        say(f"{written.at[:16].replace('T', ' ')}  {written.author}  {written.text}")
 
 
 @catalog.command()
@@ -225,7 +226,7 @@ def baseline(name: str | None, run: Path | None, runs: Path, catalog: str | None
                 raise UsageError(f"no baseline {name!r}; {nearest(name, opened.baselines()['name'].to_list())}")
         elif run is None:
             for directory in opened.baseline(name):
-                click.echo(directory)
+                say(directory)
         else:
             opened.set_baseline(name, run, "point" if point else "run")
 
@@ -253,5 +254,5 @@ def upgrade(runs: Path, catalog: str | None, backup: Path | None) -> None:
     if schema is None:
         raise UsageError(f"there is no catalog in {database.name}; mqttlab catalog scan DIR makes it")
     made = database.upgrade(backup)
-    click.echo(f"schema {schema} is the present one" if made is None else
-               f"upgraded from schema {schema}; a copy of what it was is in {made}")
+    say(f"schema {schema} is the present one" if made is None else
+        f"upgraded from schema {schema}; a copy of what it was is in {made}")

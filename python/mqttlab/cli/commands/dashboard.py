@@ -9,6 +9,7 @@ import click
 from mqttlab.cli.main import RUNS, main
 from mqttlab.cli.problems import WithTables
 from mqttlab.errors import UsageError
+from mqttlab.terminal import keep_log, say
 
 
 @main.command(cls=WithTables)
@@ -43,9 +44,11 @@ def dashboard(
     kept = Path.home() / ".local" / "state" / "mqttlab" / "dashboard-token"
     served = Dashboard(runs, where, read_secret(password_file, kept), queue)
     if not where.loopback:
-        click.echo(f"Whoever reaches {where.host} and has the token can read every recording in {runs} and start runs. "
-                   "The connection is not encrypted: beyond a network that you trust, put it behind SSH or a proxy "
-                   "with TLS.", err=True)
+        say(f"Whoever reaches {where.host} and has the token can read every recording in {runs} and start runs. "
+            "The connection is not encrypted: beyond a network that you trust, put it behind SSH or a proxy "
+            "with TLS.", err=True)
     shown = served.url if password_file is None else served.url.partition("?")[0]
-    click.echo(f"The dashboard of {runs} is at {shown}\nCtrl-C ends it.")
+    say(f"The dashboard of {runs} is at {shown}")
+    say("Ctrl-C ends it.")
+    keep_log()
     served.serve()

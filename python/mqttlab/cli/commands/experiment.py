@@ -9,6 +9,7 @@ import click
 
 from mqttlab.cli.main import BACKEND, CATALOG, JUNIT, RUNS, SET, main, overrides_of
 from mqttlab.cli.problems import WithTables, writable_directory, writable_file
+from mqttlab.terminal import say
 
 
 @main.command(cls=WithTables)
@@ -77,7 +78,7 @@ def experiment(
         writable_file(junit, "--junit")
     if scenarios is not None:
         for path in write_scenarios(loaded, writable_directory(scenarios, "--scenarios")):
-            click.echo(path)
+            say(path)
         return
     if dry_run:
         dry(loaded, runs, pilot, jobs)

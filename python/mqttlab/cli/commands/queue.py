@@ -10,6 +10,7 @@ import click
 
 from mqttlab.cli.main import BACKEND, CATALOG, RUNS, SET, main, overrides_of
 from mqttlab.cli.problems import Commands
+from mqttlab.terminal import say
 
 if TYPE_CHECKING:
     from mqttlab.queue import Queue
@@ -117,7 +118,7 @@ def cancel(names: tuple[str, ...], place: Path | None, everything: bool) -> None
     if everything == bool(names):
         raise UsageError("name what to cancel, or write --all; mqttlab queue list shows what there is")
     count = _queue_of(place, names).cancel(None if everything else names)
-    click.echo(f"{count} cancelled")
+    say(f"{count} cancelled")
 
 
 @queue.command()

@@ -6,7 +6,6 @@ twice a second (``assets/c-live.js``), so that looking costs next to nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from mqttlab.dashboard.panels import (
     facts,
     figure,
     link,
+    rows_json,
     told_table,
     written_table,
 )
@@ -105,7 +105,7 @@ def _running(jobs: Jobs, job: QueuedJob, watch: Watch) -> html.Section:
         html.P(now["sample"], **{"data-live": "sample"}) if name == "tail" else None,
         html.Div(className="scroll rows", tabIndex=0, role="region", **{
             "aria-label": f"{titles[name]}, table", "data-table": name,
-            "data-rows": json.dumps(now["tables"].get(name) or told_table(titles[name], (), []))}),
+            "data-rows": rows_json(now["tables"].get(name) or told_table(titles[name], (), []))}),
     ], className="panel") for name in TABLES]
     name = job.name or "scenario"
     return html.Section([

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 
 from mqttlab.comparison import ByMessage, Comparison
 from mqttlab.comparison.frames import fates as fates_of_frames
 from mqttlab.comparison.words import head, what_happened
+from mqttlab.foreign import markup
 from mqttlab.report.comparison import drawn, tables
 from mqttlab.report.pages import grid, page_of, text_table, write_whole
 
@@ -32,11 +32,11 @@ def _design(comparison: Comparison) -> str:
     words = {verdict.word for row in comparison.rows if (verdict := row.verdict)}
     counts = ", ".join(f"{sum(row.verdict is not None and row.verdict.word == word for row in comparison.rows)} {word}"
                        for word in ("better", "worse", "equivalent", "different", "undecided") if word in words)
-    said = "".join(f"<li>{escape(remark)}</li>" for remark in tables.remarks(comparison))
-    knobs = "".join(f"<li>{escape(line)}</li>" for line in tables.knobs(comparison))
+    said = "".join(f"<li>{markup(remark)}</li>" for remark in tables.remarks(comparison))
+    knobs = "".join(f"<li>{markup(line)}</li>" for line in tables.knobs(comparison))
     kind = "worse" if "worse" in words else "undecided" if "undecided" in words else "valid"
-    return (f'<section class="verdict {kind}"><h2>{escape(counts or "One run each")}</h2>'
-            f"<p>{escape(comparison.design)}</p><ul>{said}</ul>{_scenarios(comparison)}"
+    return (f'<section class="verdict {kind}"><h2>{markup(counts or "One run each")}</h2>'
+            f"<p>{markup(comparison.design)}</p><ul>{said}</ul>{_scenarios(comparison)}"
             f"<p>The plans differ in</p><ul>{knobs}</ul></section>")
 
 
@@ -66,13 +66,13 @@ def _pair(pair: ByMessage, number: int) -> str:
     name = f"Message by message: {pair.first.directory.name} → {pair.second.directory.name}"
     shown = pair.different.head(MESSAGES_SHOWN)
     told = "".join(
-        f"<dt>{escape(head(record))}</dt>" + "".join(f"<dd>{escape(said)}</dd>" for said in what_happened(pair, record))
+        f"<dt>{markup(head(record))}</dt>" + "".join(f"<dd>{markup(said)}</dd>" for said in what_happened(pair, record))
         for record in shown.iter_rows(named=True))
     more = pair.different.height - shown.height
     rest = f"<p>{more} more messages differ; mqttlab compare --json has all.</p>" if more > 0 else ""
     both = drawn.latency_in_both(pair)
     frames = tables.frame_fates(list(fates_of_frames(pair.frames).iter_rows()))
-    return (f"<section><h2>{escape(name)}</h2>{text_table(*tables.fates(pair), left=2)}"
+    return (f"<section><h2>{markup(name)}</h2>{text_table(*tables.fates(pair), left=2)}"
             f"{text_table(*tables.reasons(pair), left=1)}{grid([both] if both else [], f'pair-{number}')}"
             f"<h2>Frames, by name</h2>{text_table(*frames, left=3)}"
             f'<h2>The messages that differ</h2><dl class="told">{told}</dl>{rest}</section>')

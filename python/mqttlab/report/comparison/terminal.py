@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Printed
 
 from mqttlab.comparison import Comparison
 from mqttlab.comparison.frames import fates as fates_of_frames
 from mqttlab.comparison.words import head, what_happened
+from mqttlab.console import Console
 from mqttlab.recording import RecordingError
 from mqttlab.report.comparison import tables
 
@@ -40,7 +40,8 @@ def print_comparison(comparison: Comparison, console: Console, *, by_message: bo
     _plain("Shift of each quantile of the latency", tables.quantiles(comparison.shifts), console)
     for pair in pairs:
         name = f"Message by message: {pair.first.directory.name} → {pair.second.directory.name}"
-        console.print(f"\n[bold]{escape(name)}[/]", highlight=False)
+        console.print()
+        console.print(f"[bold]{escape(name)}[/]", highlight=False)
         _plain("Fates of the messages", tables.fates(pair), console)
         _plain("Fates of the frames, by name", tables.frame_fates(list(fates_of_frames(pair.frames).iter_rows())),
                console)

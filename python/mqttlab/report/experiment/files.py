@@ -5,23 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-import xlsxwriter
 
-from mqttlab import scratch
+from mqttlab import scratch, sheets
 from mqttlab.analysis import Analysis, methods
+from mqttlab.foreign import file_name, laid_out
 from mqttlab.report.experiment.frames import frames
-
-SHEET_NAME_MOST = 31
 
 
 def write_csv(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:
     """Write one CSV file per table into the directory ``out``, and the methods paragraph as ``methods.txt``."""
     out.mkdir(parents=True, exist_ok=True)
     for name, frame in frames(analysis, table).items():
-        with scratch.unfinished(out / f"{_file(name)}.csv") as made:
-            frame.write_csv(made)
+        with scratch.unfinished(out / f"{file_name(name)}.csv") as made:
+            sheets.write_csv(frame, made)
     with scratch.unfinished(out / "methods.txt") as made:
-        made.write_text(methods(analysis) + "\n", encoding="utf-8")
+        made.write_text(laid_out(methods(analysis)) + "\n", encoding="utf-8")
     return out
 
 
@@ -29,7 +27,7 @@ def write_parquet(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:
     """Write one Parquet file per table into the directory ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     for name, frame in frames(analysis, table).items():
-        with scratch.unfinished(out / f"{_file(name)}.parquet") as made:
+        with scratch.unfinished(out / f"{file_name(name)}.parquet") as made:
             frame.write_parquet(made)
     return out
 
@@ -37,13 +35,8 @@ def write_parquet(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:
 def write_xlsx(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:
     """Write one workbook, a sheet per table, and one for the methods."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    with (scratch.directory("workbook") as parts, scratch.unfinished(out) as made,
-          xlsxwriter.Workbook(str(made), {"tmpdir": str(parts)}) as book):
+    with sheets.workbook(out) as book:
         for name, frame in frames(analysis, table).items():
-            frame.write_excel(book, worksheet=_file(name)[:SHEET_NAME_MOST], autofit=True, freeze_panes=(1, 0))
-        book.add_worksheet("methods").write(0, 0, methods(analysis))
+            sheets.write_sheet(book, frame, file_name(name))
+        book.add_worksheet("methods").write_string(0, 0, laid_out(methods(analysis)))
     return out
-
-
-def _file(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)

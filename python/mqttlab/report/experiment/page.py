@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +9,7 @@ import polars as pl
 from mqttlab.analysis import Analysis, Response, methods
 from mqttlab.figures import experiment as figures
 from mqttlab.figures.drawing import Figure
+from mqttlab.foreign import markup
 from mqttlab.report.attribution import TITLES
 from mqttlab.report.experiment import frames, tables
 from mqttlab.report.experiment.evidence import Evidence, evidence
@@ -49,15 +49,15 @@ def drawn(analysis: Analysis, each: Response) -> list[Figure]:
 def _verdict(analysis: Analysis) -> str:
     words = analysis.words()
     kind = "worse" if "worse" in words else "undecided" if "undecided" in words else "valid"
-    said = "".join(f"<li>{escape(line)}</li>" for line in tables.facts(analysis))
-    return f'<section class="verdict {kind}"><h2>{escape(tables.headline(analysis))}</h2><ul>{said}</ul></section>'
+    said = "".join(f"<li>{markup(line)}</li>" for line in tables.facts(analysis))
+    return f'<section class="verdict {kind}"><h2>{markup(tables.headline(analysis))}</h2><ul>{said}</ul></section>'
 
 
 def _recommendation(analysis: Analysis) -> str:
     if analysis.recommendations is None:
         return ""
     return (f"<section><h2>Recommendation</h2>{_table(tables.recommendations(analysis), 2)}"
-            f"<p>{escape(analysis.recommendations.rule)}</p></section>")
+            f"<p>{markup(analysis.recommendations.rule)}</p></section>")
 
 
 def _overview(analysis: Analysis) -> str:
@@ -88,11 +88,11 @@ def _overview(analysis: Analysis) -> str:
 def _response(analysis: Analysis, each: Response, place: int) -> str:
     note = "" if each.declared else " (exploratory: not named before the runs)"
     if not each.varies:
-        return f"<section><h2>{escape(each.label + note)}</h2><p>{escape(tables.constant(each))}</p></section>"
-    parts = [f"<section><h2>{escape(each.label + note)}</h2>", _table(tables.points(analysis, each), 1)]
+        return f"<section><h2>{markup(each.label + note)}</h2><p>{markup(tables.constant(each))}</p></section>"
+    parts = [f"<section><h2>{markup(each.label + note)}</h2>", _table(tables.points(analysis, each), 1)]
     parts.append(grid(_points(analysis, each), f"points-{place}"))
     if each.model is not None:
-        parts += [f"<h2>Effects on {escape(each.name)}</h2>", _table(tables.variation(each), 1),
+        parts += [f"<h2>Effects on {markup(each.name)}</h2>", _table(tables.variation(each), 1),
                   _table(tables.effects(each), 2)]
         pairs = tables.effects(each, pairs=True)
         if pairs[1]:
@@ -102,7 +102,7 @@ def _response(analysis: Analysis, each: Response, place: int) -> str:
     if each.lines:
         parts += ["<h2>Trends</h2>", _table(tables.trends(each), 5), grid(_trends(analysis, each), f"trends-{place}")]
     if each.drift is not None:
-        parts.append(f"<p>{escape(each.drift.words())} Looked for in {escape(each.drift_of)}.</p>")
+        parts.append(f"<p>{markup(each.drift.words())} Looked for in {markup(each.drift_of)}.</p>")
     return "".join(parts) + "</section>"
 
 
@@ -171,7 +171,7 @@ def _messages(seen: list[Evidence]) -> str:
         if found.parts.height:
             drawn.append(figures.attribution_by_level(found.parts, TITLES, found.factor))
         if drawn:
-            parts.append(f"<p>By {escape(found.factor)}, at the reference's levels of the other factors: {found.runs} "
+            parts.append(f"<p>By {markup(found.factor)}, at the reference's levels of the other factors: {found.runs} "
                          f"of {found.of} runs, all their messages together.</p>{grid(drawn, f'messages-{place}')}")
     return f"<section><h2>Messages</h2>{''.join(parts)}</section>" if parts else ""
 
@@ -179,7 +179,7 @@ def _messages(seen: list[Evidence]) -> str:
 def _rest(analysis: Analysis) -> str:
     out = tables.left_out(analysis)
     listed = f"<h2>Runs that were left out</h2>{_table(out, 4)}" if out[1] else ""
-    return f"<section>{listed}<h2>Methods</h2><p>{escape(methods(analysis))}</p></section>"
+    return f"<section>{listed}<h2>Methods</h2><p>{markup(methods(analysis))}</p></section>"
 
 
 def _place(analysis: Analysis, factor: str, level: str) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Printed
 
 from mqttlab.analysis import Analysis, methods
+from mqttlab.console import Console
 from mqttlab.report.experiment import tables
 
 WIDTH_OF_FILES = 180
@@ -41,7 +41,8 @@ def print_experiment(analysis: Analysis, console: Console) -> None:
         if each.drift is not None:
             console.print(f"{each.drift.words()} Looked for in {each.drift_of}.", highlight=False, markup=False)
     _print("Runs that were left out", tables.left_out(analysis), console)
-    console.print("\n[bold]Methods[/]")
+    console.print()
+    console.print("[bold]Methods[/]")
     for line in textwrap.wrap(methods(analysis), min(console.width, 120)):
         console.print(line, highlight=False, markup=False)
 

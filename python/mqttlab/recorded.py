@@ -1,0 +1,209 @@
+"""Whether a recording's tables are such as an engine writes: kinds of columns, and numbers that name something.
+
+Recordings come by mail and lie on disks for years. What is wrong with one is said in one line that names it: before a
+table is read where its bytes (``mqttlab.checks``) or its columns tell, and afterwards, where what was read has led
+nowhere (:func:`damage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+# What Polars raises of a damaged file; of some it panics.
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# Columns that hold words, yes or no, and numbers. A test holds them to the docs.
+TEXTS = {table: frozenset(names.split()) for table, names in {
+    "messages": "topic fate cause phase identified",
+    "packets": "direction fate cause sack mqtt marks",
+    "control_packets": "seen_by transport protocol direction kind topic",
+    "network_metrics": "scope direction metric",
+    "events": "kind detail",
+    "resources": "process",
+    "clients": "name group host",
+    "tcp_state": "end",
+    "positions": "source",
+    "payloads": "source",
+    "attribution": "seen_by unattributed",
+    "legs": "topic",
+    "named_packets": "identified",
+    "frame_sums": "scope group direction",
+    "link_sums": "drops_by_cause",
+    "slices": "direction",
+    "round_trips": "towards",
+    "sent_again": "sent_again",
+    "carriers": "direction",
+    "group_frames": "group",
+    "packet_sums": "direction kind",
+    "topic_sums": "topic",
+}.items()}
+FLAGS = {table: frozenset(names.split()) for table, names in {
+    "messages": "retain retained dup out_of_order late",
+    "control_packets": "dup retain",
+    "legs": "relayed",
+}.items()}
+NUMBERS = {table: frozenset(names.split()) for table, names in {
+    "messages":
+        "publisher sequence subscriber qos qos_delivered payload_bytes intended_ns sent_ns written_ns "
+        "acknowledged_ns received_ns latency_ns",
+    "packets":
+        "link hop hops frame from_host to_host entered_ns start_ns sent_ns delivered_ns frame_bytes ip_bytes "
+        "protocol source_port destination_port connection seq ack flags window payload_bytes tsval tsecr "
+        "stream_offset ack_rtt_ns repetition",
+    "control_packets":
+        "connection client qos packet_id reason publisher sequence stream_start stream_end fixed_header_bytes "
+        "topic_bytes packet_id_bytes property_bytes payload_bytes first_sent_ns complete_ns segments "
+        "written_ns read_ns",
+    "network_metrics": "connection client value",
+    "events": "at_ns client took_ns",
+    "resources":
+        "at_ns cpu_user_s cpu_system_s rss_bytes switches_voluntary switches_involuntary pressure_cpu_us "
+        "pressure_memory_us pressure_io_us run_queue_s faults_minor faults_major steal_s server",
+    "clients":
+        "client connect_ns suback_ns sent unsent acknowledged acknowledged_mean_ns delivered lost under_way "
+        "unknown duplicates out_of_order late foreign disconnects reconnects",
+    "tcp_state":
+        "at_ns client connection rto_ns srtt_ns congestion_window_bytes slow_start_threshold_bytes "
+        "unsent_bytes unacknowledged_bytes",
+    "positions": "at_ns client host link x_m y_m longitude_deg latitude_deg altitude_m",
+    "payloads": "received_ns subscriber publisher sequence start_bytes kept_bytes",
+    "attribution":
+        "row schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns "
+        "queue_to_broker_ns wire_to_broker_ns retransmission_to_broker_ns gateway_ns handshake_ns "
+        "undivided_ns broker_ns broker_window_ns broker_nagle_ns broker_socket_ns queue_to_subscriber_ns "
+        "wire_to_subscriber_ns retransmission_to_subscriber_ns release_ns delivery_ns adjusted_ns legs",
+    "legs":
+        "before up_client begins_ns handed_ns up_packet up_connection up_packet_id up_first_sent_ns "
+        "up_ready_ns up_written_ns up_window_ns up_window_packet up_nagle_until_ns up_socket_until_ns "
+        "up_held_until_ns up_release_frame up_tried_ns up_resumed_ns up_tail_nagle_until_ns "
+        "up_tail_socket_until_ns up_tail_held_until_ns up_tail_release_frame up_frame up_went_ns "
+        "up_started_ns up_arrived_ns up_complete_ns up_release_packet up_release_ns ingress_ns down_packet "
+        "down_connection down_packet_id down_first_sent_ns down_ready_ns down_window_ns down_window_packet "
+        "down_nagle_until_ns down_socket_until_ns down_held_until_ns down_release_frame down_tried_ns "
+        "down_resumed_ns down_tail_nagle_until_ns down_tail_socket_until_ns down_tail_held_until_ns "
+        "down_tail_release_frame down_frame down_went_ns down_started_ns down_arrived_ns down_complete_ns "
+        "down_read_ns down_release_packet down_release_ns handed_on_ns sn_up_packet sn_up_ready_ns "
+        "sn_up_sleep_from_ns sn_up_sleep_until_ns sn_up_register_from_ns sn_up_register_until_ns "
+        "sn_up_tried_ns sn_up_first_sent_ns sn_up_frame sn_up_went_ns sn_up_started_ns sn_up_complete_ns "
+        "sn_down_packet sn_down_sleep_from_ns sn_down_sleep_until_ns sn_down_register_from_ns "
+        "sn_down_register_until_ns sn_down_tried_ns sn_down_first_sent_ns sn_down_frame sn_down_went_ns "
+        "sn_down_started_ns sn_down_complete_ns sn_down_release_packet sn_down_release_ns qos",
+    "named_packets": "packet publisher sequence",
+    "frame_sums":
+        "connection client link frames bytes ip_bytes tcp_payload_bytes sent_bytes first_ns last_ns "
+        "frame_bytes_min frame_bytes_max publish_segments publish_frame_bytes publish_frame_bytes_min "
+        "publish_frame_bytes_max connections resets segments_with_payload segments_with_data retransmissions "
+        "retransmissions_fast retransmissions_timer_or_probe retransmissions_spurious retransmissions_unknown "
+        "tcp_analysis_retransmissions tcp_analysis_fast_retransmissions tcp_analysis_spurious_retransmissions "
+        "tcp_analysis_out_of_order tcp_analysis_duplicate_acks tcp_analysis_zero_windows mqtt_packets "
+        "publish_packets round_trips rtt_ms_min rtt_ms_mean rtt_ms_p95 rtt_ms_max rto_ms_mean",
+    "link_sums":
+        "link frames bytes frames_delivered frames_dropped sent_bytes busy_ns span_ns frames_waited wait_ns "
+        "wait_max_ns rows rows_bytes",
+    "slices": "link at_ns length_ns busy_ns link_bytes frame_bytes ip_bytes payload_bytes mqtt_payload_bytes",
+    "round_trips": "connection client at_ns rtt_ns rto_ms",
+    "sent_again": "frame",
+    "carriers": "packets segments segments_measured",
+    "group_frames": "frames_sent frames_sent_bytes frames_received frames_received_bytes",
+    "packet_sums":
+        "qos segments packets fixed_header_bytes topic_bytes packet_id_bytes property_bytes payload_bytes "
+        "stream_bytes",
+    "topic_sums": "publish_to_broker publish_to_client payload_bytes",
+}.items()}
+# Columns that number what `layout.json` lists.
+INDICES = {"publisher": "clients", "subscriber": "clients", "client": "clients", "up_client": "clients",
+           "link": "links", "from_host": "hosts", "to_host": "hosts"}
+# Words that are read again as numbers (RFC 2018's blocks), and those of which there are a few.
+WORDS = {("packets", "sack"): r"^(\d{1,10}-\d{1,10}( |$))*$", ("tcp_state", "end"): "^(client|server)$",
+         ("packets", "direction"): "^(up|down)$", ("control_packets", "direction"): "^to_(broker|client)$"}
+# Times are of a run: of less than a century.
+TIME_NS_MOST = 100 * 366 * 86_400 * 10**9
+# What every reader relies on.
+LAYOUT = {"hosts": [str], "links": [str], "clients": [{"name": str, "group": str, "host": int}],
+          "measurement_end_ns": int, "warm_up_end_ns": int}
+PLAN = {"name": str, "groups": [{"name": str, "count": int}], "hosts": [{"name": str}],
+        "phases": {"warm_up_ns": int, "duration_ns": int, "cool_down_ns": int}, "network": {"kind": str}}
+
+
+def kinds_wrong(table: str, columns: Mapping[str, pl.DataType]) -> str | None:
+    """The first column that holds something else than it should; of tables that are not known nothing is said."""
+    if table not in TEXTS:
+        return None
+    for name, kind in columns.items():
+        if kind == pl.Null:
+            continue
+        if name in TEXTS[table]:
+            right, what = isinstance(kind, (pl.String, pl.Categorical, pl.Enum)), "text"
+        elif name in FLAGS.get(table, ()):
+            right, what = kind == pl.Boolean, "yes or no"
+        else:
+            right, what = kind.is_numeric(), "numbers"
+        if not right:
+            return f"its column {name!r} is of the kind {kind}, but must hold {what}"
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line: those of Polars have its query below."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+def damage(directory: Path, plan: Any, layout: Any, tables: Iterable[tuple[str, pl.LazyFrame]]) -> str | None:
+    """What is wrong with a recording that could not be evaluated: something is missing, or names what is not there.
+
+    Args:
+        directory: the recording's.
+        plan: ``plan.json``.
+        layout: ``layout.json``.
+        tables: its tables by name.
+    """
+    for name, value, right in (("plan.json", plan, PLAN), ("layout.json", layout, LAYOUT)):
+        if problem := unlike(value, right):
+            return f"{directory / name} is damaged: {problem}"
+    if any(client["host"] >= len(layout["hosts"]) for client in layout["clients"]):
+        return f"{directory / 'layout.json'} is damaged: a client is on a host that is not there"
+    for name, table in tables:
+        columns = table.collect_schema().names()
+        expected = TEXTS.get(name, frozenset()) | FLAGS.get(name, frozenset()) | NUMBERS.get(name, frozenset())
+        if columns and (missing := sorted(expected - set(columns))):
+            return f"{directory / name}.parquet is damaged: it has no column {missing[0]!r}"
+        for (of, column), pattern in WORDS.items():
+            if of == name and column in columns:
+                words = pl.col(column).cast(pl.String)
+                strange = table.filter(~words.str.contains(pattern)).select(words).head(1).collect()
+                if strange.height:
+                    return f"{directory / name}.parquet is damaged: its column {column!r} has {strange.item()[:80]!r}"
+        least = {column: 0 for column in columns if column in INDICES}
+        most = {column: len(layout[INDICES[column]]) - 1 for column in least}
+        times = [column for column in columns if column.endswith("_ns")]
+        least |= dict.fromkeys(times, -TIME_NS_MOST)
+        most |= dict.fromkeys(times, TIME_NS_MOST)
+        if not most:
+            continue
+        ends = table.select(*(pl.col(column).cast(pl.Float64).min().alias(f"{column}<") for column in most),
+                            *(pl.col(column).cast(pl.Float64).max().alias(f"{column}>") for column in most)).collect()
+        for column, end in most.items():
+            low, high = ends[f"{column}<"][0], ends[f"{column}>"][0]
+            if low is not None and (low < least[column] or high > end):
+                return (f"{directory / name}.parquet is damaged: its column {column!r} goes from {low:.0f} to "
+                        f"{high:.0f}, but must be within {least[column]} and {end}")
+    return None
+
+
+def unlike(value: Any, right: Any, place: str = "") -> str | None:
+    """Where a value of JSON is not of the shape that it should have."""
+    if isinstance(right, dict):
+        if not isinstance(value, dict):
+            return f"`{place}` must be an object" if place else "it must be an object"
+        within = ((value.get(name), part, f"{place}.{name}".lstrip(".")) for name, part in right.items())
+    elif isinstance(right, list):
+        if not isinstance(value, list):
+            return f"`{place}` must be an array"
+        within = ((part, right[0], f"{place}[{number}]") for number, part in enumerate(value))
+    else:
+        fits = isinstance(value, right) and not (right is int and (isinstance(value, bool) or value < 0))
+        return None if fits else f"`{place}` must be {'text' if right is str else 'a whole number of 0 or more'}"
+    return next((problem for part in within if (problem := unlike(*part))), None)
