@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import re
+import subprocess
 import sys
 import unicodedata
 import zipfile
@@ -19,6 +20,7 @@ import pytest
 from mqttlab import foreign, sheets, terminal
 from mqttlab.catalog.rows import Rows
 from mqttlab.console import Console
+from mqttlab.engine import engine_path
 from mqttlab.figures.drawing import Figure, trace
 
 PACKAGE = Path(foreign.__file__).parent
@@ -181,3 +183,22 @@ def test_nothing_is_printed_or_written_by_another_way() -> None:
                      if f".{method}" in calls and name not in where
                      and not {"mqttlab.sheets.write_csv", "mqttlab.sheets." + method} & calls]
     assert problems == []
+
+
+def test_the_engine_complains_in_one_place_and_hides_as_little() -> None:
+    crates = PACKAGE.parents[1] / "crates"
+    loud = {path.relative_to(crates).as_posix() for path in crates.glob("*/src/**/*.rs")
+            if re.search(r"\beprint(ln)?!|io::stderr", re.split(r"\n#\[cfg\(test\)\]", path.read_text("utf-8"))[0])}
+    # The second says in tests why they were skipped.
+    assert loud <= {"engine/src/complaint.rs", "live/src/namespaces.rs"}
+    text = (crates / "engine" / "src" / "complaint.rs").read_text("utf-8")
+    ranges = re.findall(r"^    \(0x([0-9a-f]+), 0x([0-9a-f]+)\),", text, re.MULTILINE)
+    assert tuple((int(low, 16), int(high, 16)) for low, high in ranges) == foreign.RANGES
+
+
+def test_the_engine_complains_in_characters_that_are_seen() -> None:
+    for words in (("recover", "/nowhere" + HOSTILE[:-1]), ("summarise", "/nowhere" + HOSTILE[:-1]), (HOSTILE[:-1],)):
+        done = subprocess.run([engine_path(), *words], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode != 0 and done.stderr.startswith("mqttlab-engine: ")
+        assert foreign.visible(done.stderr.removesuffix("\n")) + "\n" == done.stderr
+        assert "\\x1b]0;owned\\x07\\x9b2J\\u202e" in done.stderr

@@ -16,7 +16,7 @@ pub fn run(order: &Order) -> ExitCode {
     let mut lines = crate::observer::Lines::new();
     let mut announcer = Announcer::new(&mut lines);
     if let Err(error) = watch(order) {
-        eprintln!("mqttlab-engine: cannot wait for signals: {error}");
+        crate::complaint::complain(format_args!("cannot wait for signals: {error}"));
         return ExitCode::FAILURE;
     }
     let outcome = mqttlab_import::import(order, &mut Followed(&mut announcer));
@@ -30,11 +30,11 @@ pub fn run(order: &Order) -> ExitCode {
             (Verdict::Incomplete, Some(words), ExitCode::from(crate::INCOMPLETE))
         }
         Err(Error::Evidence(problem)) => {
-            eprintln!("mqttlab-engine: {problem}");
+            crate::complaint::complain(problem);
             return ExitCode::from(crate::WRONG);
         }
         Err(Error::Recording(error @ (Unusable::Occupied(_) | Unusable::BeingWritten(_)))) => {
-            eprintln!("mqttlab-engine: {error}; choose another directory");
+            crate::complaint::complain(format_args!("{error}; choose another directory"));
             return ExitCode::from(crate::WRONG);
         }
         Err(Error::Recording(error)) => (Verdict::Failed, Some(error.to_string()), ExitCode::FAILURE),

@@ -10,6 +10,7 @@
 //! do: read scenarios, choose defaults, or compute metrics.
 
 mod arguments;
+mod complaint;
 mod import;
 mod observer;
 mod probe;
@@ -20,6 +21,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use arguments::Command;
+use complaint::complain;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
 use mqttlab_plan::{
@@ -64,7 +66,7 @@ fn main() -> ExitCode {
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
         Ok(Command::Help) => say(arguments::HELP.trim_end()),
         Err(problem) => {
-            eprintln!("mqttlab-engine: {problem} (see mqttlab-engine --help)");
+            complain(format_args!("{problem} (see mqttlab-engine --help)"));
             ExitCode::from(WRONG)
         }
     }
@@ -84,7 +86,7 @@ fn worked(plan: Result<Plan, String>, work: impl FnOnce(Plan) -> ExitCode) -> Ex
     match plan {
         Ok(plan) => work(plan),
         Err(problem) => {
-            eprintln!("mqttlab-engine: {problem}");
+            complain(problem);
             ExitCode::from(WRONG)
         }
     }
@@ -136,7 +138,7 @@ fn perform(plan: Plan, destination: &Destination, lines: &mut Lines) -> Outcome 
 
 fn run_until(plan: Plan, destination: &Destination, until: Instant) -> ExitCode {
     if plan.backend == Backend::Live {
-        eprintln!("mqttlab-engine: `backend` is live, but only a simulation can be stopped to be looked at");
+        complain("`backend` is live, but only a simulation can be stopped to be looked at");
         return ExitCode::from(WRONG);
     }
     told(simulation::run_until(plan, destination, until))
@@ -183,11 +185,11 @@ fn serve<S: serde::de::DeserializeOwned>(
     match settings.map(|settings| perform(&settings)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(problem)) => {
-            eprintln!("mqttlab-engine: {problem}");
+            complain(problem);
             ExitCode::FAILURE
         }
         Err(problem) => {
-            eprintln!("mqttlab-engine: {problem}");
+            complain(problem);
             ExitCode::from(WRONG)
         }
     }
@@ -221,7 +223,7 @@ fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> Exit
     match outcome {
         Ok(found) => say(&serde_json::to_string_pretty(&found).expect("it can be written as JSON")),
         Err(error) => {
-            eprintln!("mqttlab-engine: {error}");
+            complain(error);
             ExitCode::FAILURE
         }
     }

@@ -44,7 +44,7 @@ pub fn with_watchdog(work: impl FnOnce() -> Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            eprintln!("mqttlab-engine: {problem}");
+            crate::complaint::complain(problem);
             ExitCode::FAILURE
         }
     }
