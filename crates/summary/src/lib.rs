@@ -23,6 +23,7 @@
 
 mod again;
 mod chain;
+mod checks;
 mod connection;
 mod control;
 mod flights;
@@ -53,6 +54,7 @@ use mqttlab_recording::reading::Vocabulary;
 use mqttlab_recording::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+pub use checks::Check;
 use control::ControlSums;
 use follow::follow;
 use frames::Frames;
@@ -78,6 +80,9 @@ pub struct Summarised {
     pub control_packets: u64,
     /// See above.
     pub deliveries: u64,
+    /// What the files of the recording were when it was made, by name: readers compare. Empty in earlier ones.
+    #[serde(default)]
+    pub checks: BTreeMap<String, Check>,
 }
 
 /// How much is held at once. What is derived is the same, but for the last bits of means where `heap_rows` differs.
@@ -137,7 +142,10 @@ pub fn summarise_within(dir: &Path, out: &Path, limits: Limits) -> Result<Summar
         None => return Err(settings.expect_err("settings were asked for, and are not there")),
     };
     let (packets, control_packets) = (frames.rows, control.packets);
-    let said = Summarised { version: VERSION, made_from: sizes(dir), packets, control_packets, deliveries };
+    let places = [dir, out];
+    let checks = checks::of(if dir == out { &places[..1] } else { &places })?;
+    let made_from = sizes(dir);
+    let said = Summarised { version: VERSION, made_from, packets, control_packets, deliveries, checks };
     let text = serde_json::to_string(&said).expect("numbers can be written");
     fs::write(&done, text + "\n").map_err(|source| disk("write", &done, source))?;
     Ok(said)

@@ -1,0 +1,155 @@
+"""A recording that is damaged, or that somebody has made up, is one line; a few of the mutations of ``make soak``."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from commands import Done, mqttlab
+from mqttlab import recorded
+from mqttlab.recording import TABLES, Recording, RecordingError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "soak"))
+
+import mutations
+
+ROOT = Path(__file__).parents[2]
+# From reliability reviews: bytes and columns whose damage was a traceback once.
+SAMPLE = ROOT / "tests" / "schemas" / "4" / "simulated"
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("whole")
+    mutations.make(place)
+    return place / "whole"
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    shutil.copytree(whole, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture(scope="module")
+def worker(whole: Path) -> Iterator[mutations.Worker]:
+    made = mutations.Worker(whole, 1)
+    yield made
+    made.end()
+
+
+def one_line(done: Done, *words: str) -> None:
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("mqttlab: "), done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_mutations_of_a_recording_are_the_same_answer_or_one_line(worker: mutations.Worker) -> None:
+    outcomes = [worker.judge(number) for number in range(COUNT)]
+    faults = [f"{outcome.number}: {outcome.words}: {outcome.fault}" for outcome in outcomes if outcome.fault]
+    assert faults == [], "again: python tests/soak/mutations.py --seed 1 --only NUMBER"
+
+
+def test_every_file_of_a_recording_is_checked_and_a_changed_byte_in_any_is_said(run: Path) -> None:
+    checks = json.loads((run / "summary.json").read_text(encoding="utf-8"))["checks"]
+    files = {path.name for path in [*run.glob("*.parquet"), *run.glob("*.json")]}
+    assert checks.keys() == files - {"summary.json", "origin.json"}
+    for name in sorted(checks):
+        path = run / name
+        content = path.read_bytes()
+        changed = bytearray(content)
+        # Where a number may be, and no reader would notice.
+        changed[len(content) // 3] ^= 1
+        path.write_bytes(changed)
+        recording = Recording(run)
+        with pytest.raises(RecordingError, match=f"{name} cannot be read: its bytes are not those"):
+            _ = (recording.plan, recording.run, recording.layout) if name.endswith(".json") else (
+                recording.scan(path.stem) if path.stem in TABLES else recording.scan_summary(path.stem))
+        path.write_bytes(content)
+
+
+def test_a_table_that_was_put_in_anothers_place_is_one_line(run: Path) -> None:
+    shutil.copyfile(run / "events.parquet", run / "round_trips.parquet")
+    one_line(mqttlab("report", run), "round_trips.parquet")
+
+
+@pytest.mark.parametrize("table", ["round_trips", "link_sums", "packet_sums", "messages", "packets", "clients"])
+@pytest.mark.parametrize("kind", [pl.String, pl.List(pl.Int64), pl.Binary])
+def test_a_column_of_another_kind_is_named(run: Path, table: str, kind: pl.DataType) -> None:
+    path = run / f"{table}.parquet"
+    frame = pl.read_parquet(path)
+    column = next(name for name in frame.columns if frame.schema[name].is_numeric())
+    frame.with_columns(pl.lit(None, dtype=kind).alias(column)).write_parquet(path)
+    with pytest.raises(RecordingError, match=f"its column '{column}' is of the kind {re.escape(str(kind))}"):
+        Recording(run)._scanned(path)
+
+
+def test_a_client_that_is_not_there_is_named_and_a_fault_of_ours_stays_a_fault(run: Path) -> None:
+    recording = Recording.open(run)
+    assert recording.damage() is None
+    path = run / "messages.parquet"
+    frame = pl.read_parquet(path)
+    frame.with_columns(subscriber=pl.lit(4_000_000_000, dtype=pl.UInt32)).write_parquet(path)
+    (run / "summary.json").unlink()
+    assert "its column 'subscriber' goes from 4000000000 to 4000000000, but must be within 0 and 1" in str(
+        Recording.open(run).damage())
+
+
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("layout.json", {"hosts": [], "links": [], "clients": {}}, "`clients` must be an array"),
+    ("layout.json", {}, "`hosts` must be an array"),
+    ("plan.json", {"name": "x", "groups": [{"name": 1, "count": 1}]}, "`groups[0].name` must be text"),
+    ("run.json", {"status": "complete", "schema_version": "four"}, "schema version is no number"),
+])
+def test_what_is_missing_in_a_file_of_a_recording_is_named(run: Path, name: str, value: object, words: str) -> None:
+    (run / name).write_text(json.dumps(value), encoding="utf-8")
+    one_line(mqttlab("report", run), words)
+
+
+def test_the_kinds_of_columns_are_those_of_the_reference() -> None:
+    page = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
+    texts: dict[str, set[str]] = {}
+    flags: dict[str, set[str]] = {}
+    numbers: dict[str, set[str]] = {}
+    for part in page.split("\n### ")[1:]:
+        rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", part, re.MULTILINE)
+        if rows:
+            table = part.splitlines()[0].strip()
+            texts[table] = {name for name, kind in rows if kind == "text"}
+            flags[table] = {name for name, kind in rows if kind == "bool"}
+            numbers[table] = {name for name, _ in rows} - texts[table] - flags[table]
+    assert {table: names for table, names in texts.items() if names} == recorded.TEXTS
+    assert {table: names for table, names in flags.items() if names} == recorded.FLAGS
+    assert numbers == recorded.NUMBERS
+
+
+def test_a_damaged_run_is_listed_as_damaged(run: Path) -> None:
+    path = run / "run.json"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r'("started_at": *")2', r"\g<1>1", text, count=1), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") != text
+    assert "  damaged  " in mqttlab("list", "--runs", run.parent).stdout
+    path.write_text(text, encoding="utf-8")
+    assert "  complete  " in mqttlab("list", "--runs", run.parent).stdout
+    (run / "plan.json").write_text("{", encoding="utf-8")
+    assert "  damaged  " in mqttlab("list", "--runs", run.parent).stdout
+
+
+def test_a_column_that_is_missing_is_named_where_it_was_needed(run: Path) -> None:
+    path = run / "legs.parquet"
+    pl.read_parquet(path).drop("up_frame").write_parquet(path)
+    one_line(mqttlab("explain", run), "legs.parquet is damaged: it has no column 'up_frame'")
+
+
+def test_an_earlier_recording_has_no_checks_and_is_read(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE, tmp_path / "run")
+    assert mqttlab("report", tmp_path / "run").returncode == 0
