@@ -9,6 +9,8 @@
 # make soak    200 runs that are killed, starved and looked at; 100,000 damaged recordings
 # make mutants  faults that were mended, put back one at a time: does the test of each fail (an hour)
 # make soak-large  a recording of 50 million packets: does every command stay below 1 GiB (half an hour, 2 GB of disk)
+# make lock    renew the locks of Python's packages with their hashes (UPGRADE=1 takes the latest versions)
+# make audit   licences, sources, doubles and known faults of what others wrote (installs cargo-deny: minutes)
 # make clean   remove everything that was made here, recordings excepted
 
 SHELL := /bin/bash
@@ -29,11 +31,14 @@ WORKERS := --numprocesses=$(shell echo $$((3 * $$(nproc)))) --no-loadscope-reord
 CARGO := env -u MAKEFLAGS -u MFLAGS cargo
 # What Python's tests need.
 TESTED := target/system-packages-test $(STAMPS)/test $(STAMPS)/crates $(STAMPS)/engine-$(PROFILE)
+# Each package is what its lock says, byte for byte, whichever index it comes from.
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --require-hashes
+TOOLS := target/tools
 # Crates without clocks, sockets and files.
 PURE := units mqtt mqttsn zmtp net tcp evidence plan protocol layers client run
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: mutants soak soak-large demo check test lint lint-rust lint-python bench agreement chance coverage clean
+.PHONY: lock audit mutants soak soak-large demo check test lint lint-rust lint-python bench agreement chance coverage clean
 .PHONY: setup setup-test setup-dashboard test-rust test-rust-pure test-python test-python-fast
 
 demo: setup
@@ -107,6 +112,21 @@ mutants: setup-test
 soak-large: setup-test
 	$(BIN)/python benches/commands/run.py --packets 5e7 --rounds 1 --most-mib 1024
 
+lock: $(TOOLS)/installed
+	$(TOOLS)/bin/python scripts/lock $(if $(UPGRADE),--upgrade)
+
+# What cannot be reached is said, and is no failure; what is found is one.
+audit: $(TOOLS)/installed $(TESTED)
+	command -v cargo-deny >/dev/null || $(CARGO) install --locked --quiet cargo-deny
+	$(CARGO) deny --locked check bans licenses sources
+	$(TOOLS)/bin/python scripts/audit $(BIN)/python
+
+$(TOOLS)/installed: requirements-tools.lock
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--requirement requirements-tools.lock
+	touch $@
+
 clean:
 	rm -rf target $(VENV) .mypy_cache .ruff_cache .pytest_cache
 
@@ -124,14 +144,14 @@ $(BIN)/python3: | target/system-packages
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMPS)/python: requirements.lock | $(BIN)/python3
-	@echo "Python packages: $$(grep -c == requirements.lock) of requirements.lock, into $(VENV)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --requirement requirements.lock \
+	@echo "Python packages: $$(grep -c '^[a-z]' requirements.lock) of requirements.lock, into $(VENV)"
+	@$(PIP) --progress-bar off --requirement requirements.lock \
 		| sed -un 's/^Collecting /  pip: /p; s/^Successfully installed.*/  pip: done/p'; exit $${PIPESTATUS[0]}
 	@mkdir -p $(STAMPS)
 	@touch $@
 
 $(STAMPS)/test: requirements-test.lock requirements-dashboard.lock $(STAMPS)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-test.lock \
+	$(PIP) --quiet --requirement requirements.lock --requirement requirements-test.lock \
 		--requirement requirements-dashboard.lock
 	touch $@
 
@@ -141,7 +161,7 @@ $(STAMPS)/crates: Cargo.lock $(STAMPS)/python
 	touch $@
 
 $(STAMPS)/dashboard: requirements-dashboard.lock $(STAMPS)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dashboard.lock
+	$(PIP) --quiet --requirement requirements.lock --requirement requirements-dashboard.lock
 	touch $@
 
 # The engine's program goes beside the environment's Python, where the package looks for it.

@@ -12,7 +12,7 @@ from mqttlab.reference import PAGES, TCP_STACKS, _default, _models, _type, tcp_s
 from mqttlab.scenario.model import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
-WRITTEN = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+WRITTEN = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,0 +1,138 @@
+"""What others wrote: locked by hash, from where it should be, under licences that fit; and who may start what."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = sorted(ROOT.glob("requirements*.lock"))
+CRATES = "registry+https://github.com/rust-lang/crates.io-index"
+
+
+def entries(lock: Path) -> dict[str, list[str]]:
+    """Packages of a lock with their hashes."""
+    found: dict[str, list[str]] = {}
+    for line in lock.read_text(encoding="utf-8").splitlines():
+        if named := re.match(r"([A-Za-z0-9._-]+)==[^ ;]+", line):
+            found[named[1]] = []
+        found_hash = re.fullmatch(r"    --hash=sha256:([0-9a-f]{64})( \\)?", line)
+        if found_hash:
+            found[[*found][-1]].append(found_hash[1])
+        assert named or found_hash or line.startswith("#") or not line, f"{lock.name}: {line}"
+    return found
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_every_locked_package_has_its_hashes_and_no_address(lock: Path) -> None:
+    found = entries(lock)
+    assert found and all(found.values()), [name for name, hashes in found.items() if not hashes]
+    assert not re.search(r"https?:|--index|--find-links|--trusted", lock.read_text(encoding="utf-8"))
+
+
+def test_all_that_is_declared_is_locked() -> None:
+    def plain(name: str) -> str:
+        return re.sub(r"[-_.]+", "-", name).lower()
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(one for name in extras if name != "cluster" for one in extras[name])]
+    locked = {plain(name) for lock in LOCKS for name in entries(lock)}
+    names = {plain(re.match(r"[A-Za-z0-9._-]+", one)[0]) for one in wanted}  # type: ignore[index]
+    assert names <= locked, names - locked
+
+
+def test_nothing_is_installed_without_hashes() -> None:
+    for path in (ROOT / "Makefile", *(ROOT / ".ci").iterdir(), *(ROOT / "scripts").iterdir()):
+        if path.is_file():
+            for line in path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+                # Of a package by name or lock; the project itself has no hash.
+                named = re.search(r"pip install(?! \.`)", line)
+                assert not named or "--require-hashes" in line, f"{path.name}: {line}"
+
+
+@pytest.fixture(scope="module")
+def metadata() -> dict[str, Any]:
+    done = subprocess.run(["cargo", "metadata", "--format-version=1", "--locked", "--offline"], cwd=ROOT,
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"cargo has not all crates here: {done.stderr.splitlines()[-1:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def asked() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
+
+
+def fits(expression: str, allowed: set[str]) -> bool:
+    """Whether an SPDX expression is satisfied (AND binds closer than OR)."""
+    words = re.findall(r"[()]|[^\s()/]+|/", expression)
+
+    def either() -> bool:
+        found = both()
+        while words and words[0] in ("OR", "/"):
+            words.pop(0)
+            found = both() or found
+        return found
+
+    def both() -> bool:
+        found = one()
+        while words and words[0] == "AND":
+            words.pop(0)
+            found = one() and found
+        return found
+
+    def one() -> bool:
+        word = words.pop(0)
+        if word == "(":
+            found = either()
+            words.pop(0)
+            return found
+        if words and words[0] == "WITH":
+            del words[:2]
+            return False
+        return word in allowed
+
+    return either()
+
+
+def test_an_expression_of_licences_is_read_as_it_is_meant() -> None:
+    assert fits("(MIT OR Apache-2.0) AND NCSA", {"MIT", "NCSA"}) and not fits("(MIT OR X) AND NCSA", {"MIT"})
+    assert fits("MIT/X", {"MIT"}) and not fits("X WITH Y", {"X"}) and fits("X AND Y OR MIT", {"MIT"})
+
+
+def test_every_crates_licence_is_one_of_those_that_are_allowed(
+        metadata: dict[str, Any], asked: dict[str, Any]) -> None:
+    allowed = set(asked["licenses"]["allow"])
+    assert not {f"{one['name']}: {one['license']}" for one in metadata["packages"]
+                if not fits(one["license"] or "none", allowed)}
+
+
+def test_crates_come_from_one_registry_and_once_each(metadata: dict[str, Any], asked: dict[str, Any]) -> None:
+    assert {one["source"] for one in metadata["packages"]} <= {None, CRATES}
+    names = [one["name"] for one in metadata["packages"]]
+    twice = {name for name in names if names.count(name) > 1}
+    assert twice == {one["crate"] for one in asked["bans"]["skip"]}
+    assert asked["sources"] == {"unknown-registry": "deny", "unknown-git": "deny"}
+
+
+def test_the_audits_script_reads_the_licences_of_an_environment() -> None:
+    audit = runpy.run_path(str(ROOT / "scripts" / "audit"))
+    assert audit["licences"](sys.executable) == []
+
+
+def test_a_lock_is_read_package_by_package() -> None:
+    lock = runpy.run_path(str(ROOT / "scripts" / "lock"))
+    text = "# words\nA.b_c==1 \\\n    --hash=sha256:0 \\\n    --hash=sha256:1\nd==2 \\\n    --hash=sha256:2\n"
+    found = lock["blocks"](text)
+    assert [*found] == ["a-b-c", "d"] and "".join(found.values()) == text.partition("\n")[2]
