@@ -34,8 +34,9 @@ NOT_DELIVERED = (
     "`undelivered_percent` counts a message under way at the end as not delivered. The report says which kind it is: "
     "with a cool-down shorter than three times the p99 of its flow, it may only have been slow, and a longer cool-down "
     "tells; with a longer one, something held it up. A run is not valid if more than half of its deliveries were under "
-    "way at the end although the cool-down lasted three times the p99 of those that arrived: the broker or the network "
-    "stood still. A bound on `messages_lost_percent` is judged by `undelivered_percent`."
+    "way at the end although the cool-down lasted three times the p99 of those that arrived, or a twentieth and "
+    "nothing arrived in the whole cool-down: the broker or the network stood still. A bound on "
+    "`messages_lost_percent` is judged by `undelivered_percent`."
 )
 
 

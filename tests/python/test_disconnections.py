@@ -15,6 +15,7 @@ from mqttlab.metrics.disconnections import in_words
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
 from mqttlab.report.document import document
+from mqttlab.report.text import verdict
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
@@ -27,7 +28,9 @@ def event(kind: str, client: int, detail: str | None, at_ns: int = 1) -> dict[st
     return {"at_ns": at_ns, "kind": kind, "client": client, "took_ns": None, "detail": detail}
 
 
-EVENTS = [event("refused", 0, "CONNECT: code 0x05"), event("refused", 0, "CONNECT: code 0x05"),
+NOBODY = "cannot connect: Connection refused (os error 111)"
+EVENTS = [event("note", 1, NOBODY, 0), event("refused", 0, "CONNECT: code 0x05"),
+          event("refused", 0, "CONNECT: code 0x05"),
           event("disconnect", 1, "no PINGRESP in time"), event("connack", 1, None),
           event("disconnect", 1, "the broker sent DISCONNECT, code 0x8e"), event("disconnect", 1, None)]
 
@@ -44,13 +47,17 @@ def test_reasons_are_counted_by_group_the_most_frequent_first(tmp_path: Path) ->
         ("publishers", "refused", "CONNECT: code 0x05 (not authorised)", 2, 1),
         ("subscribers", "disconnected", "no PINGRESP in time", 1, 1),
         ("subscribers", "disconnected", "no reason was recorded", 1, 1),
-        ("subscribers", "disconnected", "the broker sent DISCONNECT, code 0x8e (session taken over)", 1, 1)]
+        ("subscribers", "disconnected", "the broker sent DISCONNECT, code 0x8e (session taken over)", 1, 1),
+        ("subscribers", "not connected", f"{NOBODY} (connection refused)", 1, 1)]
     assert metrics.disconnections(Recording.open(write(tmp_path / "none", [Message(0)]))).is_empty()
 
 
 def test_a_code_of_a_subscription_is_not_one_of_a_connection() -> None:
     assert in_words("SUBSCRIBE: code 0x80") == "SUBSCRIBE: code 0x80"
-    assert in_words("TLS: invalid peer certificate: Expired") == "TLS: invalid peer certificate: Expired"
+    assert in_words("TLS: invalid peer certificate: Expired") == (
+        "TLS: invalid peer certificate: Expired (certificate expired)")
+    assert in_words("what nobody foresaw") == "what nobody foresaw"
+    assert in_words("the broker sent PUBLISH") == "the broker sent PUBLISH"
 
 
 @pytest.mark.parametrize("rows", [[Message(0)], []], ids=["measured", "nothing measured"])
@@ -60,6 +67,10 @@ def test_reasons_and_foreign_deliveries_are_in_every_report(rows: list[Message],
     for said in (printed(recording), page):
         assert "no PINGRESP in time" in said and "CONNECT: code 0x05 (not authorised)" in said
         assert "742 foreign deliveries, which no publisher of this run has sent" in said
+    # Before the tables.
+    assert printed(recording).index("742 foreign") < printed(recording).index("Why connections ended")
+    assert any("742 foreign deliveries" in reason for reason in verdict(recording)[1])
+    assert page.index("742 foreign") < page.index("Why connections ended")
     told = json.loads(json.dumps(document(recording)))["disconnections"]
     assert told[0] == {"group": "publishers", "what": "refused", "reason": "CONNECT: code 0x05 (not authorised)",
                        "count": 2, "clients": 1}

@@ -210,7 +210,9 @@ impl Contact {
     fn count(&mut self, event: &Event, detail: &[u8]) {
         self.attendance.note(event, detail);
         let took_ns = event.took.map(|took| took.as_ns());
-        let says_why = matches!(event.kind, EventKind::Refused | EventKind::Disconnect) && !detail.is_empty();
+        // What ends before a client is accepted is no disconnect, and has a note (a port that nobody listens at).
+        let ends = matches!(event.kind, EventKind::Refused | EventKind::Disconnect | EventKind::Note);
+        let says_why = ends && !detail.is_empty();
         if says_why && !self.attendance.ever_connected() {
             self.failure = Some(String::from_utf8_lossy(detail).into());
         }

@@ -57,6 +57,7 @@ pub(crate) fn messages(
         fates: [0; MessageFate::ALL.len()],
         flow: Flow {
             cool_down_ns: judge.end().as_ns().saturating_sub(layout.measurement_end_ns),
+            end_ns: judge.end().as_ns(),
             ..Flow::default()
         },
     };

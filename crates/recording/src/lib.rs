@@ -56,6 +56,7 @@ mod summary;
 mod table;
 mod tables;
 mod validity;
+mod why;
 mod words;
 
 // What the interface here is made of.

@@ -11,15 +11,20 @@ use serde_json::{Value, json};
 
 use crate::fate::Attendance;
 use crate::tables::MessageRow;
+use crate::why;
 
-/// Reasons that a sentence names.
-const REASONS_NAMED: usize = 3;
+/// Reasons that have a line of their own each.
+const REASONS_NAMED: usize = 5;
 
 /// How many deliveries the measurement's messages were to have, and whether the others would have come in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flow {
     /// The time from the end of the measurement to the end of the run.
     pub cool_down_ns: u64,
+    /// When the run ended.
+    pub end_ns: u64,
+    /// When the last first delivery happened.
+    pub last_ns: u64,
     /// Deliveries that the measurement's messages were to have.
     pub expected: u64,
     /// Those that had neither happened nor been lost at the end.
@@ -40,16 +45,41 @@ impl Flow {
         }
         if row.fate == MessageFate::Delivered {
             self.arrived += 1;
+            self.last_ns = self.last_ns.max(row.received_ns.unwrap_or(0));
             self.slow += u64::from(row.latency_ns.is_none_or(|took| took > self.cool_down_ns / 3));
         }
     }
 
-    /// Whether most deliveries were under way at the end although the cool-down lasted three times the p99 of those
-    /// that happened, which is as much as that 1 % of them took longer than a third of it. A flow that is only slow, or
-    /// more than its link carries, has late deliveries until the end.
+    /// Whether deliveries were under way at the end although the cool-down lasted three times the p99 of those that
+    /// happened, which is as much as that 1 % of them took longer than a third of it: most of them, or a twentieth
+    /// where in the whole cool-down nothing came. A flow that is only slow, or more than its link carries, has late
+    /// deliveries until the end.
     fn stood_still(&self) -> bool {
-        self.arrived > 0 && 2 * self.under_way > self.expected && 100 * self.slow <= self.arrived
+        let silent = self.end_ns.saturating_sub(self.last_ns) >= self.cool_down_ns;
+        let many = 2 * self.under_way > self.expected
+            || silent && self.under_way >= UNDER_WAY_MIN && 20 * self.under_way >= self.expected;
+        self.arrived > 0 && many && 100 * self.slow <= self.arrived
     }
+
+    /// Since when, where nothing came any more.
+    fn since(&self) -> String {
+        let silent = self.end_ns.saturating_sub(self.last_ns) >= self.cool_down_ns;
+        if !silent {
+            return String::new();
+        }
+        format!(
+            "nothing arrived after {:.3} s of the run, which ended at {:.3} s; ",
+            s(self.last_ns),
+            s(self.end_ns)
+        )
+    }
+}
+
+/// Fewer deliveries under way tell nothing of the broker.
+const UNDER_WAY_MIN: u64 = 10;
+
+fn s(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }
 
 /// What a recording's rows say of the run.
@@ -101,12 +131,7 @@ impl Seen {
                  record to another one (--runs)"
             ));
         }
-        if never_connected > 0 {
-            reasons.push(format!(
-                "{never_connected} of {clients} clients never connected: {}",
-                self.why_never_connected()
-            ));
-        }
+        reasons.extend(self.why_never_connected());
         if never_subscribed > 0 {
             reasons.push(format!(
                 "{never_subscribed} of {clients} clients connected, but their subscriptions were never accepted: \
@@ -123,33 +148,45 @@ impl Seen {
         }
         if flow.stood_still() {
             reasons.push(format!(
-                "{} of {} expected deliveries were under way when the run ended, after a cool-down of {:.3} s, of \
+                "{}{} of {} expected deliveries were under way when the run ended, after a cool-down of {:.3} s, of \
                  which 99 % of the others took less than a third: the broker or the network stood still; see the \
                  broker's log",
+                flow.since(),
                 flow.under_way,
                 flow.expected,
-                flow.cool_down_ns as f64 / 1e9
+                s(flow.cool_down_ns)
             ));
         }
         reasons
     }
 
-    /// The most frequent reasons, as clients were told, or where else to look.
-    fn why_never_connected(&self) -> String {
-        let mut told: Vec<(&String, &usize)> = self.refusals.iter().collect();
-        if told.is_empty() {
-            return "none was told why; see the broker's log and `mqttlab doctor`, or give them more time \
-                    (phases.connect_timeout)"
-                .into();
+    /// A line for each reason that clients were told, the most frequent first: how many, why, and what helps.
+    fn why_never_connected(&self) -> Vec<String> {
+        let Seen { clients, never_connected, .. } = *self;
+        // Different words of one reason, such as the seconds since a certificate's end, are one reason.
+        let mut grouped: BTreeMap<String, usize> = BTreeMap::new();
+        for (detail, count) in &self.refusals {
+            *grouped.entry(why::explained(detail)).or_default() += count;
         }
-        told.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        let left = told.len().saturating_sub(REASONS_NAMED);
-        let named = told.iter().take(REASONS_NAMED).map(|(why, count)| format!("{why} ({count})"));
-        let mut words = named.collect::<Vec<_>>().join("; ");
+        let untold = never_connected.saturating_sub(grouped.values().sum());
+        if untold > 0 {
+            let words = "none was told why; see the broker's log and `mqttlab doctor`, or give them more time \
+                         (phases.connect_timeout)";
+            grouped.insert(words.into(), untold);
+        }
+        let mut told: Vec<(String, usize)> = grouped.into_iter().collect();
+        told.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let line =
+            |(why, count): &(String, usize)| format!("{count} of {clients} clients never connected: {why}");
+        let mut lines: Vec<String> = told.iter().take(REASONS_NAMED).map(line).collect();
+        let left = told.iter().skip(REASONS_NAMED).map(|(_, count)| count).sum::<usize>();
         if left > 0 {
-            words += &format!("; and {left} more");
+            let more = told.len() - REASONS_NAMED;
+            lines.push(format!(
+                "{left} of {clients} clients never connected, for {more} more reasons: see the report"
+            ));
         }
-        words + "; see also the broker's log"
+        lines
     }
 }
 
@@ -198,14 +235,33 @@ mod tests {
 
     #[test]
     fn why_clients_never_connected_is_said_the_most_frequent_reason_first() {
-        let told = [("a", 2), ("b", 30), ("c", 1), ("d", 4)].map(|(why, count)| (why.to_string(), count));
-        let seen = Seen { clients: 61, never_connected: 37, refusals: told.into(), ..Seen::default() };
-        check(&seen, &["37 of 61 clients never connected: b (30); d (4); a (2); and 1 more; see also"]);
+        let told = [("a", 2), ("CONNECT: code 0x05", 30), ("c", 1), ("d", 4), ("e", 1), ("f", 1)];
+        let told = told.map(|(why, count)| (why.to_string(), count));
+        let seen = Seen { clients: 61, never_connected: 42, refusals: told.into(), ..Seen::default() };
+        check(
+            &seen,
+            &[
+                "30 of 61 clients never connected: CONNACK 0x05 not authorised; see `mqtt.username`",
+                "4 of 61 clients never connected: d; see the broker's log",
+                "3 of 61 clients never connected: none was told why",
+                "2 of 61 clients never connected: a; see",
+                "1 of 61 clients never connected: c; see",
+                "2 of 61 clients never connected, for 2 more reasons",
+            ],
+        );
     }
 
     #[test]
     fn a_flow_stood_still_where_most_is_under_way_long_after_what_came_had_come() {
-        let frozen = Flow { cool_down_ns: 3_000, expected: 900, under_way: 778, arrived: 122, slow: 1 };
+        let frozen = Flow {
+            cool_down_ns: 3_000,
+            end_ns: 9_000,
+            last_ns: 7_000,
+            expected: 900,
+            under_way: 778,
+            arrived: 122,
+            slow: 1,
+        };
         let still = |flow| check(&Seen { flow, ..Seen::default() }, &["778 of 900 expected deliveries"]);
         let flows = |flow| check(&Seen { flow, ..Seen::default() }, &[]);
         still(frozen);
@@ -215,6 +271,12 @@ mod tests {
         // Nothing has come, so that nobody knows how long it takes.
         flows(Flow { arrived: 0, slow: 0, ..frozen });
         flows(Flow::default());
+        // It stopped when most had come, and nothing has come since.
+        let silent = Flow { last_ns: 5_900, under_way: 45, arrived: 855, ..frozen };
+        check(&Seen { flow: silent, ..Seen::default() }, &["nothing arrived after 0.000 s of the run"]);
+        flows(Flow { last_ns: 6_001, ..silent });
+        flows(Flow { under_way: 44, ..silent });
+        flows(Flow { expected: 90, under_way: 9, ..silent });
     }
 
     #[test]

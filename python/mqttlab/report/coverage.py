@@ -19,8 +19,7 @@ ENOUGH = 3
 
 def application(recording: Recording, table: pl.DataFrame) -> list[str]:
     """What is said below a table of :func:`mqttlab.metrics.application`, a sentence each."""
-    told = (messages(table), absent(recording, table), under_way(recording, table), foreign(recording),
-            correlated(table))
+    told = (messages(table), absent(recording, table), under_way(recording, table), correlated(table))
     return [words for words in told if words]
 
 
@@ -65,15 +64,6 @@ def under_way(recording: Recording, table: pl.DataFrame) -> str:
              f"the cool-down of {number(cool_down_ms / 1000)} s was longer than three times the p99 of their flow: "
              "something held them up" if held else ""]
     return f"Of those under way at the end, which count as not delivered, {'; '.join(filter(None, words))}."
-
-
-def foreign(recording: Recording) -> str:
-    """What was received and is in no table, because nobody in the evidence has sent it; empty where nothing was."""
-    count = int((recording.run.get("messages") or {}).get("foreign") or 0)
-    if not count:
-        return ""
-    return (f"Not counted: {counted(count, 'foreign delivery', 'foreign deliveries')}, which no publisher "
-            f"{'in the evidence' if 'sources' in recording.plan else 'of this run'} has sent.")
 
 
 def correlated(table: pl.DataFrame) -> str:

@@ -73,8 +73,7 @@ def _verdict_section(recording: Recording) -> str:
 def _application_section(recording: Recording) -> str:
     by_qos = metrics.application(recording)
     if by_qos.is_empty():
-        words = f"<p>{markup(coverage.foreign(recording))}</p>"
-        return f"<section><h2>Messages</h2><p>No message was measured.</p>{words}</section>"
+        return "<section><h2>Messages</h2><p>No message was measured.</p></section>"
     keys = ("publisher_group", "subscriber_group", "qos")
     by_group = metrics.application(recording, keys)
     both_ways = metrics.has_both_ways(recording)

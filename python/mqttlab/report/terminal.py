@@ -10,7 +10,7 @@ from mqttlab import metrics
 from mqttlab.console import Console
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, facts, network
-from mqttlab.report.text import disconnections_title, heading, lateness, number, unit, verdict
+from mqttlab.report.text import disconnections_title, foreign, heading, lateness, number, unit, verdict
 
 WIDE = 140
 GROUP_COLUMNS = (
@@ -35,10 +35,10 @@ def terminal(recording: Recording, console: Console) -> None:
         console.width = max(console.width, WIDE + 40)
     if verdict(recording)[0] != "valid":
         _print_verdict(recording, console)
+    elif words := foreign(recording):
+        console.print(words, style="bold yellow", highlight=False, markup=False)
     if by_qos.is_empty():
         console.print("[bold red]No message was measured.[/]")
-        if words := coverage.foreign(recording):
-            console.print(words, highlight=False, markup=False)
     else:
         columns = metrics.family("application").columns(room)
         both_ways = metrics.has_both_ways(recording)

@@ -59,11 +59,25 @@ def meaning(column: str) -> str:
     return f"{metric.meaning} [{metric.unit}]" if metric else ""
 
 
+def foreign(recording: Recording) -> str:
+    """What was received and is in no table, because nobody in the evidence has sent it; empty where nothing was."""
+    count = int((recording.run.get("messages") or {}).get("foreign") or 0)
+    if not count:
+        return ""
+    imported = "sources" in recording.plan
+    return (f"{counted(count, 'foreign delivery', 'foreign deliveries')}, which no publisher "
+            f"{'in the evidence' if imported else 'of this run'} has sent, came on its topics and "
+            f"{'is' if count == 1 else 'are'} not counted"
+            + ("." if imported else ": see who else publishes there (a client's will counts as one)."))
+
+
 def verdict(recording: Recording) -> tuple[str, list[str]]:
     """How far the numbers can be trusted: ``valid``, ``not valid`` or ``incomplete``, and sentences that say why."""
     run = recording.run
     validity = run.get("validity") or {}
-    reasons = [str(text) for text in run.get("warnings", [])]
+    # Before all else: whose messages these are.
+    reasons = [words for words in (foreign(recording),) if words]
+    reasons += [str(text) for text in run.get("warnings", [])]
     if run.get("schema_version") == 1:
         reasons.append("Recorded with schema version 1, which counts what was under way at the end as lost.")
     if not recording.complete:
