@@ -108,8 +108,12 @@ def main() -> None:
 @SET
 @BACKEND
 @click.option("--plan", "show_plan", is_flag=True, help="Print the plan as JSON, as the engine would get it.")
-def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_plan: bool) -> None:
-    """Check SCENARIO and say what would run. Starts nothing.
+@click.option("--sensitivity", is_flag=True, help=(
+    "Simulate it several times with other times of hosts, and say how far latencies depend on them."))
+def check(
+    scenario: Path, settings: tuple[str, ...], backend: str | None, show_plan: bool, sensitivity: bool,
+) -> None:
+    """Check SCENARIO and say what would run. Starts nothing, but for simulations with --sensitivity.
 
     Errors come with file, line, value and the nearest right value (exit status 2); what is unusual but possible is a
     warning.
@@ -121,6 +125,10 @@ def check(scenario: Path, settings: tuple[str, ...], backend: str | None, show_p
     from mqttlab.cli.check import show_check
 
     show_check(scenario, overrides_of(settings, backend), show_plan)
+    if sensitivity:
+        from mqttlab.cli.sensitivity import show_sensitivity
+
+        show_sensitivity(scenario, overrides_of(settings, backend))
 
 
 @main.command()
