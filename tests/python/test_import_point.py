@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,10 @@ def test_the_nearer_end_is_where_it_was_taken_unless_the_user_says_so(
     assert len(warned) == (place != "broker")
 
 
-def test_a_capture_of_our_own_says_that_the_way_is_not_in_it(tmp_path: Path) -> None:
+def test_a_capture_of_an_earlier_version_says_that_the_way_is_not_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules[pcapng.__module__], "_transit", lambda row: str(row["fate"]))
     values = scenario(1, up={"delay": "30 ms"}, down={"delay": "30 ms"})
     outcome = perform(Job(compile_plan(parse_values(values)), tmp_path / "run"), lambda event: None)
     run = Recording.open(outcome.directory)

@@ -34,7 +34,7 @@ pub use control_packet::Passage;
 pub use error::Error;
 pub use layers::{KeyLog, Secured, Unread};
 pub use link::{LinkType, Network};
-pub use reader::{Dropped, Frame, Reader};
+pub use reader::{Dropped, Frame, LinkTransit, Reader};
 pub use reassembly::{Payload, Sighting};
 pub use recorded::{FrameWitness, Joined, PacketReader, SegmentWitness, StreamJoin};
 pub use segment::{Bits, Datagram, Endpoint, Options, Segment, Transport, dissect};

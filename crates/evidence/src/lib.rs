@@ -24,6 +24,7 @@ mod packet_kind;
 mod packet_protocol;
 mod record;
 mod rows;
+mod transit;
 
 pub use datagram::{DatagramAccount, DatagramProtocol};
 pub use ending::{Ending, Reason};
@@ -37,3 +38,4 @@ pub use rows::{
     LossCause, MessageFate, OwnPacket, Payload, PayloadSource, Phase, PositionSample, PositionSource,
     Process, Received, Resource, SeenBy, Sent, TcpSample, Towards, Unsent,
 };
+pub use transit::Transit;

@@ -1,26 +1,28 @@
 //! Captures: every frame a row, every control packet a row, and the messages that they carried.
 
+mod arrivals;
+mod datagram;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::sync::Arc;
 
-use mqttlab_capture::mqtt::{Kind, PAYLOAD_HEAD_MAX, Packet};
+use mqttlab_capture::mqtt::{Kind, Packet};
 use mqttlab_capture::{
-    Analyser, Analysis, Completed, Datagram, Direction, Frame, KeyLog, Passage, Payload, Segment, Settings,
-    Transport, dissect, metrics,
+    Analyser, Analysis, Completed, Direction, Frame, KeyLog, Passage, Payload, Segment, Settings, Transport,
+    dissect, metrics,
 };
-use mqttlab_mqttsn::{Packet as SnPacket, ReturnCode};
-use mqttlab_plan::find_place;
 use mqttlab_recording::{
     Cause, ControlPacketRow, Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, Gap, Headers,
-    Layout, PacketRow, PositionSample,
+    Layout, PacketRow, Transit,
 };
 use mqttlab_units::Instant;
 
+use super::both_ends::{self, BothEnds, Carried};
 use super::clock::CaptureClock;
 use super::conversation::{Conversations, SILENCE};
-use super::datagrams::{Datagrams, SeenPacket};
+use super::datagrams::Datagrams;
 use super::dedup::Dedup;
 use super::error::{Error, Result};
 use super::evidence::{self, Evidence};
@@ -33,10 +35,10 @@ use super::output::{Findings, ImportOutput};
 use super::participants::{Participants, written};
 use super::place;
 use super::plan::Facts;
-use super::point::CapturePoint;
+use super::point::{CapturePoint, Place};
 use super::progress::{Observer, ProgressWatch};
 use super::servers::Servers;
-use super::source::{Frames, Meter};
+use super::source::{CapturedAt, Frames, Meter};
 use super::streams::CapturedStreams;
 use super::words::{RowWords, name, reason, word};
 
@@ -45,15 +47,20 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let key_log = key_log(order)?;
     let meter = Meter::of(&order.files);
     let mut frames = Frames::open(&order.files, &meter)?;
-    let mut importer = Importer::new(order, key_log, CaptureClock::starting(frames.start()))?;
+    let start = frames.run_started().unwrap_or(frames.start());
+    let mut importer = Importer::new(order, key_log, CaptureClock::starting(start))?;
+    if frames.run_started().is_some() {
+        importer.matcher.trust_clock();
+    }
+    importer.both_ends = frames.show_both_ends().then(BothEnds::default);
     let mut watch = ProgressWatch::new(meter, observer);
     loop {
         // They stand before the frames that they open.
         if let Some(secrets) = frames.take_secrets() {
             importer.analyser.add_secrets(&secrets);
         }
-        let Some((link, frame)) = frames.next() else { break };
-        importer.frame(link, &frame)?;
+        let Some((at, frame)) = frames.next() else { break };
+        importer.frame(at, &frame)?;
         importer.dropped(frames.dropped_before());
         watch.look(importer.seen.frames);
     }
@@ -82,6 +89,8 @@ struct Importer<'a> {
     participants: Participants,
     streams: CapturedStreams,
     dedup: Dedup,
+    /// Where the captures say when each frame arrived.
+    both_ends: Option<BothEnds>,
     conversations: Conversations,
     /// MQTT-SN.
     datagrams: Datagrams,
@@ -106,6 +115,8 @@ struct FramePlace {
     link: u16,
     frame: u64,
     hop: u8,
+    /// How it crossed the link and which way, where the capture says so.
+    transit: Option<(Way, Transit)>,
 }
 
 impl<'a> Importer<'a> {
@@ -120,6 +131,7 @@ impl<'a> Importer<'a> {
             participants: Participants::default(),
             streams: CapturedStreams::default(),
             dedup: Dedup::default(),
+            both_ends: None,
             conversations: Conversations::default(),
             datagrams: Datagrams::new(order.gateway_ports.clone()),
             matcher: Matcher::new(order.deliver_on_release).with_servers(Servers::new(order.one_broker)),
@@ -134,16 +146,22 @@ impl<'a> Importer<'a> {
         })
     }
 
-    fn frame(&mut self, link: u16, frame: &Frame<'_>) -> Result<()> {
+    fn frame(&mut self, CapturedAt { link, transit }: CapturedAt, frame: &Frame<'_>) -> Result<()> {
+        self.settle(self.clock.at(frame.time))?;
         self.seen.look(frame, self.clock);
         self.latest = [self.clock.at(frame.time), self.latest[0]];
         let transport = dissect(frame);
-        if let Some((number, hop)) = self.dedup.earlier(link, frame, &transport, self.seen.frames + 1) {
+        let earlier = match transit {
+            Some((_, Transit { frame, hop, .. })) => (hop > 0).then_some((frame, hop)),
+            None => self.dedup.earlier(link, frame, &transport, self.seen.frames + 1),
+        };
+        if let Some((number, hop)) = earlier {
             self.seen.passed_again += 1;
-            return self.passing(FramePlace { link, frame: number, hop }, frame, &transport);
+            return self.passing(FramePlace { link, frame: number, hop, transit }, frame, &transport);
         }
         self.seen.frames += 1;
-        let place = FramePlace { link, frame: self.seen.frames, hop: 0 };
+        let number = transit.map_or(self.seen.frames, |(_, transit)| transit.frame);
+        let place = FramePlace { link, frame: number, hop: 0, transit };
         match transport {
             Transport::Tcp(segment, payload) => {
                 let [source, destination] = self.dedup.canonical([segment.source, segment.destination]);
@@ -163,81 +181,6 @@ impl<'a> Importer<'a> {
                 self.other(place, frame, &ip, &transport)
             }
         }
-    }
-
-    /// A packet of MQTT-SN: what it means, and the rows of it and its frame.
-    fn datagram(
-        &mut self,
-        place: FramePlace,
-        frame: &Frame<'_>,
-        (ip, datagram): (&IpHeader, &Datagram),
-        seen: &SeenPacket<'_>,
-    ) -> Result<()> {
-        let at = self.clock.at(frame.time);
-        self.seen.control_packets += 1;
-        if let Some(client) = seen.client {
-            self.matcher.servers.serves(client, seen.gateway);
-        }
-        self.datagrams.learn(seen, at, &mut self.matcher);
-        let message = self.datagram_message(seen, at)?;
-        self.output.recorder.control_packet(&seen.row(at, message))?;
-        self.push_events()?;
-        self.take_rows()?;
-        let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
-        let way = if seen.direction == Direction::ToServer { Way::Up } else { Way::Down };
-        let row = self.row(place, frame, way, hosts);
-        self.words.clear();
-        write!(self.words.mqtt, "{}", seen.account()).expect("a string takes all");
-        let headers = Headers {
-            connection: Some(seen.connection),
-            stream_offset: Some(seen.start),
-            mqtt: word(&self.words.mqtt),
-            ..headers::of_datagram(datagram, ip)
-        };
-        Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
-    }
-
-    /// Tells the matcher of a packet of MQTT-SN; returns the message of a PUBLISH.
-    fn datagram_message(&mut self, seen: &SeenPacket<'_>, at: Instant) -> Result<Option<Message>> {
-        let Some(client) = seen.client else { return Ok(None) };
-        match (&seen.packet, seen.direction) {
-            (SnPacket::Publish { dup, qos, retain, id, message, .. }, direction) => {
-                self.seen.without_topic += u64::from(seen.topic.is_none());
-                let publish = Publish {
-                    client,
-                    connection: seen.connection,
-                    since: Instant::ZERO,
-                    topic: seen.topic.as_ref().unwrap_or(&self.no_topic),
-                    qos: qos.level().level(),
-                    dup: *dup,
-                    retain: *retain,
-                    id: Some(*id).filter(|id| *id != 0),
-                    payload_bytes: message.len() as u32,
-                    head: &message[..message.len().min(PAYLOAD_HEAD_MAX)],
-                    is_whole: seen.topic.is_some(),
-                    first: at,
-                    complete: at,
-                };
-                if direction == Direction::FromServer {
-                    return Ok(self.matcher.delivered(&publish));
-                }
-                let own = self.matcher.published(&publish);
-                if let Some(place) = find_place(message).filter(|_| own.publisher == client && !dup) {
-                    self.output.recorder.position(&PositionSample::said(at, client, place))?;
-                }
-                return Ok(Some(own));
-            }
-            (SnPacket::Puback { id, code, .. }, Direction::FromServer) if *code == ReturnCode::Accepted => {
-                self.matcher.acknowledged(client, *id, at);
-            }
-            (SnPacket::Pubcomp { id }, Direction::FromServer) => self.matcher.acknowledged(client, *id, at),
-            (SnPacket::Puback { id, .. } | SnPacket::Pubcomp { id }, Direction::ToServer) => {
-                self.matcher.completed(client, *id);
-            }
-            (SnPacket::Pubrel { id }, Direction::FromServer) => self.matcher.released(client, *id, at),
-            _ => {}
-        }
-        Ok(None)
     }
 
     fn segment(
@@ -266,10 +209,17 @@ impl<'a> Importer<'a> {
         let at = self.clock.at(frame.time);
         self.conversations.seen(connection as u32, direction, client_first, at, &mut self.matcher);
         self.note_gaps();
-        self.take_packets()?;
-        self.note_gaps();
-        self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.matcher);
-        self.push_events()?;
+        if let Some((_, transit)) = place.transit {
+            let (start, bytes) = offset.map_or((0, 0), |start| (start, segment.payload_len));
+            let carried =
+                Carried { connection: connection as u32, direction, start, bytes, bits: segment.bits };
+            self.set_out(carried, &transit, at);
+        } else {
+            self.take_packets()?;
+            self.note_gaps();
+            self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.matcher);
+            self.push_events()?;
+        }
         let hosts = ends.map(|end| self.participants.host(end.address));
         let way = if direction == Direction::ToServer { Way::Up } else { Way::Down };
         let row = self.row(place, frame, way, hosts);
@@ -292,7 +242,12 @@ impl<'a> Importer<'a> {
         let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let to_broker = self.order.broker_ports.contains(&segment.destination.port);
         let row = self.row(place, frame, if to_broker { Way::Up } else { Way::Down }, hosts);
-        let headers = headers::of_segment(segment, &mut self.words.sack);
+        let carried = self.pass_on(place, self.clock.at(frame.time));
+        let headers = Headers {
+            connection: carried.map(|carried| carried.connection),
+            stream_offset: carried.filter(|carried| carried.bytes > 0).map(|carried| carried.start),
+            ..headers::of_segment(segment, &mut self.words.sack)
+        };
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
     }
 
@@ -319,7 +274,8 @@ impl<'a> Importer<'a> {
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &Headers::default()))?)
     }
 
-    /// Everything happens to a captured frame when it is captured, and when its first bit went out nobody knows.
+    /// Everything happens to a captured frame when it is captured, and when its first bit went out nobody knows; unless the
+    /// capture says so.
     fn row(
         &self,
         place: FramePlace,
@@ -328,7 +284,7 @@ impl<'a> Importer<'a> {
         [from_host, to_host]: [u16; 2],
     ) -> FrameRow {
         let at = self.clock.at(frame.time);
-        FrameRow {
+        let row = FrameRow {
             link: place.link,
             direction,
             hop: place.hop,
@@ -344,7 +300,10 @@ impl<'a> Importer<'a> {
             fate: FrameFate::Delivered,
             cause: Cause::None,
             repetition: None,
-        }
+        };
+        place
+            .transit
+            .map_or(row, |(direction, transit)| FrameRow { direction, ..both_ends::row(&transit, row) })
     }
 
     /// Rows of the control packets that were completed last, and of what they mean.
@@ -370,15 +329,29 @@ impl<'a> Importer<'a> {
 
     fn control_packet(&mut self, completed: &Completed) -> Result<()> {
         let Completed { connection, direction, packet } = completed;
-        let (number, direction) = (*connection as u32, *direction);
-        let times = [packet.first.time, packet.complete.time].map(|time| self.clock.at(time));
+        let segments = self.streams.carriers(*connection, *direction, packet.start..packet.end);
+        let complete = Some(self.clock.at(packet.complete.time));
+        self.packet(*connection as u32, *direction, packet, complete, segments)
+    }
+
+    /// What a packet means that is complete at that time, or never, and its row.
+    fn packet(
+        &mut self,
+        number: u32,
+        direction: Direction,
+        packet: &Packet,
+        complete: Option<Instant>,
+        segments: u32,
+    ) -> Result<()> {
+        let first_sent = self.clock.at(packet.first.time);
+        let times = complete.map(|complete| [first_sent, complete]);
         self.seen.control_packets += 1;
         self.seen.damaged += u64::from(packet.damaged);
-        let (client, message) = match self.passed_on(number, packet) {
-            Some(passed_on) => passed_on,
-            None => self.own_packet(number, direction, packet, times),
+        let (client, message) = match (self.passed_on(number, packet), times) {
+            (Some(passed_on), _) => passed_on,
+            (None, Some(times)) => self.own_packet(number, direction, packet, times),
+            (None, None) => self.lost_packet(number, direction, packet),
         };
-        let [first_sent, complete] = times;
         let ends = client.zip(message).map(|(client, message)| [client, message.publisher]);
         if let Some(row) = ends.and_then(|ends| place::said(packet, direction, ends, first_sent)) {
             self.output.recorder.position(&row)?;
@@ -388,8 +361,8 @@ impl<'a> Importer<'a> {
             direction,
             client,
             first_sent,
-            complete: (!packet.damaged).then_some(complete),
-            segments: self.streams.carriers(*connection, direction, packet.start..packet.end),
+            complete: complete.filter(|_| !packet.damaged),
+            segments,
         };
         let row = ControlPacketRow {
             reason: reason(packet),
@@ -493,6 +466,9 @@ impl<'a> Importer<'a> {
     /// Times in which packets of a client may have passed unseen.
     fn note_gaps(&mut self) {
         while let Some(gap) = self.analyser.gap() {
+            if let Some(both_ends) = &mut self.both_ends {
+                both_ends.distrust(gap.connection as u32, gap.direction);
+            }
             self.gaps_of_strangers.push(gap);
         }
         // A connection gets its client with its first packet.
@@ -558,6 +534,7 @@ impl<'a> Importer<'a> {
     fn finish(mut self, frames: &Frames, observer: &mut dyn Observer) -> Result<Ending> {
         self.packets.extend_from_slice(self.analyser.flush());
         self.note_gaps();
+        self.end_arrivals()?;
         self.take_packets()?;
         self.note_gaps();
         self.matcher.finish();
@@ -590,7 +567,7 @@ impl<'a> Importer<'a> {
         let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
         warnings.append(&mut self.dedup.warnings());
         warnings.append(&mut sorted);
-        let point = CapturePoint::of(&analysis, self.order.captured_at, frames.are_own());
+        let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
         warnings.extend(point.warning().filter(|_| self.seen.control_packets > 0 && !untimed));
         let broker = self.conversations.broker();
         let facts = Facts {
@@ -668,4 +645,10 @@ impl<'a> Importer<'a> {
             self.conversations.say(at, EventKind::Note, None, None, words);
         }
     }
+}
+
+/// Where captures of mqttlab's own were taken.
+fn own_place(frames: &Frames) -> Option<Place> {
+    let place = if frames.show_both_ends() { Place::BothEnds } else { Place::Senders };
+    frames.are_own().then_some(place)
 }

@@ -330,7 +330,12 @@ impl SeenPacket<'_> {
     }
 
     /// As the recording has it.
-    pub fn row(&self, at: Instant, message: Option<Message>) -> ControlPacketRow<'_> {
+    pub fn row(
+        &self,
+        sent: Instant,
+        complete: Option<Instant>,
+        message: Option<Message>,
+    ) -> ControlPacketRow<'_> {
         let account = self.account();
         ControlPacketRow {
             connection: self.connection,
@@ -358,8 +363,8 @@ impl SeenPacket<'_> {
             packet_id_bytes: account.packet_id_bytes,
             property_bytes: 0,
             payload_bytes: account.payload_bytes,
-            first_sent_ns: Some(at.as_ns()),
-            complete_ns: Some(at.as_ns()),
+            first_sent_ns: Some(sent.as_ns()),
+            complete_ns: complete.map(Instant::as_ns),
             segments: Some(1),
             written_ns: None,
             read_ns: None,

@@ -22,6 +22,8 @@ pub struct Identities {
     bases: NumberMap<u32, u32>,
     /// The start of the run on this recording's clock; it may be before its zero.
     start_ns: Option<i128>,
+    /// Whether the recording's clock is the run's, so that its zero is the start.
+    is_run_s_clock: bool,
 }
 
 struct Publisher {
@@ -44,6 +46,11 @@ pub enum Origin {
 }
 
 impl Identities {
+    /// The recording's clock is the run's: times in messages are right as they are.
+    pub fn trust_clock(&mut self) {
+        self.is_run_s_clock = true;
+    }
+
     /// Whether a client publishes messages with an identity.
     pub fn knows(&self, client: u32) -> bool {
         self.clients.contains(&client)
@@ -114,6 +121,9 @@ impl Identities {
     /// The intended time on this recording's clock: never later than the sending.
     fn intended(&mut self, identity: &Identity, sent: Instant) -> Instant {
         let Some(intended) = identity.intended else { return sent };
+        if self.is_run_s_clock {
+            return intended.min(sent);
+        }
         let since_start = i128::from(intended.as_ns());
         let start = i128::from(sent.as_ns()) - since_start;
         let start = self.start_ns.map_or(start, |known| known.min(start));

@@ -13,6 +13,7 @@
 //! What it does not model: clocks that differ between files.
 
 mod body;
+mod both_ends;
 mod capture;
 mod clock;
 mod conversation;

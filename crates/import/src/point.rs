@@ -33,24 +33,25 @@ pub enum Place {
     Clients,
     /// On the way, or clients and broker are near each other.
     Between,
-    /// Each frame at its sender, as mqttlab's own captures are.
+    /// Each frame at its sender, as captures of earlier versions of mqttlab are.
     Senders,
+    /// Each frame at both ends of its link, as mqttlab's own captures are.
+    BothEnds,
     /// Nothing tells.
     Unknown,
 }
 
 impl CapturePoint {
     /// What round trips say, unless the user has said it, or the capture is one of mqttlab's own.
-    pub fn of(analysis: &Analysis, said: Option<Place>, is_own: bool) -> CapturePoint {
+    pub fn of(analysis: &Analysis, said: Option<Place>, own: Option<Place>) -> CapturePoint {
         let ways = Some([to_end(analysis, Direction::FromServer), to_end(analysis, Direction::ToServer)]);
         let ways = ways.and_then(|[clients, broker]| Some([clients?, broker?]));
-        let place = match (said, ways) {
-            (Some(said), _) => said,
-            (None, _) if is_own => Place::Senders,
+        let place = match (own.filter(|own| *own == Place::BothEnds).or(said).or(own), ways) {
+            (Some(known), _) => known,
             (None, Some([clients, broker])) => Place::of(clients, broker),
             (None, None) => Place::Unknown,
         };
-        CapturePoint { place, ways, is_said: said.is_some() }
+        CapturePoint { place, ways, is_said: said == Some(place) }
     }
 
     /// What to know before the parts of latencies are read.
@@ -95,6 +96,7 @@ impl Display for CapturePoint {
             Place::Clients => "at the clients",
             Place::Between => "between clients and broker",
             Place::Senders => "at the sender of each frame, by mqttlab",
+            Place::BothEnds => "at both ends of each link, by mqttlab",
             Place::Unknown => return f.write_str("not known: there are no acknowledgements of both ends"),
         };
         let by = if self.is_said { ", as was said" } else { "" };
@@ -131,6 +133,7 @@ impl Place {
             Place::Clients => "clients",
             Place::Between => "between",
             Place::Senders => "senders",
+            Place::BothEnds => "both ends",
             Place::Unknown => "unknown",
         }
     }

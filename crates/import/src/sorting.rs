@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use mqttlab_capture::{Frame, LinkType};
+use mqttlab_capture::{Frame, LinkTransit, LinkType};
 use mqttlab_units::{Duration, Instant};
 
 /// A frame that waits for its turn.
@@ -25,6 +25,8 @@ pub struct Held {
     pub original_len: u32,
     /// The bytes that were captured.
     pub data: Vec<u8>,
+    /// How it crossed its link, where mqttlab wrote that down.
+    pub transit: Option<LinkTransit>,
 }
 
 impl Held {
@@ -38,6 +40,7 @@ impl Held {
             link_type: LinkType::RAW,
             original_len: 0,
             data: Vec::new(),
+            transit: None,
         }
     }
 
@@ -79,6 +82,11 @@ impl Sorting {
     /// The time of the next frame.
     pub fn time(&self) -> Option<Instant> {
         self.waiting.front().map(|held| held.time)
+    }
+
+    /// The first frame that was read, as far as it is here: also one whose time is far behind.
+    pub fn first(&self) -> Option<&Held> {
+        self.waiting.front().or(self.suspect.as_ref())
     }
 
     /// Whether more frames are to be read before the next one is known.

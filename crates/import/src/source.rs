@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use mqttlab_capture::{Frame, Reader};
+use mqttlab_recording::{Direction, Transit};
 use mqttlab_units::Instant;
 
 use super::error::{Error, Result};
@@ -128,6 +129,17 @@ pub struct Frames {
     faults: Vec<String>,
     /// See [`Frames::take_secrets`].
     secrets: Vec<u8>,
+    /// See [`Frames::show_both_ends`].
+    show_both_ends: bool,
+}
+
+/// Where a frame was captured.
+#[derive(Clone, Copy)]
+pub struct CapturedAt {
+    /// The number of the link.
+    pub link: u16,
+    /// How it crossed that link and which way, where the captures show both ends.
+    pub transit: Option<(Direction, Transit)>,
 }
 
 struct Capture {
@@ -154,6 +166,7 @@ impl Frames {
             links: Vec::new(),
             faults: Vec::new(),
             secrets: Vec::new(),
+            show_both_ends: false,
         };
         for (file, label) in files.iter().zip(labels) {
             let reader = Reader::new(open(file, meter)?).map_err(|error| Error::in_file(file, error))?;
@@ -167,7 +180,24 @@ impl Frames {
             let problem = frames.faults.first().cloned().unwrap_or("there is no frame to import".into());
             return Err(Error::in_file(&files[0], problem));
         }
+        let is_told = |capture: &Capture| {
+            let first = capture.sorting.first();
+            capture.reader.is_own() && first.is_none_or(|held| held.transit.is_some())
+        };
+        frames.show_both_ends = frames.captures.iter().all(is_told);
         Ok(frames)
+    }
+
+    /// Whether mqttlab wrote all of them and says of each frame when it arrived.
+    pub fn show_both_ends(&self) -> bool {
+        self.show_both_ends
+    }
+
+    /// When the run began that all of them belong to, where they show both ends and hold it whole.
+    pub fn run_started(&self) -> Option<Instant> {
+        let mut starts = self.captures.iter().map(|capture| capture.reader.run_started());
+        let first = starts.next().flatten().filter(|_| self.show_both_ends)?;
+        starts.all(|start| start == Some(first)).then_some(first)
     }
 
     /// When the first frame was captured.
@@ -175,8 +205,8 @@ impl Frames {
         self.captures.iter().filter_map(Capture::time).min().unwrap_or_default()
     }
 
-    /// The next frame and the number of its link.
-    pub fn next(&mut self) -> Option<(u16, Frame<'_>)> {
+    /// The next frame, and where it was captured.
+    pub fn next(&mut self) -> Option<(CapturedAt, Frame<'_>)> {
         for capture in &mut self.captures {
             capture.fill(&mut self.faults, &mut self.secrets);
         }
@@ -186,9 +216,12 @@ impl Frames {
         let capture = &mut self.captures[earliest];
         let next = capture.sorting.next()?;
         capture.sorting.give_back(std::mem::replace(&mut self.current, next));
-        let link = capture.link(&self.current, &mut self.links);
-        let Held { time, is_timed, interface, link_type, original_len, ref data, .. } = self.current;
-        Some((link, Frame { time, is_timed, interface, link_type, original_len, data }))
+        let link = capture.link(&self.current, &mut self.links, self.show_both_ends);
+        let Held { time, is_timed, interface, link_type, original_len, ref data, ref transit, .. } =
+            self.current;
+        let transit = transit.as_ref().filter(|_| self.show_both_ends);
+        let at = CapturedAt { link, transit: transit.map(|told| (told.direction, told.transit)) };
+        Some((at, Frame { time, is_timed, interface, link_type, original_len, data }))
     }
 
     /// Frames that its capture dropped between the last frame and the one before it.
@@ -259,6 +292,7 @@ impl Capture {
             Ok(Some(frame)) => {
                 held.hold(&frame);
                 held.dropped_before = self.reader.dropped().between;
+                held.transit = self.reader.take_transit();
                 secrets.append(&mut self.reader.take_secrets());
                 return self.sorting.put(held);
             }
@@ -279,18 +313,23 @@ impl Capture {
     }
 
     /// The number of an interface's link, which gets one when its first frame comes. A capture of all interfaces of a
-    /// host has a link for each that it names.
-    fn link(&mut self, held: &Held, links: &mut Vec<String>) -> u16 {
+    /// host has a link for each that it names; captures of our own name their links.
+    fn link(&mut self, held: &Held, links: &mut Vec<String>, is_named: bool) -> u16 {
+        let name = held.transit.as_ref().map(|told| &*told.link).filter(|_| is_named);
+        let known = name.and_then(|name| links.iter().position(|link| link == name));
         let on_host = held.link_type.place_on_host(&held.data).map_or(0, |(interface, _)| interface);
         let before = self.links.len();
         *self.links.entry((held.interface, on_host)).or_insert_with(|| {
-            let number = links.len().min(usize::from(u16::MAX)) as u16;
+            let number = known.unwrap_or(links.len()).min(usize::from(u16::MAX)) as u16;
+            if known.is_some() {
+                return number;
+            }
             let suffix = match (on_host, before) {
                 (1.., _) => format!(" interface {on_host}"),
                 (_, 0) => String::new(),
                 (_, before) => format!("#{}", before + 1),
             };
-            links.push(format!("{}{suffix}", self.label));
+            links.push(name.map_or_else(|| format!("{}{suffix}", self.label), str::to_owned));
             number
         })
     }
@@ -360,8 +399,8 @@ mod tests {
         let files = [written("a.pcap", &pcap(&[1, 5])), written("b.pcap.zst", &packed)];
         let mut frames = Frames::open(&files, &Meter::of(&files)).unwrap();
         let mut seen = Vec::new();
-        while let Some((link, frame)) = frames.next() {
-            seen.push((link, frame.time.as_ns() / 1_000_000_000));
+        while let Some((at, frame)) = frames.next() {
+            seen.push((at.link, frame.time.as_ns() / 1_000_000_000));
         }
         assert_eq!(
             seen,

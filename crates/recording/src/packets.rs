@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use mqttlab_evidence::{Cause, Direction, Frame, FrameFate, Layout, Record};
+use mqttlab_evidence::{Cause, Direction, Frame, FrameFate, Layout, Record, Transit};
 
 use crate::error::{Context, Result};
 use crate::footer::FileSize;
@@ -319,6 +319,7 @@ impl CaptureFile {
                 file,
                 std::env::consts::OS,
                 concat!("mqttlab ", env!("CARGO_PKG_VERSION")),
+                &format!("started_unix_ns={}", layout.started_unix_ns),
             )?;
             file.interface(&format!("{name} up"), "towards the broker, before the link's queue")?;
             file.interface(&format!("{name} down"), "from the broker, before the link's queue")?;
@@ -328,14 +329,10 @@ impl CaptureFile {
     }
 
     fn frame(&mut self, started_unix_ns: u64, frame: &Frame, bytes: &[u8]) -> Result<()> {
-        let comment = match frame.fate {
-            FrameFate::Delivered => None,
-            fate if frame.cause == Cause::None => Some(fate.as_str().to_string()),
-            fate => Some(format!("{}: {}", fate.as_str(), frame.cause.as_str())),
-        };
+        let comment = Transit::of(frame).to_string();
         self.frames += 1;
         let unix_ns = started_unix_ns + frame.entered.as_ns();
-        let written = self.file.packet(frame.direction as u32, unix_ns, bytes, comment.as_deref());
+        let written = self.file.packet(frame.direction as u32, unix_ns, bytes, Some(&comment));
         written.on("write", &self.path)
     }
 

@@ -1,8 +1,8 @@
 //! Captures in pcapng, for Wireshark and everything else that reads it.
 //!
 //! One section; one interface per direction of a link, with nanosecond timestamps and raw IP packets
-//! (LINKTYPE_RAW); one enhanced packet block per frame, whose comment says what became of it when it did not
-//! simply arrive. Format: draft-ietf-opsawg-pcapng.
+//! (LINKTYPE_RAW); one enhanced packet block per frame, whose comment ([`Transit`](mqttlab_evidence::Transit)) says when it
+//! left and arrived, or what became of it. The section's comment says when the run began. Format: draft-ietf-opsawg-pcapng.
 
 use std::io::{self, Write};
 
@@ -15,13 +15,14 @@ pub struct PcapngWriter<W: Write> {
 
 impl<W: Write> PcapngWriter<W> {
     /// Begins a section. `system` is the operating system, `application` the program that wrote it.
-    pub fn new(out: W, system: &str, application: &str) -> io::Result<PcapngWriter<W>> {
+    pub fn new(out: W, system: &str, application: &str, comment: &str) -> io::Result<PcapngWriter<W>> {
         let mut writer = PcapngWriter { out, block: Vec::new(), interfaces: 0 };
         writer.block.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
         writer.block.extend_from_slice(&1_u16.to_le_bytes());
         writer.block.extend_from_slice(&0_u16.to_le_bytes());
         // The section's length is not known in advance.
         writer.block.extend_from_slice(&u64::MAX.to_le_bytes());
+        writer.option(OPT_COMMENT, comment.as_bytes());
         writer.option(SHB_OS, system.as_bytes());
         writer.option(SHB_USERAPPL, application.as_bytes());
         writer.end_of_options();

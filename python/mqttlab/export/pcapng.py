@@ -1,9 +1,11 @@
 """A recording, or a part of it, as one pcapng file for Wireshark and everything else that reads it.
 
-An interface for each direction of each link, frames as they came to its queue, in the order of time; a comment where a
-frame did not simply arrive. Where the recording keeps captures of its links, the bytes are theirs; else they are made
-again from the tables (:mod:`mqttlab.export.wire`), which is what makes captures of simulations. Secrets of TLS
-connections that the recording keeps (``keys.log``) stand in front, so that Wireshark and ``mqttlab import`` open them.
+An interface for each direction of each link, frames as they came to its queue, in the order of time. A comment says
+when each left and arrived, or what became of it, so that an import has both times (``crates/evidence/src/transit.rs``
+reads it). The section's comment says when the run began, where the whole of it is there. Where the recording keeps
+captures of its links, the bytes are theirs; else they are made again from the tables (:mod:`mqttlab.export.wire`),
+which is what makes captures of simulations. Secrets of TLS connections that the recording keeps (``keys.log``) stand in
+front, so that Wireshark and ``mqttlab import`` open them.
 
 What it does not hold: what links copied, for these copies did not come to a queue.
 """
@@ -27,10 +29,13 @@ from mqttlab.recording import Recording
 
 COLUMNS = ("link", "direction", "frame", "from_host", "to_host", "entered_ns", "fate", "cause", "ip_bytes", "protocol",
            "source_port", "destination_port", "connection", "seq", "ack", "flags", "window", "payload_bytes", "tsval",
-           "tsecr", "sack", "stream_offset")
+           "tsecr", "sack", "stream_offset", "hop", "hops", "frame_bytes", "start_ns", "sent_ns", "delivered_ns",
+           "repetition")
+# Times of a frame that its comment says, counted from its own.
+TIMES = ("start_ns", "sent_ns", "delivered_ns")
 PACKET_COLUMNS = ("connection", "direction", "protocol", "client", "kind", "qos", "dup", "retain", "packet_id",
                   "reason", "topic", "stream_start", "stream_end", "fixed_header_bytes", "packet_id_bytes",
-                  "property_bytes")
+                  "property_bytes", "payload_bytes", "publisher", "sequence")
 SECTION, INTERFACE, ENHANCED_PACKET, DECRYPTION_SECRETS = 0x0A0D0D0A, 1, 6, 10
 # Secrets as a TLS key log (draft-ietf-opsawg-pcapng §4.7).
 TLS_KEY_LOG = 0x544C534B
@@ -127,7 +132,8 @@ def _write(
     started_ns = int(recording.layout.get("started_unix_ns") or 0)
     wire, streams = Wire(recording), _Streams(recording)
     kept = _kept(recording, started_ns, cut)
-    _block(file, SECTION, struct.pack("<IHHq", MAGIC, 1, 0, -1) + _options({APPLICATION: b"mqttlab"}))
+    said = {COMMENT: b"started_unix_ns=%d" % started_ns} if cut == Cut() else {}
+    _block(file, SECTION, struct.pack("<IHHq", MAGIC, 1, 0, -1) + _options({**said, APPLICATION: b"mqttlab"}))
     _secrets(file, recording.directory / KEY_LOG)
     links = [f"{name} {way}" for name in recording.layout["links"] for way in ("up", "down")]
     for name in links:
@@ -141,11 +147,19 @@ def _write(
             same = kept.get((links[interface], row["entered_ns"]))
             data = same.pop(0) if same else wire.ip(row, streams.payload(row, wire))
             at = started_ns + row["entered_ns"]
-            fate = None if row["fate"] == "delivered" else ": ".join(filter(None, (row["fate"], row["cause"])))
             size = len(data)
             _block(file, ENHANCED_PACKET, struct.pack("<5I", interface, at >> 32, at & 0xFFFFFFFF, size, size)
-                   + data + bytes(-size % 4) + (_options({COMMENT: fate.encode()}) if fate else b""))
+                   + data + bytes(-size % 4) + _options({COMMENT: _transit(row).encode()}))
         observe(first + rows.height, total)
+
+
+def _transit(row: dict[str, Any]) -> str:
+    """How a frame crossed its link; times count from its own."""
+    words = [f"frame={row['frame']}", f"link={row['hop'] + 1}/{row['hops']}", f"bytes={row['frame_bytes']}"]
+    words += [f"{name}={row[name] - row['entered_ns']}" for name in TIMES
+              if row[name] is not None and row[name] >= row["entered_ns"]]
+    words += [] if row["repetition"] is None else [f"repetition={row['repetition']}"]
+    return ": ".join(filter(None, (row["fate"], row["cause"]))) + "; " + " ".join(words)
 
 
 class _Streams:
@@ -169,6 +183,11 @@ class _Streams:
         found = self._recording.collect(
             packets.select(PACKET_COLUMNS).join(carried.lazy(), on=["connection", "direction"])
             .filter(pl.col("stream_end") > pl.col("low"), pl.col("stream_start") < pl.col("high")).drop("low", "high"))
+        messages = self._recording.scan("messages")
+        if messages.collect_schema():
+            # A message has a row for each of its receivers.
+            intended = messages.select("publisher", "sequence", "intended_ns").unique(["publisher", "sequence"])
+            found = self._recording.collect(found.lazy().join(intended, on=["publisher", "sequence"], how="left"))
         for packet in found.sort("stream_start").iter_rows(named=True):
             starts, told = self._packets.setdefault((packet["connection"], packet["direction"]), ([], []))
             starts.append(packet["stream_start"])

@@ -3,17 +3,21 @@
 Headers are exact as far as the recording goes: addresses, ports, numbers, flags, window, timestamps, selective
 acknowledgements, lengths. MQTT packets have their type, flags, identifiers, topics and lengths.
 
-What is not recorded is filled in: payloads and MQTT 5 properties are of the right length and say nothing, client
-identifiers are the clients' names, made as long as they were, the window's scale is that of the host's TCP stack.
+What is not recorded is filled in: payloads have the identity of their message and zeros behind it
+(:mod:`mqttlab.export.identity`), MQTT 5 properties are of the right length and say nothing, client identifiers are the
+clients' names, made as long as they were, filters are those of the plan where their lengths fit, the window's scale is
+that of the host's TCP stack.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any
 
+from mqttlab.export.identity import identity
 from mqttlab.recording import Recording
 
 TCP, UDP = 6, 17
@@ -37,6 +41,25 @@ FLAGS = {"PUBREL": 2, "SUBSCRIBE": 2, "UNSUBSCRIBE": 2}
 LEVELS = {"3.1": 3, "3.1.1": 4, "5": 5}
 
 
+CLEAN = 2
+# Bytes of a payload from which on it says whose it is, as the engine's do.
+IDENTITY_BYTES = 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What the plan says of a client's CONNECT and SUBSCRIBE."""
+
+    level: int = 4
+    is_clean: bool = True
+    keep_alive_s: int = 60
+    filters: tuple[tuple[bytes, int], ...] = ()
+    """Each with its QoS."""
+
+
+UNKNOWN = Session()
+
+
 class Wire:
     """Makes the IP packets of one recording."""
 
@@ -53,9 +76,7 @@ class Wire:
         tcp: list[Mapping[str, Any]] = [known.get(name, {}).get("tcp") or {} for name in names]
         self._mss = [stack.get("mss_bytes") or self._mtu - 40 for stack in tcp]
         self._shifts = [(stacks.get(stack.get("profile")) or {}).get("window_scale", 7) for stack in tcp]
-        self._levels = [
-            LEVELS.get(str(((group.get("protocol") or {}).get("mqtt") or {}).get("version")), 4)
-            for group in plan["groups"] for _ in range(group["count"])]
+        self._sessions = [_session(group, number) for group in plan["groups"] for number in range(group["count"])]
         self._names = [client["name"] for client in recording.layout["clients"]]
 
     def ip(self, row: Mapping[str, Any], payload: bytes) -> bytes:
@@ -116,8 +137,10 @@ class Wire:
         rest = length - packet["fixed_header_bytes"]
         head = bytes((TYPES[kind] << 4 | flags,)) + _varint(rest, packet["fixed_header_bytes"] - 1)
         client = packet["client"]
-        level = self._levels[client] if client is not None and client < len(self._levels) else 4
-        return (head + self._body(kind, packet, rest, level)).ljust(length, b"\0")[:length]
+        known = client is not None and client < len(self._sessions)
+        made = head + self._body(kind, packet, rest, self._sessions[client] if known else UNKNOWN)
+        payload = _payload(packet) if kind == "PUBLISH" else b""
+        return made.ljust(length - len(payload), b"\0")[:length - len(payload)] + payload
 
     def _mqtt_sn(self, kind: str, packet: Mapping[str, Any], length: int) -> bytes:
         """A datagram's packet (MQTT-SN 1.2, §5.4): topic identifiers, which no recording has, are zeros."""
@@ -130,7 +153,7 @@ class Wire:
         topic = (packet["topic"] or "\0\0").encode()[:2]
         flags = packet["dup"] << 7 | (packet["qos"] or 0) << 5 | packet["retain"] << 4 | (2 if packet["topic"] else 0)
         body = {
-            "PUBLISH": bytes((flags,)) + topic + identifier,
+            "PUBLISH": bytes((flags,)) + topic + identifier + _payload(packet),
             "CONNECT": struct.pack("!2BH", 4, 1, 60) + name,
             "CONNACK": code,
             "REGISTER": bytes(2) + identifier,
@@ -142,7 +165,8 @@ class Wire:
         }.get(kind, identifier if packet["packet_id_bytes"] else b"")
         return (head + body).ljust(length, b"\0")[:length]
 
-    def _body(self, kind: str, packet: Mapping[str, Any], rest: int, level: int) -> bytes:
+    def _body(self, kind: str, packet: Mapping[str, Any], rest: int, session: Session) -> bytes:
+        level = session.level
         identifier = struct.pack("!H", packet["packet_id"] or 0)
         if kind == "PUBLISH":
             topic = (packet["topic"] or "").encode()
@@ -150,7 +174,8 @@ class Wire:
                     + _properties(packet["property_bytes"]))
         if kind == "CONNECT":
             protocol = b"MQIsdp" if level == 3 else b"MQTT"
-            fixed = struct.pack("!H", len(protocol)) + protocol + struct.pack("!2BH", level, 2, 60)
+            fixed = struct.pack("!H", len(protocol)) + protocol + struct.pack(
+                "!2BH", level, CLEAN * session.is_clean, session.keep_alive_s)
             fixed += _properties(max(1, packet["property_bytes"])) if level == 5 else b""
             name = self._names[packet["client"]].encode() if packet["client"] is not None else b""
             length = max(0, rest - len(fixed) - 2)
@@ -159,6 +184,10 @@ class Wire:
             return bytes((0, packet["reason"] or 0)) + (_properties(rest - 2) if rest > 2 else b"")
         if kind in ("SUBSCRIBE", "UNSUBSCRIBE"):
             start = identifier + (_properties(max(1, packet["property_bytes"])) if level == 5 else b"")
+            filters = b"".join(struct.pack("!H", len(name)) + name + bytes((qos,)) * (kind == "SUBSCRIBE")
+                               for name, qos in session.filters)
+            if len(start) + len(filters) == rest:
+                return start + filters
             length = max(0, rest - len(start) - 2 - (kind == "SUBSCRIBE"))
             return start + struct.pack("!H", length) + b"#".ljust(length, b"-")
         if kind in ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP"):
@@ -166,6 +195,31 @@ class Wire:
         if kind in ("SUBACK", "UNSUBACK"):
             return identifier + (_properties(max(1, packet["property_bytes"])) if level == 5 else b"")
         return bytes((packet["reason"] or 0,)) if rest else b""
+
+
+def _session(group: Mapping[str, Any], number: int) -> Session:
+    """What client ``number`` of a group says when it connects and subscribes."""
+    mqtt = (group.get("protocol") or {}).get("mqtt") or {}
+
+    def filled(pattern: str) -> bytes:
+        named = pattern.replace("{group}", group["name"]).replace("{client}", str(number))
+        return named.replace("{topic}", "0").encode()
+
+    return Session(
+        level=LEVELS.get(str(mqtt.get("version")), 4), is_clean=mqtt.get("clean_session", True),
+        keep_alive_s=mqtt.get("keep_alive_s", 60),
+        filters=tuple((filled(wanted["filter"]), wanted["qos"]) for wanted in group.get("subscriptions") or ()))
+
+
+def _payload(packet: Mapping[str, Any]) -> bytes:
+    """A message's payload: its identity as far as there is room, and zeros."""
+    length: int = packet["payload_bytes"] or 0
+    publisher, sequence = packet["publisher"], packet["sequence"]
+    if sequence is None:
+        return bytes(length)
+    if length < IDENTITY_BYTES:
+        return int(sequence & (1 << 8 * min(length, 4)) - 1).to_bytes(length)
+    return bytes(length) if publisher is None else identity(publisher, sequence, packet.get("intended_ns"), length)
 
 
 def _address(words: str, number: int) -> bytes:

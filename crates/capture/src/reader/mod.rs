@@ -10,6 +10,7 @@
 //! What it does not do: decompress (pipe `zstd -dc` or `gzip -dc` into it), follow name resolution blocks, or read
 //! custom blocks; they are skipped.
 
+mod own;
 mod pcap;
 mod pcapng;
 mod source;
@@ -20,6 +21,7 @@ use mqttlab_units::Instant;
 
 use crate::Error;
 use crate::link::LinkType;
+pub use own::LinkTransit;
 use source::Source;
 
 /// The largest packet block that is accepted. Offloaded segments reach 64 KiB, loopback may exceed that.
@@ -124,9 +126,26 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Whether mqttlab wrote it, as a section that was read says: frames have the time at which they came to their sender's link.
+    /// Whether mqttlab wrote it, as a section that was read says: frames have the time at which they came to their sender's link,
+    /// and [`Reader::take_transit`] may say when they arrived.
     pub fn is_own(&self) -> bool {
         matches!(&self.format, Format::Pcapng(sections) if sections.is_own())
+    }
+
+    /// How the last frame crossed its link, where mqttlab wrote that down.
+    pub fn take_transit(&mut self) -> Option<LinkTransit> {
+        match &mut self.format {
+            Format::Pcap(_) => None,
+            Format::Pcapng(sections) => sections.take_transit(),
+        }
+    }
+
+    /// When the run of mqttlab's began that the capture holds from its beginning to its end; counted from 1970.
+    pub fn run_started(&self) -> Option<Instant> {
+        match &self.format {
+            Format::Pcap(_) => None,
+            Format::Pcapng(sections) => sections.started(),
+        }
     }
 
     /// Secrets of TLS connections that have come since they were taken last, as the text of a key log. They stand before the

@@ -1,9 +1,12 @@
 //! pcapng: sections of blocks (draft-ietf-opsawg-pcapng).
 
 use std::io::Read;
+use std::sync::Arc;
 
+use mqttlab_recording::{Direction, Transit};
 use mqttlab_units::Instant;
 
+use super::own::{self, LinkTransit};
 use super::source::Source;
 use super::{BLOCK_MAX, ByteOrder, Dropped, Located};
 use crate::Error;
@@ -20,6 +23,8 @@ const DECRYPTION_SECRETS: u32 = 10;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const OPTION_END: u16 = 0;
+const OPTION_COMMENT: u16 = 1;
+const OPTION_NAME: u16 = 2;
 /// The program that wrote a section.
 const OPTION_APPLICATION: u16 = 4;
 const OPTION_DROP_COUNT: u16 = 4;
@@ -46,9 +51,13 @@ pub(super) struct Sections {
     dropped: Dropped,
     secrets: Vec<u8>,
     is_own: bool,
+    /// When the run began of which the section before the first frame holds all.
+    started: Option<Instant>,
+    /// How the last frame crossed its link.
+    transit: Option<LinkTransit>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Interface {
     link_type: LinkType,
     snap_len: u32,
@@ -56,6 +65,8 @@ struct Interface {
     offset_s: i64,
     /// Frames that its statistics call dropped.
     dropped: u64,
+    /// The link and direction that its name says, in captures of our own.
+    link: Option<(Arc<str>, Direction)>,
 }
 
 /// What one tick of an interface's timestamps is.
@@ -140,11 +151,14 @@ impl Sections {
                 self.interfaces_before = self.interfaces_before.saturating_add(self.interfaces.len() as u32);
                 self.interfaces.clear();
                 let (order, options) = (self.order, block.get(24..block.len() - 4).unwrap_or_default());
-                let mut is_own = false;
-                each_option(order, options, |code, value| {
-                    is_own |= code == OPTION_APPLICATION && value.starts_with(b"mqttlab");
+                let (mut is_own, mut started) = (false, None);
+                each_option(order, options, |code, value| match code {
+                    OPTION_APPLICATION => is_own |= value.starts_with(b"mqttlab"),
+                    OPTION_COMMENT => started = started.or(own::started(value)),
+                    _ => {}
                 });
                 self.is_own |= is_own;
+                self.started = started.filter(|_| is_own);
                 Ok(None)
             }
             INTERFACE_DESCRIPTION => {
@@ -180,6 +194,16 @@ impl Sections {
     /// Whether mqttlab wrote it.
     pub(super) fn is_own(&self) -> bool {
         self.is_own
+    }
+
+    /// When the run began that it holds.
+    pub(super) fn started(&self) -> Option<Instant> {
+        self.started
+    }
+
+    /// How the last frame crossed its link.
+    pub(super) fn take_transit(&mut self) -> Option<LinkTransit> {
+        self.transit.take()
     }
 
     /// Secrets that have come since they were taken last.
@@ -233,19 +257,26 @@ impl Sections {
             }
             _ => return None,
         };
-        let interface = *self.interfaces.get(id as usize)?;
+        let interface = self.interfaces.get(id as usize)?.clone();
         let data = data..data + captured as usize;
         if data.end > body_end {
             return None;
         }
         self.dropped.between = 0;
+        self.transit = None;
         if kind == ENHANCED_PACKET {
             let options = block.get(data.end.next_multiple_of(4)..body_end).unwrap_or_default();
-            each_option(order, options, |code, value| {
-                if code == OPTION_DROP_COUNT && value.len() == 8 {
-                    self.dropped.between = order.u64(value, 0);
+            let (is_own, mut transit) = (self.is_own, None);
+            each_option(order, options, |code, value| match code {
+                OPTION_DROP_COUNT if value.len() == 8 => self.dropped.between = order.u64(value, 0),
+                OPTION_COMMENT if is_own && transit.is_none() => {
+                    transit = std::str::from_utf8(value).ok().and_then(Transit::read);
                 }
+                _ => {}
             });
+            self.transit = transit
+                .zip(interface.link.clone())
+                .map(|(transit, (link, direction))| LinkTransit { link, direction, transit });
         }
         // A simple packet block has no time of its own; it gets that of the frame before it.
         if kind != SIMPLE_PACKET {
@@ -272,8 +303,10 @@ impl Interface {
             resolution: Resolution::Decimal(6),
             offset_s: 0,
             dropped: 0,
+            link: None,
         };
         each_option(order, &block[16..block.len() - 4], |code, value| match (code, value.len()) {
+            (OPTION_NAME, _) => interface.link = own::link_of(value),
             (OPTION_TIME_RESOLUTION, 1) => interface.resolution = Resolution::parse(value[0]),
             (OPTION_TIME_OFFSET, 8) => interface.offset_s = order.u64(value, 0) as i64,
             _ => {}

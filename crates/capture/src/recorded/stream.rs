@@ -107,13 +107,23 @@ impl StreamJoin {
         }
     }
 
+    /// Whether packets of this direction have been sent of which bytes are missing at the receiver.
+    pub fn awaits(&self, connection: u32, direction: Direction) -> bool {
+        self.ways.get(&(connection, direction)).is_some_and(|way| !way.awaited.is_empty())
+    }
+
     /// What is still awaited will not arrive.
     pub fn give_up(&mut self) {
-        for (&(connection, direction), way) in &mut self.ways {
-            for packet in way.awaited.drain(..) {
-                let segments = overlapping(&way.segments, &packet);
-                self.ready.push_back(Joined { connection, direction, packet, complete: None, segments });
-            }
+        for (&key, way) in &mut self.ways {
+            way.give_up(key, &mut self.ready);
+        }
+    }
+
+    /// What is still awaited of this direction will not arrive.
+    pub fn give_up_on(&mut self, connection: u32, direction: Direction) {
+        let key = (connection, direction);
+        if let Some(way) = self.ways.get_mut(&key) {
+            way.give_up(key, &mut self.ready);
         }
     }
 
@@ -129,6 +139,13 @@ impl Way {
             self.beyond.insert(bytes);
         } else {
             self.frontier = self.beyond.take_from(self.frontier.max(bytes.end));
+        }
+    }
+
+    fn give_up(&mut self, (connection, direction): (u32, Direction), ready: &mut VecDeque<Joined>) {
+        for packet in self.awaited.drain(..) {
+            let segments = overlapping(&self.segments, &packet);
+            ready.push_back(Joined { connection, direction, packet, complete: None, segments });
         }
     }
 

@@ -37,10 +37,10 @@ fn tshark_reads_a_capture_without_complaint() {
     let complaints = String::from_utf8_lossy(&output.stderr).replace('\n', " ");
     assert!(output.status.success() && !complaints.contains("capture-satcom"), "{complaints}");
     expect![[r#"
-        1735689600.000000050 satcom up 10.0.0.2 0x0002 0 
-        1735689600.000000060 satcom down 10.0.0.1 0x0012 0 
-        1735689600.000000065 satcom up 10.0.0.2 0x0018 4 
-        1735689600.000000070 satcom up 10.0.0.2 0x0018 4 dropped: queue_full
+        1735689600.000000050 satcom up 10.0.0.2 0x0002 0 delivered; frame=0 link=1/1 bytes=60 start_ns=0 sent_ns=10 delivered_ns=100
+        1735689600.000000060 satcom down 10.0.0.1 0x0012 0 delivered; frame=1 link=1/1 bytes=60 start_ns=0 sent_ns=10 delivered_ns=100
+        1735689600.000000065 satcom up 10.0.0.2 0x0018 4 delivered; frame=3 link=1/1 bytes=60 start_ns=0 sent_ns=10 delivered_ns=100
+        1735689600.000000070 satcom up 10.0.0.2 0x0018 4 dropped: queue_full; frame=2 link=1/1 bytes=60 start_ns=0 sent_ns=10
     "#]]
     .assert_eq(&String::from_utf8_lossy(&output.stdout));
 }

@@ -1,0 +1,128 @@
+"""A capture that mqttlab wrote of a run of its own, imported: the numbers of the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from live import able
+from mqttlab import export, metrics
+from mqttlab.imports import import_evidence
+from mqttlab.metrics.attribution import attribution_by_qos
+from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan, parse_values
+from short_scenarios import scenario
+
+Values = dict[str, Any]
+PHASES = {"warm_up": "0 s", "duration": "2 s", "cool_down": "20 s"}
+LOSSY = {"delay": "30 ms", "rate": "1 Mbit/s", "loss": "4 %"}
+KEYS = ["publisher", "sequence", "subscriber"]
+# Parts whose bounds no frame shows, or only with what the plan says: before a message's first frame, and at the broker
+# with its window and Nagle's algorithm. Their sums are known.
+BEFORE = ("schedule_ns", "session_ns", "sender_nagle_ns", "sender_socket_ns")
+AT_BROKER = ("broker_ns", "broker_window_ns", "broker_nagle_ns", "broker_socket_ns")
+# What a program takes to read what has come.
+DELIVERY = "delivery_ns"
+
+
+def both(directory: Path, values: Values) -> tuple[Recording, Recording]:
+    """A run, and the import of the capture that is exported of it."""
+    outcome = perform(Job(compile_plan(parse_values(values)), directory / "run"), lambda event: None)
+    assert outcome.verdict == "complete", outcome.reason
+    run = Recording.open(outcome.directory)
+    export.pcapng(run, directory / "own.pcapng")
+    result = import_evidence("capture", [directory / "own.pcapng"], directory / "again", lambda line: None)
+    assert result.verdict == "complete", result.reason
+    return run, Recording.open(result.directory)
+
+
+def named(recording: Recording) -> pl.DataFrame:
+    """Rows of messages with the names of their clients."""
+    names = [client["name"] for client in recording.layout["clients"]]
+    clients = [pl.col(name).replace_strict(range(len(names)), names, return_dtype=pl.String)
+               for name in ("publisher", "subscriber")]
+    return recording.messages.with_columns(*clients, pl.col("fate").cast(pl.String))
+
+
+def fates(recording: Recording) -> Counter[tuple[Any, ...]]:
+    return Counter(named(recording).select(*KEYS, "fate").rows())
+
+
+def frames(recording: Recording) -> pl.DataFrame:
+    """Each frame on each link: where, when, and what became of it."""
+    return recording.packets.filter(pl.col("fate") != "duplicated").select(
+        pl.col("link", "direction", "fate", "cause").cast(pl.String), "frame", "hop", "hops", "frame_bytes",
+        "entered_ns", "start_ns", "sent_ns", "delivered_ns", "repetition", "connection", "stream_offset",
+    ).sort("frame", "hop")
+
+
+def parts(recording: Recording) -> dict[str, float]:
+    """Mean times in ms: of each part, but of two groups of parts in sum; without what the receiving program took."""
+    means = dict(attribution_by_qos(recording).select("part", "mean_ms").rows())
+    means["before"], means["at broker"] = (sum(means.pop(part) for part in group) for group in (BEFORE, AT_BROKER))
+    return {part: mean for part, mean in means.items() if part != DELIVERY}
+
+
+def assert_same_network(run: Recording, again: Recording) -> None:
+    """Frames, packets and losses: what a capture shows, it shows as it was."""
+    assert frames(again).equals(frames(run))
+    arrived = [recording.control_packets.select(
+        "connection", pl.col("direction", "kind").cast(pl.String), "stream_start", "first_sent_ns", "complete_ns",
+        "segments",
+    ).sort("connection", "direction", "stream_start") for recording in (run, again)]
+    assert arrived[1].equals(arrived[0])
+    assert fates(again) == fates(run)
+    told = again.run["details"]["import"]["captured_at"]
+    assert told["place"] == "both ends"
+    assert not [text for text in again.run["warnings"] if "capture was" in text]
+
+
+CASES: dict[str, Values] = {
+    **{f"QoS {qos}": scenario(qos, link=LOSSY, phases=PHASES) for qos in (0, 1, 2)},
+    "two links": scenario(
+        1, phases=PHASES, hosts=("field", "broker"), hosts_=None, networks=[
+            {"between": ["field", "edge"], "up": LOSSY, "down": LOSSY},
+            {"between": ["edge", "broker"], "up": {"delay": "5 ms"}, "down": {"delay": "5 ms"}}]),
+}
+CASES["two links"].pop("hosts_")
+CASES["two links"]["hosts"] = {"edge": {"forwards": True}}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_exported_simulation_is_imported_with_its_own_numbers(case: str, tmp_path: Path) -> None:
+    run, again = both(tmp_path, CASES[case])
+    assert_same_network(run, again)
+    assert len(fates(run)) > 60
+    latencies = [named(recording).filter(fate="delivered").select(*KEYS, "intended_ns", "received_ns").sort(KEYS)
+                 for recording in (run, again)]
+    assert latencies[1]["intended_ns"].equals(latencies[0]["intended_ns"])
+    # The simulated program wakes up so long after its host has a message.
+    assert set(latencies[0]["received_ns"] - latencies[1]["received_ns"]) == {50_000}
+    assert parts(again) == pytest.approx(parts(run), abs=1e-9)
+    lost = [metrics.application(recording, ()).row(0, named=True) for recording in (run, again)]
+    assert lost[0]["messages_lost_percent"] == lost[1]["messages_lost_percent"]
+
+
+@pytest.mark.live(runs=1)
+@pytest.mark.skipif(able() is not None, reason=str(able()))
+@pytest.mark.parametrize(("qos", "transport"), [(1, None), (2, {"tls": {}})])
+def test_an_exported_live_run_is_imported_with_its_own_numbers(
+    qos: int, transport: Values | None, tmp_path: Path,
+) -> None:
+    values = scenario(qos, link=LOSSY, phases=PHASES, backend="live", recording={"pcapng": True})
+    for group in values["groups"] if transport else []:
+        group["transport"] = transport
+    run, again = both(tmp_path, values)
+    assert_same_network(run, again)
+    latencies = [named(recording).filter(fate="delivered").select(*KEYS, "intended_ns", "received_ns").sort(KEYS)
+                 for recording in (run, again)]
+    assert latencies[1]["intended_ns"].equals(latencies[0]["intended_ns"])
+    early_ns = run.run["details"]["emulator"]["latency_compensation_ns"]
+    assert (latencies[0]["received_ns"] + early_ns >= latencies[1]["received_ns"]).all()
+    # The emulator hands frames over a little early, which the run knows and its capture does not say.
+    assert parts(again) == pytest.approx(parts(run), abs=0.1)
