@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from commands import Done, mqttlab
+from live import able
 from mqttlab import metrics
 from mqttlab.cli.status import status_of, worst
 from mqttlab.engine import EngineError
@@ -98,6 +99,56 @@ def test_a_simulation_in_which_nobody_connects_is_not_valid_and_says_so_first(tm
     assert mqttlab("report", directory).stdout.startswith("not valid")
     page = (directory / "report.html").read_text(encoding="utf-8")
     assert page.index("2 of 2 clients never connected") < page.index("<h2>Messages")
+
+
+@pytest.mark.parametrize(("head", "payload", "says"), [
+    # No filter is for these topics.
+    ('networks = [{ between = ["field", "broker"], up = { delay = "5 ms" }, down = { delay = "5 ms" } }]', "100 B",
+     "Nothing was delivered: no subscription was for any of the 20 messages"),
+    # No message comes through in this time.
+    ('networks = [{ between = ["field", "broker"], up = { rate = "20 kbit/s" }, down = { delay = "5 ms" } }]', "100 kB",
+     "Nothing was delivered: of 20 expected deliveries none happened (20 under way at the end)"),
+])
+def test_a_run_to_which_nothing_was_delivered_says_so_first_and_is_valid(
+    head: str, payload: str, says: str, tmp_path: Path,
+) -> None:
+    path = scenario(tmp_path, f'phases = {{ duration = "2 s", cool_down = "1 s" }}\n{head}', payload=payload)
+    if payload == "100 B":
+        path.write_text(path.read_text(encoding="utf-8").replace('"t/+"', '"other/+"'), encoding="utf-8")
+    done, directory = run(path, "--backend", "sim")
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, second = done.stdout.splitlines()[:2]
+    assert first.startswith("valid") and says in second
+    document = json.loads(mqttlab("report", directory, "--json").stdout)
+    assert document["verdict"] == "valid" and says in " ".join(document["reasons"])
+    mqttlab("report", directory)
+    page = (directory / "report.html").read_text(encoding="utf-8")
+    assert page.index("Nothing was delivered") < page.index("<h2>Messages")
+
+
+ACL = "topic write t/#\n"
+
+
+@pytest.mark.live
+@pytest.mark.skipif(able() is not None, reason=str(able()))
+def test_a_broker_that_lets_nobody_read_is_named_as_a_thing_to_look_at(tmp_path: Path) -> None:
+    configuration = "user root\nlistener {port} {address}\nallow_anonymous true\nacl_file {directory}/acl\n"
+    values = {
+        "name": "refused", "backend": "live",
+        "phases": {"connect_timeout": "3 s", "duration": "1 s", "cool_down": "1 s"},
+        "broker": {"kind": "program", "program": {
+            "command": ["mosquitto", "-c", "{directory}/m.conf"], "files": {"m.conf": configuration, "acl": ACL}}},
+        "networks": [{"between": ["field", "broker"], "up": {"delay": "1 ms"}, "down": {"delay": "1 ms"}}],
+        "groups": [
+            {"name": "publisher", "host": "field",
+             "publish": {"topic": "t/1", "qos": 1, "payload": "100 B", "rate": "10 /s"}},
+            {"name": "subscriber", "host": "field", "subscribe": [{"filter": "t/+", "qos": 1}]}],
+    }
+    outcome = perform(Job(compile_plan(parse_values(values)), tmp_path / "run"), lambda event: None)
+    assert outcome.verdict == "complete", outcome.reason
+    warnings = Recording.open(tmp_path / "run").run["warnings"]
+    [warning] = [text for text in warnings if text.startswith("Nothing was delivered")]
+    assert "of 10 expected deliveries" in warning and "access rules" in warning
 
 
 def test_an_overloaded_run_has_its_messages_under_way_and_is_valid(tmp_path: Path) -> None:

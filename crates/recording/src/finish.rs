@@ -177,6 +177,10 @@ fn complete(
     }
     let summary = Summary { dir: to.to_owned(), files, messages, links: network.links };
     network.warnings.extend(run::clock_warning(layout));
+    // Whoever made the evidence of an import asked for nothing.
+    if !said.facts.validity.is_null() && layout.producer != "import" {
+        network.warnings.extend(flow.warning());
+    }
     let facts = RunFacts { validity: validity(layout, &contacts, flow, said), ..said.facts.clone() };
     let said = Said { facts: &facts, ..*said };
     run::write(to, layout, &summary, &said, &network.warnings)?;

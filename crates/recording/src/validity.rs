@@ -29,6 +29,12 @@ pub(crate) struct Flow {
     pub expected: u64,
     /// Those that had neither happened nor been lost at the end.
     pub under_way: u64,
+    /// Those that happened.
+    pub delivered: u64,
+    /// Those that were lost.
+    pub lost: u64,
+    /// Messages of the measurement that no subscription was for.
+    pub without_receiver: u64,
     /// First deliveries of the whole run.
     pub arrived: u64,
     /// Those that took longer than a third of the cool-down.
@@ -39,15 +45,42 @@ impl Flow {
     /// Takes a row of the messages' table into account.
     pub(crate) fn count(&mut self, row: &MessageRow<'_>) {
         if row.phase == Phase::Measurement {
-            use MessageFate::{Delivered, Lost, UnderWay, Unknown};
+            use MessageFate::{Delivered, Lost, NoReceiver, UnderWay, Unknown};
             self.expected += u64::from(matches!(row.fate, Delivered | Lost | UnderWay | Unknown));
             self.under_way += u64::from(row.fate == UnderWay);
+            self.delivered += u64::from(row.fate == Delivered);
+            self.lost += u64::from(row.fate == Lost);
+            self.without_receiver += u64::from(row.fate == NoReceiver);
         }
         if row.fate == MessageFate::Delivered {
             self.arrived += 1;
             self.last_ns = self.last_ns.max(row.received_ns.unwrap_or(0));
             self.slow += u64::from(row.latency_ns.is_none_or(|took| took > self.cool_down_ns / 3));
         }
+    }
+
+    /// What to read before the numbers of a run to which nothing was delivered. That is no fault of the instrument: a scenario may
+    /// ask for it.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let Flow { expected, delivered, lost, under_way, without_receiver, .. } = *self;
+        if delivered > 0 || expected + without_receiver == 0 {
+            return None;
+        }
+        if expected == 0 {
+            return Some(format!(
+                "Nothing was delivered: no subscription was for any of the {without_receiver} messages of the measurement. Compare \
+                 topics and filters."
+            ));
+        }
+        let unknown = expected - lost - under_way;
+        let fates = [("lost", lost), ("under way at the end", under_way), ("of unknown fate", unknown)];
+        let fates =
+            fates.iter().filter(|(_, count)| *count > 0).map(|(fate, count)| format!("{count} {fate}"));
+        Some(format!(
+            "Nothing was delivered: of {expected} expected deliveries none happened ({}). See whether the broker granted the \
+             subscriptions and accepts the messages (its log, its access rules), and what the network lost.",
+            fates.collect::<Vec<_>>().join(", ")
+        ))
     }
 
     /// Whether deliveries were under way at the end although the cool-down lasted three times the p99 of those that
@@ -261,6 +294,7 @@ mod tests {
             under_way: 778,
             arrived: 122,
             slow: 1,
+            ..Flow::default()
         };
         let still = |flow| check(&Seen { flow, ..Seen::default() }, &["778 of 900 expected deliveries"]);
         let flows = |flow| check(&Seen { flow, ..Seen::default() }, &[]);
@@ -277,6 +311,18 @@ mod tests {
         flows(Flow { last_ns: 6_001, ..silent });
         flows(Flow { under_way: 44, ..silent });
         flows(Flow { expected: 90, under_way: 9, ..silent });
+    }
+
+    #[test]
+    fn a_run_to_which_nothing_was_delivered_says_so_and_is_valid() {
+        let words = |flow: Flow| flow.warning().unwrap_or_default();
+        let none = Flow { expected: 100, under_way: 90, lost: 7, ..Flow::default() };
+        assert!(words(none).contains("none happened (7 lost, 90 under way at the end, 3 of unknown fate)"));
+        assert!(words(Flow { without_receiver: 5, ..Flow::default() }).contains("any of the 5 messages"));
+        check(&Seen { flow: none, ..Seen::default() }, &[]);
+        for flow in [Flow { delivered: 1, ..none }, Flow::default()] {
+            assert_eq!(flow.warning(), None);
+        }
     }
 
     #[test]

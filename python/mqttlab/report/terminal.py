@@ -10,7 +10,16 @@ from mqttlab import metrics
 from mqttlab.console import Console
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, facts, network
-from mqttlab.report.text import disconnections_title, foreign, heading, lateness, number, unit, verdict
+from mqttlab.report.text import (
+    delivered_nothing,
+    disconnections_title,
+    foreign,
+    heading,
+    lateness,
+    number,
+    unit,
+    verdict,
+)
 
 WIDE = 140
 GROUP_COLUMNS = (
@@ -33,7 +42,9 @@ def terminal(recording: Recording, console: Console) -> None:
     room: metrics.Shown = "wide" if wide else "narrow"
     if not console.is_terminal:
         console.width = max(console.width, WIDE + 40)
-    if verdict(recording)[0] != "valid":
+    word, _ = verdict(recording)
+    comes_first = word != "valid" or delivered_nothing(recording)
+    if comes_first:
         _print_verdict(recording, console)
     elif words := foreign(recording):
         console.print(words, style="bold yellow", highlight=False, markup=False)
@@ -81,8 +92,7 @@ def terminal(recording: Recording, console: Console) -> None:
     for title, table in captured.tables(recording):
         title, rows = captured.cut(title, table, captured.SHOWN_IN_TERMINAL)
         console.print(_table(title, rows, tuple(rows.columns)))
-    word, _ = verdict(recording)
-    if word == "valid":
+    if not comes_first:
         _print_verdict(recording, console)
     else:
         console.print(f"[{STYLES[word]}]{word}[/]: the reasons are above the tables", highlight=False)

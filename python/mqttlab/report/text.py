@@ -13,6 +13,8 @@ from mqttlab.recording import Recording
 
 # What stands below a heading; others are counts of what the heading names.
 NOTHING = 1e-12
+# How the engine's warning begins, in the recording.
+NOTHING_DELIVERED = "Nothing was delivered"
 UNITS = ("ms", "s", "B", "B/s", "kbit/s", "%")
 
 
@@ -87,6 +89,11 @@ def verdict(recording: Recording) -> tuple[str, list[str]]:
     if validity.get("valid", True) and not remarks:
         return "valid", reasons
     return ("valid" if validity.get("valid", True) else "not valid"), [*remarks, *reasons]
+
+
+def delivered_nothing(recording: Recording) -> bool:
+    """Whether the run is one to which nothing was delivered: read that first, valid or not."""
+    return any(str(text).startswith(NOTHING_DELIVERED) for text in recording.run.get("warnings", []))
 
 
 def lateness(recording: Recording) -> list[tuple[str, str]]:
