@@ -275,6 +275,9 @@ def _placements() -> Iterator[Kind]:
     yield Kind(name="subscriber-on-the-broker's-host", values=_on_broker("subscriber"))
     yield Kind(name="publisher-on-the-broker's-host", values=_on_broker("publisher"))
     yield Kind(name="both-on-hosts-by-count", values=_by_count())
+    yield Kind(name="links-of-their-own-without-count", values=_each())
+    adjusted = {"up": {"delay": "60 ms"}, "down": {"rate": "400 kbit/s"}}
+    yield Kind(name="model-adjusted", seconds=20.0, values=crowd("lte", **narrow, link="shared", **adjusted))
     yield Kind(name="network-direct", values=_without_network("direct"))
     yield Kind(name="network-loopback", values=_without_network("loopback"))
     yield Kind(name="two-brokers", values=_two_brokers())
@@ -341,6 +344,24 @@ def _by_count() -> Values:
                 "publish": {"topic": "t", "qos": 1, "payload": "100 B", "rate": "10 /s", "start_phase": "even"},
             },
             {"name": "subscribers", "host": "field", "count": 3, "subscribe": [{"filter": "t", "qos": 1}]},
+        ],
+    }
+
+
+def _each() -> Values:
+    """Every client behind links of its own, without a count of hosts."""
+    return {
+        "networks": [
+            {"between": ["field", "broker"], "link": "each", **both_ways(rate="60 kbit/s", delay=NEAR)},
+        ],
+        "groups": [
+            {
+                "name": "publishers",
+                "host": "field",
+                "count": 6,
+                "publish": {"topic": "t/{client}", "qos": 1, "payload": "300 B", "rate": "8 /s"},
+            },
+            {"name": "subscribers", "host": "field", "count": 6, "subscribe": [{"filter": "t/{client}", "qos": 1}]},
         ],
     }
 

@@ -45,7 +45,9 @@ def written(draft: Draft) -> str:
     parts = [
         'name = "from-the-dashboard"', f'backend = "{_text(draft.backend)}"', "",
         "[phases]", 'warm_up = "2 s"', f'duration = "{_text(draft.duration)}"', 'cool_down = "10 s"', "",
-        "[[networks]]", 'between = ["field", "broker"]', f'model = "{_text(draft.network)}"', "",
+        "[[networks]]", 'between = ["field", "broker"]', f'model = "{_text(draft.network)}"',
+        # As in andersen2021's front end: the nodes stand behind one network.
+        'link = "shared"', "",
     ]
     if draft.qos == "zeromq":
         parts += ["[[servers]]", 'name = "proxy"', 'role = "zeromq"', 'host = "broker"', ""]
