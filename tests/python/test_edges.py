@@ -75,7 +75,7 @@ PYTHON = {
     "comparison": {"recording", "metrics", "statistics"},
     "analysis": {"metrics", "statistics"},
     "figures": {"statistics"},
-    "report": {"recording", "metrics", "statistics", "comparison", "analysis", "figures", "plan", "console",
+    "report": {"scenario", "recording", "metrics", "statistics", "comparison", "analysis", "figures", "plan", "console",
                "sheets"},
     "explanation": {"recording", "metrics", "figures"},
     "export": {"engine", "catalog", "recording", "metrics", "plan", "sheets"},

@@ -80,8 +80,8 @@ def test_a_cut_capture_is_imported_as_far_as_it_goes_and_says_so(tmp_path: Path)
     cut = written(tmp_path / "cut.pcapng", CAPTURE.read_bytes()[:-30])
     result = mqttlab("import", "capture", cut, "--output", tmp_path / "recording")
     assert result.returncode == 3, result.stderr
-    assert "incomplete" in result.stdout
-    assert "cut ends in the middle of a frame" in result.stdout
+    assert result.stdout.startswith("incomplete")
+    assert "cut ends in the middle of a frame" in " ".join(result.stdout.split())
     recording = Recording.open(tmp_path / "recording")
     whole = imported(tmp_path / "whole", CAPTURE)
     assert 0 < recording.packets.height < whole.packets.height

@@ -162,7 +162,7 @@ def fates(recording: Recording) -> Counter[str]:
 
 
 def report(recording: Recording) -> str:
-    done = mqttlab("report", recording.directory, "--html", recording.directory.parent / "report.html")
+    done = mqttlab("report", recording.directory, "--full", "--html", recording.directory.parent / "report.html")
     assert done.returncode == 0, done.stderr
     return done.stdout
 

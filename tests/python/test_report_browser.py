@@ -13,9 +13,10 @@ from recordings import Message, packet, write
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is missing: make setup-test")
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
-DESK, TELEPHONE = {"width": 1280, "height": 900}, {"width": 400, "height": 800}
+DESK: ViewportSize = {"width": 1280, "height": 900}
+TELEPHONE: ViewportSize = {"width": 400, "height": 800}
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,15 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield opened
         assert problems == []
         browser.close()
+
+
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 800}, TELEPHONE])
+def test_the_p99_is_on_the_first_screen(page: Page, size: ViewportSize) -> None:
+    page.set_viewport_size(size)
+    page.evaluate("() => scrollTo(0, 0)")
+    shown = page.get_by_text("p99", exact=False).first.bounding_box()
+    assert shown is not None and shown["y"] >= 0 and shown["y"] + shown["height"] < size["height"]
+    assert shown["x"] >= 0 and shown["x"] + shown["width"] <= size["width"]
 
 
 def test_a_lone_figure_takes_its_whole_row(page: Page) -> None:

@@ -32,7 +32,7 @@ def mqttlab(*words: str | Path) -> str:
 
 
 def test_an_older_recording_has_its_report(sample: Path) -> None:
-    words = mqttlab("report", sample)
+    words = mqttlab("report", sample, "--full")
     assert "sample: latency in ms, by QoS" in words
     assert "Network layer" in words
     assert (sample / "report.html").stat().st_size > 10_000

@@ -10,7 +10,14 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-QUESTION = "SELECT directory, name, backend, started_at, state, valid FROM run ORDER BY started_at, id"
+VALUES = {"p99_ms": "latency_ms_p99", "undelivered_percent": "undelivered_percent"}
+# Of the run as a whole: those that its headline begins with.
+QUESTION = (
+    "SELECT run.directory, run.name, run.backend, run.started_at, run.state, run.valid, experiment.name, "
+    + ", ".join("(SELECT value FROM metric_value JOIN series ON series.id = series_id "
+                f"WHERE metric_value.run_id = run.id AND metric = '{metric}' AND scope = 'run')"
+                for metric in VALUES.values())
+    + " FROM run LEFT JOIN experiment ON experiment.id = experiment_id ORDER BY run.started_at, run.id")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +30,10 @@ class Glimpse:
     started: str
     state: str
     valid: bool | None
+    experiment: str | None = None
+    """The experiment that it is a run of."""
+    p99_ms: float | None = None
+    undelivered_percent: float | None = None
 
 
 def glance(file: Path) -> list[Glimpse]:
@@ -42,5 +53,6 @@ def glance(file: Path) -> list[Glimpse]:
         return []
     base = file.parent.resolve()
     return [Glimpse(directory=base / directory, name=name, backend=backend, started=started or "", state=state,
-                    valid=None if valid is None else bool(valid))
-            for directory, name, backend, started, state, valid in rows]
+                    valid=None if valid is None else bool(valid), experiment=experiment, p99_ms=p99_ms,
+                    undelivered_percent=undelivered_percent)
+            for directory, name, backend, started, state, valid, experiment, p99_ms, undelivered_percent in rows]

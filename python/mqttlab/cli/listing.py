@@ -9,32 +9,54 @@ from typing import Any
 from mqttlab.catalog.glance import Glimpse, glance
 from mqttlab.files import from_here
 from mqttlab.foreign import visible
+from mqttlab.plurals import counted
 from mqttlab.runs.directory import list_runs
 from mqttlab.terminal import say
 
 # Too many to read on a terminal.
 ROWS_MAX = 200
 CELL_MAX = 400
-COLUMNS = ("started (UTC)", "backend", "status", "directory")
+COLUMNS = ("started (UTC)", "p99 ms", "not delivered", "status", "backend", "directory")
 
 
-def show_list(runs: Path) -> None:
-    """Print a line for each recording, oldest first: what the catalog knows, and what it does not know yet."""
+def show_list(runs: Path, *, everything: bool = False) -> None:
+    """Print a line for each recording, oldest first: what the catalog knows, and what it does not know yet.
+
+    Of an experiment's runs only how many there are is said, unless ``everything`` is asked for."""
     known = glance(runs / "catalog.db")
     there = {glimpse.directory for glimpse in known if (glimpse.directory / "plan.json").is_file()}
     others = list_runs(runs, but=there)
     if not known and not others:
         say(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
         return
-    rows = [(glimpse.started, glimpse.backend, _status(glimpse, glimpse.directory in there),
-             str(from_here(glimpse.directory)))
-            for glimpse in known]
-    rows += [(summary.started, summary.backend, summary.status, str(summary.directory)) for summary in others]
-    rows = sorted(tuple(map(visible, (_minute(started), *rest))) for started, *rest in rows)  # type: ignore[misc]
+    found = [(glimpse.started, _latency(glimpse.p99_ms), _share(glimpse.undelivered_percent),
+              _status(glimpse, glimpse.directory in there), glimpse.backend, str(from_here(glimpse.directory)))
+             for glimpse in known if everything or glimpse.experiment is None]
+    alone = [summary for summary in others if everything or not _is_of_experiment(summary.directory)]
+    found += [(summary.started, "", "", summary.status, summary.backend, str(summary.directory)) for summary in alone]
+    rows = sorted(([visible(cell) for cell in (_minute(started), *rest)] for started, *rest in found),
+                  key=lambda row: (row[0], row[-1]))
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
-    say(_line(COLUMNS, widths), bold=True)
+    right = (False, True, True)
+    say(_line(COLUMNS, widths, right), bold=True)
     for row in rows:
-        say(_line(row, widths), colour=None if row[2] == "complete" else "yellow")
+        say(_line(row, widths, right), colour=None if row[3] == "complete" else "yellow")
+    left = len(known) + len(others) - len(rows)
+    if left:
+        say(f"mqttlab: and {counted(left, 'run')} of experiments; --all lists them, too", err=True)
+
+
+def _is_of_experiment(directory: Path) -> bool:
+    return (directory.parent.parent / "journal.jsonl").is_file()
+
+
+def _latency(milliseconds: float | None) -> str:
+    return "" if milliseconds is None else f"{milliseconds:.3g}" if milliseconds < 1000 else f"{milliseconds:.0f}"
+
+
+def _share(percent: float | None) -> str:
+    """A percentage, of which what is not nothing is never written as nothing."""
+    return "" if percent is None else "< 0.01 %" if 0 < percent < 0.01 else f"{percent:.3g} %"
 
 
 def show_found(

@@ -74,6 +74,7 @@ HTML = click.option("--html/--no-html", default=None, show_default="--html; --no
                     help="Write report.html into the directory of the recording.")
 JSON = click.option("--json", "as_json", is_flag=True,
                     help="Print one JSON object instead of tables; docs/output.md describes it.")
+FULL = click.option("--full", is_flag=True, help="Print all tables below the headline.")
 JUNIT = click.option("--junit", type=click.Path(path_type=Path), metavar="FILE",
                      help="Write the thresholds as JUnit XML.")
 CATALOG = click.option("--catalog", metavar="FILE|URL", envvar="MQTTLAB_CATALOG", show_envvar=True,
@@ -160,13 +161,14 @@ def schema() -> None:
 @click.option("--detach", is_flag=True, help="Hand it over to the queue and return at once; mqttlab queue shows it.")
 @click.option("--queue", type=click.Path(path_type=Path), envvar="MQTTLAB_QUEUE", show_envvar=True, metavar="DIR",
               help="With --detach: another queue than the user's own.")
+@FULL
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recording.")
 @click.option("--probe", is_flag=True,
               help="Measure the emulated paths for 10 s each before a live run, and keep that in the recording.")
 def run(
     scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool | None, as_json: bool,
     junit: Path | None, catalog: str | None, sql: str | None, detach: bool, queue: Path | None, ignore_disk: bool,
-    probe: bool,
+    probe: bool, full: bool,
 ) -> None:
     """Run SCENARIO, all its repetitions, report each, and take it into the catalog (--catalog none: into none).
 
@@ -201,7 +203,8 @@ def run(
     if junit is not None:
         writable_file(junit, "--junit")
     sys.exit(run_scenario(scenario, overrides, runs, html=not as_json if html is None else html,
-                          ignore_disk=ignore_disk, as_json=as_json, junit=junit, catalog=catalog, sql=sql))
+                          ignore_disk=ignore_disk, as_json=as_json, junit=junit, catalog=catalog, sql=sql,
+                          full=full))
 
 
 @main.command(cls=WithTables)
@@ -209,8 +212,9 @@ def run(
 @click.option("--html", "out", type=click.Path(path_type=Path),
               help="File for the page  [default: RUN/report.html; none with --json]")
 @JSON
-def report(run: Path, out: Path | None, as_json: bool) -> None:
-    """Print the tables of RUN, a recording or an experiment's directory, and write its HTML page.
+@FULL
+def report(run: Path, out: Path | None, as_json: bool, full: bool) -> None:
+    """Print the headline of RUN, a recording or an experiment's directory, and write its HTML page.
 
     Of an experiment: the verdicts, the recommendation, and each response with intervals, effects, interactions,
     residuals and trends; docs/statistics.md says what the words mean.
@@ -220,12 +224,13 @@ def report(run: Path, out: Path | None, as_json: bool) -> None:
     \b
       mqttlab report runs/demo-20260101-120000
       mqttlab report runs/demo-20260101-120000 --html demo.html
+      mqttlab report runs/demo-20260101-120000 --full
       mqttlab report runs/demo-20260101-120000 --json
       mqttlab report runs/qos-delay-loss
     """
     from mqttlab.cli.report import show_report
 
-    show_report(run, None if out is None else writable_file(out, "--html"), as_json)
+    show_report(run, None if out is None else writable_file(out, "--html"), as_json, full=full)
 
 
 @main.command(cls=WithTables)
@@ -445,12 +450,14 @@ def calibrate(run: Path, server: str | None) -> None:
               help="Show this field, factor, metric or tag.NAME, too; repeatable.")
 @click.option("--sort", multiple=True, metavar="NAME", help="Order by this; -NAME from large to small; repeatable.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than so many runs.")
+@click.option("--all", "everything", is_flag=True, help="List the runs of experiments, too.")
 def list_(
     runs: Path, catalog: str | None, where: tuple[str, ...], tags: tuple[str, ...], columns: tuple[str, ...],
-    sort: tuple[str, ...], limit: int | None,
+    sort: tuple[str, ...], limit: int | None, everything: bool,
 ) -> None:
     """List the recordings in a directory, oldest first; or those of the catalog that are asked for.
 
+    Each line begins with the p99 latency and the share that was not delivered, as far as the catalog knows the run.
     `mqttlab catalog names` lists what can be asked for. A metric is of the whole run, or of a scope in brackets.
 
     \b
@@ -465,7 +472,7 @@ def list_(
     if source is not ParameterSource.DEFAULT:
         existing_directory(runs, "--runs")
     if catalog is None and not (where or tags or columns or sort or limit):
-        show_list(runs)
+        show_list(runs, everything=everything)
     else:
         show_found(catalog, runs, [*where, *(f"tag.{tag}" for tag in tags)], columns, sort, limit)
 

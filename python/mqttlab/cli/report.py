@@ -7,13 +7,14 @@ from pathlib import Path
 from mqttlab.cli.problems import write_page
 from mqttlab.console import Console
 from mqttlab.recording import Recording
-from mqttlab.report import terminal, write_html
+from mqttlab.report import answer, terminal, write_html
 from mqttlab.report.document import document
 from mqttlab.terminal import say_json
 
 
-def show_report(run: Path, out: Path | None, as_json: bool) -> None:
-    """Print the tables of a recording and write its page; or print its object, and write the page only if it is named.
+def show_report(run: Path, out: Path | None, as_json: bool, *, full: bool = False) -> None:
+    """Print the headline of a recording, with ``full`` its tables, too, and write its page; or print its object, and
+    write the page only if it is named.
 
     Raises:
         RecordingError: the directory is not a recording, or a table cannot be read.
@@ -29,6 +30,8 @@ def show_report(run: Path, out: Path | None, as_json: bool) -> None:
         say_json(document(recording) | {"page": written})
         return
     console = Console()
-    terminal(recording, console)
+    answer(recording, console)
+    if full:
+        terminal(recording, console)
     page = write_page(lambda place: write_html(recording, place), out, run / "report.html")
     console.print(f"report     {page}", highlight=False, soft_wrap=True, markup=False)

@@ -33,7 +33,7 @@ OUTPUT_SCHEMA = 1
 
 def run_scenario(
     scenario: Path, overrides: dict[str, Any], runs: Path, *, html: bool, ignore_disk: bool, as_json: bool,
-    junit: Path | None = None, catalog: str | None = None, sql: str | None = None,
+    junit: Path | None = None, catalog: str | None = None, sql: str | None = None, full: bool = False,
 ) -> int:
     """Run all repetitions of a scenario file, report each, judge its thresholds, and return the exit status.
 
@@ -44,13 +44,13 @@ def run_scenario(
     loaded, origin = prepared(scenario, overrides, runs, ignore_disk=ignore_disk, sql=sql)
     repetitions = thresholds_of(loaded, scenario, overrides, catalog, runs)
     statuses, documents = run_all(loaded, origin, runs, html=html, as_json=as_json, repetitions=repetitions,
-                                  catalog=catalog, sql=sql)
+                                  catalog=catalog, sql=sql, full=full)
     return _concluded(repetitions, statuses, documents if as_json else None, junit)
 
 
 def run_all(
     loaded: Scenario, origin: dict[str, Any], runs: Path, *, html: bool, as_json: bool,
-    repetitions: Repetitions | None = None, catalog: str | None = None, sql: str | None = None,
+    repetitions: Repetitions | None = None, catalog: str | None = None, sql: str | None = None, full: bool = False,
 ) -> tuple[list[int], list[dict[str, Any]]]:
     """Run all repetitions and report each; returns their exit statuses, and what ``--json`` prints of them."""
     statuses, documents = list[int](), list[dict[str, Any]]()
@@ -64,7 +64,7 @@ def run_all(
             document, recording = run_document(outcome, html)
             documents.append(document)
         else:
-            recording = report_run(outcome, html)
+            recording = report_run(outcome, html, full=full)
         if recording is not None:
             remember(outcome.directory, catalog, runs, recording=recording)
         ended_by_threshold = repetitions is not None and repetitions.add(job, outcome) is not None
@@ -176,10 +176,11 @@ def _capture(outcome: Outcome) -> None:
         say(f"mqttlab: warning: run.pcapng is not written: {error}", err=True)
 
 
-def report_run(outcome: Outcome, html: bool) -> Recording | None:
-    """Print the tables of a run or an import, and write its page beside them; returns what there is to read."""
+def report_run(outcome: Outcome, html: bool, *, full: bool = False) -> Recording | None:
+    """Print the headline of a run or an import, with ``full`` its tables, too, and write its page beside them; returns
+    what there is to read."""
     from mqttlab.recording import Recording
-    from mqttlab.report import terminal
+    from mqttlab.report import answer, terminal
 
     console = Console()
     if outcome.verdict == "failed":
@@ -192,7 +193,9 @@ def report_run(outcome: Outcome, html: bool) -> Recording | None:
                       soft_wrap=True, markup=False)
         return None
     recording = Recording.open(outcome.directory)
-    terminal(recording, console)
+    answer(recording, console)
+    if full:
+        terminal(recording, console)
     console.print(f"recording  {from_here(outcome.directory)}", highlight=False, soft_wrap=True, markup=False)
     if outcome.reason:
         console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)

@@ -13,14 +13,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import click
-
-from mqttlab import metrics
-from mqttlab.engine import scratch
+from mqttlab import metrics, scratch
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, load
+from mqttlab.terminal import say
 
 DRAWS = 12
 # From a fast program on an idle machine to a slow one on a busy machine, µs.
@@ -63,7 +61,7 @@ def show_sensitivity(scenario: Path, overrides: dict[str, Any]) -> None:
     if loaded.servers:
         raise UsageError("--sensitivity draws `broker.service.per_packet`; the scenario has `servers`")
     written, others = ranges(scenario, overrides)
-    click.echo(f"  {DRAWS} simulations with hosts that take {LEAST_US:g} to {MOST_US:g} us for a packet or to wake up:")
+    say(f"  {DRAWS} simulations with hosts that take {LEAST_US:g} to {MOST_US:g} us for a packet or to wake up:")
     widest = 0.0
     for column in COLUMNS:
         values = [value for each in others if (value := each[column]) is not None]
@@ -72,13 +70,13 @@ def show_sensitivity(scenario: Path, overrides: dict[str, Any]) -> None:
             continue
         low, high = min([*values, here]), max([*values, here])
         widest = max(widest, 100 * (high - low) / here if here else 0.0)
-        click.echo(f"    {column.removeprefix('latency_ms_')}: {here:.4g} ms as written, {low:.4g} to {high:.4g} ms")
+        say(f"    {column.removeprefix('latency_ms_')}: {here:.4g} ms as written, {low:.4g} to {high:.4g} ms")
     if widest > SENSITIVE_PERCENT:
-        click.echo(
+        say(
             f"  sensitive: latencies differ by up to {widest:.0f} % with microseconds of a host's time. Quote the "
             "range, measure live, or vary `sim.client_wake_up` and `broker.service.per_packet` in an experiment")
     else:
-        click.echo(f"  not sensitive: latencies differ by {widest:.1f} % at most")
+        say(f"  not sensitive: latencies differ by {widest:.1f} % at most")
 
 
 def _uniform(number: int, field: str) -> float:

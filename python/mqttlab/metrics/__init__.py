@@ -24,6 +24,7 @@ from mqttlab.metrics.catalogue import (
     APPLICATION,
     ATTRIBUTION,
     BURSTS,
+    DEVICES,
     EFFICIENCY,
     ENERGY,
     ENGINE,
@@ -44,9 +45,11 @@ from mqttlab.metrics.catalogue import (
     family,
 )
 from mqttlab.metrics.connection import DIRECTIONS, connection_flight, connection_segments
+from mqttlab.metrics.device_bytes import by_device, device_bytes
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
+from mqttlab.metrics.headline import Bytes, Flow, Headline, headline
 from mqttlab.metrics.link import links
 from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, topics
 from mqttlab.metrics.mqtt_sn import mqtt_sn
@@ -64,6 +67,7 @@ __all__ = [
     "APPLICATION",
     "ATTRIBUTION",
     "BURSTS",
+    "DEVICES",
     "DIRECTIONS",
     "EFFICIENCY",
     "ENERGY",
@@ -78,7 +82,10 @@ __all__ = [
     "SETUP",
     "TRAFFIC",
     "WINDOWS",
+    "Bytes",
     "Family",
+    "Flow",
+    "Headline",
     "Metric",
     "Shown",
     "application",
@@ -90,12 +97,14 @@ __all__ = [
     "attribution_parts",
     "burst_times",
     "bursts",
+    "by_device",
     "clients",
     "connection_flight",
     "connection_segments",
     "connections",
     "counted",
     "deliveries",
+    "device_bytes",
     "disconnections",
     "efficiency",
     "energy",
@@ -103,6 +112,7 @@ __all__ = [
     "family",
     "has_both_ways",
     "has_deliveries",
+    "headline",
     "links",
     "measurement",
     "measurement_began_ns",

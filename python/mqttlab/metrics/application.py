@@ -63,6 +63,16 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
     return found.select(DELIVERED if columns is None else columns).collect()
 
 
+def flow_latencies(recording: Recording) -> Iterator[tuple[tuple[Any, ...], pl.Series]]:
+    """Publishing group, subscribing group and QoS of each flow, and its latencies in ms in the order of sending."""
+    if not has_messages(recording):
+        return
+    names = _group_names(recording)
+    for (publisher, subscriber, qos), part in _parts(_delivered(recording), list(FINEST), _constants(recording)):
+        ends = (None if end is None else names[end] for end in (publisher, subscriber))
+        yield (*ends, qos), part["latency_ms"].drop_nulls()
+
+
 def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFrame:
     """The application-layer table: a row for each value of ``by``, in order.
 

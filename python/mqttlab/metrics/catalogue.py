@@ -526,6 +526,25 @@ ENERGY: tuple[Metric, ...] = (
                    "busy channel; after the short space within an exchange of frames, too."),
 )
 
+
+
+def _of_device(layer: str, way: str, title: str, words: str) -> Metric:
+    return Metric(name=f"{layer}_kb_per_device_hour_{way}", unit="kB/h", title=title, better="lower",
+                  meaning=f"{words} that a device's own access link transmitted {WAYS[way]} it within the measurement: "
+                          "messages, acknowledgements, keep-alives, repetitions and what the link lost, in 1,000 B per "
+                          "hour of the measurement's length, mean of the devices.")
+
+
+WAYS = {"up": "from", "down": "to"}
+DEVICES: tuple[Metric, ...] = (
+    Metric(name="devices", unit="devices", title="devices",
+           meaning="Clients of the group."),
+    _of_device("ip", "up", "kB/h up", "Bytes of IP packets"),
+    _of_device("ip", "down", "kB/h down", "Bytes of IP packets"),
+    _of_device("link", "up", "link kB/h up", "Bytes of frames, as the link counts them,"),
+    _of_device("link", "down", "link kB/h down", "Bytes of frames, as the link counts them,"),
+)
+
 _METRICS = "mqttlab.metrics"
 FAMILIES: tuple[Family, ...] = (
     Family(table="application", window="due", title="Messages", scopes=("run", "qos", "groups"),
@@ -549,6 +568,8 @@ FAMILIES: tuple[Family, ...] = (
            implementation=f"{_METRICS}.overhead", metrics=OVERHEAD),
     Family(table="efficiency", window="radio", title="Efficiency", scopes=("group",),
            implementation=f"{_METRICS}.efficiency", metrics=EFFICIENCY),
+    Family(table="devices", window="measurement", title="Bytes of each device", scopes=("group",),
+           implementation=f"{_METRICS}.device_bytes", metrics=DEVICES),
     Family(table="energy", window="run", title="Energy", scopes=("run", "group", "station"),
            implementation=f"{_METRICS}.energy", metrics=ENERGY),
     Family(table="attribution", window="due", title="Where the time of a message went", scopes=("message", "qos"),

@@ -15,6 +15,7 @@ from mqttlab.metrics.application import application, has_both_ways, setup
 from mqttlab.metrics.attribution import attribution_by_qos
 from mqttlab.metrics.bursts import bursts
 from mqttlab.metrics.catalogue import ALL, ENGINE
+from mqttlab.metrics.device_bytes import device_bytes
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
 from mqttlab.metrics.link import links
@@ -149,6 +150,7 @@ PARTS: tuple[_Part, ...] = (
     _Part("mqtt_sn", ("run", "group", "packet_type"), mqtt_sn),
     _Part("overhead", ("direction",), _overhead),
     _Part("efficiency", ("group",), _efficiency),
+    _Part("devices", ("group",), device_bytes),
     _Part("energy", ("run", "group", "station"), energy),
     _Part("attribution", ("qos",), _attribution),
     _Part("counted", ("run", "direction"), _counted),

@@ -10,7 +10,7 @@ import polars as pl
 from mqttlab import figures, metrics
 from mqttlab.foreign import markup
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, coverage, network, probe
+from mqttlab.report import attribution, captured, cards, coverage, network, probe
 from mqttlab.report.facts import of_run
 from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, write_whole
 from mqttlab.report.text import disconnections_title, heading, lateness, meaning, number, verdict
@@ -32,6 +32,7 @@ def write_html(recording: Recording, out: Path) -> Path:
 def page(recording: Recording) -> str:
     """A run's report as one HTML document."""
     sections = [
+        cards.section(recording),
         _verdict_section(recording),
         _disconnections_section(recording),
         _application_section(recording),
@@ -58,6 +59,8 @@ def _verdict_section(recording: Recording) -> str:
     imported = captured.is_import(recording)
     words = {
         "valid": "The evidence has no known gap." if imported else
+        "Simulated: nothing was late. docs/simulator.md says how accurate the model is."
+        if recording.plan.get("backend") == "sim" else
         "The numbers can be trusted as far as the lateness below says.",
         "not valid": "Read this before you trust the numbers." if imported else
         "The run did not measure what its scenario asks for. Read why before you use a number.",
@@ -66,7 +69,7 @@ def _verdict_section(recording: Recording) -> str:
     }[word]
     return (
         f'<section class="verdict {word.replace(" ", "-")}"><h2>{word.capitalize()}</h2><p>{words}</p><ul>{listed}</ul>'
-        f"<dl>{facts}</dl></section>"
+        f"<details><summary>Timing: lateness, machine, and what was run</summary><dl>{facts}</dl></details></section>"
     )
 
 
@@ -81,9 +84,9 @@ def _application_section(recording: Recording) -> str:
     covered = "".join(f"<p>{markup(said)}</p>" for said in coverage.application(recording, by_qos))
     parts = ["<section>"]
     if not both_ways:
-        parts += ["<h2>Messages by QoS</h2>", covered, html_table(by_qos, ("qos", *columns))]
+        parts += ["<h2>Messages by QoS</h2>", covered, html_table(by_qos, ("qos", *cards.first(columns)))]
     if both_ways or by_group.height > by_qos.height:
-        parts += ["<h2>Messages by group</h2>", covered, html_table(by_group, (*keys, *columns))]
+        parts += ["<h2>Messages by group</h2>", covered, html_table(by_group, (*keys, *cards.first(columns)))]
     bursts = metrics.bursts(recording)
     if not bursts.is_empty():
         parts += ["<h2>Bursts</h2>", html_table(bursts, (*keys, *metrics.family("bursts").columns("page")))]
@@ -130,8 +133,7 @@ def _link_section(recording: Recording) -> str:
     if table.is_empty():
         return "<section><h2>Links</h2><p>The network was direct, or frames were not recorded.</p></section>"
     columns = ("link", *metrics.family("links").columns("page"))
-    shown = network.busiest(table, network.LINKS_SHOWN)
-    words = coverage.links(recording, table) + network.left_out(table, shown, "shown")
+    words = coverage.links(recording, table)
     slices = metrics.slices(recording)
     busiest = network.busiest(table, network.LINKS_DRAWN)
     if busiest.height < table.height:
@@ -140,7 +142,7 @@ def _link_section(recording: Recording) -> str:
     known = [figure for figure in drawn if figure.data]
     not_drawn = markup(network.left_out(table, busiest, "drawn").strip())
     not_drawn = f"<p>{not_drawn}</p>" if not_drawn else ""
-    return (f"<section><h2>Links</h2><p>{markup(words)}</p>{html_table(shown, columns)}{not_drawn}"
+    return (f"<section><h2>Links</h2><p>{markup(words)}</p>{cards.links(recording, table, columns)}{not_drawn}"
             f"{grid(known, 'link')}{_probe(recording)}</section>")
 
 

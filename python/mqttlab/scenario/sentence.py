@@ -14,9 +14,14 @@ from mqttlab.networks import MODELS, PLACEMENTS, place
 from mqttlab.scenario.fit import rate_words
 
 if TYPE_CHECKING:
+    from mqttlab.plan import StoredPlan
     from mqttlab.plan.types import Group, Plan
 
 NAMED_MAX = 3
+# What a model may lose otherwise, and is still called by its name.
+LOSS_FIELDS = ("loss", "loss_at")
+WHERE = {"radio": "on one 802.11 channel", "loopback": "on the loopback network of one host",
+         "veth": "on networks that are not emulated", "external": "on a network that is not emulated"}
 Paths = dict[tuple[int, int], tuple[str, ...]]
 
 
@@ -33,6 +38,22 @@ def whose_links(plan: Plan) -> list[str]:
     for group in plan["groups"]:
         behind[_place(plan, group, paths)].append(group)
     return [_clause(plan, place, groups) for place, groups in behind.items()]
+
+
+def where_of(plan: StoredPlan, group: Any) -> str:
+    """Where a group is, to be put behind its name: ``, each behind its own LTE link``, `` beside the broker``."""
+    if "paths" not in plan["network"]:
+        return ""
+    paths = {(path["from"], path["to"]): tuple(_hop(hop) for hop in path["hops"])
+             for path in cast("Plan", plan)["network"]["paths"]}
+    where = _place(cast("Plan", plan), group, paths)
+    if where[0] == "each":
+        return f", each behind its own {where[1]}"
+    if where[0] == "one":
+        return f", {'sharing one' if group['count'] > 1 else 'behind one'} {where[2]}"
+    if where[0] == "beside":
+        return f" beside the {plan['servers'][group['connects_to']]['name']}"
+    return f" {WHERE.get(where[0], f'on a network of kind {where[0]}')}"
 
 
 def _hop(hop: Any) -> str:
@@ -69,23 +90,44 @@ def _looks(plan: Plan, links: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
     named = _named_models().get(_text(unnamed))
     if named is not None:
         return named
-    if unnamed[0] == unnamed[1]:
-        return f"link of {_figures(specs[0])} each way"
-    return f"link of {_figures(specs[0])} up and {_figures(specs[1])} down"
+    told = [_loss(spec) for spec in specs]
+    # A model that loses something else is called by its name, and the loss is told.
+    named = _named_models(LOSS_FIELDS).get(_text([_without(spec, LOSS_FIELDS) for spec in unnamed]))
+    if named is None:
+        shown = [_figures(spec) + (f" with {loss}" if loss else "") for spec, loss in zip(specs, told, strict=True)]
+        both = f"{shown[0]} each way" if unnamed[0] == unnamed[1] else f"{shown[0]} up and {shown[1]} down"
+        return f"link of {both}"
+    if told[0] == told[1] or specs[0] is None or specs[1] is None:
+        return f"{named} with {told[0] or told[1] or 'no loss'}"
+    return f"{named} with {told[0] or 'no loss'} up and {told[1] or 'no loss'} down"
+
+
+def _loss(spec: dict[str, Any] | None) -> str:
+    """What a link loses, in words; empty for nothing."""
+    loss = (spec or {}).get("loss") or {"kind": "none"}
+    if loss["kind"] == "bernoulli":
+        above, below = loss["probability"]
+        return f"{100 * above / below:.3g} % loss" if above else ""
+    return {"gilbert_elliott": "bursts of loss", "bit_gilbert_elliott": "bit errors"}.get(loss["kind"], "")
 
 
 @cache
-def _named_models() -> dict[str, str]:
-    """What links of each model are called, by their plans. Every network of a scenario asks."""
+def _named_models(without: tuple[str, ...] = ()) -> dict[str, str]:
+    """What links of each model are called, by their plans, but for some fields. Every network of a scenario asks."""
     found: dict[str, str] = {}
     for model in MODELS.values():
         for placement in PLACEMENTS:
             placed = place(model, placement)
             title = model.title.split(" (")[0].split(", ")[0]
-            links = [None if link is None else link.plan("") for link in (placed.up, placed.down)]
+            title = {"4G": "LTE"}.get(title, title)
+            links = [None if link is None else _without(link.plan(""), without) for link in (placed.up, placed.down)]
             found.setdefault(_text(links), f"{title} link" + (
                 "" if placement in ("both", model.placement) else f" ({placement})"))
     return found
+
+
+def _without(spec: dict[str, Any] | None, fields: tuple[str, ...]) -> dict[str, Any] | None:
+    return None if spec is None else {name: value for name, value in spec.items() if name not in fields}
 
 
 def _text(links: list[dict[str, Any] | None]) -> str:
@@ -113,6 +155,4 @@ def _clause(plan: Plan, place: tuple[Any, ...], groups: list[Group]) -> str:
         return f"{who}, {'sharing one' if clients > 1 else 'behind one'} {place[2]}"
     if place[0] == "beside":
         return f"{who} on the host of `{plan['hosts'][place[1]]['name']}`"
-    where = {"radio": "on one 802.11 channel", "loopback": "on the loopback network of one host",
-             "veth": "on networks that are not emulated", "external": "on a network that is not emulated"}
-    return f"{who}, {where.get(place[0], f'on a network of kind {place[0]}')}"
+    return f"{who}, {WHERE.get(place[0], f'on a network of kind {place[0]}')}"

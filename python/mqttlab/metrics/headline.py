@@ -1,0 +1,217 @@
+"""The numbers of a run that people ask for first, flow by flow: what every surface shows before anything else.
+
+A flow is a publishing group, a subscribing group and a QoS. Its counts and latencies are those of
+:func:`mqttlab.metrics.application`, its bytes those of :func:`mqttlab.metrics.device_bytes`; nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from mqttlab.metrics import fates
+from mqttlab.metrics.application import EXPECTED, FINEST, FIRST_DELIVERY, application, flow_latencies, measured
+from mqttlab.metrics.attribution.flows import attribution_by_flow
+from mqttlab.metrics.device_bytes import RATES, device_bytes
+from mqttlab.metrics.disconnections import disconnections
+from mqttlab.metrics.energy import energy
+from mqttlab.metrics.window import measurement
+from mqttlab.recording import Recording
+from mqttlab.statistics import quantile_intervals
+
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+TYPICAL, SLOWEST = "p0–50", "p99–100"
+# Two AA cells, which many devices have: 2,500 mAh at 3 V. Given with every battery life.
+BATTERY_WH = 7.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latency:
+    """A quantile of a flow's latencies, in ms, with its 95 % interval; a bound that the run cannot tell is ``None``."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """A part of latencies and its share of their mean."""
+
+    part: str
+    percent: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """Why deliveries of a flow did not happen, and how many."""
+
+    words: str
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bytes:
+    """Kilobytes an hour of one device of a group, on its own access link; ``None`` where no frame tells."""
+
+    group: str
+    devices: int
+    ip_up: float | None
+    ip_down: float | None
+    link_up: float | None
+    link_down: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Energy:
+    """What the radio of one station of a group draws, and how long a battery of ``BATTERY_WH`` would last on that."""
+
+    group: str
+    stations: int
+    mean_mw: float
+    battery_days: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """What one group publishes for another at one QoS; ``None`` stands for an end that is not known."""
+
+    publishers: str | None
+    subscribers: str | None
+    qos: int | None
+    sent: int
+    expected: int
+    delivered: int
+    undelivered_percent: float | None
+    causes: tuple[Cause, ...]
+    latency: dict[str, Latency]
+    """By ``p50``, ``p95``, ``p99`` and ``max``."""
+    per_s: float
+    disconnects: int
+    typical: tuple[Share, ...]
+    """Where the time of the faster half went, the largest share first; empty where that is not known."""
+    slowest: tuple[Share, ...]
+    """The same of the slowest hundredth."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The numbers of a run."""
+
+    flows: tuple[Flow, ...]
+    bytes: tuple[Bytes, ...]
+    energy: tuple[Energy, ...]
+    foreign: int
+    """Deliveries that no publisher of the run has sent."""
+    disconnections: tuple[dict[str, Any], ...]
+    """Rows of :func:`mqttlab.metrics.disconnections`."""
+    measured_s: float
+
+
+def headline(recording: Recording) -> Headline:
+    """The numbers of a recording, whoever made it and however it ended.
+
+    Raises:
+        RecordingError: a table cannot be read.
+    """
+    if "headline" not in recording.remembered:
+        recording.remembered["headline"] = Headline(
+            flows=_flows(recording), bytes=_bytes(recording), energy=_energy(recording),
+            foreign=int((recording.run.get("messages") or {}).get("foreign") or 0),
+            disconnections=tuple(disconnections(recording).to_dicts()), measured_s=measurement(recording).seconds)
+    found: Headline = recording.remembered["headline"]
+    return found
+
+
+def _flows(recording: Recording) -> tuple[Flow, ...]:
+    table = application(recording, FINEST)
+    if table.is_empty():
+        return ()
+    causes, bounds, parts = _causes(recording), _bounds(recording), attribution_by_flow(recording)
+    return tuple(_flow(row, causes, bounds, parts) for row in table.rows(named=True))
+
+
+def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
+          bounds: dict[tuple[Any, ...], dict[str, tuple[float | None, float | None]]], parts: pl.DataFrame) -> Flow:
+    key = tuple(row[name] for name in FINEST)
+    known = bounds.get(key, {})
+    latency = {}
+    for name in QUANTILES:
+        low, high = known.get(name, (None, None))
+        latency[name] = Latency(value=row[f"latency_ms_{name}"], low=low, high=high)
+    # Of the largest of a sample no bound above is known, whatever its size.
+    latency["max"] = Latency(value=row["latency_ms_max"])
+    why = causes.get(key, ())
+    if row["messages_unsent"]:
+        why = (*why, Cause(words="never sent: no connection, or the client's queue was full",
+                           count=row["messages_unsent"]))
+    return Flow(
+        publishers=row["publisher_group"], subscribers=row["subscriber_group"], qos=row["qos"],
+        sent=row["messages_sent"], expected=row["deliveries_expected"], delivered=row["messages_delivered"],
+        undelivered_percent=row["undelivered_percent"], causes=why, latency=latency, per_s=row["throughput_per_s"],
+        disconnects=row["disconnects"], typical=_shares(parts, key, TYPICAL), slowest=_shares(parts, key, SLOWEST))
+
+
+def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:
+    missing = measured(recording).filter(EXPECTED, ~FIRST_DELIVERY).group_by(*FINEST, "fate", "cause").agg(
+        count=pl.len())
+    names = list(dict.fromkeys(client["group"] for client in recording.layout["clients"]))
+    found: dict[tuple[Any, ...], list[Cause]] = {}
+    rows = recording.collect(missing).with_columns(pl.col("fate", "cause").cast(pl.String)).sort(
+        "count", "fate", "cause", descending=[True, False, False])
+    for publisher, subscriber, qos, fate, cause, count in rows.rows():
+        key = (*(None if end is None else names[end] for end in (publisher, subscriber)), qos)
+        found.setdefault(key, []).append(Cause(words=fates.in_words(fate, cause), count=count))
+    return {key: tuple(told) for key, told in found.items()}
+
+
+def _bounds(recording: Recording) -> dict[tuple[Any, ...], dict[str, tuple[float | None, float | None]]]:
+    """Of each flow's quantiles the 95 % interval: order statistics of as many independent latencies as these, which
+    share queues and losses with their neighbours, are worth (docs/statistics.md)."""
+    found = {}
+    for key, latencies in flow_latencies(recording):
+        if len(latencies):
+            told = quantile_intervals(latencies.to_numpy(), list(QUANTILES.values()), correlated=True)
+            found[key] = {name: (_finite(one.low), _finite(one.high))
+                                 for name, one in zip(QUANTILES, told, strict=True)}
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _shares(parts: pl.DataFrame, key: tuple[Any, ...], band: str) -> tuple[Share, ...]:
+    if parts.is_empty():
+        return ()
+    its = parts.filter(pl.col("band") == band, *(
+        pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(FINEST, key, strict=True)))
+    told = its.filter(pl.col("share_percent") > 0).sort("share_percent", descending=True, maintain_order=True)
+    return tuple(Share(part=part, percent=percent) for part, percent in told.select("part", "share_percent").rows())
+
+
+def _bytes(recording: Recording) -> tuple[Bytes, ...]:
+    table = device_bytes(recording)
+    if table.is_empty():
+        return ()
+    ip_up, ip_down, link_up, link_down = RATES
+    return tuple(Bytes(group=row["name"], devices=row["devices"], ip_up=row[ip_up], ip_down=row[ip_down],
+                       link_up=row[link_up], link_down=row[link_down])
+                 for row in table.rows(named=True) if any(row[name] is not None for name in RATES))
+
+
+def _energy(recording: Recording) -> tuple[Energy, ...]:
+    table = energy(recording)
+    if table.is_empty():
+        return ()
+    found = []
+    for row in table.filter(pl.col("scope") == "group").rows(named=True):
+        observed_s = row["radio_active_s"] * 100 / row["radio_active_percent"] if row["radio_active_percent"] else 0
+        if observed_s and row["stations"]:
+            watts = row["energy_j"] / observed_s
+            found.append(Energy(group=row["name"], stations=row["stations"], mean_mw=1e3 * watts,
+                                battery_days=BATTERY_WH / watts / 24 if watts else math.inf))
+    return tuple(found)

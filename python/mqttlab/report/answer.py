@@ -1,0 +1,131 @@
+"""The headline in a terminal: at most 24 lines of 80 columns, the worst percentile in sight."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rich.text import Text
+
+from mqttlab.console import Console
+from mqttlab.metrics import Flow
+from mqttlab.plurals import counted
+from mqttlab.recording import Recording
+from mqttlab.report import headline
+from mqttlab.report.headline import Told, interval, milliseconds, percent, plain
+from mqttlab.report.text import number
+
+WIDTH, LINES = 80, 20
+LABEL = 12
+# So many flows are told one by one; more are a table.
+APART = 2
+FLOWS_SHOWN, GROUPS_SHOWN, NOTES_SHOWN = 6, 3, 2
+NAME = 32
+STYLES = {"valid": "green", "not valid": "bold red", "incomplete": "bold red"}
+
+
+def answer(recording: Recording, console: Console) -> None:
+    """Print a run's headline.
+
+    Raises:
+        RecordingError: a table cannot be read.
+    """
+    told = headline.told(recording)
+    for line in lines(told):
+        is_verdict = line.startswith(("timing", told.verdict))
+        style = STYLES[told.verdict] if is_verdict else "bold" if line == plain(told.name)[:WIDTH] else ""
+        console.print(Text(line, style=style), soft_wrap=True, highlight=False)
+
+
+def lines(told: Told) -> list[str]:
+    """The headline's lines, of at most 80 columns."""
+    made = _made(told, with_typical=True)
+    return made if len(made) <= LINES else _made(told, with_typical=False)[:LINES]
+
+
+def _made(told: Told, *, with_typical: bool) -> list[str]:
+    flows = told.numbers.flows
+    top = [plain(told.name)[:WIDTH], *_wrapped(told.scenario, WIDTH, 3)]
+    # What makes numbers worthless comes before them.
+    top = ([*top, *_labelled("timing", told.timing, 2)] if told.verdict == "valid" else
+           [*_wrapped(told.timing, WIDTH, 4), *top])
+    if not flows:
+        middle = ["No message was measured."]
+    elif len(flows) <= APART:
+        middle = [line for flow in flows for line in _flow(flow, with_typical)]
+    else:
+        middle = _table(flows)
+    bottom = [*_groups(told), *_disconnections(told)]
+    for note in told.notes[:NOTES_SHOWN]:
+        bottom += _labelled("note", note, 2)
+    left = len(told.notes) - NOTES_SHOWN
+    if left > 0:
+        bottom += _labelled("", f"{counted(left, 'more note')}: --full", 1)
+    return [*top, *middle, *bottom]
+
+
+def _flow(flow: Flow, with_typical: bool) -> list[str]:
+    each = "" if flow.expected == flow.sent else f", {counted(flow.expected, 'delivery', 'deliveries')} expected"
+    whole = f"{number(flow.sent)} sent{each}; "
+    shown = {name: f"{name} {milliseconds(one.value)}" for name, one in flow.latency.items()}
+    for name in ("p99", "p95"):
+        if known := interval(flow.latency[name]):
+            shown[name] += f" ({known})"
+    rate = f"{number(flow.per_s, 3)} deliveries/s; {counted(flow.disconnects, 'disconnect')}"
+    worst = f"worst {milliseconds(flow.latency['max'].value)}"
+    told = [headline.title(flow)[:WIDTH], *_labelled("delivered", whole + headline.undelivered(flow), 2)]
+    if flow.latency["p99"].value is not None:
+        told += _labelled("latency ms", f"{shown['p99']}  {shown['p95']}  {shown['p50']}  {worst}", 2)
+    told += _labelled("rate", rate, 1)
+    for words in headline.where_the_time_went(flow)[0 if with_typical else -1:]:
+        told += _labelled("time", words, 2)
+    return told
+
+
+def _table(flows: tuple[Flow, ...]) -> list[str]:
+    """Several flows, a line each: those that lost most and were slowest first."""
+    worst = sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))
+    head = f"{'flow':<{NAME}}{'sent':>9}{'lost':>9}{'p50 ms':>7}{'p95':>7}{'p99':>8}{'worst':>8}"
+    rows = [head]
+    for flow in worst[:FLOWS_SHOWN]:
+        latency = {name: milliseconds(one.value) for name, one in flow.latency.items()}
+        rows.append(f"{_short(headline.title(flow)):<{NAME}}{number(flow.sent):>9}{percent(flow.undelivered_percent):>9}"
+                    f"{latency['p50']:>7}{latency['p95']:>7}{latency['p99']:>8}{latency['max']:>8}")
+    if len(flows) > FLOWS_SHOWN:
+        rows.append(f"and {counted(len(flows) - FLOWS_SHOWN, 'more flow')}, none worse: --full")
+    words = headline.where_the_time_went(worst[0])
+    return [*rows, *(_labelled("time", f"{_short(headline.title(worst[0]))}: {words[-1]}", 2) if words else [])]
+
+
+def _short(title: str) -> str:
+    return title if len(title) < NAME else f"{title[:NAME - 10]}…{title[-7:]}"
+
+
+def _groups(told: Told) -> list[str]:
+    found: list[str] = []
+    for group in told.numbers.bytes[:GROUPS_SHOWN]:
+        found += _labelled("per device", f"{plain(group.group)}: {headline.kilobytes(group, with_link=False)}", 1)
+    if (left := len(told.numbers.bytes) - GROUPS_SHOWN) > 0:
+        found += _labelled("", f"and {counted(left, 'more group')}: --full", 1)
+    for energy in told.numbers.energy[:GROUPS_SHOWN]:
+        found += _labelled("energy", f"{plain(energy.group)}: {headline.battery(energy)}", 2)
+    return found
+
+
+def _disconnections(told: Told) -> list[str]:
+    ended = told.numbers.disconnections
+    if not ended:
+        return []
+    first = ended[0]
+    left = f"; {counted(len(ended) - 1, 'more reason')}" if len(ended) > 1 else ""
+    return _labelled("connections", f"{plain(str(first['group']))} {first['what']} {number(first['count'])} times: "
+                                    f"{plain(first['reason'])}{left}", 2)
+
+
+def _labelled(label: str, text: str, most: int) -> list[str]:
+    first, *rest = _wrapped(text, WIDTH - LABEL, most) or [""]
+    return [f"{label:<{LABEL}}{first}", *(" " * LABEL + line for line in rest)]
+
+
+def _wrapped(text: str, width: int, most: int) -> list[str]:
+    made = textwrap.wrap(plain(text), width)
+    return [*made[:most - 1], made[most - 1][:width - 1] + "…"] if len(made) > most else made

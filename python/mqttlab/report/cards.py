@@ -1,0 +1,150 @@
+"""The headline of a run on its page: the scenario, the timing, and a card for each number that people ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from mqttlab import metrics
+from mqttlab.foreign import markup
+from mqttlab.recording import Recording
+from mqttlab.report import headline
+from mqttlab.report.headline import Told, interval, milliseconds, percent, plain
+from mqttlab.report.pages import html_table, text_table
+from mqttlab.report.text import number
+
+# So many flows have cards each; more are a table.
+FLOWS_WITH_CARDS = 2
+FLOWS_SHOWN = 20
+# Instead of an interval: what a run is too short for, and what a largest value never has.
+UNKNOWN = ("95 %: not known", "of all measured")
+# More links than these are summed up.
+LINKS_LISTED = 20
+WORST = 10
+# What people look for first in a wide table.
+FIRST = ("messages_sent", "messages_delivered", "undelivered_percent", "latency_ms_p50", "latency_ms_p95",
+         "latency_ms_p99", "latency_ms_max", "latency_ms_mean", "latency_ms_mean_ci95")
+STYLE = """<style>
+.headline .scenario{font-size:17px;margin:.1em 0 .3em;max-width:85ch}.headline .timing{margin:0 0 .6em;color:#51606f}
+.not-valid .timing,.incomplete .timing{color:#8a2b06;font-weight:600}
+.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(118px,1fr));gap:10px;margin:.2em 0 .6em}
+.card{border:1px solid #dfe4ea;border-radius:6px;padding:8px 10px;min-width:0}
+.card.first{border-color:#00629b;background:#f0f7fc}
+.card b{font-size:22px;font-variant-numeric:tabular-nums}.card b small{font-size:13px;font-weight:400;margin-left:3px}
+.card span{display:block;font-size:12px;color:#51606f}.headline h2{margin:.6em 0 .3em}
+.headline .said{margin:.1em 0;font-size:14px}details summary{cursor:pointer;color:#51606f}
+@media(max-width:640px){section{padding:12px}.cards{grid-template-columns:repeat(2,1fr);gap:8px}
+.headline .scenario{font-size:15px}}
+</style>"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A number with its unit, what it is, and what is known beside it."""
+
+    value: str
+    unit: str
+    title: str
+    more: str = ""
+
+
+def cards(flow: metrics.Flow, told: Told) -> list[Card]:
+    """The cards of a flow, the one that people ask for first in front."""
+    found = []
+    for name, title in (("p99", "p99 latency"), ("p95", "p95 latency"), ("p50", "median latency"),
+                        ("max", "worst latency")):
+        known = interval(flow.latency[name])
+        found.append(Card(value=milliseconds(flow.latency[name].value), unit="ms", title=title,
+                          more=f"95 %: {known}" if known else UNKNOWN[name == "max"]))
+    lost = percent(flow.undelivered_percent)
+    found.append(Card(value=lost, unit="", title="not delivered",
+                      more=f"{number(flow.delivered)} of {number(flow.expected)} delivered"))
+    found.append(Card(value=number(flow.per_s, 3), unit="/s", title="deliveries", more=f"{number(flow.sent)} sent"))
+    for group in told.numbers.bytes:
+        if group.group in (flow.publishers, flow.subscribers):
+            for way, ip, link in (("up", group.ip_up, group.link_up), ("down", group.ip_down, group.link_down)):
+                if ip is not None:
+                    found.append(Card(value=number(ip, 3), unit="kB/h", title=f"{way}, each of {plain(group.group)}",
+                                      more=f"{number(link, 3)} on the link" if link != ip else "IP and link"))
+    found.append(Card(value=number(flow.disconnects), unit="", title="disconnects"))
+    return found
+
+
+def section(recording: Recording) -> str:
+    """The headline as the first section of the page."""
+    told = headline.told(recording)
+    flows = told.numbers.flows
+    parts = [STYLE, f'<section class="headline verdict {told.verdict.replace(" ", "-")}">',
+             f'<p class="scenario">{markup(told.scenario)}</p><p class="timing">{markup(told.timing)}</p>']
+    if not flows:
+        parts.append("<p>No message was measured.</p>")
+    elif len(flows) <= FLOWS_WITH_CARDS:
+        parts += [_flow(flow, told) for flow in flows]
+    else:
+        parts += [_flows(flows), _bytes(told)]
+    for energy in told.numbers.energy:
+        parts.append(_said(f"{energy.group}: {headline.battery(energy)}"))
+    parts += [_said(f"{ended['group']} {ended['what']} {number(ended['count'])} times: {ended['reason']}")
+              for ended in told.numbers.disconnections[:1]]
+    parts += [_said(note) for note in told.notes[:3]]
+    return "".join(parts) + "</section>"
+
+
+def _said(words: str) -> str:
+    return f'<p class="said">{markup(plain(words))}</p>'
+
+
+def _flow(flow: metrics.Flow, told: Told) -> str:
+    shown = "".join(
+        f'<div class="card{" first" if place == 0 else ""}"><span>{markup(one.title)}</span>'
+        f"<b>{markup(one.value)}<small>{markup(one.unit)}</small></b><span>{markup(one.more)}</span></div>"
+        for place, one in enumerate(cards(flow, told)))
+    said = [words[:1].upper() + words[1:] + "." for words in headline.where_the_time_went(flow)]
+    if flow.undelivered_percent:
+        said.insert(0, headline.undelivered(flow) + ".")
+    return (f'<h2>{markup(headline.title(flow))}</h2><div class="cards">{shown}</div>'
+            + "".join(_said(words) for words in said))
+
+
+def _flows(flows: tuple[metrics.Flow, ...]) -> str:
+    worst = sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))
+    head = ("flow", "not delivered", "p99 ms", "p95", "p50", "worst", "sent", "per s", "disconnects")
+    rows = [(headline.title(flow), percent(flow.undelivered_percent),
+             *(milliseconds(flow.latency[name].value) for name in ("p99", "p95", "p50", "max")), number(flow.sent),
+             number(flow.per_s, 3), number(flow.disconnects)) for flow in worst[:FLOWS_SHOWN]]
+    left = len(flows) - len(rows)
+    return text_table(head, rows) + (_said(f"{left} more flows, none worse, are in the tables below.") if left else "")
+
+
+def _bytes(told: Told) -> str:
+    rows = [(plain(group.group), number(group.devices), *(number(value, 3) for value in (
+        group.ip_up, group.ip_down, group.link_up, group.link_down))) for group in told.numbers.bytes[:FLOWS_SHOWN]]
+    head = ("a device of", "devices", "kB/h up", "kB/h down", "link kB/h up", "link kB/h down")
+    return text_table(head, rows) if rows else ""
+
+
+def first(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns of a table of messages, those that people look for in front."""
+    return (*(name for name in FIRST if name in columns), *(name for name in columns if name not in FIRST))
+
+
+def links(recording: Recording, table: pl.DataFrame, columns: tuple[str, ...]) -> str:
+    """A table of links; of many their sum, the distribution over devices, and the worst."""
+    if table.height <= LINKS_LISTED:
+        return html_table(table, columns)
+    whole = pl.DataFrame({"of": [f"all {table.height} links"], **{
+        name: [table[name].sum()] for name in ("frames", "bytes", "frames_dropped")}})
+    worst = table.sort("frames_dropped", "queue_wait_ms_max", descending=True, nulls_last=True).head(WORST)
+    each = metrics.by_device(recording)
+    parts = [html_table(whole, tuple(whole.columns))]
+    rows = [(name, *(number(float(of[column].quantile(share, "linear") or 0), 3) for share in (0, 0.5, 0.95, 1)))
+            for group in each["group"].unique(maintain_order=True)
+            for of in [each.filter(pl.col("group") == group)] if of.height > 1
+            for name, column in ((f"{plain(group)}, kB/h up", "ip_kb_per_device_hour_up"),
+                                 (f"{plain(group)}, kB/h down", "ip_kb_per_device_hour_down"))
+            if of[column].null_count() < of.height] if not each.is_empty() else []
+    if rows:
+        parts += ["<h3>IP bytes over devices</h3>", text_table(("of", "least", "median", "p95", "most"), rows)]
+    parts += [f"<h3>The {WORST} links that dropped most</h3>", html_table(worst, columns)]
+    return "".join(parts)

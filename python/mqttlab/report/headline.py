@@ -1,0 +1,170 @@
+"""The headline of a run in words: the one text that terminal, page, dashboard and ``--json`` show first.
+
+Numbers are those of :func:`mqttlab.metrics.headline`, the sentence is the plan's; this module adds the words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mqttlab import metrics
+from mqttlab.metrics.headline import BATTERY_WH, Bytes, Energy, Flow, Latency, Share
+from mqttlab.recording import Recording
+from mqttlab.report import captured, coverage
+from mqttlab.report.text import number, verdict
+from mqttlab.scenario.one_sentence import one_sentence
+
+SIMULATED = "simulated; docs/simulator.md says how accurate the model is"
+# Between groups of digits.
+NARROW_BLANK = "\u202f"
+# A share that is told; smaller ones are left out.
+TOLD_PERCENT = 5.0
+PARTS = {
+    "schedule_ns": "waiting to be sent: the client was late", "session_ns": "waiting in the sender's session",
+    "sleep_ns": "waiting for a sleeping client", "register_ns": "registering the topic",
+    "sender_nagle_ns": "held by Nagle's algorithm at the sender",
+    "sender_socket_ns": "waiting in the sender's socket", "retry_ns": "waiting for a repeated datagram",
+    "queue_to_broker_ns": "queueing on the way to the broker", "wire_to_broker_ns": "on the wire to the broker",
+    "retransmission_to_broker_ns": "waiting for a repeated segment to the broker",
+    "gateway_ns": "inside the gateway", "handshake_ns": "in the QoS 2 handshake with the broker",
+    "undivided_ns": "in network and broker, which nobody recorded apart", "broker_ns": "inside the broker",
+    "broker_window_ns": "waiting for the broker's in-flight window",
+    "broker_nagle_ns": "held by Nagle's algorithm at the broker",
+    "broker_socket_ns": "waiting in the broker's socket",
+    "queue_to_subscriber_ns": "queueing on the way to the subscriber",
+    "wire_to_subscriber_ns": "on the wire to the subscriber",
+    "retransmission_to_subscriber_ns": "waiting for a repeated segment to the subscriber",
+    "release_ns": "in the QoS 2 handshake with the subscriber",
+    "delivery_ns": "inside the subscriber's host",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """A run's headline: the scenario and the timing in words, and the numbers."""
+
+    name: str
+    scenario: str
+    verdict: str
+    """``valid``, ``not valid`` or ``incomplete``."""
+    timing: str
+    """One line: that the timing is ok, or what is wrong and what to do."""
+    notes: tuple[str, ...]
+    """What else to read before a number is used: foreign messages, warnings."""
+    numbers: metrics.Headline
+
+
+def told(recording: Recording) -> Told:
+    """The headline of a recording, whoever made it and however it ended.
+
+    Raises:
+        RecordingError: a table cannot be read.
+    """
+    word, reasons = verdict(recording)
+    line, rest = _timing(recording, word, reasons)
+    foreign = coverage.foreign(recording)
+    return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line,
+                notes=tuple(filter(None, (foreign, *rest))), numbers=metrics.headline(recording))
+
+
+def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, list[str]]:
+    """The line about the timing, and the reasons that are not in it."""
+    if word != "valid":
+        first = reasons[0] if reasons else "the recording does not say why"
+        return f"{word}: {first}", reasons[1:]
+    if captured.is_import(recording):
+        return "as captured; the evidence has no known gap", reasons
+    if recording.plan.get("backend") == "sim":
+        return SIMULATED, reasons
+    return "timing ok", reasons
+
+
+def document(recording: Recording) -> dict[str, Any]:
+    """The headline as JSON has it; ``docs/output.md`` describes it."""
+    one = told(recording)
+    numbers = asdict(one.numbers)
+    return {"scenario": one.scenario, "verdict": one.verdict, "timing": one.timing, "notes": list(one.notes),
+            "measured_s": numbers["measured_s"],
+            "flows": [flow | {"causes": list(flow["causes"]), "typical": list(flow["typical"]),
+                              "slowest": list(flow["slowest"]), "words": where_the_time_went(known)}
+                      for flow, known in zip(numbers["flows"], one.numbers.flows, strict=True)],
+            "bytes": list(numbers["bytes"]), "energy": list(numbers["energy"]), "foreign": numbers["foreign"],
+            "disconnections": list(numbers["disconnections"])}
+
+
+def title(flow: Flow) -> str:
+    """A flow's name: who publishes for whom, and at which QoS."""
+    ends = " → ".join(plain(end or "nobody known") for end in (flow.publishers, flow.subscribers))
+    return f"{ends}, QoS {number(flow.qos)}"
+
+
+def plain(text: str) -> str:
+    """A name as one line of text: what strangers put into it neither moves a cursor nor breaks a line."""
+    return "".join(one if one.isprintable() or one == NARROW_BLANK else "\ufffd" for one in text)
+
+
+def percent(value: float | None) -> str:
+    """A percentage of deliveries; what is not all is never written as all."""
+    if value is None:
+        return "–"
+    if 0 < value < 0.01:
+        return "< 0.01 %"
+    if 99.99 < value < 100:
+        return "> 99.99 %"
+    return f"{number(value, 3)} %"
+
+
+def milliseconds(value: float | None) -> str:
+    """A latency without its unit: ms to three digits, whole from 1,000 on."""
+    return number(value, 3) if value is None or value < 1000 else number(round(value))
+
+
+def interval(latency: Latency) -> str:
+    """The 95 % interval of a quantile; empty where the run cannot tell either bound."""
+    if latency.low is None and latency.high is None:
+        return ""
+    low = "?" if latency.low is None else milliseconds(latency.low)
+    high = "?" if latency.high is None else milliseconds(latency.high)
+    return f"{low}–{high}"
+
+
+def undelivered(flow: Flow) -> str:
+    """What did not arrive in percent, and why."""
+    if flow.undelivered_percent is None:
+        return "no delivery was expected"
+    if not flow.undelivered_percent:
+        return "all delivered"
+    reasons = "; ".join(f"{number(cause.count)} {plain(cause.words)}" for cause in flow.causes[:2])
+    more = f"; {len(flow.causes) - 2} more causes" if len(flow.causes) > 2 else ""
+    return f"{percent(flow.undelivered_percent)} not delivered" + (f": {reasons}{more}" if reasons else "")
+
+
+def kilobytes(told: Bytes, *, with_link: bool = True) -> str:
+    """What a device of a group sends and receives in an hour."""
+    up, down = (None if value is None else f"{number(value, 3)} kB/h" for value in (told.ip_up, told.ip_down))
+    links = [f"{number(link, 3)} {way}" for link, ip, way in
+             ((told.link_up, told.ip_up, "up"), (told.link_down, told.ip_down, "down"))
+             if link is not None and link != ip]
+    words = ", ".join(f"{value} {way}" for value, way in ((up, "up"), (down, "down")) if value)
+    if not with_link:
+        return f"{words} (IP bytes)"
+    return words + (f" (IP; on the link {', '.join(links)})" if links else " (IP and link)")
+
+
+def battery(told: Energy) -> str:
+    """What a radio draws, and how long a battery lasts on it."""
+    return (f"{number(told.mean_mw, 3)} mW a radio; {BATTERY_WH:g} Wh (two AA cells) last "
+            f"{number(told.battery_days, 3)} days on it")
+
+
+def where_the_time_went(flow: Flow) -> list[str]:
+    """Of the faster half and of the slowest hundredth, in words; empty where that is not known."""
+    return [f"of the {which}, {words}" for which, shares in (
+        ("faster half", flow.typical), ("slowest 1 %", flow.slowest)) if (words := _shares(shares))]
+
+
+def _shares(shares: tuple[Share, ...]) -> str:
+    told = [share for share in shares if share.percent >= TOLD_PERCENT][:2]
+    words = ", ".join(f"{number(share.percent, 3)} % {PARTS.get(share.part, share.part)}" for share in told)
+    return words.replace(" % ", " % was ", 1)

@@ -1,0 +1,157 @@
+"""A plan as one sentence that stands above its numbers: who publishes what, how often, to whom, over which links.
+
+Everything in it is read from the plan, so that recordings of any age have one. What one sentence does not hold is
+summed up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from mqttlab.plan import StoredPlan
+from mqttlab.scenario.sentence import where_of
+from mqttlab.scenario.topics import may_match
+
+LENGTH_MAX = 200
+PAYLOADS = {"gps": "GPS positions", "image": "images"}
+PROTOCOLS = {"mqtt_sn": " by MQTT-SN", "zeromq": " by ZeroMQ"}
+# Of ends that are at the same place.
+SAME = {"sharing": " behind a link alike", "behind": " behind a link alike", "on": " there, too",
+        "beside": " there, too"}
+# What older plans do not say of a group.
+UNSAID: dict[str, Any] = {"program": None, "relay": None, "protocol": {"mqtt": {}}, "subscriptions": [], "host_step": 0}
+UNITS = (("h", 3_600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("µs", 10**3), ("ns", 1))
+
+
+def one_sentence(plan: StoredPlan) -> str:
+    """What a plan does, in at most about 200 characters."""
+    groups = [{**UNSAID, **group} for group in cast("list[dict[str, Any]]", plan["groups"])]
+    if "sources" in plan:
+        return f"{_kept(str(plan.get('description') or 'Imported.')).rstrip('.')}: {_all(groups)}."
+    if not groups or any("publish" not in group or "connects_to" not in group for group in groups):
+        network = plan.get("network", {}).get("description") or plan.get("network", {}).get("kind") or "not recorded"
+        return f"{_all(groups)}; network: {network}."
+    for told in _ways(plan, groups):
+        if len(told) <= LENGTH_MAX:
+            break
+    return told
+
+
+def _ways(plan: StoredPlan, groups: list[dict[str, Any]]) -> Iterator[str]:
+    """The sentence, from the longest way to the shortest."""
+    publishing = [group for group in groups if group["publish"] or group["program"]]
+    subscribing = [group for group in groups if not (group["publish"] or group["program"])]
+    if not publishing:
+        yield f"{_all(groups)} connect, and nobody publishes."
+        return
+    clauses = [_publishes(plan, group, groups) for group in publishing]
+    heard = {name for group in publishing for name in _receivers(group, groups)}
+    others = [f"{_who(group)}{where_of(plan, group)} {_does(group)}" for group in subscribing
+              if len(publishing) > 1 or group["name"] not in heard or group["relay"]]
+    yield _capital("; ".join([*clauses, *others]))
+    if len(publishing) == 1 and not others:
+        yield _capital(_publishes(plan, publishing[0], groups, with_places=False))
+    count = sum(group["count"] for group in publishing)
+    places = list(dict.fromkeys(where_of(plan, group).strip(", ") for group in groups))
+    of = f" of {len(publishing)} groups" if len(publishing) > 1 else ""
+    several = f"{count:,} {_devices(count)}{of} publish{'es' if count == 1 else ''}"
+    hearing = sum(group["count"] for group in subscribing)
+    rest = f", {_all(subscribing)} receive{'s' if hearing == 1 else ''}" if subscribing else ""
+    yield f"{several}{rest}: {'; '.join(places)}."
+    yield f"{several}{rest}, on {len(places)} kinds of links."
+
+
+def _publishes(
+    plan: StoredPlan, group: dict[str, Any], groups: list[dict[str, Any]], *, with_places: bool = True,
+) -> str:
+    who = f"{_who(group)}{where_of(plan, group)}"
+    if not group["publish"]:
+        return f"{who} run a program of their own"
+    publish = group["publish"]
+    receivers = [other for other in groups if other["name"] in _receivers(group, groups)]
+    to = ", which nobody receives"
+    if receivers:
+        to = f" to {' and '.join(_subscribers(plan, group, other, with_places) for other in receivers)}"
+    verb = "publish" if group["count"] != 1 else "publishes"
+    spoken = PROTOCOLS.get(next(iter(group["protocol"]), ""), "")
+    comma = "," if "," in who else ""
+    return f"{who}{comma} {verb} {_payload(publish)} at QoS {publish['qos']}{spoken} {_often(publish)}{to}"
+
+
+def _receivers(group: dict[str, Any], groups: list[dict[str, Any]]) -> set[str]:
+    """The groups that a publication reaches, as far as topics tell; relays pass it on under another topic."""
+    if not group["publish"]:
+        return set()
+    topic = group["publish"]["topic"]
+    return {other["name"] for other in groups
+            for wanted in other["subscriptions"] if may_match(_plain(wanted["filter"]), topic)}
+
+
+def _plain(wanted: str) -> str:
+    """A filter without the group of a shared subscription."""
+    return wanted.split("/", 2)[2] if wanted.startswith("$share/") and wanted.count("/") > 1 else wanted
+
+
+def _subscribers(plan: StoredPlan, sender: dict[str, Any], group: dict[str, Any], with_place: bool) -> str:
+    many = f"{group['count']:,} subscribers" if group["count"] != 1 else "one subscriber"
+    there = where_of(plan, group) if with_place else ""
+    if there and there == where_of(plan, sender) and not there.startswith(", each"):
+        there = SAME.get(there.split(" ")[1], f"{there}, too")
+    return f"{many}{there}" + (", which relays it" if group["relay"] else "")
+
+
+def _does(group: dict[str, Any]) -> str:
+    verb = "relays" if group["relay"] else "subscribes" if group["subscriptions"] else "connects"
+    return verb if group["count"] == 1 else verb.removesuffix("s")
+
+
+def _who(group: dict[str, Any]) -> str:
+    return f"{group['count']:,} {_devices(group['count'])} ({group['name']})"
+
+
+def _all(groups: list[dict[str, Any]]) -> str:
+    count = sum(group["count"] for group in groups)
+    return f"{count:,} client{'s' if count != 1 else ''}" + (f" in {len(groups)} groups" if len(groups) > 1 else "")
+
+
+def _devices(count: int) -> str:
+    return "device" if count == 1 else "devices"
+
+
+def _payload(publish: dict[str, Any]) -> str:
+    payload = publish["payload"]
+    if payload["kind"] in PAYLOADS:
+        return PAYLOADS[payload["kind"]]
+    return _bytes(payload["bytes"]) if payload["bytes"] else "empty messages"
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("MB", 10**6), ("kB", 10**3)):
+        if count >= size and count % (size // 100) == 0:
+            return f"{count / size:g} {unit}"
+    return f"{count} B"
+
+
+def _often(publish: dict[str, Any]) -> str:
+    arrival = publish["arrival"]
+    if arrival["kind"] == "poisson":
+        return f"every {_time(arrival['mean_interval_ns'])} on average"
+    if arrival["kind"] == "burst":
+        return f"in bursts of {arrival['size']:,} every {_time(arrival['interval_ns'])}"
+    if arrival["kind"] == "back_to_back":
+        return "one after the other"
+    return f"every {_time(arrival['interval_ns'])}"
+
+
+def _time(length_ns: int) -> str:
+    unit, size = next((unit, size) for unit, size in UNITS if length_ns >= size or size == 1)
+    return f"{length_ns / size:.4g} {unit}"
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _kept(text: str) -> str:
+    return text if len(text) <= LENGTH_MAX - 40 else f"{text[:LENGTH_MAX - 41]}…"

@@ -1,0 +1,289 @@
+"""The headline: one set of numbers and words on every surface, equal to the tables, whoever made the recording."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from mqttlab import metrics
+from mqttlab.cli.main import main
+from mqttlab.recording import Recording
+from mqttlab.report import answer, headline, write_html
+from mqttlab.report.answer import LINES, WIDTH, lines
+from mqttlab.scenario import compile_plan, parse
+from mqttlab.scenario.one_sentence import LENGTH_MAX, one_sentence
+from recordings import MS, Message, S, segment, write
+
+FLEET = """
+name = "fleet"
+backend = "sim"
+[phases]
+warm_up = "1 s"
+duration = "6 s"
+[[networks]]
+between = ["field", "broker"]
+model = "lte-m"
+link = "each"
+up.loss = "2 %"
+down.loss = "2 %"
+[[groups]]
+name = "sensors"
+host = "field"
+count = 12
+publish = { topic = "s/{client}", qos = 1, payload = "100 B", interval = "500 ms" }
+[[groups]]
+name = "dashboard"
+host = "broker"
+subscribe = [{ filter = "s/+", qos = 1 }]
+"""
+
+
+def held_together(recording: Recording) -> None:
+    """The headline's numbers are those of the tables, and its lines fit a terminal."""
+    told = headline.told(recording)
+    table = metrics.application(recording, ("publisher_group", "subscriber_group", "qos"))
+    assert len(told.numbers.flows) == table.height
+    for flow, row in zip(told.numbers.flows, table.rows(named=True), strict=True):
+        assert (flow.publishers, flow.subscribers, flow.qos) == (
+            row["publisher_group"], row["subscriber_group"], row["qos"])
+        assert (flow.sent, flow.expected, flow.delivered, flow.disconnects, flow.per_s) == tuple(row[name] for name in (
+            "messages_sent", "deliveries_expected", "messages_delivered", "disconnects", "throughput_per_s"))
+        assert flow.undelivered_percent == row["undelivered_percent"]
+        assert sum(cause.count for cause in flow.causes) == (
+            row["deliveries_expected"] - row["messages_delivered"] + row["messages_unsent"])
+        for name, latency in flow.latency.items():
+            assert latency.value == row[f"latency_ms_{name}"]
+            assert latency.low is None or latency.value is None or latency.low <= latency.value
+            assert latency.high is None or latency.value is None or latency.high >= latency.value
+        for shares in (flow.typical, flow.slowest):
+            assert not shares or sum(share.percent for share in shares) == pytest.approx(100)
+    devices = {row["name"]: row for row in metrics.device_bytes(recording).rows(named=True)}
+    for told_bytes in told.numbers.bytes:
+        row = devices[told_bytes.group]
+        assert (told_bytes.ip_up, told_bytes.link_down) == (
+            row["ip_kb_per_device_hour_up"], row["link_kb_per_device_hour_down"])
+    shown = lines(told)
+    assert len(shown) <= LINES and max(map(len, shown)) <= WIDTH
+    assert len(told.scenario) <= LENGTH_MAX + 20
+    json.dumps(headline.document(recording), allow_nan=False)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fleet")
+    (folder / "fleet.toml").write_text(FLEET)
+    result = CliRunner().invoke(main, ["run", str(folder / "fleet.toml"), "--runs", str(folder / "runs"), "--no-html"])
+    assert result.exit_code == 0, result.output
+    (folder / "printed").write_text(result.stdout)
+    [run] = (folder / "runs").glob("fleet-*")
+    return run
+
+
+def test_a_run_ends_with_the_answer(fleet: Path) -> None:
+    printed = (fleet.parent.parent / "printed").read_text()
+    assert max(map(len, printed.split("\nrecording")[0].splitlines())) <= WIDTH
+    assert "12 devices (sensors), each behind its own LTE-M link with 2 % loss, publish 100 B" in " ".join(
+        printed.split())
+    assert "p99 " in printed and "kB/h up" in printed and "docs/simulator.md" in printed
+    assert len(printed.splitlines()) <= 24
+    assert "Links" not in printed and "Network layer" not in printed
+
+
+def test_full_prints_the_tables_below(fleet: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["report", str(fleet), "--full", "--html", str(tmp_path / "page.html")])
+    assert result.exit_code == 0, result.output
+    assert "latency in ms, by QoS" in result.stdout and "Network layer" in result.stdout
+    assert result.stdout.index("p99 ") < result.stdout.index("latency in ms, by QoS")
+
+
+def test_the_headline_equals_the_tables_of_a_simulation(fleet: Path) -> None:
+    recording = Recording.open(fleet)
+    held_together(recording)
+    [flow] = metrics.headline(recording).flows
+    # The wire takes 60 ms on average; what was lost waits for its repetition.
+    assert flow.typical[0].part == "wire_to_broker_ns"
+    [device] = metrics.headline(recording).bytes
+    assert device.group == "sensors" and device.devices == 12
+    # Two messages of 100 B a second and at least their headers; acknowledgements the other way.
+    assert device.ip_up is not None and device.ip_up > 3.6 * 2 * 150
+    assert device.ip_down is not None and 0 < device.ip_down < device.ip_up
+
+
+@pytest.mark.parametrize("messages", [
+    [], [Message(0)], [Message(number, latency_ms=None, fate="lost", cause="queue_full") for number in range(5)],
+    [Message(number, fate="unsent", latency_ms=None, subscriber=None) for number in range(3)],
+    [Message(number, qos=number % 3, latency_ms=float(number + 1)) for number in range(90)],
+    [Message(number, latency_ms=None if number % 2 else 4.0, fate="under_way" if number % 2 else "delivered")
+     for number in range(60)],
+])
+@pytest.mark.parametrize("complete", [True, False])
+def test_the_headline_equals_the_tables_of_any_recording(
+    messages: list[Message], complete: bool, tmp_path: Path,
+) -> None:
+    recording = Recording.open(write(tmp_path / "run", messages, complete=complete, foreign=3))
+    held_together(recording)
+    console = Console(record=True, width=200)
+    answer(recording, console)
+    printed = console.export_text()
+    assert "3 foreign deliveries" in printed
+    assert ("incomplete" in printed) is not complete
+    assert messages or "No message was measured" in printed
+
+
+def test_a_percentile_that_has_no_interval_says_none(tmp_path: Path) -> None:
+    few = Recording.open(write(tmp_path / "few", [Message(number) for number in range(30)]))
+    [flow] = metrics.headline(few).flows
+    assert flow.latency["p99"].low is None and flow.latency["p99"].high is None
+    assert headline.interval(flow.latency["p99"]) == ""
+
+
+def test_the_share_that_did_not_arrive_is_never_rounded_to_all_or_none() -> None:
+    assert headline.percent(0.0) == "0 %" and headline.percent(100.0) == "100 %"
+    assert headline.percent(0.004) == "< 0.01 %" and headline.percent(99.996) == "> 99.99 %"
+
+
+def frames(random_of: random.Random, count: int) -> list[dict[str, Any]]:
+    """Frames of the client `p` (connection 0) and of a stranger, on paths of one or two links."""
+    made = []
+    for number in range(count):
+        hops = random_of.choice((1, 2))
+        up = random_of.random() < 0.5
+        for hop in range(hops):
+            fate, cause = random_of.choice([
+                ("delivered", None), ("delivered", None), ("dropped", "queue_full"), ("dropped", "random_loss"),
+                ("duplicated", None), ("corrupted", "bit_error")])
+            row = segment(random_of.uniform(0, 20_000), frame=number, up=up, payload=random_of.randrange(1400),
+                          connection=random_of.choice((0, 0, 7)))
+            made.append(row | {"hop": hop, "hops": hops, "fate": fate, "cause": cause,
+                               "start_ns": None if fate == "dropped" else row["start_ns"]})
+    return made
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bytes_of_a_device_are_those_of_its_frames_counted_by_hand(seed: int, tmp_path: Path) -> None:
+    rows = frames(random.Random(seed), 200)
+    run = write(tmp_path / "run", [Message(0)], packets=rows)
+    pl.DataFrame({"scope": ["connection"], "connection": [0], "client": [0], "metric": ["resets"], "value": [0.0],
+                  "direction": ["to_broker"]},
+                 schema_overrides={"connection": pl.UInt32, "client": pl.UInt32}).write_parquet(
+        run / "network_metrics.parquet")
+    table = {row["name"]: row for row in metrics.device_bytes(Recording.open(run)).rows(named=True)}
+    for layer, column in (("ip", "ip_bytes"), ("link", "frame_bytes")):
+        for way, host, place in (("up", "from_host", "first"), ("down", "to_host", "last")):
+            # The publisher's host is 0: its connection's frames, and those that no connection tells of.
+            its = [row for row in rows if row[host] == 0
+                   and row["hop"] == (0 if place == "first" else row["hops"] - 1)
+                   and row["fate"] != "duplicated" and row["cause"] != "queue_full"
+                   and 0 <= (row["entered_ns"] if row["start_ns"] is None else row["start_ns"]) < 10 * S]
+            by_hand = sum(row[column] for row in its) / 10 * 3600 / 1000
+            assert table["publishers"][f"{layer}_kb_per_device_hour_{way}"] == pytest.approx(by_hand)
+
+
+def test_connections_are_numbered_with_gaps(tmp_path: Path) -> None:
+    """Those of MQTT-SN are; a list as long as the largest number had no room."""
+    rows = [segment(100, frame=1, payload=48, connection=0) | {"connection": 2**31 + 5, "source_port": 40_000}]
+    run = write(tmp_path / "run", [Message(0)], packets=rows)
+    pl.DataFrame({"scope": ["connection"], "connection": [2**31 + 5], "client": [0], "metric": ["resets"],
+                  "value": [0.0], "direction": ["to_broker"]},
+                 schema_overrides={"connection": pl.UInt32, "client": pl.UInt32}).write_parquet(
+        run / "network_metrics.parquet")
+    row = metrics.device_bytes(Recording.open(run)).row(0, named=True)
+    assert row["ip_kb_per_device_hour_up"] == pytest.approx(100 * 360 / 1000)
+
+
+def test_frames_outside_of_the_measurement_and_within_a_host_do_not_count(tmp_path: Path) -> None:
+    rows = [segment(at, frame=number) for number, at in enumerate((-1 / MS, 500, 10_001)) if at > 0]
+    rows.append(segment(600, frame=9, payload=1000) | {"to_host": 0})
+    row = metrics.device_bytes(Recording.open(write(tmp_path / "run", [Message(0)], packets=rows))).row(0, named=True)
+    assert row["ip_kb_per_device_hour_up"] == pytest.approx(52 * 360 / 1000)
+
+
+def sentence(text: str) -> str:
+    return one_sentence(compile_plan(parse(text)))
+
+
+def test_a_sentence_names_the_model_and_its_loss() -> None:
+    assert sentence(FLEET.replace("count = 12", "count = 200").replace("500 ms", "5 s")) == (
+        "200 devices (sensors), each behind its own LTE-M link with 2 % loss, publish 100 B at QoS 1 every 5 s to one "
+        "subscriber beside the broker.")
+    assert "LTE-M link with 2 % loss up and no loss down" in sentence(FLEET.replace('down.loss = "2 %"\n', ""))
+    assert "sharing one LTE link with 1.5 % loss" in sentence(
+        FLEET.replace('"lte-m"', '"lte"').replace('"each"', '"shared"').replace('"2 %"', '"1.5 %"'))
+    assert "each behind its own LTE-M link, publish" in sentence(
+        FLEET.replace('up.loss = "2 %"\ndown.loss = "2 %"\n', ""))
+
+
+def test_a_model_whose_loss_was_taken_away_says_so() -> None:
+    assert "Wi-Fi in a home link with no loss" in sentence(
+        FLEET.replace('"lte-m"', '"wifi"').replace('"2 %"', '"0 %"'))
+
+
+def test_a_sentence_says_what_nobody_receives() -> None:
+    assert "which nobody receives" in sentence(FLEET.replace('filter = "s/+"', 'filter = "other"'))
+
+
+def test_many_groups_are_summed_up() -> None:
+    group = '[[groups]]\nname = "g{0}"\nhost = "field"\ncount = 10\n' \
+            'publish = {{ topic = "s/{0}/{{client}}", qos = 0, payload = "10 B", interval = "1 s" }}\n'
+    told = sentence(FLEET + "".join(group.format(number) for number in range(30)))
+    assert len(told) <= LENGTH_MAX and told.startswith("312 devices of 31 groups publish")
+
+
+def test_the_list_of_recordings_has_the_p99_and_what_was_not_delivered(fleet: Path) -> None:
+    result = CliRunner().invoke(main, ["list", "--runs", str(fleet.parent)])
+    head, row = result.stdout.splitlines()
+    assert "p99 ms" in head and "not delivered" in head
+    [flow] = metrics.headline(Recording.open(fleet)).flows
+    value = flow.latency["p99"].value
+    assert value is not None and f" {value:.3g} " in row and " 0 % " in row
+
+
+def test_a_page_begins_with_the_answer_and_sums_up_many_links(fleet: Path, tmp_path: Path) -> None:
+    page = write_html(Recording.open(fleet), tmp_path / "page.html").read_text()
+    assert page.index("each behind its own LTE-M link") < page.index("p99 latency") < page.index("Messages by QoS")
+    # Of 24 links the sum, the devices' distribution and the worst; not a row for each.
+    assert "all 25 links" in page or "all 24 links" in page
+    assert "IP bytes over devices" in page and "The 10 links that dropped most" in page
+    assert page.count('<td class="text">field-') == 10
+    assert "the lateness below" not in page
+
+
+def test_the_object_for_programs_has_the_headline(fleet: Path) -> None:
+    result = CliRunner().invoke(main, ["report", str(fleet), "--json"])
+    told = json.loads(result.stdout)["headline"]
+    [flow] = told["flows"]
+    [row] = [row for row in json.loads(result.stdout)["metrics"]
+             if (row["scope"], row["metric"]) == ("groups", "latency_ms_p99")]
+    assert flow["latency"]["p99"]["value"] == row["value"]
+    assert told["bytes"][0]["group"] == "sensors" and told["timing"].startswith("simulated")
+    documented = (Path(__file__).resolve().parents[2] / "docs" / "output.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in documented for name in (*told, *flow))
+
+
+@pytest.mark.live
+def test_the_headline_equals_the_tables_of_a_live_run(tmp_path: Path) -> None:
+    (tmp_path / "live.toml").write_text(FLEET.replace('backend = "sim"', 'backend = "live"').replace("6 s", "3 s"))
+    CliRunner().invoke(main, ["run", str(tmp_path / "live.toml"), "--runs", str(tmp_path / "runs"), "--no-html"])
+    [run] = (tmp_path / "runs").glob("fleet-*")
+    recording = Recording.open(run)
+    held_together(recording)
+    assert headline.told(recording).scenario.startswith("12 devices (sensors), each behind its own LTE-M link")
+
+
+def test_the_headline_equals_the_tables_of_an_import(tmp_path: Path) -> None:
+    table = tmp_path / "messages.csv"
+    table.write_text("message,publisher,subscriber,topic,qos,payload_bytes,sent_ms,received_ms\n" + "".join(
+        f"{number},a,b,t,1,20,{number * 5},{number * 5 + 7}\n" for number in range(1, 41)))
+    words = ["import", "log", str(table), "--output", str(tmp_path / "imported"), "--no-html"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code in (0, 6), result.output
+    recording = Recording.open(tmp_path / "imported")
+    held_together(recording)
+    assert "Imported from" in headline.told(recording).scenario
