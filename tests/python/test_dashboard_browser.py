@@ -170,7 +170,7 @@ def test_of_many_figures_those_that_are_seen_come_first_each_in_a_frame_of_its_o
 
 def test_every_figure_gives_its_numbers_and_itself(somebody: Visitor) -> None:
     page = somebody.page
-    somebody.go("/run/plain")
+    somebody.go("/run/plain?part=messages")
     panel = page.locator(".figure-panel").filter(has=page.get_by_role("heading", name="Latency, cumulative"))
     for words, start in (("CSV", b"series,"), ("SVG", b"<svg"), ("PNG", b"\x89PNG")):
         with page.expect_download() as found:
@@ -183,7 +183,7 @@ def test_every_figure_gives_its_numbers_and_itself(somebody: Visitor) -> None:
 
 def test_the_screen_goes_out_as_one_file_that_needs_nothing(somebody: Visitor, tmp_path: Path) -> None:
     page = somebody.page
-    somebody.go("/run/plain")
+    somebody.go("/run/plain?part=messages")
     with page.expect_download() as found:
         page.get_by_role("button", name="Export screen").click()
     text = Path(found.value.path()).read_text(encoding="utf-8")
@@ -214,7 +214,7 @@ def test_every_file_that_is_listed_is_sent(runs: Path, somebody: Visitor) -> Non
 
 def test_a_figure_alone_has_its_title_and_its_ground(somebody: Visitor) -> None:
     page = somebody.page
-    somebody.go("/run/plain")
+    somebody.go("/run/plain?part=messages")
     panel = page.locator(".figure-panel").filter(has=page.get_by_role("heading", name="Latency, cumulative"))
     for ground in ("rgb(255, 255, 255)", "rgb(24, 33, 43)"):
         with page.expect_download() as found:
@@ -241,7 +241,7 @@ def test_what_others_have_written_is_text(somebody: Visitor) -> None:
 
 def test_dark_and_light_are_kept(somebody: Visitor) -> None:
     page = somebody.page
-    somebody.go("/run/plain")
+    somebody.go("/run/plain?part=messages")
     before = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     page.get_by_role("button", name="Dark or light").click()
     somebody.ready()
@@ -254,7 +254,7 @@ def test_dark_and_light_are_kept(somebody: Visitor) -> None:
 
 def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
     page = somebody.page
-    somebody.go("/run/plain")
+    somebody.go("/run/plain?part=messages")
     page.keyboard.press("Tab")
     assert page.evaluate("() => document.activeElement.textContent") == "Skip to the page"
     reached = set()

@@ -24,6 +24,7 @@ from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
 from mqttlab.figures import style
 from mqttlab.figures.drawing import trace
 from mqttlab.recording import Recording
+from mqttlab.report import headline
 from mqttlab.runs import Job, perform
 from mqttlab.runs.instant import state_at
 from mqttlab.scenario import compile_plan
@@ -46,6 +47,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def text_of(component: Any) -> str:
     return json.dumps(component.to_plotly_json() if hasattr(component, "to_plotly_json") else component,
                       default=lambda part: part.to_plotly_json())
+
+
+def test_a_run_opens_with_its_headline(store: Store) -> None:
+    page = text_of(run.page(store, "seed-1", {}))
+    told = headline.told(store.recording("seed-1"))
+    assert told.scenario in page and "p99" in page
+    for flow in told.numbers.flows:
+        assert headline.title(flow) in page and headline.milliseconds(flow.latency["p99"].value) in page
 
 
 @pytest.mark.parametrize("part", [*run.PARTS, "no-such-part"])

@@ -9,7 +9,7 @@ import polars as pl
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, coverage, network
+from mqttlab.report import attribution, captured, cards, coverage, network
 
 KEYS = ("publisher_group", "subscriber_group", "qos")
 
@@ -46,11 +46,11 @@ def _application(recording: Recording) -> list[RunTable]:
     words = " ".join(coverage.application(recording, by_qos))
     made = []
     if not both_ways:
-        made.append(RunTable(name="messages-by-qos", title="Messages by QoS", rows=by_qos, columns=("qos", *columns),
-                             words=words))
+        made.append(RunTable(name="messages-by-qos", title="Messages by QoS", rows=by_qos,
+                             columns=("qos", *cards.first(columns)), words=words))
     if both_ways or by_group.height > by_qos.height:
         made.append(RunTable(name="messages-by-group", title="Messages by group", rows=by_group,
-                             columns=(*KEYS, *columns), words=words))
+                             columns=(*KEYS, *cards.first(columns)), words=words))
     bursts = metrics.bursts(recording)
     made.append(RunTable(name="bursts", title="Bursts", rows=bursts,
                          columns=(*KEYS, *metrics.family("bursts").columns("page"))))

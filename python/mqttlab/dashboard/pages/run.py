@@ -10,7 +10,7 @@ from dash import dcc, html
 from mqttlab.catalog.place import CatalogError
 from mqttlab.catalog.remarks import Annotations
 from mqttlab.dashboard import run_figures, run_tables, verdicts
-from mqttlab.dashboard.pages import connection, instant, message, messages
+from mqttlab.dashboard.pages import connection, instant, message, messages, overview
 from mqttlab.dashboard.pages import map as map_page
 from mqttlab.dashboard.panels import (
     Content,
@@ -31,9 +31,10 @@ from mqttlab.recording import Recording
 from mqttlab.report.facts import of_run
 from mqttlab.report.text import duration, lateness, moment, verdict
 
-PARTS = {"messages": "Messages", "time": "Over time", "parts": "Where the time went", "network": "Network",
-         "recent": "Message by message", "connections": "Connections", "instant": "At an instant", "map": "Map",
-         "files": "Files and provenance"}
+PARTS = {"overview": "Overview", "messages": "Messages", "time": "Over time", "parts": "Where the time went",
+         "network": "Network", "recent": "Message by message", "connections": "Connections",
+         "instant": "At an instant", "map": "Map", "files": "Files and provenance"}
+FIRST = "overview"
 WORDS = {"valid": "Valid", "not valid": "Not valid: read why before you use a number", "incomplete":
          "Incomplete: this is what was recorded"}
 
@@ -46,17 +47,17 @@ def page(store: Store, name: str, query: dict[str, str]) -> html.Div:
         RecordingError: it cannot be read.
     """
     recording = store.recording(name)
-    part = query.get("part", "messages")
-    part = part if part in PARTS or part == "message" else "messages"
+    part = query.get("part", FIRST)
+    part = part if part in PARTS or part == "message" else FIRST
     return html.Div([
         html.P([link("Runs", "/"), " › ", name], className="crumbs"),
         html.H1(recording.name),
         html.P(str(recording.plan.get("description", "")), className="lead"),
         _verdict(store, name, recording),
-        _remarks(store, name, recording),
         html.Nav([link(title, address(f"/run/{name}", part=key), **({"aria-current": "page"} if key == part else {}))
                   for key, title in PARTS.items()], className="parts", **{"aria-label": "Parts of the run"}),
         html.Div(_body(recording, name, part, query), id="part"),
+        _remarks(store, name, recording),
     ])
 
 
@@ -105,6 +106,7 @@ def _remarks(store: Store, name: str, recording: Recording) -> html.Section:
 
 def _body(recording: Recording, name: str, part: str, query: dict[str, str]) -> Content:
     special: dict[str, Callable[[], Content]] = {
+        "overview": lambda: overview.part(recording),
         "recent": lambda: messages.part(recording, name, query),
         "message": lambda: message.part(recording, name, query),
         "connections": lambda: connection.part(recording, name, query),
