@@ -11,8 +11,8 @@ from typing import Any
 from mqttlab import metrics
 from mqttlab.metrics.headline import BATTERY_WH, Bytes, Energy, Flow, Latency, Share
 from mqttlab.recording import Recording
-from mqttlab.report import captured, coverage
-from mqttlab.report.text import number, verdict
+from mqttlab.report import captured
+from mqttlab.report.text import foreign, number, verdict
 from mqttlab.scenario.one_sentence import one_sentence
 
 SIMULATED = "simulated; docs/simulator.md says how accurate the model is"
@@ -63,9 +63,8 @@ def told(recording: Recording) -> Told:
     """
     word, reasons = verdict(recording)
     line, rest = _timing(recording, word, reasons)
-    foreign = coverage.foreign(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line,
-                notes=tuple(filter(None, (foreign, *rest))), numbers=metrics.headline(recording))
+                notes=tuple(filter(None, (foreign(recording), *rest))), numbers=metrics.headline(recording))
 
 
 def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, list[str]]:
