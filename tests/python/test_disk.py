@@ -72,7 +72,7 @@ def test_a_small_disk_is_refused_and_whoever_insists_keeps_what_it_holds(tmp_pat
         assert len(recording.messages) > 0
 
 
-@pytest.mark.parametrize("how", ["read-only"])
+@pytest.mark.parametrize("how", ["full", "read-only"])
 def test_a_report_of_a_run_that_was_killed_leaves_nothing_where_nothing_can_be_written(
     tmp_path: Path, how: str,
 ) -> None:

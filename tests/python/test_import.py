@@ -97,6 +97,23 @@ def test_a_cut_compressed_capture_is_imported_as_far_as_it_goes(tmp_path: Path) 
     assert 0 < cut.packets.height < whole.packets.height
 
 
+def test_what_unpacks_to_more_than_a_bound_is_read_up_to_there_and_the_bound_can_be_raised(tmp_path: Path) -> None:
+    packed = gzipped(tmp_path / "packed.pcapng.gz", CAPTURE.read_bytes())
+    half = f"{CAPTURE.stat().st_size // 2} B"
+    result = mqttlab("import", "capture", packed, "--output", tmp_path / "half", "--unpacked-max", half)
+    assert result.returncode == 3, result.stderr
+    assert "unpacks to more than" in result.stdout and "--unpacked-max" in result.stdout
+    whole = mqttlab("import", "capture", packed, "--output", tmp_path / "whole", "--unpacked-max", "1 MB")
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    assert Recording.open(tmp_path / "half").packets.height < Recording.open(tmp_path / "whole").packets.height
+    table = gzipped(tmp_path / "messages.csv.gz", b"message,publisher,sent\n" + b"1,a,1\n" * 1000)
+    refused = mqttlab("import", "log", table, "--output", tmp_path / "table", "--unpacked-max", "1 kB")
+    assert refused.returncode == 2 and "unpacks to more than" in refused.stderr, refused.stderr
+    assert len(refused.stderr.splitlines()) == 1 and not (tmp_path / "table").exists()
+    wrong = mqttlab("import", "log", table, "--unpacked-max", "much")
+    assert wrong.returncode == 2 and len(wrong.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize(("content", "problem"), [
     (b"hello, this is not a capture at all", "not a pcapng or pcap file"),
     (b"", "not a pcapng or pcap file"),

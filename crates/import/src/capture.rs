@@ -45,7 +45,7 @@ use super::words::{RowWords, name, reason, word};
 /// Imports captures.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     let key_log = key_log(order)?;
-    let meter = Meter::of(&order.files);
+    let meter = Meter::of(&order.files).unpacking(order.unpacked_max);
     let mut frames = Frames::open(&order.files, &meter)?;
     let start = frames.run_started().unwrap_or(frames.start());
     let mut importer = Importer::new(order, key_log, CaptureClock::starting(start))?;

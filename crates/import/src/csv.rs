@@ -23,7 +23,7 @@ use super::times::{self, TimeUnit};
 
 /// Imports tables.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
-    let meter = Meter::of(&order.files);
+    let meter = Meter::of(&order.files).unpacking(order.unpacked_max);
     let mut watch = ProgressWatch::new(meter.clone(), observer);
     let mut timeline = Timeline::default();
     for file in &order.files {

@@ -24,7 +24,7 @@ use super::timeline::{LoggedReceipt, Offer, Timeline};
 
 /// Imports logs.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
-    let meter = Meter::of(&order.files);
+    let meter = Meter::of(&order.files).unpacking(order.unpacked_max);
     let mut watch = ProgressWatch::new(meter.clone(), observer);
     let mut timeline = Timeline::default();
     let mut logs = Vec::new();

@@ -29,6 +29,8 @@ pub struct Order {
     pub deliver_on_release: bool,
     /// How far local times are ahead of UTC, in seconds (logs, and times without a zone in tables).
     pub utc_offset_s: i64,
+    /// Bytes that compressed files may unpack to. Otherwise what they have tells.
+    pub unpacked_max: Option<u64>,
 }
 
 /// Kinds of evidence.
@@ -66,6 +68,7 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
         key_logs: Vec::new(),
         deliver_on_release: true,
         utc_offset_s: 0,
+        unpacked_max: None,
     };
     while let Some(&word) = rest.next() {
         let mut value = || rest.next().copied().ok_or_else(|| format!("{word} needs a value"));
@@ -79,6 +82,7 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
             "--key-log" => order.key_logs.push(value()?.into()),
             "--deliver-on" => order.deliver_on_release = release(value()?)?,
             "--utc-offset" => order.utc_offset_s = offset_s(value()?)?,
+            "--unpacked-max" => order.unpacked_max = Some(bytes(word, value()?)?),
             option if option.starts_with("--") => return Err(format!("import has no option {option}")),
             file => order.files.push(file.into()),
         }
@@ -103,6 +107,11 @@ fn complete(mut order: Order) -> Result<Order, String> {
 fn port(option: &str, text: &str) -> Result<u16, String> {
     let port = text.parse().ok().filter(|&port| port > 0);
     port.ok_or_else(|| format!("{option} is `{text}`, but must be between 1 and 65535"))
+}
+
+fn bytes(option: &str, text: &str) -> Result<u64, String> {
+    let bytes = text.parse().ok().filter(|&bytes| bytes > 0);
+    bytes.ok_or_else(|| format!("{option} is `{text}`, but must be a number of bytes"))
 }
 
 fn place(text: &str) -> Result<Place, String> {

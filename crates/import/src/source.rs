@@ -22,6 +22,7 @@ use super::sorting::{Held, Sorting};
 pub struct Meter {
     read: Rc<Cell<u64>>,
     total: Option<u64>,
+    unpacked_max: Option<u64>,
 }
 
 impl Meter {
@@ -29,7 +30,16 @@ impl Meter {
     pub fn of(files: &[PathBuf]) -> Meter {
         let sizes = files.iter().map(|file| file.metadata().ok().filter(|facts| facts.is_file()));
         let total = sizes.map(|facts| Some(facts?.len())).sum();
-        Meter { read: Rc::default(), total }
+        Meter { read: Rc::default(), total, unpacked_max: None }
+    }
+
+    /// How many bytes compressed files may unpack to; what they have tells when left out.
+    pub fn unpacking(self, most: Option<u64>) -> Meter {
+        Meter { unpacked_max: most, ..self }
+    }
+
+    fn unpacked_max(&self) -> u64 {
+        self.unpacked_max.unwrap_or_else(|| UNPACKED_ALWAYS.max(UNPACKED_RATIO * self.read.get()))
     }
 
     /// Bytes read so far.
@@ -57,6 +67,35 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
+/// What a compressed stream unpacks to, up to a bound: a few bytes may stand for any number.
+struct Unpacked<R> {
+    inner: R,
+    meter: Meter,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = self.meter.unpacked_max();
+        let room = usize::try_from(most.saturating_sub(self.bytes)).unwrap_or(usize::MAX).min(buffer.len());
+        if room > 0 || buffer.is_empty() {
+            let count = self.inner.read(&mut buffer[..room])?;
+            self.bytes += count as u64;
+            return Ok(count);
+        }
+        // It may end just here.
+        if self.inner.read(&mut [0])? == 0 {
+            return Ok(0);
+        }
+        let problem = format!(
+            "it unpacks to more than {:.1} MB, of {:.1} MB read; give --unpacked-max more if that is right",
+            most as f64 / 1e6,
+            self.meter.read() as f64 / 1e6
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidData, problem))
+    }
+}
+
 /// Opens a file, or standard input for `-`, and decompresses it.
 ///
 /// # Errors
@@ -71,7 +110,7 @@ pub fn open(file: &Path, meter: &Meter) -> Result<Box<dyn Read>> {
         }
         Box::new(File::open(file).map_err(|error| Error::in_file(file, said(&error)))?)
     };
-    let read = decompressed(Metered { inner: raw, meter: meter.clone() });
+    let read = decompressed(Metered { inner: raw, meter: meter.clone() }, meter);
     let (head, plain) = read
         .and_then(|plain| ahead(plain, TAR_MAGIC.end))
         .map_err(|error| Error::in_file(file, format!("cannot be read: {error}")))?;
@@ -92,14 +131,19 @@ fn said(error: &io::Error) -> String {
     }
 }
 
-fn decompressed(raw: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+fn decompressed(raw: impl Read + 'static, meter: &Meter) -> io::Result<Box<dyn Read>> {
     let (head, raw) = ahead(raw, 4)?;
-    Ok(match head.as_slice() {
+    let inner: Box<dyn Read> = match head.as_slice() {
         [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(raw))),
         [0x28, 0xb5, 0x2f, 0xfd] => Box::new(zstd::Decoder::new(raw)?),
-        _ => raw,
-    })
+        _ => return Ok(raw),
+    };
+    Ok(Box::new(Unpacked { inner, meter: meter.clone(), bytes: 0 }))
 }
+
+/// Captures of small frames that are all alike unpack to fifty times their size; a stream of zeros to a thousand times.
+const UNPACKED_RATIO: u64 = 200;
+const UNPACKED_ALWAYS: u64 = 256_000_000;
 
 /// The first `count` bytes of a stream, or all if there are fewer, and the whole stream.
 fn ahead(mut stream: impl Read + 'static, count: usize) -> io::Result<(Vec<u8>, Box<dyn Read>)> {
@@ -419,5 +463,27 @@ mod tests {
         assert!(frames.next().is_some() && frames.next().is_none());
         assert!(frames.faults()[0].ends_with("ends in the middle of a frame"), "{:?}", frames.faults());
         std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn a_compressed_file_is_read_up_to_a_bound_and_the_bound_is_said() {
+        let packed = zstd::encode_all(&vec![0_u8; 100_000][..], 3).unwrap();
+        let file = written("zeros.zst", &packed);
+        let read = |most: Option<u64>| {
+            let meter = Meter::of(std::slice::from_ref(&file)).unpacking(most);
+            let mut bytes = Vec::new();
+            open(&file, &meter).and_then(|mut plain| {
+                plain.read_to_end(&mut bytes).map_err(|error| Error::in_file(&file, error))
+            })?;
+            Ok::<usize, Error>(bytes.len())
+        };
+        assert_eq!(read(None).unwrap(), 100_000, "what is small may unpack to any number of times its size");
+        assert_eq!(read(Some(100_000)).unwrap(), 100_000);
+        let said = read(Some(99_999)).unwrap_err().to_string();
+        assert!(said.contains("unpacks to more than 0.1 MB") && said.contains("--unpacked-max"), "{said}");
+        assert_eq!(Meter::of(&[]).unpacked_max(), UNPACKED_ALWAYS);
+        let meter = Meter::of(&[]);
+        meter.read.set(10_000_000);
+        assert_eq!(meter.unpacked_max(), 10_000_000 * UNPACKED_RATIO);
     }
 }

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,24 @@ if TYPE_CHECKING:
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 OUTPUT = click.option("--output", type=click.Path(path_type=Path), metavar="DIR",
                       help="Directory of the recording  [default: a new directory among the runs]")
+class Size(click.ParamType[int]):
+    """A number of bytes, with its unit."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it."""
+        from mqttlab.quantity import size_bytes
+
+        try:
+            return size_bytes(value)
+        except ValueError as error:
+            self.fail(f"{str(value)!r} {error}", param, ctx)
+
+
+UNPACKED = click.option("--unpacked-max", type=Size(), metavar="SIZE",
+                        help="Size that compressed files may unpack to, such as '2 GB'.  [default: 256 MB, or 200 "
+                             "times their own]")
 NAME = click.option("--name", help="Name shown in reports  [default: the first file's name]")
 
 
@@ -68,13 +86,14 @@ def import_() -> None:
                    "the capture itself are read, too.")
 @click.option("--deliver-on", type=click.Choice(["release", "publish"]), default="release", show_default=True,
               help="Whether a message at QoS 2 is delivered at its PUBREL, as Paho does, or already at its PUBLISH.")
+@UNPACKED
 @HTML
 @JSON
 @CATALOG
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
     gateway_ports: tuple[int, ...], captured_at: str | None, one_broker: bool, key_logs: tuple[Path, ...],
-    deliver_on: str, html: bool | None, as_json: bool, catalog: str | None,
+    deliver_on: str, unpacked_max: int | None, html: bool | None, as_json: bool, catalog: str | None,
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
 
@@ -102,6 +121,7 @@ def capture(
         options += ["--gateway-port", str(port)]
     for file in key_logs:
         options += ["--key-log", str(file)]
+    options += [] if unpacked_max is None else ["--unpacked-max", str(unpacked_max)]
     _import("capture", files, output, runs, name, options, html, as_json, catalog)
 
 
@@ -112,12 +132,13 @@ def capture(
 @NAME
 @click.option("--utc-offset", default="Z", metavar="+HH:MM",
               help="UTC offset of times without a zone  [default: +00:00]")
+@UNPACKED
 @HTML
 @JSON
 @CATALOG
 def log(
-    files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str, html: bool | None,
-    as_json: bool, catalog: str | None,
+    files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str,
+    unpacked_max: int | None, html: bool | None, as_json: bool, catalog: str | None,
 ) -> None:
     """Import message logs, or tables of messages (.csv), into one recording.
 
@@ -135,8 +156,9 @@ def log(
     """
     from mqttlab.imports import evidence_of
 
-    _import(evidence_of(files), files, output, runs, name, ["--utc-offset", utc_offset], html, as_json,
-            catalog)
+    options = ["--utc-offset", utc_offset]
+    options += [] if unpacked_max is None else ["--unpacked-max", str(unpacked_max)]
+    _import(evidence_of(files), files, output, runs, name, options, html, as_json, catalog)
 
 
 def _import(

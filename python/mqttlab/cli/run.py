@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -230,7 +231,10 @@ def print_document(
 
 
 def _has_tables(outcome: Outcome) -> bool:
-    """Whether there was time for tables: who has asked for the end does not wait for them now."""
+    """Whether there was time for tables: who has asked for the end does not wait for them now. Who has pressed Ctrl-C
+    sits there, and may press it again."""
+    if outcome.verdict == "incomplete" and outcome.asked not in (None, signal.SIGINT):
+        return False
     return outcome.verdict != "incomplete" or (outcome.directory / "incomplete.json").exists()
 
 

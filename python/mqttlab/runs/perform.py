@@ -31,6 +31,8 @@ class Outcome:
     directory: Path
     reason: str | None = None
     warnings: list[str] = field(default_factory=list)
+    asked: signal.Signals | None = None
+    """The signal that asked for its end, if one did."""
 
 
 def perform(
@@ -137,7 +139,7 @@ def _run_engine(
         return _after_a_crash(directory, code, words, warnings, interruption.asked)
     reason = last.get("reason")
     return Outcome(verdict=last["verdict"], directory=directory,
-                   reason=None if reason is None else secrets.hidden(reason), warnings=warnings)
+                   reason=None if reason is None else secrets.hidden(reason), warnings=warnings, asked=interruption.asked)
 
 
 def _follow(
@@ -175,7 +177,7 @@ def _after_a_crash(
         return Outcome(verdict="failed", directory=directory, reason=reason, warnings=warnings)
     if asked is not None:
         # Who insists on the end does not wait for tables; they are made when the recording is opened.
-        return Outcome(verdict="incomplete", directory=directory, reason=reason, warnings=warnings)
+        return Outcome(verdict="incomplete", directory=directory, reason=reason, warnings=warnings, asked=asked)
     try:
         recover(directory)
     except EngineError as error:
