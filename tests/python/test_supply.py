@@ -126,6 +126,18 @@ def test_crates_come_from_one_registry_and_once_each(metadata: dict[str, Any], a
     assert asked["sources"] == {"unknown-registry": "deny", "unknown-git": "deny"}
 
 
+def test_every_crate_keeps_the_workspaces_lints_and_no_unsafe_is_without_its_reason() -> None:
+    lints = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["lints"]
+    assert lints["clippy"]["undocumented_unsafe_blocks"] == lints["clippy"]["missing_safety_doc"] == "deny"
+    assert lints["rust"]["unsafe_op_in_unsafe_fn"] == "deny"
+    for manifest in [*ROOT.glob("crates/*/Cargo.toml")]:
+        assert tomllib.loads(manifest.read_text(encoding="utf-8"))["lints"]["workspace"] is True, manifest
+        # Its own file of clippy's replaces the workspace's, which asks for the reason of private functions, too.
+        if (manifest.parent / "clippy.toml").exists():
+            sources = [path.read_text(encoding="utf-8") for path in manifest.parent.rglob("*.rs")]
+            assert not any(re.search(r"\bunsafe fn\b", text) for text in sources), manifest
+
+
 def test_the_audits_script_reads_the_licences_of_an_environment() -> None:
     audit = runpy.run_path(str(ROOT / "scripts" / "audit"))
     assert audit["licences"](sys.executable) == []

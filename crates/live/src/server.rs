@@ -343,6 +343,11 @@ fn become_init(lifeline: libc::c_int, engine_end: libc::c_int, isolated: bool) -
 }
 
 /// Waits for the server and for orphans, and ends as the server ended.
+///
+/// # Safety
+///
+/// Only for a forked process that shares no memory with its parent and never returns: it ends without running what its
+/// parent's program has to do at its end.
 unsafe fn reap(server: libc::pid_t) -> ! {
     loop {
         let mut status = 0;
@@ -362,6 +367,10 @@ unsafe fn reap(server: libc::pid_t) -> ! {
 
 /// Programs that look themselves up in /proc find themselves under their number in the new namespace. A
 /// convenience: where it is not permitted, they see the machine's /proc.
+///
+/// # Safety
+///
+/// Only for a process of one thread, as a forked one is: what it mounts is seen by itself and its children alone.
 unsafe fn mount_own_proc() {
     // SAFETY: all strings are C strings; a mount namespace of its own keeps the mount from the machine.
     unsafe {
