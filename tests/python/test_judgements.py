@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -225,8 +227,9 @@ def test_a_low_soft_limit_of_descriptors_is_raised(tmp_path: Path) -> None:
 
 
 @pytest.mark.live
-def test_a_run_whose_broker_stood_still_is_not_valid(tmp_path: Path) -> None:
-    """Its connections stay open and nothing is lost: only that most was under way at the end tells."""
+@pytest.mark.parametrize("goes_on", [False, True], ids=["for good", "for a while"])
+def test_a_run_whose_broker_stood_still_is_not_valid_and_says_when(goes_on: bool, tmp_path: Path) -> None:
+    """Its connections stay open and nothing is lost: only that most was under way at the end tells, or the kernel."""
     phases = {"duration": "4 s", "cool_down": "3 s"}
     values = {
         "name": "frozen", "phases": phases,
@@ -236,6 +239,7 @@ def test_a_run_whose_broker_stood_still_is_not_valid(tmp_path: Path) -> None:
                    {"name": "s", "host": "field", "subscribe": [{"filter": "t", "qos": 1}]}],
     }
     job, measuring = Job(compile_plan(parse_values(values)), tmp_path / "run"), []
+    stopped: list[int] = []
 
     def freeze(line: dict[str, Any]) -> None:
         if line.get("event") == "phase":
@@ -243,13 +247,25 @@ def test_a_run_whose_broker_stood_still_is_not_valid(tmp_path: Path) -> None:
         if line.get("event") == "tick" and measuring and measuring[-1] == "measurement" and line.get("delivered"):
             engines_here = engines(lambda words: any(str(tmp_path) in word for word in words))
             for broker in children(engines_here, lambda words: words[0].endswith("mosquitto")):
+                stopped.append(broker)
                 os.kill(broker, signal.SIGSTOP)
+                measuring.clear()
+                if goes_on:
+                    threading.Timer(1.5, os.kill, (broker, signal.SIGCONT)).start()
 
     outcome = perform(job, freeze)
     assert outcome.verdict == "complete", outcome.reason
     recording = Recording.open(tmp_path / "run")
-    assert any("expected deliveries were under way when the run ended" in reason
-               for reason in recording.run["validity"]["reasons"]), recording.run["validity"]
+    assert len(stopped) == 1
+    reasons = recording.run["validity"]["reasons"]
+    [told] = [re.search(r"server `broker` was stopped by a signal from ([\d.]+) s to ([\d.]+) s of the run", reason)
+              for reason in reasons if "was stopped" in reason]
+    assert told and float(told[2]) - float(told[1]) >= 1
     assert status_of(outcome) == 6
+    silent = [reason for reason in reasons if "expected deliveries were under way when the run ended" in reason]
     [row] = metrics.application(recording).rows(named=True)
-    assert row["undelivered_percent"] > 50 and not row["messages_lost"]
+    assert not row["messages_lost"]
+    if goes_on:
+        assert not silent and row["undelivered_percent"] == 0
+    else:
+        assert re.match(r"nothing arrived after [\d.]+ s of the run", silent[0]) and row["undelivered_percent"] > 50

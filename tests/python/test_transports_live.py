@@ -153,6 +153,11 @@ def test_a_client_that_comes_back_resumes_what_it_may(resumption: bool, version:
         assert resumed == 0
 
 
+def reasons_of(directory: Path) -> list[str]:
+    """Why a run is not valid."""
+    return [str(reason) for reason in Recording.open(directory).run["validity"]["reasons"]]
+
+
 def program(answer: str, layers: str = "websocket", **files: str) -> dict[str, Any]:
     return {"kind": "program", "program": {
         "command": [sys.executable, "{directory}/server.py", "{address}", f"{{port}},{{{layers}_port}}", answer],
@@ -175,6 +180,8 @@ def test_a_server_that_does_not_upgrade_is_told_as_what_it_does(answer: str, say
     assert any("2 of 2 clients had not connected" in warning for warning in outcome.warnings), outcome.warnings
     events = Recording.open(tmp_path / "run").events.filter(pl.col("kind").cast(pl.String).is_in(["refused", "note"]))
     assert sum(says in str(detail) for detail in events["detail"]) == 2, events["detail"].to_list()
+    [why] = [reason for reason in reasons_of(tmp_path / "run") if "never connected" in reason]
+    assert why.startswith("2 of 2 clients never connected: ") and says in why and "; " in why and "see " in why
 
 
 @pytest.mark.parametrize(("answer", "says"), [
@@ -198,6 +205,8 @@ def test_a_server_that_does_not_open_tls_is_told_as_what_it_does(answer: str, sa
     assert any("2 of 2 clients had not connected" in warning for warning in outcome.warnings), outcome.warnings
     events = Recording.open(tmp_path / "run").events.filter(pl.col("kind").cast(pl.String).is_in(["refused", "note"]))
     assert sum(says in str(detail) for detail in events["detail"]) == 2, events["detail"].to_list()
+    [why] = [reason for reason in reasons_of(tmp_path / "run") if "never connected" in reason]
+    assert why.startswith("2 of 2 clients never connected: ") and says in why and "; " in why and "see " in why
 
 
 # A broker of somebody else's, in Python; TLS by Python's OpenSSL.
@@ -273,3 +282,6 @@ def test_a_broker_that_runs_elsewhere_is_known_by_its_authority_and_its_name(
     events = Recording.open(tmp_path / "unknown").events
     refused = events.filter(pl.col("kind").cast(pl.String) == "refused")["detail"].cast(pl.String)
     assert refused.str.contains("TLS: invalid peer certificate").sum() == 2, refused.to_list()
+    [why] = [reason for reason in reasons_of(tmp_path / "unknown") if "never connected" in reason]
+    assert why.startswith("2 of 2 clients never connected: certificate for another name (TLS: invalid peer")
+    assert why.endswith("; see `tls.name` and `address` of the broker")

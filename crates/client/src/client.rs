@@ -261,6 +261,7 @@ impl<S: Session, C: Connection> Client<S, C> {
     /// Disconnects gracefully; what was put into the connection still goes out.
     pub fn leave<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
         self.stop_publishing(around);
+        self.note_unaccepted(around);
         if !self.is_open() {
             return self.lose(around, &Loss::Farewell);
         }
@@ -268,6 +269,16 @@ impl<S: Session, C: Connection> Client<S, C> {
         let outcome = self.settle(around);
         self.lose_unless(around, outcome);
         self.flush(around);
+    }
+
+    /// The run ends before its attempt to connect does: how far that came is all that tells why.
+    fn note_unaccepted<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
+        let how = match self.state {
+            State::Opening { .. } => around.not_opened(&self.connection),
+            State::Open { .. } if !self.session.is_online() => self.session.not_accepted(),
+            _ => return,
+        };
+        around.event(EventKind::Note, self.who.number, None, how);
     }
 
     /// The connection is over, or was never there.

@@ -54,6 +54,7 @@ pub struct Witnessed {
     pub probe: Option<Value>,
     /// What the machine did to it.
     pub contention: Contention,
+    halts: Vec<String>,
     senders: HistogramSnapshot,
     cpu_pressure_percent: Option<f64>,
     turned_away: u64,
@@ -80,6 +81,7 @@ impl Witnessed {
             schedule: None,
             probe: None,
             contention: Contention::default(),
+            halts: Vec::new(),
             senders: HistogramSnapshot::default(),
             cpu_pressure_percent: None,
             turned_away: 0,
@@ -94,6 +96,7 @@ impl Witnessed {
         self.senders = control.figures.sender_lateness.snapshot();
         self.turned_away = control.figures.turned_away.load(Relaxed);
         self.no_descriptor = control.figures.no_descriptor.load(Relaxed);
+        self.halts = sampler.halts();
         self.cpu_pressure_percent = sampler.cpu_pressure_percent();
         self.contention.steal_percent = sampler.steal_percent();
         self.contention.throttled_periods = sampler.throttled_periods();
@@ -121,6 +124,7 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
     let evidence = LatenessEvidence {
         emulator: counters.map(|counters| counters.lateness.by_limit(|path| ends(plan, path))),
         senders: witnessed.senders.clone(),
+        halts: witnessed.halts.clone(),
         ring_drops: witnessed.ring_drops,
         refused: counters.map_or(0, |counters| counters.refused.load(Relaxed)),
         cpu_pressure_percent: witnessed.cpu_pressure_percent,

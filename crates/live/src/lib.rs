@@ -28,6 +28,7 @@ mod drops;
 pub mod emulator;
 mod facts;
 mod figures;
+mod halts;
 mod histogram;
 mod hold_ups;
 mod lateness;

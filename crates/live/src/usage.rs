@@ -11,6 +11,7 @@ use mqttlab_recording::{Process, Resource};
 use mqttlab_units::{Duration, Instant};
 
 use crate::control_groups;
+use crate::halts::Halt;
 
 /// What a process tree has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Usage {
     pub faults_major: u64,
     /// Processor time that the hypervisor gave to others; of the machine only.
     pub steal: Option<Duration>,
+    /// Why one of its processes does not run.
+    pub halt: Option<Halt>,
 }
 
 /// The machine's processor time since it started, over all processors.
@@ -78,6 +81,7 @@ impl Usage {
             faults_minor: self.faults_minor + one.faults_minor,
             faults_major: self.faults_major + one.faults_major,
             steal: None,
+            halt: self.halt.max(one.halt),
             on_processor: None,
         }
     }
@@ -204,6 +208,7 @@ fn one(directory: &Path) -> Option<Usage> {
         faults_minor: count(STAT_FAULTS_MINOR)?,
         faults_major: count(STAT_FAULTS_MAJOR)?,
         steal: None,
+        halt: fields.first().and_then(|state| Halt::of(state)),
         on_processor: None,
     })
 }

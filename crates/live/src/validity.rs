@@ -21,6 +21,8 @@ pub struct LatenessEvidence {
     pub emulator: Option<Vec<PathsLate>>,
     /// How late messages were handed to their sessions, without what a burst takes by itself.
     pub senders: HistogramSnapshot,
+    /// When servers stood still, a sentence for each time.
+    pub halts: Vec<String>,
     /// Frames that never reached the emulated links.
     pub ring_drops: u64,
     /// Frames that the receiving host did not take.
@@ -90,7 +92,8 @@ fn all(paths: &[PathsLate]) -> HistogramSnapshot {
 
 /// Why a run is not valid; `limit` is what the path bears that bears least, which the senders are judged by, too.
 fn reasons(evidence: &LatenessEvidence, limit: Duration) -> Vec<String> {
-    let mut reasons = unmet(evidence);
+    let mut reasons = evidence.halts.clone();
+    reasons.extend(unmet(evidence));
     let p99 = |snapshot: &HistogramSnapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
     // Without an emulator nothing asks for real-time priority, and it would not help.
     let real_time = evidence.real_time || evidence.emulator.is_none();
