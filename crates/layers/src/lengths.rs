@@ -48,11 +48,22 @@ impl Layers {
         Sealed { tls: self.records(from, packet + websocket), websocket: websocket as u32, framing }
     }
 
+    /// Bytes of the stream that an end writes at once of a packet: a broker writes record by record, and over WebSocket part by
+    /// part (Mosquitto's packets and OpenSSL, libwebsockets). `None`: the whole packet.
+    pub fn write_max(self, from: End) -> Option<usize> {
+        let in_parts = from == End::Server && (self.websocket || self.tls.is_some());
+        let content = self.content_max(from);
+        in_parts.then(|| content + self.records(from, content) as usize)
+    }
+
     /// What TLS adds to bytes that an end says at once.
     fn records(self, from: End, bytes: usize) -> u32 {
-        let in_parts = self.websocket && from == End::Server;
-        let at_once = if in_parts { LIBWEBSOCKETS_WRITE_MAX } else { RECORD_MAX };
-        self.tls.map_or(0, |tls| tls.version.added(bytes, at_once) as u32)
+        self.tls.map_or(0, |tls| tls.version.added(bytes, self.content_max(from)) as u32)
+    }
+
+    /// Bytes above TLS that are written at once, at most.
+    fn content_max(self, from: End) -> usize {
+        if self.websocket && from == End::Server { LIBWEBSOCKETS_WRITE_MAX } else { RECORD_MAX }
     }
 
     /// Bytes in which WebSocket says something of its own.
@@ -110,7 +121,10 @@ mod tests {
                 );
             }
             // The frame's header is sealed, too; and libwebsockets writes in parts.
-            assert_eq!(both.seal(End::Server, 4_092).tls, record);
+            assert_eq!([4_112, 4_113].map(|length| both.seal(End::Server, length).tls), [record, 2 * record]);
+            assert_eq!(both.write_max(End::Server), Some(4_116 + record as usize));
+            assert_eq!(plain.write_max(End::Server), Some(16_384 + record as usize));
+            assert_eq!([both, plain].map(|layers| layers.write_max(End::Client)), [None, None]);
             assert_eq!(both.seal(End::Server, 20_000), Sealed { tls: 5 * record, websocket: 4, framing: 0 });
             assert_eq!(both.seal(End::Client, 16_380), Sealed { tls: 2 * record, websocket: 8, framing: 0 });
             assert_eq!(plain.farewell(End::Client), Sealed { tls: record + 2, websocket: 0, framing: 0 });

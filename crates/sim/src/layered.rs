@@ -72,6 +72,16 @@ impl Layered {
         self.layers.seal(end(from), length)
     }
 
+    /// Whether TLS is one of them.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.layers.tls.is_some()
+    }
+
+    /// Bytes of a packet that an end writes at once; `None`: all of it.
+    pub(crate) fn write_max(&self, from: Side) -> Option<u64> {
+        self.layers.write_max(end(from)).map(|bytes| bytes as u64)
+    }
+
     /// Bytes in which an end says that it will say no more.
     pub(crate) fn farewell(&self, from: Side) -> Sealed {
         self.layers.farewell(end(from))

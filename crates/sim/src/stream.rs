@@ -133,6 +133,16 @@ impl Stream {
         self.end - self.accepted
     }
 
+    /// Bytes that the socket has not taken of the first packet that waits, up to the end of a part where it is written in parts
+    /// of so many.
+    pub(crate) fn part(&self, part_max: u64) -> u64 {
+        let first = self.packets.partition_point(|packet| packet.end <= self.accepted);
+        self.packets.get(first).map_or(0, |packet| {
+            let written = (self.accepted - packet.start) / part_max * part_max;
+            packet.end.min(packet.start + written + part_max) - self.accepted
+        })
+    }
+
     /// The socket has taken so many more.
     pub(crate) fn accept(&mut self, bytes: u64) {
         self.accepted += bytes;

@@ -186,11 +186,13 @@ impl Transport {
     }
 
     /// Hands what waits to the socket, by a program that has written to another one since if `apart`; `false` when it took
-    /// nothing. To be followed by [`Transport::transmit`].
+    /// nothing. To be followed by [`Transport::transmit`], and to be called again where what waits is [written in
+    /// parts](Layered::write_max).
     pub(crate) fn write(&mut self, now: Instant, id: ConnectionId, side: Side, apart: bool) -> bool {
         let connection = self.connections.get_mut(id);
+        let part_max = connection.layered.as_ref().and_then(|layered| layered.write_max(side));
         let stream = &mut connection.streams[side as usize];
-        let waiting = stream.waiting();
+        let waiting = part_max.map_or(stream.waiting(), |part_max| stream.part(part_max));
         if waiting == 0 {
             return false;
         }

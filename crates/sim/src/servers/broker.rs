@@ -5,7 +5,8 @@
 //! ```
 //!
 //! One packet is served at a time, as in a broker of one thread. Each packet that it sends is a write of its own, as
-//! Mosquitto does it, so that Nagle's algorithm sees what it would see. A client that sends faster than it is served
+//! Mosquitto does it, so that Nagle's algorithm sees what it would see; over TLS each record is, and to WebSocket connections a
+//! part is written in each pass of its loop (`passes.rs`). A client that sends faster than it is served
 //! finds the window closed: what has come stays in the socket while enough of its packets wait.
 
 use std::collections::VecDeque;
@@ -19,6 +20,7 @@ use mqttlab_recording::LossCause;
 use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
+use super::passes::{Passes, Reading, Turn, Turns};
 use super::service::{Alarm, Inbox, ServiceTimes};
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
 use crate::agenda::Agenda;
@@ -35,6 +37,9 @@ pub(crate) struct BrokerModel {
     broker: Broker,
     inbox: Inbox<Request>,
     outbox: VecDeque<(Instant, Response)>,
+    passes: Passes,
+    /// The pass ends with what was served last.
+    ends_pass: bool,
     /// The client of each session that there is or was, by the session's number; none of one that many share.
     session_clients: Vec<Option<ClientId>>,
     /// What the broker knows each topic of the simulation by; of other servers' topics nothing.
@@ -53,6 +58,7 @@ pub(crate) struct BrokerModel {
 struct Request {
     connection: ConnectionId,
     what: What,
+    turn: Turn,
 }
 
 #[derive(Clone, Copy)]
@@ -86,6 +92,8 @@ impl BrokerModel {
             broker: Broker::new(options),
             inbox: Inbox::new(ServiceTimes::new(role.service, name, seed)),
             outbox: VecDeque::new(),
+            passes: Passes::default(),
+            ends_pass: false,
             session_clients: Vec::new(),
             topic_ids: Vec::new(),
             topics: Vec::new(),
@@ -98,14 +106,32 @@ impl BrokerModel {
     /// When it has something to do next.
     fn next_deadline(&self) -> Option<Instant> {
         let sending = self.outbox.front().map(|(at, _)| *at);
-        [sending.or(self.inbox.done()), self.broker.next_deadline()].into_iter().flatten().min()
+        let times = [sending.or(self.inbox.done()), self.broker.next_deadline(), self.passes.due()];
+        times.into_iter().flatten().min()
     }
 
     /// Begins with the next request, once everything before has been sent.
-    fn begin(&mut self, now: Instant) {
+    fn begin(&mut self, around: &mut ServerSurroundings<'_>) {
         if self.outbox.is_empty() {
-            self.inbox.begin(now);
+            if std::mem::take(&mut self.ends_pass) {
+                self.end_pass(around);
+            }
+            self.inbox.begin(around.now());
         }
+    }
+
+    /// Writes a part to each WebSocket connection that has something to be written.
+    fn end_pass(&mut self, around: &mut ServerSurroundings<'_>) {
+        for id in self.passes.begin_writing() {
+            if around.transport.connections().is_current(id) && self.write_part(around, id) {
+                if around.transport.connection(id).streams[Side::Server as usize].waiting() > 0 {
+                    self.passes.want(id, around.now());
+                }
+                self.tell_backlog(around, id);
+            }
+        }
+        let takes = self.inbox.per_packet();
+        self.passes.end(around.now(), takes);
     }
 
     /// Reads what has come, unless enough waits to be served.
@@ -118,9 +144,30 @@ impl BrokerModel {
     /// Reads what it had left in the socket.
     fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
         let end = (id, Side::Server);
+        let readable = around.transport.connection(id).ends[Side::Server as usize].readable();
         let Some(offset) = around.read_socket(end) else { return };
+        let reading = reading(around, id);
+        let mut turns = Turns::new(reading, offset.saturating_sub(readable));
+        let mut last: Option<(Packet, Turn)> = None;
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
-            self.request(around, id, What::Packet(packet));
+            let turn = turns.next(packet.end);
+            // What follows in the same read decides whether the pass ends with it.
+            if let Some((before, ends)) = last.replace((packet, turn)) {
+                let turn = if turns.is_same_read() { Turn::Goes } else { ends };
+                self.request(around, Request { connection: id, what: What::Packet(before), turn });
+            }
+        }
+        let has_none = last.is_none();
+        if let Some((packet, turn)) = last {
+            if packet.end < offset {
+                self.passes.leave_data();
+            }
+            self.request(around, Request { connection: id, what: What::Packet(packet), turn });
+        }
+        // A part of a packet is read in a pass, too.
+        if has_none && self.inbox.len() == 0 && self.passes.is_waiting() {
+            self.end_pass(around);
+            self.set_alarm(around.agenda);
         }
         // What is left of a large packet: Mosquitto's reading sets the time of the last packet (`packet__read`).
         if around.transport.unfinished(end, offset) > LIFE_SIGN_BYTES {
@@ -128,10 +175,10 @@ impl BrokerModel {
         }
     }
 
-    fn request(&mut self, around: &mut ServerSurroundings<'_>, connection: ConnectionId, what: What) {
-        around.transport.connection_mut(connection).unserved += 1;
-        self.inbox.push(Request { connection, what });
-        self.begin(around.agenda.now());
+    fn request(&mut self, around: &mut ServerSurroundings<'_>, request: Request) {
+        around.transport.connection_mut(request.connection).unserved += 1;
+        self.inbox.push(request);
+        self.begin(around);
         self.set_alarm(around.agenda);
     }
 
@@ -141,6 +188,11 @@ impl BrokerModel {
 
     fn attend(&mut self, around: &mut ServerSurroundings<'_>, request: &Request) {
         let id = request.connection;
+        match request.turn {
+            Turn::Goes => {}
+            Turn::Ends => self.ends_pass = true,
+            Turn::Late => self.end_pass(around),
+        }
         // The slot may have been given to another connection since.
         if !around.transport.connections().is_current(id) {
             return;
@@ -205,9 +257,7 @@ impl BrokerModel {
     fn proceed(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, step: u8) {
         for said in around.transport.following(id, Side::Server, Some(step)) {
             around.transport.say(id, Side::Server, said);
-            if self.write(around, id) {
-                around.transport.transmit(around.agenda, around.evidence, id, Side::Server);
-            }
+            self.write(around, id);
         }
     }
 
@@ -407,20 +457,31 @@ impl BrokerModel {
             return around.transport.close(around.agenda, around.evidence, id, Side::Server);
         };
         around.transport.append(id, Side::Server, packet, length);
-        if self.write(around, id) {
-            around.transport.transmit(around.agenda, around.evidence, id, Side::Server);
+        if is_websocket(around, id) {
+            self.passes.want(id, around.now());
+        } else {
+            self.write(around, id);
         }
         self.tell_backlog(around, id);
     }
 
-    /// Hands what waits to a socket; `false` when it took nothing.
-    fn write(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) -> bool {
+    /// Hands what waits to a socket, as far as it takes it.
+    fn write(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+        while self.write_part(around, id) {}
+    }
+
+    /// Hands what waits to a socket, a part where it is written in parts; `false` when it took nothing.
+    fn write_part(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) -> bool {
         if around.transport.connection(id).streams[Side::Server as usize].waiting() == 0 {
             return false;
         }
         // The broker has one thread for all of its sockets.
         let apart = self.wrote_to.replace(id) != Some(id);
-        around.transport.write(around.agenda.now(), id, Side::Server, apart)
+        let has_written = around.transport.write(around.agenda.now(), id, Side::Server, apart);
+        if has_written {
+            around.transport.transmit(around.agenda, around.evidence, id, Side::Server);
+        }
+        has_written
     }
 
     /// Tells the broker how much waits for a socket: it drops QoS 0 messages behind a long queue.
@@ -439,13 +500,17 @@ impl ServerModel for BrokerModel {
                     self.read_if_served(around, id);
                 }
             }
+            TcpEvent::Writable(_) if is_websocket(around, id) => {
+                self.passes.want(id, around.now());
+                self.set_alarm(around.agenda);
+            }
             TcpEvent::Writable(_) => {
                 self.write(around, id);
                 self.tell_backlog(around, id);
             }
             TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read_socket(around, id);
-                self.request(around, id, What::Closed);
+                self.request(around, Request { connection: id, what: What::Closed, turn: Turn::Ends });
             }
             TcpEvent::Connected | TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}
         }
@@ -468,10 +533,12 @@ impl ServerModel for BrokerModel {
             } else if self.broker.next_deadline().is_some_and(|deadline| deadline <= now) {
                 self.broker.tick(now);
                 self.gather(around);
+            } else if self.passes.due().is_some_and(|due| due <= now) {
+                self.end_pass(around);
             } else {
                 break;
             }
-            self.begin(now);
+            self.begin(around);
         }
         self.set_alarm(around.agenda);
     }
@@ -493,6 +560,19 @@ impl ServerModel for BrokerModel {
 /// The protocol version that is spoken on the connection in this slot.
 fn version(around: &ServerSurroundings<'_>, socket: broker::ConnectionId) -> Version {
     around.version_at(around.transport.connections().at(socket.0))
+}
+
+/// Whether libwebsockets is the broker's end of a connection.
+fn is_websocket(around: &ServerSurroundings<'_>, id: ConnectionId) -> bool {
+    around.transport.connection(id).layered.as_ref().is_some_and(|layered| layered.has_websocket())
+}
+
+fn reading(around: &ServerSurroundings<'_>, id: ConnectionId) -> Reading {
+    match &around.transport.connection(id).layered {
+        Some(layered) if layered.has_websocket() && layered.has_tls() => Reading::Records,
+        Some(layered) if layered.has_websocket() => Reading::Bytes,
+        _ => Reading::Packets,
+    }
 }
 
 fn acknowledgement(kind: Kind, id: u16) -> Option<(Packet, usize)> {

@@ -14,6 +14,7 @@
 mod broker;
 mod gateway;
 mod hub;
+mod passes;
 mod proxy;
 mod service;
 mod zeromq;

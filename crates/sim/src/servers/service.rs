@@ -80,6 +80,11 @@ impl<W> Inbox<W> {
         self.service.per_copy()
     }
 
+    /// For a packet that has come, or for a look at what has.
+    pub(super) fn per_packet(&mut self) -> Duration {
+        self.service.per_packet()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
