@@ -9,6 +9,7 @@ from typing import Any, Literal
 import polars as pl
 import pytest
 
+from live import able
 from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -132,3 +133,16 @@ def test_qos_2_messages_beyond_the_brokers_window_are_acknowledged_and_dropped(
     if lost:
         said = json.dumps(recording.run["details"])
         assert recording.run["details"]["dropped_by_broker"] == lost, said
+
+
+@pytest.mark.live
+@pytest.mark.skipif(able() is not None, reason=str(able()))
+def test_a_live_run_names_what_mosquitto_acknowledged_and_dropped(tmp_path: Path) -> None:
+    recording = run(compile_plan(parse_values(burst("3.1.1", 20, 10) | {"backend": "live"})), tmp_path / "run")
+    messages = recording.messages.with_columns(pl.col("fate", "cause").cast(pl.String))
+    assert messages.height == 75
+    lost = messages.filter(fate="lost")
+    assert set(lost["cause"]) == {"over_inflight"}
+    assert {sequence % 15 for sequence in lost["sequence"]} == set(range(10, 15))
+    # Nothing comes behind those of the last burst, so that no client can tell what became of them.
+    assert messages.filter(fate="under_way")["sequence"].to_list() == list(range(70, 75))

@@ -58,6 +58,10 @@ pub struct Layout {
     /// Subscriptions that were given up while their sessions went on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_up: Vec<GivenUp>,
+    /// By client: how many QoS 2 messages of it may be in flight before its broker acknowledges more and drops them, as Mosquitto
+    /// does before MQTT 5; 0: any number. Empty where no broker is known to do so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inflight_limits: Vec<u16>,
 }
 
 /// A client has given up its last subscription to a topic.
@@ -129,6 +133,11 @@ impl Layout {
     /// Whether relays make copies of what is published to `topic`.
     pub fn is_relayed(&self, topic: u32) -> bool {
         self.topics.get(topic as usize).is_some_and(|topic| topic.relayed)
+    }
+
+    /// How many QoS 2 messages of a client its broker takes at once without dropping any; `None`: any number, or not known.
+    pub fn inflight_limit(&self, client: u32) -> Option<usize> {
+        self.inflight_limits.get(client as usize).copied().filter(|&limit| limit > 0).map(usize::from)
     }
 
     /// The name of a topic, or an empty one.

@@ -35,6 +35,7 @@ impl Directory {
             receivers: roster.receivers().to_vec(),
             measurement_end_ns: u64::MAX,
             late_after_ns: plan.late_after().map(|late| late.as_ns()),
+            inflight_limits: plan.inflight_limits(),
             ..Layout::default()
         };
         Directory { layout, roster }

@@ -12,7 +12,9 @@ use mqttlab_layers::FramingNumber;
 use mqttlab_protocol::hub_protocol;
 use mqttlab_units::Seed;
 
-use crate::{Endpoint, Group, Hubs, NetworkKind, Plan, Server, Subscriptions};
+use crate::{
+    Endpoint, Group, Hubs, NetworkKind, Plan, Protocol, ProtocolVersion, Role, Server, Subscriptions,
+};
 
 /// Numbers behind names.
 #[derive(Clone, Debug, Default)]
@@ -126,6 +128,27 @@ impl Plan {
     /// Every client in the order of their numbers: its group, and its number in it.
     pub fn clients(&self) -> impl Iterator<Item = (&Group, u32)> {
         self.groups.iter().flat_map(|group| (0..group.count).map(move |client| (group, client)))
+    }
+
+    /// By client: how many of its QoS 2 messages may be in flight before its broker acknowledges more and drops them; 0 where it does
+    /// not, or nobody knows. Mosquitto does so below MQTT 5, where nothing tells a client of the limit, and closes the
+    /// connection instead where it queues nothing.
+    pub fn inflight_limits(&self) -> Vec<u16> {
+        let limit = |group: &Group| {
+            let server = &self.servers[group.connects_to];
+            match (&server.role, &group.protocol) {
+                (Role::Broker(broker), Protocol::Mqtt(mqtt))
+                    if server.kind == "mosquitto"
+                        && mqtt.version != ProtocolVersion::V5
+                        && broker.settings.max_queued > 0 =>
+                {
+                    u16::try_from(broker.settings.max_inflight).unwrap_or(0)
+                }
+                _ => 0,
+            }
+        };
+        let limits: Vec<u16> = self.clients().map(|(group, _)| limit(group)).collect();
+        if limits.iter().any(|&limit| limit > 0) { limits } else { Vec::new() }
     }
 
     /// The links' names by number: links, radio media, and then what frames cross that cross none of these:

@@ -1,8 +1,8 @@
 //! What became of a message that did not arrive: lost, under way, or unknown.
 //!
 //! ```text
-//!   dropped? ─► lost    gap? ─► unknown    a delivery that nothing traces? ─► unknown    overtaken? ─► lost (not subscribed
-//!   yet, where its receiver had only then a subscription)
+//!   dropped? ─► lost    gap? ─► unknown    a delivery that nothing traces? ─► unknown    at the broker before the first
+//!   subscription? ─► not expected    overtaken? ─► lost
 //!   session over? ─► lost    otherwise ─► under way
 //! ```
 //!
@@ -124,6 +124,8 @@ pub(crate) struct Absent {
     /// Whether the receiver had a delivery of its size since then, and none later than what overtook it, that nothing traces
     /// to a message: it may be this one.
     pub untraced: bool,
+    /// Whether its publisher had as much in flight as its broker takes, and nobody received it.
+    pub crowded: bool,
 }
 
 /// What the clients' connections say of a message: what it is lost by, or what may have become of it.
@@ -191,7 +193,15 @@ impl<'a> Judge<'a> {
             let is_early = self
                 .attended_by(absent)
                 .is_some_and(|who| who.sessions == 1 && who.came_later_than(absent.sent));
-            return lost(if is_early { LossCause::NotSubscribed } else { LossCause::Overtaken });
+            return match (is_early, self.is_client_s(absent)) {
+                (true, true) => (MessageFate::NoReceiver, None),
+                (true, false) => lost(LossCause::NotSubscribed),
+                (false, _) if self.is_over_inflight(absent) => lost(LossCause::OverInflight),
+                (false, _) => lost(LossCause::Overtaken),
+            };
+        }
+        if self.precedes_subscription(absent) {
+            return (MessageFate::NoReceiver, None);
         }
         let verdict = if self.layout.drops_are_complete { None } else { self.by_connections(absent) };
         match verdict {
@@ -201,6 +211,43 @@ impl<'a> Judge<'a> {
             None if self.may_be_dropped(absent) => unknown(LossCause::QueueFull),
             None => (MessageFate::UnderWay, None),
         }
+    }
+
+    /// Whether the broker had it before its receiver's first subscription, so that nobody was to deliver it. At QoS 1 and 2 the
+    /// acknowledgement says so; at QoS 0 that it was sent before the SUBSCRIBE was, and that no connection broke on which it may
+    /// have waited.
+    fn precedes_subscription(&self, absent: &Absent) -> bool {
+        let Some(who) = absent.subscriber.and_then(|subscriber| self.attendance(subscriber)) else {
+            return false;
+        };
+        let Some(asked) =
+            who.subscribed.filter(|_| who.sessions == 1 && !self.layout.is_relayed(absent.topic))
+        else {
+            return false;
+        };
+        let broke = |who: Option<&Attendance>| who.is_some_and(|who| who.broke_after(absent.sent));
+        match absent.acknowledged {
+            Some(at) => at <= asked,
+            None if absent.qos > 0 => false,
+            None => absent.sent < asked && !broke(Some(who)) && !broke(self.attendance(absent.publisher)),
+        }
+    }
+
+    /// Whether its broker acknowledged it and dropped it, because its publisher had too much in flight. Nothing else explains it where
+    /// a message without a place was acknowledged, reached nobody, and no connection broke and no queue was full.
+    fn is_over_inflight(&self, absent: &Absent) -> bool {
+        let broke = |who: Option<&Attendance>| who.is_some_and(|who| who.broke_after(absent.sent));
+        let ends = [self.attendance(absent.publisher), self.attended_by(absent)];
+        absent.crowded
+            && absent.acknowledged.is_some()
+            && !ends.into_iter().any(broke)
+            && !self.may_be_dropped(absent)
+    }
+
+    /// Whether its receiver is one of the run's clients, of which events say when they subscribed; imports have worked out from
+    /// packets who was subscribed.
+    fn is_client_s(&self, absent: &Absent) -> bool {
+        absent.subscriber.is_some_and(|subscriber| self.attendance(subscriber).is_some())
     }
 
     fn has_gap(&self, absent: &Absent) -> bool {

@@ -51,6 +51,8 @@ pub(crate) fn messages(
         judge,
         dropped: dropped(from)?,
         untraced: if survey.foreign { untraced(from)? } else { UntracedRows::new() },
+        in_flight: (0, Vec::new()),
+        crowded: false,
         latest: None,
         table: TableWriter::create(to)?,
         tallies: vec![ClientTally::default(); layout.clients.len()],
@@ -119,6 +121,10 @@ struct TableOut<'a> {
     judge: &'a Judge<'a>,
     dropped: DroppedRows,
     untraced: UntracedRows,
+    /// The publisher of the message before, and when those of its QoS 2 messages were acknowledged that may be in flight.
+    in_flight: (u32, Vec<Option<Instant>>),
+    /// Whether the present message found no place at the broker and reached nobody.
+    crowded: bool,
     /// `None` as long as every message has arrived.
     latest: Option<Latest>,
     table: TableWriter<MessageColumns<'static>>,
@@ -133,6 +139,7 @@ impl<'a> TableOut<'a> {
         let mut row = self.blank(message);
         if let Some(sent) = message.sent {
             self.count_sent(sent, message.acknowledged);
+            self.crowded = self.is_crowded(sent, message.acknowledged) && message.deliveries.is_empty();
         } else if message.unsent.is_some() && message.deliveries.is_empty() {
             self.count(message.publisher, |tally| tally.unsent += 1);
             row.fate = MessageFate::Unsent;
@@ -148,9 +155,30 @@ impl<'a> TableOut<'a> {
             };
             return self.row(&row);
         }
+        let rows: u64 = self.fates.iter().sum();
         let others = self.receivers(&row, expected, message)?;
         let Some(sent) = message.sent else { return Ok(()) };
-        self.shares(&row, sent, message.acknowledged, shares.saturating_sub(others))
+        self.shares(&row, sent, message.acknowledged, shares.saturating_sub(others))?;
+        if self.fates.iter().sum::<u64>() > rows {
+            return Ok(());
+        }
+        // All who subscribe now did so only after the broker had it.
+        row.fate = MessageFate::NoReceiver;
+        self.row(&row)
+    }
+
+    /// Whether the publisher of a QoS 2 message had as many others in flight as its broker takes.
+    fn is_crowded(&mut self, sent: &Sent, acknowledged: Option<Instant>) -> bool {
+        let Some(limit) = self.layout.inflight_limit(sent.publisher).filter(|_| sent.qos == 2) else {
+            return false;
+        };
+        let (publisher, others) = &mut self.in_flight;
+        if *publisher != sent.publisher {
+            (*publisher, *others) = (sent.publisher, Vec::new());
+        }
+        others.retain(|at| at.is_none_or(|at| at > sent.sent));
+        others.push(acknowledged);
+        others.len() > limit
     }
 
     /// Walks those who should have received the message beside those who did, both in order. Answers how many others
@@ -195,7 +223,8 @@ impl<'a> TableOut<'a> {
         });
         let known = absent(sent, message.acknowledged);
         let overtaken = overtaken.is_some();
-        let absent = Absent { subscriber: Some(subscriber), dropped, overtaken, untraced, ..known };
+        let crowded = self.crowded;
+        let absent = Absent { subscriber: Some(subscriber), dropped, overtaken, untraced, crowded, ..known };
         self.judged(row, &absent, Some(subscriber))
     }
 
@@ -226,6 +255,9 @@ impl<'a> TableOut<'a> {
 
     fn judged(&mut self, row: &MessageRow<'_>, absent: &Absent, subscriber: Option<u32>) -> Result<()> {
         let (fate, cause) = self.judge.judge(absent);
+        if fate == MessageFate::NoReceiver {
+            return Ok(());
+        }
         if let Some(subscriber) = subscriber {
             self.count(subscriber, |tally| match fate {
                 MessageFate::Lost => tally.lost += 1,
@@ -347,6 +379,7 @@ fn absent(sent: &Sent, acknowledged: Option<Instant>) -> Absent {
         dropped: None,
         overtaken: false,
         untraced: false,
+        crowded: false,
     }
 }
 

@@ -150,9 +150,9 @@ fn a_copy_from_the_store_is_no_delivery_of_the_flow_and_no_duplicate() {
 }
 
 #[test]
-fn what_was_sent_before_a_subscription_was_granted_was_not_subscribed_to_whatever_overtook_it() {
+fn what_the_broker_had_before_a_subscription_is_not_expected_of_it() {
     check(
-        &two_topics(),
+        &sessions(None),
         |recorder| {
             event(recorder, 500, EventKind::Connack, 2, "");
             event(recorder, 1_500, EventKind::Subscribe, 2, "t");
@@ -164,10 +164,84 @@ fn what_was_sent_before_a_subscription_was_granted_was_not_subscribed_to_whateve
         },
         &expect![[r#"
             publisher sequence subscriber fate cause
-            0 0 2 lost not_subscribed
-            0 1 2 lost not_subscribed
+            0 0 null no_receiver null
+            0 1 null no_receiver null
             0 2 2 lost overtaken
             0 3 2 delivered null
+        "#]],
+    );
+    // Nothing later arrives: an acknowledgement tells, or at QoS 0 that it was sent before the SUBSCRIBE was.
+    let nothing_later = |recorder: &mut DirectRecorder| {
+        event(recorder, 500, EventKind::Connack, 2, "");
+        event(recorder, 1_500, EventKind::Subscribe, 2, "t");
+        event(recorder, 2_000, EventKind::Suback, 2, "");
+        [1_000, 1_100, 1_200].into_iter().enumerate().for_each(|(sequence, ns)| {
+            recorder.sent(&sent(0, sequence as u32, 0, ns)).unwrap();
+        });
+        recorder.acknowledged(&acknowledged(0, 0, 1_500)).unwrap();
+        recorder.acknowledged(&acknowledged(0, 1, 1_501)).unwrap();
+        recorder.sent(&at_qos(0, sent(0, 3, 0, 1_499))).unwrap();
+        recorder.sent(&at_qos(0, sent(0, 4, 0, 1_500))).unwrap();
+    };
+    check(
+        &sessions(None),
+        nothing_later,
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 null no_receiver null
+            0 1 2 unknown not_subscribed
+            0 2 2 under_way null
+            0 3 null no_receiver null
+            0 4 2 under_way null
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_publisher_had_no_place_for_at_its_broker_and_reached_nobody_was_over_inflight() {
+    let limited = || Layout { inflight_limits: vec![2; 4], ..sessions(None) };
+    let rows = |recorder: &mut DirectRecorder| {
+        join(recorder, 1, 2);
+        // Four at once, of which two have a place, and one when all have been acknowledged.
+        (0..4).for_each(|sequence| recorder.sent(&at_qos(2, sent(0, sequence, 0, 1_000))).unwrap());
+        (0..4).for_each(|sequence| recorder.acknowledged(&acknowledged(0, sequence, 2_000)).unwrap());
+        recorder.sent(&at_qos(2, sent(0, 4, 0, 3_000))).unwrap();
+        recorder.sent(&at_qos(2, sent(0, 5, 0, 4_000))).unwrap();
+        [0, 1, 5].into_iter().for_each(|sequence| {
+            let row = received(2, Some(0), sequence, 4_500);
+            recorder.received(&Received { qos: 2, ..row }).unwrap();
+        });
+    };
+    check(
+        &limited(),
+        rows,
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 delivered null
+            0 1 2 delivered null
+            0 2 2 lost over_inflight
+            0 3 2 lost over_inflight
+            0 4 2 lost overtaken
+            0 5 2 delivered null
+        "#]],
+    );
+    // A connection that broke may be the cause as well.
+    let broken = |recorder: &mut DirectRecorder| {
+        rows(recorder);
+        event(recorder, 3_500, EventKind::Disconnect, 0, "");
+        event(recorder, 3_600, EventKind::Connack, 0, "");
+    };
+    check(
+        &limited(),
+        broken,
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 delivered null
+            0 1 2 delivered null
+            0 2 2 lost overtaken
+            0 3 2 lost overtaken
+            0 4 2 lost overtaken
+            0 5 2 delivered null
         "#]],
     );
 }
