@@ -457,6 +457,21 @@ def mqttlab(*words: Any) -> Result:
     return CliRunner().invoke(main, [*map(str, words)])
 
 
+@pytest.mark.parametrize("indexed", [True, False])
+def test_runs_of_experiments_are_counted_and_not_listed(
+    indexed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    experiment(tmp_path / "runs" / "loss")
+    recording(tmp_path / "runs" / "alone", 77)
+    if indexed:
+        mqttlab("catalog", "scan", "runs")
+    few = mqttlab("list")
+    assert few.exit_code == 0 and few.output.count("complete") == 1 and "4 runs of experiments; --all" in few.output
+    assert ("154" in few.output) is indexed
+    assert mqttlab("list", "--all").output.count("complete") == 5
+
+
 def test_the_commands(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "4 recordings indexed" in mqttlab("catalog", "scan", "runs").output

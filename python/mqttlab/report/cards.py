@@ -35,7 +35,8 @@ STYLE = """<style>
 .card span{display:block;font-size:12px;color:#51606f}.headline h2{margin:.6em 0 .3em}
 .headline .said{margin:.1em 0;font-size:14px}details summary{cursor:pointer;color:#51606f}
 @media(max-width:640px){section{padding:12px}.cards{grid-template-columns:repeat(2,1fr);gap:8px}
-.headline .scenario{font-size:15px}}
+.headline .scenario{font-size:15px}
+.headline td.text{white-space:normal;min-width:130px}}
 </style>"""
 
 
@@ -109,9 +110,9 @@ def _flow(flow: metrics.Flow, told: Told) -> str:
 
 def _flows(flows: tuple[metrics.Flow, ...]) -> str:
     worst = sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))
-    head = ("flow", "not delivered", "p99 ms", "p95", "p50", "worst", "sent", "per s", "disconnects")
-    rows = [(headline.title(flow), percent(flow.undelivered_percent),
-             *(milliseconds(flow.latency[name].value) for name in ("p99", "p95", "p50", "max")), number(flow.sent),
+    head = ("flow", "p99 ms", "not delivered", "p95 ms", "p50 ms", "worst ms", "sent", "per s", "disconnects")
+    rows = [(headline.title(flow), milliseconds(flow.latency["p99"].value), percent(flow.undelivered_percent),
+             *(milliseconds(flow.latency[name].value) for name in ("p95", "p50", "max")), number(flow.sent),
              number(flow.per_s, 3), number(flow.disconnects)) for flow in worst[:FLOWS_SHOWN]]
     left = len(flows) - len(rows)
     return text_table(head, rows) + (_said(f"{left} more flows, none worse, are in the tables below.") if left else "")
