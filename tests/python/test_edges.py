@@ -85,6 +85,7 @@ PYTHON = {
     "queue": {"engine", "runs", "catalog"},
     "studies": {"experiments", "networks", "scenario", "engine", "runs", "recording", "metrics", "statistics", "plan"},
     "experiments": {"quantity", "networks", "plan", "scenario", "engine", "runs", "recording", "metrics", "statistics"},
+    "gallery": set(),
     "trial": {"quantity", "networks", "scenario", "experiments", "statistics"},
     "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog", "engine", "scenario",
                   "networks", "brokers", "comparison", "experiments", "queue", "studies", "statistics", "analysis",
@@ -92,7 +93,7 @@ PYTHON = {
     "reference": {"networks", "scenario", "metrics", "experiments"},
     "cli": {"quantity", "networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics",
             "comparison", "analysis", "analysed", "report", "explanation", "export", "calibration", "catalog", "queue",
-             "studies", "experiments", "statistics", "dashboard", "trial", "memory", "scrubbing", "console",
+             "studies", "experiments", "statistics", "dashboard", "gallery", "trial", "memory", "scrubbing", "console",
              "terminal", "sheets"},
     "__main__": {"cli", "memory"},
 }

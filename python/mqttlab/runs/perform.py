@@ -139,7 +139,8 @@ def _run_engine(
         return _after_a_crash(directory, code, words, warnings, interruption.asked)
     reason = last.get("reason")
     return Outcome(verdict=last["verdict"], directory=directory,
-                   reason=None if reason is None else secrets.hidden(reason), warnings=warnings, asked=interruption.asked)
+                   reason=None if reason is None else secrets.hidden(reason), warnings=warnings,
+                   asked=interruption.asked)
 
 
 def _follow(
