@@ -33,6 +33,7 @@ from mqttlab import scratch
 from mqttlab.checks import Checks
 from mqttlab.engine import EngineError, cannot_be_written, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
+from mqttlab.mistaken import nearest, what_it_is
 from mqttlab.plan import StoredPlan, read_plan
 from mqttlab.recorded import LAYOUT, UNREADABLE, damage, first_line, kinds_wrong, unlike
 
@@ -150,8 +151,7 @@ class Recording:
             RecordingError: there is no recording in it.
         """
         if not directory.is_dir():
-            raise RecordingError(f"{directory} is not a directory" if directory.exists() else
-                                 f"there is no directory {directory}; mqttlab list shows the recordings")
+            raise RecordingError(_no_recording(directory))
         if not (directory / "plan.json").is_file():
             raise RecordingError(f"{directory} is not a recording: it has no plan.json")
         # Before anything is printed: every table needs the plan.
@@ -497,6 +497,14 @@ def _words(ending: dict[str, Any] | str | None) -> str | None:
         return ending
     words = ENDINGS.get(ending["kind"])
     return words(ending) if words else str(ending.get("problem", ending["kind"]))
+
+
+def _no_recording(path: Path) -> str:
+    if path.exists():
+        return f"{path} is not a recording: it {what_it_is(path) or 'is not a directory'}"
+    near = nearest(path)
+    hint = f"did you mean {near}?" if near else "mqttlab list shows the recordings"
+    return f"there is no directory {path}; {hint}"
 
 
 def _finished(directory: Path) -> Recording:

@@ -44,11 +44,12 @@ PURE = ("units", "mqtt", "mqttsn", "zmtp", "protocol", "layers", "net", "tcp", "
 HARMLESS = {"serde", "serde_json", "schemars"}
 # Every room may raise the package's errors, read files, make some that go again, and make the text of others fit to be
 # shown.
-EVERYWHERE = {"errors", "files", "foreign", "plurals", "scratch", "secrets", "toml_reader"}
+EVERYWHERE = {"errors", "files", "foreign", "mistaken", "plurals", "scratch", "secrets", "toml_reader"}
 # By module or package of python/mqttlab; each has a row.
 PYTHON = {
     "errors": set(),
     "files": set(),
+    "mistaken": set(),
     "plurals": set(),
     "scratch": set(),
     "secrets": set(),

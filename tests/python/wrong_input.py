@@ -93,7 +93,11 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (NAME, 'name = "good"\nlive = { real_time = "yes please" }'), (NAME, 'name = "good"\nrecordings = {}'),
         (NAME, 'name = "good"\nrecording = { packets = 3 }'),
         (NAME, 'name = "good"\nrecording = { resource_interval = "0 s" }'),
-        (SUBSCRIBER, 'name = "publishers"'), (SUBSCRIBER, ""),
+        (SUBSCRIBER, 'name = "publishers"'), (SUBSCRIBER, ""), (NAME, 'name = "good'),
+        *((NAME, f'name = "good"\n{line}') for line in (
+            'latency = "5 ms"', 'delay = "5 ms"', 'bandwidth = "1 Mbit/s"', 'rate = "5 /s"', 'loss = "2 %"',
+            'interval = "5 s"', 'payload = "5 B"', "clients = 20", 'topic = "a"', 'host = "field"', "simulate = true")),
+        (COUNT, 'count = 3\ndelay = "5 ms"'), (COUNT, 'count = 3\ntopic = "a"'),
     ],
     "Quantities and their units": [
         (DURATION, "duration = 5"), (DURATION, 'duration = "5"'), (DURATION, "duration = 5.5"),
@@ -257,6 +261,12 @@ UNUSUAL: list[tuple[str, str]] = [
 # A command line, and words of its message that differ from machine to machine, to be left out.
 COMMANDS: list[str] = [
     "", "rnu x.toml", "check", "check nowhere.toml", "check good.toml extra", "check --fast good.toml",
+    "check god.toml", "run empty", "check empty/plan.json", "experiment empty", "experiment god.toml", "run page.html",
+    "run capture.pcapng", "run table.csv", "report god", "explain good.toml", "report capture.pcapng",
+    "calibrate page.html",
+    "compare good.toml empty", "try --every 5sec", "try --bandwidth '10 Mbps'", "try --network ltem --simulate",
+    "try --qos 0,1 --seed 1,2 --simulate", "try --every 1s --rate 1/s", "try --broker 192.0.2.1 --simulate",
+    "try --shape ring", "try good.toml", "new lte-fleet", "new --list capture", "new lte-m-fleet --out .",
     "check .", "check binary", "check good.toml/x", "check good.toml --set", "check good.toml --set phases",
     "check good.toml --set =5", "check good.toml --set phases.duration=5",
     "check good.toml --set phases.duratoin='1 s'",
@@ -319,6 +329,9 @@ def prepare(directory: Path) -> None:
     """What the commands above name."""
     (directory / "good.toml").write_text(GOOD, encoding="utf-8")
     (directory / "binary").write_bytes(b"\x7fELF\xff")
+    (directory / "capture.pcapng").write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(24))
+    (directory / "page.html").write_text("<!doctype html><title>A report</title>", encoding="utf-8")
+    (directory / "table.csv").write_text("topic,publisher,sent\na,0,1\n", encoding="utf-8")
     (directory / "empty").mkdir()
     (directory / "empty" / "plan.json").write_text('{"name": "empty", "backend": "sim"}', encoding="utf-8")
 

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from mqttlab.catalog import tables as t
 from mqttlab.catalog.place import CatalogError
+from mqttlab.mistaken import names_like
 from mqttlab.quantity import FREQUENCY_UNITS, LENGTH_UNITS, RATE_UNITS, SIZE_UNITS, TIME_UNITS
 
 Kind = Literal["text", "number", "truth"]
@@ -306,6 +307,6 @@ def _value(column: Column, text: str, condition: str) -> Any:
 
 
 def _nearest(given: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
-    more = ", …" if len(known) > NAMES_MAX else ""
-    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(known[:NAMES_MAX])}{more}"
+    if near := names_like(given, known):
+        return f"did you mean {', '.join(f'`{name}`' for name in near)}?"
+    return f"known: {', '.join(known[:NAMES_MAX])}{', …' if len(known) > NAMES_MAX else ''}"

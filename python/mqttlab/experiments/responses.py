@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mqttlab import metrics
 from mqttlab.experiments.factors import number
+from mqttlab.mistaken import names_like
 from mqttlab.quantity import shown
 from mqttlab.recording import Recording
 from mqttlab.scenario.threshold import Measured
@@ -58,8 +58,8 @@ def wrong(measured: Measured, *, named: bool = True) -> tuple[str, str] | None:
     families = _families(measured.metric)
     if not families:
         known = sorted({metric.name for family in _all() for metric in family.metrics})
-        near = difflib.get_close_matches(measured.metric, known, n=1, cutoff=0.5)
-        hint = f"did you mean \"{near[0]}\"?" if near else "docs/metrics.md lists them"
+        near = names_like(measured.metric, known)
+        hint = f"did you mean {', '.join(map(shown, near))}?" if near else "docs/metrics.md lists them"
         return "metric", f"is {shown(measured.metric)}, which is no metric; {hint}"
     scopes = [scope for scope in SCOPES if any(scope in family.scopes for family in families)]
     if measured.scope not in scopes:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from mqttlab import secrets
+from mqttlab import mistaken, secrets
 from mqttlab.quantity import shown
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.secret import without_written, written_in
@@ -40,8 +40,11 @@ SYNONYMS = {
     "packet_loss": "loss", "loss_rate": "loss", "buffer": "queue", "limit": "queue", "clients": "count",
     "frequency": "rate", "period": "interval", "every": "interval", "size": "payload", "message": "payload",
     "topics": "topic", "time": "duration", "uplink": "up", "downlink": "down", "upload": "up", "download": "down",
-    "hosts": "between", "shared": "link",
+    "hosts": "between", "shared": "link", "simulate": "backend", "simulation": "backend",
 }
+DEPTH_MAX = 3
+"""Tables below tables that are looked through for an unknown field."""
+HOLDERS_MAX = 5
 MUST_BE = {
     "string_pattern_mismatch": NAME, "string_type": "text in quotes", "int_type": "a whole number",
     "int_parsing": "a whole number", "int_from_float": "a whole number", "int_parsing_size": "a smaller number",
@@ -149,7 +152,7 @@ def _words(location: Location, detail: Any, given: str, model: type[BaseModel]) 
     """What is wrong at a place: value as written, limit, and the nearest right value."""
     kind, limits = detail["type"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"is an unknown field{_instead(str(location[-1]), _model_at(location[:-1], model))}"
+        return f"is an unknown field{_instead(str(location[-1]), _model_at(location[:-1], model), model)}"
     if kind == "missing":
         return "is missing; add it"
     if kind == "literal_error":
@@ -223,16 +226,33 @@ def _model_at(location: Location, top: type[BaseModel]) -> type[BaseModel]:
     return model
 
 
-def _instead(given: str, model: type[BaseModel]) -> str:
-    """What stands behind an unknown field: the tables here that have a field of this name, or the nearest name here."""
-    inner = {name: _model_in(field.annotation) for name, field in model.model_fields.items()}
-    holders = [f"`{name}`" for name, table in inner.items() if table is not None and given in table.model_fields]
-    if holders:
-        return f"; `{given}` is a field of {' and of '.join(holders)}"
+def _instead(given: str, model: type[BaseModel], top: type[BaseModel]) -> str:
+    """What stands behind an unknown field: the tables that have a field of this name, or the nearest name here."""
+    if holders := _holders(given, model):
+        return f"; `{given}` is a field of {holders}"
     known = SYNONYMS.get(given.lower())
     if known in model.model_fields:
         return f"; did you mean `{known}`?"
+    if known is not None and (holders := _holders(known, model)):
+        return f"; did you mean `{known}`, a field of {holders}?"
+    if model is not top and (holders := _holders(given, top)):
+        return f"; `{given}` is a field of {holders}"
     return nearest(given, list(model.model_fields))
+
+
+def _holders(field: str, model: type[BaseModel]) -> str:
+    """The tables below a table that have a field of this name, in words: those of the least depth, two of a kind."""
+    level: list[tuple[str, type[BaseModel]]] = [("", model)]
+    for _ in range(DEPTH_MAX):
+        level = [(f"{place}.{name}".lstrip("."), table) for place, above in level
+                 for name, each in above.model_fields.items() if (table := _model_in(each.annotation)) is not None]
+        kinds: dict[type[BaseModel], list[str]] = {}
+        for place, table in level:
+            if field in table.model_fields:
+                kinds.setdefault(table, []).append(f"`{place}`")
+        if found := [place for places in kinds.values() for place in places[:2]][:HOLDERS_MAX]:
+            return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
+    return ""
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
@@ -262,9 +282,18 @@ def read_text(path: Path) -> str:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(LENGTH_MAX + 1)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+        what = mistaken.what_it_is(path) or f"is not UTF-8 text (byte {error.start})"
+        raise ValueError(f"{path}: {what}") from error
+    except FileNotFoundError as error:
+        near = mistaken.nearest(path)
+        raise ValueError(f"{path}: cannot be read: {error.strerror}"
+                         + (f"; did you mean {near}?" if near else "")) from error
     except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror or error}") from error
+        what = mistaken.what_it_is(path) or f"cannot be read: {error.strerror or error}"
+        raise ValueError(f"{path}: {what}") from error
+    # No text has zero bytes, although they are UTF-8.
+    if "\0" in text and (other := mistaken.what_it_is(path)) is not None:
+        raise ValueError(f"{path}: {other}")
     if len(text) > LENGTH_MAX:
         raise ValueError(f"{path}: is longer than {LENGTH_MAX:,} characters, which are read at most")
     return text
@@ -279,7 +308,8 @@ def toml_values(text: str, name: str) -> dict[str, Any]:
     try:
         return read_toml(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(_not_toml(name, str(error), text)) from error
+        what = mistaken.text_is(text, Path(name))
+        raise ValueError(_not_toml(name, str(error), text) if what is None else f"{name}: {what}") from error
     except TooLarge as error:
         raise ValueError(f"{name}: {error}") from error
     except ValueError as error:

@@ -22,7 +22,7 @@ NAMES = click.argument("names", nargs=-1, metavar="[NAME...]")
 
 @main.group(cls=Commands)
 def queue() -> None:
-    """Look at the queue, and hold, cancel or add runs.
+    """List, pause, cancel or add queued runs.
 
     Runs that are handed over (`run --detach`, `experiment --detach`) wait in a process of their own, which lives as
     long as something is in the queue. Simulations share the processors; a live run has the machine to itself. A NAME is

@@ -1,0 +1,104 @@
+"""What a path is that was given where something else was expected: in words, with the command that takes it.
+
+A problem says both on one line, so that nobody has to look up what a file is called here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Collection
+from pathlib import Path
+
+# Files by their first bytes: pcapng, pcap of either byte order in µs and ns, gzip, Zstandard, Parquet, ZIP, SQLite.
+CAPTURES = (b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+OTHERS = {b"PAR1": "a Parquet table", b"PK\x03\x04": "a workbook or archive", b"SQLite format 3": "a database"}
+HEAD_BYTES = 4096
+NAMES_MAX = 4
+
+
+def what_it_is(path: Path) -> str | None:
+    """What is at a path, and the command that takes it; none where nothing is there, or nothing is known of it."""
+    try:
+        if path.is_dir():
+            return _directory(path)
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError:
+        return None
+    if head.startswith(CAPTURES) or (head.startswith(PACKED) and "pcap" in path.name):
+        return f"is a capture; import it with: mqttlab import capture {path}"
+    if head.startswith(PACKED):
+        return "is a compressed file; unpack it, or import it with mqttlab import, if it is a capture or a log"
+    for first, what in OTHERS.items():
+        if head.startswith(first):
+            return f"is {what}{_part_of(path)}"
+    text = head.decode("utf-8", errors="replace")
+    return _toml(path) if path.suffix == ".toml" else text_is(text, path)
+
+
+def text_is(text: str, path: Path) -> str | None:
+    """What a text is that is not TOML."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    if text.lstrip().lower().startswith(("<!doctype", "<html", "<svg")):
+        return f"is an HTML page{_part_of(path)}"
+    if text.lstrip().startswith("{"):
+        return f"is JSON{_part_of(path)}"
+    if path.suffix == ".csv" or (first.count(",") >= 2 and "=" not in first and first[:1] not in "#["):
+        return f"is a table{_part_of(path)}; a table of messages is imported with: mqttlab import log {path}"
+    return None
+
+
+def _directory(path: Path) -> str:
+    if (path / "plan.json").is_file():
+        return f"is a recording; its report: mqttlab report {path}"
+    if (path / "journal.jsonl").is_file():
+        return (f"is an experiment's directory; its report: mqttlab report {path}; to go on: mqttlab experiment "
+                f"{path / 'experiment.toml'}")
+    inner = sorted(path.iterdir())
+    if any((each / "plan.json").is_file() or (each / "journal.jsonl").is_file() for each in inner):
+        return f"is a directory of recordings; mqttlab list --runs {path} shows them"
+    files = [each.name for each in inner if each.suffix == ".toml"]
+    return "is a directory" + (f"; name a file in it, such as {path / files[0]}" if files else "; name a file")
+
+
+def _toml(path: Path) -> str | None:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if "scenario" in values and "groups" not in values:
+        return f"is an experiment; run it with: mqttlab experiment {path}"
+    if "groups" in values:
+        return f"is a scenario; run it with: mqttlab run {path}"
+    return None
+
+
+def _part_of(path: Path) -> str:
+    """The recording that a file belongs to."""
+    home = path.parent
+    if not (home / "plan.json").is_file():
+        return ""
+    return f" of the recording {home}; its report: mqttlab report {home}"
+
+
+def nearest(path: Path) -> str | None:
+    """What is beside a path where nothing is, by the nearest name."""
+    try:
+        names = [each.name for each in path.parent.iterdir()]
+    except OSError:
+        return None
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return str(path.with_name(near[0])) if near else None
+
+
+def names_like(given: str, known: Collection[str]) -> list[str]:
+    """What an unknown name may stand for: one with a slip; else those that have it in them; else the nearest one.
+
+    Latencies come first, for what people call `p99` has a longer name.
+    """
+    slip = difflib.get_close_matches(given, known, n=1, cutoff=0.8)
+    containing = [name for name in known if given and given.lower() in name.lower()]
+    containing.sort(key=lambda name: (not name.startswith("latency_"), len(name), name))
+    return slip or containing[:NAMES_MAX] or difflib.get_close_matches(given, known, n=1, cutoff=0.5)

@@ -1,0 +1,89 @@
+"""What was given in the place of something else is named, with the command that takes it; docs/messages.md has more."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from commands import mqttlab
+from mqttlab.catalog.query import _nearest
+from mqttlab.experiments.responses import wrong
+from mqttlab.mistaken import names_like, nearest, what_it_is
+from mqttlab.scenario.threshold import Measured
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("runs/one", "runs/qos", "empty"):
+        (tmp_path / name).mkdir(parents=True)
+    Path("runs/one/plan.json").write_text("{}", encoding="utf-8")
+    Path("runs/one/report.html").write_text("<!DOCTYPE html>\n<title>x</title>", encoding="utf-8")
+    Path("runs/one/messages.parquet").write_bytes(b"PAR1" + bytes(9) + b"PAR1")
+    Path("runs/qos/journal.jsonl").write_text("{}\n", encoding="utf-8")
+    Path("fleet.toml").write_text("[[groups]]\n", encoding="utf-8")
+    Path("qos.toml").write_text('scenario = "fleet.toml"\n', encoding="utf-8")
+    Path("broken.toml").write_text("[[groups\n", encoding="utf-8")
+    Path("messages.csv").write_text("topic,sent\nx,1\n", encoding="utf-8")
+    Path("trace.pcap.gz").write_bytes(gzip.compress(b"\xd4\xc3\xb2\xa1"))
+    Path("log.gz").write_bytes(gzip.compress(b"log"))
+    return tmp_path
+
+
+WHAT = {
+    "runs/one": "is a recording; its report: mqttlab report runs/one",
+    "runs/qos": "is an experiment's directory; its report: mqttlab report runs/qos; to go on: mqttlab experiment "
+                "runs/qos/experiment.toml",
+    "runs": "is a directory of recordings; mqttlab list --runs runs shows them",
+    "empty": "is a directory; name a file",
+    ".": "is a directory; name a file in it, such as broken.toml",
+    "runs/one/report.html": "is an HTML page of the recording runs/one; its report: mqttlab report runs/one",
+    "runs/one/plan.json": "is JSON of the recording runs/one; its report: mqttlab report runs/one",
+    "runs/one/messages.parquet": "is a Parquet table of the recording runs/one; its report: mqttlab report runs/one",
+    "fleet.toml": "is a scenario; run it with: mqttlab run fleet.toml",
+    "qos.toml": "is an experiment; run it with: mqttlab experiment qos.toml",
+    "messages.csv": "is a table; a table of messages is imported with: mqttlab import log messages.csv",
+    "trace.pcap.gz": "is a capture; import it with: mqttlab import capture trace.pcap.gz",
+    "log.gz": "is a compressed file; unpack it, or import it with mqttlab import, if it is a capture or a log",
+    "broken.toml": None, "nowhere": None,
+}
+
+
+def test_each_kind_is_named_with_the_command_that_takes_it(place: Path) -> None:
+    assert {name: what_it_is(Path(name)) for name in WHAT} == WHAT
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("run", "runs/one"), "runs/one: is a recording"), (("experiment", "runs/qos"), "is an experiment's directory"),
+    (("check", "trace.pcap.gz"), "is a capture"), (("run", "messages.csv"), "is a table"),
+    (("run", "runs/one/report.html"), "is an HTML page"), (("report", "fleet.toml"), "it is a scenario"),
+    (("explain", "qos.toml"), "it is an experiment"), (("run", "fleet.tml"), "did you mean fleet.toml?"),
+    (("report", "runs/on"), "did you mean runs/one?"), (("run", "qos.toml"), "mqttlab experiment qos.toml"),
+])
+def test_commands_say_so_in_one_line(words: tuple[str, ...], said: str, place: Path) -> None:
+    done = mqttlab(*words)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert said in line
+
+
+def test_a_missing_file_has_a_nearest_one_or_none(place: Path) -> None:
+    assert nearest(Path("fleet.tml")) == "fleet.toml"
+    assert nearest(Path("runs/qqs")) == "runs/qos"
+    assert nearest(Path("something-else.toml")) is None
+    assert nearest(Path("no/where.toml")) is None
+
+
+def test_a_part_of_a_metrics_name_finds_the_metric() -> None:
+    known = ["acknowledge_ms_p99", "late", "latency_ms_p99", "latency_ms_mean", "connect_ms_p99"]
+    assert names_like("p99", known)[0] == "latency_ms_p99"
+    assert names_like("latency_ms_p9", known) == ["latency_ms_p99"]
+    assert names_like("", known) == []
+    assert _nearest("p99", known) == "did you mean `latency_ms_p99`, `connect_ms_p99`, `acknowledge_ms_p99`?"
+    assert _nearest("latency", known) == "did you mean `latency_ms_p99`, `latency_ms_mean`?"
+    found = wrong(Measured(metric="p99"))
+    assert found is not None and 'did you mean "latency_ms_p99"' in found[1]
