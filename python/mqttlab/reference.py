@@ -69,7 +69,8 @@ def scenario_page() -> str:
         "unusual scenarios.", "",
         "Editors complete and check scenarios by a JSON Schema: `mqttlab schema > scenario.schema.json`, and in the "
         "first line of a scenario `#:schema scenario.schema.json`, which editors with taplo (Even Better TOML in VS "
-        "Code) read; `taplo lint --schema file://$PWD/scenario.schema.json demo.toml` checks on the command line. What "
+        "Code) read; `mqttlab schema experiment` prints the one of experiments. `taplo lint --schema "
+        "file://$PWD/scenario.schema.json demo.toml` checks on the command line. What "
         "no single field can tell only `mqttlab check` finds. The schema of the "
         "plan that a scenario becomes (`mqttlab check --plan`) is printed by `mqttlab-engine schema`.", "",
         "A length of time is at most 8784 h (366 days), a delay 1 h, a rate of messages 1000000 /s, a payload 10 MB. A "

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from commands import mqttlab
 from json_schema import mistakes
 from mqttlab.engine import engine_path
 from mqttlab.plan import read_plan
@@ -53,6 +54,20 @@ def test_the_plan_s_schema_refuses_what_the_engine_refuses(plan_schema: dict[str
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_the_schema_for_editors_accepts_every_scenario_of_the_project(path: Path) -> None:
     assert mistakes(tomllib.loads(path.read_text(encoding="utf-8")), scenario_schema()) == []
+
+
+EXPERIMENTS = sorted(path for path in (ROOT / "experiments").rglob("*.toml")
+                     if "scenario" in tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def test_the_schema_of_experiments_accepts_every_experiment_of_the_project_and_refuses_mistakes() -> None:
+    schema = json.loads(mqttlab("schema", "experiment").stdout)
+    assert len(EXPERIMENTS) > 10
+    for path in EXPERIMENTS:
+        assert mistakes(tomllib.loads(path.read_text(encoding="utf-8")), schema) == [], path
+    wrong = {"name": "x", "scenario": "x.toml", "design": "complete", "repetitions": "often", "factor": []}
+    found = mistakes(wrong, schema)
+    assert {line.split(":")[0] for line in found} == {"$", "$.design", "$.repetitions"}
 
 
 def test_the_schema_for_editors_refuses_unknown_fields_and_wrong_kinds() -> None:

@@ -133,15 +133,24 @@ def check(
 
 
 @main.command()
-def schema() -> None:
-    """Print the JSON Schema of scenarios, for editors.
+@click.argument("of", type=click.Choice(["scenario", "experiment"]), default="scenario",
+                metavar="[scenario|experiment]")
+def schema(of: str) -> None:
+    """Print the JSON Schema of scenarios, or of experiments, for editors.
 
     With `#:schema scenario.schema.json` in the first line of a scenario, editors that use taplo complete its fields and
     underline mistakes.
 
     \b
       mqttlab schema > scenario.schema.json
+      mqttlab schema experiment > experiment.schema.json
     """
+    if of == "experiment":
+        from mqttlab.experiments.model import ExperimentFile
+        from mqttlab.scenario.schema import schema_of
+
+        click.echo(json.dumps(schema_of(ExperimentFile, "mqttlab experiment"), indent=2))
+        return
     from mqttlab.scenario.schema import scenario_schema
 
     say_json(scenario_schema())

@@ -201,6 +201,12 @@ class Analysis(Part):
         "In recommendations: the largest share of deliveries that an acceptable choice may leave undelivered."))
 
 
+# What may be written is more than what is read, and the JSON Schema is of what may be written.
+DESIGN = BeforeValidator(read_design, json_schema_input_type=DesignFile | DesignKind)
+CONTROL = BeforeValidator(read_control, json_schema_input_type=int | str)
+RESPONSE = BeforeValidator(read_response, json_schema_input_type=Measured | str)
+
+
 class ExperimentFile(Part):
     """An experiment: which scenario is varied, how, how often, and what is asked of it."""
 
@@ -211,7 +217,7 @@ class ExperimentFile(Part):
     set: dict[str, Any] = Field(default_factory=dict, description=(
         "Fields of the scenario that are replaced at every point, such as { \"phases.duration\" = \"10 s\" }."))
     factors: list[FactorFile] = Field(default_factory=list, description="What is varied.")
-    design: Annotated[DesignFile, BeforeValidator(read_design)] = Field(DesignFile(kind="full"), description=(
+    design: Annotated[DesignFile, DESIGN] = Field(DesignFile(kind="full"), description=(
         "Which combinations are run: a kind, or a table."))
     points: list[dict[str, Any]] = Field(default_factory=list, description=(
         "For the design `list`: a level of every factor each."))
@@ -226,11 +232,11 @@ class ExperimentFile(Part):
         "Seed of orders, of points that are drawn, and of the runs; the scenario's when left out."))
     reference: dict[str, Any] = Field(default_factory=dict, description=(
         "The point that others are compared with: a level by factor; first levels for factors that are left out."))
-    control: Annotated[int, BeforeValidator(read_control)] | None = Field(None, description=(
+    control: Annotated[int, CONTROL] | None = Field(None, description=(
         "The reference is run again after so many runs, such as \"every 10 runs\": drift is measured."))
     attempts: Whole = Field(3, ge=1, le=100, description=(
         "How often a run is tried that fails or is not valid; then it is reported as missing."))
-    responses: list[Annotated[Measured, BeforeValidator(read_response)]] = Field(default_factory=list, description=(
+    responses: list[Annotated[Measured, RESPONSE]] = Field(default_factory=list, description=(
         "What is measured: metrics, or tables with `metric`, `scope` and `name`. Named before the runs, they count as "
         "confirmatory."))
     thresholds: list[Threshold] = Field(default_factory=list, description="What must hold, judged at every point.")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from mqttlab.scenario.model import Scenario
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -17,9 +19,14 @@ KINDS: dict[str, tuple[type, ...]] = {"string": (str,), "boolean": (bool,), "int
 
 def scenario_schema() -> dict[str, Any]:
     """The schema, as a JSON object."""
-    schema = Scenario.model_json_schema(mode="validation")
+    return schema_of(Scenario, "mqttlab scenario")
+
+
+def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """The schema of a file that a model reads."""
+    schema = model.model_json_schema(mode="validation")
     _tidy(schema)
-    return {"$schema": DIALECT, **schema, "title": "mqttlab scenario"}
+    return {"$schema": DIALECT, **schema, "title": title}
 
 
 def _tidy(node: Any) -> None:
