@@ -144,6 +144,12 @@ def mqttlab(programs: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run(str(programs / "mqttlab"), *words, cwd=programs.parent.parent)
 
 
+def test_an_installed_package_answers_in_one_line_and_has_its_gallery(installed: Path) -> None:
+    ran = mqttlab(installed, "try", "--simulate", "--clients", "2", "--duration", "1s", "--catalog", "none")
+    assert "# mqttlab try --clients 2" in ran.stdout
+    assert "sleeping-sensors" in mqttlab(installed, "new", "--list").stdout
+
+
 def test_an_installed_package_lists_its_studies_from_anywhere(installed: Path) -> None:
     ran = mqttlab(installed, "study", "list")
     assert (installed / "mqttlab-engine").is_file()

@@ -79,9 +79,14 @@ def _pair(trial: Trial, first: Point, second: Point) -> list[str]:
             "own": (("up", BYTES_UP), ("down", BYTES_DOWN))}[trial.shape]
     # Of different loads the bytes differ by intent.
     if {"clients", "every", "rate", "payload"}.isdisjoint(trial.varied):
-        said += [f"bytes {way} {_change(first, second, response, 'fewer', 'more')}" for way, response in ways
+        said += [_bytes(first, second, response, f"bytes {way}") for way, response in ways
                  if first.mean(response) and second.mean(response)]
     return said
+
+
+def _bytes(first: Point, second: Point, response: Response, noun: str) -> str:
+    text = _change(first, second, response, f"fewer {noun}", f"more {noun}")
+    return text if noun in text else f"{noun} {text}"
 
 
 def _change(first: Point, second: Point, response: Response, less: str, more: str) -> str:
@@ -105,7 +110,7 @@ def _change(first: Point, second: Point, response: Response, less: str, more: st
 
 def _by(change: float, less: str, more: str) -> str:
     if change >= 1:
-        return f"{figure(1 + change)} times as {'high' if more == 'higher' else 'many'}"
+        return f"{figure(1 + change)} times as {'high' if more == 'higher' else more.replace('more', 'many')}"
     percent = round(100 * abs(change))
     return "the same" if percent == 0 else f"{percent} % {more if change > 0 else less}"
 
