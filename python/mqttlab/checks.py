@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import threading
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+CHECKED = "summary.json"
 READ_AT_ONCE_BYTES = 1 << 20
 
 
@@ -39,9 +41,19 @@ class Checks:
             return None
 
 
+def checked_again(directory: Path, changed: Iterable[Path]) -> str | None:
+    """What `summary.json` says when files were changed on purpose; nothing where it says nothing of them."""
+    names = {path.name for path in changed} & _checks(directory).keys()
+    if not names:
+        return None
+    told = json.loads((directory / CHECKED).read_text(encoding="utf-8"))
+    told["checks"] |= {name: {"bytes": _size(directory / name), "crc32": _crc32(directory / name)} for name in names}
+    return json.dumps(told)
+
+
 def _checks(directory: Path) -> dict[str, Any]:
     try:
-        found = json.loads((directory / "summary.json").read_text(encoding="utf-8"))["checks"]
+        found = json.loads((directory / CHECKED).read_text(encoding="utf-8"))["checks"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

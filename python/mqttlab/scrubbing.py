@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab import secrets
+from mqttlab.checks import CHECKED, checked_again
 from mqttlab.engine import is_being_written
 from mqttlab.files import ORIGIN
 from mqttlab.runs.hiding import CAPTURES, GONE, KEYS, found, hide_in_file
@@ -68,6 +69,15 @@ def scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
     """
     if is_being_written(directory):
         return
+    changed = []
+    for scrubbed in _scrub(directory, values):
+        changed.append(scrubbed.file)
+        yield scrubbed
+    if again := checked_again(directory, changed):
+        _replace(directory / CHECKED, again)
+
+
+def _scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
     # Where a secret was found changes last, so that a scrub that is stopped finds it again.
     changes = [(file, text, what) for name in JSON_FILES + TOML_FILES if (file := directory / name).is_file()
                for text, what in (_json if name in JSON_FILES else _toml)(file, values)]
@@ -90,7 +100,7 @@ def scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
         yield Scrubbed(file=file, what=what)
         # What is a place of its own was replaced; a short secret may be another word of it.
         yield from _text(file, {value: mark for value, mark in values.items() if len(value) >= LONG})
-    yield from _checked_again(directory)
+    yield from _digest_again(directory)
 
 
 def _json(file: Path, values: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -130,7 +140,7 @@ def _toml(file: Path, values: dict[str, str]) -> Iterator[tuple[str, str]]:
         yield changed, "secrets of the scenario"
 
 
-def _checked_again(directory: Path) -> Iterator[Scrubbed]:
+def _digest_again(directory: Path) -> Iterator[Scrubbed]:
     """What a recording says of its plan's bytes."""
     plan = directory / "plan.json"
     for name in ("run.json", "incomplete.json"):

@@ -67,7 +67,7 @@ PYTHON = {
     "engine": {"plan"},
     "runs": {"engine", "plan", "checks"},
     "imports": {"engine", "runs"},
-    "scrubbing": {"engine", "runs", "scenario"},
+    "scrubbing": {"engine", "runs", "scenario", "checks"},
     "checks": set(),
     "recorded": set(),
     "recording": {"engine", "plan", "checks", "recorded"},

@@ -149,7 +149,7 @@ def schema(of: str) -> None:
         from mqttlab.experiments.model import ExperimentFile
         from mqttlab.scenario.schema import schema_of
 
-        click.echo(json.dumps(schema_of(ExperimentFile, "mqttlab experiment"), indent=2))
+        say_json(schema_of(ExperimentFile, "mqttlab experiment"))
         return
     from mqttlab.scenario.schema import scenario_schema
 

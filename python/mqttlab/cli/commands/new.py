@@ -9,6 +9,7 @@ import click
 from mqttlab.cli.main import main
 from mqttlab.cli.problems import nearest, writable_file
 from mqttlab.errors import UsageError
+from mqttlab.terminal import say
 
 
 @main.command()
@@ -37,13 +38,14 @@ def new(template: str | None, list_all: bool, out: Path | None) -> None:
             raise UsageError(f"--out needs a template; known: {', '.join(known)}")
         width = max(map(len, known))
         for name, each in known.items():
-            click.echo(f"{name:<{width}}  {each.title}")
+            say(f"{name:<{width}}  {each.title}")
         return
     found = known.get(template)
     if found is None:
         raise UsageError(f"unknown template {template!r}; {nearest(template, list(known))}")
     out = out or Path(found.path.name)
     for path in write(found, writable_file(out, "--out")):
-        click.echo(f"written  {path}")
-    click.echo("read it  its first lines say what to look at and what to change"
-               + (f"\nrun it   mqttlab {found.command} {out}" if found.command else ""))
+        say(f"written  {path}")
+    say("read it  its first lines say what to look at and what to change")
+    if found.command:
+        say(f"run it   mqttlab {found.command} {out}")
