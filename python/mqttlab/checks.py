@@ -48,7 +48,8 @@ def checked_again(directory: Path, changed: Iterable[Path]) -> str | None:
         return None
     told = json.loads((directory / CHECKED).read_text(encoding="utf-8"))
     told["checks"] |= {name: {"bytes": _size(directory / name), "crc32": _crc32(directory / name)} for name in names}
-    return json.dumps(told)
+    # As the engine writes it.
+    return json.dumps(told, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
 def _checks(directory: Path) -> dict[str, Any]:

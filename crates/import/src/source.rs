@@ -479,7 +479,7 @@ mod tests {
         };
         assert_eq!(read(None).unwrap(), 100_000, "what is small may unpack to any number of times its size");
         assert_eq!(read(Some(100_000)).unwrap(), 100_000);
-        let said = read(Some(99_999)).unwrap_err().to_string();
+        let Err(Error::Evidence(said)) = read(Some(99_999)) else { panic!("it is above the bound") };
         assert!(said.contains("unpacks to more than 0.1 MB") && said.contains("--unpacked-max"), "{said}");
         assert_eq!(Meter::of(&[]).unpacked_max(), UNPACKED_ALWAYS);
         let meter = Meter::of(&[]);

@@ -61,6 +61,10 @@ macro_rules! wide {
         pub(crate) fn $name<$kind: Integer>($($argument: $type),*) $(-> $result)? {
             #[cfg(target_arch = "x86_64")]
             {
+                /// The same for such a processor.
+                ///
+                /// # Safety
+                /// The processor has AVX2 and BMI2.
                 #[target_feature(enable = "avx2,bmi2")]
                 fn wide<$kind: Integer>($($argument: $type),*) $(-> $result)? {
                     $portable($($argument),*)

@@ -12,6 +12,7 @@ from typing import Any
 from rich import box
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.run import OUTPUT_SCHEMA, run_all
@@ -81,7 +82,7 @@ def show_trial(
                                                                                            text)):
         say(f"mqttlab: warning: {line}", err=True)
     if files is not None:
-        return _compare(trial, files, scenarios[0][1], runs, save, as_json=as_json, catalog=catalog)
+        return _compare(trial, files, runs, save, as_json=as_json, catalog=catalog)
     text, scenario = scenarios[0]
     need_room(scenario, runs)
     if save is not None:
@@ -120,7 +121,7 @@ def _can_run(scenario: Scenario) -> None:
 
 
 def _compare(
-    trial: Trial, files: Files, first: Scenario, runs: Path, save: Path | None, *, as_json: bool, catalog: str | None,
+    trial: Trial, files: Files, runs: Path, save: Path | None, *, as_json: bool, catalog: str | None,
 ) -> int:
     """Run the experiment that the options stand for; print its answer, its table and its files."""
     from mqttlab.cli.experiments import performed, status_of
@@ -139,8 +140,7 @@ def _compare(
         done = sorted((record for record in finish.records if record.state == "done"
                        and record.point_key == each.key), key=lambda record: record.block)
         levels = {option: level.text for option, level in each.levels.items()}
-        points.append(Point(levels=levels, records=tuple(done), seconds=first.phases.duration / 1e9,
-                            clients=int(levels.get("clients", trial.value("clients", "10")))))
+        points.append(Point(levels=levels, records=tuple(done)))
     said = answer(trial, points)
     place = from_here(directory.path)
     if as_json:
@@ -152,14 +152,14 @@ def _compare(
     console = Console()
     console.print(said, highlight=False, markup=False)
     console.print(_table(points))
-    console.print("latency in ms; kB of each device's link in an hour of this load"
+    console.print("latency in ms; kB of IP packets of each device in an hour of this load"
                   + ("; ± half width of the 95 % interval" if len(points[0].records) > 1 else ""), highlight=False)
     for task in finish.given_up:
         last = records.of(task)[-1]
         console.print(f"without result: {task.point}, run {task.block + 1}: {last.state}: {last.reason}",
                       highlight=False, markup=False, soft_wrap=True)
-    console.print(f"experiment {place}\nanalysis   mqttlab report {place}", highlight=False, soft_wrap=True,
-                  markup=False)
+    for line in (f"experiment {place}", f"analysis   mqttlab report {place}"):
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
     _say_file(files.experiment, save, files.scenario)
     return status
 
@@ -169,7 +169,7 @@ def _table(points: list[Point]) -> Table:
     table.add_column("", no_wrap=True)
     for title, _ in COLUMNS:
         head = {"up": "kB/device/h\nup", "down": "\ndown", "not delivered": "not\ndelivered"}.get(title, f"\n{title}")
-        table.add_column(head, justify="right", no_wrap=True)
+        table.add_column(Text(head), justify="right", no_wrap=True)
     for point in points:
         table.add_row(escape(str(point)), *(_cell(point, response) for _, response in COLUMNS))
     return table

@@ -31,12 +31,12 @@ from mqttlab.quantity import (
 from mqttlab.scenario.hub import Hub, HubSession
 from mqttlab.scenario.mqtt import Mqtt, Qos
 from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
-from mqttlab.scenario.secret import Command, Environment, Reference, is_secret_file, read_texts
+from mqttlab.scenario.secret import Command, Environment, Files
 from mqttlab.scenario.threshold import Threshold
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix
 from mqttlab.scenario.transport import Ports, Transport, Trust, read_transport
 from mqttlab.scenario.zeromq import ZeroMq, ZeroMqProxy
-from mqttlab.secrets import MAY_BE_SECRET, PersonalText, PlainPath, PlainText
+from mqttlab.secrets import PersonalText, PlainPath, PlainText
 
 S = 10**9
 MS = 10**6
@@ -52,19 +52,6 @@ def above_zero(value: tuple[int, int]) -> tuple[int, int]:
 Name = Annotated[PlainText, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
 PAYLOAD_BYTES_MAX = 10_000_000
 PROGRAMS_MAX = 1_000
-
-
-def file_path(value: str) -> str:
-    """A path below a server's directory."""
-    parts = value.split("/")
-    if not value or any(part in ("", ".", "..") for part in parts) or "\0" in value:
-        raise ValueError(f"is {shown(value)}, but must be a path below the server's directory, such as \"etc/a.conf\"")
-    return value
-
-
-Files = Annotated[
-    dict[Annotated[PlainText, AfterValidator(file_path)], Annotated[str, MAY_BE_SECRET]],
-    BeforeValidator(read_texts(is_secret_file), json_schema_input_type=dict[str, str | Reference])]
 
 
 class Phases(Part):

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from mqttlab import secrets
 from mqttlab.networks.link import Part
+from mqttlab.quantity import shown
 from mqttlab.secrets import MAY_BE_SECRET, PERSONAL, SECRET, PlainPath, PlainText, TextClass
 
 
@@ -48,6 +49,14 @@ def read_secret(value: Any) -> Any:
     if isinstance(value, dict):
         return _of_reference(value)
     return secrets.mark(value, written=True) if isinstance(value, str) else value
+
+
+def file_path(value: str) -> str:
+    """A path below a server's directory."""
+    parts = value.split("/")
+    if not value or any(part in ("", ".", "..") for part in parts) or "\0" in value:
+        raise ValueError(f"is {shown(value)}, but must be a path below the server's directory, such as \"etc/a.conf\"")
+    return value
 
 
 def read_name(value: Any) -> Any:
@@ -96,6 +105,9 @@ Told = Annotated[str, MAY_BE_SECRET]
 Command = Annotated[list[Told], BeforeValidator(read_command, json_schema_input_type=list[str | Reference])]
 Environment = Annotated[dict[PlainText, Told], BeforeValidator(
     read_texts(secrets.is_secret_variable), json_schema_input_type=dict[str, str | Reference])]
+Files = Annotated[
+    dict[Annotated[PlainText, AfterValidator(file_path)], Told],
+    BeforeValidator(read_texts(is_secret_file), json_schema_input_type=dict[str, str | Reference])]
 
 
 Step = str | int

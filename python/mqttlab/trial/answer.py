@@ -24,19 +24,13 @@ class Point:
     levels: dict[str, str]
     records: tuple[RunRecord, ...]
     """Those with a result, by block."""
-    clients: int
-    seconds: float
-    """Of the measurement."""
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {text}" for name, text in self.levels.items())
 
     def values(self, response: Response) -> list[float]:
-        """A number for each run that has one; bytes as kilobytes of a device in an hour."""
-        found = [value for record in self.records if (value := chosen(record.responses, response)) is not None]
-        if response not in (BYTES_UP, BYTES_DOWN):
-            return found
-        return [value / 1000 / self.clients * 3600 / self.seconds for value in found]
+        """A number for each run that has one."""
+        return [value for record in self.records if (value := chosen(record.responses, response)) is not None]
 
     def mean(self, response: Response) -> float | None:
         """The mean over runs."""

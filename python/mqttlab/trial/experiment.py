@@ -16,8 +16,8 @@ ONE_VALUE = ("shape", "seed", "repetitions", "duration", "ca")
 COUNTS = ("clients", "subscribers", "publishers", "qos")
 LATENCIES = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99")
 UNDELIVERED = Response("undelivered_percent")
-BYTES_UP = Response("frames_sent_bytes", "group", DEVICES)
-BYTES_DOWN = Response("frames_received_bytes", "group", DEVICES)
+BYTES_UP = Response("ip_kb_per_device_hour_up", "group", DEVICES)
+BYTES_DOWN = Response("ip_kb_per_device_hour_down", "group", DEVICES)
 
 
 @dataclass(frozen=True, kw_only=True)
