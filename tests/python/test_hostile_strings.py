@@ -47,6 +47,8 @@ NOT_WALKED = {
     "run": "prints what report does, of a run whose names are checked", "catalog upgrade": "versions",
     "queue add": "an identifier", "queue cancel": "a count", "queue pause": "nothing", "queue resume": "nothing",
     "queue wait": "nothing", "catalog baseline": "nothing",
+    "catalog scrub": "names of files and of fields", "try": "prints what run does, of its own scenario",
+    "new": "our own templates",
 }
 
 

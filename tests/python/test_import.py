@@ -106,7 +106,8 @@ def test_what_unpacks_to_more_than_a_bound_is_read_up_to_there_and_the_bound_can
     whole = mqttlab("import", "capture", packed, "--output", tmp_path / "whole", "--unpacked-max", "1 MB")
     assert whole.returncode == 0, whole.stdout + whole.stderr
     assert Recording.open(tmp_path / "half").packets.height < Recording.open(tmp_path / "whole").packets.height
-    table = gzipped(tmp_path / "messages.csv.gz", b"message,publisher,sent\n" + b"1,a,1\n" * 1000)
+    rows = b"message,publisher,subscriber,sent_ms,received_ms\n" + b"1,a,b,1,2\n" * 1000
+    table = gzipped(tmp_path / "messages.csv.gz", rows)
     refused = mqttlab("import", "log", table, "--output", tmp_path / "table", "--unpacked-max", "1 kB")
     assert refused.returncode == 2 and "unpacks to more than" in refused.stderr, refused.stderr
     assert len(refused.stderr.splitlines()) == 1 and not (tmp_path / "table").exists()

@@ -45,6 +45,7 @@ def test_a_command_that_is_killed_leaves_nothing_but_its_result(place: object, n
 def test_what_is_left_is_seen(tmp_path: Path) -> None:
     place = kills.Place(tmp_path / "place")
     (place.path / "made" / "small-1").mkdir(parents=True)
+    (place.path / "made" / "small-1" / "plan.json").touch()
     assert kills.left_files(place) == []
     (place.runs / "waiting").mkdir()
     (place.temporary / "mqttlab-summary-x").mkdir()

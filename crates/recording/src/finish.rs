@@ -1,7 +1,5 @@
 //! From spools to tables, at the end of a run or after its death.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -76,37 +74,16 @@ pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser)
         fs::create_dir_all(to).on("create", to)?;
         copy_others(dir, to)?;
     }
-    let before = files_in(to);
-    let made = recovered(dir, to, &mut layout, analyser);
-    if made.is_err() && !is_finished(to) {
-        // On a full disk what there is of the tables is of no use, and in the way of what could be.
-        for name in files_in(to).difference(&before) {
-            let _ = fs::remove_file(to.join(name));
-        }
-    }
-    made
-}
-
-fn files_in(dir: &Path) -> BTreeSet<OsString> {
-    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
-}
-
-fn recovered(
-    dir: &Path,
-    to: &Path,
-    layout: &mut Layout,
-    analyser: &mut dyn FrameAnalyser,
-) -> Result<Summary> {
-    let mut network = packets::convert(dir, to, layout, analyser, false)?;
+    let mut network = packets::convert(dir, to, &layout, analyser, false)?;
     // What is found is read from where the spools are.
     if to == dir {
-        network.has_seen = seen::write(dir, layout, analyser)?;
+        network.has_seen = seen::write(dir, &mut layout, analyser)?;
     }
     let ending = Ending::Incomplete(Reason::Killed);
     let (facts, strain, missing) =
         (&RunFacts::default(), Strain::default(), Missing { rows: false, end: true });
     let run = Said { facts, ending: &ending, strain, missing, running: false };
-    complete(dir, to, layout, network, &run)
+    complete(dir, to, &layout, network, &run)
 }
 
 /// Makes a recording in `out` of what a run that is still going on has written, up to the last whole row, and only

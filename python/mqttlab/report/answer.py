@@ -48,6 +48,8 @@ def _made(told: Told, *, with_typical: bool) -> list[str]:
     # What makes numbers worthless comes before them.
     top = ([*top, *_labelled("timing", told.timing, 2)] if told.verdict == "valid" else
            [*_wrapped(told.timing, WIDTH, 4), *top])
+    if told.delivered_nothing and told.verdict == "valid":
+        top = [*_wrapped(told.notes[0], WIDTH, 4), *top]
     if not flows:
         middle = ["No message was measured."]
     elif len(flows) <= APART:

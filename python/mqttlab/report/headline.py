@@ -11,9 +11,8 @@ from typing import Any
 from mqttlab import metrics
 from mqttlab.metrics.headline import BATTERY_WH, Bytes, Energy, Flow, Latency, Share
 from mqttlab.recording import Recording
-from mqttlab.report import captured
-from mqttlab.report.text import foreign, number, verdict
-from mqttlab.scenario.one_sentence import one_sentence
+from mqttlab.report import captured, facts
+from mqttlab.report.text import delivered_nothing, foreign, number, verdict
 
 SIMULATED = "simulated; docs/simulator.md says how accurate the model is"
 # Between groups of digits.
@@ -50,6 +49,8 @@ class Told:
     """``valid``, ``not valid`` or ``incomplete``."""
     timing: str
     """One line: that the timing is ok, or what is wrong and what to do."""
+    delivered_nothing: bool
+    """Then the first note comes before everything else."""
     notes: tuple[str, ...]
     """What else to read before a number is used: foreign messages, warnings."""
     numbers: metrics.Headline
@@ -61,10 +62,15 @@ def told(recording: Recording) -> Told:
     Raises:
         RecordingError: a table cannot be read.
     """
+    # A comparison prints no sentence, and does not wait for what reads scenarios.
+    from mqttlab.scenario.one_sentence import one_sentence
+
     word, reasons = verdict(recording)
     line, rest = _timing(recording, word, reasons)
+    parts = (f"{label}: {words}" for label, words in facts.parts(recording))
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line,
-                notes=tuple(filter(None, (foreign(recording), *rest))), numbers=metrics.headline(recording))
+                delivered_nothing=delivered_nothing(recording),
+                notes=tuple(filter(None, (foreign(recording), *parts, *rest))), numbers=metrics.headline(recording))
 
 
 def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, list[str]]:

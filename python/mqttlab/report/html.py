@@ -69,7 +69,7 @@ def _verdict_section(recording: Recording) -> str:
     }[word]
     return (
         f'<section class="verdict {word.replace(" ", "-")}"><h2>{word.capitalize()}</h2><p>{words}</p><ul>{listed}</ul>'
-        f"<details><summary>Timing: lateness, machine, and what was run</summary><dl>{facts}</dl></details></section>"
+        f"<details><summary>Timing, machine, and what was run</summary><dl>{facts}</dl></details></section>"
     )
 
 

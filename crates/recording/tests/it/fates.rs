@@ -180,8 +180,8 @@ fn what_the_broker_had_before_a_subscription_is_not_expected_of_it() {
         });
         recorder.acknowledged(&acknowledged(0, 0, 1_500)).unwrap();
         recorder.acknowledged(&acknowledged(0, 1, 1_501)).unwrap();
-        recorder.sent(&at_qos(0, sent(0, 3, 0, 1_499))).unwrap();
-        recorder.sent(&at_qos(0, sent(0, 4, 0, 1_500))).unwrap();
+        recorder.sent(&at_qos(0, sent(0, 3, 0, 1_498))).unwrap();
+        recorder.sent(&at_qos(0, sent(0, 4, 0, 1_499))).unwrap();
     };
     check(
         &sessions(None),
