@@ -18,6 +18,7 @@ from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, parse, sentence, unusual
+from mqttlab.scenario.one_sentence import one_sentence
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """
@@ -128,7 +129,9 @@ def test_a_check_of_twice_as_much_takes_no_more_than_twice_the_work(shape: str) 
         except ScenarioError:
             return
         checked(read, text)
-        sentence(compile_plan(read))
+        plan = compile_plan(read)
+        sentence(plan)
+        one_sentence(plan)
 
     check(MANY[shape](3))
     work = [lines(lambda count=count: check(MANY[shape](count))) for count in (25, 50, 100)]

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from mqttlab.plan import StoredPlan
-from mqttlab.scenario.sentence import where_of
-from mqttlab.scenario.topics import may_match
+from mqttlab.scenario.sentence import places
+from mqttlab.scenario.topics import Filters
 
 LENGTH_MAX = 200
 PAYLOADS = {"gps": "GPS positions", "image": "images"}
@@ -40,63 +40,64 @@ def one_sentence(plan: StoredPlan) -> str:
 
 def _ways(plan: StoredPlan, groups: list[dict[str, Any]]) -> Iterator[str]:
     """The sentence, from the longest way to the shortest."""
+    where, hearing_of = places(plan, groups), _receivers(groups)
     publishing = [group for group in groups if group["publish"] or group["program"]]
     subscribing = [group for group in groups if not (group["publish"] or group["program"])]
     if not publishing:
         yield f"{_all(groups)} connect, and nobody publishes."
         return
-    clauses = [_publishes(plan, group, groups) for group in publishing]
-    heard = {name for group in publishing for name in _receivers(group, groups)}
-    others = [f"{_who(group)}{where_of(plan, group)} {_does(group)}" for group in subscribing
+    clauses = [_publishes(group, hearing_of[group["name"]], where) for group in publishing]
+    heard = {other["name"] for group in publishing for other in hearing_of[group["name"]]}
+    others = [f"{_who(group)}{where[group['name']]} {_does(group)}" for group in subscribing
               if len(publishing) > 1 or group["name"] not in heard or group["relay"]]
     yield _capital("; ".join([*clauses, *others]))
     if len(publishing) == 1 and not others:
-        yield _capital(_publishes(plan, publishing[0], groups, with_places=False))
+        yield _capital(_publishes(publishing[0], hearing_of[publishing[0]["name"]], where, with_places=False))
     count = sum(group["count"] for group in publishing)
-    places = list(dict.fromkeys(where_of(plan, group).strip(", ") for group in groups))
+    kinds = list(dict.fromkeys(place.strip(", ") for place in where.values()))
     of = f" of {len(publishing)} groups" if len(publishing) > 1 else ""
     several = f"{count:,} {_devices(count)}{of} publish{'es' if count == 1 else ''}"
     hearing = sum(group["count"] for group in subscribing)
     rest = f", {_all(subscribing)} receive{'s' if hearing == 1 else ''}" if subscribing else ""
-    yield f"{several}{rest}: {'; '.join(places)}."
-    yield f"{several}{rest}, on {len(places)} kinds of links."
+    yield f"{several}{rest}: {'; '.join(kinds)}."
+    yield f"{several}{rest}, on {len(kinds)} kinds of links."
 
 
 def _publishes(
-    plan: StoredPlan, group: dict[str, Any], groups: list[dict[str, Any]], *, with_places: bool = True,
+    group: dict[str, Any], receivers: list[dict[str, Any]], where: dict[str, str], *, with_places: bool = True,
 ) -> str:
-    who = f"{_who(group)}{where_of(plan, group)}"
+    who = f"{_who(group)}{where[group['name']]}"
     if not group["publish"]:
         return f"{who} run a program of their own"
     publish = group["publish"]
-    receivers = [other for other in groups if other["name"] in _receivers(group, groups)]
     to = ", which nobody receives"
     if receivers:
-        to = f" to {' and '.join(_subscribers(plan, group, other, with_places) for other in receivers)}"
+        to = f" to {' and '.join(_subscribers(group, other, where if with_places else {}) for other in receivers)}"
     verb = "publish" if group["count"] != 1 else "publishes"
     spoken = PROTOCOLS.get(next(iter(group["protocol"]), ""), "")
     comma = "," if "," in who else ""
     return f"{who}{comma} {verb} {_payload(publish)} at QoS {publish['qos']}{spoken} {_often(publish)}{to}"
 
 
-def _receivers(group: dict[str, Any], groups: list[dict[str, Any]]) -> set[str]:
-    """The groups that a publication reaches, as far as topics tell; relays pass it on under another topic."""
-    if not group["publish"]:
-        return set()
-    topic = group["publish"]["topic"]
-    return {other["name"] for other in groups
-            for wanted in other["subscriptions"] if may_match(_plain(wanted["filter"]), topic)}
+def _receivers(groups: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The groups that each group reaches, as far as topics tell; relays pass its messages on under other topics."""
+    wanting: dict[str, list[str]] = {}
+    for group in groups:
+        for wanted in group["subscriptions"]:
+            wanting.setdefault(wanted["filter"], []).append(group["name"])
+    filters, found = Filters(wanting), {}
+    order = {group["name"]: number for number, group in enumerate(groups)}
+    for group in groups:
+        matched = filters.matching(group["publish"]["topic"]) if group["publish"] else []
+        names = {name for pattern in matched for name in wanting[pattern]}
+        found[group["name"]] = [groups[number] for number in sorted(order[name] for name in names)]
+    return found
 
 
-def _plain(wanted: str) -> str:
-    """A filter without the group of a shared subscription."""
-    return wanted.split("/", 2)[2] if wanted.startswith("$share/") and wanted.count("/") > 1 else wanted
-
-
-def _subscribers(plan: StoredPlan, sender: dict[str, Any], group: dict[str, Any], with_place: bool) -> str:
+def _subscribers(sender: dict[str, Any], group: dict[str, Any], where: dict[str, str]) -> str:
     many = f"{group['count']:,} subscribers" if group["count"] != 1 else "one subscriber"
-    there = where_of(plan, group) if with_place else ""
-    if there and there == where_of(plan, sender) and not there.startswith(", each"):
+    there = where.get(group["name"], "")
+    if there and there == where.get(sender["name"]) and not there.startswith(", each"):
         there = SAME.get(there.split(" ")[1], f"{there}, too")
     return f"{many}{there}" + (", which relays it" if group["relay"] else "")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,26 +35,37 @@ def sentence(plan: Plan) -> str:
 def whose_links(plan: Plan) -> list[str]:
     """The same, a line for the groups behind each kind of links."""
     behind: dict[tuple[Any, ...], list[Group]] = defaultdict(list)
-    paths = {(path["from"], path["to"]): tuple(_hop(hop) for hop in path["hops"]) for path in plan["network"]["paths"]}
+    paths = _paths(plan)
     for group in plan["groups"]:
         behind[_place(plan, group, paths)].append(group)
     return [_clause(plan, place, groups) for place, groups in behind.items()]
 
 
-def where_of(plan: StoredPlan, group: Any) -> str:
-    """Where a group is, to be put behind its name: ``, each behind its own LTE link``, `` beside the broker``."""
+def places(plan: StoredPlan, groups: Sequence[Any]) -> dict[str, str]:
+    """Where each group is, to be put behind its name: ``, each behind its own LTE link``, `` beside the broker``."""
     if "paths" not in plan["network"]:
-        return ""
-    paths = {(path["from"], path["to"]): tuple(_hop(hop) for hop in path["hops"])
-             for path in cast("Plan", plan)["network"]["paths"]}
-    where = _place(cast("Plan", plan), group, paths)
-    if where[0] == "each":
-        return f", each behind its own {where[1]}"
-    if where[0] == "one":
-        return f", {'sharing one' if group['count'] > 1 else 'behind one'} {where[2]}"
-    if where[0] == "beside":
-        return f" beside the {plan['servers'][group['connects_to']]['name']}"
-    return f" {WHERE.get(where[0], f'on a network of kind {where[0]}')}"
+        return {group["name"]: "" for group in groups}
+    whole = cast("Plan", plan)
+    paths, found = _paths(whole), {}
+    for group in groups:
+        place = _place(whole, group, paths)
+        found[group["name"]] = (
+            f" beside the {whole['servers'][group['connects_to']]['name']}" if place[0] == "beside" else
+            f"{', ' if place[0] in ('each', 'one') else ' '}{_behind(place, group['count'])}")
+    return found
+
+
+def _paths(plan: Plan) -> Paths:
+    return {(path["from"], path["to"]): tuple(_hop(hop) for hop in path["hops"]) for path in plan["network"]["paths"]}
+
+
+def _behind(place: tuple[Any, ...], clients: int) -> str:
+    """What clients are behind, or on, that are not on a server's host."""
+    if place[0] == "each":
+        return f"each behind its own {place[1]}"
+    if place[0] == "one":
+        return f"{'sharing one' if clients > 1 else 'behind one'} {place[2]}"
+    return WHERE.get(place[0], f"on a network of kind {place[0]}")
 
 
 def _hop(hop: Any) -> str:
@@ -149,10 +161,6 @@ def _clause(plan: Plan, place: tuple[Any, ...], groups: list[Group]) -> str:
         rest = groups[NAMED_MAX:]
         named.append(f"{sum(group['count'] for group in rest):,} clients of {len(rest)} more groups")
     who = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-    if place[0] == "each":
-        return f"{who}, each behind its own {place[1]}"
-    if place[0] == "one":
-        return f"{who}, {'sharing one' if clients > 1 else 'behind one'} {place[2]}"
     if place[0] == "beside":
         return f"{who} on the host of `{plan['hosts'][place[1]]['name']}`"
-    return f"{who}, {WHERE.get(place[0], f'on a network of kind {place[0]}')}"
+    return f"{who}, {_behind(place, clients)}"
