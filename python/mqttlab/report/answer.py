@@ -7,11 +7,12 @@ import textwrap
 from rich.text import Text
 
 from mqttlab.console import Console
+from mqttlab.foreign import visible
 from mqttlab.metrics import Flow
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import headline
-from mqttlab.report.headline import Told, interval, milliseconds, percent, plain
+from mqttlab.report.headline import Told, interval, milliseconds, percent
 from mqttlab.report.text import number
 
 WIDTH, LINES = 80, 20
@@ -32,7 +33,7 @@ def answer(recording: Recording, console: Console) -> None:
     told = headline.told(recording)
     for line in lines(told):
         is_verdict = line.startswith(("timing", told.verdict))
-        style = STYLES[told.verdict] if is_verdict else "bold" if line == plain(told.name)[:WIDTH] else ""
+        style = STYLES[told.verdict] if is_verdict else "bold" if line == visible(told.name)[:WIDTH] else ""
         console.print(Text(line, style=style), soft_wrap=True, highlight=False)
 
 
@@ -44,7 +45,7 @@ def lines(told: Told) -> list[str]:
 
 def _made(told: Told, *, with_typical: bool) -> list[str]:
     flows = told.numbers.flows
-    top = [plain(told.name)[:WIDTH], *_wrapped(told.scenario, WIDTH, 3)]
+    top = [visible(told.name)[:WIDTH], *_wrapped(told.scenario, WIDTH, 3)]
     # What makes numbers worthless comes before them.
     top = ([*top, *_labelled("timing", told.timing, 2)] if told.verdict == "valid" else
            [*_wrapped(told.timing, WIDTH, 4), *top])
@@ -85,7 +86,7 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
 
 def _table(flows: tuple[Flow, ...]) -> list[str]:
     """Several flows, a line each: those that lost most and were slowest first."""
-    worst = sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))
+    worst = headline.worst_first(flows)
     head = f"{'flow':<{NAME}}{'sent':>9}{'lost':>9}{'p50 ms':>7}{'p95':>7}{'p99':>8}{'worst':>8}"
     rows = [head]
     for flow in worst[:FLOWS_SHOWN]:
@@ -105,11 +106,11 @@ def _short(title: str) -> str:
 def _groups(told: Told) -> list[str]:
     found: list[str] = []
     for group in told.numbers.bytes[:GROUPS_SHOWN]:
-        found += _labelled("per device", f"{plain(group.group)}: {headline.kilobytes(group, with_link=False)}", 1)
+        found += _labelled("per device", f"{visible(group.group)}: {headline.kilobytes(group, with_link=False)}", 1)
     if (left := len(told.numbers.bytes) - GROUPS_SHOWN) > 0:
         found += _labelled("", f"and {counted(left, 'more group')}: --full", 1)
     for energy in told.numbers.energy[:GROUPS_SHOWN]:
-        found += _labelled("energy", f"{plain(energy.group)}: {headline.battery(energy)}", 2)
+        found += _labelled("energy", f"{visible(energy.group)}: {headline.battery(energy)}", 2)
     return found
 
 
@@ -119,8 +120,8 @@ def _disconnections(told: Told) -> list[str]:
         return []
     first = ended[0]
     left = f"; {counted(len(ended) - 1, 'more reason')}" if len(ended) > 1 else ""
-    return _labelled("connections", f"{plain(str(first['group']))} {first['what']} {number(first['count'])} times: "
-                                    f"{plain(first['reason'])}{left}", 2)
+    return _labelled("connections", f"{visible(str(first['group']))} {first['what']} {number(first['count'])} times: "
+                                    f"{visible(first['reason'])}{left}", 2)
 
 
 def _labelled(label: str, text: str, most: int) -> list[str]:
@@ -129,5 +130,5 @@ def _labelled(label: str, text: str, most: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, most: int) -> list[str]:
-    made = textwrap.wrap(plain(text), width)
+    made = textwrap.wrap(visible(text), width)
     return [*made[:most - 1], made[most - 1][:width - 1] + "…"] if len(made) > most else made

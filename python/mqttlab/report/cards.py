@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from mqttlab import metrics
-from mqttlab.foreign import markup
+from mqttlab.foreign import markup, visible
 from mqttlab.recording import Recording
 from mqttlab.report import headline
-from mqttlab.report.headline import Told, interval, milliseconds, percent, plain
+from mqttlab.report.headline import Told, interval, milliseconds, percent
 from mqttlab.report.pages import html_table, text_table
 from mqttlab.report.text import number
 
@@ -66,7 +66,7 @@ def cards(flow: metrics.Flow, told: Told) -> list[Card]:
         if group.group in (flow.publishers, flow.subscribers):
             for way, ip, link in (("up", group.ip_up, group.link_up), ("down", group.ip_down, group.link_down)):
                 if ip is not None:
-                    found.append(Card(value=number(ip, 3), unit="kB/h", title=f"{way}, each of {plain(group.group)}",
+                    found.append(Card(value=number(ip, 3), unit="kB/h", title=f"{way}, each of {visible(group.group)}",
                                       more=f"{number(link, 3)} on the link" if link != ip else "IP and link"))
     found.append(Card(value=number(flow.disconnects), unit="", title="disconnects"))
     return found
@@ -93,7 +93,7 @@ def section(recording: Recording) -> str:
 
 
 def _said(words: str) -> str:
-    return f'<p class="said">{markup(plain(words))}</p>'
+    return f'<p class="said">{markup(visible(words))}</p>'
 
 
 def _flow(flow: metrics.Flow, told: Told) -> str:
@@ -101,15 +101,12 @@ def _flow(flow: metrics.Flow, told: Told) -> str:
         f'<div class="card{" first" if place == 0 else ""}"><span>{markup(one.title)}</span>'
         f"<b>{markup(one.value)}<small>{markup(one.unit)}</small></b><span>{markup(one.more)}</span></div>"
         for place, one in enumerate(cards(flow, told)))
-    said = [words[:1].upper() + words[1:] + "." for words in headline.where_the_time_went(flow)]
-    if flow.undelivered_percent:
-        said.insert(0, headline.undelivered(flow) + ".")
     return (f'<h2>{markup(headline.title(flow))}</h2><div class="cards">{shown}</div>'
-            + "".join(_said(words) for words in said))
+            + "".join(map(_said, headline.sentences(flow))))
 
 
 def _flows(flows: tuple[metrics.Flow, ...]) -> str:
-    worst = sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))
+    worst = headline.worst_first(flows)
     head = ("flow", "p99 ms", "not delivered", "p95 ms", "p50 ms", "worst ms", "sent", "per s", "disconnects")
     rows = [(headline.title(flow), milliseconds(flow.latency["p99"].value), percent(flow.undelivered_percent),
              *(milliseconds(flow.latency[name].value) for name in ("p95", "p50", "max")), number(flow.sent),
@@ -118,9 +115,14 @@ def _flows(flows: tuple[metrics.Flow, ...]) -> str:
     return text_table(head, rows) + (_said(f"{left} more flows, none worse, are in the tables below.") if left else "")
 
 
+def byte_rows(told: Told) -> list[list[str]]:
+    """Of each group its name, its devices, and kB/h of IP up and down, of the link up and down."""
+    return [[visible(group.group), number(group.devices), *(number(value, 3) for value in (
+        group.ip_up, group.ip_down, group.link_up, group.link_down))] for group in told.numbers.bytes[:FLOWS_SHOWN]]
+
+
 def _bytes(told: Told) -> str:
-    rows = [(plain(group.group), number(group.devices), *(number(value, 3) for value in (
-        group.ip_up, group.ip_down, group.link_up, group.link_down))) for group in told.numbers.bytes[:FLOWS_SHOWN]]
+    rows = byte_rows(told)
     head = ("a device of", "devices", "kB/h up", "kB/h down", "link kB/h up", "link kB/h down")
     return text_table(head, rows) if rows else ""
 
@@ -142,8 +144,8 @@ def links(recording: Recording, table: pl.DataFrame, columns: tuple[str, ...]) -
     rows = [(name, *(number(float(of[column].quantile(share, "linear") or 0), 3) for share in (0, 0.5, 0.95, 1)))
             for group in each["group"].unique(maintain_order=True)
             for of in [each.filter(pl.col("group") == group)] if of.height > 1
-            for name, column in ((f"{plain(group)}, kB/h up", "ip_kb_per_device_hour_up"),
-                                 (f"{plain(group)}, kB/h down", "ip_kb_per_device_hour_down"))
+            for name, column in ((f"{visible(group)}, kB/h up", "ip_kb_per_device_hour_up"),
+                                 (f"{visible(group)}, kB/h down", "ip_kb_per_device_hour_down"))
             if of[column].null_count() < of.height] if not each.is_empty() else []
     if rows:
         parts += ["<h3>IP bytes over devices</h3>", text_table(("of", "least", "median", "p95", "most"), rows)]

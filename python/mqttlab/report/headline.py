@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mqttlab import metrics
+from mqttlab.foreign import visible
 from mqttlab.metrics.headline import BATTERY_WH, Bytes, Energy, Flow, Latency, Share
 from mqttlab.recording import Recording
 from mqttlab.report import captured, facts
 from mqttlab.report.text import delivered_nothing, foreign, number, verdict
 
 SIMULATED = "simulated; docs/simulator.md says how accurate the model is"
-# Between groups of digits.
-NARROW_BLANK = "\u202f"
 # A share that is told; smaller ones are left out.
 TOLD_PERCENT = 5.0
 PARTS = {
@@ -100,13 +99,13 @@ def document(recording: Recording) -> dict[str, Any]:
 
 def title(flow: Flow) -> str:
     """A flow's name: who publishes for whom, and at which QoS."""
-    ends = " → ".join(plain(end or "nobody known") for end in (flow.publishers, flow.subscribers))
+    ends = " → ".join(visible(end or "nobody known") for end in (flow.publishers, flow.subscribers))
     return f"{ends}, QoS {number(flow.qos)}"
 
 
-def plain(text: str) -> str:
-    """A name as one line of text: what strangers put into it neither moves a cursor nor breaks a line."""
-    return "".join(one if one.isprintable() or one == NARROW_BLANK else "\ufffd" for one in text)
+def worst_first(flows: tuple[Flow, ...]) -> list[Flow]:
+    """Those that lost most and were slowest first."""
+    return sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))
 
 
 def percent(value: float | None) -> str:
@@ -140,7 +139,7 @@ def undelivered(flow: Flow) -> str:
         return "no delivery was expected"
     if not flow.undelivered_percent:
         return "all delivered"
-    reasons = "; ".join(f"{number(cause.count)} {plain(cause.words)}" for cause in flow.causes[:2])
+    reasons = "; ".join(f"{number(cause.count)} {visible(cause.words)}" for cause in flow.causes[:2])
     more = f"; {len(flow.causes) - 2} more causes" if len(flow.causes) > 2 else ""
     return f"{percent(flow.undelivered_percent)} not delivered" + (f": {reasons}{more}" if reasons else "")
 
@@ -167,6 +166,12 @@ def where_the_time_went(flow: Flow) -> list[str]:
     """Of the faster half and of the slowest hundredth, in words; empty where that is not known."""
     return [f"of the {which}, {words}" for which, shares in (
         ("faster half", flow.typical), ("slowest 1 %", flow.slowest)) if (words := _shares(shares))]
+
+
+def sentences(flow: Flow) -> list[str]:
+    """What is said below a flow's numbers: what did not arrive, and where the time went."""
+    said = [words[:1].upper() + words[1:] for words in where_the_time_went(flow)]
+    return [f"{words}." for words in ([undelivered(flow)] if flow.undelivered_percent else []) + said]
 
 
 def _shares(shares: tuple[Share, ...]) -> str:

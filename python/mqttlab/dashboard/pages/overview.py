@@ -6,9 +6,10 @@ from dash import html
 
 from mqttlab import metrics
 from mqttlab.dashboard.panels import Content, Head, written_table
+from mqttlab.foreign import visible
 from mqttlab.recording import Recording
 from mqttlab.report import cards, headline
-from mqttlab.report.headline import Told, milliseconds, percent, plain
+from mqttlab.report.headline import Told, milliseconds, percent
 from mqttlab.report.text import number
 
 
@@ -21,7 +22,7 @@ def part(recording: Recording) -> Content:
     told = headline.told(recording)
     flows = told.numbers.flows
     top = html.Section([html.P(told.scenario, className="scenario"), html.P(told.timing, className="timing"),
-                        *(html.P(plain(note), className="timing") for note in told.notes[:3])],
+                        *(html.P(visible(note), className="timing") for note in told.notes[:3])],
                        className="panel headline")
     if not flows:
         return [top, html.Section([html.P("No message was measured.")], className="panel headline")]
@@ -34,17 +35,15 @@ def _flow(flow: metrics.Flow, told: Told) -> html.Section:
     shown = [html.Div([html.Span(one.title), html.B([one.value, html.Small(one.unit)]), html.Span(one.more)],
                       className="card first" if place == 0 else "card")
              for place, one in enumerate(cards.cards(flow, told))]
-    said = [words[:1].upper() + words[1:] + "." for words in headline.where_the_time_went(flow)]
-    if flow.undelivered_percent:
-        said.insert(0, headline.undelivered(flow) + ".")
     return html.Section([html.H2(headline.title(flow)), html.Div(shown, className="cards"),
-                         *(html.P(words, className="said") for words in said)], className="panel headline")
+                         *(html.P(words, className="said") for words in headline.sentences(flow))],
+                        className="panel headline")
 
 
 def _table(flows: tuple[metrics.Flow, ...]) -> html.Section:
     heads = [Head("flow", text=True), Head("not delivered"), Head("p99", unit="ms"), Head("p95", unit="ms"),
              Head("p50", unit="ms"), Head("worst", unit="ms"), Head("sent"), Head("per s"), Head("disconnects")]
-    worst = sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))
+    worst = headline.worst_first(flows)
     rows: list[list[object]] = [
         [headline.title(flow), percent(flow.undelivered_percent),
          *(milliseconds(flow.latency[name].value) for name in ("p99", "p95", "p50", "max")),
@@ -58,10 +57,7 @@ def _table(flows: tuple[metrics.Flow, ...]) -> html.Section:
 def _bytes(told: Told) -> list[html.Section]:
     heads = [Head("a device of", text=True), Head("devices"), Head("up", unit="kB/h"), Head("down", unit="kB/h"),
              Head("link up", unit="kB/h"), Head("link down", unit="kB/h")]
-    rows: list[list[object]] = [
-        [plain(group.group), number(group.devices),
-         *(number(value, 3) for value in (group.ip_up, group.ip_down, group.link_up, group.link_down))]
-        for group in told.numbers.bytes[:cards.FLOWS_SHOWN]]
+    rows: list[list[object]] = [[*row] for row in cards.byte_rows(told)]
     if not rows:
         return []
     return [html.Section([html.H2("IP bytes of each device"), written_table("Bytes of each device", heads, rows)],
@@ -72,5 +68,5 @@ def _more(told: Told) -> list[html.Section]:
     said = [f"{energy.group}: {headline.battery(energy)}" for energy in told.numbers.energy]
     said += [f"{ended['group']} {ended['what']} {number(ended['count'])} times: {ended['reason']}"
              for ended in told.numbers.disconnections[:3]]
-    return [html.Section([html.P(plain(words), className="said") for words in said],
+    return [html.Section([html.P(visible(words), className="said") for words in said],
                          className="panel headline")] if said else []
