@@ -6,19 +6,17 @@ what was made of these (reports, logs, captures). Nothing else of a file is chan
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import html
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mqttlab import secrets
+from mqttlab import scratch, secrets
 from mqttlab.checks import CHECKED, checked_again
 from mqttlab.engine import is_being_written
 from mqttlab.files import ORIGIN
@@ -214,17 +212,12 @@ def _words(place: Place) -> str:
 def _replace(file: Path, text: str) -> None:
     """Another text in the place of a file's, whole or not at all; with its mode and its time."""
     before = file.stat()
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
-            out.write(text)
-        Path(name).chmod(before.st_mode & 0o7777)
-        os.utime(name, ns=(before.st_atime_ns, before.st_mtime_ns))
-        Path(name).replace(file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
+    with scratch.unfinished(file) as made:
+        # Nobody else's, until it has the file's own mode.
+        made.touch(mode=0o600)
+        made.write_text(text, encoding="utf-8", newline="")
+        made.chmod(before.st_mode & 0o7777)
+        os.utime(made, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def _with_its_time(file: Path, work: Any) -> bool:
