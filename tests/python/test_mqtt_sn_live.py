@@ -399,5 +399,7 @@ def test_beside_frames_only_what_lies_before_the_gateway_is_undivided(tmp_path: 
     assert (table.select(pl.sum_horizontal(PARTS)).to_series() == table["latency_ns"]).all()
     # From the gateway on all is seen; what it had a message for is a part of the way to it.
     assert_undivided(table)
-    assert table["wire_to_broker_ns"].min() >= 1e6 * (5 - early_ms(recording, 1))  # type: ignore[operator]
+    # A sender that lost its processor looked at its clock when its frame was under way: the way is shorter by that.
+    way = table["wire_to_broker_ns"] + table["adjusted_ns"]
+    assert way.min() >= 1e6 * (5 - early_ms(recording, 1))  # type: ignore[operator]
 
