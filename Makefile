@@ -19,7 +19,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-# How the engine is built: `wheel` optimises across crates, for half as long again (docs/performance.md).
+# How the engine is built: `wheel` optimises across crates, for half as long again (docs/explanation/performance.md).
 PROFILE ?= release
 ENGINE := target/$(PROFILE)/mqttlab-engine
 # Thousands of short commands are started by tests: each would compile its modules anew.

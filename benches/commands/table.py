@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a user waits for, row by row beside what is aimed at: the table of docs/performance.md.
+"""What a user waits for, row by row beside what is aimed at: the table of docs/explanation/performance.md.
 
     benches/commands/table.py                              every row, three rounds
     benches/commands/table.py --part small import          only these parts; the other rows stay as they were
     benches/commands/table.py --before ../before           beside another checkout, interleaved
     benches/commands/table.py --mqttwrk PATH               for the load: `cargo install mqttwrk`
-    benches/commands/table.py --write                      put the table into docs/performance.md
+    benches/commands/table.py --write                      put the table into docs/explanation/performance.md
 
 The parts are small (what needs no recording, or one of a moment), import (captures of 250 kB and 51 MB, beside tshark),
 large (five million packets), many (a hundred thousand clients, 65,000 hosts) and load (back-to-back messages through a
@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from run import PACKETS_PER_S, ROOT, SCENARIO, TSHARK, Checkout
 
 RESULTS = Path(__file__).with_name("results.json")
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "explanation" / "performance.md"
 BEGIN, END = "<!-- table.py writes from here -->", "<!-- to here -->"
 LARGE = 5_000_000
 MESSAGES = 100_000
@@ -300,7 +300,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--before", type=Path, help="another checkout, built")
     parser.add_argument("--mqttwrk", default=shutil.which("mqttwrk"), metavar="PATH")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/explanation/performance.md")
     options = parser.parse_args()
     parts = ["small", "import", "many", "load", "large"] if options.part is None else options.part
     results: Results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}

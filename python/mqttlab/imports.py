@@ -1,6 +1,6 @@
 """Imports: captures, logs and tables that somebody else made, turned into recordings by the engine.
 
-What comes out is a recording like any other; ``docs/import.md`` says what is taken from what.
+What comes out is a recording like any other; ``docs/how-to/import.md`` says what is taken from what.
 
 Raises:
     EngineError: the engine is not there, or a file cannot be read; nothing was written.

@@ -45,7 +45,7 @@ CARRIERS = ("PUBLISH", "MESSAGE")
 TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients", "tcp_state",
           "positions", "payloads")
 
-# Columns and tables that came later: empty in older recordings. A test holds this list to docs/recording.md.
+# Columns and tables that came later: empty in older recordings. A test holds this list to docs/reference/recording.md.
 ADDED: dict[str, dict[str, pl.DataType]] = {
     "messages": {"cause": pl.String()},
     "packets": {"repetition": pl.UInt32()},
@@ -312,7 +312,9 @@ class Recording:
         return made.path
 
     def scan_summary(self, name: str) -> pl.LazyFrame:
-        """One of the derived tables of ``docs/recording.md``, to be collected; empty where there is nothing to derive.
+        """One of the derived tables of ``docs/reference/recording.md``, to be collected.
+
+        It is empty where there is nothing to derive.
 
         Raises:
             RecordingError: the tables that it is derived from cannot be read.

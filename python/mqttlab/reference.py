@@ -90,8 +90,8 @@ def experiment_page() -> str:
     """Every field of an experiment file, with type, default and meaning."""
     lines = [
         "# Experiment reference", "",
-        "Generated from the experiment file's own definition; [experiment.md](experiment.md) explains it with "
-        "examples, [messages-experiment.md](messages-experiment.md) shows what is said of wrong files. Quantities "
+        "Generated from the experiment file's own definition; [experiment.md](../how-to/experiment.md) explains it "
+        "with examples, [messages-experiment.md](messages-experiment.md) shows what is said of wrong files. Quantities "
         "are written as in scenarios.", "",
     ]
     for place_, model in _models(ExperimentFile, ""):
@@ -182,8 +182,8 @@ def tcp_stacks() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "scenario.md": scenario_page, "experiment-reference.md": experiment_page, "networks.md": networks_page,
-    "metrics.md": metrics_page,
+    "reference/scenario.md": scenario_page, "reference/experiment-reference.md": experiment_page,
+    "reference/networks.md": networks_page, "reference/metrics.md": metrics_page,
 }
 # What the tests of the simulator's TCP read.
 TCP_STACKS = "crates/tcp/tests/stacks.json"

@@ -116,7 +116,7 @@ def test_what_is_missing_in_a_file_of_a_recording_is_named(run: Path, name: str,
 
 
 def test_the_kinds_of_columns_are_those_of_the_reference() -> None:
-    page = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "recording.md").read_text(encoding="utf-8")
     texts: dict[str, set[str]] = {}
     flags: dict[str, set[str]] = {}
     numbers: dict[str, set[str]] = {}

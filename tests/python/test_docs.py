@@ -13,6 +13,7 @@ from mqttlab.scenario.model import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -25,10 +26,16 @@ def test_the_simulators_tests_read_the_stacks_that_are_declared() -> None:
     assert (ROOT / TCP_STACKS).read_text(encoding="utf-8") == tcp_stacks(), "run: python -m mqttlab.reference"
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*WRITTEN, *DOCS], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), target
+
+
+def test_the_index_names_every_page() -> None:
+    index = ROOT / "docs" / "index.md"
+    named = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#:]+)\)", index.read_text("utf-8"))}
+    assert {page.relative_to(ROOT).as_posix() for page in {*DOCS} - {index} - named} == set()
 
 
 def test_every_room_on_the_map_is_there() -> None:

@@ -23,12 +23,12 @@ def test_the_gallery_answers_the_questions_that_people_ask() -> None:
         "lte-m-fleet", "satcom-command", "dashboard-fan-out", "fleet-reconnect", "sleeping-sensors", "tls-thin-link",
         "radio-cell", "broker-settings", "image-bursts", "capture"]
     listed = mqttlab("new", "--list")
-    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "gallery.md").read_text(encoding="utf-8")
     for name, template in TEMPLATES.items():
         assert f"{name} " in listed.stdout
         assert template.title in listed.stdout
         assert template.title.endswith("?"), template.title
-        assert f"`{name}`" in page, f"docs/gallery.md does not name {name}"
+        assert f"`{name}`" in page, f"docs/how-to/gallery.md does not name {name}"
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -91,7 +91,7 @@ def test_a_run_ends_with_the_answer(fleet: Path) -> None:
     assert max(map(len, printed.split("\nrecording")[0].splitlines())) <= WIDTH
     assert "12 devices (sensors), each behind its own LTE-M link with 2 % loss, publish 100 B" in " ".join(
         printed.split())
-    assert "p99 " in printed and "kB/h up" in printed and "docs/simulator.md" in printed
+    assert "p99 " in printed and "kB/h up" in printed and "docs/explanation/simulator.md" in printed
     assert len(printed.splitlines()) <= 24
     assert "Links" not in printed and "Network layer" not in printed
 
@@ -263,7 +263,7 @@ def test_the_object_for_programs_has_the_headline(fleet: Path) -> None:
              if (row["scope"], row["metric"]) == ("groups", "latency_ms_p99")]
     assert flow["latency"]["p99"]["value"] == row["value"]
     assert told["bytes"][0]["group"] == "sensors" and told["timing"].startswith("simulated")
-    documented = (Path(__file__).resolve().parents[2] / "docs" / "output.md").read_text(encoding="utf-8")
+    documented = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "output.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in documented for name in (*told, *flow))
 
 

@@ -135,7 +135,7 @@ def test_the_engine_says_which_hubs_there_are_and_what_a_hub_needs(tmp_path: Pat
 
 
 def test_the_manual_of_scenarios_says_what_can_be_set() -> None:
-    manual = (Path(__file__).resolve().parents[2] / "docs" / "scenario.md").read_text(encoding="utf-8")
+    manual = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8")
     for protocol, spoken in HUB_PROTOCOLS.items():
         assert f"`{protocol}`" in manual and spoken.words in manual
         assert all(setting.words in manual for setting in (*spoken.client, *spoken.hub))

@@ -26,7 +26,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
 
 
 def fields(heading: str) -> set[str]:
-    text = (ROOT / "docs" / "output.md").read_text(encoding="utf-8").partition(heading)[2].partition("\n## ")[0]
+    page = (ROOT / "docs" / "reference" / "output.md").read_text(encoding="utf-8")
+    text = page.partition(heading)[2].partition("\n## ")[0]
     return set(re.findall(r"^\| `(\w+)`", text, re.MULTILINE))
 
 

@@ -1,4 +1,7 @@
-"""What was given in the place of something else is named, with the command that takes it; docs/messages.md has more."""
+"""What was given in the place of something else is named, with the command that takes it.
+
+docs/reference/messages.md has more.
+"""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_a_gateway_needs_a_network_to_its_broker() -> None:
 
 
 def test_the_first_example_of_the_docs_can_be_run() -> None:
-    page = Path(__file__).parents[2] / "docs" / "mqtt-sn.md"
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "mqtt-sn.md"
     example = page.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
     plan = compile_plan(parse_values({"name": "example", "phases": {"duration": "5 s"}, **tomllib.loads(example)}))
     assert [server["name"] for server in plan["servers"]] == ["broker", "gateway"]

@@ -93,7 +93,7 @@ def test_paho_clients_are_measured_like_our_own(qos: int, tmp_path: Path) -> Non
     # publisher waits at the broker while the first one's is unacknowledged, or does not: the moment in which a program
     # has started decides. And at QoS 2 Paho writes each packet by itself, so that a PUBREC waits for the
     # acknowledgement of the PUBCOMP before it (42 ms here), and ours writes both at once; leg by leg the rest is alike
-    # (docs/live.md).
+    # (docs/explanation/live.md).
     nagle = False
     publish = {"topic": "ours/{client}", "qos": qos, "payload": "200 B", "rate": "20 /s", "messages": 60}
     values = scenario([

@@ -162,7 +162,7 @@ def test_a_run_that_is_stopped_keeps_what_it_recorded(number: signal.Signals, tm
     output, _ = run.communicate(timeout=60)
     assert run.returncode == 3, output
     assert "incomplete" in output
-    # Who sends a signal to a program does not wait for its report; docs/live.md says two seconds.
+    # Who sends a signal to a program does not wait for its report; docs/explanation/live.md says two seconds.
     assert ("makes its tables" in output) == (number != signal.SIGINT)
     recording = Recording.open(only_run(tmp_path))
     assert not recording.complete

@@ -62,7 +62,7 @@ def test_columns_that_came_later_are_empty_in_older_recordings(sample: Path) -> 
 
 
 def test_every_column_of_the_reference_is_there_in_an_older_recording(sample: Path) -> None:
-    page = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "recording.md").read_text(encoding="utf-8")
     recording = Recording.open(sample)
     for name in TABLES:
         section = page.split(f"\n### {name}\n")[1].split("\n### ")[0]

@@ -78,7 +78,7 @@ def test_every_message_stands_in_the_five_tables(url: str, tmp_path: Path) -> No
 
 def questions() -> dict[str, str]:
     """The questions that the page documents, by their headings."""
-    page = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "sql.md").read_text(encoding="utf-8")
     return dict(re.findall(r"### ([^\n]+)\n.*?```sql\n(.*?)```", page, re.DOTALL))
 
 
@@ -168,7 +168,7 @@ def test_a_database_that_cannot_be_used_is_told_before_anything_runs(tmp_path: P
 
 
 def test_the_page_says_what_the_tables_have() -> None:
-    page = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "sql.md").read_text(encoding="utf-8")
     for table in METADATA.tables.values():
         assert f"`{table.name}`" in page
         for column in table.c:

@@ -1,4 +1,4 @@
-"""Wrong experiment files, and what mqttlab says of them: the cases behind docs/messages-experiment.md.
+"""Wrong experiment files, and what mqttlab says of them: the cases behind docs/reference/messages-experiment.md.
 
 ``python tests/python/wrong_experiments.py`` writes the page; a test holds it to what mqttlab says.
 """
@@ -14,7 +14,7 @@ from mqttlab.errors import MqttlabError
 from mqttlab.experiments import load
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "messages-experiment.md"
+PAGE = ROOT / "docs" / "reference" / "messages-experiment.md"
 
 SCENARIO = """name = "field"
 backend = "sim"

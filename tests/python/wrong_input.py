@@ -1,4 +1,4 @@
-"""Wrong and unusual input, and what mqttlab says of it: the cases behind docs/messages.md.
+"""Wrong and unusual input, and what mqttlab says of it: the cases behind docs/reference/messages.md.
 
 ``python tests/python/wrong_input.py`` writes the page; a test holds it to what mqttlab says. Who changes a message sees
 here how it reads.
@@ -22,7 +22,7 @@ from mqttlab.scenario import ScenarioError, parse
 from mqttlab.scenario.load import unusual
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "messages.md"
+PAGE = ROOT / "docs" / "reference" / "messages.md"
 
 GOOD = """
 name = "good"

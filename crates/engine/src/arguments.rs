@@ -204,9 +204,9 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine run --directory DIR --lead-at ADDRESS:PORT < plan.json
   mqttlab-engine run --directory DIR --part NUMBER --lead ADDRESS:PORT --identifier ULID < plan.json
                                        perform a part of the plan, which has several (live.parts): part 0, which the
-                                       others come to and which has the recording, or another one; see docs/live.md
+                                       others come to and which has the recording, or another one; see docs/explanation/live.md
   mqttlab-engine run --directory DIR --until SECONDS < plan.json
-                                       simulate the plan until then, and print the state as JSON; see docs/simulator.md
+                                       simulate the plan until then, and print the state as JSON; see docs/explanation/simulator.md
   mqttlab-engine check   < plan.json   check whether the plan can be performed, and start nothing
   mqttlab-engine schema                print the JSON Schema of a plan
   mqttlab-engine gateway --settings FILE
@@ -233,7 +233,7 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine import capture --output DIR [--name NAME] [--broker-port PORT]... [--key-log FILE]...
                         [--deliver-on publish|release] [--unpacked-max BYTES] FILE...
   mqttlab-engine import log|csv --output DIR [--name NAME] [--utc-offset +HH:MM] [--unpacked-max BYTES] FILE...
-                                       make a recording from captures, logs or tables; see docs/import.md
+                                       make a recording from captures, logs or tables; see docs/how-to/import.md
   mqttlab-engine --version
   mqttlab-engine --help
 

@@ -1,6 +1,6 @@
 //! Tables of messages: comma-separated values with a header line, one line for each delivery.
 //!
-//! The columns are in [`COLUMNS`] and in `docs/import.md`. A message with several receivers has a line for each; a line
+//! The columns are in [`COLUMNS`] and in `docs/how-to/import.md`. A message with several receivers has a line for each; a line
 //! without a time of reception is a message that was lost on the way to that receiver; a line without a time of
 //! sending is a message that was offered and not sent.
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What is imported is read like our own: the same tables, and nothing in them asks where they came from. What the
-//! evidence does not say stays empty. `docs/import.md` says what is taken from what.
+//! evidence does not say stays empty. `docs/how-to/import.md` says what is taken from what.
 //!
 //! What it does not model: clocks that differ between files.
 

@@ -16,7 +16,7 @@
 //! While the run goes on its rows are in `*.spool` files, which can be read up to the last whole row whenever the
 //! producer is killed; [`finalise`] and [`recover`] make the tables from them. Whoever writes holds a [`Claim`] on the
 //! directory; whoever looks meanwhile makes a [`snapshot`].
-//! The columns are described in `docs/recording.md`.
+//! The columns are described in `docs/reference/recording.md`.
 //!
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 

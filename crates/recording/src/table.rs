@@ -1,7 +1,7 @@
 //! Tables: rows into the columns of a Parquet file, a bounded number at a time.
 //!
 //! [`table!`] declares a table once: the struct of a row, the buffers of its columns, and the description that
-//! the file's schema and `docs/recording.md` are made of. A column's meaning is the comment on the row's field; its
+//! the file's schema and `docs/reference/recording.md` are made of. A column's meaning is the comment on the row's field; its
 //! unit is the last word of its name.
 //!
 //! Integers are stored as differences (DELTA_BINARY_PACKED), which suits times and counters, or through a dictionary

@@ -1,4 +1,4 @@
-//! The tables of a recording. Their columns' meanings are the reference in `docs/recording.md`.
+//! The tables of a recording. Their columns' meanings are the reference in `docs/reference/recording.md`.
 //!
 //! Times are nanoseconds since the start of the run; clients, hosts and links are numbered as in `layout.json`.
 
@@ -219,7 +219,7 @@ table! {
 
 table! {
     /// One row per network-layer metric with a value: for the whole run, for each of its directions, and for each
-    /// direction of each TCP connection. The metrics are described in `docs/capture.md`.
+    /// direction of each TCP connection. The metrics are described in `docs/explanation/capture.md`.
     pub struct NetworkMetricRow<'a> in "network_metrics", columns NetworkMetricColumns {
         /// `run`, `direction` or `connection`.
         pub scope: &'a str,

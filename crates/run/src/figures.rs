@@ -1,7 +1,7 @@
 //! What a run looks like while it goes on: totals so far, and for each group, link and server what a watcher wants to see.
 //!
 //! Counts are totals since the run began, so that a watcher who misses a line, or comes late, loses nothing; rates and
-//! latencies are of the time since the line before, or of the last few lines. `docs/progress.md` says it for readers of the
+//! latencies are of the time since the line before, or of the last few lines. `docs/reference/progress.md` says it for readers of the
 //! lines.
 //!
 //! What it does not hold: anything that is not in the recording afterwards.

@@ -1,4 +1,4 @@
-//! What the engine says while it works: one JSON object a line on standard output; `docs/progress.md` says it for readers.
+//! What the engine says while it works: one JSON object a line on standard output; `docs/reference/progress.md` says it for readers.
 
 use mqttlab_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};

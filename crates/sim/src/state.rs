@@ -4,7 +4,7 @@
 //!   state ──► counts · links (queues) · hosts ──► clients (sessions) · servers (queues, sessions) · sockets (TCP)
 //! ```
 //!
-//! Looking changes nothing. `docs/simulator.md` documents the fields; times and sizes are in the unit that ends their names.
+//! Looking changes nothing. `docs/explanation/simulator.md` documents the fields; times and sizes are in the unit that ends their names.
 
 use serde::Serialize;
 

@@ -10,7 +10,7 @@
 //!
 //! Where a client speaks MQTT-SN, its datagrams to or from its gateway are followed, too (`hops`).
 //!
-//! It reads finished tables, whoever made them, and writes derived ones, whose meaning is in `docs/recording.md`. They can be
+//! It reads finished tables, whoever made them, and writes derived ones, whose meaning is in `docs/reference/recording.md`. They can be
 //! made again at any time; [`DONE`] is written last, and tells readers that all of them are there. A recording without
 //! frames has the sums over its control packets, and, where its clients have seen these, `attribution` and `legs`.
 //!

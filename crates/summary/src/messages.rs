@@ -8,7 +8,7 @@ use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 use crate::ranges::Ranges;
 use crate::settings::RunSettings;
 
-/// Below this a payload carries no identity; the order tells (`docs/recording.md`).
+/// Below this a payload carries no identity; the order tells (`docs/reference/recording.md`).
 const IDENTITY_BYTES: i64 = 9;
 
 /// The first delivery of a message whose publisher is known. Instants that are not known are [`ABSENT`].

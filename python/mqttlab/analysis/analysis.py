@@ -1,7 +1,7 @@
 """The analysis of an experiment: from its tidy table to what a report says.
 
-The table's columns are those of ``docs/experiment.md``. Runs that are not done are left out by that rule alone, and
-listed; nothing is left out for its value.
+The table's columns are those of ``docs/how-to/experiment.md``. Runs that are not done are left out by that rule
+alone, and listed; nothing is left out for its value.
 """
 
 from __future__ import annotations

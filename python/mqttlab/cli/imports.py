@@ -52,7 +52,8 @@ def import_() -> None:
       mqttlab import log messages.csv                a table of messages
       mqttlab report runs/broker-...
 
-    Files may be compressed (gzip, Zstandard). `-` is standard input. docs/import.md says what is taken from what.
+    Files may be compressed (gzip, Zstandard). `-` is standard input. docs/how-to/import.md says what is
+    taken from what.
 
     \b
     Exit status, of several the first in the order 2, 1, 3, 6:

@@ -73,7 +73,7 @@ RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("run
 HTML = click.option("--html/--no-html", default=None, show_default="--html; --no-html with --json",
                     help="Write report.html into the directory of the recording.")
 JSON = click.option("--json", "as_json", is_flag=True,
-                    help="Print one JSON object instead of tables; docs/output.md describes it.")
+                    help="Print one JSON object instead of tables; docs/reference/output.md describes it.")
 FULL = click.option("--full", is_flag=True, help="Print all tables below the headline.")
 JUNIT = click.option("--junit", type=click.Path(path_type=Path), metavar="FILE",
                      help="Write the thresholds as JUnit XML.")
@@ -166,7 +166,7 @@ def schema(of: str) -> None:
 @JUNIT
 @CATALOG
 @click.option("--sql", metavar="FILE|URL",
-              help="Write every message into this database while the run goes on; docs/sql.md has its tables.")
+              help="Write every message into this database while the run goes on; docs/how-to/sql.md has its tables.")
 @click.option("--detach", is_flag=True, help="Hand it over to the queue and return at once; mqttlab queue shows it.")
 @click.option("--queue", type=click.Path(path_type=Path), envvar="MQTTLAB_QUEUE", show_envvar=True, metavar="DIR",
               help="With --detach: another queue than the user's own.")
@@ -226,7 +226,7 @@ def report(run: Path, out: Path | None, as_json: bool, full: bool) -> None:
     """Print the headline of RUN, a recording or an experiment's directory, and write its HTML page.
 
     Of an experiment: the verdicts, the recommendation, and each response with intervals, effects, interactions,
-    residuals and trends; docs/statistics.md says what the words mean.
+    residuals and trends; docs/explanation/statistics.md says what the words mean.
 
     Exit status 0, too, where the recording is incomplete or not valid: the report begins with that.
 
@@ -314,7 +314,8 @@ def compare(
               help="Write one workbook  [default: RUN/run.xlsx]")
 @click.option("--pcapng", "capture", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="Write frames for Wireshark; of simulations, too  [default: RUN/run.pcapng]")
-@click.option("--sql", metavar="FILE|URL", help="Write every message into this database; docs/sql.md has its tables.")
+@click.option("--sql", metavar="FILE|URL",
+              help="Write every message into this database; docs/how-to/sql.md has its tables.")
 @click.option("--message", metavar="PUBLISHER:SEQUENCE[@SUBSCRIBER]",
               help="With --pcapng: only the connections that carried this message, while it was under way.")
 @click.option("--from", "begin", metavar="TIME", help="With --pcapng: from this time of the run on, such as '2.5 s'.")

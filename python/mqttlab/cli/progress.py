@@ -1,7 +1,7 @@
 """Progress on the terminal: a run's bar and a live summary, or plain lines where nobody watches; an import's bar.
 
-What a line of progress holds is in ``docs/progress.md``. Fields that a line does not have are passed over: older
-engines say less.
+What a line of progress holds is in ``docs/reference/progress.md``. Fields that a line does not have are passed over:
+older engines say less.
 """
 
 from __future__ import annotations

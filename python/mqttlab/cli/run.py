@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mqttlab.recording import Recording
 
 OUTPUT_SCHEMA = 1
-"""Of what ``--json`` prints; docs/output.md describes it."""
+"""Of what ``--json`` prints; docs/reference/output.md describes it."""
 
 
 def run_scenario(

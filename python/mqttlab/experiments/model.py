@@ -1,6 +1,6 @@
 """The experiment file: its parts, their fields and defaults.
 
-Every field says in its description what it does; ``docs/experiment.md`` has the reference generated from them.
+Every field says in its description what it does; ``docs/how-to/experiment.md`` has the reference generated from them.
 """
 
 from __future__ import annotations

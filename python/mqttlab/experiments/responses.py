@@ -59,7 +59,7 @@ def wrong(measured: Measured, *, named: bool = True) -> tuple[str, str] | None:
     if not families:
         known = sorted({metric.name for family in _all() for metric in family.metrics})
         near = names_like(measured.metric, known)
-        hint = f"did you mean {', '.join(map(shown, near))}?" if near else "docs/metrics.md lists them"
+        hint = f"did you mean {', '.join(map(shown, near))}?" if near else "docs/reference/metrics.md lists them"
         return "metric", f"is {shown(measured.metric)}, which is no metric; {hint}"
     scopes = [scope for scope in SCOPES if any(scope in family.scopes for family in families)]
     if measured.scope not in scopes:

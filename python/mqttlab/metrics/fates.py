@@ -1,7 +1,7 @@
 """Why messages did not arrive: counts by fate and cause, and their words.
 
-A cause says by what a message was lost, or what may have become of one whose fate is unknown (``docs/recording.md``,
-``messages.cause``).
+A cause says by what a message was lost, or what may have become of one whose fate is unknown
+(``docs/reference/recording.md``, ``messages.cause``).
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:
 
 def _bounds(recording: Recording) -> dict[tuple[Any, ...], dict[str, tuple[float | None, float | None]]]:
     """Of each flow's quantiles the 95 % interval: order statistics of as many independent latencies as these, which
-    share queues and losses with their neighbours, are worth (docs/statistics.md)."""
+    share queues and losses with their neighbours, are worth (docs/explanation/statistics.md)."""
     found = {}
     for key, latencies in flow_latencies(recording):
         if len(latencies):

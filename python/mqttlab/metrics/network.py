@@ -20,7 +20,7 @@ from mqttlab.statistics import Selection
 NS_PER_MS = 1e6
 SCOPES = ("run", "direction", "link", "group")
 KEYS = ("scope", "name", "direction")
-# Why a sender sent a segment again; `sent_again` in docs/recording.md says how that is judged.
+# Why a sender sent a segment again; `sent_again` in docs/reference/recording.md says how that is judged.
 KINDS = ("fast", "timer_or_probe", "spurious", "unknown")
 # As they stand in the stored sums.
 SUMMED = (

@@ -67,7 +67,8 @@ STANDARDS: dict[str, Standard] = {
         snir_control_mdb=12_000, snir_data_mdb=21_000, carrier_sense_mdbm=-62_000),
 }
 
-# Voltage in mV, the currents to send, to receive and to listen in uA, that of sleep in nA. Sources: docs/simulator.md.
+# Voltage in mV, the currents to send, to receive and to listen in uA, that of sleep in nA.
+# Sources: docs/explanation/simulator.md.
 ENERGY: dict[str, tuple[int, int, int, int, int]] = {
     "mica2": (3_000, 8_470, 7_030, 7_030, 200),
     "esp8266": (3_300, 170_000, 50_000, 50_000, 900_000),

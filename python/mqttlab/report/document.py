@@ -1,4 +1,4 @@
-"""One object for programs: what a report says, as JSON has it; ``docs/output.md`` describes it."""
+"""One object for programs: what a report says, as JSON has it; ``docs/reference/output.md`` describes it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from mqttlab.recording import Recording
 from mqttlab.report import captured, facts
 from mqttlab.report.text import delivered_nothing, foreign, number, verdict
 
-SIMULATED = "simulated; docs/simulator.md says how accurate the model is"
+SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
 # A share that is told; smaller ones are left out.
 TOLD_PERCENT = 5.0
 PARTS = {
@@ -85,7 +85,7 @@ def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, l
 
 
 def document(recording: Recording) -> dict[str, Any]:
-    """The headline as JSON has it; ``docs/output.md`` describes it."""
+    """The headline as JSON has it; ``docs/reference/output.md`` describes it."""
     one = told(recording)
     numbers = asdict(one.numbers)
     return {"scenario": one.scenario, "verdict": one.verdict, "timing": one.timing, "notes": list(one.notes),

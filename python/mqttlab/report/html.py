@@ -59,7 +59,7 @@ def _verdict_section(recording: Recording) -> str:
     imported = captured.is_import(recording)
     words = {
         "valid": "The evidence has no known gap." if imported else
-        "Simulated: nothing was late. docs/simulator.md says how accurate the model is."
+        "Simulated: nothing was late. docs/explanation/simulator.md says how accurate the model is."
         if recording.plan.get("backend") == "sim" else
         "The numbers can be trusted as far as the lateness below says.",
         "not valid": "Read this before you trust the numbers." if imported else

@@ -1,6 +1,6 @@
 """A simulation stopped at an instant: the same plan again, until then, and the state of everything there.
 
-Looking changes nothing: what happened before is what happened in the whole run (docs/simulator.md).
+Looking changes nothing: what happened before is what happened in the whole run (docs/explanation/simulator.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mqttlab.engine import EngineError, engine_path
 
 
 def state_at(plan: Mapping[str, Any], seconds: float, *, timeout_s: float = 60.0) -> dict[str, Any]:
-    """Simulate a plan until an instant, and return the state there, as docs/simulator.md has it.
+    """Simulate a plan until an instant, and return the state there, as docs/explanation/simulator.md has it.
 
     Args:
         plan: of a simulation, of the latest schema.

@@ -12,7 +12,7 @@ from mqttlab.scenario.audiences import Audiences, Heard
 from mqttlab.scenario.model import Publish, Scenario
 
 RATE_SEEN = 100_000
-"""Messages a second that Mosquitto and 32 clients have carried on a machine of two cores (docs/scenario.md)."""
+"""Messages a second that Mosquitto and 32 clients have carried on two cores (docs/reference/scenario.md)."""
 # What 6,000 messages of 200 B at QoS 1 took over an emulated network, in spools and tables: 42 + 16 B for a message and
 # its acknowledgement, 28 + 16 B for a delivery, 218 + 55 B for a frame.
 MESSAGE_BYTES = 60

@@ -1,6 +1,6 @@
 """The scenario: its parts, their fields and defaults.
 
-Every field says in its description what it does; ``docs/scenario.md`` is generated from them.
+Every field says in its description what it does; ``docs/reference/scenario.md`` is generated from them.
 """
 
 import re
@@ -467,7 +467,7 @@ class Group(Part):
     late_after: PositiveDurationNs | None = Field(None, description="Deliveries later than this count as late.")
     client: ClientProgram | None = Field(
         None, description="The program that performs the clients, one process each, in live runs. It publishes and "
-        "subscribes by itself, and is observed by the frames that it exchanges: see docs/live.md.")
+        "subscribes by itself, and is observed by the frames that it exchanges: see docs/explanation/live.md.")
 
     @property
     def has_hub(self) -> bool:
@@ -558,7 +558,7 @@ class Live(Part):
     workers: Whole = Field(1, ge=1, le=64, description="Threads that run the clients, in each part.")
     parts: Whole = Field(1, ge=1, le=64, description=(
         "Engines that share the clients, for more than one machine drives: with `--cluster` a worker each, else all on "
-        "this machine. Needs `network = \"external\"`; see docs/live.md."))
+        "this machine. Needs `network = \"external\"`; see docs/explanation/live.md."))
 
 
 class Stop(Part):

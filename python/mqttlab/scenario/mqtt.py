@@ -63,5 +63,5 @@ class Mqtt(Part):
         None, max_length=MQTT_TEXT_MAX, description="User name; a reference where it is a token.")
     password: Password | None = Field(None, description=(
         "Password: a reference, such as `{ env = \"LAB_PASSWORD\" }` or `{ file = \"password.txt\" }`. As text it is "
-        "used with a warning, and kept nowhere. [Secrets](secrets.md) says more."))
+        "used with a warning, and kept nowhere. [Secrets](../how-to/secrets.md) says more."))
     will: Will | None = Field(None, description="Last will.")

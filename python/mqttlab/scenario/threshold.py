@@ -36,7 +36,7 @@ class Baseline(Part):
 class Measured(Part):
     """A metric of something."""
 
-    metric: PlainText = Field(description="Name of a metric; docs/metrics.md lists them.")
+    metric: PlainText = Field(description="Name of a metric; docs/reference/metrics.md lists them.")
     scope: Scope = Field("run", description="What it is measured of.")
     name: PlainText | None = Field(None, description=(
         "Which of that scope, such as \"1\" for `qos`, or the name of a group; needed unless the scope is `run`."))

@@ -160,7 +160,8 @@ def _apart(found: Sequence[Apart]) -> list[str]:
     lines = ["## Where live runs and simulations differ", "",
              f"More than 10 % off their simulation: {len(odd)} of {len(found)} mean latencies, one for each scenario "
              "and QoS. Milliseconds; ± is half of the 95 % confidence interval between runs. Parts are those of "
-             "docs/attribution.md; named are those that come to nine tenths of what all parts differ by.", ""]
+             "docs/explanation/attribution.md; named are those that come to nine tenths of what all parts differ "
+             "by.", ""]
     if not odd:
         return lines
     lines += ["| scenario | QoS | live | simulated | live over simulated | parts: simulated → live |",

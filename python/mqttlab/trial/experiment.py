@@ -69,7 +69,7 @@ def _check(trial: Trial) -> None:
     combinations = sum(1 for _ in trial.singles())
     if combinations > POINTS_MAX:
         raise TrialError(f"{combinations} combinations are more than {POINTS_MAX}; leave some values out, or write an "
-                         "experiment (docs/experiment.md)")
+                         "experiment (docs/how-to/experiment.md)")
     if "transport" in trial.varied and trial.one("broker"):
         raise TrialError("--transport has several values, but --broker names one port; compare them without --broker")
     shared = {name for name in trial.values.get("network", ()) if name in MODELS

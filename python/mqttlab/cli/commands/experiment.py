@@ -41,9 +41,10 @@ def experiment(
 ) -> None:
     """Run the experiment FILE: every point of its design, in blocks, until nothing is left.
 
-    FILE (TOML) names a scenario, factors and a design; docs/experiment.md describes it. A scenario is an experiment of
-    one point. Recordings and the journal go to RUNS/<name of the experiment>; the same command goes on where it was
-    interrupted, by Ctrl-C or kill -9. Simulations share the processors, a live run has the machine to itself.
+    FILE (TOML) names a scenario, factors and a design; docs/how-to/experiment.md describes it. A scenario is an
+    experiment of one point. Recordings and the journal go to RUNS/<name of the experiment>; the same command goes on
+    where it was interrupted, by Ctrl-C or kill -9. Simulations share the processors, a live run has the machine to
+    itself.
 
     \b
       mqttlab experiment experiments/mosquitto/qos-delay-loss.toml --dry-run

@@ -65,7 +65,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @RUNS
 @click.option("--html/--no-html", default=None, show_default="--html; --no-html with --json",
               help="Write report.html into the directory of a recording.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; docs/output.md describes it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; docs/reference/output.md describes it.")
 @CATALOG
 def try_(
     shape: str, simulate: bool, save: Path | None, runs: Path, html: bool | None, as_json: bool, catalog: str | None,

@@ -23,7 +23,7 @@ from mqttlab.recording import Recording
 from oracle.attribution.lookup import beside, latest, next_at
 from oracle.attribution.transport import SLACK_NS
 
-# Below this a payload carries no identity; the order tells (`docs/recording.md`).
+# Below this a payload carries no identity; the order tells (`docs/reference/recording.md`).
 IDENTITY_BYTES = 9
 MESSAGE = ["publisher", "sequence"]
 NEEDED = [*MESSAGE, "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos", "qos_delivered",
