@@ -22,7 +22,7 @@ from mqttlab.scenario.load import parse_values
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benches" / "agreement"))
 
 import chance_judgement as judge
-from chance import metrics_of, toml
+from chance import counts, late_ms, metrics_of, toml
 from draw import candidate, draw
 
 COMPLETE = range(30)
@@ -206,3 +206,20 @@ def test_shrinking_keeps_what_the_difference_needs() -> None:
                         "broker": {"max_inflight": 3}}
     assert set(left_out) == {"mtu", "broker.nagle", "networks.0.up.loss"}
     assert judge.shrink(values, differs, trials=0) == (values, [])
+
+
+def test_a_run_counts_that_was_late_by_little_beside_its_latencies() -> None:
+    late = "the emulator was 150 us late at the 99th percentile on 2 paths, above 100 us: the host delayed this machine"
+    row = {"valid": False, "reasons": [late], "late_ms": 0.15, "latency_ms_mean": 20.0}
+    assert counts(row)
+    assert not counts({**row, "latency_ms_mean": 14.0}), "more than a hundredth"
+    assert not counts({**row, "latency_ms_mean": None}), "beside nothing"
+    assert not counts({**row, "reasons": [late, "server `broker` waited for a disk from 6.6 s to 7.7 s"]})
+    assert counts({**row, "reasons": ["2 of 5 clients never connected"], "late_ms": 9.0}), "the scenario's own"
+    assert not counts({"failed": "no broker"})
+
+
+def test_lateness_is_that_of_the_worst_path_or_of_the_senders() -> None:
+    assert late_ms({"paths": [{"p99_ns": 90_000}, {"p99_ns": 2_500_000}], "senders": {"p99_ns": 40_000}}) == 2.5
+    assert late_ms({"paths": [], "senders": {"p99_ns": 3_000_000}}) == 3
+    assert late_ms({}) == 0
