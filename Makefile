@@ -2,6 +2,7 @@
 # make check   lint, types, pure crates, fast Python tests: for use between edits
 # make test    set up what is missing, lint, build, run all tests: what continuous integration runs
 # make lint    formatting, clippy, ruff, mypy
+# make docs    build the documents as a site into target/site; it can be read as files
 # make bench   side-by-side measurements (takes minutes; wants a quiet machine)
 # make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
 # make chance     simulator beside kernel, scenarios drawn by chance (three hours; resumable; wants a quiet machine)
@@ -38,7 +39,7 @@ TOOLS := target/tools
 PURE := units mqtt mqttsn zmtp net tcp evidence plan protocol layers client run
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: lock audit mutants soak soak-large demo check test lint lint-rust lint-python bench agreement chance coverage clean
+.PHONY: docs lock audit mutants soak soak-large demo check test lint lint-rust lint-python bench agreement chance coverage clean
 .PHONY: setup setup-test setup-dashboard test-rust test-rust-pure test-python test-python-fast
 
 demo: setup
@@ -111,6 +112,10 @@ mutants: setup-test
 
 soak-large: setup-test
 	$(BIN)/python benches/commands/run.py --packets 5e7 --rounds 1 --most-mib 1024
+
+docs: $(STAMPS)/test
+	$(BIN)/mkdocs build --quiet --strict
+	@echo "target/site/index.html"
 
 lock: $(TOOLS)/installed
 	$(TOOLS)/bin/python scripts/lock $(if $(UPGRADE),--upgrade)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,19 @@ def test_the_index_names_every_page() -> None:
     index = ROOT / "docs" / "index.md"
     named = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#:]+)\)", index.read_text("utf-8"))}
     assert {page.relative_to(ROOT).as_posix() for page in {*DOCS} - {index} - named} == set()
+
+
+def test_the_site_is_built_strictly_and_loads_nothing_from_a_network(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", tmp_path],
+                          cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Strict: a link to no page or heading, and a page that is in no menu, are failures.
+    for page in DOCS:
+        built = tmp_path / page.relative_to(ROOT / "docs").with_suffix(".html")
+        loaded = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"(?:\w+:)?//[^\"]*", built.read_text("utf-8"))
+        assert not loaded, (page, loaded)
+    for style in tmp_path.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(\w+:)?//", style.read_text(encoding="utf-8")), style
 
 
 def test_every_room_on_the_map_is_there() -> None:
