@@ -114,7 +114,7 @@ soak-large: setup-test
 	$(BIN)/python benches/commands/run.py --packets 5e7 --rounds 1 --most-mib 1024
 
 docs: $(STAMPS)/test
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/mkdocs build --strict
 	@echo "target/site/index.html"
 
 lock: $(TOOLS)/installed

@@ -41,7 +41,7 @@ def test_the_index_names_every_page() -> None:
 
 
 def test_the_site_is_built_strictly_and_loads_nothing_from_a_network(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", tmp_path],
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
                           cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     # Strict: a link to no page or heading, and a page that is in no menu, are failures.
