@@ -172,7 +172,7 @@ def test_recordings_that_are_damaged_are_named(scenario: Path) -> None:
         (run / "plan.json").write_text(plan, encoding="utf-8")
         one_line(mqttlab("report", run), 2, "plan.json cannot be read")
     (run / "plan.json").write_text(json.dumps({"name": "x"}), encoding="utf-8")
-    one_line(mqttlab("compare", run, run), 2, "no metric in common")
+    one_line(mqttlab("compare", run, run), 2, "layout.json cannot be read")
 
 
 def cut(path: Path) -> None:

@@ -9,7 +9,7 @@ from mqttlab.comparison import Side, compare, side
 from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.metrics import ALL
-from mqttlab.report.comparison import print_comparison, write_comparison
+from mqttlab.report.comparison import document, print_comparison, write_comparison
 from mqttlab.terminal import say, say_json
 
 CATALOG = "catalog:"
@@ -17,7 +17,7 @@ CATALOG = "catalog:"
 
 def show_comparison(
     first: str, second: str, *, tolerance: float, metrics: tuple[str, ...], by_message: bool, limit: int,
-    html: Path | None, as_json: bool, catalog: str | None = None,
+    html: Path | None, as_json: bool, full: bool = False, catalog: str | None = None,
 ) -> None:
     """Compare, print, and write what was asked for.
 
@@ -37,9 +37,9 @@ def show_comparison(
     sides = [_of_catalog(word, catalog) if word.startswith(CATALOG) else word for word in (first, second)]
     comparison = compare(sides[0], sides[1], tolerance_percent=tolerance, metrics=metrics)
     if as_json:
-        say_json(comparison.data(by_message=by_message), indent=1, ascii_only=False)
+        say_json(document(comparison) | comparison.data(by_message=by_message), indent=1, ascii_only=False)
     else:
-        print_comparison(comparison, Console(), by_message=by_message, limit=limit)
+        print_comparison(comparison, Console(), by_message=by_message, limit=limit, full=full)
     if html is not None:
         page = write_comparison(comparison, html, by_message=by_message)
         say(f"report     {page}", err=as_json)

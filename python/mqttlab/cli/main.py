@@ -276,18 +276,19 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC",
               help="Only this metric, of everything that has it; repeatable.")
 @CATALOG
+@click.option("--full", is_flag=True, help="Also print every metric, the quantiles, and where the plans differ.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 def compare(
-    first: str, second: str, tolerance: float, by: str, limit: int, metrics: tuple[str, ...], html: Path | None,
-    as_json: bool, catalog: str | None,
+    first: str, second: str, tolerance: float, by: str, limit: int, metrics: tuple[str, ...], full: bool,
+    html: Path | None, as_json: bool, catalog: str | None,
 ) -> None:
     """Compare FIRST and SECOND: each a recording, a directory of recordings, a pattern in quotes, a point of an
     experiment (runs/NAME#12), or conditions on the catalog ('catalog: qos = 1; loss = 1 %').
 
-    Of several runs the run is the unit: differences come with intervals, effect sizes and one of the verdicts better,
-    worse, equivalent, undecided. Runs with the same seed and repetition are compared in pairs. With --by message the
-    messages that had another fate or latency are named, with the frames that made the difference, and why.
+    A sentence says what differs, then a table, biggest first. Groups, topics, QoS, protocol and network may differ:
+    flows are compared by who publishes for whom. Several runs on a side give intervals and verdicts. Runs with the same
+    seed and repetition are compared in pairs. --by message names the messages of another fate or latency, and why.
 
     Exit status 0, too, where a run is incomplete or not valid; in a group such runs are left out and named.
 
@@ -301,7 +302,7 @@ def compare(
     from mqttlab.cli.compare import show_comparison
 
     show_comparison(first, second, tolerance=tolerance, metrics=metrics, by_message=by == "message", limit=limit,
-                    html=html, as_json=as_json, catalog=catalog)
+                    html=html, as_json=as_json, full=full, catalog=catalog)
 
 
 @main.command(cls=WithTables)

@@ -6,12 +6,17 @@ Raises:
     ComparisonError: the runs cannot be compared as asked.
 """
 
+from mqttlab.comparison.changes import Change, change
+from mqttlab.comparison.changes import words as words_of_change
+from mqttlab.comparison.headlines import Compared
 from mqttlab.comparison.messages import ByMessage
 from mqttlab.comparison.quantiles import Shift, shifts
 from mqttlab.comparison.result import Comparison, compare
+from mqttlab.comparison.roles import Role, Roles
 from mqttlab.comparison.scenarios import scenario_changes
 from mqttlab.comparison.sides import ComparisonError, Side, changed, gather, pairs, side
 from mqttlab.comparison.values import Row, rows
 
-__all__ = ["ByMessage", "Comparison", "ComparisonError", "Row", "Shift", "Side", "changed", "compare", "gather",
-           "pairs", "rows", "scenario_changes", "shifts", "side"]
+__all__ = ["ByMessage", "Change", "Compared", "Comparison", "ComparisonError", "Role", "Roles", "Row", "Shift", "Side",
+           "change", "changed", "compare", "gather", "pairs", "rows", "scenario_changes", "shifts", "side",
+           "words_of_change"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from mqttlab import statistics
-from mqttlab.comparison.sides import Side, pairs
-from mqttlab.metrics import deliveries
+from mqttlab.comparison.roles import Key, Roles
+from mqttlab.comparison.sides import Side, runs_of
+from mqttlab.metrics.application import flow_latencies
 from mqttlab.recording import Recording
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
@@ -19,9 +19,9 @@ SAMPLES_BEYOND = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Shift:
-    """One quantile of one QoS level's latency on both sides, in milliseconds."""
+    """One quantile of one flow's latency on both sides, in milliseconds."""
 
-    qos: int
+    flow: str
     q: float
     first_ms: float
     second_ms: float
@@ -36,43 +36,38 @@ class Shift:
         return self.second_ms - self.first_ms
 
 
-def shifts(first: Side, second: Side) -> list[Shift]:
-    """The shift of every quantile that the smaller side's runs have samples for, by QoS."""
-    matched = pairs(first, second)
-    paired = len(matched) == len(first.recordings) == len(second.recordings) and len(matched) > 0
-    sides = ([run for run, _ in matched], [run for _, run in matched]) if paired else (
-        list(first.recordings), list(second.recordings))
-    samples = [[_by_qos(recording) for recording in runs] for runs in sides]
-    levels = sorted(set().union(*(run for runs in samples for run in runs)))
+def shifts(first: Side, second: Side, roles: Roles) -> list[Shift]:
+    """The shift of every quantile that the smaller side's runs have samples for, flow by flow."""
+    *sides, paired = runs_of(first, second)
+    samples = [[_by_flow(recording) for recording in runs] for runs in sides]
     found = []
-    for qos in levels:
-        runs = [[run[qos] for run in side if qos in run and run[qos].size] for side in samples]
+    for role in roles.matched:
+        runs = [[run[key] for run in side if key in run and run[key].size]
+                for side, key in zip(samples, (role.first, role.second), strict=True) if key is not None]
         if not all(runs):
             continue
         fewest = min(run.size for side in runs for run in side)
         told = [q for q in QUANTILES if fewest * min(q, 1 - q) >= SAMPLES_BEYOND or q == 0.5]
-        found += _shifts(qos, told, runs, paired and len(runs[0]) == len(runs[1]))
+        found += _shifts(role.title, told, runs, paired and len(runs[0]) == len(runs[1]))
     return found
 
 
-def _shifts(qos: int, told: list[float], runs: list[list[np.ndarray]], paired: bool) -> list[Shift]:
-    """Of these quantiles at one level."""
+def _shifts(flow: str, told: list[float], runs: list[list[np.ndarray]], paired: bool) -> list[Shift]:
+    """Of these quantiles of one flow."""
     if all(len(side) == 1 for side in runs):
         within = zip(*(statistics.quantile_intervals(run, told, correlated=True) for (run,) in runs), strict=True)
-        return [Shift(qos=qos, q=q, first_ms=one.estimate, second_ms=other.estimate, interval=None, within=(one, other))
-                for q, (one, other) in zip(told, within, strict=True)]
+        return [Shift(flow=flow, q=q, first_ms=one.estimate, second_ms=other.estimate, interval=None,
+                      within=(one, other)) for q, (one, other) in zip(told, within, strict=True)]
     several = all(len(side) >= 2 for side in runs)
     # Each run is put in order once: a row for each run, a column for each quantile.
     first, second = ([np.quantile(run, told) for run in side] for side in runs)
     return [
-        Shift(qos=qos, q=q, first_ms=float(np.mean(values[0])), second_ms=float(np.mean(values[1])), within=None,
+        Shift(flow=flow, q=q, first_ms=float(np.mean(values[0])), second_ms=float(np.mean(values[1])), within=None,
               interval=statistics.difference(*values, paired=paired).interval if several else None)
         for at, q in enumerate(told)
         for values in ([[float(run[at]) for run in side] for side in (first, second)],)]
 
 
-def _by_qos(recording: Recording) -> dict[int, np.ndarray]:
-    """Latencies in milliseconds by QoS, in the order of intended sending."""
-    samples = deliveries(recording, ("qos", "latency_ms"))
-    return {qos: samples.filter(pl.col("qos") == qos)["latency_ms"].to_numpy()
-            for qos in samples["qos"].unique().drop_nulls().sort()}
+def _by_flow(recording: Recording) -> dict[Key, np.ndarray]:
+    """Latencies in milliseconds of each flow, in the order of intended sending."""
+    return {(key[0], key[1], key[2]): latencies.to_numpy() for key, latencies in flow_latencies(recording)}

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from mqttlab.comparison.headlines import Compared, compared
 from mqttlab.comparison.messages import ByMessage
 from mqttlab.comparison.quantiles import Shift, shifts
-from mqttlab.comparison.sides import ComparisonError, Side, changed, gather, pairs
+from mqttlab.comparison.roles import Roles, line_up
+from mqttlab.comparison.sides import ComparisonError, Side, changed, gather, pairs, runs_of
 from mqttlab.comparison.values import Row, rows
 from mqttlab.comparison.words import what_happened
 from mqttlab.statistics import Interval
@@ -34,9 +36,20 @@ class Comparison:
         return changed(self.first, self.second)
 
     @cached_property
+    def roles(self) -> Roles:
+        """Which flow of the first side is which of the second."""
+        return line_up(self.first.recordings, self.second.recordings)
+
+    @cached_property
+    def headlines(self) -> list[Compared]:
+        """The numbers of both sides' headlines."""
+        first, second, paired = runs_of(self.first, self.second)
+        return compared(first, second, self.roles, paired=paired, tolerance_percent=self.tolerance_percent)
+
+    @cached_property
     def rows(self) -> list[Row]:
         """Metric by metric."""
-        return rows(self.first, self.second, tolerance_percent=self.tolerance_percent, metrics=self.metrics)
+        return rows(self.first, self.second, self.roles, tolerance_percent=self.tolerance_percent, metrics=self.metrics)
 
     @cached_property
     def differing(self) -> list[Row]:
@@ -49,7 +62,7 @@ class Comparison:
     @cached_property
     def shifts(self) -> list[Shift]:
         """Quantile by quantile."""
-        return shifts(self.first, self.second)
+        return shifts(self.first, self.second, self.roles)
 
     @cached_property
     def by_message(self) -> list[ByMessage]:
@@ -140,7 +153,7 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _shift(shift: Shift) -> dict[str, Any]:
-    return {"qos": shift.qos, "quantile": shift.q, "first_ms": shift.first_ms, "second_ms": shift.second_ms,
+    return {"flow": shift.flow, "quantile": shift.q, "first_ms": shift.first_ms, "second_ms": shift.second_ms,
             "shift_ms": shift.shift_ms, "interval": interval(shift.interval),
             "within": None if shift.within is None else [interval(side) for side in shift.within]}
 

@@ -135,6 +135,14 @@ def pairs(first: Side, second: Side) -> list[tuple[Recording, Recording]]:
     return [(recording, other[draw]) for draw, recording in known.items() if draw in other]
 
 
+def runs_of(first: Side, second: Side) -> tuple[list[Recording], list[Recording], bool]:
+    """The runs of both sides, in the same order where every one has a partner, and whether that is so."""
+    matched = pairs(first, second)
+    if matched and len(matched) == len(first.recordings) == len(second.recordings):
+        return [run for run, _ in matched], [run for _, run in matched], True
+    return list(first.recordings), list(second.recordings), False
+
+
 def changed(first: Side, second: Side) -> list[tuple[str, str, str]]:
     """Where the plans of the two sides' first runs differ: place, and both values as JSON would have them."""
     plans: Sequence[dict[str, Any]] = [flat(dict(side.recordings[0].plan)) for side in (first, second)]

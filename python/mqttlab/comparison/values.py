@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from mqttlab import statistics
-from mqttlab.comparison.sides import Side, pairs
+from mqttlab.comparison.roles import Roles
+from mqttlab.comparison.sides import Side, runs_of
 from mqttlab.metrics import ALL, summary
 from mqttlab.recording import Recording
 
@@ -57,9 +58,9 @@ class Row:
 
 
 def rows(
-    first: Side, second: Side, *, tolerance_percent: float, metrics: Sequence[str] = (),
+    first: Side, second: Side, roles: Roles, *, tolerance_percent: float, metrics: Sequence[str] = (),
 ) -> list[Row]:
-    """Every quantity that is compared, in the order of the tables.
+    """Every quantity that is compared, in the order of the tables; flows are lined up by their roles.
 
     Sides whose runs all have a partner with the same random streams are compared in pairs; else as independent series.
     Verdicts are of one family (:func:`mqttlab.statistics.judge`); the margin is the tolerance, of the first side's
@@ -68,11 +69,8 @@ def rows(
     Args:
         metrics: only these, of every scope; those of :data:`COMPARED` where none is named.
     """
-    matched = pairs(first, second)
-    paired = len(matched) == len(first.recordings) == len(second.recordings) and len(matched) > 0
-    sides = ([run for run, _ in matched], [run for _, run in matched]) if paired else (
-        list(first.recordings), list(second.recordings))
-    tables = [_values(runs, metrics) for runs in sides]
+    *sides, paired = runs_of(first, second)
+    tables = [_values(runs, metrics, roles.scopes(place)) for place, runs in enumerate(sides)]
     together = tables[0].join(tables[1], on=["part", "scope", "metric", "unit"], how="full", coalesce=True,
                               maintain_order="left_right", suffix="_second")
     if not metrics:
@@ -100,16 +98,17 @@ def _row(record: dict[str, object], paired: bool) -> Row:
         overlap=statistics.cliffs_delta(a, b) if both else None, verdict=None)
 
 
-def _values(recordings: Sequence[Recording], metrics: Sequence[str]) -> pl.DataFrame:
+def _values(recordings: Sequence[Recording], metrics: Sequence[str], scopes: Mapping[str, str]) -> pl.DataFrame:
     """The values of each quantity over a side's runs: ``part``, ``scope``, ``metric``, ``unit``, ``values``."""
     parts = []
     for number, recording in enumerate(recordings):
         for table, wanted, of_run in _tables(recording, metrics):
+            scope = pl.col("name").fill_null(pl.lit(table)).replace(scopes)
             order = {metric: place for place, metric in enumerate(wanted)}
             parts.append(
                 of_run.filter(pl.col("metric").is_in(list(wanted)))
-                .select(pl.lit(table).alias("part"), pl.col("name").fill_null(pl.lit(table)).alias("scope"), "metric",
-                        "unit", "value", run=pl.lit(number),
+                .select(pl.lit(table).alias("part"), scope.alias("scope"), "metric", "unit",
+                        "value", run=pl.lit(number),
                         place=pl.col("metric").replace_strict(order, return_dtype=pl.Int64)))
     if not parts:
         words = dict.fromkeys(("part", "scope", "metric", "unit"), pl.String())

@@ -68,19 +68,19 @@ def quantile_shifts(shifts: pl.DataFrame) -> Figure:
     """How far each quantile of the latency is shifted, with its interval where there is one.
 
     Args:
-        shifts: columns ``qos``, ``quantile`` (as text), ``shift_ms``, ``low_ms``, ``high_ms`` (null without interval).
+        shifts: columns ``flow``, ``quantile`` (as text), ``shift_ms``, ``low_ms``, ``high_ms`` (null without interval).
     """
     figure = blank("Shift of each quantile (second less first)", "quantile of the latency", "shift (ms)")
-    for qos in sorted(shifts["qos"].unique().to_list()):
-        part = shifts.filter(pl.col("qos") == qos)
+    for place, flow in enumerate(shifts["flow"].unique(maintain_order=True).to_list()):
+        part, name = shifts.filter(pl.col("flow") == flow), str(flow)
         up, down = part["high_ms"] - part["shift_ms"], part["shift_ms"] - part["low_ms"]
         known = part["low_ms"].is_not_null().all()
         figure.add_trace(trace(
             "scatter",
-            x=part["quantile"].to_list(), y=part["shift_ms"].to_list(), mode="lines+markers", name=f"QoS {qos}",
-            line={"color": QOS_COLOURS.get(qos, SERIES_COLOURS[-1]), "width": 2}, marker={"size": 8},
+            x=part["quantile"].to_list(), y=part["shift_ms"].to_list(), mode="lines+markers", name=name,
+            line={"color": SERIES_COLOURS[place % len(SERIES_COLOURS)], "width": 2}, marker={"size": 8},
             error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(), "visible": known},
-            hovertemplate="%{x}: %{y:+.3f} ms<extra>" + f"QoS {qos}" + "</extra>"))
+            hovertemplate="%{x}: %{y:+.3f} ms<extra>" + name + "</extra>"))
     figure.add_line("y", 0, {"color": "#5b6572", "width": 1})
     figure.update_xaxes(type="category")
     return figure

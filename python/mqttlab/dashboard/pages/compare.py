@@ -11,10 +11,9 @@ from mqttlab.comparison.words import head, what_happened
 from mqttlab.dashboard.comparisons import BY_QOS, FIGURES, SIDES, Comparisons, Shown
 from mqttlab.dashboard.panels import Content, Head, address, figure, link, notice, written_table
 from mqttlab.dashboard.store import Store
-from mqttlab.report.comparison import tables
+from mqttlab.report.comparison import answer, tables
 from mqttlab.report.text import number
 
-WORDS = ("better", "worse", "equivalent", "different", "undecided")
 CHOOSE = ("Choose the two sides. The first is the reference.",
           "A side is a run, several runs, or all that a search of the table finds, such as: name=demo qos=1.",
           "On the page Runs, what is selected and what is grouped can be compared, too.")
@@ -65,11 +64,12 @@ def _side(place: int, name: str, query: dict[str, str], names: list[str]) -> htm
 def _compared(found: Shown, query: dict[str, str]) -> Content:
     comparison = found.comparison
     words = [verdict.word for row in comparison.rows if (verdict := row.verdict)]
-    counts = ", ".join(f"{words.count(word)} {word}" for word in WORDS if word in words)
-    kind = "not-valid" if "worse" in words else "note"
+    told = answer.answer(comparison)
     shown = {one: figure(one, _source(one, query)) for one in FIGURES}
     made: Content = [
-        notice(kind, counts or "One run each", [comparison.design, *_runs(comparison), *tables.remarks(comparison)]),
+        notice("not-valid" if told.cautions else "note", told.sentence,
+               [*told.cautions, told.basis, *_runs(comparison)]),
+        _answer(told),
         _scenarios(comparison),
         html.Div([shown[name] for name in BY_QOS], className="figures"),
         _metrics(comparison),
@@ -85,6 +85,13 @@ def _compared(found: Shown, query: dict[str, str]) -> Content:
     more = [notice("note", f"Message by message: the first of {number(len(pairs))} pairs", [
         "Each pair of runs has the same random streams."])] if len(pairs) > 1 else []
     return [*made, *more, *_pair(pairs[0]), shown["latency-in-both"]]
+
+
+def _answer(told: answer.Answer) -> html.Section:
+    """What differs, biggest first, and what does not."""
+    table = _table("What differs, biggest first", answer.table(told.differing), 2) if told.differing else None
+    return html.Section([html.H2("What differs, biggest first"), table,
+                         *(html.P(words) for words in answer.rest(told))], className="panel")
 
 
 def _source(name: str, query: dict[str, str]) -> str:
@@ -111,7 +118,7 @@ def _scenarios(comparison: Comparison) -> html.Section:
                              wraps=True)
     else:
         said = html.P("Nothing: both sides were made from the same scenario.")
-    plans = html.Details([html.Summary("The plans differ in"),
+    plans = html.Details([html.Summary("The plans differ in"), html.P(comparison.design),
                           html.Ul([html.Li(line) for line in tables.knobs(comparison)])], open=table is None)
     return html.Section([html.H2("The scenarios differ in"), said, plans], className="panel")
 

@@ -44,7 +44,7 @@ def ratios(comparison: Comparison) -> Figure | None:
 
 
 def latency_cdf(comparison: Comparison) -> Figure | None:
-    """The latencies of both sides; ``None`` where they share no QoS."""
+    """The latencies of both sides; ``None`` where they share no flow."""
     if not comparison.shifts:
         return None
     # Six names of runs would leave no room for the curves.
@@ -53,11 +53,11 @@ def latency_cdf(comparison: Comparison) -> Figure | None:
 
 
 def shifts(comparison: Comparison) -> Figure | None:
-    """The shift of each quantile; ``None`` where the sides share no QoS."""
+    """The shift of each quantile; ``None`` where the sides share no flow."""
     if not comparison.shifts:
         return None
     return figures.quantile_shifts(pl.DataFrame(
-        [{"qos": shift.qos, "quantile": tables.quantile(shift.q), "shift_ms": shift.shift_ms,
+        [{"flow": shift.flow, "quantile": tables.quantile(shift.q), "shift_ms": shift.shift_ms,
           "low_ms": shift.interval.low if shift.interval else None,
           "high_ms": shift.interval.high if shift.interval else None} for shift in comparison.shifts],
         schema_overrides={"low_ms": pl.Float64, "high_ms": pl.Float64}))

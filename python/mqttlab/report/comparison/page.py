@@ -8,7 +8,7 @@ from mqttlab.comparison import ByMessage, Comparison
 from mqttlab.comparison.frames import fates as fates_of_frames
 from mqttlab.comparison.words import head, what_happened
 from mqttlab.foreign import markup
-from mqttlab.report.comparison import drawn, tables
+from mqttlab.report.comparison import answer, drawn, tables
 from mqttlab.report.pages import grid, page_of, text_table, write_whole
 
 MESSAGES_SHOWN = 200
@@ -21,23 +21,28 @@ def write_comparison(comparison: Comparison, out: Path, *, by_message: bool = Fa
         ComparisonError: ``by_message``, and no two runs have the same random streams.
         OSError: the file cannot be written; whatever was there before is still there.
     """
-    sections = [_design(comparison), _metrics(comparison), _latency(comparison)]
+    sections = [_answer(comparison), _latency(comparison), _metrics(comparison), _design(comparison)]
     sections += [_pair(pair, number) for number, pair in enumerate(comparison.by_message)] if by_message else []
-    write_whole(out, page_of(comparison.title, "Two sides compared; the first is the reference.", sections,
-                              "Made by mqttlab from the recordings alone."))
+    sides = f"First, the reference: {comparison.first.label}. Second: {comparison.second.label}."
+    write_whole(out, page_of(comparison.title, sides, sections, "Made by mqttlab from the recordings alone."))
     return out
 
 
+def _answer(comparison: Comparison) -> str:
+    told = answer.answer(comparison)
+    kind = "not-valid" if told.cautions else "undecided" if told.undecided else "valid"
+    cautions = "".join(f"<p><strong>{markup(words)}</strong></p>" for words in told.cautions)
+    table = text_table(*answer.table(told.differing), left=2) if told.differing else ""
+    rest = "".join(f"<p>{markup(words)}</p>" for words in answer.rest(told))
+    return (f'<section class="verdict {kind}">{cautions}<h2>{markup(told.sentence)}</h2><p>{markup(told.basis)}</p>'
+            f"{table}{rest}</section>")
+
+
 def _design(comparison: Comparison) -> str:
-    words = {verdict.word for row in comparison.rows if (verdict := row.verdict)}
-    counts = ", ".join(f"{sum(row.verdict is not None and row.verdict.word == word for row in comparison.rows)} {word}"
-                       for word in ("better", "worse", "equivalent", "different", "undecided") if word in words)
-    said = "".join(f"<li>{markup(remark)}</li>" for remark in tables.remarks(comparison))
     knobs = "".join(f"<li>{markup(line)}</li>" for line in tables.knobs(comparison))
-    kind = "worse" if "worse" in words else "undecided" if "undecided" in words else "valid"
-    return (f'<section class="verdict {kind}"><h2>{markup(counts or "One run each")}</h2>'
-            f"<p>{markup(comparison.design)}</p><ul>{said}</ul>{_scenarios(comparison)}"
-            f"<p>The plans differ in</p><ul>{knobs}</ul></section>")
+    return (f"<section><details><summary>Where the scenarios and the plans differ</summary>"
+            f"<p>{markup(comparison.design)}</p>{_scenarios(comparison)}"
+            f"<p>The plans differ in</p><ul>{knobs}</ul></details></section>")
 
 
 def _scenarios(comparison: Comparison) -> str:
@@ -51,15 +56,16 @@ def _metrics(comparison: Comparison) -> str:
              "by Holm's method; intervals are of 95 % each.</p>" if ratios else "")
     table = text_table(*tables.metrics(comparison), left=2)
     shown = [*drawn.by_qos(comparison).values(), *([ratios] if ratios else [])]
-    return f"<section><h2>Metrics</h2>{table}{words}{grid(shown, 'metrics')}</section>"
+    return (f"<section><h2>Metrics</h2>{grid(shown, 'metrics')}"
+            f"<details><summary>Every metric</summary>{table}{words}</details></section>")
 
 
 def _latency(comparison: Comparison) -> str:
     if not comparison.shifts:
         return ""
     latency = [figure for figure in (drawn.latency_cdf(comparison), drawn.shifts(comparison)) if figure]
-    return (f"<section><h2>Latency</h2>{text_table(*tables.quantiles(comparison.shifts), left=2)}"
-            f"{grid(latency, 'latency')}</section>")
+    return (f"<section><h2>Latency</h2>{grid(latency, 'latency')}<details><summary>Quantile by quantile</summary>"
+            f"{text_table(*tables.quantiles(comparison.shifts), left=2)}</details></section>")
 
 
 def _pair(pair: ByMessage, number: int) -> str:

@@ -47,11 +47,11 @@ def scenarios(comparison: Comparison) -> Table | None:
 def quantiles(shifts: Sequence[Shift]) -> Table:
     """Quantile by quantile; with intervals of the shift over runs, or of each run's quantile."""
     within = any(shift.within for shift in shifts)
-    head = ("QoS", "quantile", "first ms", "second ms", "shift ms",
+    head = ("flow", "quantile", "first ms", "second ms", "shift ms",
             *(("first, 95 % within the run", "second, 95 % within the run") if within else ("shift, 95 %",)))
     rows = []
     for shift in shifts:
-        cells = [str(shift.qos), quantile(shift.q), number(shift.first_ms), number(shift.second_ms),
+        cells = [shift.flow, quantile(shift.q), number(shift.first_ms), number(shift.second_ms),
                  f"{shift.shift_ms:+.4g}"]
         cells += [interval(side) for side in shift.within] if shift.within else [interval(shift.interval)]
         rows.append(tuple(cells))
@@ -106,20 +106,3 @@ def knobs(comparison: Comparison) -> list[str]:
     lines = [f"{place}: {first} → {second}" for place, first, second in comparison.changed[:KNOBS_SHOWN]]
     more = len(comparison.changed) - KNOBS_SHOWN
     return [*lines, f"and {more} more"] if more > 0 else lines or ["nothing: the plans are the same"]
-
-
-def remarks(comparison: Comparison) -> list[str]:
-    """What to read before the numbers: runs that were left out, incomplete or not valid."""
-    said = []
-    for side in (comparison.first, comparison.second):
-        said += [f"left out: {path}: {reason}" for path, reason in side.left_out]
-        if side.one:
-            recording = side.recordings[0]
-            validity = recording.run.get("validity") or {}
-            if recording.going_on:
-                said.append(f"{side.label}: {recording.going_on}")
-            elif not recording.complete:
-                said.append(f"{side.label} is incomplete: {recording.run.get('reason') or 'it ended early'}")
-            elif not validity.get("valid", True):
-                said.append(f"{side.label} is not valid: {'; '.join(map(str, validity.get('reasons', [])))}")
-    return said

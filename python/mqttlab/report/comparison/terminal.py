@@ -9,15 +9,25 @@ from mqttlab.comparison import Comparison
 from mqttlab.comparison.frames import fates as fates_of_frames
 from mqttlab.comparison.words import head, what_happened
 from mqttlab.console import Console
+from mqttlab.foreign import visible
 from mqttlab.recording import RecordingError
-from mqttlab.report.comparison import tables
+from mqttlab.report.comparison import answer, tables
 
 WIDTH_OF_FILES = 200
 COLOURS = {"better": "green", "worse": "bold red", "equivalent": "cyan", "undecided": "yellow", "different": "magenta"}
 
 
-def print_comparison(comparison: Comparison, console: Console, *, by_message: bool = False, limit: int = 10) -> bool:
-    """Print a comparison, and say whether every metric lies within the tolerance.
+def print_comparison(
+    comparison: Comparison, console: Console, *, by_message: bool = False, limit: int = 10, full: bool = False,
+) -> None:
+    """Print a comparison: its answer, and what differs, biggest first.
+
+    Args:
+        comparison: which.
+        console: where.
+        by_message: also message by message, so many messages as ``limit`` says.
+        limit: see there.
+        full: every metric and quantile, and in what the plans differ.
 
     Raises:
         RecordingError: the two have no metric in common.
@@ -25,19 +35,23 @@ def print_comparison(comparison: Comparison, console: Console, *, by_message: bo
     """
     if not console.is_terminal:
         console.width = max(console.width, WIDTH_OF_FILES)
-    if not any(row.first and row.second for row in comparison.rows):
+    told = answer.answer(comparison)
+    if not told.same and not any(row.first and row.second for row in comparison.rows):
         raise RecordingError(f"{comparison.first.label} and {comparison.second.label} have no metric in common: one of "
                              "them has no delivered message")
     pairs = comparison.by_message if by_message else []
-    for remark in tables.remarks(comparison):
-        console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False, soft_wrap=True)
-    console.print(f"[bold]{escape(comparison.title)}[/]", highlight=False)
-    console.print(comparison.design, highlight=False, markup=False)
-    console.print("The plans differ in", highlight=False)
-    for line in tables.knobs(comparison):
-        console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
-    agreed = _metrics(comparison, console)
-    _plain("Shift of each quantile of the latency", tables.quantiles(comparison.shifts), console)
+    for remark in told.cautions:
+        console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False)
+    console.print(f"[bold]{escape(told.sentence)}[/]", highlight=False)
+    console.print(told.basis, highlight=False, markup=False)
+    _plain(f"First: {visible(comparison.first.label)}, second: {visible(comparison.second.label)}",
+           answer.table(told.differing), console, left=2)
+    for line in answer.rest(told):
+        console.print(line, highlight=False, markup=False)
+    if full:
+        _whole(comparison, console)
+    else:
+        console.print("--full: every metric, quantile by quantile, and where the plans differ", highlight=False)
     for pair in pairs:
         name = f"Message by message: {pair.first.directory.name} → {pair.second.directory.name}"
         console.print()
@@ -53,19 +67,27 @@ def print_comparison(comparison: Comparison, console: Console, *, by_message: bo
         if pair.different.height > limit:
             console.print(f"{pair.different.height - limit} more messages differ; --limit shows more, --json has all",
                           highlight=False)
-    return agreed
 
 
-def _metrics(comparison: Comparison, console: Console) -> bool:
+def _whole(comparison: Comparison, console: Console) -> None:
+    console.print(f"\n[bold]{escape(comparison.title)}[/]", highlight=False)
+    console.print(comparison.design, highlight=False, markup=False)
+    console.print("The plans differ in", highlight=False)
+    for line in tables.knobs(comparison):
+        console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+    _metrics(comparison, console)
+    _plain("Shift of each quantile of the latency", tables.quantiles(comparison.shifts), console)
+
+
+def _metrics(comparison: Comparison, console: Console) -> None:
     head, rows = tables.metrics(comparison)
     shown = Printed(title="Metrics", title_justify="left", title_style="bold")
     for place, column in enumerate(head):
         shown.add_column(escape(column), justify="left" if place < 2 else "right", overflow="fold",
                          no_wrap=place < 2 or column == "verdict")
-    before, agreed = None, True
+    before = None
     for row, cells in zip(comparison.rows, rows, strict=True):
         far = row.percent is None or abs(row.percent) > comparison.tolerance_percent
-        agreed &= not far
         styled = [escape(cell) for cell in cells]
         styled[0] = styled[0] if row.scope != before else ""
         styled[4] = f"[bold yellow]{styled[4]}[/]" if far else styled[4]
@@ -78,16 +100,15 @@ def _metrics(comparison: Comparison, console: Console) -> bool:
         judged = sum(row.verdict is not None for row in comparison.rows)
         console.print(f"Verdicts: margin {comparison.tolerance_percent:g} % of the first; p values adjusted by Holm's "
                       f"method over {judged} comparisons.", highlight=False)
-    return agreed
 
 
-def _plain(title: str, table: tables.Table, console: Console) -> None:
+def _plain(title: str, table: tables.Table, console: Console, left: int = 1) -> None:
     head, rows = table
     if not rows:
         return
-    shown = Printed(title=title, title_justify="left", title_style="bold")
+    shown = Printed(title=escape(title), title_justify="left", title_style="bold")
     for place, column in enumerate(head):
-        shown.add_column(column, justify="left" if place == 0 else "right", no_wrap=place == 0)
+        shown.add_column(column, justify="left" if place < left else "right", no_wrap=place == 0 and left == 1)
     for cells in rows:
         shown.add_row(*map(escape, cells))
     console.print(shown)

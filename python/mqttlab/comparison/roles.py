@@ -1,0 +1,126 @@
+"""Which flow of one side is which of the other: who publishes for whom, whatever groups are called.
+
+Groups of the same name that both publish, or both subscribe, are the same. Of the others, those that publish (or
+subscribe, or both) are lined up in the order of their clients, where both sides have as many of them. Flows between the
+same groups are the same flow; where their QoS differ, in the order of QoS. What has no partner is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mqttlab import metrics
+from mqttlab.foreign import visible
+from mqttlab.recording import Recording
+
+Key = tuple[str | None, str | None, int | None]
+"""A flow: publishing group, subscribing group, QoS."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """One flow as both sides have it; a side that does not has ``None``."""
+
+    first: Key | None
+    second: Key | None
+
+    @property
+    def title(self) -> str:
+        """Who publishes for whom at which QoS; where the sides differ, both."""
+        known = [key for key in (self.first, self.second) if key is not None]
+        ends = [" or ".join(dict.fromkeys(visible(str(key[end] or "nobody known")) for key in known)) for end in (0, 1)]
+        return f"{ends[0]} → {ends[1]}, QoS {' and '.join(dict.fromkeys(str(key[2]) for key in known))}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """How two sides are lined up."""
+
+    groups: Mapping[str, str]
+    """By the second side's names, the first's."""
+    flows: tuple[Role, ...]
+
+    @property
+    def matched(self) -> tuple[Role, ...]:
+        """Those that both sides have."""
+        return tuple(role for role in self.flows if role.first is not None and role.second is not None)
+
+    def scopes(self, side: int) -> dict[str, str]:
+        """By what a table of metrics calls a flow of one side (0 or 1), what it is called in comparisons."""
+        return {_scope(key): role.title.replace(" → ", " to ").replace(", QoS ", " at QoS ")
+                for role in self.matched if (key := (role.first, role.second)[side]) is not None}
+
+
+def line_up(first: Sequence[Recording], second: Sequence[Recording]) -> Roles:
+    """Line up the flows of two sides' runs.
+
+    Raises:
+        RecordingError: a table cannot be read.
+    """
+    sides = [_Side(runs) for runs in (first, second)]
+    groups = _groups(sides[0].roles, sides[1].roles)
+    return Roles(groups=groups, flows=_flows(sides[0].flows, sides[1].flows, groups))
+
+
+class _Side:
+    """The groups of a side's runs with what they do, and their flows."""
+
+    def __init__(self, runs: Sequence[Recording]) -> None:
+        self.flows: list[Key] = []
+        self.roles: dict[str, tuple[bool, bool]] = {}
+        for run in runs:
+            found = [(flow.publishers, flow.subscribers, flow.qos) for flow in metrics.headline(run).flows]
+            self.flows += [key for key in found if key not in self.flows]
+            planned: dict[str, Any] = {group["name"]: group for group in run.plan.get("groups", []) if "name" in group}
+            names = [client["group"] for client in run.layout["clients"]] if found or planned else []
+            for name in dict.fromkeys([*planned, *names]):
+                group, known = planned.get(name, {}), self.roles.get(name, (False, False))
+                self.roles[name] = (
+                    known[0] or bool(group.get("publish")) or any(key[0] == name for key in found),
+                    known[1] or bool(group.get("subscriptions")) or any(key[1] == name for key in found))
+
+
+def _groups(first: Mapping[str, tuple[bool, bool]], second: Mapping[str, tuple[bool, bool]]) -> dict[str, str]:
+    same = {name: name for name, (publishes, subscribes) in second.items() if name in first and (
+        (publishes and first[name][0]) or (subscribes and first[name][1]) or first[name] == (publishes, subscribes))}
+    for role in dict.fromkeys(second.values()):
+        left = [[name for name, of in side.items() if of == role and name not in same] for side in (first, second)]
+        if len(left[0]) == len(left[1]):
+            same |= dict(zip(left[1], left[0], strict=True))
+    return same
+
+
+def _flows(first: Sequence[Key], second: Sequence[Key], groups: Mapping[str, str]) -> tuple[Role, ...]:
+    def ends(key: Key) -> tuple[str | None, str | None]:
+        known = [None if end is None else groups.get(end, f"\0{end}") for end in key[:2]]
+        return known[0], known[1]
+
+    partner: dict[Key, Key] = {}
+    for key in second:
+        if (of := (*ends(key), key[2])) in first:
+            partner[of] = key
+    taken = set(partner.values())
+    for pair in dict.fromkeys(map(ends, second)):
+        left = [sorted((key for key in first if key[:2] == pair and key not in partner), key=_qos),
+                sorted((key for key in second if ends(key) == pair and key not in taken), key=_qos)]
+        if len(left[0]) == len(left[1]):
+            partner |= dict(zip(left[0], left[1], strict=True))
+            taken |= set(left[1])
+    alone = [[key for key in first if key not in partner], [key for key in second if key not in taken]]
+    if len(alone[0]) == len(alone[1]) == 1:
+        # One end of it is not known, where nothing was delivered to anybody.
+        partner[alone[0][0]] = alone[1][0]
+        alone[1] = []
+    return (*(Role(first=key, second=partner.get(key)) for key in first),
+            *(Role(first=None, second=key) for key in alone[1]))
+
+
+def _qos(key: Key) -> int:
+    return -1 if key[2] is None else key[2]
+
+
+def _scope(key: Key) -> str:
+    ends = ["none" if end is None else end for end in key[:2]]
+    return f"{ends[0]} to {ends[1]} at QoS {'none' if key[2] is None else key[2]}"

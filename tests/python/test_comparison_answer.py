@@ -1,0 +1,199 @@
+"""The first sentence of a comparison and its table: flows lined up by their roles, numbers those of the headlines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import mqttlab
+from mqttlab import comparison, metrics
+from mqttlab.comparison import Change, Comparison, change, words_of_change
+from mqttlab.recording import Recording
+from mqttlab.report.comparison import document, write_comparison
+from mqttlab.report.comparison.answer import Answer, answer, figure, rest, table
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan, parse
+from mqttlab.scenario.load import parse_values
+from recordings import Message, write
+from test_mqtt_sn import scenario as behind_a_gateway
+
+FLEET = """
+name = "fleet"
+backend = "sim"
+seed = 7
+[phases]
+duration = "10 s"
+cool_down = "20 s"
+[[networks]]
+between = ["field", "broker"]
+model = "lte"
+link = "each"
+[[groups]]
+name = "sensors"
+host = "field"
+count = 5
+publish = { topic = "t/{client}", qos = 0, payload = "100 B", rate = "2 /s" }
+[[groups]]
+name = "dashboard"
+host = "broker"
+subscribe = [{ filter = "t/#", qos = 0 }]
+"""
+QOS_1 = {"groups[0].publish.qos": 1, "groups[1].subscribe[0].qos": 1}
+
+
+def run(directory: Path, changes: dict[str, Any] | None = None, repetition: int = 0, text: str = FLEET) -> Path:
+    plan = compile_plan(parse(text, "fleet", changes or {}), repetition)
+    assert perform(Job(plan, directory), lambda event: None).verdict == "complete"
+    return directory
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``qos0`` and ``qos1`` of three runs each; groups, host and topics of the second have other names."""
+    made = tmp_path_factory.mktemp("fleet")
+    renamed = FLEET.replace("sensors", "meters").replace("dashboard", "screen").replace("t/", "m/").replace(
+        "field", "site")
+    for repetition in range(3):
+        run(made / "qos0" / str(repetition), {"repetitions": 3}, repetition)
+        run(made / "qos1" / str(repetition), {**QOS_1, "repetitions": 3}, repetition, renamed)
+    return made
+
+
+def compared(first: Path, second: Path) -> tuple[Comparison, Answer]:
+    found = comparison.compare(str(first), str(second))
+    return found, answer(found)
+
+
+def test_qos_0_and_qos_1_are_one_flow_whatever_groups_and_topics_are_called(place: Path) -> None:
+    """Before, each flow was there twice, once with no first and once with no second: no difference at all."""
+    found, told = compared(place / "qos0", place / "qos1")
+    [role] = found.roles.flows
+    assert (role.first, role.second) == (("sensors", "dashboard", 0), ("meters", "screen", 1))
+    assert role.title == "sensors or meters → dashboard or screen, QoS 0 and 1"
+    assert [(factor.first, factor.second) for factor in told.factors] == [("QoS 0", "QoS 1")]
+    assert told.sentence.startswith("QoS 1 against QoS 0: p99 ")
+    assert "more bytes up (+" in told.sentence and told.sentence.endswith("; nothing lost in either.")
+    assert told.unmatched == () and "compared in pairs" in told.basis
+    rows = {row.metric: row for row in found.rows if " to " in row.scope}
+    assert rows["latency_ms_p99"].first and rows["latency_ms_p99"].second and rows["latency_ms_p99"].verdict
+    assert found.shifts and all(shift.flow == role.title for shift in found.shifts)
+
+
+def test_sentence_table_and_headlines_have_the_same_numbers(place: Path) -> None:
+    """Each cell is the mean of what the headlines of these runs say, and the sentence has the cell's change."""
+    found, told = compared(place / "qos0", place / "qos1")
+    numbers = [[metrics.headline(Recording.open(each)) for each in sorted((place / side).iterdir())]
+               for side in ("qos0", "qos1")]
+    up = [sum(one.bytes[0].ip_up or 0 for one in side) / 3 for side in numbers]
+    [row] = [row for row in table(told.differing)[1] if row[1] == "kB/device/h up"]
+    assert row[2:4] == tuple(figure("ip_kb_per_device_hour_up", mean) for mean in up)
+    assert f"{100 * (up[1] / up[0] - 1):.0f} % more bytes up" in told.sentence
+    assert f"{up[1] / up[0] - 1:+.0%}"[:-1] in row[4]
+    for one in found.headlines:
+        if one.measure.startswith("latency_ms"):
+            name = one.measure.removeprefix("latency_ms_")
+            assert list(one.change.first) == [run.flows[0].latency[name].value for run in numbers[0]]
+    sizes = [one.change.size for one in told.differing]
+    assert sizes == sorted(sizes, reverse=True) and sizes
+    said = " ".join(rest(told))
+    assert "not delivered 0 %, sent" in said
+
+
+def test_one_run_each_is_said_to_be_too_few(place: Path) -> None:
+    found, told = compared(place / "qos0" / "0", place / "qos1" / "0")
+    assert told.basis.startswith("One run each: too few to tell a difference from chance.")
+    p99 = [figure("latency_ms_p99", metrics.headline(side.recordings[0]).flows[0].latency["p99"].value)
+           for side in (found.first, found.second)]
+    assert f"p99 {p99[1]} instead of {p99[0]} ms" in told.sentence
+    again = compared(place / "qos0" / "0", place / "qos0" / "0")[1]
+    assert again.sentence.startswith("The same settings on both sides: p99 ") and not again.differing
+
+
+def test_terminal_page_and_json_have_the_one_sentence(place: Path, tmp_path: Path) -> None:
+    first, second = str(place / "qos0"), str(place / "qos1")
+    found, told = compared(place / "qos0", place / "qos1")
+    short, whole = mqttlab("compare", first, second), mqttlab("compare", first, second, "--full")
+    assert short.stdout.startswith(told.sentence.split("(")[0]) and "Hodges" not in short.stdout
+    assert "Hodges" in whole.stdout and "The plans differ in" in whole.stdout
+    data = json.loads(mqttlab("compare", first, second, "--json").stdout)
+    assert data["answer"] == told.sentence == document(found)["answer"] and data["factors"][0]["name"] == "QoS"
+    assert {row["state"] for row in data["headlines"]} >= {"differs", "same"}
+    page = write_comparison(found, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.index(told.sentence) < page.index("Every metric</summary>")
+
+
+def test_another_network_and_a_list_of_settings_are_named(place: Path, tmp_path: Path) -> None:
+    run(tmp_path / "slow", {"networks[0].model": "nb-iot"})
+    _, told = compared(place / "qos0" / "0", tmp_path / "slow")
+    assert [factor.name for factor in told.factors] == ["network"] and "link against LTE link: p99 " in told.sentence
+    run(tmp_path / "other", {"groups[0].count": 7, "groups[0].publish.payload": "1 kB", "mqtt.keep_alive": "20 s",
+                             "mqtt.version": "5"})
+    _, told = compared(place / "qos0" / "0", tmp_path / "other")
+    assert {factor.name for factor in told.factors} == {"version", "payload", "clients", "keep-alive"}
+    assert "2 more settings differ" in told.sentence
+    # Bytes of another load differ on purpose.
+    assert "bytes" not in told.sentence
+
+
+def test_mqtt_sn_against_mqtt(tmp_path: Path) -> None:
+    """The same publisher once behind a gateway, and once with a broker alone."""
+    values = {**behind_a_gateway(mode="transparent", qos=1), "backend": "sim"}
+    assert perform(Job(compile_plan(parse_values(values)), tmp_path / "sn"), lambda line: None).verdict == "complete"
+    run(tmp_path / "mqtt", QOS_1)
+    found, told = compared(tmp_path / "mqtt", tmp_path / "sn")
+    assert ("MQTT", "MQTT-SN") in [(factor.first, factor.second) for factor in told.factors]
+    assert told.sentence.startswith("MQTT-SN") and " against MQTT" in told.sentence
+    assert found.roles.matched or told.unmatched
+
+
+def test_a_side_that_is_not_valid_or_delivered_nothing_is_said_first(place: Path, tmp_path: Path) -> None:
+    write(tmp_path / "good", [Message(i, 10 + i % 3) for i in range(40)])
+    write(tmp_path / "late", [Message(i, 12) for i in range(40)], validity={"valid": False, "reasons": ["too late"]})
+    _, told = compared(tmp_path / "good", tmp_path / "late")
+    assert told.cautions == ("late (second) is not valid: too late",)
+    printed = mqttlab("compare", str(tmp_path / "good"), str(tmp_path / "late")).stdout
+    assert printed.startswith(told.cautions[0])
+    write(tmp_path / "none", [Message(i, None, fate="lost", cause="overtaken") for i in range(40)])
+    _, told = compared(tmp_path / "good", tmp_path / "none")
+    assert "no latency to compare" in told.sentence and "100 % not delivered instead of 0 %" in told.sentence
+    assert ("not delivered", "0 %", "100 %") in [row[1:4] for row in table(told.differing)[1]]
+    assert mqttlab("compare", str(tmp_path / "good"), str(tmp_path / "none")).returncode == 0
+
+
+def test_what_has_no_partner_is_named(tmp_path: Path) -> None:
+    """Two subscribing groups against one: nobody says which of the two it is, but the one of the same name."""
+    write(tmp_path / "one", [Message(i, 10, subscriber=1) for i in range(40)])
+    write(tmp_path / "two", [*(Message(i, 10, subscriber=1) for i in range(40)),
+                             *(Message(i, 30, subscriber=0) for i in range(40))])
+    found, told = compared(tmp_path / "one", tmp_path / "two")
+    assert len(found.roles.matched) == 1
+    assert told.unmatched == ("Only in the second: publishers → publishers, QoS 0",)
+
+
+@pytest.mark.live
+def test_a_live_run_against_its_simulation(place: Path, tmp_path: Path) -> None:
+    run(tmp_path / "live", {"backend": "live", "phases.duration": "3 s"})
+    found, told = compared(place / "qos0" / "0", tmp_path / "live")
+    assert told.factors[0].second == "live" and told.sentence.startswith("Live against simulated: ")
+    assert len(found.roles.matched) == 1 and found.shifts
+
+
+@pytest.mark.parametrize(("first", "second", "word", "words"), [
+    ([100, 101, 99, 100], [100, 100, 101, 99], "same", "the same (−"),
+    ([100, 101, 99, 100], [200, 202, 198, 200], "differs", "2 times as high (+"),
+    ([100, 101, 99, 100], [80, 81, 79, 80], "differs", "20 % lower (−"),
+    ([100, 150, 60, 90], [120, 60, 180, 100], "undecided", "no difference shown (100 and 115, −"),
+    ([0, 0, 0], [0, 0, 0], "same", "the same"),
+    ([0, 0, 0], [5, 5, 5], "differs", "5 instead of 0"),
+    ([0, 0, 0], [5, 0, 0], "undecided", "1.67 instead of 0"),
+    ([100], [130], "one run", "30 % higher"),
+    ([], [5], "missing", "5 instead of –"),
+])
+def test_a_change_says_how_sure_it_is(first: list[float], second: list[float], word: str, words: str) -> None:
+    found: Change = change(first, second)
+    assert found.word == word
+    assert words_of_change(found, "lower", "higher", lambda value: "–" if value is None else f"{value:.3g}").startswith(
+        words)
