@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
 
 from mqttlab import __version__
-from mqttlab.analysis import Analysis, Asked, Factor, analyse
+from mqttlab.analysis import COSTS, Analysis, Asked, Cost, Factor, Judged, analyse, costs_of
 from mqttlab.experiments import ExperimentDirectory, ExperimentError
+from mqttlab.experiments.baselines import baseline_values
 from mqttlab.experiments.found import sentences
 from mqttlab.experiments.model import Repetitions
+from mqttlab.experiments.thresholds import judge
+from mqttlab.recording import RecordingError
+
+RECORDINGS_MOST = 60
+Named = Callable[[str], list[Path] | None]
 
 
 def asked(directory: ExperimentDirectory) -> Asked:
@@ -40,8 +51,12 @@ def asked(directory: ExperimentDirectory) -> Asked:
                "The report was made with": f"Python {platform.python_version()}"})
 
 
-def analysed(directory: ExperimentDirectory) -> Analysis:
+def analysed(directory: ExperimentDirectory, named: Named | None = None) -> Analysis:
     """What an experiment says, of the runs that count so far.
+
+    Args:
+        directory: the experiment's.
+        named: what finds the recordings of a baseline by its name.
 
     Raises:
         ExperimentError: none does.
@@ -49,4 +64,34 @@ def analysed(directory: ExperimentDirectory) -> Analysis:
     analysis = analyse(asked(directory), directory.table())
     if not analysis.responses:
         raise ExperimentError(f"{directory.path}: no run of it counts yet; mqttlab experiment goes on with it")
-    return analysis
+    table = directory.table()
+    return replace(analysis, thresholds=_judged(directory, named or (lambda name: None)),
+                   costs=_costs(directory, table))
+
+
+def _judged(directory: ExperimentDirectory, named: Named) -> tuple[Judged, ...]:
+    """Every threshold at every point; where a baseline is gone, that is said."""
+    experiment, found = directory.experiment, []
+    records = directory.runs()
+    for point in directory.design.points:
+        try:
+            judged = judge(experiment, [point], records, lambda name, response: baseline_values(name, response, named))
+        except ExperimentError as error:
+            found.append(Judged(threshold="thresholds", point=str(point), key=point.key, verdict="undecided",
+                                words="; ".join(error.problems)))
+            continue
+        found += [Judged(threshold=each.name, point=each.point, key=point.key, verdict=each.verdict, words=each.words)
+                  for each in judged]
+    return tuple(found)
+
+
+def _costs(directory: ExperimentDirectory, table: pl.DataFrame) -> tuple[Cost, ...]:
+    """What each point costs: as the journal has it, else as the recordings tell, where they are few."""
+    missing = [metric for metric in COSTS if metric not in table["metric"].to_list()]
+    done = table.filter(pl.col("state") == "done")["run"].n_unique()
+    try:
+        read = [directory.table(missing, ("group",))] if missing and done <= RECORDINGS_MOST else []
+    except RecordingError:
+        # A recording that cannot be read costs what it costs; its values are in the journal.
+        read = []
+    return costs_of([table, *read])

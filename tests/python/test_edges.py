@@ -81,7 +81,7 @@ PYTHON = {
     "explanation": {"recording", "metrics", "figures"},
     "export": {"engine", "catalog", "recording", "metrics", "plan", "sheets"},
     "calibration": {"recording", "plan"},
-    "analysed": {"analysis", "experiments"},
+    "analysed": {"analysis", "experiments", "recording"},
     "catalog": {"quantity", "engine", "recording", "metrics"},
     "queue": {"engine", "runs", "catalog"},
     "studies": {"experiments", "networks", "scenario", "engine", "runs", "recording", "metrics", "statistics", "plan"},

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from mqttlab import statistics
+from mqttlab.analysis.answered import Cost, Judged
 from mqttlab.analysis.asked import Asked
 from mqttlab.analysis.recommendation import Recommendations, recommend
 from mqttlab.analysis.responses import RESPONSE, Compared, Response, response
@@ -43,6 +44,8 @@ class Analysis:
     """That count, control runs not among them."""
     controls: int
     recommendations: Recommendations | None
+    thresholds: tuple[Judged, ...] = ()
+    costs: tuple[Cost, ...] = ()
 
     @property
     def comparisons(self) -> list[tuple[Response, Compared]]:

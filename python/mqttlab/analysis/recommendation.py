@@ -41,6 +41,10 @@ class Recommendations:
     """The table, and the rule it follows."""
 
     rule: str
+    objective: str
+    """The response that is judged by."""
+    side: str
+    """Which end of it is good: ``lowest`` or ``highest``."""
     rows: tuple[Recommendation, ...]
 
 
@@ -68,13 +72,13 @@ def recommend(
     if not known:
         return None
     fate = "leave undelivered" if lost is not None and lost.metric == SHARES[0] else "lose"
-    limit = (f"of the choices that {fate} at most {asked.lost_most_percent:g} % (upper 95 % limit of the mean over "
-             "runs), " if lost is not None else "")
-    side = "smallest" if objective.better == "lower" else "largest"
-    return Recommendations(rows=known, rule=(
-        f"The rule: {limit}the one with the {side} mean of {objective.label}. Certainty: the share of {RESAMPLES} "
-        "experiments drawn from the blocks in which the rule chooses the same. As good: what paired tests (Holm, 5 %) "
-        "cannot tell from it."))
+    limit = (f"Of the choices that {fate} at most {asked.lost_most_percent:g} % of the messages, take"
+             if lost is not None else "Take")
+    side = "lowest" if objective.better == "lower" else "highest"
+    return Recommendations(rows=known, objective=objective.name, side=side, rule=(
+        f"The rule: {limit[:1].lower()}{limit[1:]} the one with the {side} {objective.name}. Certainty: how often the "
+        "same choice comes out when the runs are drawn again at random. Also fine: these runs show no difference from "
+        "the choice."))
 
 
 def _row(

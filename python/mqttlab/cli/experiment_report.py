@@ -7,10 +7,11 @@ from pathlib import Path
 from mqttlab.analysed import analysed
 from mqttlab.analysis import methods
 from mqttlab.cli.problems import write_page
+from mqttlab.cli.thresholds import baseline_directories
 from mqttlab.console import Console
 from mqttlab.experiments import ExperimentDirectory
 from mqttlab.experiments.found import documents
-from mqttlab.report.experiment import print_experiment, write_csv, write_experiment, write_parquet, write_xlsx
+from mqttlab.report.experiment import document, print_experiment, write_csv, write_experiment, write_parquet, write_xlsx
 from mqttlab.report.experiment.frames import frames
 from mqttlab.terminal import say, say_json
 
@@ -18,19 +19,20 @@ SCHEMA = 1
 WRITERS = {"csv": write_csv, "parquet": write_parquet, "xlsx": write_xlsx}
 
 
-def show_experiment(path: Path, out: Path | None, as_json: bool) -> None:
+def show_experiment(path: Path, out: Path | None, as_json: bool, *, full: bool = False) -> None:
     """Print what an experiment says and write its page; or print one object, and write the page only if it is named.
 
     Raises:
         ExperimentError: the directory is no experiment's, or no run of it counts yet.
     """
     directory = ExperimentDirectory.open(path)
-    analysis = analysed(directory)
+    analysis = analysed(directory, lambda name: baseline_directories(name, None, path.absolute().parent))
     table = directory.table()
     if as_json:
         written = None if out is None else str(write_experiment(analysis, table, out))
         tables = {name: frame.to_dicts() for name, frame in frames(analysis, table).items()}
-        whole = {"schema": SCHEMA, "experiment": str(path), "name": analysis.asked.name, "verdicts": analysis.words(),
+        whole = {"schema": SCHEMA, "experiment": str(path), "name": analysis.asked.name, **document(analysis),
+                 "verdicts": analysis.words(),
                  "pending": len(directory.pending()), "methods": methods(analysis),
                  "search": documents(directory.experiment, directory.answers()), "tables": tables, "page": written}
         say_json(whole, indent=1, ascii_only=False)
@@ -39,7 +41,7 @@ def show_experiment(path: Path, out: Path | None, as_json: bool) -> None:
     pending = len(directory.pending())
     if pending:
         console.print(f"[bold yellow]{pending} runs are still to be done; this is of the others.[/]", highlight=False)
-    print_experiment(analysis, console)
+    print_experiment(analysis, console, full=full)
     page = write_page(lambda place: write_experiment(analysis, table, place), out, path / "report.html")
     console.print(f"report     {page}", highlight=False, soft_wrap=True, markup=False)
 

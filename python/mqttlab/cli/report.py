@@ -22,7 +22,7 @@ def show_report(run: Path, out: Path | None, as_json: bool, *, full: bool = Fals
     if (run / "journal.jsonl").is_file():
         from mqttlab.cli.experiment_report import show_experiment
 
-        show_experiment(run, out, as_json)
+        show_experiment(run, out, as_json, full=full)
         return
     recording = Recording.open(run)
     if as_json:

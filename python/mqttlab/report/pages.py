@@ -115,5 +115,6 @@ tbody tr:hover{background:#f4f8fb}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(520px,1fr));gap:12px}
 .figure{min-width:0}.figure:last-child:nth-child(odd){grid-column:1/-1}
 details pre{overflow:auto;max-height:600px;font-size:12px}
-footer{color:#51606f;font-size:13px}@media(max-width:640px){.figures{grid-template-columns:1fr}main{padding:10px}}
+footer{color:#51606f;font-size:13px}@media(max-width:640px){.figures{grid-template-columns:1fr}
+main{padding:10px}.verdict td.text{white-space:normal}}
 """

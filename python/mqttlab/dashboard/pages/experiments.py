@@ -21,12 +21,13 @@ from mqttlab.dashboard.store import Store, UnknownRun
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments import ExperimentDirectory, ExperimentError, find_experiments
 from mqttlab.experiments.journal import RunRecord
-from mqttlab.report.experiment import tables
+from mqttlab.report.experiment import answer, tables
 from mqttlab.report.text import heading, number
 
 SIGNS = {"done": "✓ done", "running": "● running", "invalid": "✕ not valid", "incomplete": "… incomplete",
          "failed": "✕ failed",
          "aborted": "✕ ended by a threshold", "stale": "– stale"}
+KINDS = {"broken": "problem", "undecided": "incomplete", "held": "valid", "none": "note"}
 VALUES_SHOWN = 500
 
 
@@ -74,9 +75,16 @@ def _said(analyses: Analyses, name: str) -> Content:
         analysis, drawn = analyses.of(name)
     except ExperimentError as error:
         return [notice("note", "It says nothing yet.", error.problems)]
-    found: Content = [notice("note", tables.headline(analysis), tables.facts(analysis))]
+    told = answer.answer(analysis)
+    first, *more = told.sentences or (tables.headline(analysis),)
+    found: Content = [notice(KINDS[told.state], first, [*more, tables.headline(analysis) + ".",
+                                                       *tables.facts(analysis)])]
+    for title, table, left in (("Thresholds", answer.thresholds(analysis), 4),
+                               ("What it costs", answer.costs(analysis), 1)):
+        if table[1]:
+            found.append(_panel(title, table, left))
     if analysis.recommendations is not None:
-        found.append(_panel("Recommendation", tables.recommendations(analysis), 2, analysis.recommendations.rule))
+        found.append(_panel("Recommendation", answer.recommendations(analysis), 2, analysis.recommendations.rule))
     if "variation" in drawn:
         found.append(html.Div([_figure(name, "variation")], className="figures"))
     for place, each in enumerate(analysis.responses):

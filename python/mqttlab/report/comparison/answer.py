@@ -70,8 +70,8 @@ def answer(comparison: Comparison) -> Answer:
 
 def table(rows: Sequence[Compared]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Numbers of both sides beside each other, with the change in words."""
-    return ("of", "what", *SIDES, "second against first"), [
-        (one.of, TITLES[one.measure], *(figure(one.measure, mean) for mean in one.change.means), difference(one))
+    return ("of", "what", "change", *SIDES), [
+        (one.of, TITLES[one.measure], difference(one), *(figure(one.measure, mean) for mean in one.change.means))
         for one in rows]
 
 

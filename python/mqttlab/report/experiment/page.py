@@ -11,7 +11,7 @@ from mqttlab.figures import experiment as figures
 from mqttlab.figures.drawing import Figure
 from mqttlab.foreign import markup
 from mqttlab.report.attribution import TITLES
-from mqttlab.report.experiment import frames, tables
+from mqttlab.report.experiment import answer, frames, tables
 from mqttlab.report.experiment.evidence import Evidence, evidence
 from mqttlab.report.pages import grid, page_of, text_table, write_whole
 
@@ -19,6 +19,12 @@ LINES_MOST = 16
 PAIRS_MOST = 3
 TRENDS_MOST = 6
 RESPONSES_DRAWN = 4
+# A broken threshold is red, and nothing is green that no threshold has judged.
+KINDS = {"broken": "broken", "undecided": "undecided", "held": "valid", "none": "none"}
+SIGNS = {"broken": "✕", "undecided": "?", "held": "✓"}
+STYLE = """<style>.verdict.broken{border-left-color:#b3261e}.verdict.none{border-left-color:#c9d1d9}
+td.broken{color:#b3261e;font-weight:700}td.undecided{color:#6b4e00}td.held{color:#00674b}
+.thresholds td{white-space:normal;min-width:80px}details summary{cursor:pointer;color:#51606f}</style>"""
 
 
 def write_experiment(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:
@@ -28,9 +34,10 @@ def write_experiment(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path
         OSError: the file cannot be written; whatever was there before is still there.
     """
     asked = analysis.asked
-    sections = [_verdict(analysis), _recommendation(analysis), _overview(analysis)]
-    sections += [_response(analysis, each, place) for place, each in enumerate(analysis.responses)]
-    sections += [_messages(evidence(asked, table)), _rest(analysis)]
+    sections = [_verdict(analysis), _thresholds(analysis), _costs(analysis), _recommendation(analysis)]
+    sections += [_drawn(analysis, each, place) for place, each in enumerate(analysis.responses)]
+    sections += [_messages(evidence(asked, table)), _overview(analysis)]
+    sections += [_response(analysis, each, place) for place, each in enumerate(analysis.responses)] + [_rest(analysis)]
     write_whole(out, page_of(asked.name, asked.question, sections,
                              "Made by mqttlab from the experiment's journal and recordings. Error bars and intervals "
                              "are of 95 %; the run is the unit."))
@@ -47,16 +54,35 @@ def drawn(analysis: Analysis, each: Response) -> list[Figure]:
 
 
 def _verdict(analysis: Analysis) -> str:
-    words = analysis.words()
-    kind = "worse" if "worse" in words else "undecided" if "undecided" in words else "valid"
-    said = "".join(f"<li>{markup(line)}</li>" for line in tables.facts(analysis))
-    return f'<section class="verdict {kind}"><h2>{markup(tables.headline(analysis))}</h2><ul>{said}</ul></section>'
+    told = answer.answer(analysis)
+    said = "".join(f"<li>{markup(line)}</li>" for line in [tables.headline(analysis) + ".", *tables.facts(analysis)])
+    first, *more = told.sentences or (tables.headline(analysis),)
+    rest = "".join(f"<p>{markup(words)}</p>" for words in more)
+    return (f'{STYLE}<section class="verdict {KINDS[told.state]}"><h2>{markup(first)}</h2>{rest}'
+            f"<ul>{said}</ul></section>")
+
+
+def _thresholds(analysis: Analysis) -> str:
+    head, rows = answer.thresholds(analysis)
+    if not rows:
+        return ""
+    top = "".join(f'<th class="text">{markup(column)}</th>' for column in head)
+    body = "".join(f'<tr><td class="text {row[0]}">{SIGNS[row[0]]} {row[0]}</td>' + "".join(
+        f'<td class="text">{markup(cell)}</td>' for cell in row[1:]) + "</tr>" for row in rows)
+    return (f'<section><h2>Thresholds</h2><div class="scroll"><table class="thresholds"><thead><tr>{top}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div></section>")
+
+
+def _costs(analysis: Analysis) -> str:
+    table = answer.costs(analysis)
+    return (f"<section><h2>What it costs</h2>{_table(table, 1)}<p>Means over the runs. kB are IP bytes, as the "
+            "operator of the link counts them.</p></section>") if table[1] else ""
 
 
 def _recommendation(analysis: Analysis) -> str:
     if analysis.recommendations is None:
         return ""
-    return (f"<section><h2>Recommendation</h2>{_table(tables.recommendations(analysis), 2)}"
+    return (f"<section><h2>Recommendation</h2>{_table(answer.recommendations(analysis), 2)}"
             f"<p>{markup(analysis.recommendations.rule)}</p></section>")
 
 
@@ -82,15 +108,21 @@ def _overview(analysis: Analysis) -> str:
             *(pl.col(name).first() for name in factors), *(pl.col(label).drop_nulls().first() for label in labels))
         drawn.append(figures.parallel(wide, factors, labels))
     shown = "".join(grid([figure], f"overview-{place}") for place, figure in enumerate(drawn))
-    return f"<section><h2>All responses</h2>{shown}</section>" if drawn else ""
+    return (f"<section><details><summary>Where the variation comes from</summary>{shown}</details></section>"
+            if drawn else "")
+
+
+def _drawn(analysis: Analysis, each: Response, place: int) -> str:
+    shown = _points(analysis, each) if each.varies else []
+    return f"<section><h2>{markup(each.label)}</h2>{grid(shown, f'points-{place}')}</section>" if shown else ""
 
 
 def _response(analysis: Analysis, each: Response, place: int) -> str:
     note = "" if each.declared else " (exploratory: not named before the runs)"
     if not each.varies:
         return f"<section><h2>{markup(each.label + note)}</h2><p>{markup(tables.constant(each))}</p></section>"
-    parts = [f"<section><h2>{markup(each.label + note)}</h2>", _table(tables.points(analysis, each), 1)]
-    parts.append(grid(_points(analysis, each), f"points-{place}"))
+    parts = [f"<section><details><summary>Statistics of {markup(each.label + note)}</summary>",
+             _table(tables.points(analysis, each), 1)]
     if each.model is not None:
         parts += [f"<h2>Effects on {markup(each.name)}</h2>", _table(tables.variation(each), 1),
                   _table(tables.effects(each), 2)]
@@ -103,7 +135,7 @@ def _response(analysis: Analysis, each: Response, place: int) -> str:
         parts += ["<h2>Trends</h2>", _table(tables.trends(each), 5), grid(_trends(analysis, each), f"trends-{place}")]
     if each.drift is not None:
         parts.append(f"<p>{markup(each.drift.words())} Looked for in {markup(each.drift_of)}.</p>")
-    return "".join(parts) + "</section>"
+    return "".join(parts) + "</details></section>"
 
 
 def _points(analysis: Analysis, each: Response) -> list[Figure]:
@@ -179,7 +211,8 @@ def _messages(seen: list[Evidence]) -> str:
 def _rest(analysis: Analysis) -> str:
     out = tables.left_out(analysis)
     listed = f"<h2>Runs that were left out</h2>{_table(out, 4)}" if out[1] else ""
-    return f"<section>{listed}<h2>Methods</h2><p>{markup(methods(analysis))}</p></section>"
+    return (f"<section>{listed}<details><summary>Methods</summary><p>{markup(methods(analysis))}</p></details>"
+            "</section>")
 
 
 def _place(analysis: Analysis, factor: str, level: str) -> int:

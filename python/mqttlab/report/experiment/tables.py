@@ -120,22 +120,6 @@ def trends(each: Response) -> Table:
     return ("over", "at", "shape", "line (in base units)", "why", "knee", "Theil–Sen slope"), rows
 
 
-def recommendations(analysis: Analysis) -> Table:
-    """What to choose where, and how certain that is."""
-    table = analysis.recommendations
-    if table is None:
-        return (), []
-    names = list(table.rows[0].environment)
-    rows: list[tuple[str, ...]] = []
-    for row in table.rows:
-        certainty = "–" if row.certainty is None else f"{100 * row.certainty:.0f} %"
-        others = "; ".join(levels(other) for other in row.as_good) or "none"
-        choice = levels(row.choice) if row.choice else "none is acceptable"
-        mean = "–" if row.objective is None else f"{number(row.objective.estimate)} ({interval(row.objective)})"
-        rows.append((*(row.environment[name] for name in names), choice, mean, certainty, others, str(row.refused)))
-    return (*(names or ()), "choose", "mean, 95 %", "certainty", "as good", "not acceptable"), rows
-
-
 def left_out(analysis: Analysis) -> Table:
     """Runs that do not count."""
     return ("point", "run", "state", "reason"), [

@@ -9,26 +9,40 @@ from rich.table import Table as Printed
 
 from mqttlab.analysis import Analysis, methods
 from mqttlab.console import Console
-from mqttlab.report.experiment import tables
+from mqttlab.report.experiment import answer, tables
 
 WIDTH_OF_FILES = 180
 ROWS_SHOWN = 60
-TEXT = ("verdict", "choose", "as good", "level", "of", "term", "shape", "why", "reason", "at", "over")
+TEXT = ("verdict", "point", "threshold", "measured", "choose", "also fine, at which cost",
+        "level", "of", "term", "shape", "why", "reason", "at", "over")
+STATES = {"broken": "bold red", "undecided": "bold yellow", "held": "green", "none": "bold"}
 COLOURS = {"better": "green", "worse": "bold red", "equivalent": "cyan", "undecided": "yellow", "different": "magenta"}
 
 
-def print_experiment(analysis: Analysis, console: Console) -> None:
-    """Print what an experiment says."""
+def print_experiment(analysis: Analysis, console: Console, *, full: bool = False) -> None:
+    """Print what an experiment says: the answer, thresholds, costs; with ``full`` the statistics of each response."""
     if not console.is_terminal:
         console.width = max(console.width, WIDTH_OF_FILES)
     asked = analysis.asked
     console.print(f"[bold]{escape(asked.name)}[/]: {escape(asked.question)}", highlight=False, soft_wrap=True)
-    console.print(f"[bold]{escape(tables.headline(analysis))}[/]", highlight=False)
-    for words in tables.facts(analysis):
-        console.print(f"  {words}", highlight=False, markup=False, soft_wrap=True)
+    told = answer.answer(analysis)
+    for place, words in enumerate(told.sentences or (tables.headline(analysis),)):
+        console.print(f"[{STATES[told.state] if place == 0 else 'default'}]{escape(words)}[/]", highlight=False)
+    _print("Thresholds", answer.thresholds(analysis), console)
+    _print("What it costs", answer.costs(analysis), console)
     if analysis.recommendations is not None:
-        _print("Recommendation", tables.recommendations(analysis), console)
+        _print("Recommendation", answer.recommendations(analysis), console)
         console.print(analysis.recommendations.rule, highlight=False, markup=False)
+    for words in [tables.headline(analysis) + ".", *tables.facts(analysis)]:
+        console.print(words, highlight=False, markup=False, soft_wrap=True)
+    _print("Runs that were left out", tables.left_out(analysis), console)
+    if full:
+        _statistics(analysis, console)
+    else:
+        console.print("--full: each response with intervals, effects and trends, and the methods", highlight=False)
+
+
+def _statistics(analysis: Analysis, console: Console) -> None:
     for each in analysis.responses:
         note = "" if each.declared else " (exploratory)"
         if not each.varies:
@@ -40,7 +54,6 @@ def print_experiment(analysis: Analysis, console: Console) -> None:
         _print(f"{each.name}: trends", tables.trends(each), console)
         if each.drift is not None:
             console.print(f"{each.drift.words()} Looked for in {each.drift_of}.", highlight=False, markup=False)
-    _print("Runs that were left out", tables.left_out(analysis), console)
     console.print()
     console.print("[bold]Methods[/]")
     for line in textwrap.wrap(methods(analysis), min(console.width, 120)):
@@ -58,6 +71,8 @@ def _print(title: str, table: tables.Table, console: Console) -> None:
     for cells in kept:
         word = cells[-1].split(" ")[0]
         styled = [escape(cell) for cell in cells]
+        if cells[0] in STATES and head[0] == "verdict":
+            styled[0] = f"[{STATES[cells[0]]}]{styled[0]}[/]"
         if word in COLOURS and head[-1] == "verdict":
             styled[-1] = f"[{COLOURS[word]}]{styled[-1]}[/]"
         shown.add_row(*styled)

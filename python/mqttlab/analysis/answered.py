@@ -1,0 +1,71 @@
+"""What stands beside the statistics of an experiment: its thresholds, point by point, and what each point costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from mqttlab.metrics import ALL
+
+COSTS = ("ip_kb_per_device_hour_up", "ip_kb_per_device_hour_down", "energy_mj_per_delivery")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What became of a threshold at one point."""
+
+    threshold: str
+    point: str
+    """In words; empty where there is only one."""
+    key: str
+    """The point's."""
+    verdict: Literal["held", "broken", "undecided"]
+    words: str
+    """The numbers behind it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """One thing that costs, of one group of clients."""
+
+    metric: str
+    of: str | None
+    values: Mapping[str, tuple[float, ...]]
+    """By point, a value a run."""
+
+    def mean(self, key: str) -> float | None:
+        """The mean over a point's runs."""
+        values = self.values.get(key, ())
+        return math.fsum(values) / len(values) if values else None
+
+    @property
+    def title(self) -> str:
+        """What is counted, with its unit, and of what."""
+        metric = ALL[self.metric]
+        unit = "" if metric.unit in metric.title else f" ({metric.unit})"
+        return {"kB/h up": "kB/device/h up", "kB/h down": "kB/device/h down"}.get(metric.title, metric.title + unit) + (
+            f" of {self.of}" if self.of else "")
+
+
+def costs_of(tables: Sequence[pl.DataFrame]) -> tuple[Cost, ...]:
+    """The costs that tidy tables have; of a metric that several have, those of the first.
+
+    Args:
+        tables: that of the journal, then what was read of recordings.
+    """
+    found: dict[tuple[str, str | None], Cost] = {}
+    for table in tables:
+        known = {metric for metric, _ in found}
+        for metric in COSTS:
+            rows = table.filter(pl.col("state") == "done", pl.col("kind") == "run", pl.col("metric") == metric,
+                                pl.col("value").is_finite(), pl.col("scope").is_in(["group", "run"]))
+            for name in rows["scope_name"].unique(maintain_order=True) if metric not in known else ():
+                its = rows.filter(pl.col("scope_name").eq_missing(pl.lit(name)))
+                values = {str(key): tuple(part["value"].to_list())
+                          for (key,), part in its.group_by("key", maintain_order=True)}
+                found[metric, name] = Cost(metric=metric, of=name, values=values)
+    return tuple(found.values())

@@ -1,0 +1,207 @@
+"""An experiment's answer: one or two sentences with their certainty, its thresholds by point, and what points cost.
+
+Terminal, page, dashboard, ``--json`` and the list of experiments show this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from mqttlab.analysis import Analysis, Compared, Judged, Recommendation, Response
+from mqttlab.comparison import Change, words_of_change
+from mqttlab.foreign import visible
+from mqttlab.plurals import counted
+from mqttlab.report.experiment.tables import Table, levels
+from mqttlab.report.text import number
+
+TOLD = 3
+SAME_PERCENT = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What an experiment says first."""
+
+    state: Literal["broken", "undecided", "held", "none"]
+    """Of its thresholds together; ``none`` where it has none."""
+    sentences: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """In a line."""
+        return " ".join(self.sentences)
+
+
+def answer(analysis: Analysis) -> Answer:
+    """The answer of an experiment."""
+    verdicts = [each.verdict for each in analysis.thresholds]
+    state: Any = next((word for word in ("broken", "undecided", "held") if word in verdicts), "none")
+    said = [_thresholds(analysis.thresholds)] if verdicts else []
+    said += [f"{words[:1].upper()}{words[1:]}." for words in analysis.asked.found]
+    if analysis.recommendations is not None:
+        said += _choices(analysis)
+    elif not analysis.asked.found:
+        said += _points(analysis)
+    return Answer(state=state, sentences=tuple(visible(words) for words in said if words))
+
+
+def thresholds(analysis: Analysis) -> Table:
+    """A row for each threshold and point, the broken ones first."""
+    order = ("broken", "undecided", "held")
+    rows = sorted(analysis.thresholds, key=lambda each: order.index(each.verdict))
+    return ("verdict", "point", "threshold", "measured"), [
+        (each.verdict, each.point or "–", each.threshold, each.words) for each in rows]
+
+
+def costs(analysis: Analysis) -> Table:
+    """What each point costs a device; the means over runs."""
+    points = {point.key: levels(point.levels) or "all runs" for each in analysis.responses for point in each.points}
+    rows = [(name, *(number(cost.mean(key), 3) for cost in analysis.costs)) for key, name in points.items()]
+    return ("point", *(cost.title for cost in analysis.costs)), rows if analysis.costs else []
+
+
+def recommendations(analysis: Analysis) -> Table:
+    """What to choose where, how certain that is, and what the choices cost that these runs cannot tell from it."""
+    table = analysis.recommendations
+    if table is None:
+        return (), []
+    names = list(table.rows[0].environment)
+    rows: list[tuple[str, ...]] = []
+    for row in table.rows:
+        mean = "–" if row.objective is None else number(row.objective.estimate)
+        others = "; ".join(f"{levels(other)}: {_cost(analysis, row, other)}" for other in row.as_good) or "none"
+        choice = levels(row.choice) if row.choice else "none delivers enough"
+        rows.append((*(row.environment[name] for name in names), choice, mean, _percent(row.certainty), others,
+                     str(row.refused)))
+    head = ("choose", f"its {table.objective}", "certainty", "also fine, at which cost", "deliver too little")
+    return (*names, *head), rows
+
+
+def document(analysis: Analysis) -> dict[str, Any]:
+    """The answer as JSON has it."""
+    found = answer(analysis)
+    return {"question": analysis.asked.question, "answer": found.text, "state": found.state,
+            "thresholds": [{"threshold": each.threshold, "point": each.point, "verdict": each.verdict,
+                            "words": each.words} for each in analysis.thresholds],
+            "costs": [{"metric": cost.metric, "of": cost.of, "points": {
+                levels(point.levels): cost.mean(point.key) for point in _first_points(analysis)}}
+                for cost in analysis.costs]}
+
+
+def _thresholds(judged: Sequence[Judged]) -> str:
+    total = len(judged)
+    by_verdict = {word: [each for each in judged if each.verdict == word] for word in ("broken", "undecided", "held")}
+    broken, undecided = by_verdict["broken"], by_verdict["undecided"]
+    if len(broken) == total:
+        return (f"The threshold is broken: {broken[0].threshold}, measured {broken[0].words}." if total == 1 else
+                f"All {total} threshold checks are broken.")
+    if broken:
+        named = "; ".join(f"{each.threshold}{f' at {each.point}' if each.point else ''}" for each in broken[:TOLD])
+        more = f"; and {len(broken) - TOLD} more" if len(broken) > TOLD else ""
+        return f"{len(broken)} of {total} threshold checks {'is' if len(broken) == 1 else 'are'} broken: {named}{more}."
+    if undecided:
+        return (f"{len(undecided)} of {counted(total, 'threshold check')} "
+                f"{'is' if len(undecided) == 1 else 'are'} undecided: more runs are needed.")
+    return "The threshold is held." if total == 1 else f"All {total} threshold checks are held."
+
+
+def _choices(analysis: Analysis) -> list[str]:
+    """What the recommendation says, with what the alternatives cost."""
+    table = analysis.recommendations
+    assert table is not None
+    if len(table.rows) > TOLD:
+        chosen = [levels(row.choice) if row.choice else "none" for row in table.rows]
+        shares = "; ".join(f"{choice} in {chosen.count(choice)} of {len(chosen)} cases"
+                           for choice in sorted(set(chosen), key=chosen.count, reverse=True)[:TOLD])
+        on = ", ".join(table.rows[0].environment)
+        return [f"The choice with the {table.side} {table.objective} depends on {on}: {shares}."]
+    said = []
+    for row in table.rows:
+        where = f"At {levels(row.environment)}: " if row.environment else ""
+        if row.choice is None:
+            said.append(f"{where}no choice delivers enough.")
+            continue
+        broken = _broken(analysis, row)
+        verb = {"all": f"no choice holds every threshold; {levels(row.choice)} has",
+                "it": f"{levels(row.choice)} breaks a threshold, and has"}.get(
+                    broken, f"choose {levels(row.choice)}, which has")
+        sure = "" if row.certainty is None else f" (certainty {_percent(row.certainty)})"
+        said.append(f"{where}{verb} the {table.side} {table.objective}{sure}.")
+        said += [f"These runs show no difference from {levels(other)}, which {_cost(analysis, row, other)}."
+                 for other in row.as_good[:TOLD]]
+    return [f"{words[:1].upper()}{words[1:]}" for words in said]
+
+
+def _broken(analysis: Analysis, row: Recommendation) -> str:
+    """Whether all points of a row break a threshold, or the one that it chooses."""
+    here = [point for point in _first_points(analysis) if row.environment.items() <= point.levels.items()]
+    bad = {each.key for each in analysis.thresholds if each.verdict == "broken"}
+    if here and all(point.key in bad for point in here):
+        return "all"
+    chosen = [point.key for point in here if (row.choice or {}).items() <= point.levels.items()]
+    return "it" if any(key in bad for key in chosen) else ""
+
+
+def _cost(analysis: Analysis, row: Recommendation, other: dict[str, str]) -> str:
+    """What an alternative costs, against the choice."""
+    keys = [next((point.key for point in _first_points(analysis)
+                  if (row.environment | of).items() <= point.levels.items()), "") for of in (row.choice or {}, other)]
+    changes = [(cost, after / before - 1) for cost in analysis.costs
+               if (before := cost.mean(keys[0])) and (after := cost.mean(keys[1])) is not None]
+    if not changes:
+        return "may cost more or less: no bytes were measured"
+    far = [(cost, change) for cost, change in changes if abs(change) * 100 > SAME_PERCENT]
+    if not far:
+        return "costs the same"
+    cost, change = max(far, key=lambda one: abs(one[1]))
+    what = COST_WORDS[cost.metric] + (f" of {cost.of}" if len(changes) > 1 and cost.of else "")
+    return (f"costs {100 * change:.0f} % more {what}" if change > 0 else
+            f"is cheaper: {-100 * change:.0f} % {'less' if 'energy' in what else 'fewer'} {what}")
+
+
+def _points(analysis: Analysis) -> list[str]:
+    """Without anything to choose: the first response, beside the reference or from end to end."""
+    first = next((each for each in analysis.responses if each.points), None)
+    if first is None:
+        return []
+    figure = partial(_figure, first)
+    if len(first.points) == 1:
+        [point] = first.points
+        return [f"{first.name}: {figure(point.interval.estimate)}, over {counted(len(point.values), 'run')}."]
+    if len(first.compared) == 1:
+        [found] = first.compared
+        reference = next(point for point in first.points if point.key == analysis.asked.reference)
+        change = words_of_change(_change(found, reference.values), "lower", "higher", figure)
+        return [f"{levels(found.point.levels)} against {levels(reference.levels)}: {first.name} {change}."]
+    ordered = sorted(first.points, key=lambda point: point.interval.estimate)
+    low, high = ordered[0], ordered[-1]
+    name = first.name[:1].upper() + first.name[1:]
+    return [f"{name} is lowest at {levels(low.levels)} ({figure(low.interval.estimate)}) and highest at "
+            f"{levels(high.levels)} ({figure(high.interval.estimate)})."]
+
+
+def _change(found: Compared, reference: tuple[float, ...]) -> Change:
+    word = "undecided" if found.verdict is None else {"equivalent": "same", "undecided": "undecided"}.get(
+        found.verdict.word, "differs")
+    known = found.ratio.bounded
+    return Change(first=reference, second=found.point.values, word=word, ratio=found.ratio.estimate if known else None,
+                  low=found.ratio.low if known else None, high=found.ratio.high if known else None)
+
+
+def _figure(of: Response, value: float | None) -> str:
+    return f"{number(value, 3)} {of.unit}".strip()
+
+
+def _first_points(analysis: Analysis) -> Sequence[Any]:
+    return analysis.responses[0].points if analysis.responses else ()
+
+
+def _percent(share: float | None) -> str:
+    return "too few runs" if share is None else f"{100 * share:.0f} %"
+
+
+COST_WORDS = {"ip_kb_per_device_hour_up": "bytes up", "ip_kb_per_device_hour_down": "bytes down",
+              "energy_mj_per_delivery": "energy a delivery"}

@@ -1,0 +1,108 @@
+"""The report of an experiment: question, answer, thresholds by point, costs; the same on every surface."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from commands import mqttlab
+from mqttlab import metrics
+from mqttlab.analysed import analysed
+from mqttlab.analysis import Analysis
+from mqttlab.experiments import ExperimentDirectory
+from mqttlab.recording import Recording
+from mqttlab.report.experiment.answer import answer, costs, recommendations, thresholds
+from test_comparison_answer import FLEET
+
+EXPERIMENT = """
+name = "idea"
+question = "QoS 0 or QoS 1 for sensors on LTE?"
+scenario = "fleet.toml"
+repetitions = 3
+reference = { qos = 0 }
+responses = ["latency_ms_p99", "undelivered_percent"]
+[[factors]]
+name = "qos"
+places = ["groups[0].publish.qos", "groups[1].subscribe[0].qos"]
+levels = [0, 1]
+[[thresholds]]
+metric = "latency_ms_p99"
+below = "BOUND"
+"""
+
+
+def performed(place: Path, bound: str, status: int) -> ExperimentDirectory:
+    place.mkdir()
+    (place / "fleet.toml").write_text(FLEET, encoding="utf-8")
+    (place / "idea.toml").write_text(EXPERIMENT.replace("BOUND", bound), encoding="utf-8")
+    done = mqttlab("experiment", place / "idea.toml", "--runs", place / "runs")
+    assert done.returncode == status, done.stderr
+    return ExperimentDirectory.open(place / "runs" / "idea")
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> ExperimentDirectory:
+    """A p99 below 10 ms, where the way alone takes 35 ms."""
+    return performed(tmp_path_factory.mktemp("broken") / "it", "10 ms", 4)
+
+
+@pytest.fixture(scope="module")
+def analysis(broken: ExperimentDirectory) -> Analysis:
+    return analysed(broken)
+
+
+def test_broken_thresholds_are_red_and_said_first(broken: ExperimentDirectory, analysis: Analysis) -> None:
+    """The box was green, and no surface said a word of it."""
+    told = answer(analysis)
+    assert told.state == "broken" and told.sentences[0] == "All 2 threshold checks are broken."
+    assert [row[:2] for row in thresholds(analysis)[1]] == [("broken", "qos 0"), ("broken", "qos 1")]
+    printed = mqttlab("report", broken.path).stdout
+    assert printed.index("QoS 0 or QoS 1 for sensors") < printed.index(told.sentences[0]) < printed.index("kB/device/h")
+    assert "Methods" not in printed and "Methods" in mqttlab("report", broken.path, "--full").stdout
+    page = (broken.path / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r'<section class="verdict (\w+)">', page) == ["broken"]
+    assert page.count('<td class="text broken">') == 2 and 'class="text held"' not in page
+    order = [page.index(words) for words in ("All 2 threshold checks", "<h2>Thresholds", "<h2>What it costs",
+                                             "<h2>Recommendation", "Statistics of latency p99")]
+    assert order == sorted(order)
+
+
+def test_a_recommendation_says_what_the_other_choice_costs(analysis: Analysis) -> None:
+    text = answer(analysis).text
+    assert "No choice holds every threshold; qos " in text and "has the lowest latency p99" in text
+    head, [row] = recommendations(analysis)
+    assert "as good" not in " ".join(head) + text and "bootstrap" not in text
+    assert analysis.recommendations is not None and "Holm" not in analysis.recommendations.rule
+    if row[3] != "none":
+        assert re.search(r"costs \d+ % more bytes|is cheaper: \d+ % fewer bytes|costs the same", row[3])
+        assert row[3].split(": ", 1)[1] in text
+
+
+def test_costs_are_those_of_the_headlines(broken: ExperimentDirectory, analysis: Analysis) -> None:
+    """Nobody asked for bytes: they are read of the recordings, and are the mean of what these say."""
+    up = next(cost for cost in analysis.costs if cost.metric == "ip_kb_per_device_hour_up")
+    for point in broken.design.points:
+        runs = [run for run in broken.runs() if run.point_key == point.key]
+        said = [metrics.headline(Recording.open(broken.path / run.directory)).bytes[0].ip_up for run in runs]
+        assert sorted(up.values[point.key]) == pytest.approx(sorted(value or 0 for value in said))
+    head, rows = costs(analysis)
+    assert "kB/device/h up of sensors" in head and len(rows) == 2
+
+
+def test_json_has_the_same(broken: ExperimentDirectory, analysis: Analysis) -> None:
+    data = json.loads(mqttlab("report", broken.path, "--json").stdout)
+    assert data["answer"] == answer(analysis).text and data["state"] == "broken"
+    assert data["question"] == "QoS 0 or QoS 1 for sensors on LTE?"
+    assert {each["verdict"] for each in data["thresholds"]} == {"broken"} and data["costs"]
+
+
+def test_held_thresholds_are_green(tmp_path: Path) -> None:
+    directory = performed(tmp_path / "held", "10 s", 0)
+    told = answer(analysed(directory))
+    assert told.state == "held" and told.sentences[0] == "All 2 threshold checks are held."
+    mqttlab("report", directory.path)
+    page = (directory.path / "report.html").read_text(encoding="utf-8")
+    assert '<section class="verdict valid">' in page and page.count('<td class="text held">') == 2
