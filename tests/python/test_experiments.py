@@ -26,7 +26,7 @@ from mqttlab.experiments.load import Experiment, digest_of
 from mqttlab.experiments.model import FactorFile
 from mqttlab.experiments.responses import Response, Value, bound, judged_of, wrong
 from mqttlab.experiments.scenarios import toml, write_scenarios
-from mqttlab.experiments.schedule import Found, Records, Task, found_by, most, wanted
+from mqttlab.experiments.schedule import Found, Records, Task, found_by, met, most, wanted
 from mqttlab.experiments.thresholds import ABORT_NS, Earlier, Judgement, Watch, judge, judge_runs, side
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario import load as load_scenario
@@ -481,6 +481,51 @@ def test_what_was_under_way_at_the_end_is_no_success(metric: str, tmp_path: Path
     one, several = (judge_runs(threshold, "", runs, lambda name, response: []) for runs in ([run], [run] * 3))
     assert one.verdict != "held" and several.verdict == "broken" and one.estimate == 70.2
     assert ("judged by undelivered_percent" in one.name) == (metric == "messages_lost_percent")
+
+
+@pytest.mark.parametrize("metric", ["latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "latency_ms_max",
+                                    "latency_ms_mean"])
+def test_a_latency_of_what_was_delivered_holds_no_bound_while_more_was_under_way(metric: str, tmp_path: Path) -> None:
+    """A third of the messages had not arrived when the runs ended; of those that had, all were in time."""
+    task = wanted(loaded(tmp_path), Records([], 1))[0]
+
+    def runs(missing: float, lost: float) -> list[RunRecord]:
+        found = {metric: 7954.0, "undelivered_percent": missing, "messages_lost_percent": lost}
+        values = tuple(Value(metric=name, scope="run", scope_name=None, value=value, unit="")
+                       for name, value in found.items())
+        return [replace(record(task), responses=values)] * 3
+
+    def verdict(below: str, missing: float, lost: float = 0.0) -> Judgement:
+        threshold = Threshold.model_validate({"metric": metric, "below": below})
+        return judge_runs(threshold, "", runs(missing, lost), lambda name, response: [])
+
+    assert verdict("10 s", 0.0).verdict == "held"
+    open_ = verdict("10 s", 60.0)
+    assert open_.verdict == "undecided" and "60 % were still under way" in open_.words
+    assert verdict("5 s", 60.0).verdict == "broken", "the rest would be later still"
+    # What was lost never comes: bounds on losses are about that.
+    assert verdict("10 s", 60.0, lost=60.0).verdict == "held"
+    few = {"latency_ms_p50": 49.0, "latency_ms_p95": 4.9, "latency_ms_max": 0.0}.get(metric, 0.9)
+    assert verdict("10 s", few).verdict == "held", "the quantile leaves so many out"
+    text = SEARCH.replace('metric = "latency_ms_p99", below = "100 ms" }\nholds',
+                          f'metric = "{metric}", below = "10 s" }}\nholds')
+    search = loaded(tmp_path, text).file.search
+    assert search is not None
+    assert met(search, runs(few, 0.0)[0]) and not met(search, runs(60.0, 0.0)[0])
+
+
+def test_one_run_breaks_a_bound_on_a_share_that_its_count_lies_beyond(tmp_path: Path) -> None:
+    def judged_share(share: float, expected: float) -> Judgement:
+        run = replace(record(wanted(loaded(tmp_path), Records([], 1))[0]), responses=tuple(
+            Value(metric=name, scope="run", scope_name=None, value=value, unit="") for name, value in (
+                ("undelivered_percent", share), ("deliveries_expected", expected))))
+        threshold = Threshold.model_validate({"metric": "undelivered_percent", "below": "1 %"})
+        return judge_runs(threshold, "", [run], lambda name, response: [])
+
+    assert judged_share(22.7, 1000).verdict == "broken"
+    assert judged_share(2.0, 50).verdict == "undecided", "one of fifty"
+    assert judged_share(0.2, 5000).verdict == "undecided", "losses cluster: one run does not hold it"
+    assert judged_share(0.0, 5000).verdict == "held"
 
 
 @pytest.mark.parametrize(("now", "before", "verdict"), [

@@ -19,8 +19,6 @@ from mqttlab.analysis.recommendation import Recommendations, recommend
 from mqttlab.analysis.responses import RESPONSE, Compared, Response, response
 
 SHARES, OF_SHARE = ("messages_lost_percent", "undelivered_percent"), "deliveries_expected"
-# Kept for what is asked for of shares.
-SUPPORT = (OF_SHARE, "undelivered_percent")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +71,10 @@ def analyse(asked: Asked, table: pl.DataFrame) -> Analysis:
     measured, controls = counted.filter(pl.col("kind") == "run"), counted.filter(pl.col("kind") == "control")
     responses: list[Response] = []
     kept: list[Response] = []
-    asks_shares = any(each[0] in SHARES for each in asked.responses)
     for key, rows in measured.group_by(RESPONSE, maintain_order=True):
-        is_support = key[0] in SUPPORT and key not in asked.responses and asks_shares
-        if is_support and key[0] == OF_SHARE:
-            # Kept for what the share of none of them says.
+        # What judging a response needs is kept beside it. A recommendation asks for the shares.
+        is_support = bool(asked.responses) and key not in asked.responses
+        if is_support and key[0] not in SHARES:
             continue
         same = controls.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(
             RESPONSE, key, strict=True)))

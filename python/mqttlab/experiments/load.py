@@ -21,8 +21,6 @@ from mqttlab.experiments.model import RESERVED, ExperimentFile, Repetitions
 from mqttlab.experiments.points import Design, DesignError, Point, design_of, point
 from mqttlab.experiments.responses import (
     DEFAULT,
-    EXPECTED,
-    UNDELIVERED,
     Response,
     bound,
     judged_of,
@@ -85,9 +83,9 @@ class Experiment:
 
     @property
     def responses(self) -> tuple[Response, ...]:
-        """What is measured: those that the file names, or the usual ones; and what thresholds and rules need."""
+        """What is measured: those that the file names, or the usual ones; and what thresholds and rules are about."""
         found = [response_of(measured) for measured in self.file.responses] or [Response(name) for name in DEFAULT]
-        found += supported(judged_of(threshold) for threshold in self.thresholds)
+        found += [judged_of(threshold) for threshold in self.thresholds]
         if isinstance(self.file.repetitions, Repetitions):
             found.append(response_of(self.file.repetitions.until))
         if self.file.search is not None:
@@ -96,10 +94,8 @@ class Experiment:
 
     @property
     def kept(self) -> tuple[Response, ...]:
-        """What is kept of a run: the responses, how many messages a share of none is of, and what did not arrive where
-        losses are asked for."""
-        needed = (each for each in supported(self.responses) if each.metric in (EXPECTED, UNDELIVERED))
-        return tuple(dict.fromkeys([*self.responses, *needed]))
+        """What is kept of a run: the responses, and what judging them needs."""
+        return tuple(dict.fromkeys(supported(self.responses)))
 
     @property
     def seed(self) -> int:

@@ -76,8 +76,13 @@ def wrong(measured: Measured, *, named: bool = True) -> tuple[str, str] | None:
 
 
 EXPECTED, LOST, UNDELIVERED = "deliveries_expected", "messages_lost_percent", "undelivered_percent"
+# A latency is that of what was delivered. So many percent of the expected may be under way when a run ends before a
+# bound from above says nothing of the rest; of a mean, which any share moves, as of the 99th percentile.
+LATE_PERCENT_MAX = {"latency_ms_mean": 1.0, "latency_ms_p50": 50.0, "latency_ms_p95": 5.0, "latency_ms_p99": 1.0,
+                    "latency_ms_max": 0.0}
 # What judging a metric needs besides it.
-SUPPORT = {"latency_ms_mean": ("latency_ms_mean_ci95",), LOST: (EXPECTED, UNDELIVERED), UNDELIVERED: (EXPECTED,)}
+SUPPORT = {**dict.fromkeys(LATE_PERCENT_MAX, (UNDELIVERED, LOST)), LOST: (EXPECTED, UNDELIVERED),
+           UNDELIVERED: (EXPECTED,), "latency_ms_mean": ("latency_ms_mean_ci95", UNDELIVERED, LOST)}
 
 
 def supported(responses: Iterable[Response]) -> list[Response]:
@@ -156,6 +161,16 @@ def values_of(recording: Recording, wanted: Iterable[Response]) -> list[Value]:
                 metric=row["metric"], scope=row["scope"], scope_name=row["name"], value=row["value"],
                 unit=row["unit"]))
     return list(found.values())
+
+
+def under_way(values: Sequence[Value], response: Response) -> float:
+    """How many percent of a response's expected deliveries were neither delivered nor lost when its run ended; 0 where
+    that does not matter to it, or is not known."""
+    if response.metric not in LATE_PERCENT_MAX:
+        return 0.0
+    missing, lost = (chosen(values, Response(metric, response.scope, response.scope_name))
+                     for metric in (UNDELIVERED, LOST))
+    return 0.0 if missing is None else max(0.0, missing - (lost or 0.0))
 
 
 def chosen(values: Sequence[Value], response: Response) -> float | None:

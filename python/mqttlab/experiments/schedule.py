@@ -19,7 +19,7 @@ from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.load import Experiment
 from mqttlab.experiments.model import Repetitions, Search
 from mqttlab.experiments.points import Point, point
-from mqttlab.experiments.responses import bound, chosen, judged_of, response_of
+from mqttlab.experiments.responses import LATE_PERCENT_MAX, bound, chosen, judged_of, response_of, under_way
 from mqttlab.statistics import mean_interval
 
 SEARCH_STEPS_MAX = 60
@@ -276,7 +276,7 @@ def _answer(search: Search, runs: Sequence[Task], answers: Answers) -> Answer | 
     holds, of = search.counts
     settled = [task for task in runs if answers.settled(task)]
     records = [answers.values(task) for task in settled]
-    good = sum(record is not None and _met(search, record) for record in records)
+    good = sum(record is not None and met(search, record) for record in records)
     without = 0 if any(record is not None and record.state == "aborted" for record in records) else records.count(None)
     if good >= holds:
         return "holds"
@@ -285,13 +285,17 @@ def _answer(search: Search, runs: Sequence[Task], answers: Answers) -> Answer | 
     return "void" if len(settled) == of else None
 
 
-def _met(search: Search, record: RunRecord) -> bool:
+def met(search: Search, record: RunRecord) -> bool:
+    """Whether a run fulfils a search's criterion."""
     criterion = search.criterion
     value = chosen(record.responses, judged_of(criterion))
     # A valid run has no latency if nothing arrived.
     if value is None:
         return False
     if criterion.below is not None:
+        # What was under way at the end would be later than what was delivered.
+        if under_way(record.responses, judged_of(criterion)) > LATE_PERCENT_MAX.get(criterion.metric, 100.0):
+            return False
         return value < bound(criterion.metric, criterion.below)
     assert criterion.above is not None
     return value > bound(criterion.metric, criterion.above)

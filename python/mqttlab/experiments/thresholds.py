@@ -2,11 +2,15 @@
 
 Over several runs the unit is the run: a t interval (``mqttlab.statistics``) of the metric's values. Of a single run
 there is an interval of its own for the mean latency (batch means), and none missing of N deliveries counts as "less
-than 3/N"; any other metric of a single run is judged on its value only where the bound is broken or met by an exact
+than 3/N"; a share of N that lies beyond a bound breaks it by Wilson's interval, and does not hold one, for losses
+cluster. Any other metric of a single run is judged on its value only where the bound is broken or met by an exact
 count, and is undecided otherwise.
 
 A bound holds where the whole interval lies on its right side, is broken where all of it lies on the wrong side, and is
 undecided in between. A run that a threshold has ended has broken it.
+
+A latency is that of what was delivered. Where more was under way at the end of the runs than a quantile leaves out, a
+bound from above is not held: the rest would have come later (censored from the right).
 
 A bound on ``messages_lost_percent`` is judged by ``undelivered_percent``, and says so: what was still under way when a
 run ended is not lost, but has not arrived either.
@@ -25,6 +29,7 @@ from mqttlab.experiments.load import Experiment
 from mqttlab.experiments.points import Point
 from mqttlab.experiments.responses import (
     EXPECTED,
+    LATE_PERCENT_MAX,
     LOST,
     UNDELIVERED,
     Response,
@@ -34,11 +39,12 @@ from mqttlab.experiments.responses import (
     chosen,
     judged_of,
     response_of,
+    under_way,
     unit_of,
 )
 from mqttlab.plurals import counted
 from mqttlab.scenario.threshold import Threshold
-from mqttlab.statistics import mean_interval, ratio_interval
+from mqttlab.statistics import mean_interval, proportion_interval, ratio_interval
 
 Verdict = Literal["held", "broken", "undecided"]
 Draw = tuple[int, int]
@@ -151,6 +157,11 @@ def judge_runs(
     estimate, low, high, note = limits(response, values, [record for _, record in pairs], share)
     limit = bound(threshold.metric, threshold.below if threshold.below is not None else threshold.above or 0)
     verdict = side(low, high, limit, below=threshold.below is not None)
+    late = math.fsum(under_way(record.responses, response) for _, record in pairs) / len(pairs)
+    if verdict == "held" and threshold.below is not None and late > LATE_PERCENT_MAX.get(response.metric, 100.0):
+        verdict = "undecided"
+        note = "; ".join(filter(None, (note, f"{late:.3g} % were still under way and would be later; lengthen "
+                                             "`phases.cool_down`, or offer less")))
     return Judgement(threshold=threshold, point=point, verdict=verdict, estimate=estimate, low=low, high=high,
                      n=len(values), words=_words(estimate, low, high, unit_of(threshold.metric), len(values), note))
 
@@ -186,6 +197,9 @@ def _of_one_run(response: Response, value: float, others: Sequence[Value]) -> tu
         return value, value - half, value + half, "batch means of one run"
     if response.metric in SHARES and value == 0 and (expected := other(EXPECTED)):
         return 0.0, 0.0, 300 / expected, f"none of {expected:,.0f} {SHARES[response.metric]}: below 3/N"
+    if response.metric in SHARES and (expected := other(EXPECTED)):
+        low = 100 * proportion_interval(min(round(value * expected / 100), round(expected)), round(expected)).low
+        return value, low, math.inf, "losses cluster: one run can break this bound, not hold it; add repetitions"
     if unit_of(response.metric) in COUNTS:
         return value, value, value, "counted in one run"
     return value, -math.inf, math.inf, "one run has no interval for this; add repetitions"
