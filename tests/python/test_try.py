@@ -151,3 +151,15 @@ def test_the_same_line_runs_on_a_real_broker(tmp_path: Path) -> None:
     values = {row["metric"]: row["value"] for row in run["metrics"] if row["scope"] == "run"}
     assert values["deliveries_expected"] == 20
     assert values["messages_delivered"] == 20
+
+
+def test_a_comparison_cuts_nothing_off_on_eighty_columns(tmp_path: Path) -> None:
+    # Of names and figures this long a table with intervals beside means left "keep-alive 1 m…" and "1,302 ± …".
+    done = attempt(f"--clients 2 --rate 5/s --keep-alive 150s,900s --network nb-iot --repetitions 3 {QUICK}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    table = done.stdout[:done.stdout.index("latency in ms")]
+    assert "…" not in table.replace(" … ", ""), table
+    assert "keep-alive 150s" in table or "keep-alive 150 s" in table
+    assert "kB/device/h" in table and "delivered" in table
+    assert table.count("±") >= 6
+    assert max(map(len, table.splitlines())) <= 80

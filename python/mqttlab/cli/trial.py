@@ -11,6 +11,7 @@ from typing import Any
 
 from rich import box
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -151,7 +152,11 @@ def _compare(
         return status
     console = Console()
     console.print(said, highlight=False, markup=False)
-    console.print(_table(points))
+    table = _table(points, " ")
+    if Measurement.get(console, console.options.update(width=500), table).maximum > console.width:
+        # An interval under its mean is narrower than cells that are cut off.
+        table = _table(points, "\n")
+    console.print(table)
     console.print("latency in ms; kB of IP packets of each device in an hour of this load"
                   + ("; ± half width of the 95 % interval" if len(points[0].records) > 1 else ""), highlight=False)
     for task in finish.given_up:
@@ -164,22 +169,26 @@ def _compare(
     return status
 
 
-def _table(points: list[Point]) -> Table:
+def _table(points: list[Point], between: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for title, _ in COLUMNS:
         head = {"up": "kB/device/h\nup", "down": "\ndown", "not delivered": "not\ndelivered"}.get(title, f"\n{title}")
         table.add_column(Text(head), justify="right", no_wrap=True)
     for point in points:
-        table.add_row(escape(str(point)), *(_cell(point, response) for _, response in COLUMNS))
+        table.add_row(escape(str(point)), *(Text(_cell(point, response, between)) for _, response in COLUMNS))
     return table
 
 
-def _cell(point: Point, response: Response) -> str:
+def _cell(point: Point, response: Response, between: str) -> str:
+    """A mean and its interval, with a blank or a line break between them."""
     width = point.half_width(response)
     unit = " %" if response == UNDELIVERED and point.records else ""
     mean = figure(point.mean(response))
-    return f"{mean}{unit}" if not width else f"{mean} ± {figure(float(f'{width:.1g}'))}{unit}"
+    if not width:
+        return f"{mean}{unit}"
+    half = figure(float(f"{width:.1g}"))
+    return f"{mean} ± {half}{unit}" if between == " " else f"{mean}{unit}{between}± {half}"
 
 
 def _document(point: Point) -> dict[str, Any]:
