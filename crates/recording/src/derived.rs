@@ -12,7 +12,8 @@ use crate::table::{Columns, Description, TableWriter, table};
 
 table! {
     /// One row per first delivery of a message whose publisher is known, in the order of `messages`: where its time went.
-    /// The parts are never negative and add up to the latency; all of them are empty where they are not known.
+    /// The parts are never negative and add up to the latency. All of them are empty where they are not known. `undivided_ns` is
+    /// one part for network, broker and gateways, where no frames of a client's connection were recorded.
     pub struct AttributionRow<'a> in "attribution", columns AttributionColumns {
         /// The row of `messages`, from 0.
         pub row: u64,
@@ -35,17 +36,15 @@ table! {
         pub queue_to_broker_ns: Option<u64>,
         /// Transmission and propagation of that frame, over all links to the broker.
         pub wire_to_broker_ns: Option<u64>,
-        /// From the first sending until that frame's, where it had to be sent again because the packet or data before it in
-        /// the stream was lost; also waiting at the receiver's stack for data that was overtaken, and on a new connection
-        /// for what an old one had lost.
+        /// From the first sending until that frame's, where the packet or data before it in the stream was lost. Also: waiting at
+        /// the receiver's stack for overtaken data, and on a new connection for the losses of an old one.
         pub retransmission_to_broker_ns: Option<u64>,
         /// Inside MQTT-SN gateways, from a packet's arrival until it was passed on, but for sleep and registration.
         pub gateway_ns: Option<u64>,
         /// QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.
         pub handshake_ns: Option<u64>,
-        /// From when the sender's socket had taken the message, and of a message whose way to the broker is recorded from when the
-        /// broker had it: until the subscriber had read the PUBLISH, or until the broker's first byte is seen. Network, broker and
-        /// gateways in one, where no frames of a client's connection were recorded.
+        /// From the sender's socket (or the broker, where the way to it is recorded) until the subscriber had read the PUBLISH (or
+        /// until the broker's first byte is seen).
         pub undivided_ns: Option<u64>,
         /// Inside the broker, including the time that a subscriber was not connected.
         pub broker_ns: Option<u64>,
@@ -81,8 +80,8 @@ table! {
 }
 
 table! {
-    /// One row per row of `attribution`: the last leg of the message's way, and what its parts were read from. Instants
-    /// as they are in the tables, before they were put in order; packets are rows of `control_packets`, from 0.
+    /// One row per row of `attribution`: the last leg of the message's way, and the evidence of its parts. Instants are those of
+    /// the tables, before they were put in order. Packets are rows of `control_packets`, from 0.
     pub struct LegRow<'a> in "legs", columns LegColumns, Default {
         /// The leg, a row of this table, by which a relay had received what it sent on in this one.
         pub before: Option<u64>,
@@ -270,9 +269,9 @@ table! {
 }
 
 table! {
-    /// One row for the run, each direction, each link and direction, each group and direction, and each connection and
-    /// direction: sums over the frames of brokers' connections, the copies that links make left out. They are counted
-    /// where they came to their first link, those of a link on that link.
+    /// Sums over the frames of brokers' connections, without the copies that links make. There is one row for the run, each
+    /// direction, each link and direction, each group and direction, and each connection and direction. Frames are counted where
+    /// they came to their first link, those of a link on that link.
     pub struct FrameSumRow<'a> in "frame_sums", columns FrameSumColumns, Default {
         /// `run`, `direction`, `link`, `group` or `connection`.
         pub scope: &'a str,

@@ -9,8 +9,8 @@ use mqttlab_evidence::{
 use crate::table::{Columns, Description, table};
 
 table! {
-    /// One row per message and receiver: what was delivered, duplicates included, what was lost on the way to
-    /// each receiver, and what was offered and not sent.
+    /// One row per message and receiver: deliveries with duplicates, messages that were lost on the way to each receiver, and
+    /// messages that were offered and not sent.
     pub struct MessageRow<'a> in "messages", columns MessageColumns {
         /// The publishing client; empty when a delivery cannot be traced to one.
         pub publisher: Option<u32>,
@@ -21,21 +21,11 @@ table! {
         /// The receiving client; empty when the message was not sent or has no receiver, and where a shared
         /// subscription's member is not known because none received it.
         pub subscriber: Option<u32>,
-        /// `delivered`; `duplicate`: delivered before; `retained`: delivered from the broker's store when the receiver
-        /// subscribed, a copy that has no latency; `lost`: this receiver will not get it; `under_way`: it had
-        /// neither arrived nor been lost when the recording ended; `unknown`: the evidence does not show whether
-        /// it arrived; `unsent`: offered and not sent; `no_receiver`: sent, but no client subscribes to its
-        /// topic; `foreign`: delivered, but it matches no message that a client of the run sent.
+        /// The message's fate at this receiver: `delivered`, `duplicate`, `retained`, `lost`, `under_way`, `unknown`, `unsent`,
+        /// `no_receiver` or `foreign`; "Fates" of the reference defines them.
         pub fate: MessageFate,
-        /// Why it is lost: `queue_full` at the broker; `socket_full`: the broker's socket to the receiver had no room
-        /// (QoS 0); `over_inflight`: the broker acknowledged it and forwarded it to nobody, because its publisher had more in
-        /// flight than `max_inflight`; `session_ended`: the receiver's session at the broker ended; `not_subscribed`: the receiver
-        /// had not subscribed when the broker had the message; `connection_lost`: a connection broke, and what it
-        /// carried is not sent again; `overtaken`: a later
-        /// message of the same publisher, topic and QoS arrived. Where its fate is unknown, what may have become of it:
-        /// `queue_full`, where the broker does not say which it dropped, `session_ended`, `not_subscribed`,
-        /// `connection_lost`, `untraced`: a delivery that nothing traces to a message may be this one, or `not_recorded`:
-        /// what would tell was not recorded. Empty in recordings of schema version 1, and of unknown fates in some later ones.
+        /// Why it is lost, or why its fate is unknown, as the reference lists it under "Fates". Empty in recordings of schema
+        /// version 1, and of unknown fates in some later ones.
         pub cause: Option<LossCause>,
         /// By its intended time: `warm_up`, `measurement` or `cool_down`. Foreign messages by the time they
         /// were received.
@@ -75,7 +65,8 @@ table! {
 }
 
 table! {
-    /// One row per frame and link.
+    /// One row per frame and link. `repetition` is read from sequence numbers where a frame came to its first link, and is the
+    /// same on every link. A copy that a link made has the number of its original: it was not sent again.
     pub struct PacketRow<'a> in "packets", columns PacketColumns {
         /// The link.
         pub link: u16,
@@ -143,27 +134,25 @@ table! {
         /// From the data segment that this one acknowledges until this one, both where they came to their first
         /// link; the way back is not in it. Empty where the data was sent more than once.
         pub ack_rtt_ns: Option<u64>,
-        /// For a segment with data, SYN or FIN: 0 where it is sent for the first time, else which of its sender's
-        /// repetitions on this connection it is, from 1, as read off sequence numbers where it came to its first link;
-        /// the same on every link. Empty for other frames, in imports, and in recordings of schema 1. A copy that a
-        /// link made has the number of its original: it was not sent again.
+        /// For a segment with data, SYN or FIN: 0 when first sent, else the number of its repetition on this connection, from 1.
+        /// Empty for other frames, in imports, and in recordings of schema 1.
         pub repetition: Option<u32>,
     }
 }
 
 table! {
-    /// One row per control packet of any protocol, in the order in which they were complete; greetings and READY of ZeroMQ
-    /// come when their client has said its name. Behind those of captures are the ones that clients saw, in the order in
-    /// which each wrote them down.
+    /// One row per control packet of any protocol, in the order in which they were complete. Greetings and READY of ZeroMQ
+    /// come when their client has said its name. Packets of captures come first, then packets that clients saw, in the order in
+    /// which each recorded them.
     pub struct ControlPacketRow<'a> in "control_packets", columns ControlPacketColumns {
         /// The connection's number, as in `packets`.
         pub connection: u32,
-        /// Who saw it: `capture`, in the frames of the connection; `client`, the client at its end, where no frame of it was recorded.
-        /// A connection has rows of one of both. Recordings of schema versions 1 to 3 do not say it, and have no other than `capture`.
+        /// `capture`: seen in the frames of the connection; `client`: recorded by the client at its end, where no frames were
+        /// recorded. Schema versions 1 to 3 do not say it, and have only `capture`.
         pub seen_by: SeenBy,
-        /// What the connection is: `tcp`; `udp` under MQTT-SN, between a client and a gateway. Recordings of schema versions 1 and 2 do not say it, and have no other.
+        /// What the connection is: `tcp`; `udp` under MQTT-SN, between a client and a gateway. Schema versions 1 and 2 do not say it, and have no other.
         pub transport: &'a str,
-        /// The packet's protocol: `mqtt`, `mqtt-sn`, `zeromq`. Recordings of schema versions 1 and 2 do not say it, and have no other.
+        /// The packet's protocol: `mqtt`, `mqtt-sn`, `zeromq`. Schema versions 1 and 2 do not say it, and have no other.
         pub protocol: &'a str,
         /// `to_broker` or `to_client`.
         pub direction: Towards,
@@ -242,13 +231,8 @@ table! {
         /// When.
         pub at_ns: u64,
         /// Its type: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
-        /// `server_start`, `server_exit` (the detail begins with the server's name; in earlier recordings `broker_start`
-        /// and `broker_exit`), `program_start`, `program_exit` (of a client that is a program), `asleep`, `awake`
-        /// (of clients of MQTT-SN; `took_ns` is how long they slept), `warning`, `note`, `close`
-        /// (as planned), `layer_open` (a part of a client's connection is open that has layers above TCP; the detail begins with `tcp`, `tls`
-        /// (then version, `full` or `resumed`, and cipher suite) or `websocket`), `tcp_info` (what the kernel had counted of a connection: a JSON object with `port`,
-        /// `total_retrans`, `rtt_us` and `rto_us`), `queue_full` (by a server's log it began to drop messages for the client, at this time or up
-        /// to a second later; the detail is its name) or `session_end` (the client's session and its subscriptions are over).
+        /// `server_start`, `server_exit`, `program_start`, `program_exit`, `asleep`, `awake`, `warning`, `note`, `close`,
+        /// `layer_open`, `tcp_info`, `queue_full` or `session_end`.
         pub kind: EventKind,
         /// The client; empty for events of the run or the broker.
         pub client: Option<u32>,
@@ -346,9 +330,9 @@ table! {
 }
 
 table! {
-    /// One row per end of a TCP connection and sample in which anything had changed: what that end knew of it. It is sampled
-    /// every `recording.tcp_state_interval`; more rarely where asking the kernel would take more than half a percent of a
-    /// processor, and in large simulations. Imports have no rows.
+    /// One row per end of a TCP connection and sample in which anything had changed: the state of that end. It is sampled
+    /// every `recording.tcp_state_interval`. It is sampled less often where asking the kernel would take more than half a percent
+    /// of a processor, and in large simulations. Imports have no rows.
     pub struct TcpStateRow<'a> in "tcp_state", columns TcpStateColumns {
         /// When.
         pub at_ns: u64,
@@ -374,10 +358,9 @@ table! {
 }
 
 table! {
-    /// One row per position that is known: of a radio station at every sample in which it had moved, sampled every
-    /// `recording.tcp_state_interval` and more rarely where there are many, the same rows in simulated and live runs; of a client
-    /// for every message that says where it is (GeoJSON, coordinates in a JSON object, NMEA 0183). Recordings made before have
-    /// none.
+    /// One row per known position. Radio stations are sampled every `recording.tcp_state_interval`, and less often where there are
+    /// many. A station has a row for every sample in which it had moved, the same in simulated and live runs. A client has a row
+    /// for every message that gives its position (GeoJSON, coordinates in a JSON object, NMEA 0183). Earlier recordings have none.
     pub struct PositionRow<'a> in "positions", columns PositionColumns {
         /// When.
         pub at_ns: u64,
@@ -404,8 +387,9 @@ table! {
 }
 
 table! {
-    /// One row per delivery whose payload was kept (`recording.payloads`), in the order in which they were written down: where in
-    /// `payloads.bin` its bytes are. Clients that are programs, imports, and recordings made before have none; where none was kept, neither file is there.
+    /// One row per delivery whose payload was kept (`recording.payloads`), in the order of recording: the place of its bytes in
+    /// `payloads.bin`. Clients that are programs, imports, and earlier recordings have none. Where no payload was kept, neither file
+    /// exists.
     pub struct PayloadRow<'a> in "payloads", columns PayloadColumns {
         /// When its last byte was read, as in `messages`.
         pub received_ns: u64,
