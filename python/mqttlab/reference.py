@@ -23,40 +23,42 @@ UNITS = "Quantities are written with their unit: `\"550 ms\"`, `\"250 kbit/s\"`,
 
 
 WINDOWS = (
-    "Each metric has a *window*: what it covers. Numerator and denominator of a rate, a share or a mean cover the "
-    "same. The measurement begins when the warm-up has ended, with `sim.detect_transient` when the flow was found "
-    "steady, and ends where no more messages are due. A run that was cut short ends with the last instant of its "
-    "messages. An import's window is as long as its evidence."
+    "Each metric covers a *window*. Numerator and denominator of a rate, a share or a mean cover the same window. The "
+    "measurement begins when the warm-up has ended; with `sim.detect_transient`, when the flow was found steady. It "
+    "ends where no more messages are due. A run that was cut short ends with the last instant of its messages. An "
+    "import's window is as long as its evidence."
 )
 
 
 NOT_DELIVERED = (
-    "`undelivered_percent` counts a message under way at the end as not delivered. The report says which kind it is: "
-    "with a cool-down shorter than three times the p99 of its flow, it may only have been slow, and a longer cool-down "
-    "tells; with a longer one, something held it up. A run is not valid if more than half of its deliveries were under "
-    "way at the end although the cool-down lasted three times the p99 of those that arrived, or a twentieth and "
-    "nothing arrived in the whole cool-down: the broker or the network stood still. A bound on "
-    "`messages_lost_percent` is judged by `undelivered_percent`."
+    "`undelivered_percent` counts a message under way at the end as not delivered. The report names two cases. With a "
+    "cool-down shorter than three times the p99 of its flow, the message may only have been slow; try a longer "
+    "cool-down. With a longer cool-down, something held it up. A bound on `messages_lost_percent` is judged by "
+    "`undelivered_percent`.\n\n"
+    "A run is not valid if the broker or the network stood still. Then more than half of its deliveries were under way "
+    "at the end, although the cool-down lasted three times the p99 of those that arrived. Or a twentieth was under "
+    "way, and nothing arrived in the whole cool-down."
 )
 
 
 FRAME_SIZES = (
     "A frame is as large as its link counts it: the IP packet and the link's `overhead`, padded to `minimum_frame`. "
     "With `overhead` left at 0, frames are IP packets, and efficiencies are those of IP. Wireshark shows 14 B on "
-    "Ethernet. What perez2005 calls MAC bytes are frames with header and check sequence: `overhead = \"18 B\"` and "
-    "`minimum_frame = \"64 B\"` on Ethernet; on a radio its stations' counters, with RTS, CTS and acknowledgements.\n\n"
-    "The network layer is counted over the whole run, connecting and cooling down included, as a capture shows it; "
-    "messages are those of the measurement. Efficiencies are counted over the measurement, on a radio over the whole "
+    "Ethernet. The MAC bytes of perez2005 are frames with header and check sequence: `overhead = \"18 B\"` and "
+    "`minimum_frame = \"64 B\"` on Ethernet. On a radio they are its stations' counters, with RTS, CTS and "
+    "acknowledgements.\n\n"
+    "The network layer is counted over the whole run, connecting and cooling down included, as a capture shows it. "
+    "Messages are those of the measurement. Efficiencies are counted over the measurement, on a radio over the whole "
     "run."
 )
 
 
 ROUND_TRIPS = (
     "A *round trip* (`rtt_ms`) begins when a segment with data comes to its first link and ends when its exact "
-    "acknowledgement has arrived at the sender's host; segments that were sent again have none (RFC 6298, Karn). "
-    "`rto_ms` is what RFC 6298 makes of these. What Wireshark would show at the place of capture, which lacks the way "
-    "back, is `tcp_analysis_ack_rtt_s`. `out_of_order` counts deliveries of messages; of segments there is "
-    "`tcp_analysis_out_of_order`."
+    "acknowledgement has arrived at the sender's host. Segments that were sent again have none (RFC 6298, Karn). The "
+    "time-out `rto_ms` follows from the round trips by RFC 6298. Wireshark's round trip at the place of capture lacks "
+    "the way back; it is `tcp_analysis_ack_rtt_s`. The metric `out_of_order` counts deliveries of messages; "
+    "`tcp_analysis_out_of_order` counts segments."
 )
 
 
@@ -65,17 +67,17 @@ def scenario_page() -> str:
     lines = [
         "# Scenario reference", "",
         "Generated from the scenario's own definition. " + UNITS + "`k` is 1000, `Ki` is 1024. A number without its "
-        "unit is an error, as is an unknown field. [messages.md](messages.md) shows what is said of wrong and of "
-        "unusual scenarios.", "",
-        "Editors complete and check scenarios by a JSON Schema: `mqttlab schema > scenario.schema.json`, and in the "
-        "first line of a scenario `#:schema scenario.schema.json`, which editors with taplo (Even Better TOML in VS "
-        "Code) read; `mqttlab schema experiment` prints the one of experiments. `taplo lint --schema "
-        "file://$PWD/scenario.schema.json demo.toml` checks on the command line. What "
-        "no single field can tell only `mqttlab check` finds. The schema of the "
-        "plan that a scenario becomes (`mqttlab check --plan`) is printed by `mqttlab-engine schema`.", "",
+        "unit is an error, as is an unknown field. The errors and warnings for scenarios are listed in "
+        "[messages.md](messages.md).", "",
+        "Editors complete and check scenarios by a JSON Schema. Write it with `mqttlab schema > scenario.schema.json`, "
+        "and begin a scenario with the line `#:schema scenario.schema.json`. Editors with taplo (Even Better TOML in "
+        "VS Code) read that line. The command `mqttlab schema experiment` prints the schema of experiments. On the "
+        "command line, `taplo lint --schema file://$PWD/scenario.schema.json demo.toml` checks a scenario. Only "
+        "`mqttlab check` finds mistakes that involve several fields. The command `mqttlab-engine schema` prints the "
+        "schema of the plan (`mqttlab check --plan`).", "",
         "A length of time is at most 8784 h (366 days), a delay 1 h, a rate of messages 1000000 /s, a payload 10 MB. A "
         "run has at most 65,535 hosts, 65,000 links, 1,000,000 clients and 5,000,000 topics (clients × `topics`). "
-        "Beyond 100,000 messages/s in all `check` warns: on a busy machine of two cores, Mosquitto and 32 clients on "
+        "Beyond 100,000 messages/s in all `check` warns. On a busy machine of two cores, Mosquitto and 32 clients on "
         "loopback carried 99,032 to 100,000 /s at QoS 0 with 20 B, when 100,000 and 200,000 /s were offered.", "",
     ]
     for place_, model in _models(Scenario, ""):
@@ -105,19 +107,21 @@ def experiment_page() -> str:
 def networks_page() -> str:
     """The named networks, placements and TCP profiles."""
     lines = ["# Networks", "", "## Models", "",
-             "| name | rate up / down | delay up / down | loss | placement | source |", "|---|---|---|---|---|---|"]
+             "| name | rate up / down | delay up / down | loss | placement |", "|---|---|---|---|---|"]
     for model in MODELS.values():
         up, down = model.up, model.down
         loss = "bursts" if down.burst_loss else f"{100 * down.loss[0] / down.loss[1]:g} %"
         lines.append(
             f"| `{model.name}` {model.title} | {_kbit(up.rate)} / {_kbit(down.rate)} kbit/s "
-            f"| {_ms(up)} / {_ms(down)} ms | {loss} | {model.placement} | {model.source} |")
+            f"| {_ms(up)} / {_ms(down)} ms | {loss} | {model.placement} |")
     lines += ["", "A named model shapes both directions, unless a `placement` says otherwise. It can be adjusted in "
                   "place: `model = \"lte\"` with `up.loss = \"2 %\"` is LTE that loses frames on the way to the "
-                  "broker. `link = \"each\"` gives each client links of its own, `link = \"shared\"` all of them the "
-                  "same.",
+                  "broker. With `link = \"each\"` each client has links of its own, with `link = \"shared\"` all of "
+                  "them have the same.",
               "", "Without a model:", ""]
     lines += [f"- {name}: {why}." for name, why in WITHOUT_MODEL.items()]
+    lines += ["", "## Sources", ""]
+    lines += [f"- `{model.name}`: {model.source}." for model in MODELS.values()]
     lines += ["", "## Placements", "", "| name | meaning |", "|---|---|"]
     lines += [f"| `{name}` | {words} |" for name, words in PLACEMENTS.items()]
     lines += ["", "## What each placement implies", "",

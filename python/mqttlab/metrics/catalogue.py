@@ -167,12 +167,12 @@ APPLICATION: tuple[Metric, ...] = (
     Metric(name="messages_unknown", shown="narrow", unit="deliveries", title="unknown", better="lower",
            meaning="Expected deliveries of which the evidence does not show whether they happened."),
     Metric(name="undelivered_percent", shown="wide", unit="%", title="undelivered %", better="lower",
-           meaning="Expected deliveries that did not happen as a percentage of the expected ones, whatever the cause: "
-                   "lost, expired, under way at the end, of unknown fate, or of a message that was never sent. "
-                   "Thresholds, searches and recommendations judge by it."),
+           meaning="Expected deliveries that did not happen, as a percentage of the expected ones: lost, expired, "
+                   "under way at the end, of unknown fate, or never sent. Thresholds, searches and "
+                   "recommendations use it."),
     Metric(name="messages_lost_percent", unit="%", title="lost %", better="lower",
-           meaning="Lost deliveries as a percentage of the expected ones. What was under way at the end is not among "
-                   "them, so that bounds on it are judged by `undelivered_percent`."),
+           meaning="Lost deliveries as a percentage of the expected ones, without those under way at the end. Bounds "
+                   "on it are judged by `undelivered_percent`."),
     Metric(name="duplicates", shown="wide", unit="deliveries", title="dup", better="lower",
            meaning="Deliveries of a message to a subscriber that had received it already."),
     Metric(name="retained_copies", unit="deliveries", title="retained",
@@ -421,9 +421,8 @@ ATTRIBUTION: tuple[Metric, ...] = (
                                          "completed the packet."),
     _part("wire_to_broker", "wire up", "Transmission and propagation of that frame, over all links to the broker."),
     _part("retransmission_to_broker", "lost up",
-          "From the first sending until that frame's, where it had to be sent again because the packet or data before "
-          "it in the stream was lost; also waiting at the receiver's stack for data that was overtaken, and on a new "
-          "connection for what an old one had lost.",
+          "From the first sending until that frame's, where the packet or data before it in the stream was lost. Also: "
+          "waiting at the receiver's stack for overtaken data, and on a new connection for the losses of an old one.",
           "RFC 6298; RFC 9293, 3.8"),
     _part("gateway", "gateway",
           "Inside MQTT-SN gateways, from a packet's arrival until it was passed on, but for sleep and registration."),
@@ -431,9 +430,8 @@ ATTRIBUTION: tuple[Metric, ...] = (
           "QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.",
           "MQTT 5, 4.3.3"),
     _part("undivided", "network and broker",
-          "Where no frames of a client's connection were recorded, network and broker in one: from when the sender's "
-          "socket had taken the message, or the broker had it where that is recorded, until the subscriber had read "
-          "the PUBLISH, or the broker's first byte to it is seen."),
+          "Network and broker in one, where no frames of a client's connection were recorded: from the sender's socket "
+          "(or the broker, where recorded) until the subscriber's read (or the broker's first byte, where recorded)."),
     _part("broker", "broker", "Inside the broker, including the time that a subscriber was not connected."),
     _part("broker_window", "broker window",
           "Waiting in the broker for the in-flight window towards the subscriber.", "MQTT 5, 4.9"),
@@ -541,8 +539,8 @@ DEVICES: tuple[Metric, ...] = (
            meaning="Clients of the group."),
     _of_device("ip", "up", "kB/h up", "Bytes of IP packets"),
     _of_device("ip", "down", "kB/h down", "Bytes of IP packets"),
-    _of_device("link", "up", "link kB/h up", "Bytes of frames, as the link counts them,"),
-    _of_device("link", "down", "link kB/h down", "Bytes of frames, as the link counts them,"),
+    _of_device("link", "up", "link kB/h up", "Link bytes of frames"),
+    _of_device("link", "down", "link kB/h down", "Link bytes of frames"),
 )
 
 _METRICS = "mqttlab.metrics"

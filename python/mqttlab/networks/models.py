@@ -183,7 +183,7 @@ MODELS: dict[str, NetworkModel] = {
             placement="both",
             source="Round trip over the wireless hop of 3 ms in the median, 20 ms at the 90th percentile: Sui et "
                    "al., Characterizing and improving WiFi latency in large-scale operational networks, MobiSys "
-                   "2016; the law is netem's Pareto, which has 4.9, 19 and 54 ms where they have 3, 20 and, at the "
+                   "2016. The law is netem's Pareto. It has 4.9, 19 and 54 ms where they have 3, 20 and, at the "
                    "99th percentile, 250 ms. Rates and bursts of loss assumed",
         ),
         NetworkModel(
@@ -200,7 +200,7 @@ MODELS: dict[str, NetworkModel] = {
             down=_link(162 * K, 5, loss=(1, 100), queue=_queue(32)),
             placement="shared-medium",
             source="162 kbit/s: 64.9 % of 250 kbit/s, the most that one sender reaches with the largest frames, "
-                   "Latré et al., Throughput and delay analysis of unslotted IEEE 802.15.4, 2006; one channel for "
+                   "Latré et al., Throughput and delay analysis of unslotted IEEE 802.15.4, 2006. One channel for "
                    "both directions. Delay and loss assumed. Not modelled: contention, 6LoWPAN's fragments of 127 B "
                    "and their headers",
         ),

@@ -99,9 +99,9 @@ class NetworkBetween(Part):
         None, description="Link from the second host to the first; not emulated when left out, `{}` on purpose. With a "
         "`model`: what is otherwise on its link from the broker.")
     link: Literal["each", "shared"] | None = Field(
-        None, description="Whose the links are. `each`: every client of the groups behind them has links of its own, "
-                          "and a host of its own; where a host has a `count`, every one of these hosts. `shared`: "
-                          "all have them together, which is so without this, with a warning where there are several.")
+        None, description="`each`: every client of the groups behind the links has links and a host of its own; where "
+                          "a host has a `count`, every one of these hosts. `shared`: all share the links. This is the "
+                          "default, with a warning where there are several clients.")
 
     @property
     def named(self) -> NetworkModel | None:
@@ -175,11 +175,11 @@ def read_readiness(value: Any) -> Any:
 
 
 class Program(Part):
-    """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint, of a
-    gateway `{broker_address}` and `{broker_port}` for its broker's, of a broker `{websocket_port}`, `{tls_port}`,
-    `{wss_port}` and `{framed_port}` for where it is to listen for what its clients' transports ask (certificate and key
-    are in `{directory}/tls/server.pem` and `server.key`, the authority in `ca.pem`), of a proxy of ZeroMQ
-    `{subscriber_port}` and `{high_water_mark}`."""
+    """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint. A
+    gateway also has `{broker_address}` and `{broker_port}`, a proxy of ZeroMQ `{subscriber_port}` and
+    `{high_water_mark}`. A broker listens for its clients' transports at `{websocket_port}`, `{tls_port}`,
+    `{wss_port}` and `{framed_port}`. Its certificate and key are in `{directory}/tls/server.pem` and `server.key`,
+    the authority in `ca.pem`."""
 
     command: Annotated[Command, IN_PARTS] = Field(
         min_length=1, description="The program and its arguments, which others see in a list of processes.")
@@ -256,11 +256,9 @@ class Server(Broker):
 
     name: Name = Field(description="Unique among the servers; groups connect to it by this name.")
     role: Literal["broker", "gateway", "proxy", "zeromq", "hub"] = Field(
-        "broker", description="What it is for. A gateway is one of MQTT-SN, by default our own (`kind = \"mqttlab\"`, "
-        "port 1884). A proxy is a program. One of `zeromq` is a proxy of ZeroMQ, by default our own (`kind = "
-        "\"mqttlab\"`, port 5559, and 5560 for subscribers). A hub is what the clients of a protocol over datagrams "
-        "connect to, by default our own (port 7400). The simulator has a model of each, which takes "
-        "`service.per_packet` for each packet.")
+        "broker", description="`gateway`: of MQTT-SN, port 1884. `proxy`: a program. `zeromq`: a proxy of ZeroMQ, port "
+        "5559, and 5560 for subscribers. `hub`: for protocols over datagrams, port 7400. Gateway, `zeromq` and hub are "
+        "our own by default. Simulated, each takes `service.per_packet` for a packet.")
     passes_to: Name | None = Field(
         None, description="For a proxy: the server that it passes packets on to, by name. Simulations need it; in a "
         "live run its clients' messages are then known to be those of that server's other clients, too.")
