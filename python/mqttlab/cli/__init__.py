@@ -7,16 +7,16 @@ from mqttlab.cli import imports
 from mqttlab.cli.commands import catalog, dashboard, experiment, new, queue, trial
 from mqttlab.cli.main import main
 
-EXIT_STATUS = ("Exit status: 0 done; 1 failed; 2 wrong input, nothing was made; 3 a run ended early, and what it "
-               "recorded is kept.")
+EXIT_STATUS = ("Exit status: 0 done; 1 failed; 2 wrong input, nothing was made; 3 a run ended early, its recording is "
+               "kept.")
 
 # In the list of commands a first sentence would be cut off.
 SHORT = {
     "calibrate": "Estimate a broker's service time from a recording.",
     "catalog": "Find, export and annotate recordings.",
     "compare": "Compare two runs, or groups of runs.",
-    "doctor": "Say what this machine can do.",
-    "experiment": "Run a scenario varied on purpose.",
+    "doctor": "Print what this machine can do.",
+    "experiment": "Run a scenario at every point of a design.",
     "explain": "Explain where a message's time went, frame by frame.",
     "export": "Export a recording for other programs.",
     "import": "Make recordings from captures and logs.",

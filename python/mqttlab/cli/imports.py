@@ -42,7 +42,7 @@ NAME = click.option("--name", help="Name shown in reports  [default: the first f
 
 @main.group(name="import", cls=Commands)
 def import_() -> None:
-    """Make recordings from captures and logs that somebody else made.
+    """Make recordings from captures and logs of other tools.
 
     The result is a recording like that of a run: report, export and compare read it.
 
@@ -52,16 +52,16 @@ def import_() -> None:
       mqttlab import log messages.csv                a table of messages
       mqttlab report runs/broker-...
 
-    Files may be compressed (gzip, Zstandard). `-` is standard input. docs/how-to/import.md says what is
-    taken from what.
+    Files may be compressed (gzip, Zstandard). `-` is standard input. docs/how-to/import.md has the
+    details.
 
     \b
     Exit status, of several the first in the order 2, 1, 3, 6:
       0  done
       1  failed: the recording cannot be written
       2  wrong input: nothing was written
-      3  incomplete: a file ends early or is damaged; what there is of it is imported
-      6  not valid: the evidence is not whole; the recording is there, and its report begins with what is missing
+      3  incomplete: a file ends early or is damaged; its readable part is imported
+      6  not valid: evidence is missing; the report begins with the missing parts
     """
 
 
@@ -98,12 +98,12 @@ def capture(
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
 
-    MQTT over TCP, WebSocket and TLS (with its secrets) and MQTT-SN over UDP are read; what a gateway passes on is
-    counted once.
+    Reads MQTT over TCP, WebSocket and TLS (with its secrets), and MQTT-SN over UDP. Messages that a gateway passes on
+    are counted once.
 
-    Several captures are merged by time: those of one interface one after the other, or of several links side by side,
-    where frames that crossed two of them are recognised. What a capture does not hold stays empty; where it ends
-    early or misses something the report says so.
+    Several captures are merged by time: of one interface one after the other, or of several links side by side. Frames
+    that crossed two links are recognised. Missing values stay empty. The report says where a capture ends early or has
+    gaps.
 
     \b
       mqttlab import capture broker.pcapng

@@ -88,8 +88,8 @@ BACKEND = click.option("--backend", type=click.Choice(["live", "sim"]), help="Re
 def main() -> None:
     """The MQTT performance laboratory.
 
-    A scenario (TOML) says who publishes what to whom, over which network and which protocol stack. mqttlab runs it on
-    a real broker and real TCP over an emulated network, records every message and every packet, and reports.
+    A scenario (TOML) defines publishers, subscribers, network and protocol stack. mqttlab runs it on a real broker and
+    real TCP over an emulated network, records every message and every packet, and reports.
 
     \b
       mqttlab check scenarios/demo.toml     what would run
@@ -97,7 +97,7 @@ def main() -> None:
       mqttlab report runs/demo-...          table and HTML page from a recording
       mqttlab explain runs/demo-...         where the slowest message's time went, frame by frame
       mqttlab compare runs/a runs/b         two runs, or groups of runs, side by side
-      mqttlab experiment FILE               a scenario varied on purpose: factors, design, repetitions
+      mqttlab experiment FILE               a scenario with factors, design, repetitions
       mqttlab study perez2005               a published experiment, rerun
       mqttlab calibrate runs/demo-...       the broker's service time, for the simulator
       mqttlab doctor                        what this machine can do
@@ -110,13 +110,13 @@ def main() -> None:
 @BACKEND
 @click.option("--plan", "show_plan", is_flag=True, help="Print the plan as JSON, as the engine would get it.")
 @click.option("--sensitivity", is_flag=True, help=(
-    "Simulate it several times with other times of hosts, and say how far latencies depend on them."))
+    "Simulate it several times with other host times, and print how far latencies depend on them."))
 def check(
     scenario: Path, settings: tuple[str, ...], backend: str | None, show_plan: bool, sensitivity: bool,
 ) -> None:
-    """Check SCENARIO and say what would run. Starts nothing, but for simulations with --sensitivity.
+    """Check SCENARIO and print what would run. Starts nothing, except simulations with --sensitivity.
 
-    Errors come with file, line, value and the nearest right value (exit status 2); what is unusual but possible is a
+    Errors name file, line, value and the nearest right value (exit status 2). Unusual but possible values give a
     warning.
 
     \b
@@ -166,20 +166,20 @@ def schema(of: str) -> None:
 @JUNIT
 @CATALOG
 @click.option("--sql", metavar="FILE|URL",
-              help="Write every message into this database while the run goes on; docs/how-to/sql.md has its tables.")
+              help="Write every message into this database during the run; docs/how-to/sql.md lists its tables.")
 @click.option("--detach", is_flag=True, help="Hand it over to the queue and return at once; mqttlab queue shows it.")
 @click.option("--queue", type=click.Path(path_type=Path), envvar="MQTTLAB_QUEUE", show_envvar=True, metavar="DIR",
               help="With --detach: another queue than the user's own.")
 @FULL
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recording.")
 @click.option("--probe", is_flag=True,
-              help="Measure the emulated paths for 10 s each before a live run, and keep that in the recording.")
+              help="Measure the emulated paths for 10 s each before a live run; the recording keeps the results.")
 def run(
     scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool | None, as_json: bool,
     junit: Path | None, catalog: str | None, sql: str | None, detach: bool, queue: Path | None, ignore_disk: bool,
     probe: bool, full: bool,
 ) -> None:
-    """Run SCENARIO, all its repetitions, report each, and take it into the catalog (--catalog none: into none).
+    """Run SCENARIO, all its repetitions, report each, and add it to the catalog (--catalog none: to none).
 
     \b
       mqttlab run scenarios/demo.toml
@@ -191,10 +191,10 @@ def run(
       0  done
       1  failed: nothing was measured
       2  wrong input: nothing was started
-      3  incomplete: it ended early; what it recorded is kept
+      3  incomplete: it ended early; the recording is kept
       4  a threshold was broken
       5  a threshold is undecided
-      6  not valid: it ran to its end and did not measure what the scenario asks for; the report begins with the reason
+      6  not valid: it did not measure its scenario; the report begins with the reason
     """
     overrides = overrides_of(settings, backend) | ({"live.probe": "10 s"} if probe else {})
     if detach:
@@ -226,9 +226,9 @@ def report(run: Path, out: Path | None, as_json: bool, full: bool) -> None:
     """Print the headline of RUN, a recording or an experiment's directory, and write its HTML page.
 
     Of an experiment: the verdicts, the recommendation, and each response with intervals, effects, interactions,
-    residuals and trends; docs/explanation/statistics.md says what the words mean.
+    residuals and trends; docs/explanation/statistics.md defines the terms.
 
-    Exit status 0, too, where the recording is incomplete or not valid: the report begins with that.
+    The exit status is 0 also where the recording is incomplete or not valid: the report begins with that.
 
     \b
       mqttlab report runs/demo-20260101-120000
@@ -249,9 +249,9 @@ def report(run: Path, out: Path | None, as_json: bool, full: bool) -> None:
 @click.option("--slowest", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
               help="Number of slowest deliveries to explain if no message is named.")
 def explain(run: Path, message: str | None, slowest: int) -> None:
-    """Explain where the time of a message of the recording RUN went, and what held it.
+    """Explain where the time of a message of the recording RUN went, and what delayed it.
 
-    Prints its parts, the cause, and every frame that carried it or decided its fate; writes the same as a page with a
+    Prints its parts, the cause, and every frame that carried it or decided its fate. Writes the same as a page with a
     message sequence chart to RUN/explain-PUBLISHER-SEQUENCE.html and .svg.
 
     \b
@@ -274,7 +274,7 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, metavar="N",
               help="Number of messages to explain.")
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC",
-              help="Only this metric, of everything that has it; repeatable.")
+              help="Only this metric, in all scopes; repeatable.")
 @CATALOG
 @click.option("--full", is_flag=True, help="Also print every metric, the quantiles, and where the plans differ.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page.")
@@ -290,7 +290,7 @@ def compare(
     flows are compared by who publishes for whom. Several runs on a side give intervals and verdicts. Runs with the same
     seed and repetition are compared in pairs. --by message names the messages of another fate or latency, and why.
 
-    Exit status 0, too, where a run is incomplete or not valid; in a group such runs are left out and named.
+    The exit status is 0 also where a run is incomplete or not valid. In a group such runs are left out and named.
 
     \b
       mqttlab compare runs/demo-1 runs/demo-2
@@ -316,7 +316,7 @@ def compare(
 @click.option("--pcapng", "capture", type=click.Path(path_type=Path), is_flag=False, flag_value=Path(),
               help="Write frames for Wireshark; of simulations, too  [default: RUN/run.pcapng]")
 @click.option("--sql", metavar="FILE|URL",
-              help="Write every message into this database; docs/how-to/sql.md has its tables.")
+              help="Write every message into this database; docs/how-to/sql.md lists its tables.")
 @click.option("--message", metavar="PUBLISHER:SEQUENCE[@SUBSCRIBER]",
               help="With --pcapng: only the connections that carried this message, while it was under way.")
 @click.option("--from", "begin", metavar="TIME", help="With --pcapng: from this time of the run on, such as '2.5 s'.")
@@ -327,8 +327,8 @@ def export(
 ) -> None:
     """Export RUN, a recording or an experiment's directory, for spreadsheets, Wireshark and other programs.
 
-    A capture has the bytes of the captures that a live run kept (recording.pcapng), else frames that are made again
-    from the recording: headers and MQTT packets as recorded, payloads of the right length.
+    A capture has the bytes that a live run kept (recording.pcapng). Else its frames are rebuilt from the recording:
+    headers and MQTT packets as recorded, payloads of the right length.
 
     \b
       mqttlab export runs/demo-20260101-120000 --csv
@@ -361,30 +361,30 @@ def export(
 @click.option("--quick", is_flag=True,
               help="Run fewer messages: seconds instead of minutes, with less accurate means.")
 @click.option("--full", is_flag=True,
-              help="Cut no simulation short that the study itself does not: hours, best with --table.")
+              help="Run simulations to the study's own lengths: hours, best with --table.")
 @click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table, such as 5.4; repeatable.")
 @click.option("--figure", "figures", multiple=True, metavar="FIGURE",
-              help="Only what is behind this figure, such as 5.11; repeatable.")
+              help="Only this figure, such as 5.11; repeatable.")
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM",
-              help="Only this claim, by its name in results.md, and what decides it; repeatable.")
+              help="Only this claim, by its name in results.md; repeatable.")
 @click.option("--backend", type=click.Choice(["sim", "live"]), default="sim", show_default=True,
-              help="live: the cells that the study's live.toml names, on a real broker, as many at once as it says; "
-                   "what is complete and in time in RUNS/study-NAME (-quick) is not run again.")
+              help="live: the cells of the study's live.toml, on a real broker. Complete and timely runs in "
+                   "RUNS/study-NAME (-quick) are not run again.")
 @click.option("--no-repeat", is_flag=True,
-              help="Of --backend live: take runs that are there as they are, also those that the machine held up.")
+              help="With --backend live: keep existing runs, also those that the machine delayed.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
               help="Directory that contains the runs of --backend live.")
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIRECTORY",
-              help="Keep what is measured of each simulation there, and do not simulate again what is there: a long "
-                   "pass that was stopped goes on.")
+              help="Store the results of each simulation there, and do not simulate stored ones again. So a stopped "
+                   "pass goes on.")
 @click.option("--jobs", type=click.IntRange(1),
-              help="Number of simulations at once, or of live runs  [default: one per processor; what live.toml says]")
+              help="Number of simulations at once, or of live runs  [default: one per processor; as in live.toml]")
 @click.option("--out", type=click.Path(path_type=Path),
               help="Write tables, claims and figures into this file, as Markdown, and into figures/ beside it.")
 def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures: tuple[str, ...],
           claims: tuple[str, ...], backend: Literal["sim", "live"], no_repeat: bool, runs: Path, keep: Path | None,
           jobs: int | None, out: Path | None) -> None:
-    """Rerun the published experiment STUDY and put its values and claims beside ours; list says which there are.
+    """Rerun the published experiment STUDY and print its values and claims beside ours; `study list` lists all.
 
     \b
       mqttlab study list
@@ -396,7 +396,7 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
       mqttlab study andersen2021 --out andersen2021.md
 
     A claim is held; refuted, under the study's own conditions; not reproduced, by our model of its hosts; undecided; or
-    not judged yet, with what it waits for.
+    not judged yet, with the reason.
     """
     from mqttlab.cli.study import Asked, list_studies, run_study
     from mqttlab.console import Console
@@ -429,12 +429,12 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
 
 @main.command(cls=WithTables)
 @RUN
-@click.option("--server", metavar="NAME", help="Which broker, where the run has several.")
+@click.option("--server", metavar="NAME", help="The broker, where the run has several.")
 def calibrate(run: Path, server: str | None) -> None:
     """Estimate a broker's service time from the recording RUN, as a scenario's [broker.service].
 
-    It takes messages at QoS 0 or 1 behind which nothing waited; several subscribers to one topic tell the time for a
-    packet from that for a copy. What a direct network carries is not recorded: emulate one.
+    It uses messages at QoS 0 or 1 that no other message waited for. Several subscribers to one topic separate the time
+    for a packet from the time for a copy. Direct networks have no recorded packets: emulate a network.
 
     \b
       mqttlab calibrate runs/fan-out-... >> scenario.toml
@@ -460,16 +460,16 @@ def calibrate(run: Path, server: str | None) -> None:
 @click.option("--column", "columns", multiple=True, metavar="NAME",
               help="Show this field, factor, metric or tag.NAME, too; repeatable.")
 @click.option("--sort", multiple=True, metavar="NAME", help="Order by this; -NAME from large to small; repeatable.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than so many runs.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most this many runs.")
 @click.option("--all", "everything", is_flag=True, help="List the runs of experiments, too.")
 def list_(
     runs: Path, catalog: str | None, where: tuple[str, ...], tags: tuple[str, ...], columns: tuple[str, ...],
     sort: tuple[str, ...], limit: int | None, everything: bool,
 ) -> None:
-    """List the recordings in a directory, oldest first; or those of the catalog that are asked for.
+    """List the recordings in a directory, oldest first, or selected ones of the catalog.
 
-    Each line begins with the p99 latency and the share that was not delivered, as far as the catalog knows the run.
-    `mqttlab catalog names` lists what can be asked for. A metric is of the whole run, or of a scope in brackets.
+    Each line begins with the p99 latency and the undelivered share, as far as the catalog knows the run.
+    `mqttlab catalog names` lists all names. A metric is of the whole run, or of a scope in brackets.
 
     \b
       mqttlab list
@@ -493,13 +493,13 @@ def list_(
 @click.option("--probe", "target", metavar="MODEL|SCENARIO",
               help="Measure this model, or the networks of this scenario file, in the live emulator instead.")
 @click.option("--seconds", type=click.IntRange(1, 3600), default=10, show_default=True,
-              help="How long --probe measures each path.")
-@click.option("--json", "as_json", is_flag=True, help="Print what --probe found as JSON.")
+              help="Duration of --probe for each path.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results of --probe as JSON.")
 def networks(tcp: bool, target: str | None, seconds: int, as_json: bool) -> None:
     """List the named network models, with the delays that each placement implies, and their sources.
 
-    With --probe, send datagrams and TCP through the emulated path, and print rate, delay, jitter and loss beside what
-    the model says.
+    With --probe, send datagrams and TCP through the emulated path, and print rate, delay, jitter and loss beside the
+    model's.
 
     \b
       mqttlab networks
@@ -523,16 +523,16 @@ def networks(tcp: bool, target: str | None, seconds: int, as_json: bool) -> None
 @main.command()
 @click.option("--measure", "seconds", is_flag=False, flag_value=10.0, type=click.FloatRange(1, 300),
               metavar="[SECONDS]",
-              help="Try for this long (10 s) how exactly this machine emulates, and say what can be measured on it.")
+              help="Test for this long (10 s) how exactly this machine emulates, and print what it can measure.")
 @click.option("--runs", type=click.Path(path_type=Path), metavar="PATH",
-              help="Where --measure tries how fast the disk is.  [default: runs]")
-@click.option("--json", "as_json", is_flag=True, help="Print what --measure found as JSON.")
+              help="Directory where --measure tests the disk.  [default: runs]")
+@click.option("--json", "as_json", is_flag=True, help="Print the results of --measure as JSON.")
 def doctor(seconds: float | None, runs: Path | None, as_json: bool) -> None:
-    """Say what this machine can do, which brokers it has, and what each missing thing costs.
+    """Print what this machine can do, its brokers, and what each missing thing costs.
 
-    With --measure, send frames through the live emulator at several rates, beside a control timer, write to the disk of
-    --runs (64 MB at most, removed again), and say which delays a live run may emulate here at how many frames a second.
-    Exit status 0, or 1 where nothing can be emulated here.
+    With --measure, send frames through the live emulator at several rates, beside a control timer, and write to the
+    disk of --runs (64 MB at most, removed again). Print the delays that a live run can emulate here, by frames a
+    second. The exit status is 1 where nothing can be emulated here, else 0.
 
     \b
       mqttlab doctor

@@ -18,7 +18,7 @@ COLUMN = click.option("--column", "columns", multiple=True, metavar="NAME",
                       help="A field, factor, metric or tag.NAME to show; repeatable.")
 SORT = click.option("--sort", multiple=True, metavar="NAME", help="Order by this; -NAME from large to small; "
                                                                   "repeatable.")
-LIMIT = click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than so many runs.")
+LIMIT = click.option("--limit", type=click.IntRange(1), metavar="N", help="At most this many runs.")
 RUN = click.argument("run", type=click.Path(path_type=Path))
 
 
@@ -26,13 +26,13 @@ RUN = click.argument("run", type=click.Path(path_type=Path))
 def catalog() -> None:
     """Find, export and annotate recordings in the catalog, which `run`, `experiment` and `import` add to.
 
-    The catalog is an index: what is in it stands in the recordings, and scan builds it again.
+    The catalog is an index over the recordings. Scan builds it again.
 
     \b
-      mqttlab catalog scan runs                                  index what lies below runs
+      mqttlab catalog scan runs                                  index all recordings below runs
       mqttlab catalog query --where 'latency_ms_p99 < 250' --column latency_ms_p99
       mqttlab catalog query --long --metric latency_ms_p99 --csv latencies.csv
-      mqttlab catalog names                                      what can be asked for
+      mqttlab catalog names                                      all names for --where and --column
       mqttlab catalog tag runs/demo-... nightly
       mqttlab catalog baseline release-1.2 runs/demo-...
     """
@@ -42,11 +42,11 @@ def catalog() -> None:
 @click.argument("directories", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path))
 @RUNS
 @CATALOG
-@click.option("--fresh", is_flag=True, help="Forget everything first, also what lies elsewhere.")
+@click.option("--fresh", is_flag=True, help="Forget everything first, also recordings elsewhere.")
 def scan(directories: tuple[Path, ...], runs: Path, catalog: str | None, fresh: bool) -> None:
-    """Index every recording below DIR..., at any depth, and forget those that are no longer there.
+    """Index every recording below DIR..., at any depth, and forget missing ones.
 
-    What lies elsewhere stays in the catalog. Without --catalog and --runs, the catalog is DIR/catalog.db of the first
+    Recordings elsewhere stay in the catalog. Without --catalog and --runs, the catalog is DIR/catalog.db of the first
     DIR.
 
     \b
@@ -77,8 +77,8 @@ def scan(directories: tuple[Path, ...], runs: Path, catalog: str | None, fresh: 
 def scrub(directories: tuple[Path, ...], runs: Path, catalog: str | None) -> None:
     """Take secrets out of recordings and experiments below DIR... (RUNS without one), and out of the catalog.
 
-    Earlier versions kept passwords that a scenario has as text. A mark takes their place in plans, scenarios, reports,
-    logs and captures; nothing else is changed. Each changed file is printed.
+    Earlier versions stored passwords that a scenario has as text. A mark replaces them in plans, scenarios, reports,
+    logs and captures. Nothing else is changed. Each changed file is printed.
 
     \b
       mqttlab catalog scrub
@@ -109,7 +109,7 @@ def query(
     limit: int | None, long_form: bool, metrics: tuple[str, ...], table: str | None, csv: Path | None,
     parquet: Path | None, xlsx: Path | None,
 ) -> None:
-    """Print or export what the catalog knows of runs.
+    """Print or export the catalog's data of runs.
 
     A name is a field (state, backend, started, …), a factor of an experiment, tag.NAME, or a metric, of the whole run
     or of a scope: 'latency_ms_p99[qos 1]'. A condition is a name, one of = != < <= > >= ~ (contains) and a value;
@@ -159,7 +159,7 @@ def names(runs: Path, catalog: str | None) -> None:
 @CATALOG
 @click.option("--remove", is_flag=True, help="Take these tags away.")
 def tag(run: Path, tags: tuple[str, ...], runs: Path, catalog: str | None, remove: bool) -> None:
-    """Tag the recording RUN. Tags stand in RUN/annotations.json, too, and outlive the catalog.
+    """Tag the recording RUN. Tags are also in RUN/annotations.json, and outlive the catalog.
 
     \b
       mqttlab catalog tag runs/demo-... nightly site=lab2
@@ -208,9 +208,10 @@ def note(run: Path, text: str | None, runs: Path, catalog: str | None) -> None:
 @click.option("--point", is_flag=True, help="All runs of the experiment's point that RUN is of, not this one alone.")
 @click.option("--remove", is_flag=True, help="Take the name away.")
 def baseline(name: str | None, run: Path | None, runs: Path, catalog: str | None, point: bool, remove: bool) -> None:
-    """Call the recording RUN the baseline NAME, which thresholds and comparisons can be against.
+    """Name the recording RUN as the baseline NAME, for thresholds and comparisons.
 
-    Of NAME alone, print its recordings; of nothing, all baselines. A name is of one run: given again, it moves.
+    With NAME alone, print its recordings; without NAME, all baselines. A name given again moves to
+    the new run.
 
     \b
       mqttlab catalog baseline release-1.2 runs/demo-...

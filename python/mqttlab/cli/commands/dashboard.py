@@ -19,16 +19,16 @@ from mqttlab.terminal import keep_log, say
 @click.option("--host-name", "names", multiple=True, metavar="NAME",
               help="A name under which browsers may call it, where it listens beyond 127.0.0.1.")
 @click.option("--queue", type=click.Path(path_type=Path), envvar="MQTTLAB_QUEUE", show_envvar=True, metavar="DIR",
-              help="Another queue than the user's own for what is started in it.")
+              help="Another queue than the user's own, for runs of the dashboard.")
 @click.option("--password-file", type=click.Path(path_type=Path, dir_okay=False),
-              help="File whose first line opens the dashboard, in place of the token that is made and kept.")
+              help="File whose first line is the token, instead of a generated one.")
 def dashboard(
     runs: Path, listen: str, names: tuple[str, ...], queue: Path | None, password_file: Path | None,
 ) -> None:
-    """Look into recordings with a browser.
+    """Show recordings in a browser.
 
-    Prints an address with a token; open it in a browser of this machine. The browser is remembered, so that later
-    the address without the token is enough. Ctrl-C ends the dashboard, and touches no run.
+    Prints an address with a token; open it in a browser of this machine. Later this browser needs only the address,
+    without the token. Ctrl-C ends the dashboard; runs go on.
 
     \b
       mqttlab dashboard                            recordings in runs/

@@ -19,17 +19,17 @@ from mqttlab.terminal import say
 @RUNS
 @click.option("--dry-run", is_flag=True, help="Print design, runs, time and disk; start nothing.")
 @click.option("--pilot", type=click.IntRange(min=1), metavar="N",
-              help="With --dry-run: run the reference N times, and say what time and differences to expect.")
+              help="With --dry-run: run the reference N times, and print the expected time and differences.")
 @click.option("--scenarios", type=click.Path(path_type=Path), metavar="DIR",
               help="Write each point's scenario into DIR, as TOML; start nothing.")
 @click.option("--jobs", type=click.IntRange(1), help="Number of simulations at once  [default: one per processor]")
-@click.option("--redo", is_flag=True, help="The file has changed: run again what another version of it has made.")
+@click.option("--redo", is_flag=True, help="Rerun results of an earlier version of this file.")
 @JUNIT
 @CATALOG
 @click.option("--to", metavar="URL", help="Move recordings to this place, such as s3://bucket/runs; file://, s3:// and "
-              "whatever fsspec knows.")
+              "all others of fsspec.")
 @click.option("--cluster", metavar="ADDRESS", help="Run on the workers of this Dask cluster, such as tcp://host:8786; "
-              "needs --to, a place that they all reach.")
+              "needs --to, a place that all workers reach.")
 @click.option("--detach", is_flag=True, help="Hand it over to the queue and return at once; mqttlab queue shows it.")
 @click.option("--queue", metavar="DIR|none", envvar="MQTTLAB_QUEUE", show_envvar=True,
               help="Another queue than the user's own; none: perform the runs in this command.")
@@ -39,11 +39,11 @@ def experiment(
     scenarios: Path | None, jobs: int | None, redo: bool, junit: Path | None, to: str | None, cluster: str | None,
     catalog: str | None, detach: bool, queue: str | None, ignore_disk: bool,
 ) -> None:
-    """Run the experiment FILE: every point of its design, in blocks, until nothing is left.
+    """Run the experiment FILE: every point of its design, in blocks.
 
     FILE (TOML) names a scenario, factors and a design; docs/how-to/experiment.md describes it. A scenario is an
-    experiment of one point. Recordings and the journal go to RUNS/<name of the experiment>; the same command goes on
-    where it was interrupted, by Ctrl-C or kill -9. Simulations share the processors, a live run has the machine to
+    experiment of one point. Recordings and the journal go to RUNS/<name of the experiment>. After an interruption
+    (Ctrl-C or kill -9) the same command continues. Simulations share the processors; a live run has the machine to
     itself.
 
     \b
@@ -60,7 +60,7 @@ def experiment(
       3  incomplete: it was interrupted, or runs ended early
       4  a threshold was broken
       5  a threshold is undecided
-      6  not valid: a run did not measure what its scenario asks for as often as `attempts` says
+      6  not valid: a run did not measure its scenario in as many tries as `attempts` says
     """
     from mqttlab.cli.experiments import dry, perform
     from mqttlab.errors import UsageError

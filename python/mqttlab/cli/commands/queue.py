@@ -24,8 +24,8 @@ NAMES = click.argument("names", nargs=-1, metavar="[NAME...]")
 def queue() -> None:
     """List, pause, cancel or add queued runs.
 
-    Runs that are handed over (`run --detach`, `experiment --detach`) wait in a process of their own, which lives as
-    long as something is in the queue. Simulations share the processors; a live run has the machine to itself. A NAME is
+    The queue is a process of its own, which ends when the queue is empty. `run --detach` and `experiment --detach` add
+    to it. Simulations share the processors; a live run has the machine to itself. A NAME is
     an experiment or a scenario, or the last six letters or more of a run's identifier.
 
     \b
@@ -41,7 +41,7 @@ def queue() -> None:
 @QUEUE
 @click.option("--all", "everything", is_flag=True, help="Runs that have ended, too.")
 def list_(place: Path | None, everything: bool) -> None:
-    """List what waits and what runs, in its order.
+    """List queued and running jobs, in their order.
 
     \b
       mqttlab queue list
@@ -80,7 +80,7 @@ def add(
 @NAMES
 @QUEUE
 def pause(names: tuple[str, ...], place: Path | None) -> None:
-    """Let nothing of these begin, or nothing at all. What runs goes on.
+    """Begin none of these, or nothing at all. Running jobs go on.
 
     \b
       mqttlab queue pause
@@ -93,7 +93,7 @@ def pause(names: tuple[str, ...], place: Path | None) -> None:
 @NAMES
 @QUEUE
 def resume(names: tuple[str, ...], place: Path | None) -> None:
-    """Let these begin again, or everything; and make again what a queue that was killed has left.
+    """Let these begin again, or everything. Also restarts the jobs of a queue that was killed.
 
     \b
       mqttlab queue resume
@@ -106,7 +106,7 @@ def resume(names: tuple[str, ...], place: Path | None) -> None:
 @QUEUE
 @click.option("--all", "everything", is_flag=True, help="End everything.")
 def cancel(names: tuple[str, ...], place: Path | None, everything: bool) -> None:
-    """End these: what runs keeps what it has recorded, what waits is not begun.
+    """End these: running jobs keep their recordings, queued jobs do not begin.
 
     \b
       mqttlab queue cancel demo
@@ -125,7 +125,7 @@ def cancel(names: tuple[str, ...], place: Path | None, everything: bool) -> None
 @NAMES
 @QUEUE
 def wait(names: tuple[str, ...], place: Path | None) -> None:
-    """Wait until these have ended, or everything that is in the queue now. Exit status: that of the worst run.
+    """Wait until these have ended, or everything in the queue now. Exit status: that of the worst run.
 
     \b
       mqttlab run scenarios/demo.toml --detach && mqttlab queue wait demo

@@ -57,8 +57,8 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @main.command(name="try")
 @_options
 @click.option("--shape", type=click.Choice(["fan-in", "fan-out", "own"]), default="fan-in", show_default=True,
-              help="fan-in: devices publish, subscribers beside the broker get all; fan-out: devices get what "
-                   "publishers beside the broker send; own: each device gets its own messages.")
+              help="fan-in: devices publish, subscribers beside the broker get all; fan-out: publishers beside the "
+                   "broker send to all devices; own: each device gets its own messages.")
 @click.option("--simulate", is_flag=True, help="Simulate it, in virtual time: no broker, no privileges.")
 @click.option("--save", type=click.Path(path_type=Path), metavar="FILE",
               help="Keep the scenario, or the experiment of a comparison, in this file.")
@@ -74,7 +74,7 @@ def try_(
     """Run a load that the options describe, without a file.
 
     An option with several values (--qos 0,1,2) compares them: one row for each. Units and limits are those of a
-    scenario; the scenario is printed, and --save keeps it.
+    scenario. The scenario is printed; --save writes it to a file.
 
     \b
       mqttlab try --simulate
