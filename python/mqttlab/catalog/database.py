@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 T = TypeVar("T")
-HEAD = "0002"
+HEAD = "0003"
 """The schema that this program reads and writes: the last of the migrations."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 SCHEMA = Path(__file__).parent / "schema.sql"

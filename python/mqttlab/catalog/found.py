@@ -74,7 +74,7 @@ def ask(
 def is_integer(name: str) -> bool:
     """Whether a column has whole numbers."""
     field = FIELDS.get(name)
-    return field is not None and field.kind == "number" and name != "planned_s"
+    return field is not None and isinstance(field.column.type, sa.Integer)
 
 
 def _typed(row: Sequence[Any], columns: Sequence[str], kinds: Sequence[Kind]) -> tuple[Any, ...]:

@@ -9,15 +9,14 @@ import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-VALUES = {"p99_ms": "latency_ms_p99", "undelivered_percent": "undelivered_percent"}
-# Of the run as a whole: those that its headline begins with.
-QUESTION = (
+# Of the headline, those that a list shows. A catalog before schema 3 has no such columns; the next run upgrades it.
+VALUES = ("run.latency_ms_p99", "run.undelivered_percent")
+QUESTIONS = tuple(
     "SELECT run.directory, run.name, run.backend, run.started_at, run.state, run.valid, experiment.name, "
-    + ", ".join("(SELECT value FROM metric_value JOIN series ON series.id = series_id "
-                f"WHERE metric_value.run_id = run.id AND metric = '{metric}' AND scope = 'run')"
-                for metric in VALUES.values())
-    + " FROM run LEFT JOIN experiment ON experiment.id = experiment_id ORDER BY run.started_at, run.id")
+    f"{', '.join(values)} FROM run LEFT JOIN experiment ON experiment.id = experiment_id "
+    "ORDER BY run.started_at, run.id" for values in (VALUES, ("NULL", "NULL")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +45,7 @@ def glance(file: Path) -> list[Glimpse]:
     try:
         connection = sqlite3.connect(f"file:{path}?{how}", uri=True)
         try:
-            rows = connection.execute(QUESTION).fetchall()
+            rows = _answered(connection)
         finally:
             connection.close()
     except sqlite3.Error:
@@ -56,3 +55,10 @@ def glance(file: Path) -> list[Glimpse]:
                     valid=None if valid is None else bool(valid), experiment=experiment, p99_ms=p99_ms,
                     undelivered_percent=undelivered_percent)
             for directory, name, backend, started, state, valid, experiment, p99_ms, undelivered_percent in rows]
+
+
+def _answered(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    try:
+        return connection.execute(QUESTIONS[0]).fetchall()
+    except sqlite3.OperationalError:
+        return connection.execute(QUESTIONS[1]).fetchall()

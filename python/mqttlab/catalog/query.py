@@ -64,6 +64,14 @@ FIELDS: dict[str, Field] = {
     "reason": Field(t.RUN.c.reason, "text", "Why it ended early, or is not valid."),
     "started": Field(t.RUN.c.started_at, "text", "When it began (ISO 8601, UTC)."),
     "directory": Field(t.RUN.c.directory, "text", "Where the recording is."),
+    "sent": Field(t.RUN.c.messages_sent, "number", "Messages sent."),
+    "delivered": Field(t.RUN.c.messages_delivered, "number", "Deliveries."),
+    "undelivered": Field(t.RUN.c.undelivered_percent, "number", "Expected deliveries that did not happen, in percent."),
+    "p50": Field(t.RUN.c.latency_ms_p50, "number", "Median latency of the slowest flow, in ms."),
+    "p95": Field(t.RUN.c.latency_ms_p95, "number", "95th percentile of the latency of the slowest flow, in ms."),
+    "p99": Field(t.RUN.c.latency_ms_p99, "number", "99th percentile of the latency of the slowest flow, in ms."),
+    "kb_up": Field(t.RUN.c.ip_kb_per_device_hour_up, "number", "IP kB that a device sends in an hour."),
+    "kb_down": Field(t.RUN.c.ip_kb_per_device_hour_down, "number", "IP kB that a device receives in an hour."),
     "seed": Field(t.RUN.c.seed, "number", "The seed of its random streams."),
     "repetition": Field(t.RUN.c.repetition, "number", "Which repetition it is, from 0."),
     "planned_s": Field(t.RUN.c.planned_s, "number", "Length of the measurement as planned, in seconds."),
@@ -146,7 +154,8 @@ class Question:
         """
         name = name.strip()
         if name not in self._columns:
-            if len(self._columns) >= JOINS_MAX and name not in FIELDS:
+            # Fields are of tables that are joined already.
+            if name not in FIELDS and sum(other not in FIELDS for other in self._columns) >= JOINS_MAX:
                 raise CatalogError(f"more than {JOINS_MAX} names at once; ask for the long form (catalog query "
                                    "--long), or twice")
             self._columns[name] = self._field(name) or self._factor(name) or self._tag(name) or self._metric(name)

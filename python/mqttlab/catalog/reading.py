@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mqttlab.catalog.headline import headline_columns
 from mqttlab.catalog.origin import Origin, origin_of
 from mqttlab.catalog.place import NAME_LETTERS_MAX, PATH_LETTERS_MAX, CatalogError
 from mqttlab.catalog.remarks import Annotations
@@ -85,13 +86,15 @@ def _facts(directory: Path, recording: Recording) -> Facts:
         "run_json": _text(directory, ("run.json", "incomplete.json")),
         "kind": origin.kind, "block": origin.block, "order_no": origin.order_no, "attempt": origin.attempt,
     }
+    values = _values(recording)
+    row |= headline_columns(values)
     row["reason"] = None if row["reason"] is None else str(row["reason"])
     machine = recording.run.get("machine")
     engine = versions.get("engine")
     return Facts(
         directory=directory, run=row, plan=_plan(directory),
         machine=dict(machine) if isinstance(machine, dict) and machine else None,
-        version=(str(engine), int(run.get("schema_version", 1))) if engine else None, values=_values(recording),
+        version=(str(engine), int(run.get("schema_version", 1))) if engine else None, values=values,
         sketches=_sketches(recording),
         annotations=Annotations.read(directory), origin=origin)
 

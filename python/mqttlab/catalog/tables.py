@@ -124,6 +124,10 @@ RUN = Table(
     Column("broker_kind", WORD), Column("broker_version", WORD), _to("plan", nullable=False), _to("machine"),
     _to("version"), _to("experiment"), _to("point"), Column("kind", WORD), Column("block", Integer),
     Column("order_no", Integer), Column("attempt", Integer), Column("run_json", LONG, nullable=False),
+    Column("messages_sent", BigInteger), Column("messages_delivered", BigInteger),
+    Column("undelivered_percent", Double), Column("latency_ms_p50", Double), Column("latency_ms_p95", Double),
+    Column("latency_ms_p99", Double), Column("ip_kb_per_device_hour_up", Double),
+    Column("ip_kb_per_device_hour_down", Double),
     Index("ix_run_experiment_id_point_id", "experiment_id", "point_id"), **OPTIONS)
 
 SERIES = Table(
