@@ -18,7 +18,7 @@ from mqttlab.dashboard import comparisons, downloads, panels, run_figures, run_t
 from mqttlab.dashboard.address import Listen
 from mqttlab.dashboard.comparisons import FIGURES, Comparisons
 from mqttlab.dashboard.pages import compare, instant, messages, run, runs, studies
-from mqttlab.dashboard.panels import LIGHTER, answer, themed, twin
+from mqttlab.dashboard.panels import answer, themed, twin
 from mqttlab.dashboard.server import Dashboard
 from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
 from mqttlab.figures import style
@@ -137,8 +137,8 @@ def test_a_dark_ground_has_light_ink() -> None:
     before = black.to_json()
     dark = themed(black, "dark")
     assert dark.data[0].line.color == "#FFFFFF"
-    assert dark.data[1].marker.color == [LIGHTER["#0072B2"], "#E69F00"] != black.data[1].marker.color
-    assert dark.layout.shapes[0].line.color == dark.layout.annotations[0].font.color == LIGHTER["#A5123A"]
+    assert dark.data[1].marker.color == [style.DARK["#0072B2"], "#E69F00"] != black.data[1].marker.color
+    assert dark.layout.shapes[0].line.color == dark.layout.annotations[0].font.color == style.DARK["#A5123A"]
     assert black.to_json() == before and "#0072B2" not in dark.to_json()
 
 
@@ -157,8 +157,8 @@ def test_every_colour_of_a_series_can_be_seen_on_the_dark_ground() -> None:
     sheet = Path(panels.__file__).parent / "assets" / "dashboard.css"
     assert f"--panel: {ground}" in sheet.read_text(encoding="utf-8")
     for colour in {*style.QOS_COLOURS.values(), *style.SERIES_COLOURS, *style.PART_COLOURS.values()}:
-        assert _contrast(LIGHTER.get(colour, colour), ground) > 3.4, colour
-    shown = [LIGHTER.get(colour, colour) for colour in style.SERIES_COLOURS]
+        assert _contrast(style.DARK.get(colour, colour), ground) > 3.4, colour
+    shown = [style.DARK.get(colour, colour) for colour in style.SERIES_COLOURS]
     assert len(set(shown)) == len(shown)
 
 

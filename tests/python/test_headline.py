@@ -250,8 +250,11 @@ def test_a_page_begins_with_the_answer_and_sums_up_many_links(fleet: Path, tmp_p
     assert page.index("each behind its own LTE-M link") < page.index("p99 latency") < page.index("Messages by QoS")
     # Of 24 links the sum, the devices' distribution and the worst; not a row for each.
     assert "all 25 links" in page or "all 24 links" in page
-    assert "IP bytes over devices" in page and "The 10 links that dropped most" in page
+    assert "over devices" in page and "The 10 worst: least delivered, then slowest" in page
+    assert "The 10 links that dropped most" in page
     assert page.count('<td class="text">field-') == 10
+    # Links of the network layer, too; no other table has a row for each.
+    assert "The links that sent most again" in page and page.count("<tr>") < 150
     assert "the lateness below" not in page
 
 

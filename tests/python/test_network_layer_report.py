@@ -40,7 +40,7 @@ def test_the_page_shows_tables_and_figures_of_the_network_layer(run: Path, tmp_p
     for words in ("Network layer", "publishers, to the broker", "Overhead", "QoS 1 to the broker",
                   "PUBLISH packets that a segment completes", "Segments that a PUBLISH packet takes",
                   "TCP round trips, cumulative", "What MQTT adds to a message", "Throughput of up",
-                  "The connections one by one (1 of 1)", "5 frames, 1 connection, 2 MQTT packets"):
+                  "The connections one by one (1)", "5 frames, 1 connection, 2 MQTT packets"):
         assert words in page, words
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rich.console import Console
 from mqttlab import export, figures, metrics
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
-from recordings import Message, packet, write
+from recordings import Message, packet, segment, write
 
 
 @pytest.fixture
@@ -30,6 +31,51 @@ def test_the_page_holds_every_section_and_needs_no_network(run: Path, tmp_path: 
     head = page[: page.index("<style>")]
     assert "http" not in head
     assert "<script src" not in page
+
+
+def test_a_page_is_small_and_lists_its_contents_below_the_answer(run: Path, tmp_path: Path) -> None:
+    page = write_html(Recording.open(run), tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(page.encode()) < 2_000_000
+    links = re.findall(r'<a href="#(part-\d+)">(.*?)</a>', page)
+    assert ("Messages by QoS" in [title for _, title in links]) and len(links) >= 4
+    for name, title in links:
+        assert page.count(f'<h2 id="{name}">{title}</h2>') == 1
+    assert page.index("p99 ms") < page.index('<nav class="contents"') < page.index('id="part-1"')
+    # WebGL is not in the bundle.
+    assert '"type":"scattergl"' not in page and '"type":"scatter"' in page
+
+
+def test_a_page_of_many_connections_and_a_long_plan_has_the_worst_alone(tmp_path: Path) -> None:
+    packets = [segment(20 * i, frame=i, connection=i, payload=10, marks="retransmission" if i == 77 else None)
+               for i in range(300)]
+    directory = write(tmp_path / "run", [Message(0)], packets=packets)
+    recording = Recording.open(directory)
+    recording.plan["sources"] = [{"number": i} for i in range(10_000)]
+    page = write_html(recording, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Of 300 connections the 10 directions that sent most again" in page
+    assert page.count("<tr>") < 100 and "9,980 more; run.json has all" in page
+
+
+def test_each_device_of_a_fleet_has_its_own_numbers(tmp_path: Path) -> None:
+    rows = [Message(0, 10.0, publisher=0), Message(1, 30.0, publisher=0), Message(2, None, publisher=0, fate="lost"),
+            Message(3, None, publisher=0, fate="unsent", subscriber=None)]
+    table = metrics.messages_by_device(Recording.open(write(tmp_path / "run", rows)))
+    [publisher, subscriber] = table.rows(named=True)
+    # Who receives is judged by what was sent to it.
+    assert (publisher["client"], subscriber["client"]) == ("p", "s")
+    for row in (publisher, subscriber):
+        assert (row["deliveries_expected"], row["messages_delivered"]) == (3, 2)
+        assert (row["latency_ms_mean"], row["latency_ms_max"]) == (20, 30)
+    assert subscriber["undelivered_percent"] == pytest.approx(100 / 3)
+    assert metrics.messages_by_device(Recording.open(write(tmp_path / "none", []))).is_empty()
+
+
+def test_a_box_has_numbers_on_its_axis_whatever_lies_beyond_its_whiskers() -> None:
+    latency = np.concatenate([np.linspace(30, 40, 999), [2_000.0]])
+    samples = pl.DataFrame({"qos": 0, "intended_s": np.arange(1000) / 100, "latency_ms": latency})
+    assert figures.latency_box(samples).layout.yaxis.type == "linear"
+    # Two decades have more than one power of ten.
+    assert figures.latency_over_time(samples).layout.yaxis.dtick == "D2"
 
 
 def test_an_incomplete_run_says_so_on_terminal_and_page(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 DESK: ViewportSize = {"width": 1280, "height": 900}
 TELEPHONE: ViewportSize = {"width": 400, "height": 800}
+# Whether a figure has the words of the dark ground.
+IS_DARK = "getComputedStyle(document.querySelector('.js-plotly-plot .xtick text')).fill.includes('230')"
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,44 @@ def test_the_p99_is_on_the_first_screen(page: Page, size: ViewportSize) -> None:
     shown = page.get_by_text("p99", exact=False).first.bounding_box()
     assert shown is not None and shown["y"] >= 0 and shown["y"] + shown["height"] < size["height"]
     assert shown["x"] >= 0 and shown["x"] + shown["width"] <= size["width"]
+
+
+def test_dark_is_what_the_system_asks_for_and_paper_stays_light(page: Page) -> None:
+    def colours() -> tuple[int, int, int]:
+        """How light ground, panel and a figure's words are, of 255."""
+        return tuple(page.evaluate(
+            "() => [[document.documentElement, 'backgroundColor'], "
+            "[document.querySelector('section'), 'backgroundColor'],"
+            "[document.querySelector('.js-plotly-plot .xtick text'), 'fill']].map(([one, what]) =>"
+            "Math.max(...getComputedStyle(one)[what].match(/\\d+/g).slice(0, 3).map(Number)))"))
+
+    page.set_viewport_size(DESK)
+    ground, panel, words = colours()
+    assert ground > 230 and panel > 230 and words < 100
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"() => {IS_DARK}")
+    ground, panel, words = colours()
+    assert ground < 60 and panel < 60 and words > 200
+    # Lines that are black on white, and blue ones, have colours of their own there.
+    lines = page.evaluate("() => [...document.querySelectorAll('.js-plotly-plot .scatterlayer path.js-line')].map("
+                          "one => getComputedStyle(one).stroke)")
+    assert lines and not {"rgb(0, 0, 0)", "rgb(0, 114, 178)"} & set(lines)
+    page.emulate_media(color_scheme="dark", media="print")
+    page.wait_for_function(f"() => !{IS_DARK}")
+    ground, panel, words = colours()
+    assert ground > 230 and panel > 230 and words < 100
+    page.emulate_media(color_scheme="light", media="screen")
+
+
+def test_no_figure_begins_with_an_empty_band(page: Page) -> None:
+    page.set_viewport_size(DESK)
+    # From the title to the axes, or to the legend that stands above them.
+    bands = page.evaluate(
+        "() => [...document.querySelectorAll('.figure')].map(one => { const under = one.querySelector('h3')"
+        ".getBoundingClientRect().bottom; const drawn = [...one.querySelectorAll('.legend, .bglayer, .xaxislayer-above,"
+        " .yaxislayer-above, .gridlayer')].filter(part => part.getBoundingClientRect().height);"
+        "return Math.min(...drawn.map(part => part.getBoundingClientRect().top)) - under })")
+    assert len(bands) > 5 and max(bands) < 45, bands
 
 
 def test_a_lone_figure_takes_its_whole_row(page: Page) -> None:

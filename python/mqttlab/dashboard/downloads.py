@@ -23,6 +23,7 @@ from mqttlab.dashboard.uploads import UploadError, Uploads
 from mqttlab.dashboard.watch import Watch
 from mqttlab.errors import MqttlabError
 from mqttlab.export import ExportError, cut_of_message, pcapng
+from mqttlab.figures.drawing import PLOTLY_CARTESIAN
 from mqttlab.recording import Recording
 from mqttlab.report.html import page
 from mqttlab.sheets import csv_text
@@ -33,9 +34,10 @@ CAPTURE_FRAMES_MAX = 200_000
 # Its version is in its name: who has it asks for it no more.
 PLOTLY = "plotly-4.1.1.js"
 # What others have written and pages ask for when they need it.
-VENDOR = {PLOTLY: ("plotly/plotly-cartesian.min.js", "text/javascript"),
-          "leaflet.js": ("leaflet/leaflet.js", "text/javascript"), "leaflet.css": ("leaflet/leaflet.css", "text/css"),
-          "outlines.json": ("outlines.geojson", "application/json")}
+VENDOR = {PLOTLY: (PLOTLY_CARTESIAN, "text/javascript"),
+          "leaflet.js": (HERE / "vendor/leaflet/leaflet.js", "text/javascript"),
+          "leaflet.css": (HERE / "vendor/leaflet/leaflet.css", "text/css"),
+          "outlines.json": (HERE / "vendor/outlines.geojson", "application/json")}
 
 
 def routes(server: flask.Flask, store: Store, jobs: Jobs, watch: Watch, uploads: Uploads,
@@ -209,7 +211,7 @@ def _of_others(server: flask.Flask) -> None:
     def vendor(name: str) -> flask.Response:
         if name not in VENDOR:
             return _missing("file", name)
-        sent = flask.send_file(HERE / "vendor" / VENDOR[name][0], mimetype=VENDOR[name][1])
+        sent = flask.send_file(VENDOR[name][0], mimetype=VENDOR[name][1])
         sent.headers["Cache-Control"] = f"private, max-age={'31536000, immutable' if name == PLOTLY else '86400'}"
         return sent
 

@@ -18,6 +18,7 @@ from dash import html
 
 from mqttlab.dashboard.legible import legible_json
 from mqttlab.figures.drawing import Figure
+from mqttlab.figures.style import DARK
 from mqttlab.report.text import heading, meaning, number, unit
 
 Content = list[Any]
@@ -29,9 +30,6 @@ ROWS_OPEN = 30
 # Of a series. Without WebGL a point is an element of the page (:func:`themed`), and with six thousand of them a figure
 # takes a second to draw; looking closer shows the others.
 MARKERS_MAX = 1_000
-# What has a contrast below 3 or little more on the dark ground, and what stands there in its place.
-LIGHTER = {"#000000": "#FFFFFF", "#0072B2": "#4C8DFF", "#3B4A6B": "#7F93C4", "#5B6572": "#7A8696",
-           "#8A63B8": "#A583D4", "#A5123A": "#FF4F7A"}
 
 
 def address(path: str, **query: Any) -> str:
@@ -235,7 +233,7 @@ def _lighten(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lighter(colour: Any) -> Any:
-    return LIGHTER.get(str(colour).upper(), colour)
+    return DARK.get(str(colour).upper(), colour)
 
 
 def answer(drawn: Figure, theme: str, *, over_time: bool = False, shown: tuple[float, float] | None = None) -> str:

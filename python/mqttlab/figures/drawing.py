@@ -2,7 +2,7 @@
 
 Plotly's Python package checks and copies every field in classes of its own, and takes longer to load than a small
 report to be written. Nothing of that is needed for figures that this package draws itself: a figure is nested
-dictionaries. Only the JavaScript is taken from Plotly's package.
+dictionaries.
 
 What is not here: checking. A field that Plotly does not know is drawn by nobody; their list is
 https://plotly.com/javascript/reference.
@@ -21,6 +21,10 @@ from typing import Any, Literal, Self
 from mqttlab import foreign
 
 Axis = Literal["x", "y"]
+# What the bundle below does not draw.
+WHOLE_PLOTLY = ("parcoords",)
+# Plotly's cartesian bundle (plotly/README.md).
+PLOTLY_CARTESIAN = Path(__file__).parent / "plotly" / "plotly-cartesian.min.js"
 # The text between <script> and </script> must not end it.
 UNSAFE = (("<", "\\u003c"), (">", "\\u003e"), ("/", "\\u002f"))
 
@@ -143,8 +147,15 @@ def panels(count: int, spacing: float = 0.03) -> dict[str, dict[str, Any]]:
     return axes
 
 
-def plotly_js() -> str:
-    """Plotly's JavaScript, 4 MB of it, out of its package, which is not loaded."""
+def plotly_js(*, whole: bool = False) -> str:
+    """Plotly's JavaScript.
+
+    Args:
+        whole: all of it, 4.8 MB out of Python's package, which is not loaded; else the 1.5 MB that draw lines, bars,
+            boxes and heat maps without WebGL.
+    """
+    if not whole:
+        return PLOTLY_CARTESIAN.read_text(encoding="utf-8")
     found = importlib.util.find_spec("plotly")
     assert found is not None and found.submodule_search_locations, "it is among this package's dependencies"
     [place, *_] = found.submodule_search_locations

@@ -85,9 +85,11 @@ def latency_box(samples: pl.DataFrame) -> Figure:
         samples: columns ``qos``, ``latency_ms``.
     """
     figure = blank("Latency by QoS (box: quartiles, whiskers: 5 % and 95 %)", "", "latency (ms)")
+    ends: list[float] = []
     for qos, part in _by_qos(samples):
         latency = part["latency_ms"].to_numpy()
         low, first, middle, third, high = np.quantile(latency, [0.05, 0.25, 0.5, 0.75, 0.95])
+        ends += [float(low), float(high)]
         figure.add_trace(
             trace(
                 "box", x=[f"QoS {qos}"], q1=[first], median=[middle], q3=[third], lowerfence=[low], upperfence=[high],
@@ -95,7 +97,8 @@ def latency_box(samples: pl.DataFrame) -> Figure:
                 marker={"color": _colour(qos)}, line={"width": 2}, showlegend=False,
             )
         )
-    return _log_where_wide(figure, *_extent(samples["latency_ms"]))
+    # What lies beyond the whiskers is not drawn, and does not decide on the axis.
+    return _log_where_wide(figure, min(ends, default=None), max(ends, default=None))
 
 
 def link_utilisation(slices: pl.DataFrame) -> Figure:
@@ -440,7 +443,8 @@ def _log_where_wide(figure: Figure, low: float | None, high: float | None, axis:
     wide = low is not None and low > 0 and high / low > 30
     kind = "log" if wide else "linear"
     update = figure.update_xaxes if axis == "x" else figure.update_yaxes
-    update(type=kind, **({"dtick": 1} if wide else {"rangemode": "tozero"}))
+    # Of few decades the twos and fives are named, too.
+    update(type=kind, **({"dtick": 1 if low and high / low > 1000 else "D2"} if wide else {"rangemode": "tozero"}))
     return figure
 
 

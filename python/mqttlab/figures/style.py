@@ -23,6 +23,13 @@ PART_COLOURS = {
     "broker_socket_ns": "#F7D0B0", "queue_to_subscriber_ns": "#F0E442", "wire_to_subscriber_ns": "#56B4E9",
     "retransmission_to_subscriber_ns": "#DE6B86", "release_ns": "#66C9A8", "delivery_ns": "#D3D8DE",
 }
+# What each colour becomes on a dark ground: text and axes, and what has a contrast below 3 or little more there.
+DARK_INK, DARK_PANEL = "#E6EBF0", "#18212B"
+DARK = {
+    "WHITE": DARK_PANEL, "#1C2733": DARK_INK, "#8A8F98": "#9AA7B4", "#E6E8EB": "#34414E", "#2A3F5F": "#9AA7B4",
+    "#E5ECF6": DARK_PANEL, "#000000": "#FFFFFF", "#0072B2": "#4C8DFF", "#3B4A6B": "#7F93C4", "#5B6572": "#7A8696",
+    "#8A63B8": "#A583D4", "#A5123A": "#FF4F7A",
+}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 

@@ -46,6 +46,7 @@ from mqttlab.metrics.catalogue import (
 )
 from mqttlab.metrics.connection import DIRECTIONS, connection_flight, connection_segments
 from mqttlab.metrics.device_bytes import by_device, device_bytes
+from mqttlab.metrics.devices import messages_by_device
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
@@ -116,6 +117,7 @@ __all__ = [
     "links",
     "measurement",
     "measurement_began_ns",
+    "messages_by_device",
     "mqtt_connections",
     "mqtt_sn",
     "network",

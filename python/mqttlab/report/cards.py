@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import polars as pl
-
 from mqttlab import metrics
 from mqttlab.foreign import markup, visible
 from mqttlab.recording import Recording
 from mqttlab.report import headline
 from mqttlab.report.headline import Told, interval, milliseconds, percent
-from mqttlab.report.pages import html_table, text_table
+from mqttlab.report.pages import text_table
 from mqttlab.report.text import number
 
 # So many flows have cards each; more are a table.
@@ -19,21 +17,19 @@ FLOWS_WITH_CARDS = 2
 FLOWS_SHOWN = 20
 # Instead of an interval: what a run is too short for, and what a largest value never has.
 UNKNOWN = ("95 %: not known", "of all measured")
-# More links than these are summed up.
-LINKS_LISTED = 20
-WORST = 10
 # What people look for first in a wide table.
 FIRST = ("messages_sent", "messages_delivered", "undelivered_percent", "latency_ms_p50", "latency_ms_p95",
          "latency_ms_p99", "latency_ms_max", "latency_ms_mean", "latency_ms_mean_ci95")
 STYLE = """<style>
-.headline .scenario{font-size:17px;margin:.1em 0 .3em;max-width:85ch}.headline .timing{margin:0 0 .6em;color:#51606f}
-.not-valid .timing,.incomplete .timing{color:#8a2b06;font-weight:600}
+.headline .scenario{font-size:17px;margin:.1em 0 .3em;max-width:85ch}
+.headline .timing{margin:0 0 .6em;color:var(--faint)}
+.not-valid .timing,.incomplete .timing{color:var(--bad-text);font-weight:600}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(118px,1fr));gap:10px;margin:.2em 0 .6em}
-.card{border:1px solid #dfe4ea;border-radius:6px;padding:8px 10px;min-width:0}
-.card.first{border-color:#00629b;background:#f0f7fc}
+.card{border:1px solid var(--line);border-radius:6px;padding:8px 10px;min-width:0}
+.card.first{border-color:var(--accent);background:var(--first)}
 .card b{font-size:22px;font-variant-numeric:tabular-nums}.card b small{font-size:13px;font-weight:400;margin-left:3px}
-.card span{display:block;font-size:12px;color:#51606f}.headline h2{margin:.6em 0 .3em}
-.headline .said{margin:.1em 0;font-size:14px}details summary{cursor:pointer;color:#51606f}
+.card span{display:block;font-size:12px;color:var(--faint)}.headline h2{margin:.6em 0 .3em}
+.headline .said{margin:.1em 0;font-size:14px}details summary{cursor:pointer;color:var(--faint)}
 @media(max-width:640px){section{padding:12px}.cards{grid-template-columns:repeat(2,1fr);gap:8px}
 .headline .scenario{font-size:15px}
 .headline td.text{white-space:normal;min-width:130px}}
@@ -130,24 +126,3 @@ def _bytes(told: Told) -> str:
 def first(columns: tuple[str, ...]) -> tuple[str, ...]:
     """Columns of a table of messages, those that people look for in front."""
     return (*(name for name in FIRST if name in columns), *(name for name in columns if name not in FIRST))
-
-
-def links(recording: Recording, table: pl.DataFrame, columns: tuple[str, ...]) -> str:
-    """A table of links; of many their sum, the distribution over devices, and the worst."""
-    if table.height <= LINKS_LISTED:
-        return html_table(table, columns)
-    whole = pl.DataFrame({"of": [f"all {table.height} links"], **{
-        name: [table[name].sum()] for name in ("frames", "bytes", "frames_dropped")}})
-    worst = table.sort("frames_dropped", "queue_wait_ms_max", descending=True, nulls_last=True).head(WORST)
-    each = metrics.by_device(recording)
-    parts = [html_table(whole, tuple(whole.columns))]
-    rows = [(name, *(number(float(of[column].quantile(share, "linear") or 0), 3) for share in (0, 0.5, 0.95, 1)))
-            for group in each["group"].unique(maintain_order=True)
-            for of in [each.filter(pl.col("group") == group)] if of.height > 1
-            for name, column in ((f"{visible(group)}, kB/h up", "ip_kb_per_device_hour_up"),
-                                 (f"{visible(group)}, kB/h down", "ip_kb_per_device_hour_down"))
-            if of[column].null_count() < of.height] if not each.is_empty() else []
-    if rows:
-        parts += ["<h3>IP bytes over devices</h3>", text_table(("of", "least", "median", "p95", "most"), rows)]
-    parts += [f"<h3>The {WORST} links that dropped most</h3>", html_table(worst, columns)]
-    return "".join(parts)

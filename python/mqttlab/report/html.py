@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from mqttlab import figures, metrics
 from mqttlab.foreign import markup
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, cards, coverage, network, probe
+from mqttlab.report import attribution, captured, cards, coverage, fleet, network, probe
 from mqttlab.report.facts import of_run
 from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, write_whole
 from mqttlab.report.text import disconnections_title, heading, lateness, meaning, number, verdict
 
-DISCONNECTIONS_SHOWN = 50
+DISCONNECTIONS_SHOWN = 10
+# Of each list in the plan.
+PLAN_ENTRIES = 20
 
 
 def write_html(recording: Recording, out: Path) -> Path:
@@ -36,6 +39,7 @@ def page(recording: Recording) -> str:
         _verdict_section(recording),
         _disconnections_section(recording),
         _application_section(recording),
+        fleet.devices(recording),
         _figure_section(recording),
         _attribution_section(recording),
         _link_section(recording),
@@ -106,7 +110,8 @@ def _figure_section(recording: Recording) -> str:
     samples = metrics.deliveries(recording, ("qos", "intended_s", "latency_ms"))
     if samples.is_empty():
         return ""
-    drawn = [figures.latency_over_time(samples), figures.latency_cdf(samples), figures.latency_box(samples)]
+    drawn = [figures.latency_over_time(samples, network.POINTS_DRAWN), figures.latency_cdf(samples),
+             figures.latency_box(samples)]
     return f"<section><h2>Latency</h2>{grid(drawn, 'latency')}</section>"
 
 
@@ -142,7 +147,7 @@ def _link_section(recording: Recording) -> str:
     known = [figure for figure in drawn if figure.data]
     not_drawn = markup(network.left_out(table, busiest, "drawn").strip())
     not_drawn = f"<p>{not_drawn}</p>" if not_drawn else ""
-    return (f"<section><h2>Links</h2><p>{markup(words)}</p>{cards.links(recording, table, columns)}{not_drawn}"
+    return (f"<section><h2>Links</h2><p>{markup(words)}</p>{fleet.links(table, columns)}{not_drawn}"
             f"{grid(known, 'link')}{_probe(recording)}</section>")
 
 
@@ -159,8 +164,12 @@ def _network_section(recording: Recording) -> str:
     table = network.labelled(metrics.network(recording))
     if table.is_empty():
         return ""
+    listed, worst = fleet.without_many(table)
+    columns = ("of", *network.columns(table, network.COLUMNS))
     parts = ["<section><h2>Network layer</h2>", f"<p>{markup(network.covered(recording, table))}</p>",
-             html_table(table, ("of", *network.columns(table, network.COLUMNS)))]
+             html_table(listed, columns)]
+    if not worst.is_empty():
+        parts += ["<h3>The links that sent most again</h3>", html_table(worst, columns)]
     overhead = network.overhead(recording)
     if not overhead.is_empty():
         columns = network.columns(overhead, network.OVERHEAD_COLUMNS)
@@ -185,8 +194,12 @@ def _network_section(recording: Recording) -> str:
 
 def _connections(recording: Recording) -> str:
     table = network.labelled(metrics.connections(recording))
-    shown = table.head(2 * network.CONNECTIONS_SHOWN)
-    words = f"The connections one by one ({number(shown.height // 2)} of {number(table.height // 2)})"
+    # Each has a row for each direction.
+    is_many = table.height > 2 * fleet.LISTED
+    shown = fleet.most_repeated(table) if is_many else table
+    count = table["connection"].n_unique() if "connection" in table.columns else 0
+    words = (f"Of {number(count)} connections the {shown.height} directions that sent most again"
+             if is_many else f"The connections one by one ({number(count)})")
     columns = ("connection", "of", *network.columns(shown, network.COLUMNS))
     return f"<details><summary>{words}</summary>{html_table(shown, columns)}</details>"
 
@@ -214,6 +227,17 @@ def _setup_section(recording: Recording) -> str:
     return f"<section><h2>Connections and machine</h2>{table}{drawn}</section>"
 
 
+def _shortened(value: Any) -> Any:
+    """A plan whose long lists end after some entries: 10,000 links are 29 MB of text."""
+    if isinstance(value, dict):
+        return {name: _shortened(part) for name, part in value.items()}
+    if not isinstance(value, list):
+        return value
+    left = len(value) - PLAN_ENTRIES
+    more = [f"… {left:,} more; run.json has all"] if left > 0 else []
+    return [*map(_shortened, value[:PLAN_ENTRIES]), *more]
+
+
 def _plan_section(recording: Recording) -> str:
-    text = markup(json.dumps(recording.plan, indent=1))
+    text = markup(json.dumps(_shortened(recording.plan), indent=1))
     return f"<section><details><summary>The plan, as run</summary><pre>{text}</pre></details></section>"

@@ -33,13 +33,14 @@ OVERHEAD_COLUMNS = ("publish_packets", *metrics.family("overhead").columns("page
 EFFICIENCY_COLUMNS = ("group", "messages_sent", *metrics.family("efficiency").columns("page"))
 # Of datagrams a pair of ports is what a connection is, numbered from here on.
 DATAGRAMS = 1 << 31
-# Pages are read by people; the exports hold every connection and every link.
-CONNECTIONS_SHOWN = 100
-STATIONS_SHOWN = 50
+# Pages are read by people; the exports hold every station and every link.
+STATIONS_SHOWN = 20
 LINKS_PRINTED = 40
 # A line for each, in a figure.
-LINKS_DRAWN = 16
+LINKS_DRAWN = 8
 THROUGHPUTS_DRAWN = 4
+# Of a series: in SVG a point is an element of the page.
+POINTS_DRAWN = 2_000
 
 
 def columns(table: pl.DataFrame, wanted: tuple[str, ...]) -> tuple[str, ...]:
@@ -140,8 +141,9 @@ def drawn(recording: Recording) -> list[Figure]:
         made.append(figures.segments_per_publish(taken, coverage.carrier(recording)))
     round_trips = metrics.round_trip_counts(recording)
     if not round_trips.is_empty():
-        points = metrics.round_trips_thinned(recording, figures.MOST_POINTS)
-        made += [figures.round_trips_over_time(points, counts=round_trips), figures.round_trip_cdf(round_trips)]
+        points = metrics.round_trips_thinned(recording, POINTS_DRAWN)
+        made += [figures.round_trips_over_time(points, POINTS_DRAWN, counts=round_trips),
+                 figures.round_trip_cdf(round_trips)]
     overhead_table = metrics.overhead(recording)
     if not overhead_table.is_empty():
         made.append(figures.overhead(overhead_table, coverage.carrier(recording), coverage.protocol(recording)))

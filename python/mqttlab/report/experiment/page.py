@@ -22,9 +22,9 @@ RESPONSES_DRAWN = 4
 # A broken threshold is red, and nothing is green that no threshold has judged.
 KINDS = {"broken": "broken", "undecided": "undecided", "held": "valid", "none": "none"}
 SIGNS = {"broken": "✕", "undecided": "?", "held": "✓"}
-STYLE = """<style>.verdict.broken{border-left-color:#b3261e}.verdict.none{border-left-color:#c9d1d9}
-td.broken{color:#b3261e;font-weight:700}td.undecided{color:#6b4e00}td.held{color:#00674b}
-.thresholds td{white-space:normal;min-width:80px}details summary{cursor:pointer;color:#51606f}</style>"""
+STYLE = """<style>.verdict.broken{border-left-color:var(--bad)}.verdict.none{border-left-color:var(--line-2)}
+td.broken{color:var(--broken);font-weight:700}td.undecided{color:var(--undecided)}td.held{color:var(--held)}
+.thresholds td{white-space:normal;min-width:80px}details summary{cursor:pointer;color:var(--faint)}</style>"""
 
 
 def write_experiment(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path:

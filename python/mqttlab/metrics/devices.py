@@ -1,0 +1,45 @@
+"""The messages of each client: what a sum over a fleet hides.
+
+A client that publishes is judged by what it sent, any other by what was sent to it. Of a client with few messages a
+percentile is no more than its slowest message: there are means and largest values.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mqttlab.metrics.application import EXPECTED, FIRST_DELIVERY, NS_PER_MS, has_messages, measured
+from mqttlab.metrics.undelivered import with_undelivered
+from mqttlab.recording import Recording, named
+
+COLUMNS = ("deliveries_expected", "messages_delivered", "undelivered_percent", "latency_ms_mean", "latency_ms_max")
+
+
+def messages_by_device(recording: Recording) -> pl.DataFrame:
+    """One row for each client that published, or was to receive and did not publish: ``client`` (its name), ``group``,
+    and :data:`COLUMNS` of the messages of the measurement. Empty where there was none."""
+    return recording.derived("messages by device", _messages_by_device)
+
+
+def _messages_by_device(recording: Recording) -> pl.DataFrame:
+    if not has_messages(recording):
+        return pl.DataFrame()
+    sent = _of(recording, "publisher")
+    received = _of(recording, "subscriber").join(sent, on="client", how="anti")
+    each = pl.concat([sent, received]).sort("client")
+    clients = recording.layout["clients"]
+    return each.select(named("client", [client["name"] for client in clients]),
+                       named("client", [client["group"] for client in clients]).alias("group"), *COLUMNS)
+
+
+def _of(recording: Recording, end: str) -> pl.DataFrame:
+    messages = measured(recording)
+    latency = pl.col("latency_ns").filter(FIRST_DELIVERY)
+    counted = recording.collect(messages.group_by(end).agg(
+        deliveries_expected=EXPECTED.sum().cast(pl.Int64), messages_delivered=FIRST_DELIVERY.sum().cast(pl.Int64),
+        latency_ms_mean=latency.mean() / NS_PER_MS, latency_ms_max=latency.max() / NS_PER_MS)).drop_nulls(end)
+    # What was never sent has no row for each of its subscribers, so that it counts for its publisher alone.
+    wanted = pl.col("deliveries_expected")
+    table = with_undelivered(recording, messages, counted, [end]) if end == "publisher" else counted.with_columns(
+        undelivered_percent=pl.when(wanted > 0).then(100.0 * (wanted - pl.col("messages_delivered")) / wanted))
+    return table.select(pl.col(end).cast(pl.Int64).alias("client"), *COLUMNS)

@@ -1,0 +1,76 @@
+"""What a page shows of many links, connections and devices: their sum, how they are distributed, and the worst."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mqttlab import metrics
+from mqttlab.foreign import markup, visible
+from mqttlab.plurals import counted
+from mqttlab.recording import Recording
+from mqttlab.report.pages import html_table, text_table
+from mqttlab.report.text import heading, number, unit
+
+# More rows of one kind than these are summed up.
+LISTED = 20
+WORST = 10
+SHARES = (0.0, 0.5, 0.95, 1.0)
+DISTRIBUTED = ("undelivered_percent", "latency_ms_mean", "latency_ms_max", "ip_kb_per_device_hour_up",
+               "ip_kb_per_device_hour_down")
+
+
+def links(table: pl.DataFrame, columns: tuple[str, ...]) -> str:
+    """A table of links."""
+    if table.height <= LISTED:
+        return html_table(table, columns)
+    whole = pl.DataFrame({"of": [f"all {table.height} links"], **{
+        name: [table[name].sum()] for name in ("frames", "bytes", "frames_dropped")}})
+    worst = table.sort("frames_dropped", "queue_wait_ms_max", descending=True, nulls_last=True).head(WORST)
+    return (html_table(whole, tuple(whole.columns))
+            + f"<h3>The {WORST} links that dropped most</h3>" + html_table(worst, columns))
+
+
+def without_many(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Of a table with a column ``scope`` the rows that are listed, and the worst of the links where these are many."""
+    of_links = table.filter(pl.col("scope") == "link")
+    if of_links.height <= LISTED:
+        return table, of_links.clear()
+    return table.filter(pl.col("scope") != "link"), most_repeated(of_links)
+
+
+def most_repeated(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the most segments that were sent again, then with the most bytes."""
+    order = [name for name in ("retransmissions", "tcp_analysis_retransmissions", "bytes") if name in table.columns]
+    return table.sort(order, descending=True, nulls_last=True, maintain_order=True).head(WORST)
+
+
+def devices(recording: Recording) -> str:
+    """A section on the devices of groups that have many; empty where there is no such group."""
+    each = metrics.messages_by_device(recording)
+    if each.is_empty():
+        return ""
+    rates = metrics.by_device(recording)
+    if not rates.is_empty():
+        each = each.join(rates.drop("group"), on="client", how="left", maintain_order="left")
+    parts = [_group(group, of) for group in each["group"].unique(maintain_order=True).to_list()
+             for of in [each.filter(pl.col("group") == group)] if of.height > WORST]
+    return f"<section>{''.join(parts)}</section>" if parts else ""
+
+
+def _title(name: str) -> str:
+    title = f"{heading(name)} latency" if name.startswith("latency") else heading(name)
+    return f"{title} ({unit(name)})" if unit(name) else title
+
+
+def _group(group: str, each: pl.DataFrame) -> str:
+    known = [name for name in DISTRIBUTED if name in each.columns and each[name].null_count() < each.height]
+    rows = [(_title(name), *(number(float(each[name].quantile(share, "linear") or 0), 3) for share in SHARES))
+            for name in known]
+    some = each.filter(pl.col("undelivered_percent") > 0).height
+    words = (f"{counted(some, 'device')} of {number(each.height)} did not have all messages delivered." if some
+             else f"All messages of all {number(each.height)} devices were delivered.")
+    worst = each.sort("undelivered_percent", "latency_ms_max", descending=True, nulls_last=True).head(WORST)
+    shown = ("client", "deliveries_expected", "messages_delivered", *known)
+    return (f"<h2>{markup(visible(f'Devices: {group}'))}</h2><p>{markup(words)}</p>"
+            + text_table(("over devices", "least", "median", "p95", "most"), rows)
+            + f"<h3>The {WORST} worst: least delivered, then slowest</h3>" + html_table(worst, shown))
