@@ -56,6 +56,12 @@ def test_no_page_is_wider_than_the_screen_and_none_breaks_a_rule_of_accessibilit
             page.set_viewport_size({"width": width, "height": 800})
             # Figures take their new width a moment later.
             page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
+            # Navigation is one row, and shows where one is.
+            row = page.evaluate("() => document.querySelector('.bar').getBoundingClientRect().height")
+            assert row < 65
+            page.wait_for_function("""() => { const [row, link] = [document.querySelector(".bar nav"),
+              document.querySelector(".bar nav [aria-current]")].map((one) => one && one.getBoundingClientRect());
+              return link === null || (link.left >= row.left - 1 && link.right <= row.right + 1); }""")
             assert page.evaluate(APART) == [] and page.evaluate(OVER) == [], width
             found = axe.run(page, context={"exclude": [[widget] for widget in WIDGETS]}, options={
                 "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).response["violations"]

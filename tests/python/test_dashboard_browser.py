@@ -221,7 +221,7 @@ def test_a_figure_alone_has_its_title_and_its_ground(somebody: Visitor) -> None:
             panel.get_by_text("SVG", exact=True).click()
         picture = Path(found.value.path()).read_text(encoding="utf-8")
         assert "Latency, cumulative" in picture and f"fill: {ground}; fill-opacity: 1;" in picture
-        page.get_by_role("button", name="Dark or light").click()
+        page.get_by_role("button", name="Theme").click()
         somebody.ready()
 
 
@@ -243,13 +243,13 @@ def test_dark_and_light_are_kept(somebody: Visitor) -> None:
     page = somebody.page
     somebody.go("/run/plain?part=messages")
     before = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-    page.get_by_role("button", name="Dark or light").click()
+    page.get_by_role("button", name="Theme").click()
     somebody.ready()
     after = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     assert before != after
     somebody.go("/run/plain?part=network")
     assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == after
-    page.get_by_role("button", name="Dark or light").click()
+    page.get_by_role("button", name="Theme").click()
 
 
 def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
@@ -262,7 +262,7 @@ def test_all_of_it_by_keyboard(somebody: Visitor) -> None:
         page.keyboard.press("Tab")
         reached.add(page.evaluate("() => (document.activeElement.getAttribute('aria-label') || "
                                   "document.activeElement.textContent || '').trim()"))
-    assert {*PARTS, "Export screen", "Dark or light", "Messages by QoS, table", "Messages by QoS as CSV"} <= reached
+    assert {*PARTS, "Export screen", "Theme", "Messages by QoS, table", "Messages by QoS as CSV"} <= reached
 
 
 def test_a_run_is_opened_from_the_table_by_keyboard(somebody: Visitor) -> None:

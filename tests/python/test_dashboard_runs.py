@@ -15,6 +15,7 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 
 from dashboards import queue_below
 from mqttlab.catalog import Catalog, url_for
+from mqttlab.catalog.place import url_of
 from mqttlab.dashboard import run_sets
 from mqttlab.dashboard import store as store_module
 from mqttlab.dashboard.actions import Actions
@@ -67,6 +68,64 @@ def test_groups_have_their_number_of_runs_and_the_mean_with_its_interval() -> No
     assert cell.startswith("40 ± ") and "(0 – 80)" in cell and f"{found.high - 40:.2g}"[:2] in cell
     assert sum(row[1] for row in run_sets.grouped(run_sets.counted(table(), True), ["network"])[1]) == 12
     assert run_sets.varied(table()) == ["network", "qos"]
+
+
+FIRST_ROWS = {"startRow": 0, "endRow": 100}
+
+
+def test_the_runs_of_an_experiment_are_one_row_that_opens() -> None:
+    runs_of = table().with_columns(run=pl.when(pl.col("seed") == 0).then(pl.col("run")).otherwise(
+        pl.format("qos/runs/{}", "run")))
+    shown = runs.rows(runs_of, FIRST_ROWS, {})
+    assert shown["rowCount"] == 5
+    [row] = [row for row in shown["rowData"] if row["runs"]]
+    # The mean of the valid runs; settings that are not the same in all have no value.
+    assert row["run"] == "qos" and row["latency_ms_p99"] == sum(10 * n for n in range(4, 11)) / 7
+    assert row["name"] == "x" and row["network"] is None and row["verdict"] == "1 of 8 not valid"
+    assert row["href"] == "/experiment/qos" and row["fold"] == "/?open=qos" and row["words"] == "8 runs"
+    assert len(row["runs"]) == 8
+    opened = runs.rows(runs_of, {**FIRST_ROWS, "sortModel": [{"colId": "latency_ms_p99", "sort": "desc"}]},
+                       {"open": "qos", "pin": "qos"})["rowData"]
+    assert [one["run"].rpartition("/")[2] for one in opened] == [
+        "qos", *(f"r{n}" for n in range(11, 3, -1)), "r3", "r2", "r1", "r0"]
+    assert opened[0]["fold"] == "/?pin=qos"
+    # Who searches or filters looks for a run.
+    assert runs.rows(runs_of, FIRST_ROWS, {"search": "x"})["rowCount"] == 12
+    filtered = {**FIRST_ROWS, "filterModel": {"qos": {"filterType": "text", "type": "equals", "filter": "1"}}}
+    assert runs.rows(runs_of, filtered, {})["rowCount"] == 6
+    assert runs.rows(table(), FIRST_ROWS, {})["rowCount"] == 12
+
+
+def test_the_answer_stands_first_and_the_catalog_may_be_elsewhere(tmp_path: Path) -> None:
+    from mqttlab import metrics
+    from mqttlab.recording import Recording
+
+    hosts = {"hosts": {"field": {"count": 2}}, "networks": [{"between": ["field", "broker"], "model": "lte"}]}
+    values = scenario(1)
+    values.pop("network", None)
+    plan = compile_plan(parse_values({**values, **hosts, "groups": [
+        {"name": "sensors", "host": "field", "count": 2, "publish": {
+            "topic": "t", "payload": "20 B", "rate": "10 /s"}},
+        {"name": "all", "host": "broker", "subscribe": ["t"]}]}))
+    assert perform(Job(plan, tmp_path / "runs" / "one"), lambda line: None).verdict == "complete"
+    elsewhere = url_of(str(tmp_path / "other.db"))
+    with Catalog.open(elsewhere) as catalog:
+        catalog.scan([tmp_path / "runs"])
+    assert "latency_ms_p99" not in Store(tmp_path / "runs").runs().columns
+    assert "latency_ms_p99" not in Store(tmp_path / "runs", "none").runs().columns
+    store = Store(tmp_path / "runs", elsewhere)
+    [row] = store.runs().rows(named=True)
+    [flow] = metrics.headline(Recording.open(tmp_path / "runs" / "one")).flows
+    [sensors] = [group for group in metrics.headline(Recording.open(tmp_path / "runs" / "one")).bytes
+                 if group.group == "sensors"]
+    assert row["latency_ms_p99"] == flow.latency["p99"].value and row["undelivered_percent"] == 0
+    assert row["ip_kb_per_device_hour_up"] == pytest.approx(sensors.ip_up)
+    titles = [column["headerName"] for column in runs.columns(store.runs(), False)]
+    assert titles[:5] == ["run", "p99 (ms)", "not delivered (%)", "kB/h up", "kB/h down"]
+    # What is said of a run is kept there, too.
+    assert say(Actions(Jobs(tmp_path / "runs", tmp_path / "queue", elsewhere), store), "tag", text="kept",
+               runs=["one"]) == "kept: 1 tagged."
+    assert not (tmp_path / "runs" / "catalog.db").exists()
 
 
 def test_settings_stand_in_their_order_whatever_ran_first(tmp_path: Path) -> None:

@@ -36,14 +36,16 @@ AROUND_S = 3.0
 class Jobs:
     """Runs in the queue, as seen from one directory of recordings."""
 
-    def __init__(self, runs: Path, queue: Path | None = None) -> None:
+    def __init__(self, runs: Path, queue: Path | None = None, catalog: str | None = None) -> None:
         """Make it; the queue is opened when it is first needed.
 
         Args:
             runs: where recordings go.
             queue: the queue's directory; the user's own when left out.
+            catalog: the URL of the catalog that takes them in, or ``none``; when left out ``catalog.db`` in ``runs``.
         """
         self.runs = runs
+        self.catalog = None if catalog == "none" else catalog or url_for(runs)
         self._where = queue
         self._tended = 0.0
         # Plans do not change, and are long to read.
@@ -88,7 +90,7 @@ class Jobs:
         for repetition in range(scenario.repetitions):
             with taken_directory(scenario.name, repetition, scenario.repetitions, self.runs) as (directory, promise):
                 job = Job(compile_plan(scenario, repetition), directory, origin=origin)
-                self.queue.submit(job, label=scenario.name, catalog=url_for(self.runs), held=held)
+                self.queue.submit(job, label=scenario.name, catalog=self.catalog, held=held)
                 promise.of(None)
             begun.append(job.identifier)
         return begun

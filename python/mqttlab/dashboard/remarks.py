@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from mqttlab.catalog import Catalog, url_for
+from mqttlab.catalog import Catalog
 from mqttlab.dashboard import drafts
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.store import Store
@@ -61,7 +61,7 @@ def _tag(store: Store, told: dict[str, Any]) -> str:
     """Tag runs: ``text`` is a name, or ``name=value``."""
     name, _, value = _text(told, "text", NAME_LETTERS_MAX).partition("=")
     runs = _runs(told)
-    with Catalog.open(url_for(store.directory)) as catalog:
+    with Catalog.open(store.catalog) as catalog:
         for run in runs:
             catalog.tag(store.place(run), {name.strip(): value.strip()})
     return f"{name.strip()}: {len(runs)} tagged."
@@ -69,7 +69,7 @@ def _tag(store: Store, told: dict[str, Any]) -> str:
 
 def _untag(store: Store, told: dict[str, Any]) -> str:
     name, runs = _text(told, "tag", NAME_LETTERS_MAX), _runs(told)
-    with Catalog.open(url_for(store.directory)) as catalog:
+    with Catalog.open(store.catalog) as catalog:
         for run in runs:
             catalog.untag(store.place(run), [name])
     return f"{name} is taken away."
@@ -77,7 +77,7 @@ def _untag(store: Store, told: dict[str, Any]) -> str:
 
 def _note(store: Store, told: dict[str, Any]) -> str:
     text, runs = _text(told, "text", TEXT_LETTERS_MAX), _runs(told)
-    with Catalog.open(url_for(store.directory)) as catalog:
+    with Catalog.open(store.catalog) as catalog:
         for run in runs:
             catalog.note(store.place(run), text)
     return "The note is kept."
@@ -88,24 +88,24 @@ def _save_view(store: Store, told: dict[str, Any]) -> str:
     name, state = _text(told, "text", NAME_LETTERS_MAX), told.get("state")
     if not isinstance(state, str) or len(state) > TEXT_LETTERS_MAX or not (state == "" or state.startswith("?")):
         raise RemarkError("that is no view")
-    with Catalog.open(url_for(store.directory)) as catalog:
+    with Catalog.open(store.catalog) as catalog:
         catalog.save_view(name, state)
     return f"The view {name} is saved."
 
 
 def _drop_view(store: Store, told: dict[str, Any]) -> str:
     name = _text(told, "view", NAME_LETTERS_MAX)
-    with Catalog.open(url_for(store.directory)) as catalog:
+    with Catalog.open(store.catalog) as catalog:
         catalog.save_view(name, None)
     return f"The view {name} is gone."
 
 
 def views(store: Store) -> dict[str, str]:
     """Saved views: the address of each by its name."""
-    if not (store.directory / "catalog.db").is_file():
+    if not store.has_catalog:
         return {}
     try:
-        with Catalog.open(url_for(store.directory), read_only=True) as catalog:
+        with Catalog.open(store.catalog, read_only=True) as catalog:
             return {name: state for name, state in catalog.views().items() if isinstance(state, str)}
     except MqttlabError:
         # A catalog that cannot be read has no views; doctor and `mqttlab catalog` say what is wrong.

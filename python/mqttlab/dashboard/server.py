@@ -49,7 +49,8 @@ log = logging.getLogger(__name__)
 class Dashboard:
     """A dashboard of the runs below a directory, ready to serve."""
 
-    def __init__(self, runs_directory: Path, listen: Listen, secret: str, queue: Path | None = None) -> None:
+    def __init__(self, runs_directory: Path, listen: Listen, secret: str, queue: Path | None = None,
+                 catalog: str | None = None) -> None:
         """Make it; nothing listens yet.
 
         Args:
@@ -57,11 +58,12 @@ class Dashboard:
             listen: where it listens.
             secret: what lets a browser in.
             queue: the directory of the queue that performs runs; the user's own when left out.
+            catalog: the URL of the catalog, or ``none``; when left out ``catalog.db`` in the directory of the runs.
 
         Raises:
             AddressError: nothing can listen there.
         """
-        self.store = Store(runs_directory)
+        self.store = Store(runs_directory, catalog)
         self.flask = flask.Flask("mqttlab.dashboard", static_folder=None)
         try:
             # Port 0 is known as another from here on.
@@ -73,7 +75,7 @@ class Dashboard:
         self.access = Access(self.listen, secret)
         self.access.guard(self.flask)
         self.flask.after_request(legible)
-        self.jobs = Jobs(self.store.directory, queue)
+        self.jobs = Jobs(self.store.directory, queue, catalog)
         self.watch = Watch(self.jobs)
         self.actions = Actions(self.jobs, self.store)
         self.uploads = Uploads(self.jobs)
@@ -165,12 +167,13 @@ class Dashboard:
             return self.page(path or "/", _query(search)), None
 
         @app.callback(Output("runs-grid", "getRowsResponse"), Output("runs-count", "children"),
-                      Input("runs-grid", "getRowsRequest"), State("runs-search", "value"), prevent_initial_call=True)
-        def give_rows(request: dict[str, Any] | None, search: str | None) -> Any:
+                      Input("runs-grid", "getRowsRequest"), State("runs-search", "value"),
+                      State("location", "search"), prevent_initial_call=True)
+        def give_rows(request: dict[str, Any] | None, search: str | None, where: str | None) -> Any:
             if request is None:
                 return dash.no_update, dash.no_update
-            shown = runs.selected(self.store.runs(), {"search": search or ""})
-            found = runs.rows(shown, request)
+            query = {**_query(where), "search": search or ""}
+            found = runs.rows(runs.selected(self.store.runs(), query), request, query)
             return found, f"{found['rowCount']} shown"
 
     def _selections(self, app: dash.Dash) -> None:
@@ -180,7 +183,8 @@ class Dashboard:
                       prevent_initial_call=True)
         def draw_selected(rows: Any, x: str | None, y: str | None, colour: str | None, typed: str | None,
                           search: str | None) -> Any:
-            names = [row["run"] for row in rows or () if isinstance(row, dict) and "run" in row]
+            names = [name for row in rows or () if isinstance(row, dict) and "run" in row
+                     for name in row.get("runs") or [row["run"]]]
             words = f"{len(names)} selected." if names else "No run is selected."
             axes = {"x": x or "", "y": y or "", "colour": colour or ""}
             return runs.figures_of(names, _query(search if typed is None else typed), axes), words

@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from mqttlab.catalog import Catalog, url_for
+from mqttlab.catalog.place import file_of
 from mqttlab.errors import MqttlabError
 from mqttlab.recording import Recording
 from mqttlab.runs import RunSummary, run_places, summary_of
@@ -39,8 +40,14 @@ SCHEMA: dict[str, Any] = {
 }
 # Of the catalog, what the table of runs shows besides.
 CATALOG_FIELDS = ("name", "started", "backend", "broker", "planned_s", "seed")
-METRICS = ("messages_delivered", "messages_lost", "undelivered_percent", "latency_ms_mean", "latency_ms_p50",
-           "latency_ms_p95", "latency_ms_p99", "retransmissions_percent")
+# Of each group of a run; the table has those of the group whose devices send and receive most.
+OF_GROUPS = ("ip_kb_per_device_hour_up", "ip_kb_per_device_hour_down")
+# What a headline has stands first.
+HEADLINE = ("latency_ms_p99", "undelivered_percent", *OF_GROUPS)
+METRICS = (*HEADLINE, "latency_ms_p50", "latency_ms_p95", "latency_ms_mean", "messages_delivered", "messages_lost",
+           "retransmissions_percent")
+# A catalog on a server does not say when it changed.
+ASKED_AGAIN_S = 10
 # Before the names of tags, in the catalog's columns.
 TAG = "tag."
 TAKEN = (*CATALOG_FIELDS, "run", "verdict", "directory", "valid", "state")
@@ -53,8 +60,15 @@ class UnknownRun(MqttlabError):
 class Store:
     """The runs below a directory. Its methods may be called from several threads."""
 
-    def __init__(self, runs: Path) -> None:
+    def __init__(self, runs: Path, catalog: str | None = None) -> None:
+        """Make it; nothing is read yet.
+
+        Args:
+            runs: the directory.
+            catalog: the URL of the catalog, or ``none``; when left out ``catalog.db`` in the directory.
+        """
         self.directory = runs.resolve()
+        self.catalog = catalog or url_for(self.directory)
         self._open: OrderedDict[Path, tuple[tuple[Any, ...], float, Recording]] = OrderedDict()
         self._facts: dict[Path, tuple[tuple[int, ...], dict[str, Any]]] = {}
         self._listed: tuple[float, pl.DataFrame] = (-LISTED_FOR_S, pl.DataFrame(schema=SCHEMA))
@@ -134,10 +148,19 @@ class Store:
                 inner = f"{child}{os.sep}runs"
                 if (inner in self._seen) if self._seen.get(child) == seen[child] else Path(inner).is_dir():
                     above.append(inner)
-        for name in ("catalog.db", "catalog.db-wal"):
+        file = file_of(self.catalog)
+        if file is None:
+            seen["catalog"] = int(time.monotonic() / ASKED_AGAIN_S)
+        for end in ("", "-wal") if file is not None else ():
             with contextlib.suppress(OSError):
-                seen[name] = (self.directory / name).stat().st_mtime_ns
+                seen[f"catalog{end}"] = Path(f"{file}{end}").stat().st_mtime_ns
         return seen
+
+    @property
+    def has_catalog(self) -> bool:
+        """Whether there is a catalog, as far as that is seen without asking it."""
+        file = file_of(self.catalog)
+        return self.catalog != "none" and (file is None or file.is_file())
 
     def _below(self, place: str, changed: int) -> list[str]:
         """The directories in one, which was changed last at this time."""
@@ -161,17 +184,19 @@ class Store:
     def _with_catalog(self, table: pl.DataFrame) -> pl.DataFrame:
         """The same with what the catalog has of these runs besides, if there is one: metrics, factors, tags, and runs
         deeper below, such as those of experiments."""
-        file = self.directory / "catalog.db"
-        if not file.is_file():
+        if not self.has_catalog:
             return table
         try:
-            with Catalog.open(url_for(self.directory), read_only=True) as catalog:
+            with Catalog.open(self.catalog, read_only=True) as catalog:
                 names = catalog.names()
                 tags = names.filter(pl.col("what") == "tag")["name"].to_list()
                 known = set(names["name"])
-                asked = [*(name for name in METRICS if name in known), *names.filter(what="factor")["name"], *tags]
+                of_runs = [name for name in METRICS if name in known and name not in OF_GROUPS]
+                asked = [*of_runs, *names.filter(what="factor")["name"], *tags]
                 more = [name for name in dict.fromkeys(asked) if name not in TAKEN]
                 found = catalog.runs(columns=[*CATALOG_FIELDS, "directory", "valid", "state", *more])
+                bytes_known = [name for name in OF_GROUPS if name in known]
+                found, more = _with_bytes(found, catalog, bytes_known), [*bytes_known, *more]
             # A tag without a value is seen, and found, by its name.
             found = found.with_columns(pl.when(pl.col(tag) == "").then(pl.lit(tag.removeprefix(TAG))).otherwise(
                 pl.col(tag)).alias(tag) for tag in tags if tag in found.columns)
@@ -204,6 +229,16 @@ def given_out(place: Path) -> list[Path]:
     no link that leads elsewhere."""
     return sorted(path for path in place.iterdir() if path.name.endswith(SUFFIXES) and not path.is_symlink()
                   and path.is_file())
+
+
+def _with_bytes(found: pl.DataFrame, catalog: Catalog, names: list[str]) -> pl.DataFrame:
+    """The catalog's runs with what a device of one of their groups sends and receives: of the group that does most."""
+    if not names:
+        return found
+    values = catalog.values(names, scopes=["group"])
+    each = values.group_by("directory").agg(
+        pl.col("value").filter(pl.col("metric") == name).max().alias(name) for name in names)
+    return found.join(each, on="directory", how="left", maintain_order="left")
 
 
 def _when(place: str) -> int:

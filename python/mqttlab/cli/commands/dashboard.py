@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mqttlab.cli.main import RUNS, main
+from mqttlab.cli.main import CATALOG, RUNS, main
 from mqttlab.cli.problems import WithTables
 from mqttlab.errors import UsageError
 from mqttlab.terminal import keep_log, say
@@ -14,6 +14,7 @@ from mqttlab.terminal import keep_log, say
 
 @main.command(cls=WithTables)
 @RUNS
+@CATALOG
 @click.option("--listen", default="127.0.0.1:8350", show_default=True, metavar="ADDRESS[:PORT]",
               help="Where to listen. Beyond 127.0.0.1 others reach it, who need the token; port 0 takes a free one.")
 @click.option("--host-name", "names", multiple=True, metavar="NAME",
@@ -23,7 +24,8 @@ from mqttlab.terminal import keep_log, say
 @click.option("--password-file", type=click.Path(path_type=Path, dir_okay=False),
               help="File whose first line is the token, instead of a generated one.")
 def dashboard(
-    runs: Path, listen: str, names: tuple[str, ...], queue: Path | None, password_file: Path | None,
+    runs: Path, catalog: str | None, listen: str, names: tuple[str, ...], queue: Path | None,
+    password_file: Path | None,
 ) -> None:
     """Show recordings in a browser.
 
@@ -35,6 +37,7 @@ def dashboard(
       mqttlab dashboard --listen 0.0.0.0 --host-name lab.example    for others, who need the token
     """
     try:
+        from mqttlab.catalog.place import url_of
         from mqttlab.dashboard.address import Listen, read_secret
         from mqttlab.dashboard.server import Dashboard
     except ModuleNotFoundError as error:
@@ -42,7 +45,8 @@ def dashboard(
                          "pip install 'mqttlab[dashboard]'") from error
     where = Listen.read(listen, names)
     kept = Path.home() / ".local" / "state" / "mqttlab" / "dashboard-token"
-    served = Dashboard(runs, where, read_secret(password_file, kept), queue)
+    served = Dashboard(runs, where, read_secret(password_file, kept), queue,
+                       url_of(catalog) if catalog and catalog != "none" else catalog)
     if not where.loopback:
         say(f"Whoever reaches {where.host} and has the token can read every recording in {runs} and start runs. "
             "The connection is not encrypted: beyond a network that you trust, put it behind SSH or a proxy "

@@ -64,12 +64,32 @@
   }
   // Pages of one of many stand under the list of them.
   const HEADS = { "/experiments": "/experiment", "/studies": "/stud" };
+  const seen = new WeakSet();
+  function intoSight(link) {
+    const row = link.parentElement;
+    row.scrollLeft = link.offsetLeft - row.offsetLeft - (row.clientWidth - link.offsetWidth) / 2;
+  }
+  window.addEventListener("resize", () => document.querySelectorAll(".bar nav a[aria-current], nav.parts a[aria-current]").forEach(intoSight));
+  // The run's name leaves room for the first figure beside it.
+  function narrowRuns() {
+    const table = document.getElementById("runs-grid");
+    if (!table || seen.has(table) || window.innerWidth > 640) return;
+    seen.add(table);
+    window.dash_ag_grid.getApiAsync("runs-grid").then((grid) => grid.setColumnWidths([{ key: "run", newWidth: 150 }]));
+  }
   function markPlace() {
     for (const link of document.querySelectorAll(".bar nav a")) {
       const here = new URL(link.href).pathname;
       const at = window.location.pathname;
       const current = here === "/" ? at === "/" || at.startsWith("/run/") : at.startsWith(HEADS[here] || here);
+      const known = link.getAttribute("aria-current") !== null;
       if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+      // On a narrow screen the links are one row that scrolls.
+      if (current && !known) intoSight(link);
+    }
+    for (const link of document.querySelectorAll("nav.parts a[aria-current]")) if (!seen.has(link)) {
+      seen.add(link);
+      intoSight(link);
     }
     const heading = document.querySelector("#page h1");
     const title = heading ? heading.textContent + " – mqttlab" : "mqttlab";
@@ -77,8 +97,16 @@
   }
 
   window.dashAgGridComponentFunctions = window.dashAgGridComponentFunctions || {};
-  window.dashAgGridComponentFunctions.RunLink = (cell) => cell.data
-    ? window.React.createElement("a", { href: cell.data.href, className: "page-link" }, cell.value) : "…";
+  window.dashAgGridComponentFunctions.RunLink = (cell) => {
+    if (!cell.data) return "…";
+    const link = (href, words, more) => window.React.createElement("a", { href, className: "page-link", ...more }, words);
+    const run = link(cell.data.href, cell.value, { key: "run" });
+    if (!cell.data.runs) return run;
+    // An experiment: its runs are shown below it, or not.
+    const fold = link(cell.data.fold, (cell.data.open ? "▾ " : "▸ ") + cell.data.words, {
+      key: "fold", "aria-expanded": Boolean(cell.data.open), role: "button", "aria-label": cell.data.words + " of " + cell.value });
+    return [fold, " ", run];
+  };
 
   // Theme.
   function wear(theme) {
@@ -105,6 +133,7 @@
   function watch() {
     markPlace();
     nameLists();
+    narrowRuns();
     window.mqttlab.fillTables(document);
     window.mqttlab.fillFigures(document);
     window.mqttlab.fillMaps(document);
@@ -307,7 +336,7 @@
         return window.dash_clientside.no_update;
       },
       keepSelection: (rows) => {
-        chosen = (rows || []).map((row) => row.run);
+        chosen = (rows || []).flatMap((row) => row.runs || [row.run]);
         return window.dash_clientside.no_update;
       },
       chooseRun: (run, before) => run ? search(before, { run }) : window.dash_clientside.no_update,

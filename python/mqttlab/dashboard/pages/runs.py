@@ -11,18 +11,21 @@ import dash_ag_grid as dag
 import polars as pl
 from dash import dcc, html
 
-from mqttlab.dashboard import run_sets
+from mqttlab.dashboard import folding, run_sets
 from mqttlab.dashboard.panels import Content, Head, Link, act, address, figure, link, notice, written_table
 from mqttlab.dashboard.remarks import views
-from mqttlab.dashboard.store import TAG, Store
+from mqttlab.dashboard.store import HEADLINE, METRICS, TAG, Store
 from mqttlab.plurals import counted
 from mqttlab.report.text import heading, meaning, number, unit
 
-TITLES = {"run": "run", "planned_s": "measured (s)", "payload_bytes": "payload", "qos": "QoS", "clients": "clients"}
+TITLES = {"run": "run", "undelivered_percent": "not delivered (%)",
+          "planned_s": "measured (s)", "payload_bytes": "payload", "qos": "QoS", "clients": "clients"}
 ALWAYS = ("run", "started", "verdict")
 BLOCK = 100
 # To the second: "2026-11-22 21:30:18".
 MOMENT_LETTERS = 19
+# Of a metric, which is rounded for the table.
+DIGITS = 7
 # Of the widest of fonts that a system may have; a sign in the heading, and what stands around a cell's words.
 LETTER_PX, AROUND_PX, COLUMN_PX_MAX = 8, 36, 330
 GROUPS_SHOWN = 500
@@ -40,7 +43,8 @@ def page(store: Store, query: dict[str, str]) -> html.Div:
     by = _grouped_by(shown, query)
     return html.Div([
         html.H1("Runs"),
-        html.P(f"Recordings in {store.directory}: {number(runs.height)}. Those that are not valid are struck out.",
+        html.P(f"Recordings in {store.directory}: {number(runs.height)}. Those that are not valid are struck out. "
+               "The runs of an experiment are one row, with their means; ▸ shows them.",
                className="lead"),
         _searched(query),
         html.Div(_shown_as(shown, by, query), id="runs-shown-as", className="form-row"),
@@ -143,7 +147,8 @@ def _grid(shown: pl.DataFrame, query: dict[str, str]) -> dag.AgGrid:
         dashGridOptions={"cacheBlockSize": BLOCK, "maxBlocksInCache": 20, "rowHeight": 34, "headerHeight": 38,
                          "suppressColumnVirtualisation": True,
                          "rowSelection": {"mode": "multiRow", "enableClickSelection": True, "headerCheckbox": False}},
-        rowClassRules={"not-valid": "params.data && params.data.verdict !== 'valid'"},
+        rowClassRules={"not-valid": "params.data && !params.data.runs && params.data.verdict !== 'valid'",
+                       "experiment-row": "params.data && params.data.runs"},
         className="runs-grid", style={"height": "calc(100vh - 300px)", "minHeight": "320px"},
     )
 
@@ -232,17 +237,19 @@ def figures_of(names: list[str], query: dict[str, str], axes: dict[str, str]) ->
 
 def columns(runs: pl.DataFrame, differing: bool) -> list[dict[str, Any]]:
     """The grid's columns; with ``differing`` only those in which the rows are not all alike."""
-    shown = [name for name in runs.columns
+    ordered = ["run", *(name for name in HEADLINE if name in runs.columns)]
+    ordered += [name for name in runs.columns if name not in ordered]
+    shown = [name for name in ordered
              if name in ALWAYS or not differing or runs[name].n_unique() > 1]
     return [_column(name, runs[name]) for name in shown if runs[name].null_count() < max(runs.height, 1)
             or name in ALWAYS]
 
 
 def _column(name: str, values: pl.Series) -> dict[str, Any]:
-    title = TITLES.get(name, heading(name))
+    title = TITLES.get(name, heading(name) + (f" ({unit(name)})" if unit(name) else ""))
     # The grid has no rows yet when it is laid out, and they come block by block: the server knows how wide all are.
     longest = values.cast(pl.String).str.len_chars().max()
-    longest = MOMENT_LETTERS if name == "started" else longest
+    longest = MOMENT_LETTERS if name == "started" else DIGITS if name in METRICS else longest
     letters = max(len(title) + 4, longest if isinstance(longest, int) else 0)
     made: dict[str, Any] = {"field": name, "headerName": title, "headerTooltip": meaning(name),
                             "width": min(COLUMN_PX_MAX, AROUND_PX + LETTER_PX * letters)}
@@ -275,19 +282,37 @@ def _words(search: str) -> list[str]:
         return search.split()
 
 
-def rows(runs: pl.DataFrame, request: dict[str, Any]) -> dict[str, Any]:
-    """A block of rows as the grid asks for it, with how many there are in all."""
+def rows(runs: pl.DataFrame, request: dict[str, Any], query: dict[str, str] | None = None) -> dict[str, Any]:
+    """A block of rows as the grid asks for it, with how many there are in all.
+
+    The runs of an experiment are one row, unless the address opens it, or somebody searches or filters: what is sought
+    is a run.
+    """
+    query = query or {}
     for name, condition in (request.get("filterModel") or {}).items():
         if name in runs.columns:
             runs = runs.filter(_condition(pl.col(name), condition))
-    order = [part for part in request.get("sortModel") or [] if part["colId"] in runs.columns]
-    if order:
-        runs = runs.sort([part["colId"] for part in order], descending=[part["sort"] == "desc" for part in order],
-                         nulls_last=True, maintain_order=True)
+    order = [(part["colId"], part["sort"] == "desc") for part in request.get("sortModel") or []
+             if part["colId"] in runs.columns]
+    if query.get("search") or request.get("filterModel"):
+        runs = folding.ordered(runs, order)
+    else:
+        runs = folding.folded(runs, order, query.get("open", "").split(","))
     block = runs.slice(int(request["startRow"]), int(request["endRow"]) - int(request["startRow"]))
-    return {"rowData": [{**row, "started": (row["started"] or "")[:MOMENT_LETTERS].replace("T", " "),
-                         "href": address(f"/run/{row['run']}")} for row in block.iter_rows(named=True)],
-            "rowCount": runs.height}
+    return {"rowData": [_row(row, query) for row in block.iter_rows(named=True)], "rowCount": runs.height}
+
+
+def _row(row: dict[str, Any], query: dict[str, str]) -> dict[str, Any]:
+    shown = {name: float(f"{value:.4g}") if name in METRICS and isinstance(value, float) else value
+             for name, value in row.items()}
+    shown["started"] = (row["started"] or "")[:MOMENT_LETTERS].replace("T", " ")
+    if not row.get(folding.RUNS):
+        return {**shown, "href": address(f"/run/{row['run']}")}
+    name, opened = row["run"], [one for one in query.get("open", "").split(",") if one]
+    others = [one for one in opened if one != name]
+    return {**shown, "href": address(f"/experiment/{name}"), "open": name in opened,
+            "words": counted(len(row[folding.RUNS]), "run"),
+            "fold": address("/", **{**query, "open": ",".join(others if name in opened else [*opened, name])})}
 
 
 def _holds(column: str, word: str) -> pl.Expr:

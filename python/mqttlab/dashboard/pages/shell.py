@@ -33,7 +33,7 @@ def shell(pages: Sequence[tuple[str, str]], page: Any = None) -> html.Div:
                     html.Div(
                         [html.Button("Export screen", id="export", type="button",
                                      title="What is on the screen as one HTML file"),
-                         html.Button("Dark or light", id="toggle-theme", type="button")],
+                         html.Button("Theme", title="Dark or light", id="toggle-theme", type="button")],
                         className="tools"),
                 ],
                 className="bar",
