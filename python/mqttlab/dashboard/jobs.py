@@ -22,7 +22,7 @@ from mqttlab.catalog import url_for
 from mqttlab.dashboard import drafts
 from mqttlab.queue import Queue, QueuedJob
 from mqttlab.queue.store import EVERYTHING
-from mqttlab.runs import Job, taken_directory
+from mqttlab.runs import Announced, Job, going_on, taken_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan
 from mqttlab.scenario.needs import need_secrets, need_servers, room
 from mqttlab.scenario.secret import without_secrets
@@ -100,12 +100,18 @@ class Jobs:
         self._tend()
         return self.queue.jobs()
 
+    def elsewhere(self) -> list[Announced]:
+        """The runs that go on and are not this queue's: those of commands, and of other queues of this user."""
+        # One of the queue's may have ended a moment before its announcement goes.
+        mine = {job.directory for job in self.queue.jobs(all_=True)}
+        return [run for run in going_on() if run.directory not in mine]
+
     def ended(self, limit: int) -> list[QueuedJob]:
         """What has ended last, the latest first."""
         jobs = [job for job in self.queue.jobs(all_=True) if job.state not in OPEN]
         return sorted(jobs, key=lambda job: job.ended_at or "", reverse=True)[:limit]
 
-    def run_of(self, job: QueuedJob) -> str | None:
+    def run_of(self, job: QueuedJob | Announced) -> str | None:
         """The name of a job's recording below these runs; nothing where it has none, or is elsewhere."""
         if not job.directory.is_relative_to(self.runs) or not (job.directory / "plan.json").is_file():
             return None

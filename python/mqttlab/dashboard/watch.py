@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
@@ -10,8 +12,10 @@ from typing import Any
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.panels import Head, told_table
 from mqttlab.report.text import duration, number
+from mqttlab.runs import Announced
 
-FOLLOWED_AT_ONCE = 8
+# With those that have ended, whose figures stay.
+FOLLOWED_AT_ONCE = 16
 LINES_AT_ONCE = 1000
 # Of a long run every second tick is kept, every fourth, ...: twice what a figure draws.
 TICKS_KEPT = 2400
@@ -27,7 +31,9 @@ class Followed:
     """What the engine of one run has said."""
 
     heard: int = 0
-    """The queue's number of the last line that was read."""
+    """The queue's number of the last line that was read; of a run elsewhere, how much of its lines, in bytes."""
+    elsewhere: Announced | None = None
+    """The run, where it is not the queue's."""
     ticks: list[dict[str, Any]] = field(default_factory=list)
     """Of each tick what figures draw; of a long run an even selection."""
     recent: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=RECENT))
@@ -91,7 +97,9 @@ class Watch:
         with self._lock:
             found = self._followed.setdefault(job, Followed())
             self._followed.move_to_end(job)
-            while True:
+            if found.elsewhere is not None:
+                _read(found, found.elsewhere)
+            while found.elsewhere is None:
                 lines = self._jobs.queue.events(found.heard, job, LINES_AT_ONCE)
                 for heard, _, line in lines:
                     found.heard = heard
@@ -101,6 +109,36 @@ class Watch:
             while len(self._followed) > FOLLOWED_AT_ONCE:
                 self._followed.popitem(last=False)
         return found
+
+
+    def elsewhere(self) -> tuple[list[Announced], list[Announced]]:
+        """The runs that go on and are not the queue's; and those that have ended since they were looked at, the latest
+        first."""
+        running = self._jobs.elsewhere()
+        names = {run.identifier for run in running}
+        for run in running:
+            with self._lock:
+                self._followed.setdefault(run.identifier, Followed(elsewhere=run))
+            self.of(run.identifier)
+        with self._lock:
+            ended = [followed.elsewhere for name, followed in reversed(self._followed.items())
+                     if followed.elsewhere is not None and name not in names]
+        return running, ended
+
+
+def _read(found: Followed, run: Announced) -> None:
+    """The whole lines that have come since; none of a run that has ended."""
+    try:
+        with run.lines.open("rb") as file:
+            file.seek(found.heard)
+            text = file.read()
+    except OSError:
+        return
+    whole = text[:text.rfind(b"\n") + 1]
+    found.heard += len(whole)
+    for line in whole.splitlines():
+        with contextlib.suppress(ValueError):
+            found.hear(json.loads(line))
 
 
 def shown(run: Followed) -> dict[str, Any]:

@@ -140,7 +140,8 @@ addEventListener('afterprint',()=>{if(dark.matches)all(true)})"""
 STYLE = """
 :root{--ink:#1c2733;--faint:#51606f;--ground:#f4f6f8;--panel:#fff;--line:#dfe4ea;--line-2:#c9d1d9;--hover:#f4f8fb;
 --shade:#5b6b7c88;--accent:#00629b;--first:#f0f7fc;--good:#009e73;--warn:#e69f00;--bad:#d55e00;--bad-text:#8a2b06;
---broken:#b3261e;--undecided:#6b4e00;--held:#00674b;color-scheme:light;font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:var(--ink);
+--broken:#b3261e;--undecided:#6b4e00;--held:#00674b;color-scheme:light;
+font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:var(--ink);
 background:var(--ground)}
 @media screen and (prefers-color-scheme:dark){:root{--ink:#e6ebf0;--faint:#aab6c2;--ground:#10161d;--panel:#18212b;
 --line:#2b3743;--line-2:#3d4b59;--hover:#212d39;--shade:#0009;--accent:#6cb8ea;--first:#1c3040;--good:#3fc79a;

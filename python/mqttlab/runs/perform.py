@@ -19,6 +19,7 @@ from typing import Any
 from mqttlab import scratch, secrets
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path, recover
 from mqttlab.files import ORIGIN, as_open_as, make_private
+from mqttlab.runs.announced import announced
 from mqttlab.runs.hiding import hide_in_files
 from mqttlab.runs.job import Job, following, leading
 
@@ -72,9 +73,10 @@ def _perform(
                 told = json.dumps(job.origin, ensure_ascii=False, default=str)
                 (directory / ORIGIN).write_text(told, encoding="utf-8")
         try:
-            if job.parts > 1 and not job.part:
-                return _run_parts(job, observe, interruption, inherit)
-            return _run_engine(job, observe, interruption, inherit)
+            with announced(job, observe) as hear:
+                if job.parts > 1 and not job.part:
+                    return _run_parts(job, hear, interruption, inherit)
+                return _run_engine(job, hear, interruption, inherit)
         finally:
             hide_in_files(directory, job.known_secrets)
 

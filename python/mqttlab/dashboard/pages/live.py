@@ -1,4 +1,4 @@
-"""Live: what runs now, from the engines' progress lines, what waits in the queue, and what has just ended.
+"""Live: what runs now, whoever started it, from the engines' progress lines; what waits in the queue; what has ended.
 
 The page's frame is made when it opens and when a run begins or ends. Between, the browser asks for the numbers alone
 twice a second (``assets/c-live.js``), so that looking costs next to nothing.
@@ -7,6 +7,7 @@ twice a second (``assets/c-live.js``), so that looking costs next to nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dash import dcc, html
@@ -31,8 +32,11 @@ from mqttlab.dashboard.watch import Watch, shown
 from mqttlab.queue import QueuedJob
 from mqttlab.queue.client import Driver
 from mqttlab.report.text import number
+from mqttlab.runs import Announced
 
 ENDED_SHOWN = 8
+# So many runs that have ended in so many seconds keep their figures.
+FIGURES_KEPT, KEPT_S = 2, 600
 WAITING_SHOWN = 50
 FIGURES = ("messages", "latency", "links", "queues", "servers", "lateness")
 PHASES = {"setup": "setting up", "connect": "connecting", "warm_up": "warming up", "measurement": "measuring",
@@ -57,7 +61,9 @@ def frame(store: Store, jobs: Jobs, watch: Watch) -> Content:
     going_on = jobs.going_on()
     running = [job for job in going_on if job.state == "running"]
     drivers = jobs.queue.drivers()
-    found = [_running(jobs, job, watch) for job in running]
+    elsewhere, gone = watch.elsewhere()
+    shown_now: list[QueuedJob | Announced] = [*running, *elsewhere]
+    found = [_running(jobs, job, watch) for job in shown_now]
     found += [_experiment(store, driver) for driver in drivers if driver.command[:1] == ["experiment"]]
     if not found:
         found = [html.P(["Nothing runs now. ", link("Configure", "/configure"), " has a scenario to begin with."],
@@ -70,14 +76,36 @@ def frame(store: Store, jobs: Jobs, watch: Watch) -> Content:
                  className="form-row"),
         written_table("Queue", QUEUE_HEADS, _waiting(jobs, going_on, left), name="queue"),
     ], className="panel")
-    return [html.Div(id="live-signature", **{"data-signature": signature(jobs, going_on, drivers)}), *found, queue,
+    over: list[QueuedJob | Announced] = [*gone, *_lately(ended)]
+    kept = [_kept(jobs, job) for job in over[:FIGURES_KEPT]]
+    return [html.Div(id="live-signature", **{"data-signature": signature(jobs, going_on, drivers, elsewhere)}), *found,
+            *kept, queue,
             html.Section([html.H2("Ended"), html.Ul([_ended(jobs, job) for job in ended])], className="panel",
                          hidden=not ended)]
 
 
-def signature(jobs: Jobs, going_on: Sequence[QueuedJob], drivers: Sequence[Driver]) -> str:
+def _lately(ended: Sequence[QueuedJob]) -> list[QueuedJob]:
+    """Those that ended a short time ago."""
+    since = (datetime.now(UTC) - timedelta(seconds=KEPT_S)).strftime("%Y-%m-%dT%H:%M:%S")
+    return [job for job in ended if (job.ended_at or "") >= since]
+
+
+def _kept(jobs: Jobs, job: QueuedJob | Announced) -> html.Section:
+    """The figures of a run that has ended, as they were last."""
+    run = jobs.run_of(job)
+    return html.Section([
+        html.H2([f"{job.name or 'scenario'}, which has ended ", html.Span(job.backend, className="badge")]),
+        html.P(link("Open the run", address(f"/run/{run}")) if run else str(job.directory)),
+        html.Div([figure(one, f"/data/job/{job.identifier}/figure/{one}.json") for one in FIGURES],
+                 className="figures"),
+    ])
+
+
+def signature(jobs: Jobs, going_on: Sequence[QueuedJob], drivers: Sequence[Driver],
+              elsewhere: Sequence[Announced]) -> str:
     """What of the page is in its frame, as a text that changes with it."""
     parts = [f"{job.identifier} {job.state}" for job in going_on if job.state == "running"]
+    parts += [run.identifier for run in elsewhere]
     parts += [f"{driver.identifier} {_stamp(jobs, driver)}" for driver in drivers]
     return "; ".join([*parts, str(jobs.paused), str(len(going_on) == 0)])
 
@@ -86,17 +114,18 @@ def told(jobs: Jobs, watch: Watch) -> dict[str, Any]:
     """The page's numbers, as the browser asks for them: ``signature``, ``jobs`` by identifier, ``queue``."""
     going_on, drivers = jobs.going_on(), jobs.queue.drivers()
     found = {}
-    for job in going_on:
-        if job.state == "running":
-            followed = watch.of(job.identifier)
-            found[job.identifier] = {**shown(followed), "phase": _phase(followed.phase),
-                                     "warnings": followed.warnings}
+    elsewhere, _ = watch.elsewhere()
+    for name in [*(job.identifier for job in going_on if job.state == "running"),
+                 *(run.identifier for run in elsewhere)]:
+        followed = watch.of(name)
+        found[name] = {**shown(followed), "phase": _phase(followed.phase), "warnings": followed.warnings}
     left = jobs.left_s(going_on)
-    return {"signature": signature(jobs, going_on, drivers), "jobs": found, "words": _words(jobs, going_on, left),
+    return {"signature": signature(jobs, going_on, drivers, elsewhere), "jobs": found,
+            "words": _words(jobs, going_on, left),
             "queue": told_table("Queue", QUEUE_HEADS, _waiting(jobs, going_on, left))}
 
 
-def _running(jobs: Jobs, job: QueuedJob, watch: Watch) -> html.Section:
+def _running(jobs: Jobs, job: QueuedJob | Announced, watch: Watch) -> html.Section:
     run = jobs.run_of(job)
     now = shown(watch.of(job.identifier))
     titles = {"links": "Links", "servers": "Servers", "groups": "Groups", "tail": "Messages that have just arrived"}
@@ -115,7 +144,11 @@ def _running(jobs: Jobs, job: QueuedJob, watch: Watch) -> html.Section:
             "aria-label": f"{name}, this phase", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": 0}),
         html.Div(facts(now["tiles"]), **{"data-live": "tiles"}),
         html.Div(**{"data-live": "warnings"}),
-        html.Div([act("End early", "cancel", job.identifier, label=f"End {name} early, keep what it has recorded"),
+        # What another command performs, that command ends.
+        html.P(f"Started by a command, or by another queue; its recording: {job.directory}", className="faint")
+        if isinstance(job, Announced) else None,
+        html.Div([act("End early", "cancel", job.identifier, label=f"End {name} early, keep what it has recorded")
+                  if isinstance(job, QueuedJob) else None,
                   link("Open what is recorded so far", address(f"/run/{run}")) if run else None],
                  className="form-row"),
         html.Div([figure(one, f"/data/job/{job.identifier}/figure/{one}.json") for one in FIGURES],
