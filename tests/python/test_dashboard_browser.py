@@ -116,6 +116,18 @@ def test_figures_over_time_are_zoomed_together_and_the_address_keeps_it(somebody
     again = page.get_by_role("figure", name="Links: data rate").evaluate(
         "plot => plot.layout.xaxis.range[0].toFixed(3)")
     assert again == ranges[0].split()[0]
+    # A point of a figure of deliveries leads to its message.
+    somebody.go("/run/plain?part=time")
+    point = page.get_by_role("figure", name="Latency of each delivery").locator(".scatterlayer .point").first
+    point.scroll_into_view_if_needed()
+    at = point.bounding_box()
+    assert at is not None
+    x, y = at["x"] + at["width"] / 2, at["y"] + at["height"] / 2
+    page.mouse.move(x - 1, y - 1)
+    page.mouse.move(x, y, steps=3)
+    page.mouse.click(x, y)
+    page.get_by_role("heading", name="Ladder", exact=True).wait_for()
+    assert "at=" in page.url and "latency=" in page.url
 
 
 # Notes, of each figure that is drawn, whether it is seen, in which frame, and how many had been asked for.

@@ -17,7 +17,7 @@ from mqttlab.catalog import Catalog, url_for
 from mqttlab.dashboard import comparisons, downloads, panels, run_figures, run_tables
 from mqttlab.dashboard.address import Listen
 from mqttlab.dashboard.comparisons import FIGURES, Comparisons
-from mqttlab.dashboard.pages import compare, instant, messages, run, runs, studies
+from mqttlab.dashboard.pages import compare, instant, message, messages, run, runs, studies
 from mqttlab.dashboard.panels import answer, themed, twin
 from mqttlab.dashboard.server import Dashboard
 from mqttlab.dashboard.store import SCHEMA, Store, UnknownRun
@@ -314,3 +314,24 @@ def test_a_studys_claims_have_the_verdicts_of_its_results(name: str, tmp_path: P
     assert "Scenarios behind the cells" in shown and name in text_of(studies.page())
     with pytest.raises(UnknownRun):
         studies.one(Store(tmp_path), "none")
+
+
+def test_the_slowest_messages_stand_first_and_a_point_of_a_figure_is_a_message(store: Store) -> None:
+    recording = store.recording("seed-1")
+    shown = text_of(messages.part(recording, "seed-1", {"part": "recent", "order": "slowest"}))
+    rows = shown.partition("The slowest messages")[2]
+    slowest = recording.messages["latency_ns"].drop_nulls().unique().sort(descending=True).head(5)
+    places = [rows.index(f"{latency / 1e6:.3f}") for latency in slowest]
+    assert places == sorted(places) and "order=slowest" in shown
+    assert "The latest messages" in text_of(messages.part(recording, "seed-1", {"order": "no such"}))
+    drawn = run_figures.named("latency-over-time").draw(recording, None)  # type: ignore
+    for trace_of in drawn.data:
+        for at, latency in list(zip(trace_of.x, trace_of.y, strict=True))[::10]:
+            name = message._at(recording, str(at), str(latency))
+            [publisher, sequence, subscriber] = map(int, name.replace("@", ":").split(":"))
+            [row] = recording.messages.filter(publisher=publisher, sequence=sequence, subscriber=subscriber).rows(
+                named=True)
+            assert row["intended_ns"] == pytest.approx(at * 1e9, abs=1000)
+            assert row["latency_ns"] == pytest.approx(latency * 1e6, abs=1)
+    assert message._at(recording, "1e9", "3") == message._at(recording, "x", "") == ""
+    assert "cannot be explained" in text_of(message.part(recording, "seed-1", {"at": "nan", "latency": "1"}))

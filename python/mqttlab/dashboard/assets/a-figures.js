@@ -171,10 +171,13 @@
     }
   }
 
-  // A point that is a run leads to it.
+  // A point that is a run, or a delivery, leads to it.
   function lead(place) {
     place.on("plotly_click", (event) => {
-      const run = event.points[0] && event.points[0].customdata;
+      const point = event.points[0];
+      const run = point && point.customdata;
+      const [, of] = place.dataset.source.match(/^\/data(\/run\/.+)\/figure\/latency-over-time\.json/) || [];
+      if (point && of) window.mqttlab.go(of + "?" + new URLSearchParams({ part: "message", at: point.x, latency: point.y }));
       if (typeof run === "string" && place.dataset.source.startsWith("/data/runs/")) {
         window.mqttlab.go("/run/" + run.split("/").map(encodeURIComponent).join("/"));
       }

@@ -14,13 +14,17 @@ from mqttlab.metrics import attribution_gap, evidence
 from mqttlab.metrics.attribution import explainable
 from mqttlab.recording import Recording
 
+# What is lost of an instant where a figure has it in seconds.
+ROUNDED_NS = 500
 UNKNOWN = "No delivery of this name has evidence of where its time went: it was not delivered, or is not recorded."
 
 
 def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
-    """The story of the message that the address names: ``publisher:sequence@subscriber``, by number."""
+    """The story of the message that the address names: ``publisher:sequence@subscriber``, by number; or of the one that
+    a point of the figure of latencies is, by its place there (``at`` in s, ``latency`` in ms)."""
     back = html.P(link("All messages", address(f"/run/{run}", part="recent")), className="crumbs")
-    story = _story(recording, query.get("message", ""))
+    named = query.get("message") or _at(recording, query.get("at", ""), query.get("latency", ""))
+    story = _story(recording, named)
     if story is None:
         gap = attribution_gap(recording)
         return [back, notice("note", "This message cannot be explained.", [gap or UNKNOWN])]
@@ -39,10 +43,28 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
                               className="ladder"), className="scroll", tabIndex=0, role="region",
                      **{"aria-label": "Ladder diagram"}),
             html.P(html.A("Its connections while it was under way, as a capture for Wireshark", download="", href=(
-                address(f"/data/run/{run}/capture.pcapng", message=query["message"])))),
+                address(f"/data/run/{run}/capture.pcapng", message=named)))),
             html.Details([html.Summary("The ladder as text"), html.Pre("\n".join(ladder(story)), tabIndex=0)]),
         ], className="panel"),
     ]
+
+
+def _at(recording: Recording, at_s: str, latency_ms: str) -> str:
+    """The name of the message that was to be sent at this run time and took so long; empty where there is none."""
+    try:
+        at, latency = float(at_s) * 1e9, float(latency_ms) * 1e6
+    except ValueError:
+        return ""
+    if not {"intended_ns", "latency_ns"} <= set(recording.scan("messages").collect_schema()):
+        return ""
+
+    def near(column: str, value: float) -> pl.Expr:
+        return (pl.col(column).cast(pl.Float64) - value).abs() <= ROUNDED_NS
+
+    found = recording.collect(recording.scan("messages").filter(
+        near("intended_ns", at), near("latency_ns", latency), pl.col("subscriber").is_not_null(),
+    ).select("publisher", "sequence", "subscriber").head(1))
+    return "" if found.is_empty() else "{}:{}@{}".format(*found.row(0))
 
 
 def _story(recording: Recording, named: str) -> Story | None:

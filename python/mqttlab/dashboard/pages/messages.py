@@ -1,4 +1,4 @@
-"""Message by message: what each subscriber got, the latest first, by topic, client and fate."""
+"""Message by message: what each subscriber got, the latest or the slowest first, by topic, client and fate."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ COLUMNS = ("publisher", "sequence", "subscriber", "topic", "qos", "payload_bytes
            "latency_ns", "fate", "cause")
 
 
+ORDERS = {"": pl.coalesce("received_ns", "intended_ns"), "slowest": pl.col("latency_ns")}
+"""What stands first, by what an address calls it: the latest when it says nothing."""
+
+
 def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     """The filter and the table."""
     count = recording.rows("messages")
@@ -28,14 +32,16 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     # Of millions those that are shown are held.
     found = chosen(recording.scan("messages"), names, query)
     height = recording.collect(found.select(pl.len())).item()
-    when = pl.coalesce("received_ns", "intended_ns")
-    latest = found.select(COLUMNS).top_k(SHOWN, by=when).sort(when, descending=True, nulls_last=True)
-    shown = recording.collect(latest)
+    order = query.get("order", "") if query.get("order") in ORDERS else ""
+    by = ORDERS[order]
+    # Of those without a latency none is slow.
+    ranked = found if not order else found.filter(pl.col("latency_ns").is_not_null())
+    shown = recording.collect(ranked.select(COLUMNS).top_k(SHOWN, by=by).sort(by, descending=True, nulls_last=True))
     # A story needs frames; what clients know of their packets is not enough for one.
     explained = attribution_gap(recording) is None and recording.rows("packets") > 0
     shown = payloads.found(recording, shown)
     words = f"{number(height)} of {number(count)} messages and receivers"
-    words += f", the latest {SHOWN} of them." if height > SHOWN else "."
+    words += f", the {order or 'latest'} {SHOWN} of them." if height > SHOWN else "."
     kept = recording.rows("payloads") > 0
     if not kept:
         words += " What they carried was not kept; recording.payloads keeps it."
@@ -46,9 +52,12 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
                                        debounce=0.3)),
             html.Nav([html.Span("Fate "), *(_fate(run, query, fate) for fate in ("", *fates))], className="choices",
                      **{"aria-label": "Fate"}),
+            html.Nav([html.Span("First "), *(link(f"the {name or 'latest'}", address(
+                f"/run/{run}", **{**query, "order": name}), **({"aria-current": "true"} if name == order else {}))
+                for name in ORDERS)], className="choices", **{"aria-label": "Order"}),
         ], className="form-row"),
         html.P(words, role="status"),
-        html.Section(written_table("The latest messages", HEADS if kept else HEADS[:-1], [
+        html.Section(written_table(f"The {order or 'latest'} messages", HEADS if kept else HEADS[:-1], [
             [*_row(run, row, names, explained), *([_carried(recording, run, row)] if kept else [])]
             for row in shown.iter_rows(named=True)]), className="panel"),
         html.Section([html.H2("Subscribers"), written_table("Subscribers", NODE_HEADS, _nodes(run, recording, names))],
