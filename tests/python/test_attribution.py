@@ -269,7 +269,7 @@ def test_payloads_without_identity_are_matched_by_order(tmp_path: Path, repeated
     for n in range(3):
         at, place = 100 * n, 20 * n
         told.message(at, at, at, at + 20, sequence=n, payload_bytes=4, identified="order", qos=1)
-        nobody = {"publisher": None, "sequence": None, "qos": 1, "packet_id": n + 1}
+        nobody = {"publisher": None, "sequence": None, "qos": 1, "packet_id": n + 1, "payload_bytes": 4}
         told.frame(0, True, at, at + 10, offset=place, size=20)
         # What had never left the socket before a reconnect comes with DUP only.
         told.publish(0, True, place, place + 20, at, at + 10, dup=repeated and n == 1, **nobody)

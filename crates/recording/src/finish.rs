@@ -15,7 +15,7 @@ use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
 use crate::gather::for_each;
 use crate::identifier;
-use crate::join::{self, ClientTally};
+use crate::join::{self, ClientTally, Joined};
 use crate::layout;
 use crate::packets::{self, Network};
 use crate::payloads::payloads;
@@ -169,7 +169,9 @@ fn complete(
     payloads(from, to, &mut files)?;
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
     let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end);
-    let (size, tallies, messages, flow) = join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
+    let Joined { size, tallies, fates: messages, flow, warning } =
+        join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
+    network.warnings.extend(warning);
     files.insert("messages.parquet".into(), size);
     files.insert("clients.parquet".into(), clients(to, layout, &contacts, &tallies)?);
     if network.has_seen {

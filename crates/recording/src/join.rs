@@ -18,6 +18,7 @@ use crate::spool::Spool;
 use crate::summary::Fates;
 use crate::table::TableWriter;
 use crate::tables::{MessageColumns, MessageRow};
+use crate::untraced::{SPANS_MOST, Untraced};
 use crate::validity::Flow;
 
 /// What the messages say about a client.
@@ -37,6 +38,17 @@ pub(crate) struct ClientTally {
     pub foreign: u64,
 }
 
+/// What the table of messages comes to.
+pub(crate) struct Joined {
+    pub(crate) size: FileSize,
+    /// By client.
+    pub(crate) tallies: Vec<ClientTally>,
+    pub(crate) fates: Fates,
+    pub(crate) flow: Flow,
+    /// What to read before the fates are used.
+    pub(crate) warning: Option<String>,
+}
+
 /// Writes `messages` to `to` from the spools in `from`.
 pub(crate) fn messages(
     from: &Path,
@@ -44,13 +56,13 @@ pub(crate) fn messages(
     layout: &Layout,
     judge: &Judge<'_>,
     range_rows: u64,
-) -> Result<(FileSize, Vec<ClientTally>, Fates, Flow)> {
+) -> Result<Joined> {
     let (survey, rows) = Survey::of(from, range_rows)?;
     let mut out = TableOut {
         layout,
         judge,
         dropped: dropped(from)?,
-        untraced: if survey.foreign { untraced(from)? } else { UntracedRows::new() },
+        untraced: if survey.foreign { Untraced::read(from, SPANS_MOST)? } else { Untraced::default() },
         in_flight: (0, Vec::new()),
         crowded: false,
         latest: None,
@@ -85,7 +97,8 @@ pub(crate) fn messages(
     }
     let met = MessageFate::ALL.iter().zip(out.fates).filter(|(_, count)| *count > 0);
     let fates = met.map(|(fate, count)| (fate.as_str(), count)).collect();
-    Ok((out.table.finish()?, out.tallies, fates, out.flow))
+    let warning = out.untraced.warning();
+    Ok(Joined { size: out.table.finish()?, tallies: out.tallies, fates, flow: out.flow, warning })
 }
 
 /// What is known to have been dropped, by message.
@@ -101,26 +114,11 @@ fn dropped(from: &Path) -> Result<DroppedRows> {
     Ok(dropped)
 }
 
-/// When a receiver had deliveries of a size that nothing traces to a message, in order, by receiver and size.
-type UntracedRows = BTreeMap<(u32, u32), Vec<Instant>>;
-
-fn untraced(from: &Path) -> Result<UntracedRows> {
-    let mut untraced = UntracedRows::new();
-    for_each(from, Spool::Received, |row: Received, _| {
-        if row.publisher.is_none() {
-            untraced.entry((row.subscriber, row.payload_bytes)).or_default().push(row.received);
-        }
-        Ok(())
-    })?;
-    untraced.values_mut().for_each(|times| times.sort_unstable());
-    Ok(untraced)
-}
-
 struct TableOut<'a> {
     layout: &'a Layout,
     judge: &'a Judge<'a>,
     dropped: DroppedRows,
-    untraced: UntracedRows,
+    untraced: Untraced,
     /// The publisher of the message before, and when those of its QoS 2 messages were acknowledged that may be in flight.
     in_flight: (u32, Vec<Option<Instant>>),
     /// Whether the present message found no place at the broker and reached nobody.
@@ -216,11 +214,8 @@ impl<'a> TableOut<'a> {
             rows.iter().find(|(whom, _)| concerns(*whom)).map(|(_, cause)| *cause)
         });
         let overtaken = self.latest.as_ref().and_then(|latest| latest.overtakes(sent, subscriber));
-        let untraced = self.untraced.get(&(subscriber, sent.payload_bytes)).is_some_and(|times| {
-            let since = times.partition_point(|at| *at < sent.sent);
-            // What came behind a later message was none before it.
-            times.get(since).is_some_and(|at| overtaken.is_none_or(|overtaken| *at <= overtaken))
-        });
+        // What came behind a later message was none before it.
+        let untraced = self.untraced.any((subscriber, sent.payload_bytes), sent.sent, overtaken);
         let known = absent(sent, message.acknowledged);
         let overtaken = overtaken.is_some();
         let crowded = self.crowded;
@@ -449,7 +444,7 @@ mod tests {
             let to = root.join(rows.to_string());
             std::fs::create_dir_all(&to).unwrap();
             let judge = Judge::new(&layout, &[], Vec::new(), Missing::default(), Instant::ZERO);
-            let (_, tallies, fates, flow) =
+            let Joined { tallies, fates, flow, .. } =
                 messages(&root.join("spools"), &to, &layout, &judge, rows).unwrap();
             (std::fs::read(to.join("messages.parquet")).unwrap(), format!("{tallies:?}{flow:?}"), fates)
         };

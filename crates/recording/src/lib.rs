@@ -55,6 +55,7 @@ mod spool;
 mod summary;
 mod table;
 mod tables;
+mod untraced;
 mod validity;
 mod why;
 mod words;

@@ -1,6 +1,6 @@
 //! The control packets of a recording, and sums over them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use mqttlab_recording::identity::SequenceEnd;
@@ -172,8 +172,8 @@ pub(crate) struct ControlSums {
     pub(crate) packets: u64,
     /// Whether clients have seen some that no frame shows.
     pub(crate) has_clients: bool,
-    /// Whether some PUBLISH says nothing of its message.
-    pub(crate) has_unnamed: bool,
+    /// Topics of PUBLISHes that say nothing of their messages.
+    pub(crate) unnamed_topics: BTreeSet<i64>,
     /// By direction, kind, QoS and segments.
     sums: NumberMap<(bool, i64, i8, u32), Sums>,
     topics: NumberMap<i64, TopicSums>,
@@ -288,7 +288,9 @@ impl ControlSums {
         for_each(dir, words, |packet, (kind, sizes)| {
             found.packets += 1;
             found.has_clients |= packet.is_clients;
-            found.has_unnamed |= packet.kind == PacketKind::Publish && !packet.is_named();
+            if packet.kind == PacketKind::Publish && !packet.is_named() {
+                found.unnamed_topics.insert(packet.topic());
+            }
             found.count(packet, kind, sizes);
             take(packet)
         })?;

@@ -69,7 +69,7 @@ pub(crate) fn follow(
         return Ok(0);
     }
     let named =
-        naming::name(dir, out, control.has_unnamed, settings, words, |packet| spread.publish(packet))?;
+        naming::name(dir, out, &control.unnamed_topics, settings, words, |packet| spread.publish(packet))?;
     let (permits, gateways) = spread.permits(out, &named)?;
     drop(named);
     let PacketSpread { ranges, publishes, stream_ends, exchanges, .. } = spread;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use mqttlab_recording::Result;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
+use mqttlab_recording::{NumberMap, NumberSet, Result};
 
 use crate::ranges::Ranges;
 use crate::settings::RunSettings;
@@ -47,8 +47,10 @@ pub(crate) struct MessageOrder {
     /// What programs sent, and what was received of that, by the times at which frames show it.
     pub(crate) sent_by_programs: Vec<Ordered>,
     pub(crate) received_of_programs: Vec<Ordered>,
-    /// Topics that messages were published to, in order.
-    pub(crate) topics: Vec<i64>,
+    /// Topics that messages were published to.
+    pub(crate) topics: NumberSet<i64>,
+    /// The longest payload of these messages, by topic.
+    pub(crate) longest: NumberMap<i64, i64>,
 }
 
 const DELIVERY_COLUMNS: [(&str, Wanted); 10] = [
@@ -127,25 +129,41 @@ impl MessageOrder {
                 let at = |column: usize| columns[column].integers[row];
                 let [publisher, sequence, subscriber, sent_ns, received_ns, topic] =
                     [at(0), at(1), at(2), at(3), at(4), at(5)];
-                found.topics.push(topic);
+                found.topics.insert(topic);
                 let sent = Ordered { at_ns: sent_ns, sequence, publisher, client: publisher, topic };
                 let received = Ordered { at_ns: received_ns, client: subscriber, ..sent };
                 if settings.is_program(publisher) {
                     found.sent_by_programs.push(sent);
                     found.received_of_programs.push(received);
+                    // They may put more around a payload than is a message's.
+                    found.longest.insert(topic, i64::MAX);
                     continue;
                 }
-                if sent_ns != ABSENT && at(6) < IDENTITY_BYTES {
+                let (is_sent, is_received) =
+                    (sent_ns != ABSENT && at(6) < IDENTITY_BYTES, received_ns != ABSENT && at(7) == order);
+                if is_sent {
                     found.sent.push(sent);
                 }
-                if received_ns != ABSENT && at(7) == order {
+                if is_received {
                     found.received.push(received);
+                }
+                if is_sent || is_received {
+                    let longest = found.longest.entry(topic).or_default();
+                    *longest = at(6).max(*longest);
                 }
             }
             Ok(())
         })?;
         found.put_in_order();
         Ok(found)
+    }
+
+    /// How many rows tell of a message by its order or its time.
+    pub(crate) fn rows(&self) -> usize {
+        [&self.sent, &self.received, &self.sent_by_programs, &self.received_of_programs]
+            .map(Vec::len)
+            .iter()
+            .sum()
     }
 
     fn put_in_order(&mut self) {
@@ -158,7 +176,5 @@ impl MessageOrder {
             timed.sort_unstable();
             timed.dedup();
         }
-        self.topics.sort_unstable();
-        self.topics.dedup();
     }
 }

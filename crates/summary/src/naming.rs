@@ -8,15 +8,18 @@
 //! What programs send says nothing of the kind. Their messages were found in the frames, and have the times at which a PUBLISH
 //! was there: the first byte's at the publisher, and the receiver's when all of it, or its PUBREL, had come.
 //!
+//! A stranger may publish on a run's topics, too. Only PUBLISHes that may carry one of its messages are looked at, by their topic
+//! and size, and no more than several times as many as there are messages ([`Candidates`]).
+//!
 //! What it does not model: copies of empty messages; topics with several publishers; subscribers that receive empty messages
 //! both from their publisher and from a relay.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
 use mqttlab_recording::identity::SequenceEnd;
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
-use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, NumberMap, Result};
+use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, NumberMap, NumberSet, Result};
 
 use crate::control::{NamedPacket, PacketKind, for_each};
 use crate::messages::{MessageOrder, Ordered};
@@ -28,17 +31,21 @@ use crate::settings::RunSettings;
 pub(crate) fn name(
     dir: &Path,
     out: &Path,
-    is_needed: bool,
+    unnamed_topics: &BTreeSet<i64>,
     settings: &RunSettings,
     words: &mut Vocabulary,
     mut take: impl FnMut(&NamedPacket) -> Result<()>,
 ) -> Result<BTreeMap<u32, Message>> {
     let mut table = NamedPacketWriter::create(out)?;
     let mut named = BTreeMap::new();
-    if is_needed {
-        let packets = packets(dir, words)?;
-        let order = MessageOrder::read(dir, words, settings)?;
-        named = found(&packets, &order, settings, words);
+    let order = match unnamed_topics.is_empty() {
+        true => MessageOrder::default(),
+        false => MessageOrder::read(dir, words, settings)?,
+    };
+    if order.rows() > 0 {
+        let origins = Origins::of(unnamed_topics.iter().copied(), &order, settings, words);
+        let packets = packets(dir, Candidates::of(&order, &origins), words)?;
+        named = found(&packets, &order, &origins, settings);
         for (&number, &(publisher, sequence)) in &named {
             let place = packets.binary_search_by_key(&number, |packet| packet.number);
             let mut packet = packets[place.expect("it is one of them")];
@@ -56,16 +63,56 @@ pub(crate) fn name(
     Ok(named)
 }
 
-/// The packets that are looked at, in the order of the table.
-fn packets(dir: &Path, words: &mut Vocabulary) -> Result<Vec<NamedPacket>> {
-    let mut packets = Vec::new();
-    for_each(dir, words, |packet, _| {
-        let is_looked_at = match packet.kind {
-            PacketKind::Publish => !packet.is_named(),
-            PacketKind::Over | PacketKind::Release => !packet.to_broker && packet.complete_ns != ABSENT,
+/// Which packets are looked at. What cannot be one of the run's messages is a stranger's: it is left where it is.
+struct Candidates<'a> {
+    order: &'a MessageOrder,
+    origins: &'a Origins,
+    /// Who has sent what the order or the time tells.
+    senders: NumberSet<i64>,
+    /// How many more are taken. Each message has a few packets, with its copies; what is beyond that is no message of the run.
+    room: usize,
+}
+
+impl<'a> Candidates<'a> {
+    fn of(order: &'a MessageOrder, origins: &'a Origins) -> Candidates<'a> {
+        let senders = order.sent.iter().chain(&order.sent_by_programs).map(|one| one.publisher).collect();
+        Candidates { order, origins, senders, room: ROOM + ROOM_FOR_ROW * order.rows() }
+    }
+
+    fn takes(&mut self, packet: &NamedPacket) -> bool {
+        let has_programs = !self.order.sent_by_programs.is_empty();
+        let is_one = match packet.kind {
+            PacketKind::Publish => !packet.is_named() && self.may_be_message(packet),
+            PacketKind::Release => has_programs && !packet.to_broker && packet.complete_ns != ABSENT,
+            // It answers what its client has sent, and no stranger.
+            PacketKind::Over => {
+                return !packet.to_broker
+                    && packet.complete_ns != ABSENT
+                    && self.senders.contains(&packet.client());
+            }
             _ => false,
         };
-        if is_looked_at {
+        let has_room = is_one && self.room > 0;
+        self.room -= usize::from(has_room);
+        has_room
+    }
+
+    fn may_be_message(&self, packet: &NamedPacket) -> bool {
+        let size = i64::from(packet.payload_bytes);
+        let fits = |topic: i64| self.order.longest.get(&topic).is_some_and(|&longest| size <= longest);
+        fits(packet.topic()) || fits(self.origins.of_topic(packet.topic()))
+    }
+}
+
+/// Packets that are taken for each row that tells of a message, and beyond these.
+const ROOM_FOR_ROW: usize = 8;
+const ROOM: usize = 1 << 14;
+
+/// The packets that are looked at, in the order of the table.
+fn packets(dir: &Path, mut candidates: Candidates<'_>, words: &mut Vocabulary) -> Result<Vec<NamedPacket>> {
+    let mut packets = Vec::new();
+    for_each(dir, words, |packet, _| {
+        if candidates.takes(packet) {
             packets.push(*packet);
         }
         Ok(())
@@ -77,8 +124,8 @@ fn packets(dir: &Path, words: &mut Vocabulary) -> Result<Vec<NamedPacket>> {
 fn found(
     packets: &[NamedPacket],
     messages: &MessageOrder,
+    origins: &Origins,
     settings: &RunSettings,
-    words: &mut Vocabulary,
 ) -> BTreeMap<u32, Message> {
     let orphans = packets.iter().filter(|packet| packet.kind == PacketKind::Publish);
     let mut orphans: Vec<(u32, &NamedPacket)> = orphans.map(|packet| (packet.number, packet)).collect();
@@ -86,18 +133,17 @@ fn found(
     by_time(packets, &orphans, messages, &mut named);
     let is_programs = |packet: &NamedPacket| packet.to_broker && settings.is_program(packet.client());
     orphans.retain(|(number, packet)| !named.contains_key(number) && !is_programs(packet));
-    let origins = Origins::of(&orphans, messages, settings, words);
-    by_end(&orphans, messages, &origins, &mut named);
+    by_end(&orphans, messages, origins, &mut named);
     orphans.retain(|(_, packet)| packet.sequence_end().is_none());
     let is_copy =
         |packet: &NamedPacket| packet.to_broker && origins.of_topic(packet.topic()) != packet.topic();
     let of_clients = |&(_, packet): &(u32, &NamedPacket)| packet.to_broker && !is_copy(packet);
     by_order_sent(packets, orphans.iter().copied().filter(of_clients).collect(), messages, &mut named);
     let down = |&(_, packet): &(u32, &NamedPacket)| !packet.to_broker && packet.complete_ns != ABSENT;
-    by_order_received(orphans.iter().copied().filter(down).collect(), messages, &origins, &mut named);
+    by_order_received(orphans.iter().copied().filter(down).collect(), messages, origins, &mut named);
     // What a relay sends on it has received before, in the same order.
     let relayed = |&(_, packet): &(u32, &NamedPacket)| is_copy(packet) && !packet.dup;
-    by_order_received(orphans.iter().copied().filter(relayed).collect(), messages, &origins, &mut named);
+    by_order_received(orphans.iter().copied().filter(relayed).collect(), messages, origins, &mut named);
     named
 }
 
@@ -182,28 +228,25 @@ struct Origins(NumberMap<i64, i64>);
 
 impl Origins {
     fn of(
-        orphans: &[(u32, &NamedPacket)],
+        topics: impl Iterator<Item = i64>,
         messages: &MessageOrder,
         settings: &RunSettings,
         words: &mut Vocabulary,
     ) -> Origins {
         let mut known = NumberMap::default();
-        for &(_, packet) in orphans {
-            if packet.topic() != ABSENT && !known.contains_key(&packet.topic()) {
-                let mut topic = packet.topic();
-                while messages.topics.binary_search(&topic).is_err() {
-                    let name = words.word(topic as u32).into_owned();
-                    let shorter =
-                        settings.suffixes.iter().find_map(|suffix| name.strip_suffix(suffix.as_str()));
-                    match shorter {
-                        Some(shorter) if shorter.len() < name.len() => {
-                            topic = words.code(shorter.as_bytes()).into();
-                        }
-                        _ => break,
+        for one in topics.filter(|&topic| topic != ABSENT) {
+            let mut topic = one;
+            while !messages.topics.contains(&topic) {
+                let name = words.word(topic as u32).into_owned();
+                let shorter = settings.suffixes.iter().find_map(|suffix| name.strip_suffix(suffix.as_str()));
+                match shorter {
+                    Some(shorter) if shorter.len() < name.len() => {
+                        topic = words.code(shorter.as_bytes()).into();
                     }
+                    _ => break,
                 }
-                known.insert(packet.topic(), topic);
             }
+            known.insert(one, topic);
         }
         Origins(known)
     }

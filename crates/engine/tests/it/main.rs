@@ -3,6 +3,7 @@
 
 mod common;
 mod endings;
+mod flood_memory;
 mod servers;
 mod summary_memory;
 mod until;
