@@ -7,11 +7,13 @@ nowhere (:func:`damage`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+
+from mqttlab.plurals import counted
 
 # What Polars raises of a damaged file; of some it panics.
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -113,6 +115,65 @@ NUMBERS = {table: frozenset(names.split()) for table, names in {
         "stream_bytes",
     "topic_sums": "publish_to_broker publish_to_client payload_bytes",
 }.items()}
+# Of these the ones that may be no whole numbers.
+FRACTIONS = {table: frozenset(names.split()) for table, names in {
+    "network_metrics": "value",
+    "resources": "cpu_user_s cpu_system_s run_queue_s steal_s",
+    "clients": "acknowledged_mean_ns",
+    "positions": "x_m y_m longitude_deg latitude_deg altitude_m",
+    "frame_sums": "rtt_ms_min rtt_ms_mean rtt_ms_p95 rtt_ms_max rto_ms_mean",
+    "round_trips": "rto_ms",
+}.items()}
+# Columns in which a row may have nothing.
+OPTIONAL = {table: frozenset(names.split()) for table, names in {
+    "messages":
+        "publisher sequence topic subscriber cause qos qos_delivered identified intended_ns sent_ns written_ns "
+        "acknowledged_ns received_ns latency_ns",
+    "packets":
+        "start_ns sent_ns delivered_ns cause source_port destination_port connection seq ack flags window tsval "
+        "tsecr sack stream_offset mqtt marks ack_rtt_ns repetition",
+    "control_packets":
+        "client qos packet_id reason topic publisher sequence first_sent_ns complete_ns segments written_ns "
+        "read_ns",
+    "network_metrics": "connection client direction",
+    "events": "client took_ns detail",
+    "resources": "run_queue_s faults_minor faults_major steal_s server",
+    "clients": "connect_ns suback_ns acknowledged_mean_ns",
+    "tcp_state": "client connection srtt_ns slow_start_threshold_bytes",
+    "positions": "client host link x_m y_m longitude_deg latitude_deg altitude_m",
+    "payloads": "publisher sequence",
+    "attribution":
+        "schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns queue_to_broker_ns "
+        "wire_to_broker_ns retransmission_to_broker_ns gateway_ns handshake_ns undivided_ns broker_ns "
+        "broker_window_ns broker_nagle_ns broker_socket_ns queue_to_subscriber_ns wire_to_subscriber_ns "
+        "retransmission_to_subscriber_ns release_ns delivery_ns adjusted_ns seen_by unattributed",
+    "legs":
+        "before relayed up_client topic begins_ns handed_ns up_packet up_connection up_packet_id up_first_sent_ns "
+        "up_ready_ns up_written_ns up_window_ns up_window_packet up_nagle_until_ns up_socket_until_ns "
+        "up_held_until_ns up_release_frame up_tried_ns up_resumed_ns up_tail_nagle_until_ns "
+        "up_tail_socket_until_ns up_tail_held_until_ns up_tail_release_frame up_frame up_went_ns up_started_ns "
+        "up_arrived_ns up_complete_ns up_release_packet up_release_ns ingress_ns down_packet down_connection "
+        "down_packet_id down_first_sent_ns down_ready_ns down_window_ns down_window_packet down_nagle_until_ns "
+        "down_socket_until_ns down_held_until_ns down_release_frame down_tried_ns down_resumed_ns "
+        "down_tail_nagle_until_ns down_tail_socket_until_ns down_tail_held_until_ns down_tail_release_frame "
+        "down_frame down_went_ns down_started_ns down_arrived_ns down_complete_ns down_read_ns "
+        "down_release_packet down_release_ns handed_on_ns sn_up_packet sn_up_ready_ns sn_up_sleep_from_ns "
+        "sn_up_sleep_until_ns sn_up_register_from_ns sn_up_register_until_ns sn_up_tried_ns sn_up_first_sent_ns "
+        "sn_up_frame sn_up_went_ns sn_up_started_ns sn_up_complete_ns sn_down_packet sn_down_sleep_from_ns "
+        "sn_down_sleep_until_ns sn_down_register_from_ns sn_down_register_until_ns sn_down_tried_ns "
+        "sn_down_first_sent_ns sn_down_frame sn_down_went_ns sn_down_started_ns sn_down_complete_ns "
+        "sn_down_release_packet sn_down_release_ns qos",
+    "frame_sums":
+        "connection client link group direction frame_bytes_min frame_bytes_max publish_frame_bytes_min "
+        "publish_frame_bytes_max segments_with_data retransmissions retransmissions_fast "
+        "retransmissions_timer_or_probe retransmissions_spurious retransmissions_unknown rtt_ms_min rtt_ms_mean "
+        "rtt_ms_p95 rtt_ms_max rto_ms_mean",
+    "link_sums": "busy_ns wait_max_ns drops_by_cause",
+    "round_trips": "client",
+    "carriers": "direction",
+    "packet_sums": "qos",
+    "topic_sums": "topic",
+}.items()}
 # Columns that number what `layout.json` lists.
 INDICES = {"publisher": "clients", "subscriber": "clients", "client": "clients", "up_client": "clients",
            "link": "links", "from_host": "hosts", "to_host": "hosts"}
@@ -139,6 +200,8 @@ def kinds_wrong(table: str, columns: Mapping[str, pl.DataType]) -> str | None:
             right, what = isinstance(kind, (pl.String, pl.Categorical, pl.Enum)), "text"
         elif name in FLAGS.get(table, ()):
             right, what = kind == pl.Boolean, "yes or no"
+        elif name in NUMBERS[table] - FRACTIONS.get(table, frozenset()):
+            right, what = kind.is_integer(), "whole numbers"
         else:
             right, what = kind.is_numeric(), "numbers"
         if not right:
@@ -151,7 +214,10 @@ def first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-def damage(directory: Path, plan: Any, layout: Any, tables: Iterable[tuple[str, pl.LazyFrame]]) -> str | None:
+def damage(
+    directory: Path, plan: Any, layout: Any, tables: Iterable[tuple[str, pl.LazyFrame]],
+    added: Mapping[str, Collection[str]],
+) -> str | None:
     """What is wrong with a recording that could not be evaluated: something is missing, or names what is not there.
 
     Args:
@@ -159,6 +225,7 @@ def damage(directory: Path, plan: Any, layout: Any, tables: Iterable[tuple[str, 
         plan: ``plan.json``.
         layout: ``layout.json``.
         tables: its tables by name.
+        added: columns of tables that earlier recordings do not have.
     """
     for name, value, right in (("plan.json", plan, PLAN), ("layout.json", layout, LAYOUT)):
         if problem := unlike(value, right):
@@ -168,28 +235,49 @@ def damage(directory: Path, plan: Any, layout: Any, tables: Iterable[tuple[str, 
     for name, table in tables:
         columns = table.collect_schema().names()
         expected = TEXTS.get(name, frozenset()) | FLAGS.get(name, frozenset()) | NUMBERS.get(name, frozenset())
-        if columns and (missing := sorted(expected - set(columns))):
-            return f"{directory / name}.parquet is damaged: it has no column {missing[0]!r}"
-        for (of, column), pattern in WORDS.items():
-            if of == name and column in columns:
-                words = pl.col(column).cast(pl.String)
-                strange = table.filter(~words.str.contains(pattern)).select(words).head(1).collect()
-                if strange.height:
-                    return f"{directory / name}.parquet is damaged: its column {column!r} has {strange.item()[:80]!r}"
-        least = {column: 0 for column in columns if column in INDICES}
-        most = {column: len(layout[INDICES[column]]) - 1 for column in least}
-        times = [column for column in columns if column.endswith("_ns")]
-        least |= dict.fromkeys(times, -TIME_NS_MOST)
-        most |= dict.fromkeys(times, TIME_NS_MOST)
-        if not most:
-            continue
-        ends = table.select(*(pl.col(column).cast(pl.Float64).min().alias(f"{column}<") for column in most),
-                            *(pl.col(column).cast(pl.Float64).max().alias(f"{column}>") for column in most)).collect()
-        for column, end in most.items():
-            low, high = ends[f"{column}<"][0], ends[f"{column}>"][0]
-            if low is not None and (low < least[column] or high > end):
-                return (f"{directory / name}.parquet is damaged: its column {column!r} goes from {low:.0f} to "
-                        f"{high:.0f}, but must be within {least[column]} and {end}")
+        always = expected - OPTIONAL.get(name, frozenset()) - set(added.get(name, ()))
+        problem = (
+            next((f"it has no column {column!r}" for column in sorted(expected - set(columns)) if columns), None)
+            or _missing(table.select(sorted(always & set(columns))))
+            or _words_wrong(name, table, columns)
+            or _numbers_wrong(table, columns, layout))
+        if problem is not None:
+            return f"{directory / name}.parquet is damaged: {problem}"
+    return None
+
+
+def _missing(table: pl.LazyFrame) -> str | None:
+    """A column without a value in a row, of those that have one in each."""
+    counts = table.null_count().collect()
+    return next((f"its column {column!r} has no value in {counted(counts[column][0], 'row')}, but must have one in each"
+                 for column in counts.columns if counts[column][0]), None)
+
+
+def _words_wrong(name: str, table: pl.LazyFrame, columns: Collection[str]) -> str | None:
+    for (of, column), pattern in WORDS.items():
+        if of == name and column in columns:
+            words = pl.col(column).cast(pl.String)
+            strange = table.filter(~words.str.contains(pattern)).select(words).head(1).collect()
+            if strange.height:
+                return f"its column {column!r} has {strange.item()[:80]!r}"
+    return None
+
+
+def _numbers_wrong(table: pl.LazyFrame, columns: Collection[str], layout: Any) -> str | None:
+    least = {column: 0 for column in columns if column in INDICES}
+    most = {column: len(layout[INDICES[column]]) - 1 for column in least}
+    times = [column for column in columns if column.endswith("_ns")]
+    least |= dict.fromkeys(times, -TIME_NS_MOST)
+    most |= dict.fromkeys(times, TIME_NS_MOST)
+    if not most:
+        return None
+    ends = table.select(*(pl.col(column).cast(pl.Float64).min().alias(f"{column}<") for column in most),
+                        *(pl.col(column).cast(pl.Float64).max().alias(f"{column}>") for column in most)).collect()
+    for column, end in most.items():
+        low, high = ends[f"{column}<"][0], ends[f"{column}>"][0]
+        if low is not None and (low < least[column] or high > end):
+            return (f"its column {column!r} goes from {low:.0f} to {high:.0f}, but must be within {least[column]} "
+                    f"and {end}")
     return None
 
 

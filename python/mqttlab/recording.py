@@ -356,7 +356,7 @@ class Recording:
             scanned = [*((name, self.scan(name)) for name in TABLES),
                        *((name, self.scan_summary(name)) for name in derived)]
             plan = self._json(self.directory / "plan.json")
-            return damage(self.directory, plan, self.layout, scanned)
+            return damage(self.directory, plan, self.layout, scanned, ADDED)
         except MqttlabError as error:
             return error.problems[0]
         except UNREADABLE as error:

@@ -21,9 +21,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "soak"))
 import mutations
 
 ROOT = Path(__file__).parents[2]
-# From reliability reviews: bytes and columns whose damage was a traceback once.
 SAMPLE = ROOT / "tests" / "schemas" / "4" / "simulated"
 COUNT = 60
+# Mutations that were a traceback once: `slices.at_ns` without whole numbers, `messages.phase` without a value.
+FOUND = (1747, 2387)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def one_line(done: Done, *words: str) -> None:
 
 
 def test_mutations_of_a_recording_are_the_same_answer_or_one_line(worker: mutations.Worker) -> None:
-    outcomes = [worker.judge(number) for number in range(COUNT)]
+    outcomes = [worker.judge(number) for number in (*range(COUNT), *FOUND)]
     faults = [f"{outcome.number}: {outcome.words}: {outcome.fault}" for outcome in outcomes if outcome.fault]
     assert faults == [], "again: python tests/soak/mutations.py --seed 1 --only NUMBER"
 
@@ -130,6 +131,52 @@ def test_the_kinds_of_columns_are_those_of_the_reference() -> None:
     assert {table: names for table, names in texts.items() if names} == recorded.TEXTS
     assert {table: names for table, names in flags.items() if names} == recorded.FLAGS
     assert numbers == recorded.NUMBERS
+
+
+def test_the_columns_without_fractions_and_those_that_may_be_empty_are_those_of_the_reference() -> None:
+    page = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
+    fractions: dict[str, set[str]] = {}
+    optional: dict[str, set[str]] = {}
+    for part in page.split("\n### ")[1:]:
+        rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \| [^|]*\| ([^|]*?) ?\|", part, re.MULTILINE)
+        table = part.splitlines()[0].strip()
+        fractions[table] = {name for name, kind, _ in rows if kind == "f64"}
+        optional[table] = {name for name, _, empty in rows if empty == "may be"}
+    assert {table: names for table, names in fractions.items() if names} == recorded.FRACTIONS
+    assert {table: names for table, names in optional.items() if names} == recorded.OPTIONAL
+
+
+@pytest.mark.parametrize("table", ["slices", "messages", "legs", "attribution", "link_sums", "clients"])
+def test_a_time_or_a_count_that_is_no_whole_number_is_named(run: Path, table: str) -> None:
+    path = run / f"{table}.parquet"
+    frame = pl.read_parquet(path)
+    column = next(name for name in frame.columns if frame.schema[name].is_integer())
+    frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(column)).write_parquet(path)
+    with pytest.raises(RecordingError, match=f"its column '{column}' is of the kind Float64, but must hold whole"):
+        Recording(run)._scanned(path)
+
+
+@pytest.mark.parametrize(("table", "column"), [("messages", "phase"), ("slices", "at_ns"), ("clients", "name")])
+def test_a_column_that_is_never_empty_and_has_nothing_in_a_row_is_named(run: Path, table: str, column: str) -> None:
+    path = run / f"{table}.parquet"
+    frame = pl.read_parquet(path)
+    first = pl.int_range(pl.len()) == 0
+    frame.with_columns(pl.when(~first).then(pl.col(column)).alias(column)).write_parquet(path)
+    (run / "summary.json").write_text(json.dumps(
+        {name: value for name, value in json.loads((run / "summary.json").read_text(encoding="utf-8")).items()
+         if name != "checks"} | {"made_from": {
+             name: (run / f"{name}.parquet").stat().st_size for name in
+             ("messages", "packets", "control_packets", "network_metrics")}}), encoding="utf-8")
+    assert f"{table}.parquet is damaged: its column '{column}' has no value in 1 row," in str(
+        Recording.open(run).damage())
+
+
+def test_no_recording_of_an_earlier_schema_is_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    # Those that were killed are repaired when they are opened.
+    shutil.copytree(ROOT / "tests" / "schemas", tmp_path / "schemas")
+    samples = sorted(path.parent for path in (tmp_path / "schemas").glob("*/*/plan.json"))
+    assert len(samples) > 5
+    assert {sample: problem for sample in samples if (problem := Recording.open(sample).damage())} == {}
 
 
 def test_a_damaged_run_is_listed_as_damaged(run: Path) -> None:

@@ -69,7 +69,7 @@ PYTHON = {
     "imports": {"engine", "runs"},
     "scrubbing": {"engine", "runs", "scenario", "checks"},
     "checks": set(),
-    "recorded": set(),
+    "recorded": {"plurals"},
     "recording": {"engine", "plan", "checks", "recorded"},
     "statistics": set(),
     "metrics": {"recording", "plan", "statistics"},
