@@ -30,6 +30,8 @@ from mqttlab.errors import MqttlabError
 PREFIX = "scratch-"
 UNFINISHED = "unfinished"
 """The file that names what is removed with a directory."""
+ENDS = ".unfinished"
+"""How a name ends that is going to be another one."""
 # All that is in a run's directory before its engine has written the plan.
 BEFORE_THE_PLAN = {"origin.json"}
 
@@ -128,7 +130,7 @@ def unfinished(out: Path) -> Iterator[Path]:
     Raises:
         OSError: it cannot get its name.
     """
-    made = out.with_name(f".{out.name}.{os.urandom(4).hex()}.unfinished")
+    made = out.with_name(f".{out.name}.{os.urandom(4).hex()}{ENDS}")
     with promised(made):
         yield made
         made.replace(out)
@@ -169,10 +171,13 @@ def promised(path: Path | None = None) -> Iterator[Promise]:
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove a file that has not got its name, or a run's directory without a plan; another directory stays."""
+    """Remove a file or a directory that has not got its name, or a run's directory without a plan; another directory
+    stays."""
     with contextlib.suppress(OSError):
         if not path.is_dir() or path.is_symlink():
             path.unlink(missing_ok=True)
+        elif path.name.startswith(".") and path.name.endswith(ENDS):
+            _remove(path)
         elif {entry.name for entry in os.scandir(path)} <= BEFORE_THE_PLAN:
             for name in BEFORE_THE_PLAN:
                 (path / name).unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,16 @@ with scratch.directory("owner") as place, scratch.unfinished(Path(sys.argv[1])) 
     made.write_text("half a page")
     print(place, flush=True)
     sys.stdin.read()
+"""
+
+EXPERIMENT_OWNER = """
+import sys
+from pathlib import Path
+from mqttlab.experiments import load
+from mqttlab.experiments.directory import ExperimentDirectory
+from mqttlab.experiments.journal import Journal
+Journal.append = lambda *event, **values: (print("begun", flush=True), sys.stdin.read())
+ExperimentDirectory.prepare(load(Path(sys.argv[1])), Path(sys.argv[2]))
 """
 
 
@@ -70,6 +81,23 @@ def test_what_a_killed_process_leaves_goes_at_the_next_command_and_nothing_else(
             owner.kill()
             owner.communicate(timeout=30)
     assert left(temporary) == []
+
+
+def test_an_experiment_that_is_killed_before_it_has_begun_leaves_no_directory(tmp_path: Path, temporary: Path) -> None:
+    experiment, runs = tmp_path / "experiment.toml", tmp_path / "runs"
+    experiment.write_text('name = "small"\nscenario = "demo.toml"\ndesign = "full"\n[[factors]]\nname = "one"\nplace = "seed"\n'
+                          'levels = [1, 2]\n', encoding="utf-8")
+    shutil.copy(Path(__file__).parents[2] / "scenarios" / "demo.toml", tmp_path)
+    words = [sys.executable, "-c", EXPERIMENT_OWNER, str(experiment), str(runs)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "begun\n"
+        # A command that begins meanwhile takes nothing away from it.
+        scratch.sweep()
+        assert [path.name.endswith(".unfinished") for path in runs.iterdir()] == [True]
+        owner.kill()
+    mqttlab("list", "--runs", runs)
+    assert list(runs.iterdir()) == []
 
 
 def test_somebody_elses_place_is_refused_in_one_line_and_an_open_one_is_closed(tmp_path: Path, temporary: Path) -> None:

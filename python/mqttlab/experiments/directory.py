@@ -100,10 +100,14 @@ class ExperimentDirectory:
         """
         directory = cls(runs / experiment.name, experiment)
         make_private(runs)
-        directory.path.mkdir(mode=as_open_as(runs), exist_ok=True)
         if not directory.journal.path.is_file():
-            directory._write()
-            directory.journal.append("created", name=experiment.name, digest=_digest(experiment), version=__version__)
+            if directory.path.is_dir():
+                directory._begin()
+            else:
+                # It has its name when it is an experiment's: what is killed before leaves nothing under it.
+                with scratch.unfinished(directory.path) as made:
+                    made.mkdir(mode=as_open_as(runs))
+                    cls(made, experiment)._begin()
             return directory
         if json_object(directory.path / "design.json").get("digest") == _digest(experiment):
             return directory
@@ -152,6 +156,10 @@ class ExperimentDirectory:
         if self.experiment.file.search is not None:
             for task in wanted(self.experiment, self.answers()):
                 yield task.point
+
+    def _begin(self) -> None:
+        self._write()
+        self.journal.append("created", name=self.experiment.name, digest=_digest(self.experiment), version=__version__)
 
     def _write(self) -> None:
         for name, text in (("experiment.toml", self.experiment.text), ("scenario.toml", self.experiment.scenario_text),
