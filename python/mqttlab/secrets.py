@@ -30,6 +30,9 @@ KEY_BYTES = 32
 FILE_BYTES_MAX = 1_000_000
 # A shorter secret stands in many a text by chance.
 SHORTEST = 4
+# And a shorter line, and a shorter value of a setting, as `true` is.
+SHORTEST_LINE = 12
+SHORTEST_SET = 6
 
 TOLD = "MQTTLAB_SECRETS"
 """The environment variable in which the queue tells a command of its own what it needs: values by mark, and by
@@ -147,11 +150,20 @@ def values_in(text: str) -> dict[str, str]:
 def hidden(text: str, more: Iterable[str] = ()) -> str:
     """A text without the secrets that this process knows, and without those in ``more``."""
     known = {value: mark for mark, value in dict(_values).items()} | {value: mark_or_hidden(value) for value in more}
+    found = {part: mark for value, mark in known.items() for part in parts(value)}
     # A secret may be a part of another one.
-    for value in sorted(known, key=len, reverse=True):
-        if len(value) >= SHORTEST and value in text:
-            text = text.replace(value, known[value])
+    for part in sorted(found, key=len, reverse=True):
+        if part in text:
+            text = text.replace(part, found[part])
     return without_passwords(text)
+
+
+def parts(value: str) -> set[str]:
+    """A secret, and of a file what a program prints of it: a line, or what a line sets a password to. The engine has
+    the same (``crates/plan/src/secret.rs``)."""
+    whole = {value} if len(value) >= SHORTEST else set()
+    lines = {line for part in value.splitlines() if len(line := part.strip()) >= SHORTEST_LINE}
+    return whole | lines | {found[1] for found in _SET.finditer(value) if len(found[1]) >= SHORTEST_SET}
 
 
 def mark_or_hidden(value: str) -> str:
@@ -197,6 +209,8 @@ _OPTION = re.compile(r"-P|--?[a-z-]*(?:pw|password|passwd|passphrase|token|secre
 _GIVEN = re.compile(r"(--?[a-z-]*(?:pw|password|passwd|passphrase|token|secret|psk)=).+", re.IGNORECASE | re.DOTALL)
 _LINE = re.compile(r"^[ \t\"']*[\w.-]*(?:password|passwd|passphrase|secret|token|psk)[\"']?[ \t]*[=: ][ \t]*\S",
                    re.IGNORECASE | re.MULTILINE)
+_SET = re.compile(r"^[ \t\"']*[\w.-]*(?:password|passwd|passphrase|secret|token|psk)[\"']?[ \t]*[=: \t][=: \t\"']*"
+                  r"(.*?)[ \t,\"']*$", re.IGNORECASE | re.MULTILINE)
 _QUERY = re.compile(r"[?&][^=&]*(?:token|signature|password|secret|credential|key)[^=&]*=", re.IGNORECASE)
 _USER_INFO = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^/@\s:?#\"']*:)([^/\s\"']+)(?=@)", re.IGNORECASE)
 

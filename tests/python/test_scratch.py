@@ -85,8 +85,8 @@ def test_what_a_killed_process_leaves_goes_at_the_next_command_and_nothing_else(
 
 def test_an_experiment_that_is_killed_before_it_has_begun_leaves_no_directory(tmp_path: Path, temporary: Path) -> None:
     experiment, runs = tmp_path / "experiment.toml", tmp_path / "runs"
-    experiment.write_text('name = "small"\nscenario = "demo.toml"\ndesign = "full"\n[[factors]]\nname = "one"\nplace = "seed"\n'
-                          'levels = [1, 2]\n', encoding="utf-8")
+    experiment.write_text('name = "small"\nscenario = "demo.toml"\ndesign = "full"\n[[factors]]\nname = "one"\n'
+                          'place = "seed"\nlevels = [1, 2]\n', encoding="utf-8")
     shutil.copy(Path(__file__).parents[2] / "scenarios" / "demo.toml", tmp_path)
     words = [sys.executable, "-c", EXPERIMENT_OWNER, str(experiment), str(runs)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:

@@ -564,6 +564,37 @@ files = { "a" = { env = "LAB_PASSWORD" } }
     assert leaks(tmp_path / "runs", said=done.stdout + done.stderr) == []
 
 
+@pytest.mark.live
+def test_what_a_program_prints_of_a_file_with_a_secret_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LAB_PASSWORD", OTHER)
+    monkeypatch.setenv("BRIDGE", f"listener 1883\nremote_password {SECRET}\nuse_token true\n")
+    broker = """
+[broker]
+kind = "program"
+start_timeout = "1 s"
+[broker.program]
+command = ["sh", "-c", "sed -n 2p {directory}/a; sed -n 's/remote_password/wrong word:/p' {directory}/a; exit 3"]
+files = { "a" = { env = "BRIDGE" } }
+"""
+    scenario = written(tmp_path, extra=broker)
+    scenario.write_text(scenario.read_text().replace('backend = "sim"', 'backend = "live"'))
+    done = mqttlab("run", scenario, "--runs", tmp_path / "runs")
+    assert done.returncode != 0
+    assert "wrong word: ***" in re.sub(r"\s+", " ", done.stderr + done.stdout), done.stderr
+    assert leaks(tmp_path / "runs", said=done.stdout + done.stderr) == []
+
+
+def test_of_a_file_lines_and_what_they_set_are_hidden_and_short_words_stay() -> None:
+    file = "listener 1883\nremote_password hunter22\nuse_token true\nalice:$7$101$c2FsdA==\n"
+    assert secrets.parts(file) == {file, "listener 1883", "remote_password hunter22", "hunter22", "use_token true",
+                                   "alice:$7$101$c2FsdA=="}
+    assert secrets.parts('{"password": "hunter22",') == {'{"password": "hunter22",'}
+    assert secrets.parts('{\n "password": "hunter22",\n}') >= {"hunter22"}
+    assert secrets.parts("abc") == set()
+
+
 def test_programs_do_not_inherit_the_variable_that_a_reference_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_PASSWORD", SECRET)
     assert secrets.environment_without_variables()["LAB_PASSWORD"] == SECRET

@@ -238,7 +238,8 @@ impl ServerHandle {
 
 /// What a program is told that nobody else may see.
 fn secrets_of(process: &ServerProcess) -> Vec<Text> {
-    let texts = process.command.iter().chain(process.environment.values());
+    let files = process.files.iter().map(|file| &file.text);
+    let texts = process.command.iter().chain(process.environment.values()).chain(files);
     texts.filter(|text| text.is_secret()).cloned().collect()
 }
 

@@ -70,11 +70,31 @@ impl Text {
 
 /// Takes secrets out of a text that others will see.
 pub fn hidden<'a>(mut text: String, secrets: impl IntoIterator<Item = &'a Text>) -> String {
-    for secret in secrets.into_iter().filter(|secret| secret.is_secret() && secret.as_str().len() >= SHORTEST)
-    {
-        text = text.replace(secret.as_str(), HIDDEN);
+    for secret in secrets.into_iter().filter(|secret| secret.is_secret()) {
+        let mut parts = parts(secret.as_str());
+        parts.sort_unstable_by_key(|part| std::cmp::Reverse(part.len()));
+        for part in parts {
+            text = text.replace(part, HIDDEN);
+        }
     }
     text
+}
+
+/// A secret, and of a file what a program prints of it: a line, or what a line sets a password to. The same as
+/// `mqttlab.secrets.parts`.
+fn parts(secret: &str) -> Vec<&str> {
+    let lines = secret.lines().map(str::trim);
+    let values = secret.lines().filter_map(set_to).filter(|value| value.len() >= SHORTEST_SET);
+    let whole = std::iter::once(secret).filter(|secret| secret.len() >= SHORTEST);
+    whole.chain(lines.filter(|line| line.len() >= SHORTEST_LINE)).chain(values).collect()
+}
+
+/// What a line of settings sets a password to.
+fn set_to(line: &str) -> Option<&str> {
+    let (name, value) = line.trim_start().split_once(['=', ':', ' ', '\t'])?;
+    let name = name.trim_matches(['"', '\'']).to_ascii_lowercase();
+    let is_secret = SECRET_NAMES.iter().any(|word| name.ends_with(word));
+    is_secret.then(|| value.trim_matches([' ', '\t', '=', ':', '"', '\'', ',']))
 }
 
 /// Reads a field that is always a secret: a value that stands in the plan is used, and not written again.
@@ -128,6 +148,11 @@ const HIDDEN: &str = "***";
 const DIGEST: usize = 16;
 /// A shorter secret stands in many a text by chance.
 const SHORTEST: usize = 4;
+/// And a shorter line, and a shorter value of a setting, as `true` is.
+const SHORTEST_LINE: usize = 12;
+const SHORTEST_SET: usize = 6;
+/// How settings are called that are secrets.
+const SECRET_NAMES: [&str; 6] = ["password", "passwd", "passphrase", "secret", "token", "psk"];
 
 #[cfg(test)]
 mod tests {
@@ -146,6 +171,16 @@ mod tests {
         assert_eq!(format!("{text:?}"), format!("{MARK:?}"));
         assert_eq!(format!("{:?}", text.with(|value| value.to_uppercase())), format!("{MARK:?}"));
         assert_eq!(hidden("said hunter22.".into(), [&text]), "said ***.");
+    }
+
+    #[test]
+    fn of_a_file_lines_and_what_they_set_are_hidden_and_short_words_stay() {
+        let file =
+            Text::secret("listener 1883\nremote_password hunter22\nuse_token true\nalice:$7$101$c2FsdA==\n");
+        let said =
+            "unknown option in `remote_password hunter22`: hunter22 is true / alice:$7$101$c2FsdA== of 1883";
+        assert_eq!(hidden(said.into(), [&file]), "unknown option in `***`: *** is true / *** of 1883");
+        assert_eq!(hidden(said.into(), [&Text::open("hunter22")]), said);
     }
 
     #[test]

@@ -15,7 +15,7 @@ import mmap
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from mqttlab.secrets import SHORTEST
+from mqttlab.secrets import parts
 
 LOGS, CAPTURES, KEYS = ("*.log",), ("*.pcapng",), "keys.log"
 ENDED = ("run.json", "incomplete.json")
@@ -24,17 +24,13 @@ MASK_BYTES = 4
 # With fewer a masked secret would be found by chance.
 MASKED_MIN = 8
 PIECE = 16
-LINE_MIN = 12
 LOOK_BYTES = 1 << 24
 GONE = "# The keys were removed: with them the capture would show a secret of the scenario.\n"
 
 
 def hide_in_files(directory: Path, secrets: Mapping[str, str]) -> None:
     """Overwrite secrets in the logs and captures of a recording; those that cannot be written to stay as they are."""
-    # Of a file a program prints lines.
-    texts = {part for value in secrets.values() for part in (value, *(
-        line for line in value.splitlines() if len(line) >= LINE_MIN))}
-    values = [text.encode() for text in texts if len(text.encode()) >= SHORTEST]
+    values = [part.encode() for part in {part for value in secrets.values() for part in parts(value)}]
     if not values:
         return
     for file in found(directory, LOGS + CAPTURES):
