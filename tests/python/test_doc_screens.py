@@ -1,0 +1,64 @@
+"""The commands in the documents can be given as they stand there; the first of the tutorial print what is said."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from commands import mqttlab
+from doc_screens import PAGES, ROOT, screens_of, shown
+
+WITH_SCREENS = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if screens_of(page)]
+# In full these take a minute of processor time: `tests/python/doc_screens.py` gives them so.
+SHORT = {
+    "try": ["--duration", "2s", "--repetitions", "1", "--no-html"],
+    "run": ["--set", "phases.duration=20 s", "--no-html"],
+    "experiment": ["--set", "phases.duration=5 s"],
+}
+
+
+def words_of(command: str, folder: Path) -> list[str]:
+    """A command's words, with patterns of files expanded as a shell does."""
+    words = shlex.split(command.replace("\\\n", " "))
+    found = [[str(path.relative_to(folder)) for path in sorted(folder.glob(word))] if "*" in word else [word]
+             for word in words]
+    return [word for group in found for word in group]
+
+
+def give(command: str, folder: Path, *, short: bool) -> str:
+    """Give a command in a folder; what it prints."""
+    words = words_of(command, folder)
+    if words[0] != "mqttlab":
+        return subprocess.run(["bash", "-c", command], cwd=folder, check=True, capture_output=True, text=True).stdout
+    more = [*SHORT.get(words[1], [])] if short else []
+    if short and "--clients" in words:
+        more += ["--clients", "2,3" if "," in words[words.index("--clients") + 1] else "2"]
+    done = mqttlab(*words[1:], *more, cwd=folder)
+    # A run that was cut short may decide no threshold (5).
+    assert done.returncode in ((0, 5) if short else (0,)), (command, done.stdout, done.stderr)
+    return done.stdout
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No queue and no catalog but the test's."""
+    monkeypatch.setenv("MQTTLAB_QUEUE", str(tmp_path / "queue"))
+    monkeypatch.delenv("MQTTLAB_CATALOG", raising=False)
+
+
+def test_there_are_pages_with_screens() -> None:
+    assert {"tutorial/fleet.md", "tutorial/questions.md"} <= {*WITH_SCREENS}
+
+
+@pytest.mark.parametrize("page", WITH_SCREENS)
+def test_every_command_of_a_page_can_be_given(page: str, tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    for number, screen in enumerate(screens_of(ROOT / "docs" / page)):
+        whole = page == "tutorial/fleet.md" and number < 2
+        printed = give(screen.command, folder, short=not whole)
+        if whole:
+            assert shown(printed) == screen.printed, "run: tests/python/doc_screens.py, and read the difference"
