@@ -283,13 +283,14 @@ def reached(row: Row, results: Results) -> str:
     return "yes" if holds else "no"
 
 
-def table(results: Results) -> str:
+def table(results: Results, which: tuple[str, ...] = ("now",)) -> str:
     """All rows as Markdown."""
-    lines = ["| | before | now | load of the machine | aim | reached |", "|---|---:|---:|---:|---:|---|"]
+    lines = [f"| | {' | '.join(which)} | load of the machine | aim | reached |",
+             f"|---|{'---:|' * len(which)}---:|---:|---|"]
     for row in ROWS:
         busy = results.get(row.name, {}).get("now", {}).get("load", "–")
-        lines.append(f"| {row.name} | {cell(row, results, 'before')} | {cell(row, results, 'now')} | {busy} | "
-                     f"{row.aim} | {reached(row, results)} |")
+        cells = [row.name, *(cell(row, results, each) for each in which), busy, row.aim, reached(row, results)]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 
@@ -320,7 +321,7 @@ def main() -> None:
             kept(sides, results)
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         print(f"{part}: done", file=sys.stderr)
-    print(table(results))
+    print(table(results, ("before", "now") if options.before else ("now",)))
     if options.write:
         page = PAGE.read_text(encoding="utf-8")
         between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
