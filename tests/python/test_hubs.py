@@ -74,7 +74,7 @@ def test_a_scenario_becomes_a_plan_that_the_engine_takes(protocol: str) -> None:
     (lambda values: values["groups"][0].update(hub={"settings": {"repeat": "1 ns"}}), "between 1 ms and 3600 s"),
     (lambda values: values["groups"][0].update(hub={"settings": {"repeat": 5}}), "has `repeat`, which"),
     (lambda values: values["groups"][0].update(hub={"client_id": "same"}),
-     "hub.client_id` is \"same\" for 3 clients, which nobody could tell apart; add {client}"),
+     "hub.client_id` is \"same\" for 3 clients, which cannot be told apart; add {client}"),
     (lambda values: values["groups"][0]["publish"].update(qos=2), "publish.qos` is 2, but tell has 1 at most"),
     (lambda values: values["groups"][0]["publish"].update(retain=True), "a hub of tell keeps nothing"),
     (lambda values: values["groups"][0]["publish"].update(payload="1464 B"), "room for 1456 B behind this topic"),

@@ -136,14 +136,13 @@ def test_what_a_network_carries_without_trouble_is_not_warned_of() -> None:
     assert warnings('model = "lte"\nlink = "each"') == served
     assert warnings('up = {}\ndown = { delay = "10 ms" }\nlink = "shared"') == served
     # 30 of 278 B every 10 s and small ones are 7.2 kbit/s, for each far below.
-    assert any("is to carry" in line for line in warnings('up = { rate = "6 kbit/s" }\ndown = {}\nlink = "shared"'))
+    assert any("must carry" in line for line in warnings('up = { rate = "6 kbit/s" }\ndown = {}\nlink = "shared"'))
     assert warnings('up = { rate = "6 kbit/s" }\ndown = {}\nlink = "each"') == served
 
 
 def test_several_clients_whose_links_nobody_named_are_warned_of() -> None:
     said = warnings('model = "nb-iot"')
-    assert said[0].startswith("`networks[0]` does not say whose its links are: 32 clients share one link of 60 "
-                              "kbit/s up")
+    assert said[0].startswith("`networks[0]` has no `link`: 32 clients share one link of 60 kbit/s up")
 
 
 def test_payloads_that_are_estimated_are_as_the_engine_makes_them(tmp_path: Path) -> None:

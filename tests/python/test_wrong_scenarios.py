@@ -82,7 +82,7 @@ def test_no_wrong_command_line_makes_anything(tmp_path: Path, monkeypatch: pytes
 def test_every_committed_scenario_is_right_and_usual() -> None:
     for path in sorted((ROOT / "scenarios").rglob("*.toml")):
         # The study's combat net radio is asked for more than it carries, which is one of its findings.
-        found = [words for words in unusual(load(path)) if "is to carry 12.6 kbit/s from the server" not in words]
+        found = [words for words in unusual(load(path)) if "must carry 12.6 kbit/s from the server" not in words]
         assert found == [], path
 
 

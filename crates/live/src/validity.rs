@@ -151,7 +151,7 @@ fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
         (
             untold,
             ["topic has", "topics have"],
-            "several publishers whose messages do not say whose they are, so that what became of them is unknown: use \
+            "several publishers whose messages do not name them, so that their fate is unknown: use \
              payloads of 9 B or more, or a topic for each publisher",
         ),
     ];

@@ -197,7 +197,7 @@ def _programs(scenario: Scenario) -> Iterator[Problem]:
             yield place, "is a program, which is observed by recorded frames; leave `recording.packets` on"
         elif len(brokers) > 1:
             yield place, (f"is a program, which is observed by the topics of its messages; with several brokers "
-                          f"({', '.join(brokers)}) nobody can tell them apart: use one broker")
+                          f"({', '.join(brokers)}) they cannot be told apart: use one broker")
 
 
 def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
@@ -379,8 +379,8 @@ def _settings(place: Location, protocol: str, end: End, given: dict[str, Any]) -
 def _hub_messages(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:
     publish, spoken = group.publish, HUB_PROTOCOLS[group.protocol]
     if group.count > 1 and "{client}" not in group.hub.client_id:
-        yield ("hub", "client_id"), (f"is {shown(group.hub.client_id)} for {group.count} clients, which nobody could "
-                                     "tell apart; add {client}")
+        yield ("hub", "client_id"), (f"is {shown(group.hub.client_id)} for {group.count} clients, which cannot be "
+                                     "told apart; add {client}")
     for number, subscription in enumerate(group.subscribe):
         if subscription.filter.startswith("$share/"):
             yield ("subscribe", number, "filter"), (f"is {shown(subscription.filter)}, but {group.protocol} shares no "

@@ -102,7 +102,7 @@ def _whose_links(known: _Known) -> Iterator[Problem]:
     for number in sorted(several):
         rate = f" of {words[number]}" + (" down" if "up and" in words[number] else "") if words[number] else ""
         yield ("networks", number), (
-            f"does not say whose its links are: {clients[number]} clients share one link{rate}; write `link = "
+            f"has no `link`: {clients[number]} clients share one link{rate}; write `link = "
             "\"each\"` for a link for each client, or `link = \"shared\"`")
 
 
@@ -144,9 +144,9 @@ def _load(known: _Known) -> Iterator[Problem]:
         if asked.bit_s > asked.rate_bit_s:
             whose = f"{asked.clients} clients share" if asked.clients > 1 else "a client has"
             yield asked.place, (
-                f"is to carry {rate_words(asked.bit_s)} {'to' if way == 'up' else 'from'} the server with headers, "
-                f"and {whose} {rate_words(asked.rate_bit_s)}: queues grow for as long as clients publish; send less "
-                "often or less, or use a faster link" + (", or `link = \"each\"`" if asked.clients > 1 else ""))
+                f"must carry {rate_words(asked.bit_s)} {'to' if way == 'up' else 'from'} the server with headers, but "
+                f"{whose} {rate_words(asked.rate_bit_s)}: its queue grows while clients publish; send less"
+                + (", use a faster link, or `link = \"each\"`" if asked.clients > 1 else ", or use a faster link"))
 
 
 def _bits_per_second(known: _Known, group: Group, link: LinkDirection, way: str) -> float:

@@ -42,8 +42,8 @@ def shown_secrets(scenario: Scenario) -> Iterator[Problem]:
             yield place, ("is a secret in a command, which everybody on this machine sees in a list of processes; use "
                           "`environment` or `files`")
         elif secrets.was_written(mark):
-            yield place, ("is a secret that is written as text, so that whoever reads the scenario has it; write where "
-                          "it is instead, such as { env = \"NAME\" } or { file = \"PATH\" }")
+            yield place, ("is a secret as text, which every reader of the scenario sees; write its place instead, "
+                          "such as { env = \"NAME\" } or { file = \"PATH\" }")
 
 
 def _phases(scenario: Scenario) -> Iterator[Problem]:
@@ -159,8 +159,8 @@ def _identities(scenario: Scenario) -> Iterator[Problem]:
         topic = group.publish.topic.replace("{group}", group.name)
         if size is not None and size < IDENTITY_BYTES and publishers[scenario.serving(group).name, topic] > 1:
             yield ("groups", index, "publish", "payload"), (
-                f"is {size} B, and several clients publish to {shown(group.publish.topic)}: messages below "
-                f"{IDENTITY_BYTES} B do not say whose they are, and a live run cannot tell what became of them; use "
+                f"is {size} B, and several clients publish to {shown(group.publish.topic)}: below {IDENTITY_BYTES} B a "
+                "message does not name its publisher, and in a live run its fate is unknown; use "
                 f"{IDENTITY_BYTES} B or more, or `{{client}}` in the topic")
 
 
@@ -190,12 +190,12 @@ def _load(scenario: Scenario) -> Iterator[Problem]:
     if load.offered_per_s > RATE_SEEN:
         place, rate = _fastest(scenario)
         yield place, (f"is {rate:,.0f} messages/s, {load.offered_per_s:,.0f} /s in all; a broker and clients on one "
-                      f"machine have been measured to carry {RATE_SEEN:,} /s, and what cannot be sent counts as unsent")
+                      f"machine carried at most {RATE_SEEN:,} /s when measured; the rest counts as unsent")
     if load.recording_bytes > GIGABYTE:
         yield (), _size(load)
     held, left = load.frames * SUMMING_UP_BYTES + load.frames_busiest * BUSIEST_BYTES, memory_left()
     if left is not None and held > left:
-        yield (), (f"summing up its frames when it ends holds about {held / GIGABYTE:,.1f} GB of memory, and this "
+        yield (), (f"summing up its frames at the end needs about {held / GIGABYTE:,.1f} GB of memory, but this "
                    f"machine has {left / GIGABYTE:,.1f} GB left ({load.words()}, of which one client has "
                    f"{load.frames_busiest:,.0f}); shorten `phases.duration`, or set `recording.packets = false`")
 
