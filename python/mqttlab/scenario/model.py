@@ -305,7 +305,7 @@ class Server(Broker):
 
 
 class Reconnect(Part):
-    """What happens after a connection is lost."""
+    """Reconnection after a lost connection."""
 
     enabled: Truth = Field(True, description="Whether a client reconnects.")
     initial: DurationNs = Field(1 * S, description="Wait before the first attempt.")
@@ -531,7 +531,7 @@ class Group(Part):
 
 
 class RecordingOptions(Part):
-    """What is recorded besides messages, events and resources."""
+    """Optional parts of the recording, besides messages, events and resources."""
 
     packets: Truth = Field(True, description="Record every frame on every link, with its fate.")
     pcapng: Truth = Field(False, description="Write captures for Wireshark: of a live run one for each link, of a "
@@ -582,7 +582,7 @@ class Sim(Part):
 
 
 class Scenario(Part):
-    """A scenario: who publishes what to whom, over which network and which protocol stack."""
+    """A scenario: publishers, subscribers, network and protocol stack."""
 
     name: Name = Field(description="Names run directories and reports.")
     description: PlainText = Field("", description="A sentence for the report.")

@@ -14,7 +14,7 @@ from mqttlab.secrets import MAY_BE_SECRET, PlainPath, PlainText
 
 
 class Ports(Part):
-    """Where a broker listens for what is not MQTT over plain TCP."""
+    """Ports of a broker for transports other than plain TCP."""
 
     websocket: Whole = Field(8083, ge=1, le=65_535, description="WebSocket.")
     tls: Whole = Field(8883, ge=1, le=65_535, description="TLS.")
@@ -23,7 +23,7 @@ class Ports(Part):
 
 
 class Trust(Part):
-    """How clients over TLS know a broker that runs elsewhere."""
+    """The certificate of a broker that runs elsewhere, for clients over TLS."""
 
     authority: PlainPath = Field(description=(
         "A PEM file with the certificates of the authorities that they trust; `/etc/ssl/certs/ca-certificates.crt` has "

@@ -42,8 +42,8 @@ def shown_secrets(scenario: Scenario) -> Iterator[Problem]:
             yield place, ("is a secret in a command, which everybody on this machine sees in a list of processes; use "
                           "`environment` or `files`")
         elif secrets.was_written(mark):
-            yield place, ("is a secret as text, which every reader of the scenario sees; write its place instead, "
-                          "such as { env = \"NAME\" } or { file = \"PATH\" }")
+            yield place, ("is a secret that is written as text, and every reader of the scenario sees it; write its "
+                          "place instead, such as { env = \"NAME\" } or { file = \"PATH\" }")
 
 
 def _phases(scenario: Scenario) -> Iterator[Problem]:
