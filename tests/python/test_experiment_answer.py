@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,9 @@ from commands import mqttlab
 from mqttlab import metrics
 from mqttlab.analysed import analysed
 from mqttlab.analysis import Analysis
+from mqttlab.dashboard.pages import experiments
+from mqttlab.dashboard.store import Store
+from mqttlab.experiment_answers import listed
 from mqttlab.experiments import ExperimentDirectory
 from mqttlab.recording import Recording
 from mqttlab.report.experiment.answer import answer, costs, recommendations, thresholds
@@ -106,3 +111,34 @@ def test_held_thresholds_are_green(tmp_path: Path) -> None:
     mqttlab("report", directory.path)
     page = (directory.path / "report.html").read_text(encoding="utf-8")
     assert '<section class="verdict valid">' in page and page.count('<td class="text held">') == 2
+
+
+def test_the_list_of_experiments_has_question_state_answer_and_date(
+    broken: ExperimentDirectory, analysis: Analysis, tmp_path: Path,
+) -> None:
+    runs = broken.path.parent
+    [found] = listed(runs)
+    assert found.question == "QoS 0 or QoS 1 for sensors on LTE?" and found.answer == answer(analysis).text
+    assert found.state == "complete, 6 runs; thresholds broken" and re.match(r"\d{4}-\d\d-\d\dT", found.date)
+    printed = mqttlab("list", "--runs", runs, "--experiments").stdout
+    assert found.state in printed and found.question in printed and "threshold checks are broken." in printed
+    shown = repr(experiments.page(Store(runs)))
+    assert found.question in shown and found.state in shown
+    # Kept until the journal changes: then it is worked out anew.
+    kept = broken.path / "answer.json"
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"answer": "kept"}), encoding="utf-8")
+    assert listed(runs)[0].answer == "kept"
+    os.utime(broken.path / "journal.jsonl")
+    assert listed(runs)[0].answer == found.answer
+    assert "no experiments" in mqttlab("list", "--runs", tmp_path, "--experiments").stdout
+
+
+def test_an_experiment_that_has_no_run_or_cannot_be_read_is_listed(broken: ExperimentDirectory, tmp_path: Path) -> None:
+    shutil.copytree(broken.path, tmp_path / "none", ignore=shutil.ignore_patterns("runs", "answer.json"))
+    journal = tmp_path / "none" / "journal.jsonl"
+    journal.write_text(journal.read_text().splitlines()[0] + "\n", encoding="utf-8")
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "journal.jsonl").touch()
+    by_name = {each.name: each for each in listed(tmp_path)}
+    assert by_name["none"].state == "0 of 6 runs" and by_name["none"].answer.startswith("no answer yet")
+    assert by_name["torn"].state == "cannot be read" and by_name["torn"].answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from mqttlab.terminal import say
 # Too many to read on a terminal.
 ROWS_MAX = 200
 CELL_MAX = 400
+WIDTH = 100
 COLUMNS = ("started (UTC)", "p99 ms", "not delivered", "status", "backend", "directory")
 
 
@@ -43,7 +45,27 @@ def show_list(runs: Path, *, everything: bool = False) -> None:
         say(_line(row, widths, right), colour=None if row[3] == "complete" else "yellow")
     left = len(known) + len(others) - len(rows)
     if left:
-        say(f"mqttlab: and {counted(left, 'run')} of experiments; --all lists them, too", err=True)
+        say(f"mqttlab: and {counted(left, 'run')} of experiments; --all lists them, too, --experiments their "
+            "answers", err=True)
+
+
+def show_experiments(runs: Path) -> None:
+    """Print each experiment, the latest first: date, state, question and answer."""
+    from mqttlab.experiment_answers import listed
+
+    found = listed(runs)
+    if not found:
+        say(f"no experiments in {runs}; make one with: mqttlab experiment FILE, or mqttlab try --qos 0,1")
+        return
+    colours: dict[str, str] = {"broken": "red", "undecided": "yellow", "held": "green"}
+    for place, each in enumerate(found):
+        if place:
+            say("")
+        say(f"{_minute(each.date) or 'not begun'}  {visible(each.name)}  {visible(each.state)}",
+            colour=colours.get(each.verdict), bold=True)
+        for line in (each.question, each.answer):
+            for part in textwrap.wrap(visible(line), WIDTH - 2):
+                say(f"  {part}")
 
 
 def _is_of_experiment(directory: Path) -> bool:

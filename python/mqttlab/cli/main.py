@@ -462,9 +462,10 @@ def calibrate(run: Path, server: str | None) -> None:
 @click.option("--sort", multiple=True, metavar="NAME", help="Order by this; -NAME from large to small; repeatable.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most this many runs.")
 @click.option("--all", "everything", is_flag=True, help="List the runs of experiments, too.")
+@click.option("--experiments", is_flag=True, help="List experiments instead: question, state and answer.")
 def list_(
     runs: Path, catalog: str | None, where: tuple[str, ...], tags: tuple[str, ...], columns: tuple[str, ...],
-    sort: tuple[str, ...], limit: int | None, everything: bool,
+    sort: tuple[str, ...], limit: int | None, everything: bool, experiments: bool,
 ) -> None:
     """List the recordings in a directory, oldest first, or selected ones of the catalog.
 
@@ -474,15 +475,18 @@ def list_(
     \b
       mqttlab list
       mqttlab list --runs other/runs
+      mqttlab list --experiments
       mqttlab list --where 'backend = live' --where 'latency_ms_p99 < 250' --sort -latency_ms_p99
       mqttlab list --tag nightly --column 'latency_ms_p99[qos 1]' --limit 20
     """
-    from mqttlab.cli.listing import show_found, show_list
+    from mqttlab.cli.listing import show_experiments, show_found, show_list
 
     source = click.get_current_context().get_parameter_source("runs")
     if source is not ParameterSource.DEFAULT:
         existing_directory(runs, "--runs")
-    if catalog is None and not (where or tags or columns or sort or limit):
+    if experiments:
+        show_experiments(runs)
+    elif catalog is None and not (where or tags or columns or sort or limit):
         show_list(runs, everything=everything)
     else:
         show_found(catalog, runs, [*where, *(f"tag.{tag}" for tag in tags)], columns, sort, limit)

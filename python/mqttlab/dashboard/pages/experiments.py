@@ -19,6 +19,7 @@ from mqttlab.dashboard.panels import (
 )
 from mqttlab.dashboard.store import Store, UnknownRun
 from mqttlab.errors import MqttlabError
+from mqttlab.experiment_answers import listed
 from mqttlab.experiments import ExperimentDirectory, ExperimentError, find_experiments
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.report.experiment import answer, tables
@@ -33,13 +34,17 @@ VALUES_SHOWN = 500
 
 def page(store: Store) -> html.Div:
     """All experiments below the runs."""
-    found = find_experiments(store.directory)
+    found = listed(store.directory)
     if not found:
         return html.Div([html.H1("Experiments"), notice("note", "There are no experiments here yet.", [
             "mqttlab experiment FILE makes one."])])
-    rows = [[Link(path.name, address(f"/experiment/{path.name}"))] for path in found]
+    heads = [Head(words, text=True) for words in ("experiment", "question", "state", "answer", "date (UTC)")]
+    rows = [[Link(each.name, address(f"/experiment/{each.name}")), each.question,
+             Coloured(each.state, {"broken": "failed", "held": "done"}[each.verdict])
+             if each.verdict in ("broken", "held") else each.state, each.answer,
+             each.date[:16].replace("T", " ")] for each in found]
     return html.Div([html.H1("Experiments"), html.Section([
-        written_table("Experiments", [Head("experiment", text=True)], rows)], className="panel")])
+        written_table("Experiments", heads, rows, wraps=True)], className="panel")])
 
 
 def one(store: Store, name: str, analyses: Analyses | None = None) -> html.Div:
