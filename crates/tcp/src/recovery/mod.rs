@@ -15,8 +15,9 @@
 //! | 3rd duplicate, without SACK (RFC 5681 §3.2) | mark the first, threshold falls, to Fast | window inflates by one | nothing: they answer our repetitions |
 //! | reordering timer (RFC 8985 §6.3) | mark; if any, to Fast | mark | mark |
 //! | tail loss probe timer (RFC 8985 §7.3) | new data or the last segment once more | not set | not set |
-//! | retransmission timeout (RFC 6298 §5.4) | threshold falls, all is lost, one segment, to Timeout | the same | back off; the threshold falls if what is lost now was never repeated |
-//! | an older echo than the first repetition (RFC 3522 §3.2) | – | undo: window and threshold as before, to Open | the same |
+//! | retransmission timeout (RFC 6298 §5.4) | threshold falls, the first and what is older than a round trip is lost, one segment, to Timeout | the same, but for the threshold | back off; the threshold falls if the last timeout was answered |
+//! | RACK: a repetition is lost | – | mark | mark, threshold falls, to Fast |
+//! | an older echo than the first repetition (RFC 3522 §3.2) | – | while repetitions are under way: new data, no more repetitions; else undo: window and threshold as before, to Open | undo, to Open |
 //! | a D-SACK for each repetition (RFC 3708 §3.2) | undo of the last recovery | undo, to Open | undo, if it advances, to Open |
 //! | after a timeout, what was sent once before it (RFC 5682 §3.1 step 3.b) | – | – | undo, to Open |
 //!
@@ -74,6 +75,9 @@ pub(crate) struct Recovery {
     /// The first retransmission goes out whatever the window says (RFC 6675 §5 step 4.3).
     first_is_free: bool,
     undo: Undo,
+    /// The last acknowledgement shows that what was repeated first was only late, while repetitions are under way: nothing more
+    /// is repeated before the next one (Linux `tcp_try_undo_partial`).
+    holds: bool,
     forward_rto: ForwardRto,
     /// Segments that came twice, by D-SACK.
     duplicated: u32,
@@ -106,6 +110,7 @@ impl Recovery {
             duplicates: 0,
             first_is_free: false,
             undo: Undo::default(),
+            holds: false,
             forward_rto: ForwardRto::Off,
             duplicated: 0,
             reduction: RateReduction::default(),
@@ -185,21 +190,27 @@ impl Recovery {
         }
         self.retries = self.retries.saturating_add(1);
         fx.counters.timeouts += 1;
-        // A timeout while already recovering from one is no new congestion (RFC 5681 §3.1).
-        let again = self.phase == Phase::Timeout && self.flight.first_was_resent();
-        if !again {
+        self.holds = false;
+        // A timeout while already recovering is no new congestion (RFC 5681 §3.1), unless what is missing now lay behind what an
+        // earlier timeout has repaired (`tcp_enter_loss`).
+        let is_new = match self.phase {
+            Phase::Open => true,
+            Phase::Fast => !cx.profile.undo,
+            Phase::Timeout => self.retries == 1,
+        };
+        if is_new {
             // Before the marks: the threshold is half of what was outstanding (RFC 5681 eq. 4).
             self.congestion.on_loss(self.flight.outstanding());
             self.undo.begin(self.flight.una, self.flight.resent() as u32);
         }
-        let retransmit_ts = self.undo.retransmit_ts.filter(|_| again);
         // Not where the timeout interrupts a fast recovery (`tcp_enter_loss`).
         let is_asked = cx.profile.undo && cx.terms.sack && (self.phase == Phase::Open || self.retries > 1);
-        self.flight.mark_all_lost();
+        // What was sent within the last round trip may still come (`tcp_timeout_mark_lost`).
+        let patience = if cx.profile.rack { self.rack.rtt() } else { Duration::ZERO };
+        self.flight.mark_all_lost(cx.now, patience);
         self.congestion.on_rto(cx.now, self.flight.next);
+        self.congestion.window.cwnd = self.flight.in_flight() + self.congestion.window.smss;
         self.enter(Phase::Timeout, self.flight.next);
-        // The repetition that a late acknowledgement shows to be needless is the first of the whole recovery.
-        self.undo.retransmit_ts = retransmit_ts;
         self.forward_rto = if is_asked { ForwardRto::Armed } else { ForwardRto::Off };
         self.first_is_free = true;
         self.rtt.backoff = self.rtt.backoff.saturating_add(1);
@@ -217,6 +228,7 @@ impl Recovery {
 
     /// RFC 8985 §6.3: what has not come by now is lost.
     pub fn on_reordering_timer(&mut self, cx: &Context, fx: &mut Effects) {
+        self.holds = false;
         self.after_delivery(cx, fx, News { advanced: false, duplicate: false, units: 0 });
         self.rearm(cx, fx, false);
     }
@@ -243,13 +255,13 @@ impl Recovery {
 
     /// Whether the congestion window lets the next retransmission go.
     pub fn may_retransmit(&self, cx: &Context) -> bool {
-        let waits = self.forward_rto == ForwardRto::Waits;
+        let waits = self.forward_rto == ForwardRto::Waits || self.holds;
         !waits && (self.first_is_free || self.has_room_for(cx, self.congestion.window.smss))
     }
 
     /// Whether new data goes before what counts as lost (RFC 5682 §3.1 step 2.b).
     pub fn prefers_new_data(&self) -> bool {
-        self.forward_rto == ForwardRto::Sends
+        self.forward_rto == ForwardRto::Sends || self.holds
     }
 
     /// No more new data can leave.
@@ -390,6 +402,11 @@ impl Recovery {
     ) {
         let older = segment.timestamps.is_some_and(|stamps| self.undo.is_echo_older(stamps.echo));
         let by_echo = advanced && older && self.phase != Phase::Open;
+        let is_partial = self.phase == Phase::Fast && self.flight.una < self.point;
+        self.holds = cx.profile.undo && by_echo && is_partial && self.flight.resent() > 0;
+        if self.holds {
+            return;
+        }
         let by_duplicates =
             duplicated && self.undo.is_needless() && (advanced || self.phase != Phase::Timeout);
         if !cx.profile.undo || !by_echo && !by_duplicates {
@@ -447,11 +464,17 @@ impl Recovery {
         if phase_before != Phase::Open && self.flight.una >= self.point {
             self.end_recovery();
         }
-        let waited = self.flight.waiting();
-        self.find_losses(cx, fx, news.advanced);
+        let (waited, resent) = (self.flight.waiting(), self.flight.resent());
+        if !self.holds {
+            self.find_losses(cx, fx, news.advanced);
+        }
         let safe = news.advanced && self.flight.waiting() == waited;
+        // A repetition after a timeout was lost, too, which is congestion again (`FLAG_LOST_RETRANS`).
+        let is_lost_again = self.phase == Phase::Timeout && cx.profile.rack && self.flight.resent() < resent;
         match self.phase {
-            Phase::Open if self.flight.has_lost() => {
+            Phase::Open | Phase::Timeout
+                if self.flight.has_lost() && (self.phase == Phase::Open || is_lost_again) =>
+            {
                 self.begin_fast_recovery(cx, fx);
                 // A loss that only time has shown counts as one delivery (Linux).
                 self.reduce_rate(cx, delivered.max(self.congestion.window.smss), safe);
@@ -561,8 +584,12 @@ impl Recovery {
 
     /// Begins another phase; what belonged to the last one is forgotten.
     fn enter(&mut self, phase: Phase, point: u64) {
+        // The repetition that a late acknowledgement shows to be needless is the first of the whole recovery (`retrans_stamp`).
+        if self.phase == Phase::Open || phase == Phase::Open {
+            self.undo.retransmit_ts = None;
+        }
         (self.phase, self.point) = (phase, point);
-        (self.duplicates, self.first_is_free, self.undo.retransmit_ts) = (0, false, None);
+        (self.duplicates, self.first_is_free) = (0, false);
         self.forward_rto = ForwardRto::Off;
         self.reduction = RateReduction::default();
         self.probe.forget();

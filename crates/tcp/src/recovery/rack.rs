@@ -69,6 +69,11 @@ impl Rack {
         Duration::from_ns(rtt_min.as_ns() / 4 * u64::from(self.quarters)).min(srtt)
     }
 
+    /// Round trip of the latest delivery.
+    pub fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
     /// §6.2 step 2: remembers the most recently sent of what was delivered. As in Linux (`tcp_rack_advance`) the round trip
     /// is that of the segment that was looked at last, which is not always the one that was sent last: when acknowledgements
     /// were lost, it is longer, and so is the patience with what may still come.

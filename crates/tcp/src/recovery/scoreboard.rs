@@ -298,13 +298,15 @@ impl Scoreboard {
         }
     }
 
-    /// The retransmission timer ran out: all that is not selectively acknowledged counts as lost.
-    pub fn mark_all_lost(&mut self) {
+    /// The retransmission timer ran out: what is not selectively acknowledged counts as lost, the first in any case, the rest
+    /// if it was sent `patience` ago.
+    pub fn mark_all_lost(&mut self, now: Instant, patience: Duration) {
         self.dupack_inflation = 0;
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
             // What was reported stays (RFC 6675 §5.1 permits it; receivers here never drop what they reported).
-            if !segment.has(SACKED) && (!segment.has(LOST) || segment.has(RESENT)) {
+            let is_recent = index > 0 && now < segment.at + patience;
+            if !is_recent && !segment.has(SACKED) && (!segment.has(LOST) || segment.has(RESENT)) {
                 self.mark_lost(index);
             }
         }
@@ -344,11 +346,6 @@ impl Scoreboard {
     pub fn resend_last(&mut self, now: Instant) -> Option<Sent> {
         let last = self.segments.len().checked_sub(1)?;
         Some(self.resend(last, now))
-    }
-
-    /// Whether the first segment has been sent more than once.
-    pub fn first_was_resent(&self) -> bool {
-        self.segments.front().is_some_and(|first| first.has(EVER_RESENT))
     }
 
     fn resend(&mut self, index: usize, now: Instant) -> Sent {
@@ -467,7 +464,7 @@ mod tests {
     #[test]
     fn lost_neighbours_are_sent_again_as_one() {
         let mut board = board();
-        board.mark_all_lost();
+        board.mark_all_lost(Instant::from_ns(9), Duration::ZERO);
         assert_eq!(board.in_flight(), 0);
         let again = board.resend_lost(350, Instant::from_ns(9)).unwrap();
         assert_eq!((again.start, again.length, board.in_flight()), (1, 300, 1));
@@ -480,7 +477,7 @@ mod tests {
         let mut board = Scoreboard::new(WindowUnit::Bytes, Seq(0));
         board.next = 1;
         board.push(100, true, Instant::ZERO);
-        board.mark_all_lost();
+        board.mark_all_lost(Instant::from_ns(9), Duration::ZERO);
         board.acknowledge(41);
         assert_eq!((board.outstanding(), board.in_flight(), board.first().unwrap().start), (60, 0, 41));
         board.acknowledge(101);

@@ -26,3 +26,4 @@ mod rfc8985;
 mod rfc9293;
 mod rfc9438;
 mod script;
+mod timeout;
