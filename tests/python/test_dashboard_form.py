@@ -81,13 +81,18 @@ def test_a_problem_stands_at_its_field() -> None:
 def test_the_six_fields_leave_the_rest_of_the_text_alone() -> None:
     values = tuple(getattr(Draft(), name) for name in FIELDS)
     text = definition.put(COMMENTED, "mqtt.keep_alive", "7 s")
-    for name, value in (("duration", "3 s"), ("delay", "1 s"), ("nodes", 2), ("data", "image"), ("network", "dsl"),
-                        ("backend", "sim")):
+    for name, value in (("duration", "3 s"), ("delay", "1 s"), ("nodes", 2), ("data", "image"), ("loss", "2 %"),
+                        ("network", "dsl"), ("backend", "sim")):
         asked = tuple(value if name == field else old for field, old in zip(FIELDS, values, strict=True))
         text, draft = followed({f"draft-{name}"}, text, asked)
         assert getattr(draft, name) == value and drafts.read(text, Draft()) == draft, name
         values = tuple(getattr(draft, field) for field in FIELDS)
     assert "# Why it is so long." in text and tomllib.loads(text)["mqtt"]["keep_alive"] == "7 s"
+    # Another network has the loss that was asked for; without one the network's own holds.
+    [network] = tomllib.loads(text)["networks"]
+    assert network["model"] == "dsl" and network["up"] == network["down"] == {"loss": "2 %"}
+    [network] = tomllib.loads(after(text, "loss", ""))["networks"]
+    assert "up" not in network and "down" not in network
     changed, _ = followed({"form-change"}, text, values, {"place": "seed", "value": " 5 "})
     assert tomllib.loads(changed)["seed"] == 5
     # What is no TOML yet is somebody's work: no field touches it, and each keeps what it says.

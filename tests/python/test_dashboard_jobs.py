@@ -39,7 +39,7 @@ WITHIN_S = 60
 @pytest.mark.parametrize("network", MODELS)
 @pytest.mark.parametrize("data", drafts.PAYLOADS)
 def test_every_choice_of_the_fields_can_be_run_and_is_read_back(qos: str, network: str, data: str) -> None:
-    draft = Draft(qos=qos, network=network, data=data, nodes=3)
+    draft = Draft(qos=qos, network=network, data=data, nodes=3, loss="2 %")
     text = drafts.written(draft)
     assert drafts.read(text, Draft()) == draft
     if qos == "mqtt-sn" and data == "10 kB":

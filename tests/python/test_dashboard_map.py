@@ -108,6 +108,9 @@ def test_the_map_moves(somebody: Visitor, run: str, kind: str, words: str) -> No
     page = somebody.page
     somebody.go(f"/map?run={run}")
     page.locator(f".map-place[data-drawn={kind}]").wait_for()
+    # What is drawn is named beside the map.
+    legend = page.get_by_label("Legend").get_by_role("listitem").all_inner_texts()
+    assert "server" in legend and "message under way, delivered" in legend
     assert page.get_by_text(re.compile(words)).is_visible()
     # The first of the map's marks that has a place; every one in the hall, the ship abroad.
     marks = page.locator(".map-place path.leaflet-interactive")

@@ -1,4 +1,4 @@
-"""What a change of one of the six fields makes of a text: the places of the field change, and nothing else of it.
+"""What a change of one of the fields makes of a text: the places of the field change, and nothing else of it.
 
 The text is the state, and the fields show what it says. A text that has no place for a field, such as a protocol of
 groups that somebody has named and shaped otherwise, stays as it is.
@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mqttlab.dashboard.definition import put
-from mqttlab.dashboard.drafts import Draft, written
+from mqttlab.dashboard.drafts import Draft, ways, written
 from mqttlab.toml_reader import read_toml
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def is_toml(text: str) -> bool:
 
 
 def changed(toml: str, name: str, draft: Draft) -> str:
-    """A text after one of the six fields has changed.
+    """A text after one of the fields has changed.
 
     Args:
         toml: the text.
@@ -50,6 +50,12 @@ def changed(toml: str, name: str, draft: Draft) -> str:
             toml = _without(toml, "groups", _publishing(values), ("rate",), "publish")
         for place, value in _places(values, name, draft):
             toml = put(toml, place, value)
+        # The other network has the same loss, if one was asked for.
+        if name == "network" and draft.loss and values.get("networks"):
+            toml = changed(toml, "loss", draft)
+        if name == "loss" and not draft.loss:
+            toml = _without(toml, "networks", [0], tuple(
+                way for way in ("up", "down") if read_toml(toml)["networks"][0].get(way) == {}))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         # What is wrong with its shape is said by the scenario's check, at its place.
         pass
@@ -64,6 +70,7 @@ def _places(values: dict[str, Any], name: str, draft: Draft) -> list[tuple[str, 
     counted = range(len(values.get("groups", ()))) if len(counts) == 1 else publishing
     return {
         "network": [("networks[0].model", draft.network)] if values.get("networks") else [],
+        "loss": [(f"networks[0].{way}.loss", draft.loss) for way in ways(draft)] if values.get("networks") else [],
         "duration": [("phases.duration", draft.duration)], "backend": [("backend", draft.backend)],
         "delay": [(f"groups[{number}].publish.interval", draft.delay) for number in publishing],
         "data": [(f"groups[{number}].publish.payload", draft.data) for number in publishing],

@@ -1,4 +1,4 @@
-"""A scenario as the Configure page has it: six fields and the TOML that they stand for, each following the other.
+"""A scenario as the Configure page has it: a few fields and the TOML that they stand for, each following the other.
 
 What a browser may ask for is less than what a file may: servers go by the adapters' names, and no command,
 environment, file of a server, file of payloads or secret as text is taken from it. Whoever has the token
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mqttlab.errors import MqttlabError
+from mqttlab.networks import MODELS
 from mqttlab.scenario import Scenario, ScenarioError
 from mqttlab.scenario.load import parse
 from mqttlab.scenario.secret import written_at
@@ -27,7 +28,7 @@ PAYLOADS = {"gps": "GPS positions", "image": "images", "100 B": "100 B", "1 kB":
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """The six fields that andersen2021's front end has, and which backend."""
+    """The questions of ``mqttlab try``, which are those of andersen2021's front end, loss, and the backend."""
 
     qos: str = "each"
     """``0``, ``1``, ``2`` or ``each`` of MQTT; ``mqtt-sn`` or ``zeromq``."""
@@ -37,6 +38,8 @@ class Draft:
     delay: str = "2 s"
     """Between two messages of a node."""
     nodes: int = 9
+    loss: str = ""
+    """In each direction, in place of the network model's; empty where that holds."""
     backend: str = "live"
 
 
@@ -47,7 +50,7 @@ def written(draft: Draft) -> str:
         "[phases]", 'warm_up = "2 s"', f'duration = "{_text(draft.duration)}"', 'cool_down = "10 s"', "",
         "[[networks]]", 'between = ["field", "broker"]', f'model = "{_text(draft.network)}"',
         # As in andersen2021's front end: the nodes stand behind one network.
-        'link = "shared"', "",
+        'link = "shared"', *(f'{way} = {{ loss = "{_text(draft.loss)}" }}' for way in ways(draft) if draft.loss), "",
     ]
     if draft.qos == "zeromq":
         parts += ["[[servers]]", 'name = "proxy"', 'role = "zeromq"', 'host = "broker"', ""]
@@ -59,6 +62,12 @@ def written(draft: Draft) -> str:
         for qos in ("0", "1", "2") if draft.qos == "each" else (_text(draft.qos),):
             parts += _groups(draft, f"qos{qos}", qos)
     return "\n".join(parts)
+
+
+def ways(draft: Draft) -> tuple[str, ...]:
+    """The directions that have a loss of their own; a shared medium has the one downwards for both."""
+    model = MODELS.get(draft.network)
+    return ("down",) if model is not None and model.placement == "shared-medium" else ("up", "down")
 
 
 def _groups(draft: Draft, kind: str, qos: int | str, server: str = "") -> list[str]:
@@ -78,7 +87,7 @@ def _groups(draft: Draft, kind: str, qos: int | str, server: str = "") -> list[s
 
 
 def read(toml: str, before: Draft) -> Draft:
-    """The six fields as a TOML has them; empty, or 0, where it says something else than a field can. What is no TOML
+    """The fields as a TOML has them; empty, or 0, where it says something else than a field can. What is no TOML
     says nothing, and the fields stay as they were."""
     try:
         values = read_toml(toml)
@@ -88,7 +97,10 @@ def read(toml: str, before: Draft) -> Draft:
     publish = groups[0]["publish"] if groups else {}
     phases, networks = values.get("phases"), _tables(values, "networks")
     count = groups[0].get("count", 1) if groups else 0
+    losses = {_short(way.get("loss")) for name in ("up", "down") if networks
+              and isinstance(way := networks[0].get(name), dict)}
     return Draft(
+        loss=losses.pop() if len(losses) == 1 else "",
         qos=_protocol(groups), network=_short(networks[0].get("model")) if networks else "",
         data=_short(publish.get("payload")), delay=_short(publish.get("interval")),
         duration=_short(phases.get("duration")) if isinstance(phases, dict) else "",

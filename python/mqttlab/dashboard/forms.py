@@ -93,7 +93,7 @@ def followed(changed: Collection[str], toml: str, fields: tuple[Any, ...], chang
     Args:
         changed: the identifiers of what has changed; more than one where they changed at once.
         toml: the text.
-        fields: the values of the six fields and the backend.
+        fields: the values of the fields.
         change: ``place`` and ``value`` of what has changed in the form of all fields.
     """
     draft = drafted(fields)
@@ -116,7 +116,7 @@ def settled(toml: str, known: str, fields: tuple[Any, ...]) -> str:
     Args:
         toml: the text.
         known: the text that the last answer brought.
-        fields: the values of the six fields and the backend.
+        fields: the values of the fields.
     """
     return brought(toml, drafted(fields)) if toml == known else toml
 

@@ -6,6 +6,9 @@
   const SPEEDS = [["0.01", "100 times slower"], ["0.1", "10 times slower"], ["1", "as it was"], ["10", "10 times faster"],
     ["100", "100 times faster"]];
   const FATES = { delivered: "#0072B2", duplicate: "#56B4E9", lost: "#D55E00" };
+  const ROLE_WORDS = { server: "server", clients: "host with clients", client: "client at a place of its own",
+    junction: "router, or a link that hosts share" };
+  const FATE_WORDS = { delivered: "message under way, delivered", lost: "message that is lost", duplicate: "duplicate" };
   const ROLES = { server: "#D55E00", clients: "#0072B2", client: "#009E73", junction: "#8a8f98" };
   // A message is seen for a moment at least, however fast it was.
   const SHOWN_S = 0.35;
@@ -78,6 +81,7 @@
       this.lines = this.told.edges.map((edge) => this.line(edge));
       this.marks = this.told.nodes.map((node) => this.mark(node));
       this.dots = L.layerGroup().addTo(this.map);
+      this.legend();
       this.free = [];
       this.timer = setInterval(() => this.step(), EVERY_MS);
       this.show();
@@ -112,6 +116,25 @@
       only.append(element("label", { for: "map-filter" }, "Messages"), filter);
       parts.push(only);
       box.replaceChildren(...parts);
+    }
+
+    // What is drawn, and in which colour.
+    legend() {
+      const kinds = new Set(this.told.nodes.map((node) => node.role));
+      const rows = [...Object.entries(ROLE_WORDS).filter(([role]) => kinds.has(role)).map(([role, words]) => [ROLES[role], words]),
+        ...Object.entries(FATE_WORDS).map(([fate, words]) => [FATES[fate], words])];
+      if (this.told.kind === "geographic") rows.push(["#8a8f98", "coast or border"]);
+      const box = element("ul", { class: "map-legend", "aria-label": "Legend" });
+      for (const [colour, words] of rows) {
+        const line = element("li");
+        const sign = element("span", { class: "map-sign", "aria-hidden": "true" });
+        sign.style.background = colour;
+        line.append(sign, words);
+        box.appendChild(line);
+      }
+      const known = this.place.parentElement.querySelector(".map-legend");
+      if (known) known.remove();
+      this.place.after(box);
     }
 
     choice(name, words, options) {

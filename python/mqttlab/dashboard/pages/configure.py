@@ -1,4 +1,5 @@
-"""Configure: a scenario from six fields, a form of all fields or as TOML; what it would run, and its start."""
+"""Configure: a scenario from the questions of ``mqttlab try``, a form of all fields or as TOML; its start and what it
+would run."""
 
 from __future__ import annotations
 
@@ -21,9 +22,11 @@ from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.needs import room
 from mqttlab.toml_reader import read_toml
 
-FIELDS = ("qos", "network", "data", "duration", "delay", "nodes", "backend")
-LABELS = {"qos": "Protocol", "network": "Network model", "data": "Data type", "duration": "Duration",
-          "delay": "Publish delay", "nodes": "Nodes at each level", "backend": "Backend"}
+FIELDS = ("nodes", "delay", "qos", "data", "network", "loss", "duration", "backend")
+LABELS = {"nodes": "Clients that publish", "delay": "Interval", "qos": "QoS, or another protocol", "data": "Payload",
+          "network": "Network", "loss": "Loss", "duration": "Duration", "backend": "Backend"}
+# In fields that are empty: what that means.
+EMPTY = {"delay": "5 s", "loss": "the network's own; or 2 %", "duration": "20 s"}
 QOS = {"each": "MQTT, each QoS level", "0": "MQTT, QoS 0", "1": "MQTT, QoS 1", "2": "MQTT, QoS 2",
        "mqtt-sn": "MQTT-SN, QoS 1", "zeromq": "ZeroMQ"}
 BACKENDS = {"live": "live: real broker and TCP", "sim": "simulated"}
@@ -38,14 +41,19 @@ def page(jobs: Jobs, toml: str | None = None) -> html.Div:
     text = drafts.written(draft) if toml is None else toml
     return html.Div([
         html.H1("Configure"),
-        html.P("The fields write the scenario; what is written in the scenario changes the fields. All that a scenario "
-               "can say may be written there, but for what would start programs. The address keeps it.",
-               className="lead"),
+        html.P("Answer the questions, and start. Each client that publishes has a subscriber. Edit the form below or "
+               "the TOML for all else; they stay in step. The URL saves your draft.", className="lead"),
         dcc.Store(id="draft-address", data=kept(text)),
         html.Div([
-            html.Section([html.H2("Fields"), html.Fieldset([
+            html.Section([html.H2("Questions"), html.Fieldset([
                               _field(name, getattr(draft, name)) for name in FIELDS], id="draft-fields",
                               className="plain", disabled=not is_toml(text)),
+                          # What becomes of a start stands beside its button.
+                          html.Div([html.Button("Start", id="start", type="button", className="main"),
+                                    html.Button("Add paused", id="start-held", type="button",
+                                                title="Begins when you let it, on the page Live"),
+                                    html.Div(id="started", role="status")], className="form-row"),
+                          html.P("A live run waits until it has the machine to itself.", className="lead"),
                           html.Details([html.Summary("Network models and the delays that they imply"), networks()])],
                          className="panel"),
             html.Section([
@@ -55,11 +63,6 @@ def page(jobs: Jobs, toml: str | None = None) -> html.Div:
             ], className="panel"),
             html.Section([
                 html.H2("What it would run"), html.Div(preview(text, jobs), id="preview", role="status"),
-                html.Div([html.Button("Start", id="start", type="button", className="main"),
-                          html.Button("Queue, and hold", id="start-held", type="button",
-                                      title="It begins when it is let begin on the page Live")], className="form-row"),
-                html.P("It begins when the queue has room: a live run has the machine to itself.", className="lead"),
-                html.Div(id="started", role="status"),
             ], className="panel"),
         ], className="configure"),
         _experiment(),
@@ -143,7 +146,7 @@ def _field(name: str, value: Any) -> html.Div:
                "network": {model: MODELS[model].title for model in MODELS}}.get(name)
     if choices is None:
         kind = "number" if name == "nodes" else "text"
-        field = dcc.Input(id=f"draft-{name}", type=kind, value=value, debounce=0.3)
+        field = dcc.Input(id=f"draft-{name}", type=kind, value=value, debounce=0.3, placeholder=EMPTY.get(name))
     else:
         known = choices if not value or value in choices else {**choices, value: str(value)}
         # A browser's own list: everybody's keyboard and reader knows it.
