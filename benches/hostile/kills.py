@@ -307,7 +307,8 @@ def kill(command: Command, place: Place, after_s: float, outcome: Outcome) -> No
 def clear(place: Place) -> None:
     """Take results away, so that each command finds what the first one found."""
     for path in (*place.runs.iterdir(), *place.copies.iterdir()):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        # A database's files go when the queue's process, which may still end, closes it.
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def kills(command: Command, place: Place, times: int, dice: random.Random) -> Outcome:
