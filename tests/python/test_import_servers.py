@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from captures import SLL, Client, Wire, publish
+from mqttlab.metrics.device_bytes import by_device
 from mqttlab.recording import Recording
 from test_import_messages import fates, read
 
@@ -115,3 +117,15 @@ def test_what_a_host_passes_on_to_a_container_is_counted_once(tmp_path: Path) ->
                for text in recording.run["warnings"])
     frames = recording.packets
     assert frames.filter(hop=0).height == frames.filter(hop=1).height == frames.height // 2
+    # What a client sends and receives are its frames, each once.
+    once = frames.filter(hop=0)
+    addresses = {"p": "10.0.0.2", "s": "10.0.0.3"}
+    [p, s] = by_device(recording).sort("client").rows(named=True)
+    for name, row in (("p", p), ("s", s)):
+        for way, end in (("up", "from_host"), ("down", "to_host")):
+            its = once.filter(pl.col(end).cast(pl.String) == addresses[name])
+            assert row[f"ip_bytes_{way}"] == its["ip_bytes"].sum() > 0
+            assert row[f"link_bytes_{way}"] == its["frame_bytes"].sum()
+    received = recording.summary("group_frames").sort(pl.col("group").cast(pl.String))
+    assert received["frames_received"].to_list() == [
+        once.filter(pl.col("to_host").cast(pl.String) == addresses[name]).height for name in ("p", "s")]

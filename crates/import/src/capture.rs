@@ -275,7 +275,8 @@ impl<'a> Importer<'a> {
     }
 
     /// Everything happens to a captured frame when it is captured, and when its first bit went out nobody knows; unless the
-    /// capture says so.
+    /// capture says so. How many links its path has nobody knows either: it has arrived where it was seen first, and only there,
+    /// so that what counts arrivals counts it once, however often it was seen.
     fn row(
         &self,
         place: FramePlace,
@@ -288,7 +289,7 @@ impl<'a> Importer<'a> {
             link: place.link,
             direction,
             hop: place.hop,
-            hops: place.hop + 1,
+            hops: 1,
             frame: place.frame,
             from_host,
             to_host,

@@ -155,7 +155,9 @@ def _write(
 
 def _transit(row: dict[str, Any]) -> str:
     """How a frame crossed its link; times count from its own."""
-    words = [f"frame={row['frame']}", f"link={row['hop'] + 1}/{row['hops']}", f"bytes={row['frame_bytes']}"]
+    # Of a capture of others, where a frame is seen again after what counts as the whole of its way.
+    links = max(row["hops"], row["hop"] + 1)
+    words = [f"frame={row['frame']}", f"link={row['hop'] + 1}/{links}", f"bytes={row['frame_bytes']}"]
     words += [f"{name}={row[name] - row['entered_ns']}" for name in TIMES
               if row[name] is not None and row[name] >= row["entered_ns"]]
     words += [] if row["repetition"] is None else [f"repetition={row['repetition']}"]

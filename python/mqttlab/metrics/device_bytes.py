@@ -3,7 +3,8 @@
 A device is a client. Its access link is the one next to its host: the first on the way to the broker, the last on the
 way from it. Every packet counts that the link transmitted within the measurement: messages, acknowledgements,
 keep-alives, repetitions, and those that the link lost. Packets that its queue refused never crossed it, and copies that
-the link made were not sent. Rates are of the measurement's length, and a kilobyte is 1,000 bytes.
+the link made were not sent. A frame that a capture shows on several interfaces counts where it was seen first. Rates
+are of the measurement's length, and a kilobyte is 1,000 bytes.
 """
 
 from __future__ import annotations
