@@ -129,3 +129,28 @@ def test_what_a_host_passes_on_to_a_container_is_counted_once(tmp_path: Path) ->
     received = recording.summary("group_frames").sort(pl.col("group").cast(pl.String))
     assert received["frames_received"].to_list() == [
         once.filter(pl.col("to_host").cast(pl.String) == addresses[name]).height for name in ("p", "s")]
+
+
+def test_equal_frames_on_two_interfaces_are_the_same_within_seconds_only(tmp_path: Path) -> None:
+    from mqttlab.imports import import_evidence
+
+    wire = Wire()
+    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
+    publisher.connect("p")
+    subscriber.connect("s")
+    subscriber.subscribe("t")
+    for number in range(5):
+        publisher.up(publish("t", b"%d" % number))
+        subscriber.down(publish("t", b"%d" % number))
+    first = wire.save(tmp_path / "first.pcap")
+    for later_s, is_same in ((0.02, True), (9, True), (400, False)):
+        shifted = Wire()
+        shifted.frames = [(at_ns + int(later_s * 1000) * 1_000_000, packet) for at_ns, packet in wire.frames]
+        second = shifted.save(tmp_path / f"after-{later_s}.pcap")
+        recording = Recording.open(import_evidence(
+            "capture", [first, second], tmp_path / f"recording-{later_s}", lambda line: None).directory)
+        assert recording.packets.filter(hop=0).height == len(wire.frames) * (1 if is_same else 2)
+        warned = [text for text in recording.run["warnings"] if "frames equal frames" in text]
+        assert [text.split()[0] for text in warned] == ([] if is_same else [str(len(wire.frames))])
+        # With the same numbers TCP takes what came so late for repetitions.
+        assert fates(recording) == [(number, "s", "delivered") for number in range(5)]

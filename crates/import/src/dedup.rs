@@ -27,6 +27,8 @@ pub struct Dedup {
     translations: HashMap<Ends, Ends>,
     /// Frames that were shown twice on one link.
     shown_twice: u64,
+    /// Frames that equal earlier ones of another place and came too late to be the same.
+    too_late: u64,
 }
 
 /// A frame on its way.
@@ -73,7 +75,9 @@ impl Dedup {
         let key = ends.map_or(body, |ends| hash((body, self.canonical(ends))));
         if let Some(original) = self.seen.get_mut(&key) {
             let passed = frame.time.checked_since(original.last).unwrap_or_default();
-            let elsewhere = !original.places.contains(&place);
+            let is_new_place = !original.places.contains(&place);
+            let elsewhere = is_new_place && passed < ON_THE_WAY_MAX;
+            self.too_late += u64::from(is_new_place && !elsewhere);
             // Version 1 does not name interfaces; an IP identifier tells that a bridge passed it on.
             let bridged = frame.link_type == LinkType::LINUX_SLL && identified && passed < COPIED_WITHIN;
             // A sender numbers each of its packets, repetitions too (RFC 6864 §4.2); who does not, repeats nothing so soon.
@@ -117,6 +121,13 @@ impl Dedup {
                 "{} connections are in the capture before and after address translation. Each is counted once, with the \
                  addresses under which it was seen first.",
                 self.translated()
+            ));
+        }
+        if self.too_late > 0 {
+            warnings.push(format!(
+                "{} frames equal frames that another interface had shown {} or more before. They are counted as frames of their \
+                 own. If they are the same, the clocks of the captures differ: set them right (editcap -t) and import again.",
+                self.too_late, ON_THE_WAY_MAX
             ));
         }
         if self.shown_twice > 0 {
@@ -216,6 +227,10 @@ fn hash(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// A frame is on its way between two places of capture for less than this. NB-IoT is made for delays of up to 10 s (3GPP TR
+/// 45.820), and few queues hold a packet for longer. Equal frames after that may be of another connection with the same ports and
+/// numbers: two maximum segment lifetimes (RFC 9293 §3.4.1), 60 s in Linux, are the least between these.
+const ON_THE_WAY_MAX: Duration = Duration::from_s(10);
 /// A host passes a frame on within this, and a mirror shows both copies.
 const COPIED_WITHIN: Duration = Duration::from_ms(10);
 /// No sender repeats a segment sooner.
@@ -275,6 +290,21 @@ mod tests {
         assert_eq!(earlier(&mut dedup, 0, 64, 1, 9), None, "sent again");
         assert_eq!(earlier(&mut dedup, 1, 63, 1, 10), Some((9, 1)));
         assert_eq!(earlier(&mut dedup, 1, 63, 2, 11), None, "another packet");
+    }
+
+    #[test]
+    fn equal_frames_of_two_links_are_the_same_for_seconds_only() {
+        let mut dedup = Dedup::default();
+        let mut earlier = |link, at_ms, next| {
+            let data = syn([1, 2], 7, 64);
+            let frame = frame(LinkType::RAW, &data, at_ms);
+            dedup.earlier(link, &frame, &dissect(&frame), next)
+        };
+        assert_eq!(earlier(0, 0, 1), None);
+        assert_eq!(earlier(1, 9_999, 2), Some((1, 1)), "a slow network");
+        assert_eq!(earlier(2, 409_999, 2), None, "another connection with the same ports and numbers");
+        assert_eq!(earlier(0, 410_999, 3), Some((2, 1)));
+        assert_eq!(dedup.too_late, 1);
     }
 
     /// A SYN between these two, with this number of IP and so many hops left.
