@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from live import able
 from mqttlab import export, metrics
 from mqttlab.imports import import_evidence
 from mqttlab.metrics.attribution import attribution_by_qos
+from mqttlab.metrics.device_bytes import BYTES, RATES, by_device
+from mqttlab.metrics.window import measurement
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse_values
@@ -20,6 +23,9 @@ from short_scenarios import scenario
 
 Values = dict[str, Any]
 PHASES = {"warm_up": "0 s", "duration": "2 s", "cool_down": "20 s"}
+# What is sent before and after the measurement crosses its bounds, too.
+MEASURED = {"warm_up": "2 s", "duration": "4 s", "cool_down": "20 s"}
+FAR = {"delay": "60 ms"}
 LOSSY = {"delay": "30 ms", "rate": "1 Mbit/s", "loss": "4 %"}
 KEYS = ["publisher", "sequence", "subscriber"]
 # Parts whose bounds no frame shows, or only with what the plan says: before a message's first frame, and at the broker
@@ -51,6 +57,24 @@ def named(recording: Recording) -> pl.DataFrame:
 
 def fates(recording: Recording) -> Counter[tuple[Any, ...]]:
     return Counter(named(recording).select(*KEYS, "fate").rows())
+
+
+def assert_same_counts(run: Recording, again: Recording) -> None:
+    """Phases, counts, rates, and bytes of a device in an hour: those of the run."""
+    windows = [(window.from_ns, window.until_ns, window.seconds) for window in map(measurement, (run, again))]
+    assert windows[1] == windows[0]
+    phases = [Counter(named(recording).select(*KEYS, pl.col("phase").cast(pl.String)).rows())
+              for recording in (run, again)]
+    assert phases[1] == phases[0]
+    counted = [metrics.application(recording, ()).row(0, named=True) for recording in (run, again)]
+    for name in ("messages_sent", "deliveries_expected", "messages_delivered", "messages_offered"):
+        assert counted[1][name] == counted[0][name], name
+    for name in ("throughput_per_s", "goodput_kbit_s"):
+        # The first or last delivery of the window may be on its other side: the receiver's own time is not captured.
+        assert counted[1][name] == pytest.approx(counted[0][name], rel=1.5 / counted[0]["messages_delivered"]), name
+    columns = ["client", *BYTES, *RATES]
+    of_devices = [by_device(recording).sort("client").select(columns) for recording in (run, again)]
+    assert of_devices[1].equals(of_devices[0])
 
 
 def frames(recording: Recording) -> pl.DataFrame:
@@ -108,17 +132,47 @@ def test_an_exported_simulation_is_imported_with_its_own_numbers(case: str, tmp_
     assert lost[0]["messages_lost_percent"] == lost[1]["messages_lost_percent"]
 
 
+@pytest.mark.parametrize("qos", [0, 1])
+@pytest.mark.parametrize("phases", [MEASURED, {**MEASURED, "warm_up": "0 s"}])
+def test_an_import_counts_what_its_run_counted(qos: int, phases: Values, tmp_path: Path) -> None:
+    run, again = both(tmp_path, scenario(qos, link=FAR, phases=phases))
+    assert_same_counts(run, again)
+    assert again.plan["phases"]["duration_ns"] == 4 * 10**9
+    # What was exported of an import says it, too.
+    export.pcapng(again, tmp_path / "twice.pcapng")
+    result = import_evidence("capture", [tmp_path / "twice.pcapng"], tmp_path / "twice", lambda line: None)
+    assert_same_counts(run, Recording.open(result.directory))
+
+
+@pytest.mark.parametrize("until_ns", [None, 0, 2**64])
+def test_a_capture_without_a_whole_measurement_is_measured_from_end_to_end(
+    until_ns: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Earlier versions say nothing of it; and a file may have been changed."""
+    measured = [] if until_ns is None else [(1, b"measured_from_ns=5 measured_until_ns=%d" % until_ns)]
+    monkeypatch.setattr(sys.modules[export.pcapng.__module__], "_whole",
+                        lambda recording, started_ns: [(1, b"started_unix_ns=%d" % started_ns), *measured])
+    run, again = both(tmp_path, scenario(1, link=FAR, phases=MEASURED))
+    assert measurement(again).from_ns == 0
+    # Handshakes come before the warm-up.
+    assert 6 < measurement(again).seconds < 30
+    assert again.messages["phase"].cast(pl.String).unique().to_list() == ["measurement"]
+    assert fates(again) == fates(run)
+
+
 @pytest.mark.live(runs=1)
 @pytest.mark.skipif(able() is not None, reason=str(able()))
 @pytest.mark.parametrize(("qos", "transport"), [(1, None), (2, {"tls": {}})])
 def test_an_exported_live_run_is_imported_with_its_own_numbers(
     qos: int, transport: Values | None, tmp_path: Path,
 ) -> None:
-    values = scenario(qos, link=LOSSY, phases=PHASES, backend="live", recording={"pcapng": True})
+    phases = {**PHASES, "warm_up": "500 ms"}
+    values = scenario(qos, link=LOSSY, phases=phases, backend="live", recording={"pcapng": True})
     for group in values["groups"] if transport else []:
         group["transport"] = transport
     run, again = both(tmp_path, values)
     assert_same_network(run, again)
+    assert_same_counts(run, again)
     latencies = [named(recording).filter(fate="delivered").select(*KEYS, "intended_ns", "received_ns").sort(KEYS)
                  for recording in (run, again)]
     assert latencies[1]["intended_ns"].equals(latencies[0]["intended_ns"])

@@ -587,7 +587,10 @@ impl<'a> Importer<'a> {
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;
         let (topics, receivers) = subscriptions.into_layout(&servers);
+        let [from, until] = frames.run_measured().unwrap_or_default().map(Instant::as_ns);
         let layout = Layout {
+            warm_up_end_ns: from,
+            measurement_end_ns: until,
             hosts: self.participants.hosts().to_vec(),
             links: frames.links().to_vec(),
             clients: self.participants.clients().to_vec(),

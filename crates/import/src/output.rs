@@ -83,13 +83,14 @@ impl<'a> ImportOutput<'a> {
     }
 }
 
-/// What every import's layout says: nothing is warm-up, and the machine is unknown.
+/// What every import's layout says: the machine is unknown, and nothing is warm-up or cool-down unless the evidence says so.
 fn stamped(layout: Layout, clock: CaptureClock) -> Layout {
+    let is_told = layout.warm_up_end_ns < layout.measurement_end_ns;
     Layout {
         producer: "import".into(),
         machine: json!({}),
         started_unix_ns: clock.start_unix_ns(),
-        measurement_end_ns: u64::MAX,
+        measurement_end_ns: if is_told { layout.measurement_end_ns } else { u64::MAX },
         ..layout
     }
 }

@@ -36,6 +36,10 @@ pub fn plan(order: &Order, layout: &Layout, facts: &Facts) -> Value {
     let groups: Vec<Value> =
         groups.into_iter().map(|(name, count)| json!({"name": name, "count": count})).collect();
     let hosts: Vec<Value> = layout.hosts.iter().map(|name| json!({"name": name})).collect();
+    let (warm_up_ns, duration_ns, cool_down_ns) = match layout.measurement_end_ns {
+        u64::MAX => (0, facts.length_ns, 0),
+        end => (layout.warm_up_end_ns, end - layout.warm_up_end_ns, facts.length_ns.saturating_sub(end)),
+    };
     let links: Vec<Value> = layout.links.iter().map(|name| json!({"name": name})).collect();
     json!({
         "schema": mqttlab_plan::SCHEMA,
@@ -44,7 +48,12 @@ pub fn plan(order: &Order, layout: &Layout, facts: &Facts) -> Value {
         "backend": "import",
         "seed": 0,
         "repetition": 0,
-        "phases": {"connect_timeout_ns": 0, "warm_up_ns": 0, "duration_ns": facts.length_ns, "cool_down_ns": 0},
+        "phases": {
+            "connect_timeout_ns": 0,
+            "warm_up_ns": warm_up_ns,
+            "duration_ns": duration_ns,
+            "cool_down_ns": cool_down_ns,
+        },
         "hosts": hosts,
         "network": {"kind": "imported", "description": facts.network, "links": links, "paths": []},
         "servers": servers(facts),

@@ -244,6 +244,14 @@ impl Frames {
         starts.all(|start| start == Some(first)).then_some(first)
     }
 
+    /// From when to when the run was measured that all of them belong to, counted from its beginning.
+    pub fn run_measured(&self) -> Option<[Instant; 2]> {
+        self.run_started()?;
+        let mut windows = self.captures.iter().map(|capture| capture.reader.run_measured());
+        let first = windows.next().flatten()?;
+        windows.all(|window| window == Some(first)).then_some(first)
+    }
+
     /// When the first frame was captured.
     pub fn start(&self) -> Instant {
         self.captures.iter().filter_map(Capture::time).min().unwrap_or_default()

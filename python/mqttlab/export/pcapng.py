@@ -2,7 +2,8 @@
 
 An interface for each direction of each link, frames as they came to its queue, in the order of time. A comment says
 when each left and arrived, or what became of it, so that an import has both times (``crates/evidence/src/transit.rs``
-reads it). The section's comment says when the run began, where the whole of it is there. Where the recording keeps
+reads it). The section's comments say when the run began and from when to when it was measured, where the whole of it is
+there, so that an import counts what the run counted. Where the recording keeps
 captures of its links, the bytes are theirs; else they are made again from the tables (:mod:`mqttlab.export.wire`),
 which is what makes captures of simulations. Secrets of TLS connections that the recording keeps (``keys.log``) stand in
 front, so that Wireshark and ``mqttlab import`` open them.
@@ -24,6 +25,7 @@ import polars as pl
 from mqttlab import scratch
 from mqttlab.export.tables import ExportError
 from mqttlab.export.wire import Wire
+from mqttlab.metrics.window import TIME_MAX_NS, measurement
 from mqttlab.plan import ports
 from mqttlab.recording import Recording
 
@@ -132,13 +134,13 @@ def _write(
     started_ns = int(recording.layout.get("started_unix_ns") or 0)
     wire, streams = Wire(recording), _Streams(recording)
     kept = _kept(recording, started_ns, cut)
-    said = {COMMENT: b"started_unix_ns=%d" % started_ns} if cut == Cut() else {}
-    _block(file, SECTION, struct.pack("<IHHq", MAGIC, 1, 0, -1) + _options({**said, APPLICATION: b"mqttlab"}))
+    said = _whole(recording, started_ns) if cut == Cut() else []
+    _block(file, SECTION, struct.pack("<IHHq", MAGIC, 1, 0, -1) + _options([*said, (APPLICATION, b"mqttlab")]))
     _secrets(file, recording.directory / KEY_LOG)
     links = [f"{name} {way}" for name in recording.layout["links"] for way in ("up", "down")]
     for name in links:
         _block(file, INTERFACE, struct.pack("<HHI", LINKTYPE_RAW, 0, 0) + _options(
-            {NAME: name.encode(), RESOLUTION: b"\x09"}))
+            [(NAME, name.encode()), (RESOLUTION, b"\x09")]))
     for first in range(0, total, ROWS_AT_ONCE):
         rows = recording.collect(table.slice(first, ROWS_AT_ONCE)).sort("entered_ns", maintain_order=True)
         streams.look_at(rows)
@@ -149,8 +151,16 @@ def _write(
             at = started_ns + row["entered_ns"]
             size = len(data)
             _block(file, ENHANCED_PACKET, struct.pack("<5I", interface, at >> 32, at & 0xFFFFFFFF, size, size)
-                   + data + bytes(-size % 4) + _options({COMMENT: _transit(row).encode()}))
+                   + data + bytes(-size % 4) + _options([(COMMENT, _transit(row).encode())]))
         observe(first + rows.height, total)
+
+
+def _whole(recording: Recording, started_ns: int) -> list[tuple[int, bytes]]:
+    """What a capture of a whole run says of it. Of one that was cut short nothing says when its measurement ended."""
+    window = measurement(recording)
+    is_known = recording.complete and window.from_ns < window.until_ns < TIME_MAX_NS
+    measured = b"measured_from_ns=%d measured_until_ns=%d" % (window.from_ns, window.until_ns)
+    return [(COMMENT, b"started_unix_ns=%d" % started_ns), *([(COMMENT, measured)] if is_known else [])]
 
 
 def _transit(row: dict[str, Any]) -> str:
@@ -249,9 +259,9 @@ def _secrets(file: BinaryIO, key_log: Path) -> None:
         _block(file, DECRYPTION_SECRETS, struct.pack("<2I", TLS_KEY_LOG, len(text)) + text + bytes(-len(text) % 4))
 
 
-def _options(options: dict[int, bytes]) -> bytes:
+def _options(options: list[tuple[int, bytes]]) -> bytes:
     written = b"".join(struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
-                       for code, value in options.items())
+                       for code, value in options)
     return written + bytes(4)
 
 

@@ -148,6 +148,14 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// From when to when the run was measured that the capture holds; counted from its beginning.
+    pub fn run_measured(&self) -> Option<[Instant; 2]> {
+        match &self.format {
+            Format::Pcap(_) => None,
+            Format::Pcapng(sections) => sections.measured(),
+        }
+    }
+
     /// Secrets of TLS connections that have come since they were taken last, as the text of a key log. They stand before the
     /// frames that they open (draft-ietf-opsawg-pcapng §4.7).
     pub fn take_secrets(&mut self) -> Vec<u8> {

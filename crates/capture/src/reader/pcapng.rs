@@ -53,6 +53,8 @@ pub(super) struct Sections {
     is_own: bool,
     /// When the run began of which the section before the first frame holds all.
     started: Option<Instant>,
+    /// From when to when that run was measured.
+    measured: Option<[Instant; 2]>,
     /// How the last frame crossed its link.
     transit: Option<LinkTransit>,
 }
@@ -151,14 +153,18 @@ impl Sections {
                 self.interfaces_before = self.interfaces_before.saturating_add(self.interfaces.len() as u32);
                 self.interfaces.clear();
                 let (order, options) = (self.order, block.get(24..block.len() - 4).unwrap_or_default());
-                let (mut is_own, mut started) = (false, None);
+                let (mut is_own, mut started, mut measured) = (false, None, None);
                 each_option(order, options, |code, value| match code {
                     OPTION_APPLICATION => is_own |= value.starts_with(b"mqttlab"),
-                    OPTION_COMMENT => started = started.or(own::started(value)),
+                    OPTION_COMMENT => {
+                        started = started.or(own::started(value));
+                        measured = measured.or(own::measured(value));
+                    }
                     _ => {}
                 });
                 self.is_own |= is_own;
                 self.started = started.filter(|_| is_own);
+                self.measured = measured.filter(|_| is_own);
                 Ok(None)
             }
             INTERFACE_DESCRIPTION => {
@@ -199,6 +205,11 @@ impl Sections {
     /// When the run began that it holds.
     pub(super) fn started(&self) -> Option<Instant> {
         self.started
+    }
+
+    /// From when to when that run was measured, on its own clock.
+    pub(super) fn measured(&self) -> Option<[Instant; 2]> {
+        self.measured
     }
 
     /// How the last frame crossed its link.
