@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from captures import Wire, publish
+from captures import Wire, answer, publish
 from mqttlab.export.pcapng import pcapng
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
@@ -51,6 +51,34 @@ def test_the_nearer_end_is_where_it_was_taken_unless_the_user_says_so(
     assert dict(facts(recording))["captured"] == told["in_words"]
     warned = [text for text in recording.run["warnings"] if text.startswith("The capture was taken")]
     assert len(warned) == (place != "broker")
+
+
+@pytest.mark.parametrize("options", [[], ["--captured-at", "broker"]])
+def test_without_acknowledgements_round_trips_are_upper_bounds_and_tell_no_place(
+    tmp_path: Path, options: list[str],
+) -> None:
+    wire = Apart(0.1, 0.1)
+    publisher, subscriber = pair(wire)
+    for number in range(5):
+        publisher.up(publish("t", b"%d" % number, qos=1, identifier=number + 1))
+        publisher.down(answer(4, number + 1))
+        publisher.up(b"")
+        subscriber.down(publish("t", b"%d" % number))
+        subscriber.up(b"")
+        wire.wait(200)
+    subscriber.up(b"\xc0\0")
+    subscriber.down(b"\xd0\0")
+    (tmp_path / "whole").mkdir()
+    whole = read(wire, tmp_path / "whole", *options)
+    assert not [text for text in whole.run["warnings"] if "upper bounds" in text]
+    # A filter for segments with payload: ip[2:2] > 40.
+    wire.frames = [(at_ns, packet) for at_ns, packet in wire.frames if len(packet) > 40]
+    filtered = read(wire, tmp_path, *options)
+    told = filtered.run["details"]["import"]["captured_at"]
+    assert told["place"] == ("broker" if options else "unknown")
+    assert told["round_trip_to_clients_ms"] is None
+    assert len([text for text in filtered.run["warnings"] if "upper bounds" in text]) == 1
+    assert not [text for text in filtered.run["warnings"] if text.startswith("The capture was taken")]
 
 
 def test_a_capture_of_an_earlier_version_says_that_the_way_is_not_in_it(

@@ -569,7 +569,9 @@ impl<'a> Importer<'a> {
         warnings.append(&mut self.dedup.warnings());
         warnings.append(&mut sorted);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
-        warnings.extend(point.warning().filter(|_| self.seen.control_packets > 0 && !untimed));
+        if self.seen.control_packets > 0 && !untimed {
+            warnings.append(&mut point.warnings());
+        }
         let broker = self.conversations.broker();
         let facts = Facts {
             length_ns: self.seen.last_ns.max(1),

@@ -7,10 +7,14 @@
 //!
 //! What lies between the point of capture and an end cannot be told apart from what that end takes: of a capture at the clients the
 //! way to the broker counts as the broker's time.
+//!
+//! Captures are filtered, often by segments with payload. Without the acknowledgements that carry none, data is acknowledged by the
+//! next data the other way, which comes when its sender has something to say: round trips are upper bounds, and tell no place.
 
 use std::fmt::{self, Display};
 
-use mqttlab_capture::{Analysis, Direction};
+use mqttlab_capture::metrics::Tally;
+use mqttlab_capture::{Analysis, Connection, Direction};
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
@@ -22,6 +26,8 @@ pub struct CapturePoint {
     ways: Option<[Duration; 2]>,
     /// Whether the user has said so.
     is_said: bool,
+    /// Whether acknowledgements without data are missing.
+    lacks_acks: bool,
 }
 
 /// Places on the way from clients to broker.
@@ -45,17 +51,28 @@ impl CapturePoint {
     /// What round trips say, unless the user has said it, or the capture is one of mqttlab's own.
     pub fn of(analysis: &Analysis, said: Option<Place>, own: Option<Place>) -> CapturePoint {
         let ways = Some([to_end(analysis, Direction::FromServer), to_end(analysis, Direction::ToServer)]);
-        let ways = ways.and_then(|[clients, broker]| Some([clients?, broker?]));
+        let lacks_acks = lacks_acks(analysis);
+        let ways = ways.and_then(|[clients, broker]| Some([clients?, broker?])).filter(|_| !lacks_acks);
         let place = match (own.filter(|own| *own == Place::BothEnds).or(said).or(own), ways) {
             (Some(known), _) => known,
             (None, Some([clients, broker])) => Place::of(clients, broker),
             (None, None) => Place::Unknown,
         };
-        CapturePoint { place, ways, is_said: said == Some(place) }
+        CapturePoint { place, ways, is_said: said == Some(place), lacks_acks }
     }
 
-    /// What to know before the parts of latencies are read.
-    pub fn warning(&self) -> Option<String> {
+    /// What to know before round trips and the parts of latencies are read.
+    pub fn warnings(&self) -> Vec<String> {
+        let filtered = self.lacks_acks.then(|| {
+            "No acknowledgement without data is in the capture: it was filtered. Data counts as acknowledged by the next data the \
+             other way: round trips are upper bounds, and say nothing about where the capture was taken. Capture whole \
+             connections."
+                .into()
+        });
+        filtered.into_iter().chain(self.place_warning()).collect()
+    }
+
+    fn place_warning(&self) -> Option<String> {
         let away = match (self.place, self.ways) {
             (Place::Clients, ways) => ways.map(|[_, broker]| broker),
             (Place::Senders, _) => {
@@ -97,6 +114,9 @@ impl Display for CapturePoint {
             Place::Between => "between clients and broker",
             Place::Senders => "at the sender of each frame, by mqttlab",
             Place::BothEnds => "at both ends of each link, by mqttlab",
+            Place::Unknown if self.lacks_acks => {
+                return f.write_str("not known: acknowledgements without data are missing");
+            }
             Place::Unknown => return f.write_str("not known: there are no acknowledgements of both ends"),
         };
         let by = if self.is_said { ", as was said" } else { "" };
@@ -150,6 +170,28 @@ fn to_end(analysis: &Analysis, direction: Direction) -> Option<Duration> {
     least.get(least.len() / 2).map(|ns| Duration::from_ns(*ns))
 }
 
+/// Whether there is no acknowledgement without data, though data went both ways for longer than an acknowledgement may wait. The
+/// handshake has one, and so has every pause.
+fn lacks_acks(analysis: &Analysis) -> bool {
+    let lasted = |connection: &Connection| {
+        let [up, down] = connection.directions.each_ref().map(|tally| tally.span);
+        let (Some((first, _)), Some((_, last))) = (up, down) else { return false };
+        last.checked_since(first).is_some_and(|lasted| lasted > ACKNOWLEDGED_WITHIN)
+    };
+    let talked = |connection: &&Connection| {
+        let both = connection.directions.iter().all(|tally| tally.segments_with_payload > 0);
+        connection.is_broker_s && both && lasted(connection)
+    };
+    let mut found = analysis.connections.iter().filter(talked).peekable();
+    let has_none = |tally: &Tally| {
+        let others = tally.syn + tally.syn_ack + tally.fin + tally.rst;
+        tally.segments <= tally.segments_with_payload + others
+    };
+    found.peek().is_some() && found.all(|connection| connection.directions.iter().all(has_none))
+}
+
+/// An acknowledgement is delayed by less than this (RFC 1122 §4.2.3.2).
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_ms(500);
 /// One end is near where the other is so many times as far.
 const APART: u64 = 5;
 /// Ways that are shorter than this are of no weight.
