@@ -144,7 +144,7 @@ def test_an_import_counts_what_its_run_counted(qos: int, phases: Values, tmp_pat
     assert_same_counts(run, Recording.open(result.directory))
 
 
-@pytest.mark.parametrize("until_ns", [None, 0, 2**64])
+@pytest.mark.parametrize("until_ns", [None, 0, 2**63, 2**64])
 def test_a_capture_without_a_whole_measurement_is_measured_from_end_to_end(
     until_ns: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:

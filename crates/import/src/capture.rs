@@ -548,19 +548,8 @@ impl<'a> Importer<'a> {
         self.conversations.expire(self.latest[0], &mut self.matcher);
         self.push_events()?;
         self.write_gaps()?;
-        let mut outcome = Ok(());
         let untimed = self.seen.is_untimed();
-        let who = |number| {
-            (number, self.conversations.client(number).or_else(|| self.datagrams.client_behind(number)))
-        };
-        metrics::rows(&analysis, who, &mut |row| {
-            // Times and rates are of no worth where some frame has no time.
-            let timed = row.metric.ends_with("_s") || row.metric.contains("_s_");
-            if outcome.is_ok() && !(untimed && timed) {
-                outcome = self.output.recorder.network_metric(row);
-            }
-        });
-        outcome?;
+        self.write_metrics(&analysis)?;
         let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
         let mut reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
         let (mut disorder, mut sorted) = frames.disorder();
@@ -606,6 +595,22 @@ impl<'a> Importer<'a> {
         };
         let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };
         self.output.close(layout, &facts, findings, details, observer)
+    }
+
+    fn write_metrics(&mut self, analysis: &Analysis) -> Result<()> {
+        let mut outcome = Ok(());
+        let untimed = self.seen.is_untimed();
+        let who = |number| {
+            (number, self.conversations.client(number).or_else(|| self.datagrams.client_behind(number)))
+        };
+        metrics::rows(analysis, who, &mut |row| {
+            // Times and rates are of no worth where some frame has no time.
+            let timed = row.metric.ends_with("_s") || row.metric.contains("_s_");
+            if outcome.is_ok() && !(untimed && timed) {
+                outcome = self.output.recorder.network_metric(row);
+            }
+        });
+        Ok(outcome?)
     }
 
     /// Those that were named, and those on which MQTT was found.

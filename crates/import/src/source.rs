@@ -248,7 +248,8 @@ impl Frames {
     pub fn run_measured(&self) -> Option<[Instant; 2]> {
         self.run_started()?;
         let mut windows = self.captures.iter().map(|capture| capture.reader.run_measured());
-        let first = windows.next().flatten()?;
+        // Readers of a recording have signed times.
+        let first = windows.next().flatten().filter(|[_, until]| i64::try_from(until.as_ns()).is_ok())?;
         windows.all(|window| window == Some(first)).then_some(first)
     }
 
