@@ -144,6 +144,24 @@ def test_a_percentile_that_has_no_interval_says_none(tmp_path: Path) -> None:
     assert headline.interval(flow.latency["p99"]) == ""
 
 
+@pytest.mark.parametrize("duration_s", [1.5, 59, 60, 599, 600])
+@pytest.mark.parametrize("interval_s", [0, 1, 60])
+def test_a_headline_says_for_how_long_was_measured_where_that_is_short(
+    duration_s: float, interval_s: int, tmp_path: Path,
+) -> None:
+    frame = segment(100, frame=1, payload=48)
+    run = write(tmp_path / "run", [Message(0)], packets=[frame], duration_s=duration_s)
+    if interval_s:
+        plan = json.loads((run / "plan.json").read_text())
+        plan["groups"][0]["publish"] = {"arrival": {"kind": "constant", "interval_ns": interval_s * S}}
+        (run / "plan.json").write_text(json.dumps(plan))
+    printed = " ".join(lines(headline.told(Recording.open(run))))
+    assert "kB/h up" in printed
+    is_short = duration_s < (600 if interval_s == 60 else 60)
+    assert (f"rates and kB/h are of {duration_s:g} s only" in printed) is is_short
+    assert (f"(IP bytes of {duration_s:g} s)" in printed) is is_short
+
+
 def test_the_share_that_did_not_arrive_is_never_rounded_to_all_or_none() -> None:
     assert headline.percent(0.0) == "0 %" and headline.percent(100.0) == "100 %"
     assert headline.percent(0.004) == "< 0.01 %" and headline.percent(99.996) == "> 99.99 %"
@@ -290,3 +308,5 @@ def test_the_headline_equals_the_tables_of_an_import(tmp_path: Path) -> None:
     recording = Recording.open(tmp_path / "imported")
     held_together(recording)
     assert "Imported from" in headline.told(recording).scenario
+    if headline.told(recording).verdict == "valid":
+        assert headline.told(recording).timing.startswith("as captured over 2")

@@ -106,7 +106,7 @@ def _short(title: str) -> str:
 def _groups(told: Told) -> list[str]:
     found: list[str] = []
     for group in told.numbers.bytes[:GROUPS_SHOWN]:
-        found += _labelled("per device", f"{visible(group.group)}: {headline.kilobytes(group, with_link=False)}", 1)
+        found += _labelled("per device", f"{visible(group.group)}: {headline.kilobytes(group, told.short)}", 1)
     if (left := len(told.numbers.bytes) - GROUPS_SHOWN) > 0:
         found += _labelled("", f"and {counted(left, 'more group')}: --full", 1)
     for energy in told.numbers.energy[:GROUPS_SHOWN]:

@@ -13,11 +13,14 @@ from mqttlab.foreign import visible
 from mqttlab.metrics.headline import BATTERY_WH, Bytes, Energy, Flow, Latency, Share
 from mqttlab.recording import Recording
 from mqttlab.report import captured, facts
-from mqttlab.report.text import delivered_nothing, foreign, number, verdict
+from mqttlab.report.text import delivered_nothing, duration, foreign, number, verdict
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
 # A share that is told; smaller ones are left out.
 TOLD_PERCENT = 5.0
+# Rates of less than this hang on how it begins and ends: connecting takes a second or two, and is seldom done. One
+# message more or less changes the rate of periodic ones by a tenth within ten intervals.
+LONG_S, LONG_INTERVALS = 60.0, 10
 PARTS = {
     "schedule_ns": "waiting to be sent: the client was late", "session_ns": "waiting in the sender's session",
     "sleep_ns": "waiting for a sleeping client", "register_ns": "registering the topic",
@@ -47,7 +50,9 @@ class Told:
     verdict: str
     """``valid``, ``not valid`` or ``incomplete``."""
     timing: str
-    """One line: that the timing is ok, or what is wrong and what to do."""
+    """One line: that the timing is ok, or what is wrong and what to do; and the length measured, where it is short."""
+    short: str
+    """The length measured, where rates are of little worth for its shortness; else empty."""
     delivered_nothing: bool
     """Then the first note comes before everything else."""
     notes: tuple[str, ...]
@@ -65,9 +70,12 @@ def told(recording: Recording) -> Told:
     from mqttlab.scenario.one_sentence import one_sentence
 
     word, reasons = verdict(recording)
+    short = _short(recording)
     line, rest = _timing(recording, word, reasons)
+    if short and word == "valid":
+        line += f"; rates and kB/h are of {short} only"
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
-    return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line,
+    return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
                 delivered_nothing=delivered_nothing(recording),
                 notes=tuple(filter(None, (foreign(recording), *parts, *rest))), numbers=metrics.headline(recording))
 
@@ -78,10 +86,21 @@ def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, l
         first = reasons[0] if reasons else "the recording does not say why"
         return f"{word}: {first}", reasons[1:]
     if captured.is_import(recording):
-        return "as captured; the evidence has no known gap", reasons
+        length = duration(metrics.headline(recording).measured_s * 1e9)
+        return f"as captured over {length}; the evidence has no known gap", reasons
     if recording.plan.get("backend") == "sim":
         return SIMULATED, reasons
     return "timing ok", reasons
+
+
+def _short(recording: Recording) -> str:
+    seconds = metrics.headline(recording).measured_s
+    # Of an import nobody knows what was published when.
+    published: list[Any] = [group.get("publish") or {} for group in recording.plan.get("groups") or ()]
+    arrivals: list[dict[str, Any]] = [each.get("arrival") or {} for each in published]
+    intervals = [arrival.get("interval_ns") or arrival.get("mean_interval_ns") or 0 for arrival in arrivals]
+    long_s = max(LONG_S, LONG_INTERVALS * max(intervals, default=0) / 1e9)
+    return duration(seconds * 1e9) if seconds < long_s else ""
 
 
 def document(recording: Recording) -> dict[str, Any]:
@@ -144,16 +163,11 @@ def undelivered(flow: Flow) -> str:
     return f"{percent(flow.undelivered_percent)} not delivered" + (f": {reasons}{more}" if reasons else "")
 
 
-def kilobytes(told: Bytes, *, with_link: bool = True) -> str:
-    """What a device of a group sends and receives in an hour."""
-    up, down = (None if value is None else f"{number(value, 3)} kB/h" for value in (told.ip_up, told.ip_down))
-    links = [f"{number(link, 3)} {way}" for link, ip, way in
-             ((told.link_up, told.ip_up, "up"), (told.link_down, told.ip_down, "down"))
-             if link is not None and link != ip]
-    words = ", ".join(f"{value} {way}" for value, way in ((up, "up"), (down, "down")) if value)
-    if not with_link:
-        return f"{words} (IP bytes)"
-    return words + (f" (IP; on the link {', '.join(links)})" if links else " (IP and link)")
+def kilobytes(told: Bytes, short: str = "") -> str:
+    """What a device of a group sends and receives in an hour, and how long was measured where that is short."""
+    words = ", ".join(f"{number(value, 3)} kB/h {way}" for value, way in ((told.ip_up, "up"), (told.ip_down, "down"))
+                      if value is not None)
+    return f"{words} (IP bytes{f' of {short}' if short else ''})"
 
 
 def battery(told: Energy) -> str:
