@@ -57,7 +57,7 @@ struct Located {
 
 enum Format {
     Pcap(pcap::Header),
-    Pcapng(pcapng::Sections),
+    Pcapng(Box<pcapng::Sections>),
 }
 
 /// Reads a capture frame by frame.
@@ -89,7 +89,7 @@ impl<R: Read> Reader<R> {
             magic.copy_from_slice(&source.bytes()[..4]);
         }
         let format = if magic == pcapng::SECTION_HEADER.to_le_bytes() {
-            Format::Pcapng(pcapng::Sections::default())
+            Format::Pcapng(Box::default())
         } else {
             Format::Pcap(pcap::Header::read(&mut source)?.ok_or(Error::NotACapture { magic })?)
         };
