@@ -231,6 +231,24 @@ def test_what_libwebsockets_leaves_waits_for_the_next_pass_of_an_idle_broker(
     assert latencies and all(10 + waits_ms <= latency < 13 + waits_ms for latency in latencies), latencies
 
 
+@pytest.mark.parametrize(("layers", "qos", "ways"), [
+    ({"websocket": {}}, 0, 2), ({"websocket": {}}, 1, 2), ({"websocket": {}}, 2, 6),
+    ({"websocket": {}, "tls": {}}, 0, 2), ({"websocket": {}, "tls": {}}, 1, 2),
+])
+def test_an_idle_broker_writes_all_whole_packets_that_wait_in_one_pass(
+    layers: Values, qos: int, ways: int, tmp_path: Path,
+) -> None:
+    """Seen with strace of Mosquitto 2.0.11: one pass answers 20 PUBLISH by 20 PUBREC, each with a call of its own."""
+    # So few segments fit into the first window; the last of an odd number of records is read before the pass writes.
+    bursts = {"arrival": "burst", "burst": {"size": 5, "every": "900 ms"}}
+    values = scenario({"tcp": {"nagle": False}, **layers}, qos=qos, payload="10 B", publish=bursts)
+    for way in ("up", "down"):
+        del values["networks"][0][way]["rate"]
+    latencies = deliveries(simulated(values, tmp_path / "run"))["latency_ms"].to_list()
+    assert len(latencies) >= 5, str(latencies)
+    assert all(5 * ways <= latency < 5 * ways + 3 for latency in latencies), str(latencies)
+
+
 def test_a_busy_broker_writes_parts_at_once_and_each_is_a_segment(tmp_path: Path) -> None:
     # The second message of each pair has come with the first one: there is data for another pass.
     pairs = {"arrival": "burst", "burst": {"size": 2, "every": "400 ms"}}

@@ -143,6 +143,12 @@ impl Stream {
         })
     }
 
+    /// Whether the socket has taken a part of a packet, and the rest waits.
+    pub(crate) fn is_within_packet(&self) -> bool {
+        let first = self.packets.partition_point(|packet| packet.end <= self.accepted);
+        self.packets.get(first).is_some_and(|packet| packet.start < self.accepted)
+    }
+
     /// The socket has taken so many more.
     pub(crate) fn accept(&mut self, bytes: u64) {
         self.accepted += bytes;
@@ -270,6 +276,16 @@ mod tests {
         assert_eq!(stream.read(14).map(|packet| packet.id), Some(0));
         assert!(stream.read(14).is_none());
         assert_eq!(stream.read(15).map(|packet| packet.id), Some(1));
+    }
+
+    #[test]
+    fn a_part_of_a_packet_waits_when_the_socket_has_taken_another_part_of_it() {
+        let mut stream = stream(&[10, 5]);
+        let within = [0, 4, 4, 2, 3, 2].map(|taken| {
+            stream.accept(taken);
+            (stream.is_within_packet(), stream.part(4))
+        });
+        assert_eq!(within, [(false, 4), (true, 4), (true, 2), (false, 4), (true, 1), (false, 0)]);
     }
 
     #[test]

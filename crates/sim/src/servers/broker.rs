@@ -5,8 +5,8 @@
 //! ```
 //!
 //! One packet is served at a time, as in a broker of one thread. Each packet that it sends is a write of its own, as
-//! Mosquitto does it, so that Nagle's algorithm sees what it would see; over TLS each record is, and to WebSocket connections a
-//! part is written in each pass of its loop (`passes.rs`). A client that sends faster than it is served
+//! Mosquitto does it, so that Nagle's algorithm sees what it would see; over TLS each record is, and WebSocket connections are
+//! written to in passes of its loop (`passes.rs`). A client that sends faster than it is served
 //! finds the window closed: what has come stays in the socket while enough of its packets wait.
 
 use std::collections::VecDeque;
@@ -120,15 +120,20 @@ impl BrokerModel {
         }
     }
 
-    /// Writes a part to each WebSocket connection that has something to be written.
+    /// Writes to each WebSocket connection that has something to be written: packet after packet, up to one that it does not write
+    /// whole.
     fn end_pass(&mut self, around: &mut ServerSurroundings<'_>) {
         for id in self.passes.begin_writing() {
-            if around.transport.connections().is_current(id) && self.write_part(around, id) {
-                if around.transport.connection(id).streams[Side::Server as usize].waiting() > 0 {
-                    self.passes.want(id, around.now());
-                }
-                self.tell_backlog(around, id);
+            if !around.transport.connections().is_current(id) {
+                continue;
             }
+            while self.write_part(around, id) {
+                if around.transport.connection(id).streams[Side::Server as usize].is_within_packet() {
+                    self.passes.want(id, around.now());
+                    break;
+                }
+            }
+            self.tell_backlog(around, id);
         }
         let takes = self.inbox.per_packet();
         self.passes.end(around.now(), takes);
