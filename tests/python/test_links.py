@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from commands import mqttlab
 from live import in_both
 from mqttlab.networks import MODELS, place
 from mqttlab.recording import Recording
@@ -196,3 +197,40 @@ def test_a_place_on_the_command_line_may_name_a_group(tmp_path: Path) -> None:
     assert read.networks[0].up is not None and read.networks[0].up.loss == (1, 50)
     with pytest.raises(ScenarioError, match=r"as set on the command line: `groups\[1\].count` is 0"):
         load(tmp_path / "f.toml", {"groups[gauges].count": 0})
+
+
+def test_an_experiment_warns_once_of_what_is_unusual_at_its_points(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('''
+name = "s"
+[phases]
+warm_up = "0 s"
+duration = "1 s"
+cool_down = "10 s"
+[[networks]]
+between = ["field", "broker"]
+up = { delay = "900 ms" }
+down = { delay = "900 ms" }
+[[groups]]
+name = "devices"
+host = "field"
+count = 2
+publish = { topic = "t/{client}", payload = "20 B", rate = "2 /s" }
+[[groups]]
+name = "office"
+host = "broker"
+subscribe = [{ filter = "t/#" }]
+''', encoding="utf-8")
+    (tmp_path / "e.toml").write_text('''
+name = "e"
+scenario = "s.toml"
+repetitions = 1
+[[factors]]
+name = "keep"
+place = "mqtt.keep_alive"
+levels = ["1 s", "1.5 s", "60 s"]
+''', encoding="utf-8")
+    done = mqttlab("experiment", tmp_path / "e.toml", "--runs", tmp_path / "runs")
+    warnings = [line for line in done.stderr.splitlines() if "warning" in line]
+    shared, keep_alive = sorted(warnings, key=lambda line: "keep_alive" in line)
+    assert "2 clients share one link" in shared and "(at" not in shared, "of every point"
+    assert "is 1 s, but a PINGRESP takes 1.8 s" in keep_alive and "(at keep 1 s and 1 more point)" in keep_alive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import statistics
 import time
@@ -33,15 +34,17 @@ from mqttlab.experiments.found import sentences
 from mqttlab.experiments.junit import junit as junit_xml
 from mqttlab.experiments.keep import Kept, keeping
 from mqttlab.experiments.model import Repetitions
+from mqttlab.experiments.points import Point
 from mqttlab.experiments.responses import Response, chosen, unit_of
 from mqttlab.experiments.schedule import Records, Task, most
 from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge, title
 from mqttlab.files import from_here
+from mqttlab.plurals import counted
 from mqttlab.queue import Queue, QueueExecutor
 from mqttlab.runs import Job, LocalPool
 from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.needs import need_secrets, need_servers
-from mqttlab.scenario.unusual import shown_secrets
+from mqttlab.scenario.unusual import unusual
 from mqttlab.scenario.wording import Source
 from mqttlab.statistics import mean_interval, smallest_difference
 from mqttlab.terminal import say
@@ -51,24 +54,43 @@ if TYPE_CHECKING:
     from mqttlab.runs.executor import Observe
 
 ROWS_MAX = 40
+POINTS_WARNED = 200
+NUMBERS = re.compile(r"[\d.,]+")
 ROMAN = {3: "III", 4: "IV", 5: "V", 6: "VI", 7: "VII"}
 SETUP_S = 4.0
 """What a live run takes besides its phases: namespaces, broker, tables."""
 
 
 def need_all_secrets(experiment: Experiment) -> None:
-    """Refuse an experiment of which a point's secrets are not all known, and warn of those that others can see.
+    """Refuse an experiment of which a point's secrets are not all known.
 
     Raises:
         ScenarioError: one is not.
     """
-    source = Source(str(experiment.scenario_path), experiment.scenario_text, experiment.replaced)
-    for place, problem in shown_secrets(experiment.scenario_at(experiment.design.points[0])):
-        say(f"mqttlab: warning: {source.at(place)}{problem}", err=True)
     # All points were read when the experiment was loaded; most have no secrets.
     if secrets.any_is_absent():
         for point in experiment.design.points:
-            need_secrets(experiment.scenario_at(point), source)
+            need_secrets(experiment.scenario_at(point), _source(experiment))
+
+
+def warn(experiment: Experiment) -> None:
+    """Say what is unusual in the scenarios of the first ``POINTS_WARNED`` points, each once, with its points."""
+    points = experiment.design.points[:POINTS_WARNED]
+    source = _source(experiment)
+    found: dict[tuple[str, str], tuple[str, list[Point]]] = {}
+    for point in points:
+        for place, problem in unusual(experiment.scenario_at(point)):
+            line = source.at(place) + problem
+            # The numbers in it differ by point; the first point's are shown.
+            found.setdefault((str(place), NUMBERS.sub("", line)), (line, []))[1].append(point)
+    for line, where in found.values():
+        more = counted(len(where) - 1, "more point") if len(where) > 1 else ""
+        words = "" if len(where) == len(points) else f" (at {where[0]}{' and ' + more if more else ''})"
+        say(f"mqttlab: warning: {line}{words}", err=True)
+
+
+def _source(experiment: Experiment) -> Source:
+    return Source(str(experiment.scenario_path), experiment.scenario_text, experiment.replaced)
 
 
 def perform(
@@ -98,10 +120,11 @@ def performed(
     experiment: Experiment, runs: Path, *, jobs: int | None = None, redo: bool = False, to: str | None = None,
     cluster: str | None = None, catalog: str | None = None, ignore_disk: bool = False, queue: str | None = "none",
 ) -> tuple[ExperimentDirectory, Finish]:
-    """Run an experiment to its end; say nothing but its progress."""
+    """Run an experiment to its end; say nothing but what is unusual in it, and its progress."""
     if cluster is None:
         need_servers(experiment.scenario_at(experiment.design.points[0]))
     need_all_secrets(experiment)
+    warn(experiment)
     if not ignore_disk and to is None:
         _need_room(experiment, runs)
     need_baselines(experiment.thresholds, catalog, runs)

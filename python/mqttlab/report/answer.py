@@ -87,7 +87,7 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
 def _table(flows: tuple[Flow, ...]) -> list[str]:
     """Several flows, a line each: those that lost most and were slowest first."""
     worst = headline.worst_first(flows)
-    head = f"{'flow':<{NAME}}{'sent':>9}{'lost':>9}{'p50 ms':>7}{'p95':>7}{'p99':>8}{'worst':>8}"
+    head = f"{'flow':<{NAME}}{'sent':>9}{'missing':>9}{'p50 ms':>7}{'p95':>7}{'p99':>8}{'worst':>8}"
     rows = [head]
     for flow in worst[:FLOWS_SHOWN]:
         latency = {name: milliseconds(one.value) for name, one in flow.latency.items()}

@@ -222,6 +222,14 @@ def _keep_alive(known: _Known) -> Iterator[Problem]:
         mqtt = group.mqtt or scenario.mqtt
         if group.protocol != "mqtt" or mqtt.keep_alive == 0:
             continue
+        place: Location = ("mqtt",) if group.mqtt is None else ("groups", index, "mqtt")
+        way = known.ways[group.name]
+        trip_s = sum(_one_way_s(links, 2) for links in ([each.up for each in way], [each.down for each in way]))
+        if trip_s > mqtt.keep_alive / 1e9:
+            yield (*place, "keep_alive"), (
+                f"is {mqtt.keep_alive / 1e9:g} s, but a PINGRESP takes {_seconds(trip_s)} to come back to "
+                f"`{group.name}`, which gives the connection up meanwhile; make it longer than a round trip")
+            continue
         sent = [] if group.publish is None else [payload_bytes(group.publish)]
         received = [payload_bytes(heard.publish) for heard, _ in known.sources(group)]
         for crossing in known.ways[group.name]:
@@ -230,7 +238,6 @@ def _keep_alive(known: _Known) -> Iterator[Problem]:
                     continue
                 takes_s = 8 * max(sizes) / link.rate
                 if takes_s > mqtt.keep_alive / 1e9:
-                    place: Location = ("mqtt",) if group.mqtt is None else ("groups", index, "mqtt")
                     yield (*place, "keep_alive"), (
                         f"is {mqtt.keep_alive / 1e9:g} s, but a packet of {max(sizes)} B takes {_seconds(takes_s)} "
                         f"on the link of `{group.name}` of {rate_words(link.rate)}: the connection may be given up "
