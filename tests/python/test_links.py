@@ -208,8 +208,8 @@ duration = "1 s"
 cool_down = "10 s"
 [[networks]]
 between = ["field", "broker"]
-up = { delay = "900 ms" }
-down = { delay = "900 ms" }
+up = { delay = "1200 ms" }
+down = { delay = "1200 ms" }
 [[groups]]
 name = "devices"
 host = "field"
@@ -227,10 +227,11 @@ repetitions = 1
 [[factors]]
 name = "keep"
 place = "mqtt.keep_alive"
-levels = ["1 s", "1.5 s", "60 s"]
+levels = ["1 s", "2 s", "60 s"]
 ''', encoding="utf-8")
     done = mqttlab("experiment", tmp_path / "e.toml", "--runs", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
     warnings = [line for line in done.stderr.splitlines() if "warning" in line]
     shared, keep_alive = sorted(warnings, key=lambda line: "keep_alive" in line)
     assert "2 clients share one link" in shared and "(at" not in shared, "of every point"
-    assert "is 1 s, but a PINGRESP takes 1.8 s" in keep_alive and "(at keep 1 s and 1 more point)" in keep_alive
+    assert "is 1 s, but a PINGRESP takes 2.4 s" in keep_alive and "(at keep 1 s and 1 more point)" in keep_alive
