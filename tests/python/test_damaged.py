@@ -134,7 +134,7 @@ def test_the_kinds_of_columns_are_those_of_the_reference() -> None:
 
 
 def test_the_columns_without_fractions_and_those_that_may_be_empty_are_those_of_the_reference() -> None:
-    page = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "recording.md").read_text(encoding="utf-8")
     fractions: dict[str, set[str]] = {}
     optional: dict[str, set[str]] = {}
     for part in page.split("\n### ")[1:]:

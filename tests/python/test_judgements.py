@@ -101,7 +101,7 @@ def test_a_simulation_in_which_nobody_connects_is_not_valid_and_says_so_first(tm
     assert list(json.loads(text))[:3] == ["status", "reason", "validity"]
     assert mqttlab("report", directory).stdout.startswith("not valid")
     page = (directory / "report.html").read_text(encoding="utf-8")
-    assert page.index("2 of 2 clients never connected") < page.index("<h2>Messages")
+    assert page.index("2 of 2 clients never connected") < page.index(">Messages", page.index("<h2 id"))
 
 
 @pytest.mark.parametrize(("head", "payload", "says"), [
@@ -126,7 +126,7 @@ def test_a_run_to_which_nothing_was_delivered_says_so_first_and_is_valid(
     assert document["verdict"] == "valid" and says in " ".join(document["reasons"])
     mqttlab("report", directory)
     page = (directory / "report.html").read_text(encoding="utf-8")
-    assert page.index("Nothing was delivered") < page.index("<h2>Messages")
+    assert page.index("Nothing was delivered") < page.index(">Messages", page.index("<h2 id"))
 
 
 ACL = "topic write t/#\n"

@@ -41,7 +41,7 @@ def test_an_older_recording_has_its_report(sample: Path) -> None:
 def test_an_older_recording_is_explained_compared_and_exported(sample: Path, tmp_path: Path) -> None:
     mqttlab("explain", sample)
     assert list(sample.glob("explain-*.html"))
-    assert "sample" in mqttlab("compare", sample, SAMPLES[0])
+    assert "sample" in mqttlab("compare", "--full", sample, SAMPLES[0])
     mqttlab("export", sample, "--csv", tmp_path / "csv", "--xlsx", tmp_path / "run.xlsx")
     assert {path.stem for path in (tmp_path / "csv").iterdir()} >= set(TABLES)
 
