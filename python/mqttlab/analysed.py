@@ -61,10 +61,10 @@ def analysed(directory: ExperimentDirectory, named: Named | None = None) -> Anal
     Raises:
         ExperimentError: none does.
     """
-    analysis = analyse(asked(directory), directory.table())
+    table = directory.table()
+    analysis = analyse(asked(directory), table)
     if not analysis.responses:
         raise ExperimentError(f"{directory.path}: no run of it counts yet; mqttlab experiment goes on with it")
-    table = directory.table()
     return replace(analysis, thresholds=_judged(directory, named or (lambda name: None)),
                    costs=_costs(directory, table))
 

@@ -72,11 +72,11 @@ def recommend(
     if not known:
         return None
     fate = "leave undelivered" if lost is not None and lost.metric == SHARES[0] else "lose"
-    limit = (f"Of the choices that {fate} at most {asked.lost_most_percent:g} % of the messages, take"
-             if lost is not None else "Take")
+    limit = (f"of the choices that {fate} at most {asked.lost_most_percent:g} % of the messages, take"
+             if lost is not None else "take")
     side = "lowest" if objective.better == "lower" else "highest"
     return Recommendations(rows=known, objective=objective.name, side=side, rule=(
-        f"The rule: {limit[:1].lower()}{limit[1:]} the one with the {side} {objective.name}. Certainty: how often the "
+        f"The rule: {limit} the one with the {side} {objective.name}. Certainty: how often the "
         "same choice comes out when the runs are drawn again at random. Also fine: these runs show no difference from "
         "the choice."))
 

@@ -173,6 +173,11 @@ def under_way(values: Sequence[Value], response: Response) -> float:
     return 0.0 if missing is None else max(0.0, missing - (lost or 0.0))
 
 
+def is_cut_off(response: Response, late_percent: float) -> bool:
+    """Whether more of a response's deliveries were under way than its statistic leaves out."""
+    return late_percent > LATE_PERCENT_MAX.get(response.metric, 100.0)
+
+
 def chosen(values: Sequence[Value], response: Response) -> float | None:
     """The one value of a response."""
     return next((value.value for value in values if value.metric == response.metric and value.scope == response.scope

@@ -19,7 +19,7 @@ from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.load import Experiment
 from mqttlab.experiments.model import Repetitions, Search
 from mqttlab.experiments.points import Point, point
-from mqttlab.experiments.responses import LATE_PERCENT_MAX, bound, chosen, judged_of, response_of, under_way
+from mqttlab.experiments.responses import bound, chosen, is_cut_off, judged_of, response_of, under_way
 from mqttlab.statistics import mean_interval
 
 SEARCH_STEPS_MAX = 60
@@ -288,13 +288,14 @@ def _answer(search: Search, runs: Sequence[Task], answers: Answers) -> Answer | 
 def met(search: Search, record: RunRecord) -> bool:
     """Whether a run fulfils a search's criterion."""
     criterion = search.criterion
-    value = chosen(record.responses, judged_of(criterion))
+    response = judged_of(criterion)
+    value = chosen(record.responses, response)
     # A valid run has no latency if nothing arrived.
     if value is None:
         return False
     if criterion.below is not None:
         # What was under way at the end would be later than what was delivered.
-        if under_way(record.responses, judged_of(criterion)) > LATE_PERCENT_MAX.get(criterion.metric, 100.0):
+        if is_cut_off(response, under_way(record.responses, response)):
             return False
         return value < bound(criterion.metric, criterion.below)
     assert criterion.above is not None

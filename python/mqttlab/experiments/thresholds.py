@@ -29,7 +29,6 @@ from mqttlab.experiments.load import Experiment
 from mqttlab.experiments.points import Point
 from mqttlab.experiments.responses import (
     EXPECTED,
-    LATE_PERCENT_MAX,
     LOST,
     UNDELIVERED,
     Response,
@@ -37,6 +36,7 @@ from mqttlab.experiments.responses import (
     better_of,
     bound,
     chosen,
+    is_cut_off,
     judged_of,
     response_of,
     under_way,
@@ -158,7 +158,7 @@ def judge_runs(
     limit = bound(threshold.metric, threshold.below if threshold.below is not None else threshold.above or 0)
     verdict = side(low, high, limit, below=threshold.below is not None)
     late = math.fsum(under_way(record.responses, response) for _, record in pairs) / len(pairs)
-    if verdict == "held" and threshold.below is not None and late > LATE_PERCENT_MAX.get(response.metric, 100.0):
+    if verdict == "held" and threshold.below is not None and is_cut_off(response, late):
         verdict = "undecided"
         note = "; ".join(filter(None, (note, f"{late:.3g} % were still under way and would be later; lengthen "
                                              "`phases.cool_down`, or offer less")))
