@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from mqttlab.metrics.application import EXPECTED, FIRST_DELIVERY, NS_PER_MS, has_messages, measured
-from mqttlab.metrics.undelivered import with_undelivered
+from mqttlab.metrics.undelivered import share_of, with_undelivered
 from mqttlab.recording import Recording, named
 
 COLUMNS = ("deliveries_expected", "messages_delivered", "undelivered_percent", "latency_ms_mean", "latency_ms_max")
@@ -39,7 +39,6 @@ def _of(recording: Recording, end: str) -> pl.DataFrame:
         deliveries_expected=EXPECTED.sum().cast(pl.Int64), messages_delivered=FIRST_DELIVERY.sum().cast(pl.Int64),
         latency_ms_mean=latency.mean() / NS_PER_MS, latency_ms_max=latency.max() / NS_PER_MS)).drop_nulls(end)
     # What was never sent has no row for each of its subscribers, so that it counts for its publisher alone.
-    wanted = pl.col("deliveries_expected")
     table = with_undelivered(recording, messages, counted, [end]) if end == "publisher" else counted.with_columns(
-        undelivered_percent=pl.when(wanted > 0).then(100.0 * (wanted - pl.col("messages_delivered")) / wanted))
+        undelivered_percent=share_of(pl.col("deliveries_expected")))
     return table.select(pl.col(end).cast(pl.Int64).alias("client"), *COLUMNS)

@@ -28,8 +28,12 @@ def with_undelivered(
     unsent = _of_unsent(recording, messages, table, keys)
     rows = [unsent[key] for key in table.select(keys).rows()]
     wanted = pl.col("deliveries_expected") + pl.Series(rows, dtype=pl.Int64)
-    return table.with_columns(undelivered_percent=pl.when(wanted > 0).then(
-        100.0 * (wanted - pl.col("messages_delivered")) / wanted))
+    return table.with_columns(undelivered_percent=share_of(wanted))
+
+
+def share_of(wanted: pl.Expr) -> pl.Expr:
+    """How many percent of the deliveries that were wanted ``messages_delivered`` leaves out; null where none was."""
+    return pl.when(wanted > 0).then(100.0 * (wanted - pl.col("messages_delivered")) / wanted)
 
 
 def _of_unsent(
