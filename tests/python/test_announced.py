@@ -16,6 +16,14 @@ from mqttlab.scenario.load import parse_values
 from short_scenarios import scenario
 
 
+@pytest.fixture(autouse=True)
+def a_place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are announced below ``TMPDIR``: one that another test has left in its queue may still go on there."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+
+
 def of(place: Path, **changes: Any) -> Job:
     values = {**scenario(**changes), "name": "by-a-command"}
     return Job(compile_plan(parse_values(values)), place / "runs" / "one")
