@@ -114,7 +114,7 @@ def test_a_live_run_has_the_packets_and_losses_of_its_simulation(protocol: str, 
 def test_without_frames_the_clients_tell_of_their_packets(tmp_path: Path) -> None:
     values = scenario()
     del values["networks"]
-    recording = recorded({**values, "network": "veth"}, tmp_path / "run")
+    recording = recorded({**values, "network": "direct"}, tmp_path / "run")
     assert deliveries(recording).height == 140
     found = recording.control_packets.with_columns(pl.col("kind", "protocol", "seen_by", "transport").cast(pl.String))
     assert set(found["seen_by"]) == {"client"} and set(found["protocol"]) == {"tell"}

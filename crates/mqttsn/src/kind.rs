@@ -1,20 +1,10 @@
-//! Versions, packet types, flags and return codes.
+//! Packet types, flags and return codes.
 
 use std::fmt;
 
 use mqttlab_mqtt::Qos;
 
 use crate::numbered::numbered;
-
-/// Protocol version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
-    /// MQTT-SN 1.2 (2013).
-    #[default]
-    V12,
-    /// MQTT-SN 2.0, committee specification draft 01 (August 2026).
-    V20,
-}
 
 numbered! {
     /// Packet types of MQTT-SN 1.2 (§5.2.2).

@@ -1,4 +1,4 @@
-//! MQTT-SN 1.2: packets, the client's machine and the gateway's. Of MQTT-SN 2.0 (CSD01) the packets, to be read.
+//! MQTT-SN 1.2: packets, the client's machine and the gateway's.
 //!
 //! Pure: bytes, times and tokens go in, packets and decisions come out. The live clients, the gateway as a program, the
 //! simulator (lengths only) and the analysis of captures use it.
@@ -10,10 +10,9 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`kind`] | versions, packet types, flags, return codes |
+//! | [`kind`] | packet types, flags, return codes |
 //! | [`packet`] | packets of 1.2, and their decoding: strict, borrowed |
 //! | [`encode`] | encoding into the caller's buffer, and lengths |
-//! | [`v2`] | packets of 2.0, decoded |
 //! | [`account`] | what a recording says of a packet |
 //! | [`client`] | the client's machine |
 //! | [`gateway`] | the gateway's machine, transparent or aggregating |
@@ -21,7 +20,7 @@
 //! A packet is generic over what stands for its texts and its messages: `Packet<&str, &[u8]>` out of a datagram, tokens in
 //! machines, lengths in the simulator.
 //!
-//! What it does not model: fragmentation (there is none: one packet is one datagram), DTLS, the sessions of 2.0.
+//! What it does not model: fragmentation (there is none: one packet is one datagram), DTLS, MQTT-SN 2.0.
 
 pub mod account;
 pub mod client;
@@ -30,7 +29,6 @@ pub mod gateway;
 pub mod kind;
 mod numbered;
 pub mod packet;
-pub mod v2;
 
-pub use kind::{Kind, Malformed, PublishQos, ReturnCode, Version};
+pub use kind::{Kind, Malformed, PublishQos, ReturnCode};
 pub use packet::{Filter, Forwarded, Packet, Topic};

@@ -1,4 +1,4 @@
-//! Packet types: numbers with names, the same for both versions of the protocol.
+//! Packet types: numbers with names.
 
 /// Declares an enumeration of packet types.
 macro_rules! numbered {

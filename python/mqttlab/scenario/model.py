@@ -596,7 +596,7 @@ class Scenario(Part):
         default_factory=list, description="Servers: brokers, gateways, proxies. Without any, there is the broker.")
     hosts: dict[Name, Host] = Field(
         default_factory=dict, description="Hosts by name. A host that is only named elsewhere has the defaults.")
-    network: Literal["emulated", "direct", "loopback", "veth", "external"] = Field(
+    network: Literal["emulated", "direct", "loopback", "external"] = Field(
         "emulated", description="`direct` (plain veth) and `loopback` have no emulator in the path; live runs record "
         "no packets there.")
     networks: Annotated[list[NetworkBetween], IN_PARTS] = Field(

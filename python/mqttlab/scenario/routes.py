@@ -18,8 +18,7 @@ from mqttlab.networks.link import LinkDirection
 from mqttlab.networks.placement import Placed
 from mqttlab.scenario.model import NetworkBetween, Scenario
 
-KIND_OF_NETWORK = {"emulated": "emulated", "direct": "veth", "veth": "veth", "loopback": "loopback",
-                   "external": "external"}
+KIND_OF_NETWORK = {"emulated": "emulated", "direct": "veth", "loopback": "loopback", "external": "external"}
 # The engine's paths have as many stages at most.
 STAGES_MAX = 16
 # No host has a name with a blank.

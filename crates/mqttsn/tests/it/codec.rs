@@ -6,7 +6,6 @@ use crate::samples::samples;
 use mqttlab_mqtt::Qos;
 use mqttlab_mqttsn::encode::{self, encode};
 use mqttlab_mqttsn::packet::{self, decode};
-use mqttlab_mqttsn::v2;
 use mqttlab_mqttsn::{Forwarded, Kind, Malformed, Packet, PublishQos, Topic};
 use proptest::prelude::*;
 
@@ -128,78 +127,10 @@ fn what_is_no_packet_is_refused() {
     assert_eq!(decode(&[3, 0xfe, 0].repeat(20)), Err(Malformed::Kind(0xfe)));
 }
 
-/// Octets laid out by hand after the tables of the draft (§3.1).
-#[test]
-fn packets_of_version_2_are_told_apart_and_read() {
-    let cases: [(&[u8], v2::Packet<'_>); 9] = [
-        (
-            &[12, 0x01, 0x01, 0, 1, 2, 0, 60, 0, 0, b's', b'1'],
-            v2::Packet::Connect {
-                clean_start: true,
-                id: 1,
-                keep_alive_s: 60,
-                packet_max: 0,
-                client_id: "s1",
-            },
-        ),
-        (
-            &[6, 0x02, 0x01, 0, 1, 0],
-            v2::Packet::Connack {
-                session_present: true,
-                id: 1,
-                reason: 0,
-                session_expiry_s: None,
-                keep_alive_s: None,
-                client_id: "",
-            },
-        ),
-        (
-            &[11, 0x03, 0x23, 0, 7, 0, 2, b'a', b'b', b'h', b'i'],
-            v2::Packet::Publish {
-                dup: false,
-                qos: Qos::AtLeastOnce,
-                retain: false,
-                id: 7,
-                topic: v2::Topic::Name("ab"),
-                payload: b"hi",
-            },
-        ),
-        (
-            &[7, 0x12, 0x11, 0, 5, b'h', b'i'],
-            v2::Packet::Pubwos { retain: true, topic: v2::Topic::Predefined(5), payload: b"hi" },
-        ),
-        (
-            &[5, 0x04, 0, 7, 0x10],
-            v2::Packet::Acknowledgement { kind: v2::Kind::Puback, id: 7, reason: Some(0x10) },
-        ),
-        (
-            &[9, 0x13, 1, 0, 9, 0, 0, 1, 44],
-            v2::Packet::Sleepreq { retain_aliases: true, id: 9, duration_s: 300 },
-        ),
-        (&[2, 0x15], v2::Packet::Wakeup),
-        (
-            &[6, 0x0e, 0x05, 0, 3, 0],
-            v2::Packet::Disconnect { id: Some(3), reason: Some(0), session_expiry_s: None, text: "" },
-        ),
-        (
-            &[9, 0xfe, 0, 1, b'c', 4, 0x0c, 0, 1],
-            v2::Packet::Connection { client_id: "c", packet: &[4, 0x0c, 0, 1] },
-        ),
-    ];
-    for (bytes, packet) in cases {
-        assert_eq!(v2::decode(bytes), Ok((packet, bytes.len())), "{bytes:?}");
-        for length in 0..bytes.len() {
-            assert!(v2::decode(&bytes[..length]).is_err(), "{:?}", &bytes[..length]);
-        }
-    }
-    assert_eq!(v2::decode(&[2, 0x19]), Err(Malformed::Kind(0x19)));
-}
-
 proptest! {
     #[test]
     fn no_octets_make_a_decoder_fall(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let _ = decode(&bytes);
-        let _ = v2::decode(&bytes);
     }
 
     #[test]

@@ -6,7 +6,6 @@ mod checks;
 mod codec;
 mod conversations;
 mod fuzz_bounded;
-mod other_makers;
 mod samples;
 mod together;
 mod tshark;
