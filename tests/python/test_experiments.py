@@ -334,6 +334,24 @@ def test_a_search_over_levels_ends_between_neighbours(tmp_path: Path) -> None:
         assert (found.holds_at.text, found.fails_at.text) == ("2 %", "4 %")  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(("backend", "state", "attempts"), [
+    ("sim", "invalid", 1), ("live", "invalid", 3), ("sim", "failed", 3), ("sim", "incomplete", 3),
+])
+def test_a_simulation_that_is_not_valid_is_not_repeated(
+    tmp_path: Path, backend: str, state: str, attempts: int,
+) -> None:
+    """Its seed is the same, and so is its result. A machine that failed, or was too slow, may do better."""
+    experiment = loaded(tmp_path)
+    task = wanted(experiment, Records([], 3))[0]
+    ended = {"verdict": "complete", "valid": False} if state == "invalid" else {"verdict": state, "valid": None}
+    done: list[RunRecord] = []
+    while not Records(done, 3).settled(task):
+        done.append(record(task, None, backend=backend, attempt=len(done) + 1, **ended))
+    assert [each.state for each in done] == [state] * attempts
+    # Who stops it from outside says nothing of it.
+    assert not Records([record(task, None, backend=backend, interrupted=True, **ended)], 1).given_up(task)
+
+
 def searched(tmp_path: Path, outcome: Callable[[float], str]) -> list[Found]:
     """What a search finds whose runs hold, fail or have no valid result by their level; and what it says."""
     experiment = loaded(tmp_path, SEARCH.replace('range = { from = "0 %", to = "40 %" }',
@@ -379,7 +397,7 @@ def test_a_search_tells_a_level_that_does_not_hold_from_one_without_a_valid_resu
 def test_what_fails_is_tried_again_and_then_given_up_and_interruptions_do_not_count(tmp_path: Path) -> None:
     task = wanted(loaded(tmp_path), Records([], 3))[0]
     failed = [record(task, None, verdict="failed", attempt=number) for number in (1, 2, 3)]
-    invalid = [record(task, valid=False, attempt=number) for number in (1, 2, 3)]
+    invalid = [record(task, valid=False, backend="live", attempt=number) for number in (1, 2, 3)]
     stopped = [record(task, None, verdict="incomplete", interrupted=True, attempt=number) for number in range(1, 9)]
     assert not Records(failed[:2], 3).settled(task) and Records(failed, 3).given_up(task)
     assert Records(invalid, 3).given_up(task)

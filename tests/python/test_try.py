@@ -163,3 +163,12 @@ def test_a_comparison_cuts_nothing_off_on_eighty_columns(tmp_path: Path) -> None
     assert "kB/device/h" in table and "delivered" in table
     assert table.count("±") >= 6
     assert max(map(len, table.splitlines())) <= 80
+
+
+def test_a_simulation_without_a_result_is_made_once(tmp_path: Path) -> None:
+    # Of three attempts with one seed all would be the same: nobody connects.
+    done = attempt(f"--clients 1 --qos 0,1 --loss 100% --repetitions 1 --json {QUICK}", tmp_path)
+    assert done.returncode == 6, done.stderr
+    [place] = (tmp_path / "runs").glob("try-qos-*")
+    assert len(list((place / "runs").iterdir())) == 2
+    assert json.loads(done.stdout)["answer"].startswith("No comparison")

@@ -444,8 +444,9 @@ def _say(console: Console, directory: ExperimentDirectory, finish: Finish) -> No
         console.print(said, highlight=False, markup=False)
     for task in finish.given_up:
         last = answers.of(task)[-1]
-        console.print(f"without result: {task.point}, block {task.block}: {last.state} {len(answers.of(task))} times, "
-                      f"last: {last.reason}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"without result: {task.point}, block {task.block}: {last.state} "
+                      f"{counted(len(answers.of(task)), 'time')}, last: {last.reason}", highlight=False, markup=False,
+                      soft_wrap=True)
     for task in finish.left_out:
         console.print(f"not begun: {task.point}, block {task.block}: a threshold has ended a run of this point",
                       highlight=False, markup=False, soft_wrap=True)

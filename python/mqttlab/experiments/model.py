@@ -235,7 +235,8 @@ class ExperimentFile(Part):
     control: Annotated[int, CONTROL] | None = Field(None, description=(
         "The reference is run again after so many runs, such as \"every 10 runs\": drift is measured."))
     attempts: Whole = Field(3, ge=1, le=100, description=(
-        "How often a run is tried that fails or is not valid; then it is reported as missing."))
+        "How often a run is tried that fails or is not valid; then it is reported as missing. A simulation that is not "
+        "valid is not repeated: the same seed gives the same."))
     responses: list[Annotated[Measured, RESPONSE]] = Field(default_factory=list, description=(
         "What is measured: metrics, or tables with `metric`, `scope` and `name`. Named before the runs, they count as "
         "confirmatory."))

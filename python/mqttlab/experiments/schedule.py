@@ -93,10 +93,12 @@ class Records:
         return next((record for record in self.of(task) if record.state in ("done", "aborted")), None)
 
     def given_up(self, task: Task) -> bool:
-        """Whether it was tried often enough without a result; what others interrupted does not count."""
+        """Whether it was tried often enough without a result; what others interrupted does not count. A simulation that
+        is not valid would be the same again: its seed is."""
         wrong = [record for record in self.of(task)
                  if record.state in ("failed", "invalid", "incomplete") and not record.interrupted]
-        return self.values(task) is None and len(wrong) >= self._attempts
+        same_again = any(record.state == "invalid" and record.backend == "sim" for record in wrong)
+        return self.values(task) is None and (same_again or len(wrong) >= self._attempts)
 
     def left_out(self, task: Task) -> bool:
         """Whether a threshold has ended a run of its point, so that no other is begun."""
