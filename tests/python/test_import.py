@@ -88,6 +88,16 @@ def test_a_cut_capture_is_imported_as_far_as_it_goes_and_says_so(tmp_path: Path)
     assert not recording.complete
 
 
+def test_full_prints_the_tables_of_an_import_below_its_headline(tmp_path: Path) -> None:
+    short = mqttlab("import", "capture", CAPTURE, "--output", tmp_path / "short", "--no-html")
+    whole = mqttlab("import", "capture", CAPTURE, "--output", tmp_path / "whole", "--no-html", "--full")
+    table = mqttlab("import", "log", written(tmp_path / "t.csv", TABLE), "--output", tmp_path / "table", "--no-html",
+                    "--full")
+    assert "Network layer" not in short.stdout and "By group: latency in ms" not in short.stdout
+    assert whole.stdout.index("p99 ") < whole.stdout.index("latency in ms, ") < whole.stdout.index("Network layer")
+    assert table.stdout.index("p99 ") < table.stdout.index("latency in ms, ")
+
+
 def test_a_cut_compressed_capture_is_imported_as_far_as_it_goes(tmp_path: Path) -> None:
     whole = imported(tmp_path / "whole", CAPTURE)
     # Stored, not deflated, so that a cut takes the last frames only.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mqttlab.cli.main import CATALOG, HTML, JSON, RUNS, main
+from mqttlab.cli.main import CATALOG, FULL, HTML, JSON, RUNS, main
 from mqttlab.cli.problems import Commands, WithTables, writable_directory
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 OUTPUT = click.option("--output", type=click.Path(path_type=Path), metavar="DIR",
                       help="Directory of the recording  [default: a new directory among the runs]")
+
+
 class Size(click.ParamType[int]):
     """A number of bytes, with its unit."""
 
@@ -89,12 +91,13 @@ def import_() -> None:
               help="Whether a message at QoS 2 is delivered at its PUBREL, as Paho does, or already at its PUBLISH.")
 @UNPACKED
 @HTML
+@FULL
 @JSON
 @CATALOG
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
     gateway_ports: tuple[int, ...], captured_at: str | None, one_broker: bool, key_logs: tuple[Path, ...],
-    deliver_on: str, unpacked_max: int | None, html: bool | None, as_json: bool, catalog: str | None,
+    deliver_on: str, unpacked_max: int | None, html: bool | None, full: bool, as_json: bool, catalog: str | None,
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
 
@@ -108,7 +111,7 @@ def capture(
     \b
       mqttlab import capture broker.pcapng
       tcpdump -i any -w - port 1883 | mqttlab import capture -
-      mqttlab import capture --broker-port 8884 --output runs/field field.pcap.gz
+      mqttlab import capture --broker-port 8884 --output runs/field field.pcap.gz --full
       mqttlab import capture --key-log keys.log tls.pcapng
     """
     options = ["--deliver-on", deliver_on]
@@ -123,7 +126,7 @@ def capture(
     for file in key_logs:
         options += ["--key-log", str(file)]
     options += [] if unpacked_max is None else ["--unpacked-max", str(unpacked_max)]
-    _import("capture", files, output, runs, name, options, html, as_json, catalog)
+    _import("capture", files, output, runs, name, options, html, as_json, catalog, full=full)
 
 
 @import_.command(cls=WithTables)
@@ -135,11 +138,12 @@ def capture(
               help="UTC offset of times without a zone  [default: +00:00]")
 @UNPACKED
 @HTML
+@FULL
 @JSON
 @CATALOG
 def log(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str,
-    unpacked_max: int | None, html: bool | None, as_json: bool, catalog: str | None,
+    unpacked_max: int | None, html: bool | None, full: bool, as_json: bool, catalog: str | None,
 ) -> None:
     """Import message logs, or tables of messages (.csv), into one recording.
 
@@ -159,12 +163,12 @@ def log(
 
     options = ["--utc-offset", utc_offset]
     options += [] if unpacked_max is None else ["--unpacked-max", str(unpacked_max)]
-    _import(evidence_of(files), files, output, runs, name, options, html, as_json, catalog)
+    _import(evidence_of(files), files, output, runs, name, options, html, as_json, catalog, full=full)
 
 
 def _import(
     evidence: Evidence, files: Sequence[Path], output: Path | None, runs: Path, name: str | None,
-    options: list[str], html: bool | None, as_json: bool, catalog: str | None,
+    options: list[str], html: bool | None, as_json: bool, catalog: str | None, *, full: bool,
 ) -> None:
     from mqttlab.cli.catalogs import remember
     from mqttlab.cli.progress import ImportProgress
@@ -192,7 +196,7 @@ def _import(
         document, recording = run_document(outcome, bool(html))
         print_document([document], status)
     else:
-        recording = report_run(outcome, html is not False)
+        recording = report_run(outcome, html is not False, full=full)
     if recording is not None:
         remember(outcome.directory, catalog, runs if output is None else None, recording=recording)
     sys.exit(status)
