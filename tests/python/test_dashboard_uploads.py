@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
 
+from commands import mqttlab
 from dashboards import queue_below
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import captures
@@ -48,9 +49,28 @@ def test_a_log_becomes_a_recording_and_one_that_is_none_says_why(uploads: Upload
     assert (good.status, broken.status) == (0, 2) and uploads.run_of(broken) is None
     recording = Store(tmp_path / "runs").recording(str(uploads.run_of(good)))
     assert recording.complete and recording.messages["latency_ns"].to_list() == [10_000_000, 25_000_000]
-    shown = text_of(captures.page(uploads))
-    assert f"/run/{uploads.run_of(good)}" in shown and "no,such,columns" not in shown and "failed" in shown
-    assert Store(tmp_path / "runs").runs()["run"].to_list() == [uploads.run_of(good)]
+    store = Store(tmp_path / "runs")
+    shown = text_of(captures.page(uploads, store))
+    assert shown.count(f"/run/{uploads.run_of(good)}") == 1 and "no,such,columns" not in shown and "failed" in shown
+    assert "by a command" not in shown
+    assert store.runs()["run"].to_list() == [uploads.run_of(good)]
+
+
+def test_imports_that_a_command_has_made_are_listed_beside_those_dropped_here(uploads: Uploads, tmp_path: Path) -> None:
+    assert "Nothing has been imported here yet." in text_of(captures.page(uploads, Store(tmp_path / "runs")))
+    table = tmp_path / "field.csv"
+    table.write_text(LOG, encoding="utf-8")
+    runs = tmp_path / "runs"
+    done = mqttlab("import", "log", table, "--output", runs / "by-hand", "--no-html", "--catalog", "none")
+    assert done.returncode == 0, done.stderr
+    # A run of our own is no import.
+    done = mqttlab("try", "--simulate", "--clients", "1", "--duration", "1s", "--runs", runs, "--no-html", "--catalog",
+                   "none")
+    assert done.returncode == 0, done.stderr
+    store = Store(runs)
+    assert store.runs().height == 2
+    shown = text_of(captures.page(uploads, store))
+    assert "field" in shown and "/run/by-hand" in shown and "imported by a command" in shown and "/run/try" not in shown
 
 
 def test_what_is_too_large_or_not_in_order_is_refused(uploads: Uploads) -> None:

@@ -207,7 +207,7 @@ class Dashboard:
         @app.callback(Output("captures-list", "children"), Input("captures-tick", "n_intervals"),
                       prevent_initial_call=True)
         def list_captures(_beat: int | None) -> Any:
-            return captures.listed(self.uploads)
+            return captures.listed(self.uploads, self.store)
 
     def page(self, path: str, query: dict[str, str]) -> Any:
         """What stands on the page of an address; a page that says so where there is none, or it cannot be shown."""
@@ -221,7 +221,7 @@ class Dashboard:
             simple = {
                 "/configure": lambda: configure.page(self.jobs, self._scenario(query)),
                 "/experiments": lambda: experiments.page(self.store), "/studies": studies.page,
-                "/captures": lambda: captures.page(self.uploads),
+                "/captures": lambda: captures.page(self.uploads, self.store),
                 "/live": lambda: live.page(self.store, self.jobs, self.watch), "/doctor": doctor.page,
             }
             if path in simple:
