@@ -15,7 +15,7 @@ from rich.console import Console
 from mqttlab import metrics
 from mqttlab.cli.main import main
 from mqttlab.recording import Recording
-from mqttlab.report import answer, headline, write_html
+from mqttlab.report import answer, cards, headline, write_html
 from mqttlab.report.answer import LINES, WIDTH, lines
 from mqttlab.scenario import compile_plan, parse
 from mqttlab.scenario.one_sentence import LENGTH_MAX, one_sentence
@@ -310,3 +310,22 @@ def test_the_headline_equals_the_tables_of_an_import(tmp_path: Path) -> None:
     assert "Imported from" in headline.told(recording).scenario
     if headline.told(recording).verdict == "valid":
         assert headline.told(recording).timing.startswith("as captured over 2")
+
+
+def test_messages_that_were_never_sent_are_a_sentence_and_no_flow_to_nobody(tmp_path: Path) -> None:
+    """It was a flow "devices → nobody known", with "0 sent; no delivery was expected"."""
+    from mqttlab.dashboard.pages import overview
+
+    never = [Message(number, fate="unsent", latency_ms=None, subscriber=None) for number in (1, 2)]
+    write(tmp_path / "run", [Message(0), *never])
+    recording = Recording.open(tmp_path / "run")
+    told = headline.told(recording)
+    [flow], [words] = headline.parted(told.numbers.flows)
+    assert (flow.sent, flow.never_sent) == (1, False)
+    assert words.endswith(": 2 messages were never sent (no connection, or the client's queue was full).")
+    assert sum(one.unsent for one in told.numbers.flows) == 2
+    printed = lines(told)
+    assert any(line.startswith("not sent ") for line in printed)
+    page, shown = cards.section(recording), repr(overview.part(recording))
+    for surface in ("\n".join(printed), page, shown):
+        assert "never sent" in surface and "nobody known" not in surface and "no known subscriber" not in surface

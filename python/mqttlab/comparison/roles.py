@@ -13,6 +13,7 @@ from typing import Any
 
 from mqttlab import metrics
 from mqttlab.foreign import visible
+from mqttlab.metrics.headline import UNKNOWN_ENDS
 from mqttlab.recording import Recording
 
 Key = tuple[str | None, str | None, int | None]
@@ -30,7 +31,8 @@ class Role:
     def title(self) -> str:
         """Who publishes for whom at which QoS; where the sides differ, both."""
         known = [key for key in (self.first, self.second) if key is not None]
-        ends = [" or ".join(dict.fromkeys(visible(str(key[end] or "nobody known")) for key in known)) for end in (0, 1)]
+        ends = [" or ".join(dict.fromkeys(visible(str(key[end] or unknown)) for key in known))
+                for end, unknown in enumerate(UNKNOWN_ENDS)]
         return f"{ends[0]} → {ends[1]}, QoS {' and '.join(dict.fromkeys(str(key[2]) for key in known))}"
 
 

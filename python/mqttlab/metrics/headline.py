@@ -26,6 +26,9 @@ QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 TYPICAL, SLOWEST = "p0–50", "p99–100"
 # Two AA cells, which many devices have: 2,500 mAh at 3 V. Given with every battery life.
 BATTERY_WH = 7.5
+WHY_UNSENT = "no connection, or the client's queue was full"
+UNKNOWN_ENDS = ("unknown publisher", "no known subscriber")
+"""What the ends of a flow are called that nobody knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +86,8 @@ class Flow:
     subscribers: str | None
     qos: int | None
     sent: int
+    unsent: int
+    """Messages that were due and never sent."""
     expected: int
     delivered: int
     undelivered_percent: float | None
@@ -95,6 +100,11 @@ class Flow:
     """Where the time of the faster half went, the largest share first; empty where that is not known."""
     slowest: tuple[Share, ...]
     """The same of the slowest hundredth."""
+
+    @property
+    def never_sent(self) -> bool:
+        """Whether it has nothing but messages that were never sent: nobody's subscription tells who would get them."""
+        return bool(self.unsent) and not self.sent and not self.expected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,11 +156,11 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
     latency["max"] = Latency(value=row["latency_ms_max"])
     why = causes.get(key, ())
     if row["messages_unsent"]:
-        why = (*why, Cause(words="never sent: no connection, or the client's queue was full",
-                           count=row["messages_unsent"]))
+        why = (*why, Cause(words=f"never sent: {WHY_UNSENT}", count=row["messages_unsent"]))
     return Flow(
         publishers=row["publisher_group"], subscribers=row["subscriber_group"], qos=row["qos"],
-        sent=row["messages_sent"], expected=row["deliveries_expected"], delivered=row["messages_delivered"],
+        sent=row["messages_sent"], unsent=row["messages_unsent"], expected=row["deliveries_expected"],
+        delivered=row["messages_delivered"],
         undelivered_percent=row["undelivered_percent"], causes=why, latency=latency, per_s=row["throughput_per_s"],
         disconnects=row["disconnects"], typical=_shares(parts, key, TYPICAL), slowest=_shares(parts, key, SLOWEST))
 

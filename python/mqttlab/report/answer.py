@@ -44,7 +44,7 @@ def lines(told: Told) -> list[str]:
 
 
 def _made(told: Told, *, with_typical: bool) -> list[str]:
-    flows = told.numbers.flows
+    flows, unsent = headline.parted(told.numbers.flows)
     top = [visible(told.name)[:WIDTH], *_wrapped(told.scenario, WIDTH, 3)]
     # What makes numbers worthless comes before them.
     top = ([*top, *_labelled("timing", told.timing, 2)] if told.verdict == "valid" else
@@ -52,11 +52,12 @@ def _made(told: Told, *, with_typical: bool) -> list[str]:
     if told.delivered_nothing and told.verdict == "valid":
         top = [*_wrapped(told.notes[0], WIDTH, 4), *top]
     if not flows:
-        middle = ["No message was measured."]
+        middle = [] if unsent else ["No message was measured."]
     elif len(flows) <= APART:
         middle = [line for flow in flows for line in _flow(flow, with_typical)]
     else:
         middle = _table(flows)
+    middle += [line for words in unsent[:APART] for line in _labelled("not sent", words, 2)]
     bottom = [*_groups(told), *_disconnections(told)]
     for note in told.notes[:NOTES_SHOWN]:
         bottom += _labelled("note", note, 2)
@@ -84,7 +85,7 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
     return told
 
 
-def _table(flows: tuple[Flow, ...]) -> list[str]:
+def _table(flows: list[Flow]) -> list[str]:
     """Several flows, a line each: those that lost most and were slowest first."""
     worst = headline.worst_first(flows)
     head = f"{'flow':<{NAME}}{'sent':>9}{'missing':>9}{'p50 ms':>7}{'p95':>7}{'p99':>8}{'worst':>8}"

@@ -71,15 +71,16 @@ def cards(flow: metrics.Flow, told: Told) -> list[Card]:
 def section(recording: Recording) -> str:
     """The headline as the first section of the page."""
     told = headline.told(recording)
-    flows = told.numbers.flows
+    flows, unsent = headline.parted(told.numbers.flows)
     parts = [STYLE, f'<section class="headline verdict {told.verdict.replace(" ", "-")}">',
              f'<p class="scenario">{markup(told.scenario)}</p><p class="timing">{markup(told.timing)}</p>']
-    if not flows:
+    if not flows and not unsent:
         parts.append("<p>No message was measured.</p>")
     elif len(flows) <= FLOWS_WITH_CARDS:
         parts += [_flow(flow, told) for flow in flows]
     else:
         parts += [_flows(flows), _bytes(told)]
+    parts += [_said(words) for words in unsent[:FLOWS_SHOWN]]
     for energy in told.numbers.energy:
         parts.append(_said(f"{energy.group}: {headline.battery(energy)}"))
     parts += [_said(f"{ended['group']} {ended['what']} {number(ended['count'])} times: {ended['reason']}")
@@ -101,7 +102,7 @@ def _flow(flow: metrics.Flow, told: Told) -> str:
             + "".join(map(_said, headline.sentences(flow))))
 
 
-def _flows(flows: tuple[metrics.Flow, ...]) -> str:
+def _flows(flows: list[metrics.Flow]) -> str:
     worst = headline.worst_first(flows)
     head = ("flow", "p99 ms", "not delivered", "p95 ms", "p50 ms", "worst ms", "sent", "per s", "disconnects")
     rows = [(headline.title(flow), milliseconds(flow.latency["p99"].value), percent(flow.undelivered_percent),

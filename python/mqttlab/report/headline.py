@@ -5,12 +5,14 @@ Numbers are those of :func:`mqttlab.metrics.headline`, the sentence is the plan'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from mqttlab import metrics
 from mqttlab.foreign import visible
-from mqttlab.metrics.headline import BATTERY_WH, Bytes, Energy, Flow, Latency, Share
+from mqttlab.metrics.headline import BATTERY_WH, UNKNOWN_ENDS, WHY_UNSENT, Bytes, Energy, Flow, Latency, Share
+from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import captured, facts
 from mqttlab.report.text import delivered_nothing, duration, foreign, number, verdict
@@ -118,11 +120,20 @@ def document(recording: Recording) -> dict[str, Any]:
 
 def title(flow: Flow) -> str:
     """A flow's name: who publishes for whom, and at which QoS."""
-    ends = " → ".join(visible(end or "nobody known") for end in (flow.publishers, flow.subscribers))
+    ends = " → ".join(visible(end or unknown) for end, unknown in zip(
+        (flow.publishers, flow.subscribers), UNKNOWN_ENDS, strict=True))
     return f"{ends}, QoS {number(flow.qos)}"
 
 
-def worst_first(flows: tuple[Flow, ...]) -> list[Flow]:
+def parted(flows: Sequence[Flow]) -> tuple[list[Flow], list[str]]:
+    """The flows that have numbers, and a sentence for each of the others: their messages were never sent."""
+    unsent = [flow for flow in flows if flow.never_sent]
+    return [flow for flow in flows if not flow.never_sent], [
+        f"{visible(flow.publishers or UNKNOWN_ENDS[0])}, QoS {number(flow.qos)}: "
+        f"{counted(flow.unsent, 'message was', 'messages were')} never sent ({WHY_UNSENT})." for flow in unsent]
+
+
+def worst_first(flows: Sequence[Flow]) -> list[Flow]:
     """Those that lost most and were slowest first."""
     return sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))
 

@@ -44,7 +44,8 @@ def listed(uploads: Uploads, store: Store) -> Content:
     dropped = [run for driver in drivers if (run := uploads.run_of(driver)) is not None]
     others = store.runs().filter(pl.col("backend") == "import", ~pl.col("run").is_in(dropped))
     rows += [[run["name"], VERDICTS.get(run["verdict"], run["verdict"]),
-              Link(run["run"], address(f"/run/{run['run']}")), "imported by a command", ""] for run in others.head(BY_COMMANDS_MAX).iter_rows(named=True)]
+              Link(run["run"], address(f"/run/{run['run']}")), "imported by a command", ""]
+             for run in others.head(BY_COMMANDS_MAX).iter_rows(named=True)]
     left = others.height - BY_COMMANDS_MAX
     more = [html.P([f"{counted(left, 'more import')}: ", link("Runs", address("/", search="backend=import"))])] if (
         left > 0) else []

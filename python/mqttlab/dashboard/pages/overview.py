@@ -20,15 +20,15 @@ def part(recording: Recording) -> Content:
         RecordingError: a table cannot be read.
     """
     told = headline.told(recording)
-    flows = told.numbers.flows
+    flows, unsent = headline.parted(told.numbers.flows)
     top = html.Section([html.P(told.scenario, className="scenario"), html.P(told.timing, className="timing"),
                         *(html.P(visible(note), className="timing") for note in told.notes[:3])],
                        className="panel headline")
-    if not flows:
+    if not flows and not unsent:
         return [top, html.Section([html.P("No message was measured.")], className="panel headline")]
     if len(flows) > cards.FLOWS_WITH_CARDS:
-        return [top, _table(flows), *_bytes(told), *_more(told)]
-    return [top, *(_flow(flow, told) for flow in flows), *_more(told)]
+        return [top, _table(flows), *_bytes(told), *_more(told, unsent)]
+    return [top, *(_flow(flow, told) for flow in flows), *_more(told, unsent)]
 
 
 def _flow(flow: metrics.Flow, told: Told) -> html.Section:
@@ -40,7 +40,7 @@ def _flow(flow: metrics.Flow, told: Told) -> html.Section:
                         className="panel headline")
 
 
-def _table(flows: tuple[metrics.Flow, ...]) -> html.Section:
+def _table(flows: list[metrics.Flow]) -> html.Section:
     heads = [Head("flow", text=True), Head("p99", unit="ms"), Head("not delivered"), Head("p95", unit="ms"),
              Head("p50", unit="ms"), Head("worst", unit="ms"), Head("sent"), Head("per s"), Head("disconnects")]
     worst = headline.worst_first(flows)
@@ -64,8 +64,8 @@ def _bytes(told: Told) -> list[html.Section]:
                          className="panel headline")]
 
 
-def _more(told: Told) -> list[html.Section]:
-    said = [f"{energy.group}: {headline.battery(energy)}" for energy in told.numbers.energy]
+def _more(told: Told, unsent: list[str]) -> list[html.Section]:
+    said = [*unsent[:cards.FLOWS_SHOWN], *(f"{one.group}: {headline.battery(one)}" for one in told.numbers.energy)]
     said += [f"{ended['group']} {ended['what']} {number(ended['count'])} times: {ended['reason']}"
              for ended in told.numbers.disconnections[:3]]
     return [html.Section([html.P(visible(words), className="said") for words in said],
