@@ -197,3 +197,30 @@ def test_a_change_says_how_sure_it_is(first: list[float], second: list[float], w
     assert found.word == word
     assert words_of_change(found, "lower", "higher", lambda value: "–" if value is None else f"{value:.3g}").startswith(
         words)
+
+
+def test_several_sides_are_each_compared_with_the_first(place: Path, tmp_path: Path) -> None:
+    """A third side was refused: "Got unexpected extra argument"."""
+    third = tmp_path / "qos2"
+    for repetition in range(3):
+        run(third / str(repetition), {"groups[0].publish.qos": 2, "groups[1].subscribe[0].qos": 2, "repetitions": 3},
+            repetition)
+    sides = [place / "qos0", place / "qos1", third]
+    words = list(map(str, sides))
+    printed = mqttlab("compare", *words)
+    assert printed.returncode == 0, printed.stderr
+    answers = [compared(sides[0], other)[1] for other in sides[1:]]
+    lines = printed.stdout.splitlines()
+    assert lines[:2] == [told.sentence for told in answers] and lines[1].startswith("QoS 2 against QoS 0: p99 ")
+    data = json.loads(mqttlab("compare", *words, "--json").stdout)
+    assert [each["answer"] for each in data["comparisons"]] == lines[:2] and len(data["sides"]) == 3
+    up = next(row for row in data["table"] if row["measure"] == "ip_kb_per_device_hour_up")
+    means = [sum(metrics.headline(Recording.open(each)).bytes[0].ip_up or 0 for each in sorted(side.iterdir())) / 3
+             for side in sides]
+    assert up["means"] == pytest.approx(means) and means == sorted(means)
+    [row] = [line for line in lines if "kB/device/h up" in line]
+    cells = [figure("ip_kb_per_device_hour_up", mean) for mean in means]
+    assert [row.index(cell) for cell in cells] == sorted(row.index(cell) for cell in cells) and "%)" in row
+    for option in (("--by", "message"), ("--html", str(tmp_path / "page.html"))):
+        refused = mqttlab("compare", *words, *option)
+        assert refused.returncode == 2 and "for two sides, but there are 3" in refused.stderr

@@ -1,25 +1,26 @@
-"""``mqttlab compare``: two runs, or two groups of runs, side by side."""
+"""``mqttlab compare``: runs, or groups of runs, side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from mqttlab.cli.problems import nearest, writable_file
-from mqttlab.comparison import Side, compare, side
+from mqttlab.comparison import Side, compare, gather, side
 from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.metrics import ALL
-from mqttlab.report.comparison import document, print_comparison, write_comparison
+from mqttlab.report.comparison import document, print_comparison, print_several, several, write_comparison
 from mqttlab.terminal import say, say_json
 
 CATALOG = "catalog:"
 
 
 def show_comparison(
-    first: str, second: str, *, tolerance: float, metrics: tuple[str, ...], by_message: bool, limit: int,
+    words: Sequence[str], *, tolerance: float, metrics: tuple[str, ...], by_message: bool, limit: int,
     html: Path | None, as_json: bool, full: bool = False, catalog: str | None = None,
 ) -> None:
-    """Compare, print, and write what was asked for.
+    """Compare the first side with each of the others, print, and write what was asked for.
 
     A side that begins with ``catalog:`` is what the catalog has for conditions, separated by semicolons.
 
@@ -34,8 +35,19 @@ def show_comparison(
             raise UsageError(f"--metric {metric}: unknown metric; {nearest(metric, sorted(ALL))}")
     if html is not None:
         writable_file(html, "--html")
-    sides = [_of_catalog(word, catalog) if word.startswith(CATALOG) else word for word in (first, second)]
-    comparison = compare(sides[0], sides[1], tolerance_percent=tolerance, metrics=metrics)
+    several_sides = len(words) > 2
+    if several_sides and (by_message or html is not None):
+        raise UsageError(f"{'--by message' if by_message else '--html'} is for two sides, but there are {len(words)}; "
+                         "compare two of them")
+    first, *others = [_of_catalog(word, catalog) if word.startswith(CATALOG) else gather(word) for word in words]
+    made = [compare(first, other, tolerance_percent=tolerance, metrics=metrics) for other in others]
+    if several_sides:
+        if as_json:
+            say_json(several.document(made), indent=1, ascii_only=False)
+        else:
+            print_several(made, Console(), full=full)
+        return
+    [comparison] = made
     if as_json:
         say_json(document(comparison) | comparison.data(by_message=by_message), indent=1, ascii_only=False)
     else:

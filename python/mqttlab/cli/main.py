@@ -267,6 +267,7 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
 @main.command(cls=WithTables)
 @click.argument("first", type=PlaceOrPattern())
 @click.argument("second", type=PlaceOrPattern())
+@click.argument("more", type=PlaceOrPattern(), nargs=-1)
 @click.option("--tolerance", type=Percent(), default=5.0, show_default=True, metavar="PERCENT",
               help="Mark differences larger than this; the margin of equivalence.")
 @click.option("--by", type=click.Choice(["metric", "message"]), default="metric", show_default=True,
@@ -280,20 +281,25 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 def compare(
-    first: str, second: str, tolerance: float, by: str, limit: int, metrics: tuple[str, ...], full: bool,
-    html: Path | None, as_json: bool, catalog: str | None,
+    first: str, second: str, more: tuple[str, ...], tolerance: float, by: str, limit: int, metrics: tuple[str, ...],
+    full: bool, html: Path | None, as_json: bool, catalog: str | None,
 ) -> None:
-    """Compare FIRST and SECOND: each a recording, a directory of recordings, a pattern in quotes, a point of an
-    experiment (runs/NAME#12), or conditions on the catalog ('catalog: qos = 1; loss = 1 %').
+    """Compare SECOND, and each of MORE, with FIRST.
+
+    Each is a recording, a directory of recordings, a pattern in quotes, a point of an experiment (runs/NAME#12), or
+    conditions on the catalog ('catalog: qos = 1; loss = 1 %').
 
     A sentence says what differs, then a table, biggest first. Groups, topics, QoS, protocol and network may differ:
     flows are compared by who publishes for whom. Several runs on a side give intervals and verdicts. Runs with the same
     seed and repetition are compared in pairs. --by message names the messages of another fate or latency, and why.
 
+    More than two sides have a sentence each, and one table with a column for each.
+
     The exit status is 0 also where a run is incomplete or not valid. In a group such runs are left out and named.
 
     \b
       mqttlab compare runs/demo-1 runs/demo-2
+      mqttlab compare runs/qos0 runs/qos1 runs/qos2
       mqttlab compare 'runs/qos1-*' 'runs/qos2-*' --html qos.html
       mqttlab compare runs/qos-delay-loss#0 runs/qos-delay-loss#9
       mqttlab compare 'catalog: name = demo; backend = live' 'catalog: name = demo; backend = sim'
@@ -301,8 +307,8 @@ def compare(
     """
     from mqttlab.cli.compare import show_comparison
 
-    show_comparison(first, second, tolerance=tolerance, metrics=metrics, by_message=by == "message", limit=limit,
-                    html=html, as_json=as_json, full=full, catalog=catalog)
+    show_comparison((first, second, *more), tolerance=tolerance, metrics=metrics, by_message=by == "message",
+                    limit=limit, html=html, as_json=as_json, full=full, catalog=catalog)
 
 
 @main.command(cls=WithTables)

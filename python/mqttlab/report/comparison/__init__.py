@@ -2,6 +2,6 @@
 
 from mqttlab.report.comparison.answer import document
 from mqttlab.report.comparison.page import write_comparison
-from mqttlab.report.comparison.terminal import print_comparison
+from mqttlab.report.comparison.terminal import print_comparison, print_several
 
-__all__ = ["document", "print_comparison", "write_comparison"]
+__all__ = ["document", "print_comparison", "print_several", "write_comparison"]

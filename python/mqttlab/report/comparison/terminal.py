@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.markup import escape
 from rich.table import Table as Printed
 
@@ -11,7 +13,7 @@ from mqttlab.comparison.words import head, what_happened
 from mqttlab.console import Console
 from mqttlab.foreign import visible
 from mqttlab.recording import RecordingError
-from mqttlab.report.comparison import answer, tables
+from mqttlab.report.comparison import answer, several, tables
 
 WIDTH_OF_FILES = 200
 COLOURS = {"better": "green", "worse": "bold red", "equivalent": "cyan", "undecided": "yellow", "different": "magenta"}
@@ -35,10 +37,7 @@ def print_comparison(
     """
     if not console.is_terminal:
         console.width = max(console.width, WIDTH_OF_FILES)
-    told = answer.answer(comparison)
-    if not told.same and not any(row.first and row.second for row in comparison.rows):
-        raise RecordingError(f"{comparison.first.label} and {comparison.second.label} have no metric in common: one of "
-                             "them has no delivered message")
+    told = _told(comparison)
     pairs = comparison.by_message if by_message else []
     for remark in told.cautions:
         console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False)
@@ -67,6 +66,44 @@ def print_comparison(
         if pair.different.height > limit:
             console.print(f"{pair.different.height - limit} more messages differ; --limit shows more, --json has all",
                           highlight=False)
+
+
+def print_several(comparisons: Sequence[Comparison], console: Console, *, full: bool = False) -> None:
+    """Print more than two sides: a sentence for each against the first, then a column for each.
+
+    Raises:
+        RecordingError: two of them have no metric in common.
+    """
+    if not console.is_terminal:
+        console.width = max(console.width, WIDTH_OF_FILES)
+    answers = [_told(each) for each in comparisons]
+    for remark in dict.fromkeys(remark for told in answers for remark in told.cautions):
+        console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False)
+    for told in answers:
+        console.print(f"[bold]{escape(told.sentence)}[/]", highlight=False)
+    for basis in dict.fromkeys(told.basis for told in answers):
+        console.print(basis, highlight=False, markup=False)
+    rows = several.rows(comparisons)
+    far = [row for row in rows if row.differs]
+    _plain("Each against the first", several.table(rows if full else far, several.labels(comparisons)), console, left=2)
+    if any(one is not None and one.change.word == "undecided" for row in rows for one in row.others):
+        console.print("?: too few runs, or too much scatter, to say", highlight=False, markup=False)
+    near = dict.fromkeys(answer.TITLES[row.measure] for row in rows if not row.differs)
+    if near and not full:
+        console.print(f"No difference in: {', '.join(near)}.", highlight=False, markup=False)
+    for words in dict.fromkeys(words for told in answers for words in told.unmatched):
+        console.print(f"{words}.", highlight=False, markup=False)
+    if full:
+        for each in comparisons:
+            _whole(each, console)
+
+
+def _told(comparison: Comparison) -> answer.Answer:
+    told = answer.answer(comparison)
+    if not told.same and not any(row.first and row.second for row in comparison.rows):
+        raise RecordingError(f"{comparison.first.label} and {comparison.second.label} have no metric in common: one of "
+                             "them has no delivered message")
+    return told
 
 
 def _whole(comparison: Comparison, console: Console) -> None:
