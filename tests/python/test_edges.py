@@ -88,7 +88,7 @@ PYTHON = {
     "studies": {"experiments", "networks", "scenario", "engine", "runs", "recording", "metrics", "statistics", "plan"},
     "experiments": {"quantity", "networks", "plan", "scenario", "engine", "runs", "recording", "metrics", "statistics"},
     "gallery": set(),
-    "trial": {"quantity", "networks", "scenario", "experiments", "statistics"},
+    "trial": {"quantity", "networks", "scenario", "experiments", "statistics", "comparison"},
     "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog", "engine", "scenario",
                   "networks", "brokers", "comparison", "experiments", "queue", "studies", "statistics", "analysis",
                   "analysed", "experiment_answers", "export", "sheets"},

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from commands import Done, mqttlab
+from mqttlab import comparison
 from mqttlab.experiments import load as load_experiment
+from mqttlab.report.comparison.answer import answer as compared_answer
 from mqttlab.scenario import load as load_scenario
 from mqttlab.trial import Trial, checked, scenario_text
 
@@ -172,3 +174,17 @@ def test_a_simulation_without_a_result_is_made_once(tmp_path: Path) -> None:
     [place] = (tmp_path / "runs").glob("try-qos-*")
     assert len(list((place / "runs").iterdir())) == 2
     assert json.loads(done.stdout)["answer"].startswith("No comparison")
+
+
+def test_try_and_compare_say_the_same_of_the_same_runs(tmp_path: Path) -> None:
+    """Each had a judgement and words of its own."""
+    words = f"--clients 3 --rate 10/s --qos 0,1 --network lte --loss 5% --repetitions 3 {QUICK} --json"
+    done = attempt(words, tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    told = compared_answer(comparison.compare(*(f"{tmp_path / found['experiment']}#{point}" for point in (0, 1))))
+    changes = {one.measure: one.change for one in told.differing + told.undecided + told.same}
+    up = changes["ip_kb_per_device_hour_up"]
+    assert up.word == "differs" and up.low is not None and up.low > 1
+    both = comparison.words_of_change(up, "fewer bytes up", "more bytes up", str)
+    assert both in found["answer"] and both in told.sentence

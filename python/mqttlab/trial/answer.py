@@ -6,15 +6,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mqttlab.comparison import change, words_of_change
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.responses import Response, chosen
-from mqttlab.statistics import mean_interval, ratio_interval
+from mqttlab.statistics import mean_interval
 from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, UNDELIVERED
 from mqttlab.trial.options import Trial
 
 P99 = Response("latency_ms_p99")
-SAME = 0.05
-"""Relative differences up to this, over the whole interval, count as none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,29 +83,9 @@ def _bytes(first: Point, second: Point, response: Response, noun: str) -> str:
 
 
 def _change(first: Point, second: Point, response: Response, less: str, more: str) -> str:
-    """How much the second differs from the first, in words."""
-    before, after = first.values(response), second.values(response)
-    a, b = statistics.fmean(before), statistics.fmean(after)
-    if a == 0:
-        return "the same" if b == 0 else f"{figure(b)} instead of 0"
+    """How much the second differs from the first, in the words of every comparison."""
     paired = [record.block for record in first.records] == [record.block for record in second.records]
-    if min(len(before), len(after)) < 2:
-        return _by(b / a - 1, less, more)
-    found = ratio_interval(before, after, paired=paired and len(before) == len(after))
-    if found.low <= 1 <= found.high and max(1 - found.low, found.high - 1) > SAME:
-        return f"no difference shown ({figure(a)} and {figure(b)} on average)"
-    low, high = 100 * (found.low - 1), 100 * (found.high - 1)
-    interval = f"({low:+.0f} … {high:+.0f} %)".replace("-", "−")
-    if max(abs(low), abs(high)) <= 100 * SAME:
-        return f"the same {interval}"
-    return f"{_by(found.estimate - 1, less, more)} {interval}"
-
-
-def _by(change: float, less: str, more: str) -> str:
-    if change >= 1:
-        return f"{figure(1 + change)} times as {'high' if more == 'higher' else more.replace('more', 'many')}"
-    percent = round(100 * abs(change))
-    return "the same" if percent == 0 else f"{percent} % {more if change > 0 else less}"
+    return words_of_change(change(first.values(response), second.values(response), paired=paired), less, more, figure)
 
 
 def _losses(points: Sequence[Point]) -> str:
