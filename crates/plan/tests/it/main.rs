@@ -1,0 +1,3 @@
+//! The integration tests of plans, as one program.
+
+mod check;
