@@ -2,7 +2,7 @@
 //!
 //! A test makes it its own by `#[global_allocator] static ALLOCATOR: Counting = Counting;` and reads the counters
 //! before and after what it measures. Tests of one program run beside each other, so what one of them does is counted by
-//! thread ([`calls`], [`held`], [`peak`]); what a program's own threads do together is counted over all of them
+//! thread ([`calls`], [`asked`], [`held`], [`peak`]); what a program's own threads do together is counted over all of them
 //! ([`calls_of_all_threads`]), and then the program may have no other test.
 //!
 //! `realloc` is the default of [`GlobalAlloc`], a new allocation and a copy: growing is one call, as it is with the
@@ -20,6 +20,7 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static CALLS_HERE: Cell<u64> = const { Cell::new(0) };
+    static ASKED_HERE: Cell<u64> = const { Cell::new(0) };
     static HELD: Cell<i64> = const { Cell::new(0) };
     static MOST: Cell<i64> = const { Cell::new(0) };
 }
@@ -29,6 +30,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
         CALLS_HERE.set(CALLS_HERE.get() + 1);
+        ASKED_HERE.set(ASKED_HERE.get() + layout.size() as u64);
         let held = HELD.get() + layout.size() as i64;
         HELD.set(held);
         MOST.set(MOST.get().max(held));
@@ -47,6 +49,12 @@ unsafe impl GlobalAlloc for Counting {
 #[must_use]
 pub fn calls() -> u64 {
     CALLS_HERE.get()
+}
+
+/// How much this thread has asked for in all, in bytes: what it gave back is in it.
+#[must_use]
+pub fn asked() -> u64 {
+    ASKED_HERE.get()
 }
 
 /// How often all threads have asked for memory.

@@ -3,13 +3,14 @@
 //! The Python package has refused a user's mistakes long before, with the scenario's own places; this is the
 //! engine's last look, so that nothing starts that cannot run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mqttlab_mqttsn::encode;
 use mqttlab_net::radio::MediumSpec;
 
 use crate::error::{PlanError, require};
-use crate::{Backend, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, hub};
+use crate::lookup::Lookup;
+use crate::{Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, hub};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(plan.schema == SCHEMA, "schema", || format!("is {}, but must be {SCHEMA}", plan.schema))?;
@@ -18,12 +19,13 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(!plan.phases.duration.is_zero(), "phases.duration_ns", || "is 0, but must be positive".into())?;
     bounds::check(plan)?;
     check_parts(plan)?;
-    check_servers(plan)?;
+    let lookup = Lookup::of(plan);
+    check_servers(plan, &lookup)?;
     check_media(plan)?;
     check_link_names(plan)?;
     check_paths(plan)?;
     for (index, group) in plan.groups.iter().enumerate() {
-        check_group(plan, group, &format!("groups[{index}]"))?;
+        check_group(plan, &lookup, group, &format!("groups[{index}]"))?;
     }
     Ok(())
 }
@@ -54,22 +56,23 @@ fn check_parts(plan: &Plan) -> Result<(), PlanError> {
     })
 }
 
-fn check_servers(plan: &Plan) -> Result<(), PlanError> {
+fn check_servers(plan: &Plan, lookup: &Lookup<'_>) -> Result<(), PlanError> {
     let mut seen = BTreeSet::new();
+    let mut listening: BTreeMap<Endpoint, &str> = BTreeMap::new();
     for (index, server) in plan.servers.iter().enumerate() {
         let place = format!("servers[{index}]");
         host_exists(plan, server.host, &format!("{place}.host"))?;
         require(seen.insert(server.name.as_str()), &format!("{place}.name"), || {
             format!("is {:?}, which is the name of another server", server.name)
         })?;
-        let others = &plan.servers[..index];
         for (number, endpoint) in server.endpoints.iter().enumerate() {
-            let taken = others.iter().find(|other| other.endpoints.contains(endpoint));
+            let taken = listening.get(endpoint);
             require(taken.is_none(), &format!("{place}.endpoints[{number}]"), || {
-                let other = taken.map_or("", |other| &other.name);
+                let other = taken.copied().unwrap_or_default();
                 format!("is {}, where `{other}` listens already", endpoint.socket_address())
             })?;
         }
+        listening.extend(server.endpoints.iter().map(|endpoint| (*endpoint, server.name.as_str())));
         if let Some(gateway) = server.gateway() {
             let broker = plan.servers.get(gateway.broker).and_then(Server::broker);
             require(broker.is_some(), &format!("{place}.role.gateway.broker"), || {
@@ -79,7 +82,7 @@ fn check_servers(plan: &Plan) -> Result<(), PlanError> {
         check_role(plan, server, &format!("{place}.role"))?;
     }
     for (index, server) in plan.servers.iter().enumerate() {
-        check_passing_on(plan, server, &format!("servers[{index}].role.proxy.to"))?;
+        check_passing_on(plan, lookup, server, &format!("servers[{index}].role.proxy.to"))?;
     }
     Ok(())
 }
@@ -96,7 +99,7 @@ fn check_role(plan: &Plan, server: &Server, place: &str) -> Result<(), PlanError
 }
 
 /// A proxy passes packets on to another server that it can reach, and in the end to one that keeps them.
-fn check_passing_on(plan: &Plan, server: &Server, place: &str) -> Result<(), PlanError> {
+fn check_passing_on(plan: &Plan, lookup: &Lookup<'_>, server: &Server, place: &str) -> Result<(), PlanError> {
     let (mut next, mut passed) = (server.passes_to(), 0);
     while let Some(to) = next {
         require(to < plan.servers.len(), place, || {
@@ -110,7 +113,7 @@ fn check_passing_on(plan: &Plan, server: &Server, place: &str) -> Result<(), Pla
     }
     let Some(to) = server.passes_to() else { return Ok(()) };
     let there = &plan.servers[to];
-    require(has_route(plan, server.host, there.host), place, || {
+    require(lookup.has_route(server.host, there.host), place, || {
         let [from, to] = [server.host, there.host].map(|host| &plan.hosts[host].name);
         format!("names `{}`, but no path leads from `{from}` to `{to}` and back", there.name)
     })
@@ -172,7 +175,7 @@ fn check_media(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
+fn check_group(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> Result<(), PlanError> {
     require(group.count > 0, &format!("{place}.count"), || "is 0, but must be at least 1".into())?;
     let last =
         group.host_step.checked_mul(group.count as usize - 1).and_then(|all| all.checked_add(group.host));
@@ -181,9 +184,9 @@ fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError>
         let last = plan.servers.len() - 1;
         format!("is server {}, but the last one is {last} (`{}`)", group.connects_to, plan.servers[last].name)
     })?;
-    check_protocol(plan, group, place)?;
+    check_protocol(plan, lookup, group, place)?;
     for host in (0..group.count as usize).map(|i| group.host + i * group.host_step) {
-        check_route(plan, host, plan.server_of(group).host, place)?;
+        check_route(plan, lookup, host, plan.server_of(group).host, place)?;
         if group.host_step == 0 {
             break;
         }
@@ -194,14 +197,14 @@ fn check_group(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError>
     if let Some(relay) = &group.relay {
         qos(relay.qos, &format!("{place}.relay.qos"))?;
     }
-    check_program(plan, group, place)?;
+    check_program(plan, lookup, group, place)?;
     let Some(publish) = &group.publish else { return Ok(()) };
     qos(publish.qos, &format!("{place}.publish.qos"))?;
     require(publish.topics > 0, &format!("{place}.publish.topics"), || "is 0, but must be at least 1".into())
 }
 
 /// A program is a real one, does as it likes, and is observed by recorded frames.
-fn check_program(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
+fn check_program(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> Result<(), PlanError> {
     let Some(program) = &group.program else { return Ok(()) };
     let place = &format!("{place}.program");
     require(plan.backend == Backend::Live, place, || {
@@ -211,7 +214,7 @@ fn check_program(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErro
     require(plan.network.kind == NetworkKind::Emulated && plan.recording.packets, place, || {
         "is observed by recorded frames; use an emulated network, and `recording.packets`".into()
     })?;
-    let brokers = plan.servers.iter().filter(|server| server.broker().is_some()).count();
+    let brokers = lookup.brokers();
     require(brokers == 1, place, || {
         format!(
             "is observed by the topics of its messages, which {brokers} brokers would have apart; use one broker"
@@ -251,15 +254,13 @@ fn check_tls(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
 }
 
 /// A framing is alone on TCP, and one for all who come to a server's endpoint for it.
-fn check_framing(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
+fn check_framing(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> Result<(), PlanError> {
     let Some(tcp) = group.tcp().filter(|tcp| tcp.framing.is_some()) else { return Ok(()) };
     let place = format!("{place}.transport.tcp.framing");
     require(tcp.tls.is_none() && tcp.websocket.is_none(), &place, || {
         "is set beside `tls` or `websocket`, but a framing is alone on TCP".into()
     })?;
-    let of = |other: &Group| other.tcp().and_then(|tcp| tcp.framing.clone());
-    let others = plan.groups.iter().filter(|other| other.connects_to == group.connects_to);
-    let other = others.filter_map(of).find(|other| Some(other) != tcp.framing.as_ref());
+    let other = lookup.another_framing(group);
     require(other.is_none(), &place, || {
         let name = &plan.server_of(group).name;
         format!(
@@ -270,7 +271,7 @@ fn check_framing(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErro
 }
 
 /// A protocol is spoken over its transport, and to a server that knows it.
-fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
+fn check_protocol(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> Result<(), PlanError> {
     let server = plan.server_of(group);
     let speaks_sn = group.mqtt_sn().is_some();
     let over_datagrams = speaks_sn || group.hub().is_some();
@@ -284,7 +285,7 @@ fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErr
         &format!("{place}.transport.tcp"),
         || format!("has layers above TCP, but `{}` is no broker, and others have none", server.name),
     )?;
-    check_framing(plan, group, place)?;
+    check_framing(plan, lookup, group, place)?;
     check_tls(plan, group, place)?;
     require(speaks_sn == server.gateway().is_some(), &format!("{place}.connects_to"), || {
         format!("is `{}`, but MQTT-SN clients connect to gateways, and others do not", server.name)
@@ -348,24 +349,19 @@ fn check_zeromq(server: &Server, group: &Group, place: &str) -> Result<(), PlanE
 }
 
 /// On an emulated network every client host needs a way to its server and back.
-fn check_route(plan: &Plan, host: usize, server: usize, place: &str) -> Result<(), PlanError> {
-    require(has_route(plan, host, server), &format!("{place}.host"), || {
+fn check_route(
+    plan: &Plan,
+    lookup: &Lookup<'_>,
+    host: usize,
+    server: usize,
+    place: &str,
+) -> Result<(), PlanError> {
+    require(lookup.has_route(host, server), &format!("{place}.host"), || {
         format!(
             "is `{}`, which has no path to its server's host `{}`",
             plan.hosts[host].name, plan.hosts[server].name
         )
     })
-}
-
-/// Whether two hosts reach each other.
-fn has_route(plan: &Plan, host: usize, server: usize) -> bool {
-    if plan.network.kind != NetworkKind::Emulated || host == server {
-        return true;
-    }
-    let known = |from: usize, to: usize| plan.network.paths.iter().any(|p| p.from == from && p.to == to);
-    // The simulator may have tens of thousands of hosts; looking each up in a list of paths would be quadratic.
-    let is_large = plan.backend == Backend::Sim && plan.hosts.len() > 1000;
-    is_large || known(host, server) && known(server, host)
 }
 
 fn host_exists(plan: &Plan, host: usize, place: &str) -> Result<(), PlanError> {

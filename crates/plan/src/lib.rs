@@ -23,6 +23,7 @@ mod error;
 mod group;
 mod host;
 mod hub;
+mod lookup;
 mod mqttsn;
 mod network;
 mod payload;

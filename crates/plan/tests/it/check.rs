@@ -22,7 +22,7 @@ fn gateway(field: &str, value: Value) -> Value {
     json!({ "gateway": role })
 }
 
-fn plan(name: &str) -> Value {
+pub fn plan(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan").join(name);
     serde_json::from_slice(&std::fs::read(path).expect("a corpus file")).expect("JSON")
 }

@@ -1,3 +1,9 @@
-//! The integration tests of plans, as one program.
+//! The integration tests of plans, as one program. Its allocator counts, by thread, what a test asks for.
 
 mod check;
+mod growth;
+
+use mqttlab_counting::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;

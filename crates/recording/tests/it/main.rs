@@ -1,10 +1,16 @@
-//! The integration tests of recordings, as one program.
+//! The integration tests of recordings, as one program. Its allocator counts, by thread, what a test asks for.
 
 mod common;
 mod crash;
 mod encodings;
 mod fates;
+mod growth;
 mod own_packets;
 mod pcapng;
 mod recording;
 mod reference;
+
+use mqttlab_counting::Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
