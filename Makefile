@@ -122,7 +122,8 @@ lock: $(TOOLS)/installed
 
 # What cannot be reached is said, and is no failure; what is found is one.
 audit: $(TOOLS)/installed $(TESTED)
-	command -v cargo-deny >/dev/null || $(CARGO) install --locked --quiet cargo-deny
+	$(CARGO) deny --version >/dev/null 2>&1 || { echo "audit: cargo-deny is missing: cargo install --locked cargo-deny, which takes minutes"; \
+		$(CARGO) install --locked --quiet cargo-deny; }
 	$(CARGO) deny --locked check bans licenses sources
 	$(TOOLS)/bin/python scripts/audit $(BIN)/python
 

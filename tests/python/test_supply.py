@@ -120,7 +120,11 @@ def test_every_crates_licence_is_one_of_those_that_are_allowed(
 
 def test_crates_come_from_one_registry_and_once_each(metadata: dict[str, Any], asked: dict[str, Any]) -> None:
     assert {one["source"] for one in metadata["packages"]} <= {None, CRATES}
-    names = [one["name"] for one in metadata["packages"]]
+    # The lock also has crates for features that nobody asks for; cargo-deny leaves them out, and so does `cargo tree`.
+    done = subprocess.run(["cargo", "tree", "--locked", "--offline", "--workspace", "--all-features", "--target=all",
+                           "--duplicates", "--prefix=none", "--depth=0"],
+                          cwd=ROOT, capture_output=True, text=True, check=True)
+    names = [name for name, _ in set(re.findall(r"^(\S+) v(\S+)", done.stdout, re.MULTILINE))]
     twice = {name for name in names if names.count(name) > 1}
     assert twice == {one["crate"] for one in asked["bans"]["skip"]}
     assert asked["sources"] == {"unknown-registry": "deny", "unknown-git": "deny"}
@@ -141,6 +145,18 @@ def test_every_crate_keeps_the_workspaces_lints_and_no_unsafe_is_without_its_rea
 def test_the_audits_script_reads_the_licences_of_an_environment() -> None:
     audit = runpy.run_path(str(ROOT / "scripts" / "audit"))
     assert audit["licences"](sys.executable) == []
+
+
+def test_a_list_of_known_faults_that_cannot_be_read_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    audit = runpy.run_path(str(ROOT / "scripts" / "audit"))
+    audit["asked"].__globals__["WITHIN_S"] = 0.01
+    assert audit["asked"](["sleep", "60"]) == ""
+    audit["asked"].__globals__["WITHIN_S"] = 60
+    unreached = "failed to fetch advisory database: Could not resolve host"
+    assert audit["asked"](["sh", "-c", f"echo '{unreached}' >&2; exit 1"]) == ""
+    assert capsys.readouterr().out.count("NOT CHECKED") == 2
+    found = "RUSTSEC-2026-0001: a fault; the network has nothing to do with it"
+    assert found in audit["asked"](["sh", "-c", f"echo '{found}' >&2; exit 1"])
 
 
 def test_a_lock_is_read_package_by_package() -> None:
