@@ -7,7 +7,7 @@ A flow is a publishing group, a subscribing group and a QoS. Its counts and late
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -15,6 +15,7 @@ import polars as pl
 from mqttlab.metrics import fates
 from mqttlab.metrics.application import EXPECTED, FINEST, FIRST_DELIVERY, application, flow_latencies, measured
 from mqttlab.metrics.attribution.flows import attribution_by_flow
+from mqttlab.metrics.attribution.loss_events import REPEATED, loss_events
 from mqttlab.metrics.device_bytes import RATES, device_bytes
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.energy import energy
@@ -24,6 +25,7 @@ from mqttlab.statistics import quantile_intervals
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 TYPICAL, SLOWEST = "p0–50", "p99–100"
+NAGLE = ("sender_nagle_ns", "broker_nagle_ns")
 # Two AA cells, which many devices have: 2,500 mAh at 3 V. Given with every battery life.
 BATTERY_WH = 7.5
 WHY_UNSENT = "no connection, or the client's queue was full"
@@ -100,6 +102,12 @@ class Flow:
     """Where the time of the faster half went, the largest share first; empty where that is not known."""
     slowest: tuple[Share, ...]
     """The same of the slowest hundredth."""
+    nagle_percent: tuple[float, float] | None
+    """The shares of the mean latency in which Nagle's algorithm held messages back, at the sender and at the broker;
+    ``None`` where that is not known."""
+    loss_events: int | None
+    """On how many events of loss the 99th percentile rests; ``None`` where it rests on something else, or that is not
+    known."""
 
     @property
     def never_sent(self) -> bool:
@@ -141,7 +149,17 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
     if table.is_empty():
         return ()
     causes, bounds, parts = _causes(recording), _bounds(recording), attribution_by_flow(recording)
-    return tuple(_flow(row, causes, bounds, parts) for row in table.rows(named=True))
+    flows = [_flow(row, causes, bounds, parts) for row in table.rows(named=True)]
+    return tuple(_with_loss_events(recording, flows))
+
+
+def _with_loss_events(recording: Recording, flows: list[Flow]) -> list[Flow]:
+    """Only flows of which something was sent again are looked through once more."""
+    p99_ms = {(flow.publishers, flow.subscribers, flow.qos): value for flow in flows
+              if (value := flow.latency["p99"].value) is not None
+              and any(share.part in REPEATED for share in flow.slowest)}
+    found = loss_events(recording, p99_ms)
+    return [replace(flow, loss_events=found.get((flow.publishers, flow.subscribers, flow.qos))) for flow in flows]
 
 
 def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
@@ -162,7 +180,8 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
         sent=row["messages_sent"], unsent=row["messages_unsent"], expected=row["deliveries_expected"],
         delivered=row["messages_delivered"],
         undelivered_percent=row["undelivered_percent"], causes=why, latency=latency, per_s=row["throughput_per_s"],
-        disconnects=row["disconnects"], typical=_shares(parts, key, TYPICAL), slowest=_shares(parts, key, SLOWEST))
+        disconnects=row["disconnects"], typical=_shares(parts, key, TYPICAL), slowest=_shares(parts, key, SLOWEST),
+        nagle_percent=_nagle_percent(parts, key), loss_events=None)
 
 
 def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:
@@ -194,11 +213,24 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _of_flow(parts: pl.DataFrame, key: tuple[Any, ...]) -> pl.DataFrame:
+    return parts.filter(
+        pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(FINEST, key, strict=True))
+
+
+def _nagle_percent(parts: pl.DataFrame, key: tuple[Any, ...]) -> tuple[float, float] | None:
+    if parts.is_empty():
+        return None
+    time = pl.col("mean_ms") * pl.col("messages")
+    whole, sender, broker = _of_flow(parts, key).select(
+        time.sum().alias("whole"), *(time.filter(pl.col("part") == part).sum().alias(part) for part in NAGLE)).row(0)
+    return (100 * sender / whole, 100 * broker / whole) if whole else None
+
+
 def _shares(parts: pl.DataFrame, key: tuple[Any, ...], band: str) -> tuple[Share, ...]:
     if parts.is_empty():
         return ()
-    its = parts.filter(pl.col("band") == band, *(
-        pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(FINEST, key, strict=True)))
+    its = _of_flow(parts, key).filter(pl.col("band") == band)
     told = its.filter(pl.col("share_percent") > 0).sort("share_percent", descending=True, maintain_order=True)
     return tuple(Share(part=part, percent=percent) for part, percent in told.select("part", "share_percent").rows())
 

@@ -14,7 +14,7 @@ from mqttlab.foreign import visible
 from mqttlab.metrics.headline import BATTERY_WH, UNKNOWN_ENDS, WHY_UNSENT, Bytes, Energy, Flow, Latency, Share
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
-from mqttlab.report import captured, facts
+from mqttlab.report import captured, cautions, facts
 from mqttlab.report.text import delivered_nothing, duration, foreign, number, verdict
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
@@ -77,9 +77,11 @@ def told(recording: Recording) -> Told:
     if short and word == "valid":
         line += f"; rates and kB/h are of {short} only"
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
+    numbers = metrics.headline(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
                 delivered_nothing=delivered_nothing(recording),
-                notes=tuple(filter(None, (foreign(recording), *parts, *rest))), numbers=metrics.headline(recording))
+                notes=tuple(filter(None, (foreign(recording), *parts, *rest, *cautions.of(recording, numbers)))),
+                numbers=numbers)
 
 
 def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, list[str]]:
