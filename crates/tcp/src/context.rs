@@ -49,7 +49,12 @@ pub struct Counters {
 impl Context {
     /// The timestamp clock (RFC 7323 §4.1).
     pub fn timestamp(&self) -> u32 {
-        (self.now.as_ns() / self.profile.timestamp_tick.as_ns().max(1)) as u32
+        self.timestamp_at(self.now)
+    }
+
+    /// What the timestamp clock showed at an instant.
+    pub fn timestamp_at(&self, at: Instant) -> u32 {
+        (at.as_ns() / self.profile.timestamp_tick.as_ns().max(1)) as u32
     }
 
     /// The round trip that an echoed timestamp measures (RFC 7323 §4.1), if one does.

@@ -527,7 +527,7 @@ impl Endpoint {
 
     fn take_acknowledgement(&mut self, segment: &Segment, ack: u64) {
         if ack < self.tx.recovery.flight.una {
-            return;
+            return self.tx.recovery.on_outdated_ack(&self.cx, &mut self.fx, segment, ack);
         }
         self.tx.on_ack(&self.cx, &mut self.fx, segment, ack);
         if self.tx.fin_is_acknowledged() {

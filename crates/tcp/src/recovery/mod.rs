@@ -16,6 +16,7 @@
 //! | reordering timer (RFC 8985 §6.3) | mark; if any, to Fast | mark | mark |
 //! | tail loss probe timer (RFC 8985 §7.3) | new data or the last segment once more | not set | not set |
 //! | retransmission timeout (RFC 6298 §5.4) | threshold falls, the first and what is older than a round trip is lost, one segment, to Timeout | the same, but for the threshold | back off; the threshold falls if the last timeout was answered |
+//! | SACK in an overtaken acknowledgement (Linux `old_ack`) | mark, threshold falls, to Fast | mark, the window stays | mark |
 //! | RACK: a repetition is lost | – | mark | mark, threshold falls, to Fast |
 //! | an older echo than the first repetition (RFC 3522 §3.2) | – | while repetitions are under way: new data, no more repetitions; else undo: window and threshold as before, to Open | undo, to Open |
 //! | a D-SACK for each repetition (RFC 3708 §3.2) | undo of the last recovery | undo, to Open | undo, if it advances, to Open |
@@ -97,6 +98,8 @@ struct News {
     duplicate: bool,
     /// Units newly delivered.
     units: u64,
+    /// It is older than the last that advanced: the window stays as it is.
+    outdated: bool,
 }
 
 impl Recovery {
@@ -153,18 +156,18 @@ impl Recovery {
     /// See the module for the order.
     pub fn on_ack(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment, ack: u64, duplicate: bool) {
         let advanced = ack > self.flight.una;
-        let highest_sacked = self.flight.highest_sacked();
-        let mut delivered = if advanced { self.flight.acknowledge(ack) } else { Delivered::default() };
+        let (una, highest_sacked) = (self.flight.una, self.flight.highest_sacked());
+        let mut delivered = Delivered::default();
+        if advanced {
+            delivered = self.flight.acknowledge(ack, |sent| undo::is_original(cx, segment, sent));
+        }
         let sacked = self.take_sack_blocks(cx, segment);
         let newly_sacked = sacked.units > 0;
         delivered.merge(sacked);
-        // A hole that was filled by what was sent once: that came late (RFC 8985 §6.2 step 3).
-        if delivered.original.is_some_and(|(start, _)| start < highest_sacked) {
-            self.rack.see_reordering();
-        }
+        self.look_for_reordering(cx, &delivered, highest_sacked);
         self.measure(cx, segment, &delivered, advanced);
-        let duplicated = self.take_d_sack(cx, fx, segment, ack);
-        self.undo_if_spurious(cx, fx, segment, advanced, duplicated);
+        self.take_d_sack(cx, fx, segment, ack);
+        self.undo_if_spurious(cx, fx, segment, advanced.then_some(una));
         let reports_loss = newly_sacked || duplicate;
         self.ask_forward_rto(cx, fx, &delivered, advanced, reports_loss);
         self.rack.update(cx.now, &delivered, self.rtt.least());
@@ -175,9 +178,27 @@ impl Recovery {
         }
         if advanced || newly_sacked || duplicate {
             let duplicate = duplicate && !newly_sacked;
-            self.after_delivery(cx, fx, News { advanced, duplicate, units: delivered.units });
-            self.rearm(cx, fx, advanced);
+            let news = News { advanced, duplicate, units: delivered.units, outdated: false };
+            self.after_delivery(cx, fx, news);
+            self.rearm(cx, fx, advanced, &delivered);
         }
+    }
+
+    /// Takes an acknowledgement that another one has overtaken. What it reports by SACK may be news (Linux `tcp_ack`, `old_ack`):
+    /// on a path that reorders, the only word of what has come.
+    pub fn on_outdated_ack(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment, ack: u64) {
+        if !cx.terms.sack || !cx.profile.rack || segment.sack.is_empty() {
+            return;
+        }
+        self.holds = false;
+        let highest_sacked = self.flight.highest_sacked();
+        let delivered = self.take_sack_blocks(cx, segment);
+        self.look_for_reordering(cx, &delivered, highest_sacked);
+        self.take_d_sack(cx, fx, segment, ack);
+        self.undo_if_spurious(cx, fx, segment, None);
+        self.rack.update(cx.now, &delivered, self.rtt.least());
+        let news = News { advanced: false, duplicate: false, units: delivered.units, outdated: true };
+        self.after_delivery(cx, fx, news);
     }
 
     /// The retransmission timer ran out for real (RFC 6298 §5.4 to 5.7). `false` when the peer is given up.
@@ -201,7 +222,10 @@ impl Recovery {
         if is_new {
             // Before the marks: the threshold is half of what was outstanding (RFC 5681 eq. 4).
             self.congestion.on_loss(self.flight.outstanding());
-            self.undo.begin(self.flight.una, self.flight.resent() as u32);
+            self.begin_undo();
+        }
+        if self.phase == Phase::Open && self.flight.sacked_segments() >= u32::from(DUPLICATE_THRESHOLD) {
+            self.rack.forget_degree();
         }
         // Not where the timeout interrupts a fast recovery (`tcp_enter_loss`).
         let is_asked = cx.profile.undo && cx.terms.sack && (self.phase == Phase::Open || self.retries > 1);
@@ -229,8 +253,10 @@ impl Recovery {
     /// RFC 8985 §6.3: what has not come by now is lost.
     pub fn on_reordering_timer(&mut self, cx: &Context, fx: &mut Effects) {
         self.holds = false;
-        self.after_delivery(cx, fx, News { advanced: false, duplicate: false, units: 0 });
-        self.rearm(cx, fx, false);
+        self.rack.look_again();
+        let news = News { advanced: false, duplicate: false, units: 0, outdated: false };
+        self.after_delivery(cx, fx, news);
+        self.rearm(cx, fx, false, &Delivered::default());
     }
 
     /// Whether a tail loss probe must be sent now; asked once.
@@ -346,6 +372,21 @@ impl Recovery {
         delivered
     }
 
+    /// A hole that was filled by what was sent once: that came late (RFC 8985 §6.2 step 3).
+    fn look_for_reordering(&mut self, cx: &Context, delivered: &Delivered, highest_sacked: u64) {
+        if let Some((start, _)) = delivered.original.filter(|(start, _)| *start < highest_sacked) {
+            self.see_reordering(cx, start);
+        }
+    }
+
+    /// What begins here came after the highest that was selectively acknowledged.
+    fn see_reordering(&mut self, cx: &Context, start: u64) {
+        let bytes = self.flight.highest_sacked().saturating_sub(start);
+        if bytes > 0 {
+            self.rack.see_reordering(bytes.div_ceil(cx.payload_max().into()));
+        }
+    }
+
     /// A round trip: of a segment sent once (Karn), selectively acknowledged ones too, as Linux does; else by the echoed
     /// timestamp (RFC 7323 §4), which only an acknowledgement that advances may be measured by.
     fn measure(&mut self, cx: &Context, segment: &Segment, delivered: &Delivered, advanced: bool) {
@@ -361,62 +402,60 @@ impl Recovery {
         self.congestion.on_round_trip(&Measured { now: cx.now, rtt: least, una, next });
     }
 
-    /// Takes a D-SACK (RFC 2883 §4): whether it tells of segments that we have sent twice.
-    fn take_d_sack(&mut self, cx: &Context, fx: &Effects, segment: &Segment, ack: u64) -> bool {
+    /// Takes a D-SACK (RFC 2883 §4), if it tells of segments that we have sent twice.
+    fn take_d_sack(&mut self, cx: &Context, fx: &Effects, segment: &Segment, ack: u64) {
         if !cx.terms.sack || !cx.profile.undo {
-            return false;
+            return;
         }
-        let mut blocks = segment.sack.iter().map(|(start, end)| {
-            let place = |seq: Seq| seq.position(self.flight.initial, ack);
-            place(start).zip(place(end))
-        });
-        let Some(Some((start, end))) = blocks.next() else { return false };
-        let within_second =
-            blocks.next().flatten().is_some_and(|second| second.0 <= start && end <= second.1);
-        if start >= end || start >= ack && !within_second {
-            return false;
-        }
+        let Some((start, end)) = undo::repeated(segment, self.flight.initial, ack) else { return };
         let segments = (end - start).div_ceil(u64::from(cx.payload_max())).min(u32::MAX.into()) as u32;
         self.duplicated = self.duplicated.saturating_add(segments);
         // The network has made the copy (`tcp_dsack_seen`).
         if u64::from(self.duplicated) > fx.counters.retransmissions {
-            return false;
+            return;
         }
         // A tail loss probe is sent by a timer, and says nothing of the reordering window.
         if cx.profile.rack && !self.probe.ends_at(end) {
             self.rack.on_needless_repetition(self.flight.una, self.flight.next);
         }
         self.undo.on_duplicates(end, segments);
-        true
     }
 
     /// Takes a needless reduction back: the acknowledgement that advances echoes what is older than the first repetition (Eifel
     /// detection, RFC 3522 §3.2), or D-SACKs have told of each repetition (RFC 3708 §3.2), also after the recovery's end.
+    /// `advanced_from` is where SND.UNA was, if it has moved.
     fn undo_if_spurious(
         &mut self,
         cx: &Context,
         fx: &mut Effects,
         segment: &Segment,
-        advanced: bool,
-        duplicated: bool,
+        advanced_from: Option<u64>,
     ) {
-        let older = segment.timestamps.is_some_and(|stamps| self.undo.is_echo_older(stamps.echo));
-        let by_echo = advanced && older && self.phase != Phase::Open;
-        let is_partial = self.phase == Phase::Fast && self.flight.una < self.point;
-        self.holds = cx.profile.undo && by_echo && is_partial && self.flight.resent() > 0;
-        if self.holds {
+        self.holds = false;
+        if !cx.profile.undo {
             return;
         }
-        let by_duplicates =
-            duplicated && self.undo.is_needless() && (advanced || self.phase != Phase::Timeout);
-        if !cx.profile.undo || !by_echo && !by_duplicates {
+        let (advanced, phase) = (advanced_from.is_some(), self.phase);
+        let echo = segment.timestamps.filter(|_| cx.terms.timestamps).map(|stamps| stamps.echo);
+        let by_echo = advanced && phase != Phase::Open && self.undo.is_late(echo);
+        let is_partial = phase == Phase::Fast && self.flight.una < self.point;
+        if let Some(una) = advanced_from.filter(|_| by_echo && is_partial) {
+            self.see_reordering(cx, una);
+            self.holds = self.flight.resent() > 0;
+            if self.holds {
+                return;
+            }
+        }
+        let by_duplicates = self.undo.is_needless() && (advanced || phase != Phase::Timeout);
+        if !by_echo && !by_duplicates {
             return;
         }
-        if by_duplicates {
+        if !by_echo && phase != Phase::Timeout {
             self.rack.on_recovery_end(true);
         }
-        // By D-SACKs a fast recovery ends, but what is marked stays so, and may begin another (`tcp_try_undo_dsack`).
-        self.take_back(fx, by_echo || self.phase == Phase::Timeout);
+        // By D-SACKs, and at its end, a fast recovery ends, but what is marked stays so, and may begin another
+        // (`tcp_try_undo_dsack`, `tcp_try_undo_recovery`).
+        self.take_back(fx, by_echo && is_partial || phase == Phase::Timeout);
     }
 
     /// Window and threshold are as before the last reduction; `unmark` when nothing is lost after all.
@@ -427,6 +466,7 @@ impl Recovery {
         }
         self.congestion.undo();
         self.undo.forget();
+        self.rack.look_again();
         if self.phase != Phase::Open {
             self.enter(Phase::Open, self.flight.next);
         }
@@ -476,12 +516,18 @@ impl Recovery {
                 if self.flight.has_lost() && (self.phase == Phase::Open || is_lost_again) =>
             {
                 self.begin_fast_recovery(cx, fx);
-                // A loss that only time has shown counts as one delivery (Linux).
-                self.reduce_rate(cx, delivered.max(self.congestion.window.smss), safe);
+                self.first_is_free = !news.outdated;
+                if !news.outdated {
+                    // A loss that only time has shown counts as one delivery (Linux).
+                    self.reduce_rate(cx, delivered.max(self.congestion.window.smss), safe);
+                }
             }
+            _ if news.outdated => {}
             // Without SACK, the acknowledgement that ends a fast recovery does not grow the window (RFC 6582 §3.2).
+            // Where segments come far out of order, it grows by what is delivered (`tcp_may_raise_cwnd`).
             Phase::Open | Phase::Timeout
-                if news.advanced && (phase_before != Phase::Fast || cx.terms.sack) =>
+                if news.advanced && (phase_before != Phase::Fast || cx.terms.sack)
+                    || news.units > 0 && self.rack.reorders_far() =>
             {
                 self.duplicates = 0;
                 self.congestion.on_ack(news.units, cx.now);
@@ -528,12 +574,16 @@ impl Recovery {
     }
 
     fn find_losses_by_time(&mut self, cx: &Context, fx: &mut Effects) {
+        // Without a hole nothing that was sent earlier is missing.
+        let may_miss = self.flight.has_sacked() || self.phase != Phase::Open;
+        if may_miss && !self.rack.take_advanced() {
+            return;
+        }
         // What it was set for is worked out anew below.
         if fx.timers.runs_for(Purpose::Reordering) {
             fx.timers.retransmission = None;
         }
-        // Without a hole nothing that was sent earlier is missing.
-        if !self.flight.has_sacked() && self.phase == Phase::Open {
+        if !may_miss {
             return;
         }
         // RFC 8985 §6.2 step 4.
@@ -550,13 +600,19 @@ impl Recovery {
     fn begin_fast_recovery(&mut self, cx: &Context, fx: &mut Effects) {
         fx.counters.fast_recoveries += 1;
         self.congestion.on_loss(self.flight.outstanding());
-        self.undo.begin(self.flight.una, self.flight.resent() as u32);
+        self.begin_undo();
         self.enter(Phase::Fast, self.flight.next);
         self.first_is_free = true;
         if !cx.profile.rate_reduction {
             // RFC 6675 §5 step 4.2: the window halves at once.
             self.congestion.window.cwnd = self.congestion.window.ssthresh;
         }
+    }
+
+    /// What is under way again may still cause a D-SACK (`tcp_init_undo`).
+    fn begin_undo(&mut self) {
+        let under_way = self.flight.resent() as u32 + u32::from(self.probe.repeats());
+        self.undo.begin(self.flight.una, under_way);
     }
 
     fn reduce_rate(&mut self, cx: &Context, delivered: u64, safe: bool) {
@@ -584,8 +640,10 @@ impl Recovery {
 
     /// Begins another phase; what belonged to the last one is forgotten.
     fn enter(&mut self, phase: Phase, point: u64) {
-        // The repetition that a late acknowledgement shows to be needless is the first of the whole recovery (`retrans_stamp`).
-        if self.phase == Phase::Open || phase == Phase::Open {
+        // The repetition that a late acknowledgement shows to be needless is the first of the whole recovery, and of the next one
+        // while it is under way (`retrans_stamp`, `tcp_any_retrans_done`).
+        let is_other = self.phase == Phase::Open || phase == Phase::Open;
+        if is_other && !self.flight.has_repetitions() {
             self.undo.retransmit_ts = None;
         }
         (self.phase, self.point) = (phase, point);
@@ -596,7 +654,7 @@ impl Recovery {
     }
 
     /// Starts the right timer after acknowledgements moved or did not (RFC 6298 §5.2 and §5.3, RFC 8985 §8).
-    fn rearm(&mut self, cx: &Context, fx: &mut Effects, advanced: bool) {
+    fn rearm(&mut self, cx: &Context, fx: &mut Effects, advanced: bool, delivered: &Delivered) {
         if advanced {
             self.retries = 0;
         }
@@ -614,7 +672,7 @@ impl Recovery {
             if advanced {
                 fx.arm(cx, Purpose::TailProbe, TailProbe::timeout(cx, &self.flight, &self.rtt));
             }
-        } else if advanced {
+        } else if advanced || cx.profile.rack && self.flight.was_first_resent_after(delivered) {
             fx.arm(cx, Purpose::Timeout, self.rto(cx));
         } else if !fx.timers.runs_for(Purpose::Timeout) {
             // A probe's or the reordering timer had taken its place: it goes on from the first segment's sending.

@@ -14,8 +14,12 @@ pub(crate) struct Rack {
     latest: (Instant, u64),
     /// Its round trip (`RACK.rtt`).
     rtt: Duration,
+    /// Something was delivered since losses were last looked for (Linux `rack.advanced`).
+    advanced: bool,
     /// A segment that was sent once came after one that was sent later (`RACK.reordering_seen`).
     reordering_seen: bool,
+    /// By how many segments at most (Linux `reordering`).
+    degree: u16,
     /// Quarters of the least round trip (`RACK.reo_wnd_mult`).
     quarters: u8,
     /// Recoveries without D-SACK until that is one again (`RACK.reo_wnd_persist`).
@@ -29,7 +33,9 @@ impl Default for Rack {
         Rack {
             latest: (Instant::ZERO, 0),
             rtt: Duration::ZERO,
+            advanced: false,
             reordering_seen: false,
+            degree: DEGREE,
             quarters: 1,
             persist: 0,
             round: None,
@@ -38,9 +44,31 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// §6.2 step 3.
-    pub fn see_reordering(&mut self) {
+    /// §6.2 step 3: by so many segments.
+    pub fn see_reordering(&mut self, segments: u64) {
         self.reordering_seen = true;
+        self.degree = self.degree.max(segments.min(DEGREE_MAX) as u16);
+    }
+
+    /// Whether segments come far out of order, so that they are delivered well before they are acknowledged.
+    pub fn reorders_far(&self) -> bool {
+        self.degree > DEGREE
+    }
+
+    /// The retransmission timer ran out although three segments or more were reported: perhaps they are not reordered so far
+    /// (`tcp_enter_loss`).
+    pub fn forget_degree(&mut self) {
+        self.degree = DEGREE;
+    }
+
+    /// Losses must be looked for again, whatever was delivered.
+    pub fn look_again(&mut self) {
+        self.advanced = true;
+    }
+
+    /// Whether losses must be looked for; asked once.
+    pub fn take_advanced(&mut self) -> bool {
+        std::mem::take(&mut self.advanced)
     }
 
     /// §6.2 step 4: a D-SACK shows that the window was too short. One without reordering has another reason (Linux).
@@ -85,6 +113,7 @@ impl Rack {
         let least = rtt_min.unwrap_or_default();
         let is_too_soon = |(at, resent): (Instant, bool)| resent && now.since(at) < least;
         if !is_too_soon(last) {
+            self.advanced = true;
             self.rtt = now.since(last.0);
         }
         if !is_too_soon((at, resent)) && (at, end) > self.latest {
@@ -106,6 +135,9 @@ impl Rack {
 
 /// §6.2 step 4.
 const PERSIST: u8 = 16;
+/// `tcp_reordering` and `tcp_max_reordering`.
+const DEGREE: u16 = 3;
+const DEGREE_MAX: u64 = 300;
 
 #[cfg(test)]
 mod tests {
@@ -119,7 +151,7 @@ mod tests {
     fn rfc8985_6_2_step_4_there_is_no_patience_in_a_recovery_before_reordering_was_seen() {
         let mut rack = Rack::default();
         assert_eq!((window(&rack, true), window(&rack, false)), (0, 10));
-        rack.see_reordering();
+        rack.see_reordering(1);
         assert_eq!((window(&rack, true), window(&rack, false)), (10, 10));
     }
 
@@ -128,7 +160,7 @@ mod tests {
         let mut rack = Rack::default();
         rack.on_needless_repetition(100, 200);
         assert_eq!(window(&rack, false), 10, "a D-SACK without reordering");
-        rack.see_reordering();
+        rack.see_reordering(1);
         for (una, next, ms) in [(100, 200, 20), (150, 250, 20), (200, 300, 30), (300, 400, 40)] {
             rack.on_needless_repetition(una, next);
             assert_eq!(window(&rack, true), ms, "una {una}");
@@ -140,7 +172,7 @@ mod tests {
     #[test]
     fn rfc8985_6_2_step_4_sixteen_recoveries_without_d_sack_reset_it() {
         let mut rack = Rack::default();
-        rack.see_reordering();
+        rack.see_reordering(1);
         rack.on_needless_repetition(100, 200);
         (0..15).for_each(|_| rack.on_recovery_end(false));
         assert_eq!(window(&rack, true), 20);

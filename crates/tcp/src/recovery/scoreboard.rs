@@ -63,9 +63,10 @@ pub(crate) struct Delivered {
     pub once_sent: Option<(Instant, Instant)>,
     /// Whether a cumulative acknowledgement covers a segment that was sent again.
     resent: bool,
-    /// Last transmission and end of the one sent last (RFC 8985 §6.2 step 2), and whether it had been sent again.
+    /// Last transmission and end of the one sent last (RFC 8985 §6.2 step 2), and whether it had been sent again. What came only
+    /// late, after it had been sent again, does not count.
     pub latest: Option<(Instant, u64, bool)>,
-    /// Last transmission of the one that was looked at last, and whether it had been sent again.
+    /// Last transmission of the one of these that was looked at last, and whether it had been sent again.
     pub looked_at_last: Option<(Instant, bool)>,
     /// Beginning and end of the first that was never sent again.
     pub original: Option<(u64, u64)>,
@@ -84,10 +85,15 @@ impl Sent {
     pub fn was_pushed(&self) -> bool {
         self.has(PUSHED)
     }
+
+    /// Whether it was sent more than once.
+    pub fn was_resent(&self) -> bool {
+        self.has(EVER_RESENT)
+    }
 }
 
 impl Delivered {
-    fn add(&mut self, segment: &Sent, units: u64, selectively: bool) {
+    fn add(&mut self, segment: &Sent, units: u64, selectively: bool, is_late: bool) {
         self.units += units;
         let resent = segment.has(EVER_RESENT);
         self.resent |= resent && !selectively;
@@ -99,6 +105,9 @@ impl Delivered {
         }
         if !resent && self.original.is_none_or(|(start, _)| segment.start < start) {
             self.original = Some((segment.start, segment.end()));
+        }
+        if is_late {
+            return;
         }
         let key = (segment.at, segment.end());
         if self.latest.is_none_or(|(at, end, _)| (at, end) < key) {
@@ -148,6 +157,13 @@ impl Scoreboard {
 
     pub fn first(&self) -> Option<&Sent> {
         self.segments.front()
+    }
+
+    /// Whether the first segment was sent again after what was reported now was sent, so that it cannot have been answered yet
+    /// (`tcp_clean_rtx_queue`).
+    pub fn was_first_resent_after(&self, delivered: &Delivered) -> bool {
+        let oldest = delivered.once_sent.map(|(oldest, _)| oldest);
+        self.first().zip(oldest).is_some_and(|(first, oldest)| oldest < first.at)
     }
 
     /// Units in the network, as far as is known ("pipe" in RFC 6675 §4).
@@ -205,8 +221,14 @@ impl Scoreboard {
         start
     }
 
-    /// Everything before `position` has arrived.
-    pub fn acknowledge(&mut self, position: u64) -> Delivered {
+    /// Whether what was sent again is under way, or was and is still the first (Linux `tcp_any_retrans_done`).
+    pub fn has_repetitions(&self) -> bool {
+        self.resent > 0 || self.first().is_some_and(Sent::was_resent)
+    }
+
+    /// Everything before `position` has arrived. `is_late` says of a segment that was sent again whether the original has come
+    /// and not the repetition.
+    pub fn acknowledge(&mut self, position: u64, is_late: impl Fn(&Sent) -> bool) -> Delivered {
         self.una = position;
         let mut delivered = Delivered::default();
         while let Some(first) = self.segments.front().copied() {
@@ -217,7 +239,8 @@ impl Scoreboard {
             self.forget(&first);
             // What a SACK block reported was counted as delivered then.
             if !first.has(SACKED) {
-                delivered.add(&first, weight(self.unit, first.length), false);
+                let late = first.was_resent() && is_late(&first);
+                delivered.add(&first, weight(self.unit, first.length), false, late);
             }
         }
         self.trim_first(position);
@@ -239,7 +262,7 @@ impl Scoreboard {
                 continue;
             }
             let units = weight(self.unit, segment.length);
-            delivered.add(&segment, units, true);
+            delivered.add(&segment, units, true, false);
             // It was not lost, or its repetition has come: either way it waits for nothing any more.
             self.unmark(&mut segment);
             segment.marks |= SACKED;
@@ -279,13 +302,16 @@ impl Scoreboard {
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
             // A repetition can be lost again, and RACK finds it, as it compares times of sending and not places.
-            let known = segment.has(SACKED) || segment.has(LOST) && !segment.has(RESENT);
+            let known = segment.has(SACKED | JUDGED) || segment.has(LOST) && !segment.has(RESENT);
             if known || (segment.at, segment.end()) >= latest {
                 continue;
             }
             match (segment.at + patience).checked_since(now) {
                 Some(left) if !left.is_zero() => wait = wait.max(Some(left)),
-                _ => self.mark_lost(index),
+                _ => {
+                    self.mark_lost(index);
+                    self.segments[index].marks |= JUDGED;
+                }
             }
         }
         wait
@@ -312,7 +338,7 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing is lost after all (Linux `tcp_undo_cwnd_reduction` with `unmark_loss`).
+    /// Nothing is lost after all (Linux `tcp_undo_cwnd_reduction` with `unmark_loss`). What RACK has marked it does not mark again.
     pub fn undo_loss_marks(&mut self) {
         for index in 0..self.segments.len() {
             let mut segment = self.segments[index];
@@ -339,25 +365,21 @@ impl Scoreboard {
             }
             self.merge_with_next(index, merged as u16);
         }
-        Some(self.resend(index, now))
+        self.resent += weight(self.unit, self.segments[index].length);
+        self.waiting -= 1;
+        Some(self.resend(index, RESENT, now))
     }
 
-    /// Takes the last segment to send again, as a tail loss probe.
+    /// Takes the last segment to send again, as a tail loss probe. It is not counted as in flight twice (Linux sends it by
+    /// `__tcp_retransmit_skb`, which does not count).
     pub fn resend_last(&mut self, now: Instant) -> Option<Sent> {
         let last = self.segments.len().checked_sub(1)?;
-        Some(self.resend(last, now))
+        Some(self.resend(last, 0, now))
     }
 
-    fn resend(&mut self, index: usize, now: Instant) -> Sent {
-        let unit = self.unit;
+    fn resend(&mut self, index: usize, mark: u8, now: Instant) -> Sent {
         let segment = &mut self.segments[index];
-        if !segment.has(RESENT) {
-            self.resent += weight(unit, segment.length);
-            if segment.has(LOST) {
-                self.waiting -= 1;
-            }
-        }
-        segment.marks |= RESENT | EVER_RESENT;
+        segment.marks = segment.marks & !JUDGED | EVER_RESENT | mark;
         segment.at = now;
         *segment
     }
@@ -427,12 +449,14 @@ fn weight(unit: WindowUnit, length: u16) -> u64 {
 
 const SACKED: u8 = 1;
 const LOST: u8 = 2;
-/// Sent again since it was marked lost, or as a probe.
+/// Sent again since it was marked lost.
 const RESENT: u8 = 4;
 /// Sent more than once at any time: no measure of the round trip (Karn).
 const EVER_RESENT: u8 = 8;
 /// Carried PSH, and does so when it is sent again, alone or merged with others (`tcp_retrans_try_collapse`).
 const PUSHED: u8 = 16;
+/// RACK has marked it lost. Linux takes it out of the list that RACK looks at (`tsorted_sent_queue`) until it is sent again.
+const JUDGED: u8 = 32;
 
 #[cfg(test)]
 mod tests {
@@ -457,7 +481,7 @@ mod tests {
         let again = board.resend_lost(1460, Instant::from_ns(9)).unwrap();
         assert_eq!((again.start, again.length), (1, 100));
         assert_eq!((board.in_flight(), board.has_waiting()), (3, false));
-        assert_eq!(board.acknowledge(401).units, 1);
+        assert_eq!(board.acknowledge(401, |_| false).units, 1);
         assert_eq!((board.in_flight(), board.outstanding(), board.has_sacked()), (2, 2, false));
     }
 
@@ -468,7 +492,7 @@ mod tests {
         assert_eq!(board.in_flight(), 0);
         let again = board.resend_lost(350, Instant::from_ns(9)).unwrap();
         assert_eq!((again.start, again.length, board.in_flight()), (1, 300, 1));
-        board.acknowledge(301);
+        board.acknowledge(301, |_| false);
         assert_eq!((board.in_flight(), board.outstanding()), (0, 3));
     }
 
@@ -478,9 +502,9 @@ mod tests {
         board.next = 1;
         board.push(100, true, Instant::ZERO);
         board.mark_all_lost(Instant::from_ns(9), Duration::ZERO);
-        board.acknowledge(41);
+        board.acknowledge(41, |_| false);
         assert_eq!((board.outstanding(), board.in_flight(), board.first().unwrap().start), (60, 0, 41));
-        board.acknowledge(101);
+        board.acknowledge(101, |_| false);
         assert_eq!((board.outstanding(), board.in_flight(), board.is_empty()), (0, 0, true));
     }
 }

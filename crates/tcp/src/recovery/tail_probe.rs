@@ -35,6 +35,11 @@ impl TailProbe {
         self.out.is_some()
     }
 
+    /// Whether one is out that repeats data.
+    pub fn repeats(&self) -> bool {
+        self.out.is_some_and(|out| out.repeats)
+    }
+
     /// Whether one is out that ends here (`TLP.end_seq`).
     pub fn ends_at(&self, end: u64) -> bool {
         self.out.is_some_and(|out| out.end == end)

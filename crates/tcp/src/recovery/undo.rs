@@ -5,6 +5,11 @@
 //! | an echo older than the first repetition | RFC 3522 §3.2 |
 //! | a D-SACK for each repetition since the recovery began | RFC 3708 §3.2, Linux `tcp_try_undo_dsack` |
 
+use super::scoreboard::Sent;
+use crate::context::Context;
+use crate::segment::Segment;
+use crate::sequence::Seq;
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
     /// SND.UNA when the reduction was made that can be taken back (Linux `undo_marker`).
@@ -44,8 +49,29 @@ impl Undo {
         self.marker.is_some() && self.repetitions == Some(0)
     }
 
-    /// Whether an echo shows that the original of what was repeated first has come.
-    pub fn is_echo_older(&self, echo: u32) -> bool {
-        self.retransmit_ts.is_some_and(|resent| echo.wrapping_sub(resent) > 1 << 31)
+    /// Whether what is acknowledged was only late: the echo is older than the first repetition, or nothing was repeated yet
+    /// (Linux `tcp_packet_delayed`).
+    pub fn is_late(&self, echo: Option<u32>) -> bool {
+        let is_older = |resent| echo.is_some_and(|echo| echo.wrapping_sub(resent) > 1 << 31);
+        self.marker.is_some() && self.retransmit_ts.is_none_or(is_older)
     }
+}
+
+/// Beginning and end of what a D-SACK tells of (RFC 2883 §4): the first block, if it lies below the acknowledgement, or within the
+/// second block.
+pub(crate) fn repeated(segment: &Segment, initial: Seq, ack: u64) -> Option<(u64, u64)> {
+    let mut blocks = segment.sack.iter().map(|(start, end)| {
+        let place = |seq: Seq| seq.position(initial, ack);
+        place(start).zip(place(end))
+    });
+    let (start, end) = blocks.next()??;
+    let within_second = blocks.next().flatten().is_some_and(|second| second.0 <= start && end <= second.1);
+    (start < end && (start < ack || within_second)).then_some((start, end))
+}
+
+/// Whether an acknowledgement of a segment that was sent again is its original's: it echoes what is older than the repetition
+/// (`tcp_skb_spurious_retrans`).
+pub(crate) fn is_original(cx: &Context, segment: &Segment, sent: &Sent) -> bool {
+    let stamps = segment.timestamps.filter(|_| cx.terms.timestamps);
+    stamps.is_some_and(|stamps| stamps.echo.wrapping_sub(cx.timestamp_at(sent.at)) > 1 << 31)
 }

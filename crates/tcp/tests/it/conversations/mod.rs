@@ -7,6 +7,7 @@
 
 mod linux;
 mod observation;
+mod reordering;
 mod rfc1122;
 mod rfc1337;
 mod rfc2018;
