@@ -372,15 +372,21 @@ def _segments(recording: Recording) -> dict[str, Any]:
     # What follows the end of a packet begins the next one.
     of_publisher = sent.filter(pl.col("group") == "client1", pl.col("mqtt").fill_null("").str.contains("DISC").not_())
     begins = of_publisher.filter((pl.col("control_packets") > 0).shift(1, fill_value=False))
-    since = begins["entered_ns"].min()
-    trips = of_publisher.filter(pl.col("entered_ns") >= since).group_by(
-        trip=(pl.col("entered_ns") - since) // ROUND_TRIP_NS).agg(pl.col("payload_bytes").sum()).sort("trip")
     return {
         "releases_shared": sent.filter(pl.col("mqtt").fill_null("").str.contains("PUBREL"),
                                        pl.col("control_packets") > 1).height,
         "bare_acks": _bare_acks(seen),
         "first_segment_bytes": number_of(begins["payload_bytes"].mean()),
-        "flights_bytes": tuple(trips["payload_bytes"].head(FLIGHTS).to_list())}
+        "flights_bytes": _flights_bytes(of_publisher, begins)}
+
+
+def _flights_bytes(sent: pl.DataFrame, begins: pl.DataFrame) -> tuple[int, ...]:
+    """From the first PUBLISH on; nothing where a publisher could send none."""
+    if begins.is_empty():
+        return ()
+    trip = (pl.col("entered_ns") - begins["entered_ns"].min()) // ROUND_TRIP_NS
+    trips = sent.filter(trip >= 0).group_by(trip=trip).agg(pl.col("payload_bytes").sum()).sort("trip")
+    return tuple(trips["payload_bytes"].head(FLIGHTS).to_list())
 
 
 def _bare_acks(seen: pl.DataFrame) -> int:
