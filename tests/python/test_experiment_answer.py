@@ -19,7 +19,7 @@ from mqttlab.dashboard.store import Store
 from mqttlab.experiment_answers import listed
 from mqttlab.experiments import ExperimentDirectory
 from mqttlab.recording import Recording
-from mqttlab.report.experiment.answer import answer, costs, recommendations, thresholds
+from mqttlab.report.experiment.answer import answer, costs, in_words, recommendations, thresholds
 from test_comparison_answer import FLEET
 
 EXPERIMENT = """
@@ -64,7 +64,9 @@ def test_broken_thresholds_are_red_and_said_first(broken: ExperimentDirectory, a
     told = answer(analysis)
     assert told.state == "broken" and told.sentences[0] == "All 2 threshold checks are broken."
     assert [row[:2] for row in thresholds(analysis)[1]] == [("broken", "qos 0"), ("broken", "qos 1")]
+    assert [row[2] for row in thresholds(analysis)[1]] == ["latency p99 below 10 ms"] * 2
     printed = mqttlab("report", broken.path).stdout
+    assert "latency_ms_p99" not in printed
     assert printed.index("QoS 0 or QoS 1 for sensors") < printed.index(told.sentences[0]) < printed.index("kB/device/h")
     assert "Methods" not in printed and "Methods" in mqttlab("report", broken.path, "--full").stdout
     page = (broken.path / "report.html").read_text(encoding="utf-8")
@@ -102,6 +104,13 @@ def test_json_has_the_same(broken: ExperimentDirectory, analysis: Analysis) -> N
     assert data["answer"] == answer(analysis).text and data["state"] == "broken"
     assert data["question"] == "QoS 0 or QoS 1 for sensors on LTE?"
     assert {each["verdict"] for each in data["thresholds"]} == {"broken"} and data["costs"]
+
+
+def test_a_threshold_in_words_has_no_name_of_a_metric() -> None:
+    assert in_words("latency_ms_p99 of group field_1 below 250 ms") == "latency p99 of group field_1 below 250 ms"
+    assert in_words("messages_lost_percent (judged by undelivered_percent) below 1 %").endswith(
+        "(judged by undelivered %) below 1 %")
+    assert in_words("thresholds") == "thresholds"
 
 
 def test_held_thresholds_are_green(tmp_path: Path) -> None:

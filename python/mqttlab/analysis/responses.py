@@ -12,7 +12,7 @@ import polars as pl
 
 from mqttlab import statistics
 from mqttlab.analysis.asked import Asked, Factor
-from mqttlab.metrics import ALL
+from mqttlab.metrics import ALL, called
 
 RESPONSE = ("metric", "scope", "scope_name")
 LINES_MOST = 6
@@ -92,9 +92,7 @@ class Response:
     @property
     def name(self) -> str:
         """As a heading: the metric, and of what."""
-        title = ALL[self.metric].title if self.metric in ALL else self.metric
-        known = {"latency_ms": "latency "}
-        title = next((words + title for start, words in known.items() if self.metric.startswith(start)), title)
+        title = called(self.metric)
         return title if self.scope == "run" else f"{title} of {self.scope_name or self.scope}"
 
     @property

@@ -9,6 +9,7 @@ from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.responses import bound, judged_of, supported, values_of
 from mqttlab.experiments.thresholds import Judgement, judge_runs
 from mqttlab.figures.drawing import Axis, Figure
+from mqttlab.metrics import called
 from mqttlab.recording import Recording
 from mqttlab.scenario.load import parse
 from mqttlab.scenario.threshold import Threshold
@@ -50,7 +51,7 @@ def mark(figure: Figure, name: str, asked: list[Threshold]) -> Figure:
             if written is None or not one.metric.startswith("latency_ms"):
                 continue
             value = bound(one.metric, written)
-            label = f"{one.metric} {words} {value:g} ms"
+            label = f"{called(one.metric)} {words} {value:g} ms"
             figure.add_line(axis, value, {"color": "#A5123A", "width": 1.5, "dash": "dash"},
                             {"text": label, "font": {"color": "#A5123A"}})
     return figure

@@ -41,6 +41,7 @@ from mqttlab.metrics.catalogue import (
     Family,
     Metric,
     Shown,
+    called,
     counted,
     family,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "burst_times",
     "bursts",
     "by_device",
+    "called",
     "clients",
     "connection_flight",
     "connection_segments",

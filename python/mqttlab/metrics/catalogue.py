@@ -595,6 +595,12 @@ def _all() -> dict[str, Metric]:
 ALL: dict[str, Metric] = _all()
 
 
+def called(metric: str) -> str:
+    """A metric's title where no table says what it is of: ``latency p99`` and not ``p99``; another name as it is."""
+    title = ALL[metric].title if metric in ALL else metric
+    return f"latency {title}" if metric.startswith("latency_ms") else title
+
+
 def family(table: str) -> Family:
     """The family of this name."""
     [found] = [family for family in (*FAMILIES, ENGINE) if family.table == table]

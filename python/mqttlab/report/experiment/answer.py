@@ -5,6 +5,7 @@ Terminal, page, dashboard, ``--json`` and the list of experiments show this one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,12 +14,15 @@ from typing import Any, Literal
 from mqttlab.analysis import Analysis, Compared, Judged, Recommendation, Response
 from mqttlab.comparison import Change, words_of_change
 from mqttlab.foreign import visible
+from mqttlab.metrics import called
 from mqttlab.plurals import counted
 from mqttlab.report.experiment.tables import Table, levels
 from mqttlab.report.text import number
 
 TOLD = 3
 SAME_PERCENT = 5.0
+# Names of several words; what is no metric stays as it is.
+NAME = re.compile(r"\b[a-z0-9]+(?:_[a-z0-9]+)+\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +57,12 @@ def thresholds(analysis: Analysis) -> Table:
     order = ("broken", "undecided", "held")
     rows = sorted(analysis.thresholds, key=lambda each: order.index(each.verdict))
     return ("verdict", "point", "threshold", "measured"), [
-        (each.verdict, each.point or "–", each.threshold, each.words) for each in rows]
+        (each.verdict, each.point or "–", in_words(each.threshold), each.words) for each in rows]
+
+
+def in_words(threshold: str) -> str:
+    """A threshold without the names that metrics have in files: ``latency p99 below 250 ms``."""
+    return NAME.sub(lambda found: called(found[0]), threshold)
 
 
 def costs(analysis: Analysis) -> Table:
@@ -96,10 +105,11 @@ def _thresholds(judged: Sequence[Judged]) -> str:
     by_verdict = {word: [each for each in judged if each.verdict == word] for word in ("broken", "undecided", "held")}
     broken, undecided = by_verdict["broken"], by_verdict["undecided"]
     if len(broken) == total:
-        return (f"The threshold is broken: {broken[0].threshold}, measured {broken[0].words}." if total == 1 else
-                f"All {total} threshold checks are broken.")
+        return (f"The threshold is broken: {in_words(broken[0].threshold)}, measured {broken[0].words}."
+                if total == 1 else f"All {total} threshold checks are broken.")
     if broken:
-        named = "; ".join(f"{each.threshold}{f' at {each.point}' if each.point else ''}" for each in broken[:TOLD])
+        named = "; ".join(in_words(each.threshold) + (f" at {each.point}" if each.point else "")
+                          for each in broken[:TOLD])
         more = f"; and {len(broken) - TOLD} more" if len(broken) > TOLD else ""
         return f"{len(broken)} of {total} threshold checks {'is' if len(broken) == 1 else 'are'} broken: {named}{more}."
     if undecided:
