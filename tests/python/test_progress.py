@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from mqttlab.cli.progress import RunProgress, figures, spark, summary
+from mqttlab.cli.progress import ImportProgress, RunProgress, figures, spark, summary
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
@@ -74,6 +78,46 @@ def test_a_terminal_shows_the_summary_while_the_run_goes_on() -> None:
         progress.observe({"event": "phase", "phase": "measurement", "at_ns": 0, "length_ns": 4_000_000_000})
         progress.observe(TICK)
     assert "measuring" in out.getvalue() and "dropped: 3 queue full" in out.getvalue()
+
+
+def test_an_import_says_how_much_it_has_read_of_the_whole_and_how_fast_on_one_line() -> None:
+    out = io.StringIO()
+    with ImportProgress(Console(file=out, force_terminal=True, width=80, height=40, color_system=None)) as progress:
+        for read_bytes in (100_000_000, 900_000_000):
+            progress.observe({"event": "import", "read_bytes": read_bytes, "total_bytes": 10**9, "rows": 4_096_000})
+            progress._bar.refresh()
+    last = out.getvalue().rpartition("reading")[2].partition("\x1b")[0]
+    assert "0.9/1.0 GB" in last and "B/s" in last and "4,096,000 rows" in last and ":" in last, last
+    assert "reading" in out.getvalue() and "\n\n" not in out.getvalue().replace("\r", "")
+
+
+def test_nobody_is_shown_the_progress_of_an_import_but_a_terminal() -> None:
+    out = io.StringIO()
+    with ImportProgress(Console(file=out)) as progress:
+        progress.observe({"event": "import", "read_bytes": 1, "total_bytes": 2, "rows": 1})
+    assert out.getvalue() == ""
+
+
+def test_an_import_leaves_a_terminal_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("message,publisher,subscriber,topic,sent,received\n1,a,b,t,1.0,1.5\n")
+    terminal, theirs = pty.openpty()
+    words = ["import", "log", "log.csv", "--output", "run", "--no-html", "--catalog", "none"]
+    command = subprocess.Popen([sys.executable, "-m", "mqttlab", *words], cwd=tmp_path, stderr=theirs,
+                               stdout=subprocess.PIPE, env=os.environ | {"COLUMNS": "80", "TERM": "xterm-256color"})
+    os.close(theirs)
+    said = bytearray()
+    while True:
+        try:
+            part = os.read(terminal, 1 << 16)
+        except OSError:
+            # Linux says so when the last one has closed it.
+            break
+        said += part
+    os.close(terminal)
+    printed, _ = command.communicate()
+    assert b"reading" in said and b"reading" not in printed and (tmp_path / "run" / "run.json").exists()
+    # The cursor is shown again, and the line of the bar erased.
+    assert said.endswith(b"\x1b[?25h\r\x1b[1A\x1b[2K"), said[-60:]
 
 
 def lines_of(backend: str, directory: Path, **changes: Any) -> list[dict[str, Any]]:

@@ -12,7 +12,15 @@ from typing import Any, Self
 from rich.console import Group
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.text import Text
 
 from mqttlab.console import Console
@@ -102,14 +110,18 @@ def figures(line: dict[str, Any]) -> str:
 
 
 class ImportProgress:
-    """Shows how much of the files has been read. A context manager; :meth:`observe` is called with each line."""
+    """Shows how much of the files has been read, how fast, and how long the rest takes.
+
+    A context manager; :meth:`observe` is called with each line.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._bar = Progress(
-            SpinnerColumn(), TextColumn("[bold]reading"), BarColumn(), DownloadColumn(),
-            TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn(), console=console, transient=True,
-            disable=not console.is_terminal,
+            # On one line of 80 columns.
+            SpinnerColumn(), TextColumn("[bold]reading"), BarColumn(bar_width=16), DownloadColumn(),
+            TransferSpeedColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn(),
+            console=console, transient=True, disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("reading", total=None, rows=0)
 
