@@ -83,6 +83,45 @@ def test_one_of_a_thing_is_written_in_the_singular(tmp_path: Path) -> None:
     assert "1 sent, 1 delivery expected" in said and "1 foreign delivery," in said
 
 
+CAME = "the broker closed the connection (session taken over: another client came with its identifier)"
+
+
+def shared_identifier(backend: str) -> dict[str, Any]:
+    groups: list[dict[str, Any]] = [{"name": name, "host": "broker", "subscribe": [{"filter": "t"}]} for name in "ab"]
+    return {"name": "taken", "backend": backend, "mqtt": {"client_id": "same"},
+            "phases": {"duration": "3 s", "cool_down": "100 ms"}, "groups": groups}
+
+
+def test_a_simulated_take_over_is_named(tmp_path: Path) -> None:
+    rows = metrics.disconnections(simulated(shared_identifier("sim"), tmp_path / "run"))
+    assert rows.height and set(rows["reason"]) == {CAME}
+
+
+@pytest.mark.live
+def test_a_take_over_at_mosquitto_is_named(tmp_path: Path) -> None:
+    rows = metrics.disconnections(simulated(shared_identifier("live"), tmp_path / "run"))
+    assert CAME in set(rows["reason"])
+
+
+def test_a_closed_connection_is_no_take_over_where_nobody_came_with_its_identifier(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", [Message(0)], events=[
+        event("connack", 0, None, 5), event("connack", 1, None, 10),
+        event("disconnect", 0, "the broker closed the connection", 20),
+        event("disconnect", 1, "the broker closed the connection", 30)])
+    plan = json.loads((run / "plan.json").read_text())
+
+    def reasons(*identifiers: str) -> list[str]:
+        plan["groups"] = [{"name": name, "protocol": {"mqtt": {"client_id": identifier}}, "server": 0}
+                          for name, identifier in zip(("publishers", "subscribers"), identifiers, strict=True)]
+        (run / "plan.json").write_text(json.dumps(plan))
+        return sorted(metrics.disconnections(Recording.open(run))["reason"])
+
+    closed = "the broker closed the connection"
+    assert reasons("{group}-{client}", "{group}-{client}") == [closed, closed]
+    # The second one came after the first and stayed until nobody knows why.
+    assert reasons("same", "same") == [closed, CAME]
+
+
 def simulated(values: dict[str, Any], directory: Path) -> Recording:
     outcome = perform(Job(compile_plan(parse_values(values)), directory), lambda line: None)
     assert outcome.verdict == "complete", outcome.reason

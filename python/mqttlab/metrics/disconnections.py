@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
+from collections import defaultdict
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import polars as pl
 
@@ -16,6 +19,9 @@ from mqttlab.recording import Recording
 # A client's note says why it did not come as far as to be refused.
 KINDS = {"disconnect": "disconnected", "refused": "refused", "note": "not connected"}
 COLUMNS = {"group": pl.String, "what": pl.String, "reason": pl.String, "count": pl.Int64, "clients": pl.Int64}
+# What a client of MQTT 3.1.1 sees of a take-over: no packet says why.
+CLOSED = "the broker closed the connection"
+TAKEN_OVER = f"{CLOSED} (session taken over: another client came with its identifier)"
 CODE = re.compile(r"code 0x([0-9a-f]{2})$")
 
 
@@ -42,13 +48,64 @@ def disconnections(recording: Recording) -> pl.DataFrame:
                           schema={"client": pl.Int64, "group": pl.String})
     told = found.select(
         client=pl.col("client").cast(pl.Int64), what=kind.replace_strict(KINDS, return_dtype=pl.String),
-        reason=pl.col("detail").cast(pl.String).fill_null("no reason was recorded"))
+        reason=_taken_over(recording, found, pl.col("detail").cast(pl.String)).fill_null("no reason was recorded"))
     counted = told.join(groups, on="client", how="left").group_by("group", "what", "reason").agg(
         count=pl.len().cast(pl.Int64), clients=pl.col("client").n_unique().cast(pl.Int64))
     reasons = {reason: in_words(reason) for reason in counted["reason"].unique()}
     return counted.with_columns(pl.col("reason").replace(reasons)).select(
         pl.col(name).cast(type_) for name, type_ in COLUMNS.items()).sort(
         ["count", "group", "what", "reason"], descending=[True, False, False, False], nulls_last=True)
+
+
+def _taken_over(recording: Recording, found: pl.DataFrame, detail: pl.Expr) -> pl.Expr:
+    """The details, and of connections that the broker closed when another client of the run had come with the same
+    identifier, that reason: the broker must then close the older one (MQTT 3.1.1, [MQTT-3.1.4-2]).
+
+    Clients from outside of the run are in no event; the broker's log names them.
+    """
+    owners = _owners(recording)
+    rivals = {client: clients for clients in owners for client in clients}
+    closed = found.filter(pl.col("kind").cast(pl.String) == "disconnect", pl.col("detail").cast(pl.String) == CLOSED)
+    if not rivals or closed.is_empty():
+        return detail
+    accepted: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    connacks = recording.events.filter(pl.col("kind").cast(pl.String) == "connack", pl.col("client").is_in(rivals))
+    times = (pl.col("at_ns").cast(pl.Int64), pl.col("took_ns").cast(pl.Int64).fill_null(0))
+    for client, at_ns, took_ns in connacks.select("client", *times).sort("at_ns").rows():
+        accepted[client].append((at_ns, took_ns))
+
+    def is_taken(client: int, at_ns: int) -> bool:
+        own = accepted[client]
+        place = bisect_right(own, (at_ns,))
+        since_ns = own[place - 1][0] if place else 0
+        # The other one has asked before this one's end, and was accepted after this one was.
+        return any(
+            since_ns < came_ns and came_ns - took_ns <= at_ns for other in rivals.get(client, ()) if other != client
+            for came_ns, took_ns in accepted[other][bisect_right(accepted[other], (since_ns,)):])
+
+    taken = [(client, at_ns) for client, at_ns in closed.select("client", pl.col("at_ns").cast(pl.Int64)).rows()
+             if is_taken(client, at_ns)]
+    both = pl.struct(pl.col("client").cast(pl.Int64), pl.col("at_ns").cast(pl.Int64))
+    ended = pl.Series([{"client": client, "at_ns": at_ns} for client, at_ns in taken],
+                      dtype=pl.Struct({"client": pl.Int64, "at_ns": pl.Int64}))
+    is_one = (pl.col("kind").cast(pl.String) == "disconnect") & both.is_in(ended.implode()) & (detail == CLOSED)
+    return pl.when(is_one).then(pl.lit(TAKEN_OVER)).otherwise(detail)
+
+
+def _owners(recording: Recording) -> list[list[int]]:
+    """Clients of one server with one identifier, where these are several."""
+    of_group: dict[str, Any] = {group["name"]: group for group in recording.plan.get("groups") or ()}
+    found: dict[tuple[object, str], list[int]] = defaultdict(list)
+    count: dict[str, int] = defaultdict(int)
+    for number, client in enumerate(recording.layout["clients"]):
+        name = client["group"]
+        group = of_group.get(name) or {}
+        mqtt = (group.get("protocol") or {}).get("mqtt")
+        if mqtt:
+            identifier = str(mqtt["client_id"]).replace("{group}", name).replace("{client}", str(count[name]))
+            found[group.get("server"), identifier].append(number)
+        count[name] += 1
+    return [clients for (_, identifier), clients in found.items() if identifier and len(clients) > 1]
 
 
 def in_words(reason: str) -> str:
