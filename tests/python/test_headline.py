@@ -15,7 +15,7 @@ from rich.console import Console
 from mqttlab import metrics
 from mqttlab.cli.main import main
 from mqttlab.recording import Recording
-from mqttlab.report import answer, cards, headline, write_html
+from mqttlab.report import answer, cards, headline, network, write_html
 from mqttlab.report.answer import LINES, WIDTH, lines
 from mqttlab.scenario import compile_plan, parse
 from mqttlab.scenario.one_sentence import LENGTH_MAX, one_sentence
@@ -329,3 +329,12 @@ def test_messages_that_were_never_sent_are_a_sentence_and_no_flow_to_nobody(tmp_
     page, shown = cards.section(recording), repr(overview.part(recording))
     for surface in ("\n".join(printed), page, shown):
         assert "never sent" in surface and "nobody known" not in surface and "no known subscriber" not in surface
+
+
+def test_of_many_links_those_with_the_most_bytes_come_first_with_the_sum_of_all() -> None:
+    links = pl.DataFrame({"link": [f"l{number:02}" for number in range(50)], "frames": [2] * 50,
+                          "bytes": [number * 37 % 50 for number in range(50)], "frames_dropped": [1] * 50})
+    shown = network.busiest(links, 40)
+    assert shown["bytes"].to_list() == list(range(49, 9, -1))
+    assert "all together: 100 frames, 1\u202f225 B, 50 dropped" in network.left_out(links, shown, "shown")
+    assert network.busiest(links, 50).equals(links) and not network.left_out(links, links, "shown")

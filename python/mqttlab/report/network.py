@@ -64,19 +64,20 @@ def covered(recording: Recording, table: pl.DataFrame) -> str:
 
 
 def busiest(links: pl.DataFrame, most: int) -> pl.DataFrame:
-    """The links that carried the most bytes, in the order of the table; all of them where they are not more."""
+    """The links that carried the most bytes, the most first; all of them in the order of the table where they are not
+    more."""
     if links.height <= most:
         return links
-    numbered = links.with_row_index("row")
-    return numbered.top_k(most, by=["bytes", pl.col("row").cast(pl.Int64).neg()]).sort("row").drop("row")
+    return links.sort("bytes", descending=True, nulls_last=True, maintain_order=True).head(most)
 
 
 def left_out(links: pl.DataFrame, shown: pl.DataFrame, how: str) -> str:
-    """A sentence on links that a page leaves out; empty where it has all."""
+    """A sentence with the sum of links of which a page has not all; empty where it has."""
     if shown.height == links.height:
         return ""
-    return (f" Of {number(links.height)} links the {number(shown.height)} with the most bytes are {how}; exports have "
-            "all.")
+    frames, sent, dropped = (int(links[name].sum()) for name in ("frames", "bytes", "frames_dropped"))
+    return (f" Of {number(links.height)} links the {number(shown.height)} with the most bytes are {how}; all together: "
+            f"{number(frames)} frames, {number(sent)} B, {number(dropped)} dropped. Exports have all.")
 
 
 def labelled(table: pl.DataFrame) -> pl.DataFrame:
