@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,10 +18,14 @@ from mqttlab.cli import main
 from mqttlab.explanation import Story, cause, head, ladder, tell, write
 from mqttlab.explanation.diagram import Ladder
 from mqttlab.explanation.layout import CLEAR, LINE, Place, scale
+from mqttlab.explanation.story import Happening
 from mqttlab.metrics import evidence
 from mqttlab.metrics.attribution import explainable
 from mqttlab.metrics.attribution.lookup import Lookup
 from mqttlab.recording import Recording
+from mqttlab.runs import Job, perform
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import parse_values
 from recordings import Message
 from recordings import write as write_messages
 from test_attribution import outstanding_at_broker, qos2
@@ -101,6 +106,34 @@ def test_spans_fill_the_time_without_gaps(tmp_path: Path) -> None:
     assert edges[0][0] == told.begins_ns
     assert edges[-1][1] == told.ends_ns
     assert all(before[1] == after[0] for before, after in pairwise(edges))
+
+
+@pytest.mark.parametrize(("qos", "delay", "rate", "words"), [
+    (1, "50 ms", "1 Gbit/s", "its in-flight window was full (`mqtt.max_inflight`) until PUBACK("),
+    (0, "1 ms", "64 kbit/s", "its socket was full"),
+], ids=["window", "socket"])
+def test_a_wait_in_a_session_has_the_cause_that_its_frames_show(
+    qos: int, delay: str, rate: str, words: str, tmp_path: Path,
+) -> None:
+    line = {"delay": delay, "rate": rate}
+    plan = compile_plan(parse_values({
+        "name": "waits", "backend": "sim", "mqtt": {"max_inflight": 1},
+        "phases": {"duration": "3 s", "cool_down": "60 s"},
+        "hosts": {"field": {"tcp": {"send_buffer": "5 kB"}}, "broker": {"tcp": {"receive_buffer": "5 kB"}}},
+        "networks": [{"between": ["field", "broker"], "up": line, "down": line}],
+        "groups": [{"name": "p", "host": "field", "nagle": False,
+                    "publish": {"topic": "t", "qos": qos, "payload": "500 B", "rate": "40 /s"}},
+                   {"name": "s", "host": "broker", "subscribe": [{"filter": "t", "qos": 0}]}]}))
+    perform(Job(plan, tmp_path / "run"), lambda event: None)
+    told = story(Recording.open(tmp_path / "run"))
+    said = cause(told)
+    assert said.startswith("Waited ") and words in said and "not connected" not in said, said
+    [wait] = [span for span in told.spans if span.part == "session_ns"]
+    came = Happening(at_ns=wait.to_ns - 1, host=wait.host, text=f"{told.names['publisher']} is connected")
+    assert ": it was not connected." in cause(replace(told, happenings=(came,)))
+    # The subscriber's connection is not the publisher's.
+    other = Happening(at_ns=wait.to_ns - 1, host=wait.host, text=f"{told.names['subscriber']} is connected")
+    assert cause(replace(told, happenings=(other,))) == said
 
 
 def test_no_two_labels_of_a_slot_meet() -> None:

@@ -25,6 +25,8 @@ from mqttlab.recording import Recording
 
 # Of a message that fills many segments, these many at each end are shown, and all that were lost or sent again.
 SEGMENTS_SHOWN = 4
+# The remark at the acknowledgement that ended a wait for a window.
+MAKES_ROOM = "makes room in the in-flight window"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,7 +352,7 @@ class _Teller:
         if packet is None or not waited or at is None or at <= began:
             return
         came = self.evidence.control_packets.filter(pl.col("packet") == packet).row(0, named=True)
-        self._completing(came, "makes room in the in-flight window")
+        self._completing(came, MAKES_ROOM)
 
     def _handshake(self, row: dict[str, Any], prefix: str) -> None:
         """The PUBREC that answered, and the PUBREL that let the receiver hand on."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mqttlab.explanation.story import Arrow, Release, Story
+from mqttlab.explanation.story import MAKES_ROOM, Arrow, Release, Story
 from mqttlab.metrics import ALL, PARTS
+from mqttlab.metrics.attribution.transport import SLACK_NS
 
 # A part that takes this share of the latency is its cause.
 DOMINATES = 0.4
@@ -102,8 +103,8 @@ def _sentence(story: Story, part: str) -> str:
     resent += " Meanwhile the connection broke, and it was sent again on a new one." if broken == 1 else ""
     sentences = {
         "schedule_ns": f"Sent {took} after its time: the publisher was late; the machine is too busy.",
-        "session_ns": f"Waited {took} in the session of {names['publisher']} or of a relay: its in-flight window was "
-                      f"full, its socket was full, or it was not connected.{resent if broken else ''}",
+        "session_ns": f"Waited {took} in the session of {names['publisher']} or of a relay: "
+                      f"{_session(story)}.{resent if broken else ''}",
         "sleep_ns": f"Waited {took} for a sleeping client to be awake: it wakes up at intervals (`mqtt_sn.sleep`).",
         "register_ns": f"Waited {took} until its topic was registered: a round trip between client and gateway, and "
                        f"T_retry where a datagram was lost ({_frames(lost)}). Predefined and short topics need none.",
@@ -136,6 +137,26 @@ def _sentence(story: Story, part: str) -> str:
                        "is too busy.",
     }
     return sentences[part].replace("the broker", f"the {names['server']}")
+
+
+def _session(story: Story) -> str:
+    """Which of the causes of a wait in a session its frames and events show."""
+    spans = [span for span in story.spans if span.part == "session_ns"]
+
+    def within(at_ns: int) -> bool:
+        return any(span.from_ns <= at_ns <= span.to_ns + SLACK_NS for span in spans)
+
+    hosts = {span.host for span in spans}
+    if any(within(one.at_ns) and one.host in hosts and one.text.startswith(f"{story.names['publisher']} ")
+           for one in story.happenings):
+        return "it was not connected"
+    ends = [arrow for arrow in story.arrows if MAKES_ROOM in arrow.remarks and within(arrow.ended_ns)]
+    if ends:
+        last = max(ends, key=lambda arrow: arrow.ended_ns)
+        return (f"its in-flight window was full (`mqtt.max_inflight`) until {last.label()} in frame {last.frame} made "
+                "room")
+    # QoS 0 has no window. At the others no frame tells a window from a socket.
+    return "its socket was full" if story.qos == 0 else "its in-flight window or its socket was full"
 
 
 def _frames(lost: int) -> str:
