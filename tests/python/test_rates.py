@@ -17,6 +17,7 @@ from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
+from mqttlab.scenario.mqtt import Mqtt
 
 PAIR = ("publisher_group", "subscriber_group", "qos")
 
@@ -116,7 +117,8 @@ def test_with_a_detected_transient_a_rate_is_that_of_the_steady_flow(tmp_path: P
     assert steady is not None, "the scenario has no transient any more"
     hold_messages(recording)
     [row] = metrics.application(recording, ()).rows(named=True)
-    assert row["throughput_per_s"] == pytest.approx(8, rel=0.15)
+    # A Poisson count of 8/s in what is left of 120 s is within 7 % in 19 of 20 runs; of two beginnings 7.3 came.
+    assert row["throughput_per_s"] == pytest.approx(8, rel=0.07)
 
 
 def test_every_rate_share_and_mean_states_its_window() -> None:
@@ -139,3 +141,11 @@ def test_what_was_never_sent_is_not_delivered(tmp_path: Path) -> None:
     told = dict(pairs.select(pl.col("subscriber_group").cast(pl.String), "undelivered_percent").rows())
     # The subscribers' row has what they did not get, the row of the unsent ones nothing to deliver.
     assert told == {"sink": pytest.approx(row["undelivered_percent"]), None: None}
+
+
+def test_a_clients_queue_has_no_place_for_qos_0(tmp_path: Path) -> None:
+    """It waits for the socket, as `mqtt.max_queued` says."""
+    values = {**BEYOND, "groups": [{**BEYOND["groups"][0], "mqtt": {"max_queued": 2}}, BEYOND["groups"][1]]}
+    [row] = metrics.application(run(values, tmp_path / "run")).rows(named=True)
+    assert row["qos"] == 0 and row["messages_unsent"] == 0 and row["messages_sent"] == row["messages_offered"]
+    assert "QoS 0 messages take no place" in (Mqtt.model_fields["max_queued"].description or "")

@@ -208,7 +208,9 @@ class Broker(Part):
     nagle: Truth = Field(True, description="Nagle's algorithm on the broker's sockets (Mosquitto's default).")
     max_inflight: Whole = Field(20, ge=0, le=65_535, description="Unacknowledged messages to a client; 0: no limit.")
     max_queued: Whole = Field(
-        1000, ge=0, le=2**32 - 1, description="Messages queued for a client beyond these; 0: no limit.")
+        1000, ge=0, le=2**32 - 1, description=(
+            "Messages queued for a client beyond these; 0: no limit. QoS 0 messages for a client that is away are not "
+            "queued (Mosquitto's `queue_qos0_messages false`)."))
     retry: PositiveDurationNs | None = Field(None, description=(
         "Interval of timed retransmission by the simulated broker, as in MQTT 3.1; Mosquitto repeats only when a "
         "client comes back."))

@@ -47,7 +47,9 @@ class Mqtt(Part):
     max_inflight: Whole = Field(
         20, ge=1, le=65_535, description="Unacknowledged messages at QoS 1 and 2 that a client may have in flight.")
     max_queued: Whole = Field(
-        100_000, ge=0, le=2**32 - 1, description="Messages queued in a client; messages beyond count as unsent.")
+        100_000, ge=0, le=2**32 - 1, description=(
+            "QoS 1 and 2 messages queued in a client; those beyond count as unsent. QoS 0 messages take no place: they "
+            "wait for the socket without a limit, as in paho-mqtt, and count as unsent without a connection."))
     deliver_qos2_on: Literal["release", "publish"] = Field(
         "release", description="When a subscriber counts a QoS 2 message as delivered: at its PUBREL, as Paho does, "
         "or already at its PUBLISH; MQTT allows both (3.1.1, 4.3.3).")
