@@ -195,7 +195,7 @@ def test_none_of_n_bounds_messages_as_well_as_runs() -> None:
     # 1 - 0.05^(1/N): of 75 runs, and of 30,000 messages.
     assert "fewer than 3.9 % of runs have any, and where each is lost or not by itself, fewer than 0.01 %" in (
         tables.constant(lost))
-    assert tables.of_point(lost, lost.points[0]) == "0 in all: in < 45 % of runs any, < 0.15 % of 2\u202f000"
+    assert tables.of_point(lost, lost.points[0]) == "0 in all: in < 45 % of runs any, < 0.15 % of 2,000"
     # A run without it leaves nothing to bound.
     gone = analyse(ASKED, pl.concat([none, expected.head(74)])).responses[1]
     assert {point.expected for point in gone.points} == {None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from pathlib import Path
@@ -14,9 +15,11 @@ from rich.console import Console
 
 from mqttlab import metrics
 from mqttlab.cli.main import main
+from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import answer, cards, headline, network, write_html
 from mqttlab.report.answer import LINES, WIDTH, lines
+from mqttlab.report.text import number as written
 from mqttlab.scenario import compile_plan, parse
 from mqttlab.scenario.one_sentence import LENGTH_MAX, one_sentence
 from recordings import MS, Message, S, segment, write
@@ -336,5 +339,20 @@ def test_of_many_links_those_with_the_most_bytes_come_first_with_the_sum_of_all(
                           "bytes": [number * 37 % 50 for number in range(50)], "frames_dropped": [1] * 50})
     shown = network.busiest(links, 40)
     assert shown["bytes"].to_list() == list(range(49, 9, -1))
-    assert "all together: 100 frames, 1\u202f225 B, 50 dropped" in network.left_out(links, shown, "shown")
+    assert "all together: 100 frames, 1,225 B, 50 dropped" in network.left_out(links, shown, "shown")
     assert network.busiest(links, 50).equals(links) and not network.left_out(links, links, "shown")
+
+
+def test_numbers_are_written_as_in_the_documents() -> None:
+    # A narrow space between thousands is as wide in a terminal as the one between two numbers.
+    assert [written(value) for value in (2657, 1585.4, -43_488, 999)] == ["2,657", "1,585", "-43,488", "999"]
+    assert counted(2400, "message") == "2,400 messages"
+
+
+def test_the_terminal_has_the_columns_of_the_report(fleet: Path) -> None:
+    told = headline.told(Recording.open(fleet))
+    flow = told.numbers.flows[0]
+    several = dataclasses.replace(told, numbers=dataclasses.replace(told.numbers, flows=(flow, flow, flow)))
+    [head] = [line for line in lines(several) if line.startswith("flow")]
+    assert head.split() == ["flow", "p99", "ms", "missing", "p95", "p50", "worst", "sent"]
+    assert max(map(len, lines(several))) <= WIDTH

@@ -105,4 +105,4 @@ def test_a_transfer_of_which_nothing_came_in_time_is_no_goodput_of_zero() -> Non
                         "down": {**way, "tcp": {"bytes": 1448, "goodput_bit_s": 19_306.7}}}]}
     rows = shown.table(found).filter(pl.col("quantity") == "goodput")
     assert rows["measured"].to_list() == ["not known: measure for longer", "19.31 kbit/s"]
-    assert rows["from"].to_list()[1].startswith("1\u202f448 B")
+    assert rows["from"].to_list()[1].startswith("1,448 B")

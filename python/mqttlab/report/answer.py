@@ -88,12 +88,12 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
 def _table(flows: list[Flow]) -> list[str]:
     """Several flows, a line each: those that lost most and were slowest first."""
     worst = headline.worst_first(flows)
-    head = f"{'flow':<{NAME}}{'sent':>9}{'missing':>9}{'p50 ms':>7}{'p95':>7}{'p99':>8}{'worst':>8}"
+    head = f"{'flow':<{NAME}}{'p99 ms':>8}{'missing':>9}{'p95':>8}{'p50':>7}{'worst':>8}{'sent':>8}"
     rows = [head]
     for flow in worst[:FLOWS_SHOWN]:
         latency = {name: milliseconds(one.value) for name, one in flow.latency.items()}
-        rows.append(f"{_short(headline.title(flow)):<{NAME}}{number(flow.sent):>9}{percent(flow.undelivered_percent):>9}"
-                    f"{latency['p50']:>7}{latency['p95']:>7}{latency['p99']:>8}{latency['max']:>8}")
+        rows.append(f"{_short(headline.title(flow)):<{NAME}}{latency['p99']:>8}{percent(flow.undelivered_percent):>9}"
+                    f"{latency['p95']:>8}{latency['p50']:>7}{latency['max']:>8}{number(flow.sent):>8}")
     if len(flows) > FLOWS_SHOWN:
         rows.append(f"and {counted(len(flows) - FLOWS_SHOWN, 'more flow')}, none worse: --full")
     words = headline.where_the_time_went(worst[0])

@@ -19,7 +19,7 @@ UNITS = ("ms", "s", "B", "B/s", "kbit/s", "%")
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A cell: integers with thin groups, floats to ``digits`` significant digits, nothing as a dash."""
+    """A cell: integers as ``2,400``, floats to ``digits`` significant digits, nothing as a dash."""
     if value is None:
         return "–"
     if isinstance(value, float):
@@ -29,10 +29,10 @@ def number(value: Any, digits: int = 4) -> str:
         if abs(value) < NOTHING:
             return "0"
         if abs(value) >= 10 ** (digits - 1):
-            return f"{value:,.0f}".replace(",", "\u202f")
+            return f"{value:,.0f}"
         return f"{value:.{digits}g}"
     if isinstance(value, int):
-        return f"{value:,}".replace(",", "\u202f")
+        return f"{value:,}"
     return str(value)
 
 
