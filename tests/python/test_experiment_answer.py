@@ -69,6 +69,12 @@ def test_broken_thresholds_are_red_and_said_first(broken: ExperimentDirectory, a
     assert "latency_ms_p99" not in printed
     assert printed.index("QoS 0 or QoS 1 for sensors") < printed.index(told.sentences[0]) < printed.index("kB/device/h")
     assert "Methods" not in printed and "Methods" in mqttlab("report", broken.path, "--full").stdout
+    shown = repr(experiments.one(Store(broken.path.parent), "idea"))
+    places = [shown.index(words) for words in (
+        "All 2 threshold checks are broken.", "Thresholds, table", "What it costs, table",
+        "Design: points and blocks, table", ": points, table")]
+    assert places == sorted(places), "the answer stands before the matrix"
+    assert shown.count("failed") == 2, "each broken threshold is red"
     page = (broken.path / "report.html").read_text(encoding="utf-8")
     assert re.findall(r'<section class="verdict (\w+)">', page) == ["broken"]
     assert page.count('<td class="text broken">') == 2 and 'class="text held"' not in page

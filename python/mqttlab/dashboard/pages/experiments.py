@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dash import html
 
 from mqttlab.dashboard.experiment_figures import Analyses
@@ -29,6 +31,8 @@ SIGNS = {"done": "✓ done", "running": "● running", "invalid": "✕ not valid
          "failed": "✕ failed",
          "aborted": "✕ ended by a threshold", "stale": "– stale"}
 KINDS = {"broken": "problem", "undecided": "incomplete", "held": "valid", "none": "note"}
+VERDICTS = {"broken": ("✕", "failed"), "undecided": ("?", "running"), "held": ("✓", "done")}
+"""Of thresholds: a sign, and the state whose colour it has."""
 VALUES_SHOWN = 500
 
 
@@ -48,7 +52,7 @@ def page(store: Store) -> html.Div:
 
 
 def one(store: Store, name: str, analyses: Analyses | None = None) -> html.Div:
-    """One experiment: its question, its matrix, its values run by run.
+    """One experiment: its question, its answer, its matrix, its values run by run.
 
     Raises:
         UnknownRun: there is none of this name.
@@ -66,30 +70,35 @@ def one(store: Store, name: str, analyses: Analyses | None = None) -> html.Div:
     return html.Div([
         html.P([link("Experiments", "/experiments"), " › ", name], className="crumbs"),
         html.H1(name), html.P(file.question, className="lead"), facts(known),
-        html.Section([html.H2("Design"), _matrix(directory, runs, name)], className="panel"),
-        *_said(analyses or Analyses(store), name),
+        *_answered(analyses or Analyses(store), name,
+                   html.Section([html.H2("Design"), _matrix(directory, runs, name)], className="panel")),
         html.Section([html.H2("Values, run by run"), _values(directory, name)], className="panel"),
         html.Section([html.H2("The same as one file"), html.Pre(f"mqttlab report {place}", tabIndex=0)],
                      className="panel"),
     ])
 
 
-def _said(analyses: Analyses, name: str) -> Content:
-    """What it says so far: verdict, recommendation, and of each response points, effects, trends and figures."""
+def _answered(analyses: Analyses, name: str, design: html.Section) -> Content:
+    """What it says so far: its answer, thresholds and costs, then its design, and of each response points, effects,
+    trends and figures."""
     try:
         analysis, drawn = analyses.of(name)
     except ExperimentError as error:
-        return [notice("note", "It says nothing yet.", error.problems)]
+        return [notice("note", "It says nothing yet.", error.problems), design]
     told = answer.answer(analysis)
     first, *more = told.sentences or (tables.headline(analysis),)
     found: Content = [notice(KINDS[told.state], first, [*more, tables.headline(analysis) + ".",
                                                        *tables.facts(analysis)])]
-    for title, table, left in (("Thresholds", answer.thresholds(analysis), 4),
-                               ("What it costs", answer.costs(analysis), 1)):
-        if table[1]:
-            found.append(_panel(title, table, left))
+    heads, rows = answer.thresholds(analysis)
+    costs = answer.costs(analysis)
+    if rows:
+        found.append(_panel("Thresholds", (heads, [(
+            Coloured(f"{VERDICTS[word][0]} {word}", VERDICTS[word][1]), *more) for word, *more in rows]), 4))
+    if costs[1]:
+        found.append(_panel("What it costs", costs, 1))
     if analysis.recommendations is not None:
         found.append(_panel("Recommendation", answer.recommendations(analysis), 2, analysis.recommendations.rule))
+    found.append(design)
     if "variation" in drawn:
         found.append(html.Div([_figure(name, "variation")], className="figures"))
     for place, each in enumerate(analysis.responses):
@@ -112,7 +121,9 @@ def _figure(name: str, of: str) -> html.Section:
     return figure(of, address(f"/data/experiment/{name}/figure/{of}.json"))
 
 
-def _panel(title: str, table: tables.Table, left: int, words: str = "") -> html.Section:
+def _panel(
+    title: str, table: tuple[Sequence[str], Sequence[Sequence[object]]], left: int, words: str = "",
+) -> html.Section:
     heads, rows = table
     return html.Section([html.H3(title), html.P(words) if words else None, written_table(
         title, [Head(head, text=place < left) for place, head in enumerate(heads)], rows)], className="panel")
