@@ -35,8 +35,8 @@ from mqttlab.queue import Queue
 
 SECRET = "a-secret-of-the-tests"
 HOSTILE = "<img src=x onerror=document.title='broken-into'>"
-# Of one page, on a machine that has other things to do.
-WITHIN_MS = 60_000
+# Of one page, on a machine that has other things to do; below the limit of a test, so that the page's text is printed.
+WITHIN_MS = 200_000
 
 
 def simulate(directory: Path, name: str, **changes: Any) -> Path:

@@ -290,3 +290,28 @@ def test_a_run_is_opened_from_the_table_by_keyboard(somebody: Visitor) -> None:
 
 
 # Labels that stand neither on one line with their field nor right above it; figures that reach into their links.
+
+
+def test_p99_is_in_sight_on_each_part_of_a_run(somebody: Visitor) -> None:
+    for part in PARTS:
+        somebody.go("/run/plain")
+        somebody.page.get_by_role("link", name=part, exact=True).click()
+        somebody.ready()
+        words = somebody.page.locator("p.worst")
+        assert re.search(r"p99 [\d.,]+ ms, all delivered", words.inner_text()), part
+        box = words.bounding_box()
+        assert box is not None and box["y"] + box["height"] < 800, part
+
+
+def test_the_name_of_a_run_leaves_room_for_p99_beside_it_on_a_narrow_screen(somebody: Visitor) -> None:
+    page = somebody.page
+    page.set_viewport_size({"width": 400, "height": 800})
+    try:
+        somebody.go("/")
+        # A name of 150 px, the box to select it (50 px), p99 (132 px).
+        page.wait_for_function("""() => {
+            const head = document.querySelector('.ag-header-cell[col-id="run"]');
+            return head && head.getBoundingClientRect().right <= 400 - 50 - 132;
+        }""")
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})

@@ -9,7 +9,8 @@
   const ROLE_WORDS = { server: "server", clients: "host with clients", client: "client at a place of its own",
     junction: "router, or a link that hosts share" };
   const FATE_WORDS = { delivered: "message under way, delivered", lost: "message that is lost", duplicate: "duplicate" };
-  const ROLES = { server: "#D55E00", clients: "#0072B2", client: "#009E73", junction: "#8a8f98" };
+  // None is the colour of a message: the legend has both.
+  const ROLES = { server: "#CC79A7", clients: "#009E73", client: "#44AA99", junction: "#8a8f98" };
   // A message is seen for a moment at least, however fast it was.
   const SHOWN_S = 0.35;
   const EVERY_MS = 50;

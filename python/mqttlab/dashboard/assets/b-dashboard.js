@@ -75,7 +75,12 @@
     const table = document.getElementById("runs-grid");
     if (!table || seen.has(table) || window.innerWidth > 640) return;
     seen.add(table);
-    window.dash_ag_grid.getApiAsync("runs-grid").then((grid) => grid.setColumnWidths([{ key: "run", newWidth: 150 }]));
+    window.dash_ag_grid.getApiAsync("runs-grid").then((grid) => {
+      const narrow = () => grid.setColumnWidths([{ key: "run", newWidth: 150 }]);
+      // Columns that come anew have their own widths again.
+      grid.addEventListener("newColumnsLoaded", narrow);
+      narrow();
+    });
   }
   function markPlace() {
     for (const link of document.querySelectorAll(".bar nav a")) {

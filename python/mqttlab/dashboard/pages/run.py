@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from dash import dcc, html
 
+from mqttlab import metrics
 from mqttlab.catalog.place import CatalogError
 from mqttlab.catalog.remarks import Annotations
 from mqttlab.dashboard import run_figures, run_tables, verdicts
@@ -27,7 +28,9 @@ from mqttlab.dashboard.panels import (
 )
 from mqttlab.dashboard.store import Store, given_out
 from mqttlab.experiments.thresholds import Judgement
+from mqttlab.plurals import counted
 from mqttlab.recording import Recording
+from mqttlab.report import headline
 from mqttlab.report.facts import of_run
 from mqttlab.report.text import duration, lateness, moment, verdict
 
@@ -54,6 +57,7 @@ def page(store: Store, name: str, query: dict[str, str]) -> html.Div:
         html.H1(recording.name),
         html.P(str(recording.plan.get("description", "")), className="lead"),
         _verdict(store, name, recording),
+        _worst(recording) if part != FIRST else None,
         html.Nav([link(title, address(f"/run/{name}", part=key), **({"aria-current": "page"} if key == part else {}))
                   for key, title in PARTS.items()], className="parts", **{"aria-label": "Parts of the run"}),
         html.Div(_body(recording, name, part, query), id="part"),
@@ -68,6 +72,17 @@ def _verdict(store: Store, name: str, recording: Recording) -> html.Div:
     return html.Div([said, *_thresholds(verdicts.judged(store, name, recording)),
                      html.Details([html.Summary("What was run, and how exactly"), facts(rows)])],
                     className="verdict")
+
+
+def _worst(recording: Recording) -> html.P | None:
+    """The numbers that people look for first, which *Overview* has in full."""
+    flows = headline.worst_first(metrics.headline(recording).flows)
+    if not flows:
+        return None
+    p99 = flows[0].latency["p99"].value
+    late = "p99 not known" if p99 is None else f"p99 {headline.milliseconds(p99)} ms"
+    more = f"; {counted(len(flows) - 1, 'more flow')}, none worse" if len(flows) > 1 else ""
+    return html.P(f"{headline.title(flows[0])}: {late}, {headline.undelivered(flows[0])}{more}.", className="worst")
 
 
 def _thresholds(judged: list[Judgement]) -> Content:

@@ -254,7 +254,7 @@ def _column(name: str, values: pl.Series) -> dict[str, Any]:
     made: dict[str, Any] = {"field": name, "headerName": title, "headerTooltip": meaning(name),
                             "width": min(COLUMN_PX_MAX, AROUND_PX + LETTER_PX * letters)}
     if name == "run":
-        made |= {"cellRenderer": "RunLink", "pinned": "left", "minWidth": 180, "width": min(300, made["width"])}
+        made |= {"cellRenderer": "RunLink", "pinned": "left", "minWidth": 120}
     if values.dtype.is_numeric():
         made |= {"filter": "agNumberColumnFilter", "type": "rightAligned"}
     return made
