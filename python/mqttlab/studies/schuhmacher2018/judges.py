@@ -148,7 +148,8 @@ def _loss(_: Path, results: Results) -> Verdict:
     broken = sum(results[case.name].disconnects for loss in (25, 30) for qos in QOS for case in lossy(loss, qos))
     evidence = (f"s at QoS 0 / 1 / 2, median (least to greatest) of {len(lossy(1, 0))} runs of 60 messages, and never "
                 "received: " + "; ".join(f"{loss} % " + " / ".join(
-                    f"{middle:.3g} ({least:.2g} to {most:.2g}), {never:.0f} %" for middle, least, most, never in row)
+                    f"{plain(middle)} ({plain(least, 2)} to {plain(most, 2)}), {never:.0f} %"
+                    for middle, least, most, never in row)
                     for loss, row in rows.items())
                 + f"; {broken} connections lost in the 60 runs at 25 and 30 %")
     return slow and jump and broken > 0, evidence, assumed(
@@ -157,8 +158,10 @@ def _loss(_: Path, results: Results) -> Verdict:
 
 def _breaks(_: Path, results: Results) -> Verdict:
     found = {qos: [results[case.name] for loss in (25, 30) for case in lossy(loss, qos)] for qos in QOS}
-    # One message a second: the number of the last that came back is when it broke off, in seconds.
-    last = {qos: median(run.last_back_s for run in runs) for qos, runs in found.items()}
+    # One message a second: the number of the last that came back is when it broke off, in seconds. Where none came back
+    # it broke off at once.
+    last = {qos: median(0.0 if math.isnan(run.last_back_s) else run.last_back_s for run in runs)
+            for qos, runs in found.items()}
     longest = {qos: max((float(run.trip_s.max()) for run in runs if run.trip_s.size), default=math.nan)
                for qos, runs in found.items()}
     evidence = ("25 and 30 % each way, twenty runs: the last message that came back was sent after "
