@@ -1,53 +1,193 @@
-"""The dashboard's pictures in docs: ``python tests/python/pictures.py RUNS RUN SECOND PAYLOADS [NAME…]`` makes them, by
-the tests' browser.
+"""The pictures in docs: ``python tests/python/pictures.py [--runs DIR] [NAME…]`` makes them from scratch, by the tests'
+browser: the pages of the dashboard (``run``, ``live``, …), and of each template its headline (``template-NAME``).
 
-Below RUNS, RUN is the demo's recording, SECOND another one of it over another network, and PAYLOADS one that has kept
-images. The picture of the page Live is of a run that is made for it. With names only these are made.
+It runs what it needs first. Recordings below DIR of an earlier time are taken as they are. All are simulated but
+the run on the page Live, which has a real broker. With names only these are made.
 """
 
 from __future__ import annotations
 
+import argparse
+import base64
+import struct
+import subprocess
 import sys
+import tempfile
+import zlib
+from contextlib import ExitStack
 from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Locator, Page
 
 from dashboards import Visitor, dashboard, queue_below, visitor
 from mqttlab.dashboard.drafts import Draft, written
 from mqttlab.dashboard.jobs import Jobs
+from mqttlab.gallery import templates
 
 TALL = ("run", "compare")
-PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
+ROOT = Path(__file__).resolve().parents[2]
+PICTURES = ROOT / "docs" / "pictures"
+WITHIN_MS = 600_000
+DECODE = """async (png) => {
+  const bytes = Uint8Array.from(atob(png), (letter) => letter.charCodeAt(0));
+  const picture = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+  const canvas = new OffscreenCanvas(picture.width, picture.height).getContext("2d");
+  canvas.drawImage(picture, 0, 0);
+  const pixels = canvas.getImageData(0, 0, picture.width, picture.height).data;
+  const reader = new FileReader();
+  await new Promise((done) => { reader.onload = done; reader.readAsDataURL(new Blob([pixels])); });
+  return [picture.width, picture.height, reader.result];
+}"""
+CAMERAS = """name = "cameras"
+backend = "sim"
+phases = { duration = "10 s" }
+recording = { payloads = true }
+networks = [{ between = ["field", "broker"], model = "lte" }]
+
+[[groups]]
+name = "cameras"
+host = "field"
+count = 3
+publish = { topic = "camera/{client}", qos = 1, payload = "image", interval = "2 s" }
+
+[[groups]]
+name = "viewer"
+host = "broker"
+subscribe = [{ filter = "camera/#", qos = 1 }]
+"""
 
 
-def main(runs: Path, run: str, second: str, payloads: str, named: list[str]) -> None:
-    """Make them all from these recordings, and one of a run that goes on."""
-    pages = {"run": f"/run/{run}", "time": f"/run/{run}?part=time", "parts": f"/run/{run}?part=parts", "runs": "/",
-             "configure": "/configure", "study": "/study/andersen2021", "map": f"/map?run={run}",
-             "connection": f"/run/{run}?part=connections&connection=1",
-             "compare": f"/compare?first={run}&second={second}",
-             "payloads": f"/run/{payloads}?part=recent&topic=camera"}
-    with queue_below(runs.parent), dashboard(runs) as served, visitor(served) as somebody:
-        for name, path in pages.items():
-            if named and name not in named:
-                continue
-            somebody.go(path)
-            somebody.page.set_viewport_size({"width": 1280, "height": 1420 if name in TALL else 900})
-            somebody.ready()
-            if name == "map":
-                _play(somebody)
-            if name == "payloads":
-                somebody.page.get_by_text("JSON, a picture").first.click()
-            somebody.page.screenshot(path=PICTURES / f"dashboard-{name}.png")
-        if named:
-            return
-        somebody.go(f"/run/{run}?part=recent")
-        somebody.page.get_by_role("link", name="ladder of message").first.click()
-        somebody.page.get_by_role("heading", name="Ladder", exact=True).wait_for()
-        somebody.ready()
-        somebody.page.screenshot(path=PICTURES / "dashboard-ladder.png")
-        _live(somebody, Jobs(runs, served.jobs.queue.directory))
+class Recordings:
+    """The recordings below a folder, made when they are asked for first."""
+
+    def __init__(self, runs: Path) -> None:
+        self.runs = runs
+
+    def of(self, name: str) -> str:
+        """The directory of a recording or of an experiment, by the name of its scenario."""
+        if not (known := self._known(name)):
+            with tempfile.TemporaryDirectory(prefix="mqttlab-pictures-") as folder:
+                self._make(name, Path(folder))
+            known = self._known(name)
+        return known[0].name
+
+    def _known(self, name: str) -> list[Path]:
+        return sorted(path for path in self.runs.glob(f"{name}*")
+                      if path.name == name or path.name.removeprefix(f"{name}-")[:8].isdigit())
+
+    def _make(self, name: str, folder: Path) -> None:
+        demo = ["run", str(ROOT / "scenarios" / "demo.toml"), "--backend", "sim"]
+        if name == "cameras":
+            (folder / "cameras.toml").write_text(CAMERAS, encoding="utf-8")
+            self._give("run", str(folder / "cameras.toml"))
+        elif name == "demo":
+            self._give(*demo)
+        elif name == "demo-dsl":
+            self._give(*demo, "--set", "name=demo-dsl", "--set", "networks[0].model=dsl",
+                       "--set", "networks[0].placement=both")
+        elif name == "capture":
+            slow = self.of("lte-m-fleet")
+            self._give("export", str(self.runs / slow), "--pcapng", str(folder / "capture.pcapng"), places=False)
+            self._give("import", "capture", str(folder / "capture.pcapng"), "--captured-at", "broker")
+        else:
+            file = folder / f"{name}.toml"
+            self._give("new", name, "--out", str(file), places=False)
+            self._give(templates()[name].command, str(file))
+
+    def _give(self, *words: str, places: bool = True) -> None:
+        where = ["--runs", str(self.runs)] if places else []
+        subprocess.run([sys.executable, "-m", "mqttlab", *words, *where], check=True, stdout=subprocess.DEVNULL)
+
+
+def pages(made: Recordings, named: list[str]) -> dict[str, str]:
+    """The address of each page that is a picture as it opens."""
+    found = {"runs": "/", "configure": "/configure", "study": "/study/andersen2021"}
+    of_demo = {"run": "", "time": "?part=time", "parts": "?part=parts", "connection": "?part=connections&connection=1"}
+    for name, query in of_demo.items():
+        if not named or name in named:
+            found[name] = f"/run/{made.of('demo')}{query}"
+    if not named or "map" in named:
+        found["map"] = f"/map?run={made.of('demo')}"
+    if not named or "compare" in named:
+        found["compare"] = f"/compare?first={made.of('demo')}&second={made.of('demo-dsl')}"
+    if not named or "payloads" in named:
+        found["payloads"] = f"/run/{made.of('cameras')}?part=recent&topic=camera"
+    return {name: path for name, path in found.items() if not named or name in named}
+
+
+def main(runs: Path, named: list[str]) -> None:
+    """Make them all, or those that are named."""
+    made = Recordings(runs)
+    shown = [name for name in templates() if not named or f"template-{name}" in named]
+    found, of_template = pages(made, named), {name: made.of(name) for name in shown}
+    with queue_below(runs.parent), dashboard(runs) as served, visitor(served, WITHIN_MS) as somebody:
+        for name, path in found.items():
+            _page(somebody, name, path)
+        if not named or "ladder" in named:
+            _ladder(somebody, made.of("demo"))
+        if not named or "live" in named:
+            _live(somebody, Jobs(runs, served.jobs.queue.directory))
         somebody.page.set_viewport_size({"width": 400, "height": 800})
-        somebody.go(f"/run/{run}")
-        somebody.page.screenshot(path=PICTURES / "dashboard-narrow.png")
+        if not named or "narrow" in named:
+            somebody.go(f"/run/{made.of('demo')}")
+            _picture(somebody.page, "dashboard-narrow")
+        somebody.page.set_viewport_size({"width": 900, "height": 1600})
+        for name, run in of_template.items():
+            _headline(somebody, name, run)
+
+
+def _picture(what: Page | Locator, name: str) -> None:
+    """A picture of what is there, with a palette: a third of the size."""
+    whole = what.screenshot()
+    # An empty page may decode it; the dashboard's own would refuse to.
+    page = (what if isinstance(what, Page) else what.page).context.new_page()
+    width, height, decoded = page.evaluate(DECODE, base64.b64encode(whole).decode())
+    page.close()
+    pixels = np.frombuffer(base64.b64decode(decoded.partition(",")[2]), np.uint8).reshape(height, width, 4)[..., :3]
+    (PICTURES / f"{name}.png").write_bytes(_with_palette(pixels) or whole)
+
+
+def _with_palette(pixels: np.ndarray) -> bytes | None:
+    """A PNG of at most 256 colours (PNG, 3rd edition, 11.2.1 and 11.2.2); none where there are more, roughly seen."""
+    for step in (255 / 31, 17, 255 / 7):
+        near = np.round(np.round(pixels / step) * step).astype(np.uint8)
+        colours, places = np.unique(near.reshape(-1, 3), axis=0, return_inverse=True)
+        if len(colours) <= 256:
+            rows = places.reshape(pixels.shape[:2]).astype(np.uint8)
+            lines = b"".join(b"\0" + row.tobytes() for row in rows)
+            head = struct.pack(">IIBBBBB", rows.shape[1], rows.shape[0], 8, 3, 0, 0, 0)
+            parts = ((b"IHDR", head), (b"PLTE", colours.tobytes()), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+            return b"\x89PNG\r\n\x1a\n" + b"".join(
+                struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+                for kind, body in parts)
+    return None
+
+
+def _page(somebody: Visitor, name: str, path: str) -> None:
+    somebody.page.set_viewport_size({"width": 1280, "height": 1420 if name in TALL else 900})
+    somebody.go(path)
+    if name == "map":
+        _play(somebody)
+    if name == "payloads":
+        somebody.page.get_by_text("JSON, a picture").first.click()
+    _picture(somebody.page, f"dashboard-{name}")
+
+
+def _headline(somebody: Visitor, name: str, run: str) -> None:
+    """What a template answers first: the Overview of its run, or an experiment's question and answer."""
+    experiment = templates()[name].command == "experiment"
+    somebody.go("/experiments" if experiment else f"/run/{run}")
+    _picture(somebody.page.locator("#page .panel" if experiment else "#part").first, f"template-{name}")
+
+
+def _ladder(somebody: Visitor, run: str) -> None:
+    somebody.page.set_viewport_size({"width": 1280, "height": 900})
+    somebody.go(f"/run/{run}?part=recent")
+    somebody.page.get_by_role("link", name="ladder of message").first.click()
+    somebody.page.get_by_role("heading", name="Ladder", exact=True).wait_for()
+    somebody.ready()
+    _picture(somebody.page, "dashboard-ladder")
 
 
 def _play(somebody: Visitor) -> None:
@@ -64,14 +204,24 @@ def _play(somebody: Visitor) -> None:
 def _live(somebody: Visitor, jobs: Jobs) -> None:
     """A run with a real broker, when it has been going on for a while."""
     page = somebody.page
-    [identifier] = jobs.start(written(Draft(duration="25 s")))
+    [identifier] = jobs.start(written(Draft(duration="90 s")))
     page.set_viewport_size({"width": 1280, "height": 1420})
     page.goto(f"{somebody.base}/live")
     page.get_by_text("measuring").wait_for()
-    page.wait_for_timeout(12_000)
-    page.screenshot(path=PICTURES / "dashboard-live.png")
+    # A busy machine takes its time to draw; a line needs more than a point.
+    page.wait_for_function("""() => document.querySelectorAll(".live-job .plot.js-plotly-plot").length >= 4 &&
+        document.getElementById("live-silent").hidden""")
+    page.wait_for_timeout(15_000)
+    page.wait_for_function("() => document.getElementById('live-silent').hidden")
+    _picture(page, "dashboard-live")
     jobs.cancel(identifier)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:5], sys.argv[5:])
+    parser = argparse.ArgumentParser(description="Make the pictures in docs.")
+    parser.add_argument("--runs", type=Path, help="where recordings are, and are made; a temporary folder without it")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    asked = parser.parse_args()
+    with ExitStack() as stack:
+        main((asked.runs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqttlab-pictures-"))) / "runs"
+              ).resolve(), asked.names)

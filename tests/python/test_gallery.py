@@ -29,6 +29,9 @@ def test_the_gallery_answers_the_questions_that_people_ask() -> None:
         assert template.title in listed.stdout
         assert template.title.endswith("?"), template.title
         assert f"`{name}`" in page, f"docs/how-to/gallery.md does not name {name}"
+        picture = ROOT / "docs" / "pictures" / f"template-{name}.png"
+        assert f"../pictures/{picture.name}" in page
+        assert picture.stat().st_size < 60_000, "run: tests/python/pictures.py"
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
