@@ -149,7 +149,7 @@ def _picture(what: Page | Locator, name: str) -> None:
 
 
 def _with_palette(pixels: np.ndarray) -> bytes:
-    """A PNG of the 256 most frequent colours (PNG, 3rd edition, 11.2.1 and 11.2.2); others become the nearest of them."""
+    """A PNG of the 256 most frequent colours (PNG, 3rd edition, 11.2.1 and 11.2.2); others are the nearest of them."""
     colours, places, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
     palette = colours[np.argsort(-counts, kind="stable")[:256]]
     apart = np.abs(colours[:, None].astype(np.int16) - palette[None].astype(np.int16)).sum(axis=2)
