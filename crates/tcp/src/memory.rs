@@ -3,7 +3,8 @@
 //! A kernel keeps an arrived segment in a block of memory (`skb->truesize`) that is larger than its payload, and offers the
 //! part of the buffer that payload would take (`tcp_win_from_space`): half of it at first, then what the largest segments
 //! that came show (`tcp_measure_rcv_mss`, `scaling_ratio`). What is offered begins with whole segments
-//! (`tcp_select_initial_window`) and grows by two with every segment (`tcp_grow_window`), as far as there is memory.
+//! (`tcp_select_initial_window`) and grows by two with every segment (`tcp_grow_window`), as far as there is memory beside that
+//! segment. A window that is not scaled moves in whole segments (`__tcp_select_window`).
 //!
 //! Not modelled: several segments in one block, devices whose blocks differ from those of virtual Ethernet, and the pruning of
 //! a buffer that holds more memory than it may.
@@ -32,7 +33,8 @@ impl ReceiveMemory {
             self.ratio = NonZeroU8::new(ratio).unwrap_or(NonZeroU8::MIN);
         }
         if length >= GROWS_FROM_BYTES {
-            let grown = (u64::from(self.ceiling) + 2 * mss).min(self.payload_of(buffer));
+            let left = buffer.saturating_sub(truesize(length));
+            let grown = (u64::from(self.ceiling) + 2 * mss).min(self.payload_of(left));
             self.ceiling = self.ceiling.max(grown as u32);
         }
     }
@@ -40,6 +42,25 @@ impl ReceiveMemory {
     /// How many bytes an empty buffer offers, in steps of the window's scale: rounded up, as the kernel does.
     pub fn window(&self, buffer: u64, scale: u8) -> u64 {
         self.payload_of(buffer).min(self.ceiling.into()).next_multiple_of(1 << scale)
+    }
+
+    /// The window that is offered where it is not scaled: `last` is what was offered last, `unread` waits for the application, and
+    /// `segment` is the largest segment that has come.
+    pub fn unscaled_window(&self, buffer: u64, unread: u64, last: u64, segment: u64) -> u64 {
+        let full = self.payload_of(buffer);
+        let free = full.saturating_sub(unread);
+        let segment = segment.min(full).max(1);
+        if free < full / 2 && (free < full / 16 || free < segment) {
+            return 0;
+        }
+        let free = free.min(self.ceiling.into());
+        if last + segment <= free || last > free {
+            free / segment * segment
+        } else if segment == full && free > last + full / 2 {
+            free
+        } else {
+            last
+        }
     }
 
     fn payload_of(&self, memory: u64) -> u64 {
@@ -96,7 +117,37 @@ mod tests {
         memory.on_data(65_536, 1448, 1448, true);
         assert!(memory.window(65_536, 7) < 36_000, "it grows by two segments");
         (0..10).for_each(|_| memory.on_data(65_536, 1448, 1448, false));
-        // 1448 of 2304 bytes.
-        assert_eq!(memory.window(65_536, 7), (65_536u64 * 160 / 256).next_multiple_of(128));
+        // 1448 of 2304 bytes, which the segment itself takes, too.
+        assert_eq!(memory.window(65_536, 7), (63_232u64 * 160 / 256).next_multiple_of(128));
+    }
+
+    /// Linux 6.18 with `tcp_rmem = 8000` and no scale: 2920 in the SYN, 2304 when 768 bytes have been read, 1536 before, and 2896,
+    /// never more, once segments are full.
+    #[test]
+    fn a_window_that_is_not_scaled_moves_in_whole_segments() {
+        assert_eq!(first_window(8000, 1460), 2920);
+        let mut memory = ReceiveMemory::new(2920);
+        memory.on_data(8000, 768, 1448, true);
+        assert_eq!(memory.unscaled_window(8000, 768, 2911, 768), 1536);
+        assert_eq!(memory.unscaled_window(8000, 0, 1536, 768), 2304);
+        memory.on_data(8000, 1448, 1448, true);
+        (0..10).for_each(|_| memory.on_data(8000, 1448, 1448, false));
+        assert_eq!(
+            memory.unscaled_window(8000, 0, 2304, 1448),
+            2304,
+            "within a segment of what is free it stays"
+        );
+        assert_eq!(memory.unscaled_window(8000, 0, 1448, 1448), 2896);
+        assert_eq!(memory.unscaled_window(8000, 3700, 1448, 1448), 0, "less than a segment");
+    }
+
+    /// Linux 6.18 with `tcp_rmem = 15000` and no scale: the 7291 bytes that were left of 7300 are offered for ever, so that messages
+    /// of 7519 take a round trip more.
+    #[test]
+    fn a_window_within_a_segment_of_the_memory_stays() {
+        let mut memory = ReceiveMemory::new(first_window(15_000, 1460));
+        memory.on_data(15_000, 1460, 1460, true);
+        (0..10).for_each(|_| memory.on_data(15_000, 1460, 1460, false));
+        assert_eq!(memory.unscaled_window(15_000, 0, 7291, 1460), 7291);
     }
 }

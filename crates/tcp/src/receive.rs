@@ -223,7 +223,7 @@ impl Receiver {
 
     /// Puts the acknowledgement on a segment that leaves: whatever leaves carries it.
     pub fn acknowledge(&mut self, cx: &Context, fx: &mut Effects, segment: &mut Segment) {
-        self.edge = self.offer(self.buffer(cx), self.window_step(cx));
+        self.edge = self.next_edge(cx);
         self.last_acked = self.next;
         self.ack.on_acknowledged(cx.profile.delayed_ack);
         (fx.timers.ack, fx.timers.compression) = (None, None);
@@ -374,7 +374,7 @@ impl Receiver {
     /// By how much the window must open to be worth saying: a segment (RFC 1122 §4.2.3.3). Linux leaves that to the unit of
     /// a scaled window (`__tcp_select_window`), and small buffers show it.
     fn window_step(&self, cx: &Context) -> u64 {
-        if self.memory.is_some() && cx.terms.own_scale > 0 { 1 } else { u64::from(cx.payload_max()) }
+        if self.memory.is_some() { 1 } else { u64::from(cx.payload_max()) }
     }
 
     /// How much the peer may still send, as it was told.
@@ -382,7 +382,18 @@ impl Receiver {
         self.edge.saturating_sub(self.next)
     }
 
-    /// The right edge to advertise. It never moves left (RFC 9293 §3.8.6), and right only in steps worth a
+    /// The right edge to advertise.
+    fn next_edge(&self, cx: &Context) -> u64 {
+        let Some(memory) = self.memory.filter(|_| cx.terms.own_scale == 0) else {
+            return self.offer(self.buffer(cx), self.window_step(cx));
+        };
+        let last = self.edge.saturating_sub(self.last_acked);
+        let segment = self.ack.segment_bytes().into();
+        let window = memory.unscaled_window(cx.profile.receive_buffer.into(), self.unread(), last, segment);
+        self.edge.max(self.next + window)
+    }
+
+    /// The right edge by what an empty buffer takes. It never moves left (RFC 9293 §3.8.6), and right only in steps worth a
     /// segment (RFC 1122 §4.2.3.3).
     fn offer(&self, buffer: u64, mss: u64) -> u64 {
         let edge = self.next + buffer.saturating_sub(self.unread());
@@ -401,7 +412,7 @@ impl Receiver {
             unread: self.unread(),
             advertised: self.edge.saturating_sub(self.last_acked),
             window: self.window(),
-            window_now: self.offer(buffer, self.window_step(cx)) - self.next,
+            window_now: self.next_edge(cx) - self.next,
             buffer,
         }
     }
