@@ -21,6 +21,7 @@ from mqttlab import scratch
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path
 from mqttlab.files import make_private
 from mqttlab.foreign import file_name
+from mqttlab.mistaken import what_it_is
 from mqttlab.runs import Outcome, taken_directory
 
 Evidence = Literal["capture", "log", "csv"]
@@ -95,9 +96,16 @@ def import_evidence(
         raise
     if last is None:
         _discard(directory, fresh)
-        raise EngineError(words or f"the engine ended with {code}; nothing was imported")
+        raise EngineError(_with_what_it_is(words, files) or f"the engine ended with {code}; nothing was imported")
     warnings = [str(text) for text in last.pop("warnings")]
     return Outcome(verdict=last["verdict"], directory=directory, reason=last.get("reason"), warnings=warnings)
+
+
+def _with_what_it_is(words: str, files: Sequence[Path]) -> str:
+    """The engine's problem, and what the file is where it is another kind of file."""
+    wrong = next((file for file in files if words.startswith(f"{file}: not a ")), None)
+    what = None if wrong is None else what_it_is(wrong)
+    return words if what is None else f"{words}; it {what}"
 
 
 def _follow(

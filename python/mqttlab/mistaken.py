@@ -86,10 +86,11 @@ def _part_of(path: Path) -> str:
 def nearest(path: Path) -> str | None:
     """What is beside a path where nothing is, by the nearest name."""
     try:
-        names = [each.name for each in path.parent.iterdir()]
+        # Names of one kind of file are alike by their ends.
+        names = {each.stem: each.name for each in path.parent.iterdir() if each.suffix == path.suffix}
     except OSError:
         return None
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    near = [names[stem] for stem in difflib.get_close_matches(path.stem, names, n=1, cutoff=0.6)]
     return str(path.with_name(near[0])) if near else None
 
 

@@ -127,7 +127,7 @@ def test_what_unpacks_to_more_than_a_bound_is_read_up_to_there_and_the_bound_can
 
 @pytest.mark.parametrize(("content", "problem"), [
     (b"hello, this is not a capture at all", "not a pcapng or pcap file"),
-    (b"", "not a pcapng or pcap file"),
+    (b"", "not a pcapng or pcap file: it is empty"),
     (bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"), "there is no frame to import"),
 ])
 def test_what_is_no_capture_is_refused_and_nothing_is_written(content: bytes, problem: str, tmp_path: Path) -> None:
@@ -244,3 +244,10 @@ def test_an_import_that_is_stopped_leaves_nothing_behind(tmp_path: Path) -> None
     assert b"stopped by SIGINT" in running.stdout.read()
     running.stdin.close()
     assert not (tmp_path / "recording").exists()
+
+
+def test_what_is_another_kind_of_file_is_named(tmp_path: Path) -> None:
+    scenario = tmp_path / "fleet.toml"
+    scenario.write_text("[[groups]]\n", encoding="utf-8")
+    refused = mqttlab("import", "capture", scenario, "--output", tmp_path / "recording")
+    assert refused.returncode == 2 and f"it is a scenario; run it with: mqttlab run {scenario}" in refused.stderr

@@ -10,8 +10,8 @@ pub enum Error {
     Io(io::Error),
     /// The first bytes belong to neither pcapng nor pcap.
     NotACapture {
-        /// The first four bytes.
-        magic: [u8; 4],
+        /// The first four bytes; fewer where there are no more.
+        first: Vec<u8>,
     },
     /// A length or number in the capture contradicts the format; what follows it cannot be found.
     Malformed {
@@ -33,8 +33,11 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Io(error) => write!(f, "cannot read: {error}"),
-            Error::NotACapture { magic } => {
-                write!(f, "not a pcapng or pcap file: it starts with the bytes {magic:02x?}")
+            Error::NotACapture { first } if first.is_empty() => {
+                f.write_str("not a pcapng or pcap file: it is empty")
+            }
+            Error::NotACapture { first } => {
+                write!(f, "not a pcapng or pcap file: it starts with the bytes {first:02x?}")
             }
             Error::Malformed { offset, problem } => write!(f, "at byte {offset}: {problem}"),
             Error::Log { line, problem } => write!(f, "line {line}: {problem}"),

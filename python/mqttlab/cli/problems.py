@@ -179,6 +179,9 @@ def _usage(error: click.UsageError) -> list[str]:
         words = f"{error.param.opts[-1]}: {error.message.rstrip('.')}"
     if extra := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", words):
         words = f"unexpected argument {extra[1]}"
+        # `--every 5 s`: to a shell these are two words.
+        if re.fullmatch(r"[num]?s|min|h|d|[kKMG]?(B|bit/s)|/s|%", extra[1]):
+            words += "; a value with a blank is quoted ('5 s'), or written without one (5s)"
     words = re.sub(r"(\d+) is not in the range x>=(\d+)", r"\1 must be \2 or more", words)
     words = re.sub(r"(\d+) is not in the range (\d+)<=x<=(\d+)", r"\1 must be from \2 to \3", words)
     words = words.replace("is not a valid integer range", "is not a whole number")

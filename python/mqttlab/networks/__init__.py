@@ -3,9 +3,9 @@
 ``up`` leads from the clients to the broker, ``down`` from the broker to the clients.
 """
 
-from mqttlab.networks.models import MODELS, WITHOUT_MODEL, NetworkModel
+from mqttlab.networks.models import ALSO_CALLED, MODELS, WITHOUT_MODEL, NetworkModel
 from mqttlab.networks.placement import PLACEMENTS, Implied, implied, place
 from mqttlab.networks.tcp import PROFILES, Tcp, TcpProfile, stacks
 
-__all__ = ["MODELS", "PLACEMENTS", "PROFILES", "WITHOUT_MODEL", "Implied", "NetworkModel", "Tcp", "TcpProfile",
-           "implied", "place", "stacks"]
+__all__ = ["ALSO_CALLED", "MODELS", "PLACEMENTS", "PROFILES", "WITHOUT_MODEL", "Implied", "NetworkModel", "Tcp",
+           "TcpProfile", "implied", "place", "stacks"]

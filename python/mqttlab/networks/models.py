@@ -23,6 +23,11 @@ WITHOUT_MODEL = {
 }
 """Networks that people look for and that no link stands for, and why."""
 
+ALSO_CALLED = {"4g": "lte", "lte-a": "lte", "cat-m1": "lte-m", "ltem": "lte-m", "cat-nb1": "nb-iot", "nbiot": "nb-iot",
+               "umts": "3g", "hspa": "3g", "wlan": "wifi", "802.11": "wifi", "zigbee": "802.15.4",
+               "starlink": "leo-satellite", "satellite": "geo-satellite", "lora": "lora-backhaul"}
+"""Names of networks that their models do not have."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkModel:

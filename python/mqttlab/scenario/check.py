@@ -11,7 +11,7 @@ from typing import Any
 
 from mqttlab import secrets
 from mqttlab.brokers import ADAPTERS
-from mqttlab.networks import MODELS, PROFILES, WITHOUT_MODEL
+from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
 from mqttlab.plan.declared import HUB_PROTOCOLS
 from mqttlab.quantity import shown
@@ -484,7 +484,8 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         clients[group.host] += group.count
     for index, network in enumerate(scenario.networks):
         if network.model is not None and network.model not in MODELS:
-            instead = WITHOUT_MODEL.get(network.model.lower()) or near(network.model, MODELS)
+            called = network.model.lower()
+            instead = WITHOUT_MODEL.get(called) or near(ALSO_CALLED.get(called, network.model), MODELS)
             problem = f"is an unknown network model {shown(network.model)}; {instead}"
             yield ("networks", index, "model"), problem
         if not servers & set(network.between) and not forwarding & set(network.between):

@@ -84,14 +84,12 @@ impl<R: Read> Reader<R> {
     /// [`Error::NotACapture`] when the first bytes belong to neither format, [`Error::Io`] when reading fails.
     pub fn new(reader: R) -> Result<Self, Error> {
         let mut source = Source::new(reader);
-        let mut magic = [0; 4];
-        if source.fill(4)? {
-            magic.copy_from_slice(&source.bytes()[..4]);
-        }
-        let format = if magic == pcapng::SECTION_HEADER.to_le_bytes() {
+        source.fill(4)?;
+        let first: Vec<u8> = source.bytes().iter().take(4).copied().collect();
+        let format = if first == pcapng::SECTION_HEADER.to_le_bytes() {
             Format::Pcapng(Box::default())
         } else {
-            Format::Pcap(pcap::Header::read(&mut source)?.ok_or(Error::NotACapture { magic })?)
+            Format::Pcap(pcap::Header::read(&mut source)?.ok_or(Error::NotACapture { first })?)
         };
         Ok(Reader { source, format, pending: 0, truncated: false })
     }
