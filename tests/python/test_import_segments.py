@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from captures import ACK, MS, Client, Wire, _ip, _packet, publish
+from captures import ACK, MS, SYN, Client, Wire, _ip, _packet, publish
 from test_import_messages import fates, pair, read
 
 CONNECT = _packet(0x10, b"\0\4MQTT\4\2\0\x3c\0\1p")
@@ -165,3 +165,32 @@ def test_what_is_not_read_is_named_without_advice_that_does_not_help(tmp_path: P
     (reason,) = read(wire, tmp_path).run["validity"]["reasons"]
     assert ("QUIC on UDP port 14567" if kind == "quic" else "ZeroMQ on port 14567") in reason
     assert "--broker-port" not in reason
+
+
+def test_an_equal_number_of_a_syn_long_after_is_another_connection(tmp_path: Path) -> None:
+    """Tools that write captures, and hosts without a clock for their numbers, begin each connection with the same one."""
+    wire = Wire()
+    subscriber = Client(wire, "10.0.0.3", 40_001)
+    subscriber.connect("s")
+    subscriber.subscribe("t")
+    for _ in range(2):
+        publisher = Client(wire, "10.0.0.2", 40_000)
+        publisher.connect("p")
+        for number in range(5):
+            publisher.up(publish("t", b"m%d" % number))
+            subscriber.down(publish("t", b"m%d" % number))
+        wire.wait(400_000)
+    recording = read(wire, tmp_path)
+    assert recording.control_packets.filter(kind="CONNECT").height == 3
+    assert [row[2] for row in fates(recording)] == ["delivered"] * 10
+    assert recording.packets["connection"].n_unique() == 3
+
+
+def test_a_syn_without_an_answer_is_repeated_for_two_minutes(tmp_path: Path) -> None:
+    wire = Wire()
+    for waited_s in (1, 2, 4, 8, 16, 32):
+        Client(wire, "10.0.0.2", 40_000).up(b"", SYN)
+        wire.wait(waited_s * 1000)
+    Client(wire, "10.0.0.2", 40_000).connect("p")
+    recording = read(wire, tmp_path)
+    assert recording.packets["connection"].n_unique() == 1

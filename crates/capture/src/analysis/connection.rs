@@ -84,7 +84,13 @@ pub(super) struct Follower {
     handshake: Handshake,
     waiting: Waiting,
     last_frame: u64,
+    last_time: Instant,
 }
+
+/// The network may show a frame again for so long.
+const COPIED_WITHIN: Duration = Duration::from_s(10);
+/// Linux repeats a SYN six times, and gives up after 127 s.
+const SYN_REPEATED_WITHIN: Duration = Duration::from_s(130);
 
 /// One direction.
 #[derive(Debug)]
@@ -147,6 +153,7 @@ impl Follower {
             handshake: Handshake::default(),
             waiting: Waiting::new(),
             last_frame: 0,
+            last_time: segment.time,
         }
     }
 
@@ -158,10 +165,16 @@ impl Follower {
         self.last_frame
     }
 
-    /// Whether a SYN opens another connection between the same ends: it starts at another sequence number.
+    /// Whether a SYN opens another connection between the same ends: it starts at another sequence number, or comes so late that no
+    /// host repeats it any more. A client that has its answer repeats none at all (RFC 9293 §3.10.7.4); one without gives up
+    /// after some two minutes. Wireshark takes an equal number for a repetition, however late: tools that write captures, and
+    /// hosts without a clock for their numbers (RFC 6528), begin with the same one every time.
     pub(super) fn is_another(&self, syn: &Segment) -> bool {
         let base = self.ways[self.direction(syn) as usize].half.base;
-        !syn.bits.has(Bits::ACK) && base.is_some_and(|base| base != syn.sequence)
+        let is_answered = self.handshake.synchronized && self.handshake.initial_rtt.is_some();
+        let silence = if is_answered { COPIED_WITHIN } else { SYN_REPEATED_WITHIN };
+        let is_late = syn.time.checked_since(self.last_time).is_some_and(|passed| passed > silence);
+        !syn.bits.has(Bits::ACK) && base.is_some_and(|base| base != syn.sequence || is_late)
     }
 
     /// Whether it is a broker's connection: by its port, or because it carries MQTT.
@@ -205,6 +218,8 @@ impl Follower {
         found: &mut Found,
     ) -> Annotations<'static> {
         self.last_frame = frame;
+        // Of several links, captures are merged by time; a recording's frames may come in another order.
+        self.last_time = self.last_time.max(segment.time);
         let direction = self.direction(segment);
         let way = &mut self.ways[direction as usize];
         way.tally.frame(segment.time, segment.frame_len);
