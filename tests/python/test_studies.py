@@ -282,7 +282,8 @@ def test_readings_stand_beside_the_tables_that_they_are_behind(tmp_path: Path) -
     assert "## Table 5.2\n\nReadings: R2.\n" in text and "## Figure 5.4\n\nReadings: R1, R2.\n" in text
 
 
-@pytest.mark.parametrize("page", ["explanation/findings.md", "explanation/studies-coverage.md", "how-to/studies.md"])
+@pytest.mark.parametrize("page", ["explanation/findings.md", "explanation/verdicts.md",
+                                  "explanation/studies-coverage.md", "how-to/studies.md"])
 def test_every_command_of_the_pages_names_tables_and_claims_that_are_there(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     commands = [shlex.split(found) for found in re.findall(r"mqttlab study ([a-z]+20\d\d[^`#\n]*)", text)]
