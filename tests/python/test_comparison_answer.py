@@ -173,6 +173,24 @@ def test_what_has_no_partner_is_named(tmp_path: Path) -> None:
     assert told.unmatched == ("Only in the second: publishers → publishers, QoS 0",)
 
 
+def test_messages_that_were_never_sent_are_no_flow_to_an_unknown_subscriber(tmp_path: Path) -> None:
+    """It was "Only in the second: devices → no known subscriber"."""
+    sent = [Message(i, 10) for i in range(40)]
+    never = [Message(40 + i, fate="unsent", latency_ms=None, subscriber=None) for i in range(4)]
+    write(tmp_path / "all", sent)
+    write(tmp_path / "some", [*sent, *never])
+    words = "messages of publishers that were never sent, QoS 0"
+    assert compared(tmp_path / "all", tmp_path / "some")[1].unmatched == (f"Only in the second: {words}",)
+    assert compared(tmp_path / "some", tmp_path / "all")[1].unmatched == (f"Only in the first: {words}",)
+    both, _ = compared(tmp_path / "some", tmp_path / "some")
+    assert [role.title for role in both.roles.flows if role.never_sent] == [words]
+    # Nothing was sent on one side: the subscriber that the other side knows is the flow's.
+    write(tmp_path / "nothing", never)
+    found, _ = compared(tmp_path / "all", tmp_path / "nothing")
+    [role] = found.roles.flows
+    assert not role.never_sent and "no known subscriber" not in role.title and " or " not in role.title
+
+
 @pytest.mark.live
 def test_a_live_run_against_its_simulation(place: Path, tmp_path: Path) -> None:
     run(tmp_path / "live", {"backend": "live", "phases.duration": "3 s"})

@@ -114,8 +114,12 @@ def test_json_has_the_same(broken: ExperimentDirectory, analysis: Analysis) -> N
 
 def test_a_threshold_in_words_has_no_name_of_a_metric() -> None:
     assert in_words("latency_ms_p99 of group field_1 below 250 ms") == "latency p99 of group field_1 below 250 ms"
-    assert in_words("messages_lost_percent (judged by undelivered_percent) below 1 %").endswith(
-        "(judged by undelivered %) below 1 %")
+    assert in_words("messages_lost_percent (judged by undelivered_percent) below 1 %") == (
+        "lost (judged by undelivered) below 1 %")
+    # The unit stands beside the value, and once.
+    assert in_words("undelivered_percent of run below 1 %") == "undelivered of run below 1 %"
+    assert in_words("utilisation_percent above 80 %") == "used above 80 %"
+    assert in_words("latency_ms_mean_ci95 below 5 ms") == "latency ± 95 % below 5 ms"
     assert in_words("thresholds") == "thresholds"
 
 

@@ -18,6 +18,8 @@ from mqttlab.recording import Recording
 
 Key = tuple[str | None, str | None, int | None]
 """A flow: publishing group, subscribing group, QoS."""
+Paired = tuple[Key | None, Key | None]
+"""A flow of each side; ``None`` where a side does not have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +28,20 @@ class Role:
 
     first: Key | None
     second: Key | None
+    never_sent: bool
+    """Whether it has nothing but messages that were never sent, on both sides."""
 
     @property
     def title(self) -> str:
         """Who publishes for whom at which QoS; where the sides differ, both."""
         known = [key for key in (self.first, self.second) if key is not None]
-        ends = [" or ".join(dict.fromkeys(visible(str(key[end] or unknown)) for key in known))
-                for end, unknown in enumerate(UNKNOWN_ENDS)]
-        return f"{ends[0]} → {ends[1]}, QoS {' and '.join(dict.fromkeys(str(key[2]) for key in known))}"
+        # An end that one side knows needs no word for the side that does not.
+        named = [dict.fromkeys(visible(key[end]) for key in known if key[end] is not None) for end in (0, 1)]
+        ends = [" or ".join(names or (unknown,)) for names, unknown in zip(named, UNKNOWN_ENDS, strict=True)]
+        qos = " and ".join(dict.fromkeys(str(key[2]) for key in known))
+        if self.never_sent:
+            return f"messages of {ends[0]} that were never sent, QoS {qos}"
+        return f"{ends[0]} → {ends[1]}, QoS {qos}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +71,10 @@ def line_up(first: Sequence[Recording], second: Sequence[Recording]) -> Roles:
     """
     sides = [_Side(runs) for runs in (first, second)]
     groups = _groups(sides[0].roles, sides[1].roles)
-    return Roles(groups=groups, flows=_flows(sides[0].flows, sides[1].flows, groups))
+    flows = [Role(first=one, second=other, never_sent=all(
+        key not in side.sent for side, key in zip(sides, (one, other), strict=True) if key is not None))
+        for one, other in _flows(sides[0].flows, sides[1].flows, groups)]
+    return Roles(groups=groups, flows=tuple(flows))
 
 
 class _Side:
@@ -71,9 +82,13 @@ class _Side:
 
     def __init__(self, runs: Sequence[Recording]) -> None:
         self.flows: list[Key] = []
+        self.sent: set[Key] = set()
+        """Those of which at least one run has sent a message, or expected one."""
         self.roles: dict[str, tuple[bool, bool]] = {}
         for run in runs:
-            found = [(flow.publishers, flow.subscribers, flow.qos) for flow in metrics.headline(run).flows]
+            flows = {(flow.publishers, flow.subscribers, flow.qos): flow for flow in metrics.headline(run).flows}
+            found = list(flows)
+            self.sent |= {key for key, flow in flows.items() if not flow.never_sent}
             self.flows += [key for key in found if key not in self.flows]
             planned: dict[str, Any] = {group["name"]: group for group in run.plan.get("groups", []) if "name" in group}
             names = [client["group"] for client in run.layout["clients"]] if found or planned else []
@@ -94,7 +109,7 @@ def _groups(first: Mapping[str, tuple[bool, bool]], second: Mapping[str, tuple[b
     return same
 
 
-def _flows(first: Sequence[Key], second: Sequence[Key], groups: Mapping[str, str]) -> tuple[Role, ...]:
+def _flows(first: Sequence[Key], second: Sequence[Key], groups: Mapping[str, str]) -> list[Paired]:
     def ends(key: Key) -> tuple[str | None, str | None]:
         known = [None if end is None else groups.get(end, f"\0{end}") for end in key[:2]]
         return known[0], known[1]
@@ -115,8 +130,7 @@ def _flows(first: Sequence[Key], second: Sequence[Key], groups: Mapping[str, str
         # One end of it is not known, where nothing was delivered to anybody.
         partner[alone[0][0]] = alone[1][0]
         alone[1] = []
-    return (*(Role(first=key, second=partner.get(key)) for key in first),
-            *(Role(first=None, second=key) for key in alone[1]))
+    return [*((key, partner.get(key)) for key in first), *((None, key) for key in alone[1])]
 
 
 def _qos(key: Key) -> int:

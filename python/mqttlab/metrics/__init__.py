@@ -42,6 +42,7 @@ from mqttlab.metrics.catalogue import (
     Metric,
     Shown,
     called,
+    called_beside_a_value,
     counted,
     family,
 )
@@ -101,6 +102,7 @@ __all__ = [
     "bursts",
     "by_device",
     "called",
+    "called_beside_a_value",
     "clients",
     "connection_flight",
     "connection_segments",

@@ -601,6 +601,12 @@ def called(metric: str) -> str:
     return f"latency {title}" if metric.startswith("latency_ms") else title
 
 
+def called_beside_a_value(metric: str) -> str:
+    """The same without a unit at its end, for sentences whose value has the unit: ``undelivered below 1 %``."""
+    title, unit = called(metric), ALL[metric].unit if metric in ALL else ""
+    return title.removesuffix(f" {unit}") if unit else title
+
+
 def family(table: str) -> Family:
     """The family of this name."""
     [found] = [family for family in (*FAMILIES, ENGINE) if family.table == table]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mqttlab.comparison import Compared, Comparison, Role
+from mqttlab.comparison import Compared, Comparison
 from mqttlab.foreign import visible
 from mqttlab.report.comparison import answer
 
@@ -83,7 +83,7 @@ def _key(one: Compared) -> tuple[object, ...]:
 def _of(one: Compared) -> str:
     if one.role is None:
         return visible(str(one.group))
-    return Role(first=one.role.first, second=None).title
+    return replace(one.role, second=None).title
 
 
 def _cell(measure: str, one: Compared | None) -> str:

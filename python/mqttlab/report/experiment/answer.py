@@ -14,7 +14,7 @@ from typing import Any, Literal
 from mqttlab.analysis import Analysis, Compared, Judged, Recommendation, Response
 from mqttlab.comparison import Change, words_of_change
 from mqttlab.foreign import visible
-from mqttlab.metrics import called
+from mqttlab.metrics import called_beside_a_value
 from mqttlab.plurals import counted
 from mqttlab.report.experiment.tables import Table, levels
 from mqttlab.report.text import number
@@ -62,7 +62,7 @@ def thresholds(analysis: Analysis) -> Table:
 
 def in_words(threshold: str) -> str:
     """A threshold without the names that metrics have in files: ``latency p99 below 250 ms``."""
-    return NAME.sub(lambda found: called(found[0]), threshold)
+    return NAME.sub(lambda found: called_beside_a_value(found[0]), threshold)
 
 
 def costs(analysis: Analysis) -> Table:
