@@ -36,7 +36,7 @@ class Role:
         """Who publishes for whom at which QoS; where the sides differ, both."""
         known = [key for key in (self.first, self.second) if key is not None]
         # An end that one side knows needs no word for the side that does not.
-        named = [dict.fromkeys(visible(key[end]) for key in known if key[end] is not None) for end in (0, 1)]
+        named = [dict.fromkeys(visible(str(key[end])) for key in known if key[end] is not None) for end in (0, 1)]
         ends = [" or ".join(names or (unknown,)) for names, unknown in zip(named, UNKNOWN_ENDS, strict=True)]
         qos = " and ".join(dict.fromkeys(str(key[2]) for key in known))
         if self.never_sent:
