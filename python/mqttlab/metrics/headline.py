@@ -150,6 +150,8 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
         return ()
     causes, bounds, parts = _causes(recording), _bounds(recording), attribution_by_flow(recording)
     flows = [_flow(row, causes, bounds, parts) for row in table.rows(named=True)]
+    # Foreign messages alone are no flow of this run: a note counts them.
+    flows = [flow for flow in flows if flow.publishers or flow.sent or flow.unsent or flow.expected or flow.delivered]
     return tuple(_with_loss_events(recording, flows))
 
 

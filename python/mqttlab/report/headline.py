@@ -78,10 +78,11 @@ def told(recording: Recording) -> Told:
         line += f"; rates and kB/h are of {short} only"
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
     numbers = metrics.headline(recording)
+    notes = filter(None, (foreign(recording), *parts, *rest, *cautions.of(recording, numbers)))
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
                 delivered_nothing=delivered_nothing(recording),
-                notes=tuple(filter(None, (foreign(recording), *parts, *rest, *cautions.of(recording, numbers)))),
-                numbers=numbers)
+                # The verdict's reasons name foreign messages, too.
+                notes=tuple(dict.fromkeys(notes)), numbers=numbers)
 
 
 def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, list[str]]:

@@ -272,15 +272,6 @@ def nearest(given: str, known: list[str]) -> str:
     return f"; known here: {', '.join(known)}" if known else ""
 
 
-def _there_is(path: Path) -> str:
-    """What there is for a file that is not there: the nearest one beside it, or the template of its name."""
-    from mqttlab.gallery import templates
-
-    if near := mistaken.nearest(path):
-        return f"; did you mean {near}?"
-    return f"; to make one: mqttlab new {path.stem}" if path.stem in templates() else ""
-
-
 def read_text(path: Path) -> str:
     """A file's text, without the mark that editors of Windows put in front of it (U+FEFF).
 
@@ -294,7 +285,9 @@ def read_text(path: Path) -> str:
         what = mistaken.what_it_is(path) or f"is not UTF-8 text (byte {error.start})"
         raise ValueError(f"{path}: {what}") from error
     except FileNotFoundError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}{_there_is(path)}") from error
+        near = mistaken.nearest(path)
+        raise ValueError(f"{path}: cannot be read: {error.strerror}"
+                         + (f"; did you mean {near}?" if near else "")) from error
     except OSError as error:
         what = mistaken.what_it_is(path) or f"cannot be read: {error.strerror or error}"
         raise ValueError(f"{path}: {what}") from error
