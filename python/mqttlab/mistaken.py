@@ -86,11 +86,14 @@ def _part_of(path: Path) -> str:
 def nearest(path: Path) -> str | None:
     """What is beside a path where nothing is, by the nearest name."""
     try:
-        # Names of one kind of file are alike by their ends.
-        names = {each.stem: each.name for each in path.parent.iterdir() if each.suffix == path.suffix}
+        names = [each.name for each in path.parent.iterdir()]
     except OSError:
         return None
-    near = [names[stem] for stem in difflib.get_close_matches(path.stem, names, n=1, cutoff=0.6)]
+    # Names of one kind of file are alike by their ends alone.
+    stems = [Path(name).stem for name in names if Path(name).suffix == path.suffix]
+    near = [stem + path.suffix for stem in difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.6)]
+    others = [name for name in names if Path(name).suffix != path.suffix]
+    near += difflib.get_close_matches(path.name, others, n=1, cutoff=0.6)
     return str(path.with_name(near[0])) if near else None
 
 

@@ -79,6 +79,8 @@ def test_a_missing_file_has_a_nearest_one_or_none(place: Path) -> None:
     assert nearest(Path("runs/qqs")) == "runs/qos"
     assert nearest(Path("something-else.toml")) is None
     assert nearest(Path("no/where.toml")) is None
+    # Their ends alone are alike.
+    assert nearest(Path("nope.toml")) is None and Path("qos.toml").exists()
 
 
 def test_a_part_of_a_metrics_name_finds_the_metric() -> None:
