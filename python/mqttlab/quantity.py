@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import Annotated, Any
+from functools import lru_cache, partial, wraps
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BeforeValidator, WithJsonSchema
 
@@ -51,6 +51,9 @@ RATIO_DENOMINATOR_MAX = 10**12
 HOUR_NS = 3600 * 10**9
 DURATION_NS_MAX = 8784 * HOUR_NS
 """The longest time: 366 days."""
+TEXTS_REMEMBERED = 1_000
+
+Read = TypeVar("Read", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,11 +168,28 @@ RATIO = Kind(name="a ratio", units=PERCENT, usual="%", example="1 %", least=0, l
              most_text="100 %")
 
 
+def remembered(read: Read) -> Read:
+    """The same reading, with the results of the last texts kept: tens of thousands of groups write few different ones.
+
+    What is refused is read again each time, for its message. What is no text may have no hash, and ``True`` is equal to
+    1.
+    """
+    known = lru_cache(maxsize=TEXTS_REMEMBERED)(read)
+
+    @wraps(read)
+    def read_once(value: Any, *rest: Any, **named: Any) -> Any:
+        return (known if isinstance(value, str) else read)(value, *rest, **named)
+
+    return cast("Read", read_once)
+
+
+@remembered
 def duration_ns(value: Any, usual: str = "s") -> int:
     """Nanoseconds of a length of time, zero or more; ``usual`` is the unit that a bare number is proposed with."""
     return round(replace(DURATION, usual=usual).read(value))
 
 
+@remembered
 def positive_duration_ns(value: Any, usual: str = "s") -> int:
     """Nanoseconds of a length of time above zero."""
     result = duration_ns(value, usual)
@@ -178,11 +198,13 @@ def positive_duration_ns(value: Any, usual: str = "s") -> int:
     return result
 
 
+@remembered
 def delay_ns(value: Any) -> int:
     """Nanoseconds of a delay, up to an hour."""
     return round(DELAY.read(value))
 
 
+@remembered
 def seconds_ns(value: Any) -> int:
     """Nanoseconds of a length of time that the protocol carries in whole seconds."""
     result = duration_ns(value)
@@ -192,11 +214,13 @@ def seconds_ns(value: Any) -> int:
     return result
 
 
+@remembered
 def rate_bit_s(value: Any) -> int:
     """Bits per second, from 1 bit/s to 100 Gbit/s."""
     return round(RATE.read(value))
 
 
+@remembered
 def size_bytes(value: Any) -> int:
     """Whole bytes, zero or more."""
     result = SIZE.read(value)
@@ -206,6 +230,7 @@ def size_bytes(value: Any) -> int:
     return int(result)
 
 
+@remembered
 def interval_ns(value: Any) -> int:
     """Nanoseconds between events, from their rate."""
     per_second = FREQUENCY.read(value)
@@ -214,11 +239,13 @@ def interval_ns(value: Any) -> int:
     return max(1, min(DURATION_NS_MAX, round(10**9 / per_second)))
 
 
+@remembered
 def length_mm(value: Any) -> int:
     """Millimetres of a length, zero or more."""
     return round(LENGTH.read(value))
 
 
+@remembered
 def area_mm(value: Any) -> tuple[int, int]:
     """Width and height in millimetres, from ``"150 m x 150 m"``."""
     parts = re.split(r"\s*[x×]\s*", value.strip()) if isinstance(value, str) else []
@@ -230,26 +257,31 @@ def area_mm(value: Any) -> tuple[int, int]:
     return width, height
 
 
+@remembered
 def speed_mm_s(value: Any) -> int:
     """Millimetres per second, zero or more."""
     return round(SPEED.read(value))
 
 
+@remembered
 def current_na(value: Any) -> int:
     """Nanoamperes, zero or more."""
     return round(CURRENT.read(value))
 
 
+@remembered
 def power_mdbm(value: Any) -> int:
     """Thousandths of a dBm."""
     return round(POWER.read(value))
 
 
+@remembered
 def gain_mdb(value: Any) -> int:
     """Thousandths of a dB."""
     return round(GAIN.read(value))
 
 
+@remembered
 def ratio(value: Any) -> tuple[int, int]:
     """A fraction between 0 and 1, from ``"1 %"`` or ``"1/3"``."""
     if isinstance(value, str) and (match := _FRACTION.fullmatch(value)):

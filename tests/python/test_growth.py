@@ -14,6 +14,7 @@ from rich.console import Console
 
 from mqttlab import export
 from mqttlab.cli.explain import show_explanation
+from mqttlab.networks import link
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
 from mqttlab.runs import Job, perform
@@ -137,6 +138,54 @@ def test_a_check_of_twice_as_much_takes_no_more_than_twice_the_work(shape: str) 
     work = [lines(lambda count=count: check(MANY[shape](count))) for count in (25, 50, 100)]
     # A line, not a parabola, of which the second step would be four times the first.
     assert work[2] - work[1] < 2.5 * (work[1] - work[0]), work
+
+
+def called(name: str, work: Callable[[], object]) -> int:
+    """How often a function of that name is called while it works."""
+    count = 0
+
+    def entered(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code.co_name == name
+
+    sys.setprofile(entered)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_what_all_groups_have_alike_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HEAD + groups(100, PUBLISH)
+    # "2 s", "10 Mbit/s", "20 ms", "30 B" and "1 s"; it was 303 times.
+    assert called("read", lambda: parse(text)) <= 5
+    plan = compile_plan(parse(text))
+    # Once for each of the places of a host's groups; it was 100 times.
+    assert called("_looks", lambda: sentence(plan)) == 1
+    monkeypatch.setattr(link, "READ_AT_ONCE", 10)
+    # Each part has the last one of the part before; it was 550 times.
+    assert called("_does_something", lambda: parse(text)) == 109
+
+
+def test_parts_of_a_list_are_read_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ", ".join(f'"{word}"' for word in ["run", *["-v"] * 8, "--password", "open sesame", *["-v"] * 20])
+    program = HEAD + groups(1, f"client = {{ command = [{command}] }}\n")
+    many = groups(40, PUBLISH)
+    texts = [HEAD + many, HEAD + many.replace('b/25"', 'b/#"'), HEAD + many.replace('"g10"', '"g 10"'), program]
+    whole = [outcome(text) for text in texts]
+    monkeypatch.setattr(link, "READ_AT_ONCE", 10)
+    assert [outcome(text) for text in texts] == whole
+    assert "groups[25].publish.topic" in str(whole[1]) and "groups[10].name" in str(whole[2])
+    # The secret is the first argument of the second part, behind the option that names it.
+    assert "sesame" not in str(whole[3]) and "***" in str(whole[3])
+
+
+def outcome(text: str) -> object:
+    try:
+        return parse(text).groups
+    except ScenarioError as error:
+        return error.problems
 
 
 def test_a_plan_of_a_hundred_thousand_clients_is_no_longer_than_one_of_ten() -> None:

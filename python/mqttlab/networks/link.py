@@ -8,6 +8,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     model_validator,
@@ -46,8 +47,17 @@ def _in_parts(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
         return read(value)
     done: list[Any] = []
     for begin in range(0, len(value), READ_AT_ONCE):
-        # What was read is not read again, and stands there for the numbers of the others.
-        done = read([*done, *value[begin:begin + READ_AT_ONCE]])
+        # The models would check anew what was read. Only the last one stands there: what an argument of a command is
+        # depends on the one before it.
+        part, before = value[begin:begin + READ_AT_ONCE], done[-1:]
+        try:
+            found = read([*before, *part])
+        except ValidationError:
+            found = None
+        if found is None:
+            # All that was read stands there for the numbers of the mistakes.
+            return read([*done, *part])
+        done += found[len(before):]
     return done
 
 

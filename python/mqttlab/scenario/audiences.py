@@ -55,17 +55,20 @@ class Audiences:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._of: dict[tuple[str, tuple[str, ...]], Audience] = {}
+        # Names are unique, as is checked.
+        self._of_group: dict[str, Audience] = {}
         with_filter: dict[str, dict[str, list[Audience]]] = {}
         for group in scenario.groups:
-            server, filters = self._key(group)
-            if not filters:
+            if not group.subscribe:
                 continue
+            server, filters = self._key(group)
             audience = self._of.get((server, filters))
             if audience is None:
                 audience = self._of[server, filters] = Audience(filters)
                 for pattern in filters:
                     with_filter.setdefault(server, {}).setdefault(pattern, []).append(audience)
             audience.counts[group.count] += 1
+            self._of_group[group.name] = audience
         self._with_filter = with_filter
         self._index = {server: Filters(patterns) for server, patterns in with_filter.items()}
         self._matched: dict[tuple[str, str], list[tuple[Audience, How]]] = {}
@@ -75,7 +78,7 @@ class Audiences:
 
     def of(self, group: Group) -> Audience | None:
         """The one that a group belongs to, if it subscribes to anything."""
-        return self._of.get(self._key(group))
+        return self._of_group.get(group.name)
 
     def receiving(self, group: Group) -> list[tuple[Audience, How]]:
         """Those that receive what a group publishes."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 S = 10**9
 SESSION_EXPIRY_DEFAULT = 3600 * S
 RECEIVE_MAXIMUM_DEFAULT = 65_535
+TRANSPORT_DEFAULT = Transport()
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 # Addresses exist only inside the namespaces that the run makes.
 FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
@@ -301,7 +302,7 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts, first_host: int) -> 
 
 
 def _tcp(group: Group) -> types.TcpTransport:
-    transport = group.transport or Transport()
+    transport = group.transport or TRANSPORT_DEFAULT
     tls, websocket = transport.tls, transport.websocket
     return {
         # libzmq sets TCP_NODELAY on all of its sockets.

@@ -14,6 +14,8 @@ from mqttlab.scenario.sentence import places
 from mqttlab.scenario.topics import Filters
 
 LENGTH_MAX = 200
+# Each has a clause of its own, which is longer than this.
+TOLD_MAX = LENGTH_MAX // len("1 device (a)")
 PAYLOADS = {"gps": "GPS positions", "image": "images"}
 PROTOCOLS = {"mqtt_sn": " by MQTT-SN", "zeromq": " by ZeroMQ"}
 # Of ends that are at the same place.
@@ -40,19 +42,14 @@ def one_sentence(plan: StoredPlan) -> str:
 
 def _ways(plan: StoredPlan, groups: list[dict[str, Any]]) -> Iterator[str]:
     """The sentence, from the longest way to the shortest."""
-    where, hearing_of = places(plan, groups), _receivers(groups)
+    where = places(plan, groups)
     publishing = [group for group in groups if group["publish"] or group["program"]]
     subscribing = [group for group in groups if not (group["publish"] or group["program"])]
     if not publishing:
         yield f"{_all(groups)} connect, and nobody publishes."
         return
-    clauses = [_publishes(group, hearing_of[group["name"]], where) for group in publishing]
-    heard = {other["name"] for group in publishing for other in hearing_of[group["name"]]}
-    others = [f"{_who(group)}{where[group['name']]} {_does(group)}" for group in subscribing
-              if len(publishing) > 1 or group["name"] not in heard or group["relay"]]
-    yield _capital("; ".join([*clauses, *others]))
-    if len(publishing) == 1 and not others:
-        yield _capital(_publishes(publishing[0], hearing_of[publishing[0]["name"]], where, with_places=False))
+    if len(publishing) <= TOLD_MAX:
+        yield from _each(groups, publishing, subscribing, where)
     count = sum(group["count"] for group in publishing)
     kinds = list(dict.fromkeys(place.strip(", ") for place in where.values()))
     of = f" of {len(publishing)} groups" if len(publishing) > 1 else ""
@@ -61,6 +58,21 @@ def _ways(plan: StoredPlan, groups: list[dict[str, Any]]) -> Iterator[str]:
     rest = f", {_all(subscribing)} receive{'s' if hearing == 1 else ''}" if subscribing else ""
     yield f"{several}{rest}: {'; '.join(kinds)}."
     yield f"{several}{rest}, on {len(kinds)} kinds of links."
+
+
+def _each(
+    groups: list[dict[str, Any]], publishing: list[dict[str, Any]], subscribing: list[dict[str, Any]],
+    where: dict[str, str],
+) -> Iterator[str]:
+    """The ways with a clause for each group."""
+    hearing_of = _receivers(groups)
+    clauses = [_publishes(group, hearing_of[group["name"]], where) for group in publishing]
+    heard = {other["name"] for group in publishing for other in hearing_of[group["name"]]}
+    others = [f"{_who(group)}{where[group['name']]} {_does(group)}" for group in subscribing
+              if len(publishing) > 1 or group["name"] not in heard or group["relay"]]
+    yield _capital("; ".join([*clauses, *others]))
+    if len(publishing) == 1 and not others:
+        yield _capital(_publishes(publishing[0], hearing_of[publishing[0]["name"]], where, with_places=False))
 
 
 def _publishes(

@@ -35,9 +35,9 @@ def sentence(plan: Plan) -> str:
 def whose_links(plan: Plan) -> list[str]:
     """The same, a line for the groups behind each kind of links."""
     behind: dict[tuple[Any, ...], list[Group]] = defaultdict(list)
-    paths = _paths(plan)
+    places_of = _Places(plan)
     for group in plan["groups"]:
-        behind[_place(plan, group, paths)].append(group)
+        behind[places_of(group)].append(group)
     return [_clause(plan, place, groups) for place, groups in behind.items()]
 
 
@@ -46,13 +46,27 @@ def places(plan: StoredPlan, groups: Sequence[Any]) -> dict[str, str]:
     if "paths" not in plan["network"]:
         return {group["name"]: "" for group in groups}
     whole = cast("Plan", plan)
-    paths, found = _paths(whole), {}
+    places_of, found = _Places(whole), {}
     for group in groups:
-        place = _place(whole, group, paths)
+        place = places_of(group)
         found[group["name"]] = (
             f" beside the {whole['servers'][group['connects_to']]['name']}" if place[0] == "beside" else
             f"{', ' if place[0] in ('each', 'one') else ' '}{_behind(place, group['count'])}")
     return found
+
+
+class _Places:
+    """The places of a plan's groups, worked out once for all groups of a host."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._paths = plan, _paths(plan)
+        self._known: dict[tuple[int, int, int, bool], tuple[Any, ...]] = {}
+
+    def __call__(self, group: Group) -> tuple[Any, ...]:
+        asked = group["host"], group["host_step"], group["connects_to"], group["count"] > 1
+        if asked not in self._known:
+            self._known[asked] = _place(self._plan, group, self._paths)
+        return self._known[asked]
 
 
 def _paths(plan: Plan) -> Paths:

@@ -56,6 +56,9 @@ MUST_BE = {
     "too_short": "an array with more entries", "too_long": "an array with fewer entries",
 }
 
+_HEADING = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.\"'-]+)\s*=")
+
 
 @dataclass(frozen=True)
 class Source:
@@ -91,13 +94,13 @@ class Source:
         table: list[str] = []
         found: dict[tuple[str, ...], int] = {}
         for number, line in enumerate(self.text.splitlines(), start=1):
-            if heading := re.match(r"\s*(\[\[?)\s*([^\]]+?)\s*\]", line):
+            if heading := _HEADING.match(line):
                 table = [part.strip().strip("\"'") for part in heading[2].split(".")]
                 if heading[1] == "[[":
                     counts[heading[2]] = counts.get(heading[2], -1) + 1
                 table = _indexed(table, counts)
                 here = table
-            elif key := re.match(r"\s*([A-Za-z0-9_.\"'-]+)\s*=", line):
+            elif key := _KEY.match(line):
                 here = table + [part.strip("\"'") for part in key[1].split(".")]
             else:
                 continue
