@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import sys
@@ -13,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from mqttlab import export
+from mqttlab.cli.check import show_check
 from mqttlab.cli.explain import show_explanation
 from mqttlab.networks import link
 from mqttlab.recording import Recording
@@ -166,6 +168,25 @@ def test_what_all_groups_have_alike_is_worked_out_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(link, "READ_AT_ONCE", 10)
     # Each part has the last one of the part before; it was 550 times.
     assert called("_does_something", lambda: parse(text)) == 109
+
+
+def test_a_check_leaves_little_to_collect_and_the_collector_on(tmp_path: Path) -> None:
+    right, wrong = tmp_path / "right.toml", tmp_path / "wrong.toml"
+    right.write_text(HEAD + groups(200, PUBLISH), encoding="utf-8")
+    wrong.write_text(HEAD + groups(200, 'subscribe = [{ filter = "a", qos = 3 }]\n'), encoding="utf-8")
+    show_check(right, {}, show_plan=False)
+    gc.collect()
+    gc.disable()
+    try:
+        show_check(right, {}, show_plan=False)
+        # Fewer than one for each group.
+        assert gc.collect() < 200
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    with pytest.raises(ScenarioError):
+        show_check(wrong, {}, show_plan=False)
+    assert gc.isenabled()
 
 
 def test_parts_of_a_list_are_read_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
