@@ -18,6 +18,7 @@ from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse
 from mqttlab.scenario.load import parse_values
 from recordings import Message, write
+from test_console import numbers_of_tables, tables_fit
 from test_mqtt_sn import scenario as behind_a_gateway
 
 FLEET = """
@@ -171,6 +172,18 @@ def test_what_has_no_partner_is_named(tmp_path: Path) -> None:
     found, told = compared(tmp_path / "one", tmp_path / "two")
     assert len(found.roles.matched) == 1
     assert told.unmatched == ("Only in the second: publishers → publishers, QoS 0",)
+
+
+def test_tables_of_comparisons_fit_into_a_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were 200 columns wide in a file."""
+    for words in ([place / "qos0", place / "qos1"], [place / "qos0" / "0", place / "qos1" / "0", place / "qos1" / "1"]):
+        printed = {}
+        for columns in ("", "70", "180"):
+            monkeypatch.setenv("COLUMNS", columns)
+            printed[columns] = mqttlab("compare", *words, "--full").stdout
+            tables_fit(printed[columns], int(columns or 100))
+        wide = set(numbers_of_tables(printed["180"]))
+        assert len(wide) > 50 and wide <= set(numbers_of_tables(printed[""])) & set(numbers_of_tables(printed["70"]))
 
 
 def test_messages_that_were_never_sent_are_no_flow_to_an_unknown_subscriber(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from mqttlab.experiments import ExperimentDirectory
 from mqttlab.recording import Recording
 from mqttlab.report.experiment.answer import answer, costs, in_words, recommendations, thresholds
 from test_comparison_answer import FLEET
+from test_console import tables_fit
 
 EXPERIMENT = """
 name = "idea"
@@ -92,6 +93,17 @@ def test_a_recommendation_says_what_the_other_choice_costs(analysis: Analysis) -
     if row[3] != "none":
         assert re.search(r"costs \d+ % more bytes|is cheaper: \d+ % fewer bytes|costs the same", row[3])
         assert row[3].split(": ", 1)[1] in text
+
+
+@pytest.mark.parametrize("columns", ["", "80", "150"])
+def test_tables_of_an_experiment_fit_into_a_log(
+    broken: ExperimentDirectory, columns: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They were 180 columns wide in a file."""
+    monkeypatch.setenv("COLUMNS", columns)
+    printed = mqttlab("report", broken.path, "--full").stdout
+    tables_fit(printed, int(columns or 100))
+    assert "kB/device/h" in printed and "latency p99 below 10 ms" in " ".join(printed.split())
 
 
 def test_costs_are_those_of_the_headlines(broken: ExperimentDirectory, analysis: Analysis) -> None:

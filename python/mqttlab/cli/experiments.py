@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from mqttlab import secrets
 from mqttlab.cli.catalogs import catalog_for
@@ -26,7 +26,7 @@ from mqttlab.cli.progress import PHASES
 from mqttlab.cli.space import size
 from mqttlab.cli.status import FAILED, INCOMPLETE, NOT_VALID, worst
 from mqttlab.cli.thresholds import baseline_directories, need_baselines, say_judged, statuses
-from mqttlab.console import Console
+from mqttlab.console import Console, print_table
 from mqttlab.errors import UsageError
 from mqttlab.experiments import Experiment, ExperimentDirectory, Finish, RunRecord, drive
 from mqttlab.experiments.baselines import baseline_values
@@ -39,6 +39,7 @@ from mqttlab.experiments.responses import Response, chosen, unit_of
 from mqttlab.experiments.schedule import Records, Task, most
 from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge, title
 from mqttlab.files import from_here
+from mqttlab.foreign import visible
 from mqttlab.plurals import counted
 from mqttlab.queue import Queue, QueueExecutor
 from mqttlab.runs import Job, LocalPool
@@ -101,7 +102,7 @@ def perform(
     """Run an experiment, say what came of it, and return the exit status."""
     directory, finish = performed(experiment, runs, jobs=jobs, redo=redo, to=to, cluster=cluster, catalog=catalog,
                                   ignore_disk=ignore_disk, queue=queue)
-    out = _console()
+    out = Console()
     _say(out, directory, finish)
     judged = _judged(directory, finish, catalog, runs)
     say_judged(out, judged)
@@ -281,7 +282,7 @@ class _Screen:
 
 def dry(experiment: Experiment, runs: Path, pilot: int | None, jobs: int | None) -> None:
     """Print what would run; run pilots first, where they are asked for."""
-    console = _console()
+    console = Console()
     records: list[RunRecord] = []
     path = runs / experiment.name
     if pilot is not None:
@@ -313,18 +314,16 @@ def _say_design(console: Console, experiment: Experiment) -> None:
     console.print(f"[bold]{escape(file.name)}[/]: {escape(file.question or 'no question is stated')}", highlight=False)
     if not design.factors:
         return
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("point", justify="right")
-    for factor in design.factors:
-        table.add_column(escape(factor.name), no_wrap=True)
+    rows: list[list[str | Text]] = []
     reference = design.reference.key if design.reference is not None else None
     for point in design.points[:ROWS_MAX]:
-        mark = "[bold]" if point.key == reference else ""
+        style = "bold" if point.key == reference else ""
         texts = ["from " + point.levels[factor.name].text
                  if file.search is not None and file.search.factor == factor.name else point.levels[factor.name].text
                  for factor in design.factors]
-        table.add_row(str(point.number), *(mark + escape(text) for text in texts))
-    console.print(table)
+        rows.append([str(point.number), *(Text(visible(text), style=style) for text in texts)])
+    names = [factor.name for factor in design.factors]
+    print_table(console, "Design", ["point", *names], rows, left=range(1, len(names) + 1))
     if len(design.points) > ROWS_MAX:
         console.print(f"  and {len(design.points) - ROWS_MAX} more points; design.json has all of them once it runs")
     if reference is not None and reference not in {point.key for point in design.points}:
@@ -418,12 +417,9 @@ def _say_detectable(console: Console, experiment: Experiment, done: Sequence[Run
 def _say(console: Console, directory: ExperimentDirectory, finish: Finish) -> None:
     """Means with intervals by point, and what has no result."""
     experiment = directory.experiment
-    of_run = [response for response in experiment.responses if response.scope == "run" or response.scope_name][:6]
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("point")
-    table.add_column("runs", justify="right")
-    for response in of_run:
-        table.add_column(Group(str(response), unit_of(response.metric)), justify="right")
+    of_run = [response for response in experiment.responses if response.scope == "run" or response.scope_name]
+    heads = [f"{response} ({unit})" if (unit := unit_of(response.metric)) else str(response) for response in of_run]
+    rows: list[list[str]] = []
     points: dict[str, list[RunRecord]] = {}
     for record in finish.records:
         if record.state == "done" and record.kind == "run":
@@ -433,9 +429,9 @@ def _say(console: Console, directory: ExperimentDirectory, finish: Finish) -> No
         words = ", ".join(f"{name} {text}" for name, text in records[0].levels.items()) or experiment.name
         cells = [_cell([value for record in records if (value := chosen(record.responses, response)) is not None])
                  for response in of_run]
-        table.add_row(escape(words), str(len(records)), *cells)
+        rows.append([words, str(len(records)), *cells])
     if points:
-        console.print(table)
+        print_table(console, "Means", ["point", "runs", *heads], rows)
         console.print("mean ± half width of the 95 % interval over runs", highlight=False)
     if len(order) > ROWS_MAX:
         console.print(f"and {len(order) - ROWS_MAX} more points", highlight=False)
@@ -515,14 +511,6 @@ def _need_room(experiment: Experiment, runs: Path) -> None:
             f"the recordings would take about {size(wanted)} in {most(experiment)} runs, and the disk of {runs} has "
             f"{size(free)} free; set keep_recordings = false, or recording.packets = false, or choose another disk "
             "with --runs; --ignore-disk starts it all the same")
-
-
-def _console() -> Console:
-    """Standard output; as wide as its tables where nobody watches."""
-    console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, 200)
-    return console
 
 
 def duration(seconds: float) -> str:

@@ -420,8 +420,6 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
     if out is not None:
         writable_file(out, "--out")
     console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, 160)
     if full and (quick or backend == "live"):
         raise UsageError(f"--full and {'--quick' if quick else '--backend live'} exclude each other; keep one")
     if keep is not None and backend == "live":

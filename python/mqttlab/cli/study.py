@@ -14,9 +14,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from mqttlab.console import Console
+from mqttlab.console import Console, print_table
 from mqttlab.errors import UsageError
-from mqttlab.studies import Cell, Comparison, LiveRuns, Study, perform_live, simulate
+from mqttlab.studies import Comparison, LiveRuns, Study, perform_live, simulate
 from mqttlab.studies.apart import Apart, Measured, compared, far, with_parts
 from mqttlab.studies.claims import Ran, claims_of, decides
 from mqttlab.studies.document import FIT_COLUMNS, Rerun, columns, fit_rows, heading, rows
@@ -113,9 +113,10 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     judged = [claim for claim in _agreed([study.claims(directory, results) for results in every])
               if asked.everything or claim.claim in asked.claims]
     for table in dict.fromkeys(cell.table for cell in cells):
-        console.print(_table(table, [cell for cell in cells if cell.table == table]))
+        its = [cell for cell in cells if cell.table == table]
+        print_table(console, heading(table), columns(its), list(rows(its)), left=(0, 1), keys=2)
     if fitted := fit_rows(cells):
-        console.print(_fits(fitted))
+        print_table(console, "Fit", FIT_COLUMNS, fitted, left=(), keys=1)
     if judged:
         console.print(_claims(judged))
     runs = len(cases) * len(every)
@@ -235,27 +236,6 @@ def _agreed(repetitions: Sequence[Sequence[Comparison]]) -> list[Comparison]:
 def _progress(console: Console) -> Progress:
     return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
                     console=console, transient=True)
-
-
-def _table(name: str, cells: list[Cell]) -> Table:
-    table = Table(title=heading(name), title_justify="left", title_style="bold")
-    heads = columns(cells)
-    for column in heads[:2]:
-        table.add_column(column)
-    for column in heads[2:]:
-        table.add_column(column, justify="right")
-    for row in rows(cells):
-        table.add_row(*row)
-    return table
-
-
-def _fits(rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(title="Fit", title_justify="left", title_style="bold")
-    for column in FIT_COLUMNS:
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def _claims(judged: Sequence[Comparison]) -> Table:

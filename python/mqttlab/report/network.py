@@ -28,7 +28,6 @@ SHORT_COLUMNS = (
     "frames", "frame_bytes_mean", "data_rate_kbit_s", "retransmissions", "tcp_analysis_duplicate_acks", "resets",
     "rtt_ms_mean", "rtt_ms_max", "rto_ms_mean", "publish_packets", "publish_per_segment_mean",
 )
-NARROW_COLUMNS = ("frames", "retransmissions", "rtt_ms_mean", "publish_per_segment_mean")
 OVERHEAD_COLUMNS = ("publish_packets", *metrics.family("overhead").columns("page"))
 EFFICIENCY_COLUMNS = ("group", "messages_sent", *metrics.family("efficiency").columns("page"))
 # Of datagrams a pair of ports is what a connection is, numbered from here on.

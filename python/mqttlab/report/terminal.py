@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 from rich.markup import escape
-from rich.table import Table
 
 from mqttlab import metrics
-from mqttlab.console import Console
+from mqttlab.console import Console, print_table
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, coverage, facts, network
 from mqttlab.report.text import (
@@ -21,7 +20,6 @@ from mqttlab.report.text import (
     verdict,
 )
 
-WIDE = 140
 GROUP_COLUMNS = (
     "messages_sent", "messages_delivered", "messages_lost", "messages_under_way", "messages_unknown",
     "latency_ms_mean", "latency_ms_p99", "latency_ms_max",
@@ -37,11 +35,6 @@ def terminal(recording: Recording, console: Console) -> None:
         RecordingError: a table cannot be read.
     """
     by_qos = metrics.application(recording)
-    # A file or a pipe has no width of its own.
-    wide = not console.is_terminal or console.width >= WIDE
-    room: metrics.Shown = "wide" if wide else "narrow"
-    if not console.is_terminal:
-        console.width = max(console.width, WIDE + 40)
     word, _ = verdict(recording)
     comes_first = word != "valid" or delivered_nothing(recording)
     if comes_first:
@@ -51,63 +44,62 @@ def terminal(recording: Recording, console: Console) -> None:
     if by_qos.is_empty():
         console.print("[bold red]No message was measured.[/]")
     else:
-        columns = metrics.family("application").columns(room)
+        columns = metrics.family("application").columns("wide")
         both_ways = metrics.has_both_ways(recording)
         if not both_ways:
-            console.print(_table(f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *columns)))
+            _print_table(console, f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *columns))
         keys = ("publisher_group", "subscriber_group", "qos")
         by_group = metrics.application(recording, keys)
         if both_ways:
-            console.print(_table(f"{recording.name}: latency in ms, there and back apart", by_group, (*keys, *columns)))
+            _print_table(console, f"{recording.name}: latency in ms, there and back apart", by_group, (*keys, *columns),
+                         keys=len(keys))
         elif by_group.height > by_qos.height:
-            console.print(_table("By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS)))
+            _print_table(console, "By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS),
+                         keys=len(keys))
         for words in coverage.application(recording, by_qos):
             console.print(words, highlight=False, markup=False)
     ended = metrics.disconnections(recording)
     if not ended.is_empty():
         shown = ended.head(DISCONNECTIONS_SHOWN)
-        console.print(_table(disconnections_title(ended, shown), shown, tuple(ended.columns)))
+        _print_table(console, disconnections_title(ended, shown), shown, tuple(ended.columns))
     for label, words in facts.parts(recording):
         console.print(f"{label}: {words}", highlight=False, markup=False)
     parts = attribution.by_qos(recording, attribution.SHOWN_PERCENT)
     if not parts.is_empty():
-        console.print(_table("Where the time went: means", parts.with_columns(
-            pl.col("part").replace(attribution.TITLES)), tuple(parts.columns)))
+        _print_table(console, "Where the time went: means", parts.with_columns(
+            pl.col("part").replace(attribution.TITLES)), tuple(parts.columns))
         for words in (attribution.left_out(parts, attribution.SHOWN_PERCENT), attribution.coverage(recording)):
             console.print(words, highlight=False, markup=False)
     elif not by_qos.is_empty():
         console.print(attribution.accuracy(recording), highlight=False, markup=False)
     links = metrics.links(recording)
     if not links.is_empty():
-        of_links = ("link", *metrics.family("links").columns(room))
+        of_links = ("link", *metrics.family("links").columns("wide"))
         shown = network.busiest(links, network.LINKS_PRINTED)
-        console.print(_table("Links", shown, of_links, units=wide))
+        _print_table(console, "Links", shown, of_links, units=True)
         words = coverage.links(recording, links) + network.left_out(links, shown, "shown")
         console.print(words, highlight=False, markup=False)
     seen = network.labelled(metrics.network(recording, ("run", "direction")))
     if not seen.is_empty():
-        columns = network.columns(seen, network.SHORT_COLUMNS if wide else network.NARROW_COLUMNS)
-        console.print(_table("Network layer", seen, ("of", *columns), units=wide))
+        columns = network.columns(seen, network.SHORT_COLUMNS)
+        _print_table(console, "Network layer", seen, ("of", *columns), units=True)
         console.print(network.covered(recording, seen), highlight=False, markup=False)
     for title, table in captured.tables(recording):
         title, rows = captured.cut(title, table, captured.SHOWN_IN_TERMINAL)
-        console.print(_table(title, rows, tuple(rows.columns)))
+        _print_table(console, title, rows, tuple(rows.columns))
     if not comes_first:
         _print_verdict(recording, console)
     else:
         console.print(f"[{STYLES[word]}]{word}[/]: the reasons are above the tables", highlight=False)
 
 
-def _table(title: str, frame: pl.DataFrame, columns: tuple[str, ...], *, units: bool = False) -> Table:
-    table = Table(title=escape(title), title_justify="left", title_style="bold")
+def _print_table(
+    console: Console, title: str, frame: pl.DataFrame, columns: tuple[str, ...], *, units: bool = False, keys: int = 1,
+) -> None:
     present = [column for column in columns if column in frame.columns]
-    for column in present:
-        text = frame.schema[column] == pl.String
-        of = f" ({unit(column)})" if units and unit(column) else ""
-        table.add_column(f"{heading(column)}{of}", justify="left" if text else "right", no_wrap=True)
-    for row in frame.select(present).rows():
-        table.add_row(*(escape(number(value)) for value in row))
-    return table
+    heads = [f"{heading(column)} ({unit(column)})" if units and unit(column) else heading(column) for column in present]
+    print_table(console, title, heads, [[number(value) for value in row] for row in frame.select(present).rows()],
+                left=[place for place, column in enumerate(present) if frame.schema[column] == pl.String], keys=keys)
 
 
 def _print_verdict(recording: Recording, console: Console) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.markup import escape
-from rich.table import Table as Printed
+from rich.text import Text
 
 from mqttlab.comparison import Comparison
 from mqttlab.comparison.frames import fates as fates_of_frames
 from mqttlab.comparison.words import head, what_happened
-from mqttlab.console import Console
+from mqttlab.console import Console, print_table
 from mqttlab.foreign import visible
 from mqttlab.recording import RecordingError
 from mqttlab.report.comparison import answer, several, tables
 
-WIDTH_OF_FILES = 200
 COLOURS = {"better": "green", "worse": "bold red", "equivalent": "cyan", "undecided": "yellow", "different": "magenta"}
 
 
@@ -35,18 +34,16 @@ def print_comparison(
         RecordingError: the two have no metric in common.
         ComparisonError: ``by_message``, and no two runs have the same random streams.
     """
-    if not console.is_terminal:
-        console.width = max(console.width, WIDTH_OF_FILES)
     told = _told(comparison)
     pairs = comparison.by_message if by_message else []
     for remark in told.cautions:
-        console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False)
-    console.print(f"[bold]{escape(told.sentence)}[/]", highlight=False)
-    console.print(told.basis, highlight=False, markup=False)
+        console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False, soft_wrap=not console.is_terminal)
+    console.print(f"[bold]{escape(told.sentence)}[/]", highlight=False, soft_wrap=not console.is_terminal)
+    console.print(told.basis, highlight=False, markup=False, soft_wrap=not console.is_terminal)
     _plain(f"First: {visible(comparison.first.label)}, second: {visible(comparison.second.label)}",
            answer.table(told.differing), console, left=2)
     for line in answer.rest(told):
-        console.print(line, highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
     if full:
         _whole(comparison, console)
     else:
@@ -54,7 +51,7 @@ def print_comparison(
     for pair in pairs:
         name = f"Message by message: {pair.first.directory.name} → {pair.second.directory.name}"
         console.print()
-        console.print(f"[bold]{escape(name)}[/]", highlight=False)
+        console.print(f"[bold]{escape(name)}[/]", highlight=False, soft_wrap=not console.is_terminal)
         _plain("Fates of the messages", tables.fates(pair), console)
         _plain("Fates of the frames, by name", tables.frame_fates(list(fates_of_frames(pair.frames).iter_rows())),
                console)
@@ -74,25 +71,25 @@ def print_several(comparisons: Sequence[Comparison], console: Console, *, full: 
     Raises:
         RecordingError: two of them have no metric in common.
     """
-    if not console.is_terminal:
-        console.width = max(console.width, WIDTH_OF_FILES)
     answers = [_told(each) for each in comparisons]
     for remark in dict.fromkeys(remark for told in answers for remark in told.cautions):
-        console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False)
+        console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False, soft_wrap=not console.is_terminal)
     for told in answers:
-        console.print(f"[bold]{escape(told.sentence)}[/]", highlight=False)
+        console.print(f"[bold]{escape(told.sentence)}[/]", highlight=False, soft_wrap=not console.is_terminal)
     for basis in dict.fromkeys(told.basis for told in answers):
-        console.print(basis, highlight=False, markup=False)
+        console.print(basis, highlight=False, markup=False, soft_wrap=not console.is_terminal)
     rows = several.rows(comparisons)
     far = [row for row in rows if row.differs]
     _plain("Each against the first", several.table(rows if full else far, several.labels(comparisons)), console, left=2)
     if any(one is not None and one.change.word == "undecided" for row in rows for one in row.others):
-        console.print("?: too few runs, or too much scatter, to say", highlight=False, markup=False)
+        console.print("?: too few runs, or too much scatter, to say", highlight=False, markup=False,
+                      soft_wrap=not console.is_terminal)
     near = dict.fromkeys(answer.TITLES[row.measure] for row in rows if not row.differs)
     if near and not full:
-        console.print(f"No difference in: {', '.join(near)}.", highlight=False, markup=False)
+        console.print(f"No difference in: {', '.join(near)}.", highlight=False, markup=False,
+                      soft_wrap=not console.is_terminal)
     for words in dict.fromkeys(words for told in answers for words in told.unmatched):
-        console.print(f"{words}.", highlight=False, markup=False)
+        console.print(f"{words}.", highlight=False, markup=False, soft_wrap=not console.is_terminal)
     if full:
         for each in comparisons:
             _whole(each, console)
@@ -107,8 +104,8 @@ def _told(comparison: Comparison) -> answer.Answer:
 
 
 def _whole(comparison: Comparison, console: Console) -> None:
-    console.print(f"\n[bold]{escape(comparison.title)}[/]", highlight=False)
-    console.print(comparison.design, highlight=False, markup=False)
+    console.print(f"\n[bold]{escape(comparison.title)}[/]", highlight=False, soft_wrap=not console.is_terminal)
+    console.print(comparison.design, highlight=False, markup=False, soft_wrap=not console.is_terminal)
     console.print("The plans differ in", highlight=False)
     for line in tables.knobs(comparison):
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
@@ -118,21 +115,18 @@ def _whole(comparison: Comparison, console: Console) -> None:
 
 def _metrics(comparison: Comparison, console: Console) -> None:
     head, rows = tables.metrics(comparison)
-    shown = Printed(title="Metrics", title_justify="left", title_style="bold")
-    for place, column in enumerate(head):
-        shown.add_column(escape(column), justify="left" if place < 2 else "right", overflow="fold",
-                         no_wrap=place < 2 or column == "verdict")
+    shown: list[list[str | Text]] = []
     before = None
     for row, cells in zip(comparison.rows, rows, strict=True):
         far = row.percent is None or abs(row.percent) > comparison.tolerance_percent
-        styled = [escape(cell) for cell in cells]
-        styled[0] = styled[0] if row.scope != before else ""
-        styled[4] = f"[bold yellow]{styled[4]}[/]" if far else styled[4]
+        styled: list[str | Text] = list(cells)
+        styled[0] = cells[0] if row.scope != before else ""
+        styled[4] = Text(cells[4], style="bold yellow") if far else cells[4]
         if row.verdict is not None:
-            styled[5] = f"[{COLOURS[row.verdict.word]}]{styled[5]}[/]"
-        shown.add_row(*styled)
+            styled[5] = Text(cells[5], style=COLOURS[row.verdict.word])
+        shown.append(styled)
         before = row.scope
-    console.print(shown)
+    print_table(console, "Metrics", head, shown, left=(0, 1), keys=2)
     if any(row.verdict for row in comparison.rows):
         judged = sum(row.verdict is not None for row in comparison.rows)
         console.print(f"Verdicts: margin {comparison.tolerance_percent:g} % of the first; p values adjusted by Holm's "
@@ -143,9 +137,4 @@ def _plain(title: str, table: tables.Table, console: Console, left: int = 1) -> 
     head, rows = table
     if not rows:
         return
-    shown = Printed(title=escape(title), title_justify="left", title_style="bold")
-    for place, column in enumerate(head):
-        shown.add_column(column, justify="left" if place < left else "right", no_wrap=place == 0 and left == 1)
-    for cells in rows:
-        shown.add_row(*map(escape, cells))
-    console.print(shown)
+    print_table(console, title, head, rows, left=range(left), keys=left)

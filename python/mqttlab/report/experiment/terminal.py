@@ -5,13 +5,12 @@ from __future__ import annotations
 import textwrap
 
 from rich.markup import escape
-from rich.table import Table as Printed
+from rich.text import Text
 
 from mqttlab.analysis import Analysis, methods
-from mqttlab.console import Console
+from mqttlab.console import Console, print_table
 from mqttlab.report.experiment import answer, tables
 
-WIDTH_OF_FILES = 180
 ROWS_SHOWN = 60
 TEXT = ("verdict", "point", "threshold", "measured", "choose", "also fine, at which cost",
         "level", "of", "term", "shape", "why", "reason", "at", "over")
@@ -21,18 +20,18 @@ COLOURS = {"better": "green", "worse": "bold red", "equivalent": "cyan", "undeci
 
 def print_experiment(analysis: Analysis, console: Console, *, full: bool = False) -> None:
     """Print what an experiment says: the answer, thresholds, costs; with ``full`` the statistics of each response."""
-    if not console.is_terminal:
-        console.width = max(console.width, WIDTH_OF_FILES)
     asked = analysis.asked
     console.print(f"[bold]{escape(asked.name)}[/]: {escape(asked.question)}", highlight=False, soft_wrap=True)
     told = answer.answer(analysis)
     for place, words in enumerate(told.sentences or (tables.headline(analysis),)):
-        console.print(f"[{STATES[told.state] if place == 0 else 'default'}]{escape(words)}[/]", highlight=False)
+        console.print(f"[{STATES[told.state] if place == 0 else 'default'}]{escape(words)}[/]", highlight=False,
+                      soft_wrap=not console.is_terminal)
     _print("Thresholds", answer.thresholds(analysis), console)
     _print("What it costs", answer.costs(analysis), console)
     if analysis.recommendations is not None:
         _print("Recommendation", answer.recommendations(analysis), console)
-        console.print(analysis.recommendations.rule, highlight=False, markup=False)
+        console.print(analysis.recommendations.rule, highlight=False, markup=False,
+                      soft_wrap=not console.is_terminal)
     for words in [tables.headline(analysis) + ".", *tables.facts(analysis)]:
         console.print(words, highlight=False, markup=False, soft_wrap=True)
     _print("Runs that were left out", tables.left_out(analysis), console)
@@ -64,18 +63,16 @@ def _print(title: str, table: tables.Table, console: Console) -> None:
     head, rows = table
     if not rows:
         return
-    shown = Printed(title=escape(title), title_justify="left", title_style="bold")
-    for column in head:
-        shown.add_column(escape(column), justify="left" if column in TEXT else "right", overflow="fold")
+    shown: list[list[str | Text]] = []
     kept, more = tables.shortened(rows, ROWS_SHOWN)
     for cells in kept:
         word = cells[-1].split(" ")[0]
-        styled = [escape(cell) for cell in cells]
+        styled: list[str | Text] = list(cells)
         if cells[0] in STATES and head[0] == "verdict":
-            styled[0] = f"[{STATES[cells[0]]}]{styled[0]}[/]"
+            styled[0] = Text(cells[0], style=STATES[cells[0]])
         if word in COLOURS and head[-1] == "verdict":
-            styled[-1] = f"[{COLOURS[word]}]{styled[-1]}[/]"
-        shown.add_row(*styled)
-    console.print(shown)
+            styled[-1] = Text(cells[-1], style=COLOURS[word])
+        shown.append(styled)
+    print_table(console, title, head, shown, left=[place for place, name in enumerate(head) if name in TEXT])
     if more:
         console.print(f"{more} more rows are in the page and in --csv", highlight=False)
