@@ -15,6 +15,7 @@ from mqttlab import metrics
 from mqttlab.analysed import analysed
 from mqttlab.analysis import Analysis
 from mqttlab.dashboard.pages import experiments
+from mqttlab.dashboard.panels import Coloured
 from mqttlab.dashboard.store import Store
 from mqttlab.experiment_answers import listed
 from mqttlab.experiments import ExperimentDirectory
@@ -75,7 +76,7 @@ def test_broken_thresholds_are_red_and_said_first(broken: ExperimentDirectory, a
         "All 2 threshold checks are broken.", "Thresholds, table", "What it costs, table",
         "Design: points and blocks, table", ": points, table")]
     assert places == sorted(places), "the answer stands before the matrix"
-    assert shown.count("failed") == 2, "each broken threshold is red"
+    assert shown.count("failed") == 4, "each broken threshold is red, in its table and in the matrix"
     page = (broken.path / "report.html").read_text(encoding="utf-8")
     assert re.findall(r'<section class="verdict (\w+)">', page) == ["broken"]
     assert page.count('<td class="text broken">') == 2 and 'class="text held"' not in page
@@ -104,6 +105,22 @@ def test_tables_of_an_experiment_fit_into_a_log(
     printed = mqttlab("report", broken.path, "--full").stdout
     tables_fit(printed, int(columns or 100))
     assert "kB/device/h" in printed and "latency p99 below 10 ms" in " ".join(printed.split())
+
+
+def test_the_matrix_has_the_colours_of_the_thresholds(broken: ExperimentDirectory, tmp_path: Path) -> None:
+    """Every cell was green, as all runs were done, while every threshold was broken."""
+    def words(directory: ExperimentDirectory, state: str) -> list[str]:
+        page = experiments.one(Store(directory.path.parent), directory.path.name)
+        [matrix] = [each for each in page._traverse() if str(getattr(each, "aria-label", "")).startswith("Design")]
+        cells = [cell for row in json.loads(getattr(matrix, "data-rows"))["rows"] for cell in row]
+        return [cell.get("words") or cell["title"] for cell in cells
+                if isinstance(cell, dict) and cell["state"] == state]
+
+    assert words(broken, "failed") == ["✕ broken"] * 2 and not words(broken, "done")
+    held = performed(tmp_path / "held", "10 s", 0)
+    assert words(held, "done") == ["✓ held"] * 2 and not words(held, "failed")
+    assert [experiments._verdict(each) for each in (["held", "broken"], ["held", "undecided", "undecided"], [])] == [
+        Coloured("✕ 1 of 2 broken", "failed"), Coloured("? 2 of 3 undecided", "running"), "none is about this point"]
 
 
 def test_costs_are_those_of_the_headlines(broken: ExperimentDirectory, analysis: Analysis) -> None:

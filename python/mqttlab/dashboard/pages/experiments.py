@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dash import html
 
+from mqttlab.analysis import Judged
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.panels import (
     Coloured,
@@ -71,20 +72,23 @@ def one(store: Store, name: str, analyses: Analyses | None = None) -> html.Div:
         html.P([link("Experiments", "/experiments"), " › ", name], className="crumbs"),
         html.H1(name), html.P(file.question, className="lead"), facts(known),
         *_answered(analyses or Analyses(store), name,
-                   html.Section([html.H2("Design"), _matrix(directory, runs, name)], className="panel")),
+                   lambda judged: html.Section([html.H2("Design"), _matrix(directory, runs, name, judged)],
+                                               className="panel")),
         html.Section([html.H2("Values, run by run"), _values(directory, name)], className="panel"),
         html.Section([html.H2("The same as one file"), html.Pre(f"mqttlab report {place}", tabIndex=0)],
                      className="panel"),
     ])
 
 
-def _answered(analyses: Analyses, name: str, design: html.Section) -> Content:
+def _answered(
+    analyses: Analyses, name: str, design: Callable[[Sequence[Judged]], html.Section],
+) -> Content:
     """What it says so far: its answer, thresholds and costs, then its design, and of each response points, effects,
     trends and figures."""
     try:
         analysis, drawn = analyses.of(name)
     except ExperimentError as error:
-        return [notice("note", "It says nothing yet.", error.problems), design]
+        return [notice("note", "It says nothing yet.", error.problems), design(())]
     told = answer.answer(analysis)
     first, *more = told.sentences or (tables.headline(analysis),)
     found: Content = [notice(KINDS[told.state], first, [*more, tables.headline(analysis) + ".",
@@ -98,7 +102,7 @@ def _answered(analyses: Analyses, name: str, design: html.Section) -> Content:
         found.append(_panel("What it costs", costs, 1))
     if analysis.recommendations is not None:
         found.append(_panel("Recommendation", answer.recommendations(analysis), 2, analysis.recommendations.rule))
-    found.append(design)
+    found.append(design(analysis.thresholds))
     if "variation" in drawn:
         found.append(html.Div([_figure(name, "variation")], className="figures"))
     for place, each in enumerate(analysis.responses):
@@ -138,20 +142,38 @@ def matrix_of(store: Store, name: str) -> Content:
     return [_matrix(directory, directory.runs(), name)]
 
 
-def _matrix(directory: ExperimentDirectory, runs: list[RunRecord], name: str) -> html.Div:
-    """A row for each point, a column for each block; of several attempts the last."""
+def _matrix(
+    directory: ExperimentDirectory, runs: list[RunRecord], name: str, judged: Sequence[Judged] = (),
+) -> html.Div:
+    """A row for each point, a column for each block; of several attempts the last.
+
+    Where thresholds are judged, the colour of a point is theirs: a run that is done is no good news by itself.
+    """
     factors = [factor.name for factor in directory.design.factors]
     last = {(run.point, run.block): run for run in runs if run.kind == "run"}
     blocks = sorted({block for _, block in last}) or [0]
     heads = [*(Head(factor, text=True) for factor in factors),
+             *([Head("thresholds", text=True)] if judged else []),
              *(Head(f"block {block + 1}", text=True) for block in blocks)]
     rows = [[*(point.levels[factor].text if factor in point.levels else "" for factor in factors),
-             *(_state(last.get((point.number, block)), name) for block in blocks)]
+             *([_verdict([each.verdict for each in judged if each.key == point.key])] if judged else []),
+             *(_state(last.get((point.number, block)), name, plain=bool(judged)) for block in blocks)]
             for point in directory.design.points]
     return written_table("Design: points and blocks", heads, rows)
 
 
-def _state(run: RunRecord | None, name: str) -> str | Link | Coloured:
+def _verdict(verdicts: Sequence[str]) -> str | Coloured:
+    """What became of a point's thresholds: the worst, with how many of them; in words beside its colour."""
+    worst = next((word for word in VERDICTS if word in verdicts), None)
+    if worst is None:
+        return "none is about this point"
+    sign, state = VERDICTS[worst]
+    count = list(verdicts).count(worst)
+    share = "" if count == len(verdicts) else f"{count} of {len(verdicts)} "
+    return Coloured(f"{sign} {share}{worst}", state)
+
+
+def _state(run: RunRecord | None, name: str, *, plain: bool) -> str | Link | Coloured:
     if run is None:
         return "○ to be done"
     sign = SIGNS.get(run.state, run.state)
@@ -159,7 +181,7 @@ def _state(run: RunRecord | None, name: str) -> str | Link | Coloured:
         return Coloured(sign, "running" if run.state == "running" else "failed")
     words = ", ".join(f"{factor} {level}" for factor, level in run.levels.items())
     return Link(sign, address(f"/run/{name}/{run.directory}"), f"{sign}: {words}, block {run.block + 1}",
-                "done" if run.state == "done" else "failed")
+                ("" if plain else "done") if run.state == "done" else "failed")
 
 
 def _values(directory: ExperimentDirectory, name: str) -> html.Div | html.P:
