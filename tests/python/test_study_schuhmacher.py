@@ -115,3 +115,19 @@ def test_a_run_from_which_nothing_came_back_broke_off_at_once(results: Mapping[s
                  for qos in (0, 1, 2) for loss in (25, 30) for number, case in enumerate(experiment.lossy(loss, qos))})
     (claim,) = [found for found in judges.evaluate(STUDY.published, every) if found.claim == "loss-breaks-qos1-first"]
     assert "after 30 / 20 / 0 s of 60" in claim.evidence
+
+
+def test_the_knee_is_where_the_studys_sentence_has_it(results: Mapping[str, Measured]) -> None:
+    one = results[LIMITED.name]
+
+    def verdict(at_percent: Mapping[tuple[int, int], float]) -> str:
+        every = Ran({case.name: replace(one, disconnects=1, trips=replace(one.trips, mean_ms=1000 * seconds))
+                     for (loss, qos), seconds in at_percent.items() for case in experiment.lossy(loss, qos)})
+        (claim,) = [found for found in judges.evaluate(STUDY.published, every) if found.claim == "loss-knee"]
+        return claim.verdict
+
+    printed = {(int(row["loss_percent_each_direction"]), int(row["qos"])): float(row["rtt_mean_s"])
+               for _, row in published_rows(STUDY.published, "table_5_rtt_by_loss")}
+    assert verdict(printed) == "held", "table 5 itself"
+    # Five times as long at 20 % as at 15 %, and less than three times as long again at 25 %.
+    assert verdict({**printed, (15, 2): 1.6, (20, 2): 16.5, (25, 2): 24.6}) == "not reproduced"
