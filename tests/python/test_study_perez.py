@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
@@ -139,6 +139,36 @@ def test_a_rule_is_about_the_cells_of_its_sentence(error_free: Mapping[str, Meas
     # Three topics lose at 200 B; at 50 B the study sees no difference.
     claim = next(claim for claim in claims_of(PUBLISHED) if claim["id"] == "more-topics-more-delay")
     assert "200 B" in claim["rule"] and "200 B" in claim["text"]
+
+
+def test_seeds_that_do_not_agree_do_not_decide(error_free: Mapping[str, Measured]) -> None:
+    some = next(iter(error_free.values()))
+
+    def runs(payload: int, mss: int, qos: int, *delays_ms: float) -> dict[str, Measured]:
+        cases = beyond.with_seeds(beyond.bursts(payload=payload, qos=qos, mss=mss))
+        return {case.name: replace(some, delay_mean_ms=ms, never_percent=0.0, diverges=ms == INFINITE)
+                for case, ms in zip(cases, delays_ms, strict=True)}
+
+    def bursts(*at_qos_1: float) -> str:
+        single = {judges.small(payload=30, ber=1e-4, p_bb=0.1, qos=qos, mss=1024).name: replace(
+            some, delay_mean_ms=50.0, never_percent=0.0, diverges=False) for qos in (0, 1, 2)}
+        return verdicts({**single, **runs(30, 1024, 0, *[570] * 5), **runs(30, 1024, 1, *at_qos_1),
+                         **runs(30, 1024, 2, *[500] * 5)})["bursts-cost-an-order"]
+
+    assert bursts(500, 500, 500, 500, 500) == "held"
+    assert bursts(500, 500, 500, 500, INFINITE) == bursts(60, 60, 60, 60, INFINITE) == "undecided"
+    assert bursts(60, 60, 60, 60, 60) == bursts(2000, INFINITE, 2000, 2000, 2000) == "not reproduced"
+
+    def holds(at_536: Sequence[float], at_1024: Sequence[float] = [INFINITE] * 5, apart_ms: float = 0.1) -> str:
+        low = {judges.small(payload=65, ber=1e-6, p_bb=0.8, qos=qos, mss=mss).name: replace(
+            some, delay_mean_ms=4.0 + apart_ms * (mss == 1024), never_percent=0.0, diverges=False)
+            for qos in (0, 1, 2) for mss in (536, 1024)}
+        return verdicts({name: run for qos in (0, 1, 2) for name, run in {
+            **low, **runs(65, 536, qos, *at_536), **runs(65, 1024, qos, *at_1024)}.items()})["mss-1024-diverges"]
+
+    assert holds([150] * 5) == "held"
+    assert holds([150, 150, 150, 150, INFINITE]) == "undecided"
+    assert holds([INFINITE] * 5) == holds([150] * 5, [150] * 5) == holds([150] * 5, apart_ms=1.0) == "not reproduced"
 
 
 def test_in_full_no_scenario_ends_before_the_studys_rule() -> None:
