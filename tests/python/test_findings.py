@@ -202,7 +202,7 @@ def test_a_finding_has_the_verdict_of_its_claims(finding: Finding) -> None:
     assert set(named) <= verdicts, (named, verdicts)
 
 
-def test_a_verdict_that_does_not_stand_is_still_the_printed_one() -> None:
+def test_a_verdict_by_a_changed_rule_is_the_printed_one() -> None:
     rows = re.findall(r"^\| `([\w-]+)`[^|]*\| ([a-z ]+) \|.*`mqttlab study (\w+)", PAGES[1], flags=re.MULTILINE)
     assert rows
     for claim, printed, study in rows:

@@ -171,6 +171,22 @@ def test_seeds_that_do_not_agree_do_not_decide(error_free: Mapping[str, Measured
     assert holds([INFINITE] * 5) == holds([150] * 5, [150] * 5) == holds([150] * 5, apart_ms=1.0) == "not reproduced"
 
 
+def test_one_run_that_ends_with_a_backlog_does_not_decide(error_free: Mapping[str, Measured]) -> None:
+    some = error_free[judges.large(payload=200, ber=0.0, p_bb=0.1, qos=0).name]
+
+    def verdict(never_percent: float, three_ms: float) -> str:
+        """Three topics lose half of R at QoS 0, and nothing at QoS 1 and 2."""
+        row = some.efficiency["subscriber-1"]
+        half = {**row, "application_received_bytes": float(row["application_received_bytes"] or 0) / 2}
+        return verdicts({judges.large(payload=payload, ber=1e-4, p_bb=0.8, qos=qos).name: replace(
+            some, never_percent=never_percent, by_subscriber={"subscriber-1": 10.0, "subscriber-3": three_ms},
+            efficiency={"subscriber-1": row, "subscriber-3": row if qos else half})
+            for payload in (50, 200) for qos in (0, 1, 2)})["more-topics-more-delay"]
+
+    assert verdict(0.0, 20.0) == "held" and verdict(0.0, 5.0) == "not reproduced"
+    assert verdict(28.9, 20.0) == verdict(28.9, 5.0) == "undecided"
+
+
 def test_in_full_no_scenario_ends_before_the_studys_rule() -> None:
     further = {case.name for table in beyond.TABLES.values() for case in table}
     for case in judges.cases(PUBLISHED, []):
