@@ -152,5 +152,5 @@ def test_equal_frames_on_two_interfaces_are_the_same_within_seconds_only(tmp_pat
         assert recording.packets.filter(hop=0).height == len(wire.frames) * (1 if is_same else 2)
         warned = [text for text in recording.run["warnings"] if "frames equal frames" in text]
         assert [text.split()[0] for text in warned] == ([] if is_same else [str(len(wire.frames))])
-        # With the same numbers TCP takes what came so late for repetitions.
-        assert fates(recording) == [(number, "s", "delivered") for number in range(5)]
+        # So late no host repeats a SYN: what has the same numbers is another connection.
+        assert fates(recording) == [(number, "s", "delivered") for number in range(5 if is_same else 10)]
