@@ -306,7 +306,7 @@ def test_an_experiment_is_reported_and_exported_from_its_directory(tmp_path: Pat
     mqttlab("experiment", tmp_path / "small.toml", "--runs", tmp_path / "runs")
     where = tmp_path / "runs" / "small"
     printed = mqttlab("report", where, "--full")
-    assert "What does QoS cost?" in printed and "Recommendation" in printed and "smallest" in printed and "AICc" in printed
+    assert all(words in printed for words in ("What does QoS cost?", "Recommendation", "smallest", "AICc"))
     page = (where / "report.html").read_text(encoding="utf-8")
     for words in ("Recommendation", "What the variation comes from", "Residuals of", "Latency by qos, tail",
                   "Where the time went, by delay", "Methods"):
