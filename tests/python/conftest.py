@@ -23,6 +23,9 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
+# Workers of a run of tests have it; a test alone prints what it prints in a worker.
+os.environ["COLUMNS"] = "80"
+
 # Tests write gigabytes of recordings, and a disk takes half a minute to give them back: they go to memory, where that
 # has room.
 if "TMPDIR" not in os.environ and schedule.has_room(Path("/dev/shm"), 8 << 30):

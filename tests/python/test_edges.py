@@ -283,6 +283,19 @@ def rust_functions(path: Path) -> Iterator[tuple[str, int]]:
             start = None
 
 
+def test_no_package_gives_a_name_of_its_modules_to_something_else() -> None:
+    # `from package import name` would be one thing before `package.name` is first imported, and another after it.
+    doubles = []
+    for init in sorted((ROOT / "python" / "mqttlab").rglob("__init__.py")):
+        package = ".".join(init.parent.relative_to(ROOT / "python").parts)
+        for node in ast.walk(ast.parse(init.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                doubles += [f"{package}: {alias.asname or alias.name} of {node.module}" for alias in node.names
+                            if (init.parent / f"{alias.asname or alias.name}.py").exists()
+                            and node.module not in (package, f"{package}.{alias.asname or alias.name}")]
+    assert doubles == []
+
+
 def test_no_rust_function_is_longer_than_a_page() -> None:
     long = [
         f"{path.relative_to(ROOT)}: {name} has {lines} lines"

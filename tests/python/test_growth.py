@@ -20,7 +20,7 @@ from mqttlab.networks import link
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
 from mqttlab.runs import Job, perform
-from mqttlab.scenario import Scenario, ScenarioError, compile_plan, parse, sentence, unusual
+from mqttlab.scenario import Scenario, ScenarioError, compile_plan, parse, sentence, warnings_of
 from mqttlab.scenario.one_sentence import one_sentence
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,7 +220,7 @@ def test_a_plan_of_a_hundred_thousand_clients_is_no_longer_than_one_of_ten() -> 
 
 
 def checked(read: Scenario, text: str) -> Sequence[object]:
-    return [compile_plan(read), *unusual(read, "many.toml", text, ())]
+    return [compile_plan(read), *warnings_of(read, "many.toml", text, ())]
 
 
 def test_what_a_check_looks_up_it_looks_up_once() -> None:

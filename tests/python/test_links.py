@@ -12,7 +12,7 @@ from live import in_both
 from mqttlab.networks import MODELS, place
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
-from mqttlab.scenario import ScenarioError, compile_plan, load, parse, sentence, unusual
+from mqttlab.scenario import ScenarioError, compile_plan, load, parse, sentence, warnings_of
 from mqttlab.scenario.estimate import GPS_BYTES, IMAGE_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,7 +128,7 @@ def test_a_sentence_says_whose_links_they_are() -> None:
 
 def warnings(network: str, **more: Any) -> list[str]:
     text = fleet(network, **more)
-    return [line.split(": ", 1)[1] for line in unusual(parse(text), "f.toml", text)]
+    return [line.split(": ", 1)[1] for line in warnings_of(parse(text), "f.toml", text)]
 
 
 def test_what_a_network_carries_without_trouble_is_not_warned_of() -> None:

@@ -13,7 +13,7 @@ from live import able
 from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
-from mqttlab.scenario import ScenarioError, compile_plan, unusual
+from mqttlab.scenario import ScenarioError, compile_plan, warnings_of
 from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 
@@ -121,7 +121,7 @@ def test_qos_2_messages_beyond_the_brokers_window_are_acknowledged_and_dropped(
     version: str, window: int, broker: int, qos: int, lost: int, tmp_path: Path,
 ) -> None:
     values = burst(version, window, broker, qos)
-    warned = [problem for problem in unusual(parse_values(values)) if "acknowledges QoS 2" in str(problem)]
+    warned = [problem for problem in warnings_of(parse_values(values)) if "acknowledges QoS 2" in str(problem)]
     assert bool(warned) == bool(lost)
     recording = run(compile_plan(parse_values(values)), tmp_path / "run")
     messages = recording.messages

@@ -21,7 +21,7 @@ from mqttlab.engine import engine_path
 from mqttlab.recording import Recording
 from mqttlab.runs.job import ulid
 from mqttlab.scenario import ScenarioError, compile_plan, parse
-from mqttlab.scenario.load import unusual
+from mqttlab.scenario.load import warnings_of
 from ports import own_port
 
 pytestmark = pytest.mark.skipif(shutil.which("mosquitto") is None, reason="mosquitto is not installed")
@@ -249,7 +249,7 @@ def test_what_cannot_be_split_is_said_before_anything_starts() -> None:
     assert "live.parts" in problems(external.replace("parts = 2", "parts = 65"))
     simulated = external.replace('kind = "external"\naddress = "127.0.0.1"\nport = 1883', "").replace(
         'network = "external"', 'network = "direct"\nbackend = "sim"')
-    assert any("has no effect on a simulation" in line for line in unusual(parse(simulated), "s.toml", simulated))
+    assert any("has no effect on a simulation" in line for line in warnings_of(parse(simulated), "s.toml", simulated))
 
 
 def test_check_says_that_a_run_is_shared(tmp_path: Path) -> None:

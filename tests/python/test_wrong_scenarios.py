@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from mqttlab.cli import main
-from mqttlab.scenario import ScenarioError, compile_plan, load, parse, unusual
+from mqttlab.memory import memory_left
+from mqttlab.scenario import ScenarioError, compile_plan, load, parse, warnings_of
 from mqttlab.scenario.topics import may_match
 from wrong_input import (
     COMMANDS,
@@ -31,7 +32,7 @@ from wrong_input import (
 
 def test_the_good_scenario_is_good() -> None:
     assert parse(GOOD).name == "good"
-    assert unusual(parse(GOOD)) == []
+    assert warnings_of(parse(GOOD)) == []
 
 
 def test_the_page_of_messages_is_what_mqttlab_says() -> None:
@@ -82,7 +83,7 @@ def test_no_wrong_command_line_makes_anything(tmp_path: Path, monkeypatch: pytes
 def test_every_committed_scenario_is_right_and_usual() -> None:
     for path in sorted((ROOT / "scenarios").rglob("*.toml")):
         # The study's combat net radio is asked for more than it carries, which is one of its findings.
-        found = [words for words in unusual(load(path)) if "must carry 12.6 kbit/s from the server" not in words]
+        found = [words for words in warnings_of(load(path)) if "must carry 12.6 kbit/s from the server" not in words]
         assert found == [], path
 
 
@@ -90,14 +91,14 @@ def test_every_committed_scenario_is_right_and_usual() -> None:
 @pytest.mark.parametrize("packets", [True, False])
 def test_what_summing_up_holds_is_held_against_the_machine(
         left: int | None, warns: bool, packets: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["mqttlab.scenario.unusual"], "memory_left", lambda: left)
+    monkeypatch.setattr("mqttlab.scenario.unusual.memory_left", lambda: left)
     text = GOOD.replace("[phases]", f"[recording]\npackets = {str(packets).lower()}\n[phases]", 1)
-    found = unusual(parse(re.sub('duration = ".*?"', 'duration = "1000 h"', text, count=1)))
+    found = warnings_of(parse(re.sub('duration = ".*?"', 'duration = "1000 h"', text, count=1)))
     assert any("summing up its frames" in str(problem) for problem in found) is (warns and packets)
 
 
 def test_what_is_left_of_memory_is_less_than_all() -> None:
-    left = sys.modules["mqttlab.scenario.unusual"].memory_left()
+    left = memory_left()
     assert left is not None and 0 < left < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import chdir
@@ -19,7 +18,7 @@ from click.testing import CliRunner
 
 from mqttlab.cli import main
 from mqttlab.scenario import ScenarioError, parse
-from mqttlab.scenario.load import unusual
+from mqttlab.scenario.load import warnings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "messages.md"
@@ -311,8 +310,8 @@ def scenario_message(old: str, new: str) -> list[str]:
     except ScenarioError as error:
         return error.problems
     # The page is of a machine with 8 GB left, wherever it is made.
-    with patch.object(sys.modules["mqttlab.scenario.unusual"], "memory_left", lambda: 8 * 10**9):
-        return [f"warning: {problem}" for problem in unusual(scenario, "good.toml", text)]
+    with patch("mqttlab.scenario.unusual.memory_left", lambda: 8 * 10**9):
+        return [f"warning: {problem}" for problem in warnings_of(scenario, "good.toml", text)]
 
 
 def command_message(line: str) -> tuple[int, list[str]]:

@@ -3,8 +3,7 @@
 Exit statuses are those of :mod:`mqttlab.cli.status`.
 """
 
-from mqttlab.cli import imports
-from mqttlab.cli.commands import catalog, dashboard, experiment, new, queue, trial
+from mqttlab.cli import commands, imports
 from mqttlab.cli.main import main
 
 EXIT_STATUS = ("Exit status: 0 done; 1 failed; 2 wrong input, nothing was made; 3 a run ended early, its recording is "
@@ -32,9 +31,9 @@ for name, words in SHORT.items():
     main.commands[name].short_help = words
 
 for command in (main, *main.commands.values(), *imports.import_.commands.values(),
-                *catalog.catalog.commands.values(), *queue.queue.commands.values()):
+                *commands.catalog.catalog.commands.values(), *commands.queue.queue.commands.values()):
     # Where a command's own help lists its statuses, the general line would contradict it.
     if "Exit status, of several" not in (command.help or ""):
         command.epilog = EXIT_STATUS
 
-__all__ = ["EXIT_STATUS", "dashboard", "experiment", "main", "new", "trial"]
+__all__ = ["EXIT_STATUS", "main"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqttlab.networks.link import LinkDirection
 from mqttlab.plurals import counted
-from mqttlab.scenario import Scenario, compile_plan, load, sentence, unusual
+from mqttlab.scenario import Scenario, compile_plan, load, sentence, warnings_of
 from mqttlab.scenario.needs import need_secrets
 from mqttlab.scenario.routes import placed
 from mqttlab.scenario.wording import Source, read_text
@@ -59,7 +59,7 @@ def show_check(scenario: Path, overrides: dict[str, Any], show_plan: bool) -> No
 
 def warn(loaded: Scenario, path: Path, replaced: Collection[str]) -> None:
     """Say what is unusual in a scenario, on standard error."""
-    for problem in unusual(loaded, str(path), read_text(path), replaced):
+    for problem in warnings_of(loaded, str(path), read_text(path), replaced):
         say(f"mqttlab: warning: {problem}", err=True)
 
 

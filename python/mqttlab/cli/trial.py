@@ -25,8 +25,7 @@ from mqttlab.errors import UsageError
 from mqttlab.experiments.responses import Response
 from mqttlab.experiments.schedule import Records
 from mqttlab.files import from_here
-from mqttlab.scenario import Scenario, ScenarioError
-from mqttlab.scenario import unusual as find_unusual
+from mqttlab.scenario import Scenario, ScenarioError, warnings_of
 from mqttlab.scenario.needs import need_servers
 from mqttlab.terminal import say, say_json, say_text
 from mqttlab.trial import Files, Trial, TrialError, answer, checked, files_of, scenario_text
@@ -79,7 +78,7 @@ def show_trial(
     scenarios = [(text, _checked(single, text)) for single in trial.singles() for text in [scenario_text(single)]]
     writable_directory(runs, "--runs")
     _can_run(scenarios[0][1])
-    for line in dict.fromkeys(line for text, scenario in scenarios for line in find_unusual(scenario, "the scenario",
+    for line in dict.fromkeys(line for text, scenario in scenarios for line in warnings_of(scenario, "the scenario",
                                                                                            text)):
         say(f"mqttlab: warning: {line}", err=True)
     if files is not None:

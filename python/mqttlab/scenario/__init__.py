@@ -5,8 +5,8 @@ Exceptions:
 """
 
 from mqttlab.scenario.compile import compile_plan
-from mqttlab.scenario.load import ScenarioError, load, parse, parse_values, unusual
+from mqttlab.scenario.load import ScenarioError, load, parse, parse_values, warnings_of
 from mqttlab.scenario.model import Scenario
 from mqttlab.scenario.sentence import sentence
 
-__all__ = ["Scenario", "ScenarioError", "compile_plan", "load", "parse", "parse_values", "sentence", "unusual"]
+__all__ = ["Scenario", "ScenarioError", "compile_plan", "load", "parse", "parse_values", "sentence", "warnings_of"]

@@ -13,7 +13,7 @@ from mqttlab.errors import MqttlabError
 from mqttlab.scenario.check import contradictions
 from mqttlab.scenario.model import Scenario
 from mqttlab.scenario.places import named, put
-from mqttlab.scenario.unusual import unusual as find_unusual
+from mqttlab.scenario.unusual import unusual
 from mqttlab.scenario.wording import Source, problems_of, read_text, toml_values
 
 
@@ -97,9 +97,9 @@ def _override(values: dict[str, Any], place: str, value: Any, name: str) -> list
         raise ScenarioError([f"{name}: --set {place}: {words.partition(', but ')[2] or words}"]) from None
 
 
-def unusual(
+def warnings_of(
     scenario: Scenario, name: str = "scenario", text: str = "", replaced: Collection[str] = (),
 ) -> list[str]:
     """What is unusual in a scenario, one line each, as problems are written."""
     source = Source(name, text, replaced)
-    return [source.at(location) + problem for location, problem in find_unusual(scenario)]
+    return [source.at(location) + problem for location, problem in unusual(scenario)]
