@@ -21,25 +21,20 @@ CRATES = {
     "layers": set(),
     "net": {"units"},
     "tcp": {"units"},
-    "protocol": {"units", "mqtt", "mqttsn"},
-    "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "layers", "tcp", "protocol"},
-    "evidence": {"units", "net", "mqtt", "mqttsn", "zmtp", "protocol"},
+    "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "layers", "tcp"},
+    "evidence": {"units", "net", "mqtt", "mqttsn", "zmtp"},
     "recording": {"units", "evidence"},
     "capture": {"units", "mqtt", "layers", "recording", "mqttsn", "zmtp"},
-    "client": {"units", "mqtt", "plan", "evidence", "mqttsn", "zmtp", "layers", "protocol"},
+    "client": {"units", "mqtt", "plan", "evidence", "mqttsn", "zmtp", "layers"},
     "run": {"units", "net", "plan", "evidence"},
-    "gateway": {"units", "mqtt", "mqttsn", "plan"},
-    "proxy": {"units", "zmtp", "plan"},
-    "hub": {"units", "plan", "protocol"},
+    "servers": {"units", "mqtt", "mqttsn", "zmtp", "plan"},
     "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "layers"},
-    "sim": {"units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "plan", "client", "run", "recording",
-            "protocol"},
+    "sim": {"units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
     "summary": {"plan", "recording"},
-    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "gateway",
-               "proxy", "hub"},
+    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "servers"},
 }
-PURE = ("units", "mqtt", "mqttsn", "zmtp", "protocol", "layers", "net", "tcp", "evidence", "client", "run")
+PURE = ("units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "evidence", "client", "run")
 # Crates that do neither input nor output.
 HARMLESS = {"serde", "serde_json", "schemars"}
 # Every room may raise the package's errors, read files, make some that go again, and make the text of others fit to be

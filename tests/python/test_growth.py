@@ -113,8 +113,6 @@ MANY: dict[str, Callable[[int], str]] = {
     "networks with a link for each client": lambda n: HEAD + networks(n, '"hN", "broker"', 'link = "each"\n')
     + groups(n, "count = 2\n" + PUBLISH.replace("b/%d", "b/%d/{client}"), "hN"),
     "hosts of one network": lambda n: HEAD.replace('up =', 'link = "each"\nup =') + groups(n, PUBLISH),
-    "framings": lambda n: HEAD.replace("phases", 'backend = "sim"\nphases') + groups(
-        n, 'transport = "framed"\n' + PUBLISH),
     "filters of one group": lambda n: HEAD + groups(1, f"subscribe = {[f'a/{number}' for number in range(n)]}\n"),
     "wrong groups": lambda n: HEAD + groups(n, 'subscribe = [{ filter = "a", qos = 3 }]\n'),
     "hosts without a way": lambda n: HEAD + groups(n, PUBLISH, "hN"),

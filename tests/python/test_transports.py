@@ -48,7 +48,7 @@ def test_a_transport_is_a_word_or_a_table_and_becomes_a_listener() -> None:
     for transport in ("websocket", "ws", {"websocket": {}}, {"websocket": {"path": "/mqtt"}}):
         plan = compile_plan(parse_values(scenario(transport)))
         assert [group["transport"] for group in plan["groups"]] == [
-            {"tcp": {"nodelay": False, "tls": None, "websocket": {"path": "/mqtt"}, "framing": None}}] * 2
+            {"tcp": {"nodelay": False, "tls": None, "websocket": {"path": "/mqtt"}}}] * 2
         assert [(end["transport"], end["port"]) for end in plan["servers"][0]["endpoints"]] == [
             ("tcp", 1883), ("websocket", WEBSOCKET_PORT)]
     for transport in ("tcp", {"tcp": {}}, {}):
@@ -60,7 +60,7 @@ def test_a_transport_is_a_word_or_a_table_and_becomes_a_listener() -> None:
     assert plan["servers"][0]["endpoints"][1]["port"] == 9001
     process = plan["servers"][0]["process"]
     assert process is not None and "listener 9001 10.77.0.1\nprotocol websockets" in process["files"][0]["text"]
-    assert plan["groups"][1]["transport"] == {"tcp": {"nodelay": True, "tls": None, "websocket": None, "framing": None}}
+    assert plan["groups"][1]["transport"] == {"tcp": {"nodelay": True, "tls": None, "websocket": None}}
 
 
 def test_tls_is_a_word_or_a_table_too_and_its_listener_has_the_certificates_of_the_run() -> None:
@@ -68,7 +68,7 @@ def test_tls_is_a_word_or_a_table_too_and_its_listener_has_the_certificates_of_t
     for transport in ("tls", "mqtts", {"tls": {}}, {"tls": {"version": "1.3"}}):
         plan = compile_plan(parse_values(scenario(transport)))
         assert [group["transport"] for group in plan["groups"]] == [
-            {"tcp": {"nodelay": False, "tls": defaults, "websocket": None, "framing": None}}] * 2
+            {"tcp": {"nodelay": False, "tls": defaults, "websocket": None}}] * 2
         ends = [(end["transport"], end["port"]) for end in plan["servers"][0]["endpoints"]]
         assert ends == [("tcp", 1883), ("tls", 8883)]
     values = scenario("wss")

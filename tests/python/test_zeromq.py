@@ -39,7 +39,7 @@ def test_publishers_and_subscribers_have_an_endpoint_each() -> None:
     sensor, office = plan["groups"]
     assert sensor["protocol"] == {"zeromq": {"client_id": "{group}-{client}", "high_water_mark": 7}}
     assert sensor["transport"] == office["transport"] == {
-        "tcp": {"nodelay": True, "tls": None, "websocket": None, "framing": None}}
+        "tcp": {"nodelay": True, "tls": None, "websocket": None}}
 
 
 def wrong(place: list[Any], value: Any) -> dict[str, Any]:

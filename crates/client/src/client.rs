@@ -13,9 +13,9 @@ use crate::incoming::{Delivery, Incoming};
 use crate::outgoing::{Outgoing, acknowledgement};
 use crate::punctuality::Punctuality;
 use crate::retries::Retries;
+use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
-use mqttlab_protocol::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 
 /// A client with a session of `S` over connections of `C`.
 pub struct Client<S: Session, C: Connection> {

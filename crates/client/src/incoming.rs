@@ -6,7 +6,7 @@ use mqttlab_evidence::Received;
 use mqttlab_plan::Arrived;
 use mqttlab_units::Instant;
 
-use mqttlab_protocol::PacketId;
+use crate::session::PacketId;
 
 /// A message that has come, as the recording will have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use mqttlab_mqtt::{Kind, Malformed, Qos, Version};
 use mqttlab_plan::{Group, Text, qos};
 use mqttlab_units::Instant;
 
+use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::transport::Loss;
-use mqttlab_protocol::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 
 /// A session of MQTT 3.1, 3.1.1 or 5.
 #[derive(Clone, Debug)]

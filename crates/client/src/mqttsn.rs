@@ -10,8 +10,8 @@ use mqttlab_mqttsn::{Filter, PublishQos, Topic};
 use mqttlab_plan::{Group, MqttSnPlan, qos};
 use mqttlab_units::Instant;
 
+use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::transport::Loss;
-use mqttlab_protocol::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 
 pub use mqttlab_mqttsn::Malformed;
 pub use mqttlab_mqttsn::client::Send as Packet;

@@ -9,8 +9,8 @@ use mqttlab_evidence::{Acknowledged, Sent};
 use mqttlab_units::{Duration, Instant};
 
 use crate::rows::Rows;
+use crate::session::Token;
 use crate::transport::Body;
-use mqttlab_protocol::Token;
 
 /// The messages that a client's session holds, and those that its connection has not taken.
 pub(crate) struct Outgoing<R> {

@@ -7,15 +7,14 @@ use mqttlab_mqtt::Qos;
 use mqttlab_mqtt::client::{ClientOptions, Input};
 use mqttlab_mqttsn::Topic;
 use mqttlab_mqttsn::client::{ClientOptions as SnOptions, Search};
-use mqttlab_plan::{Entry, Group, HubPlan, Protocol};
-use mqttlab_protocol::HubSession;
+use mqttlab_plan::{Entry, Group, Protocol};
 use mqttlab_units::{Duration, Instant, Seed};
 
 use crate::facts::Who;
 use crate::mqtt::{self, Mqtt};
 use crate::mqttsn::{self, MqttSn};
+use crate::session::{Admission, Arrived, Receipt, Session, Step, Token};
 use crate::zeromq::{self, ZeroMq};
-use mqttlab_protocol::{Admission, Arrived, Receipt, Session, Step, Token};
 
 /// A session of one of the protocols.
 #[derive(Debug)]
@@ -25,7 +24,6 @@ pub enum AnySession {
     Mqtt(Mqtt),
     MqttSn(Box<MqttSn>),
     ZeroMq(Box<ZeroMq>),
-    Hub(Box<dyn HubSession>),
 }
 
 /// A packet that is sent and carries no message.
@@ -35,8 +33,6 @@ pub enum Packet {
     Mqtt(mqtt::Packet),
     MqttSn(mqttsn::Packet),
     ZeroMq(zeromq::Packet),
-    /// Its head.
-    Hub(Vec<u8>),
 }
 
 /// What is said about a message beside the message itself.
@@ -46,7 +42,6 @@ pub enum Envelope {
     Mqtt(mqtt::Envelope),
     MqttSn(mqttsn::Envelope),
     ZeroMq,
-    Hub(mqttlab_protocol::Envelope),
 }
 
 /// A packet that came and carries no message.
@@ -56,8 +51,6 @@ pub enum Received {
     Mqtt(Input),
     MqttSn(mqttsn::Received),
     ZeroMq(zeromq::Received),
-    /// Its head.
-    Hub(Box<[u8]>),
 }
 
 /// What a group's plan means for the sessions of its clients, worked out once.
@@ -69,7 +62,6 @@ enum Kind {
     Mqtt(ClientOptions),
     MqttSn { options: SnOptions, search_radius: Option<u8>, known: Arc<BTreeMap<u32, Topic>> },
     ZeroMq { sockets: zeromq::Sockets, group: Box<Group> },
-    Hub { plan: HubPlan, group: Box<Group> },
 }
 
 impl Sessions {
@@ -86,7 +78,6 @@ impl Sessions {
                 sockets: zeromq::Sockets::of(plan, group, topics),
                 group: Box::new(group.clone()),
             },
-            Protocol::Hub(plan) => Kind::Hub { plan: plan.clone(), group: Box::new(group.clone()) },
         })
     }
 
@@ -97,7 +88,6 @@ impl Sessions {
             Kind::ZeroMq { sockets, group } => {
                 AnySession::ZeroMq(Box::new(sockets.session(group, who.index)))
             }
-            Kind::Hub { plan, group } => AnySession::Hub(plan.speaks().client(plan.member(group, who.index))),
             Kind::MqttSn { options, search_radius, known } => {
                 let mut dice = seed.derive("searchgw").index(u64::from(who.number.0)).dice();
                 let delay = Duration::from_ns((dice.uniform() * T_SEARCHGW.as_ns() as f64) as u64);
@@ -116,7 +106,6 @@ macro_rules! each {
             AnySession::Mqtt($inner) => $call,
             AnySession::MqttSn($inner) => $call,
             AnySession::ZeroMq($inner) => $call,
-            AnySession::Hub($inner) => $call,
         }
     };
 }
@@ -163,7 +152,6 @@ impl Session for AnySession {
             (AnySession::Mqtt(session), Received::Mqtt(packet)) => session.received(now, packet),
             (AnySession::MqttSn(session), Received::MqttSn(packet)) => session.received(now, packet),
             (AnySession::ZeroMq(session), Received::ZeroMq(packet)) => session.received(now, packet),
-            (AnySession::Hub(session), Received::Hub(head)) => session.received(now, head),
             _ => unreachable!("a client's packets are its protocol's"),
         }
     }
@@ -177,7 +165,6 @@ impl Session for AnySession {
             AnySession::Mqtt(session) => session.poll()?.map(Packet::Mqtt, Envelope::Mqtt),
             AnySession::MqttSn(session) => session.poll()?.map(Packet::MqttSn, Envelope::MqttSn),
             AnySession::ZeroMq(session) => session.poll()?.map(Packet::ZeroMq, |()| Envelope::ZeroMq),
-            AnySession::Hub(session) => session.poll()?.map(Packet::Hub, Envelope::Hub),
         })
     }
 

@@ -8,8 +8,8 @@ use crate::books::Books;
 use crate::facts::Who;
 use crate::incoming::Delivery;
 use crate::rows::Rows;
+use crate::session::PacketId;
 use crate::transport::Connection;
-use mqttlab_protocol::PacketId;
 
 /// Who performs a client, while it has its turn.
 pub trait Surroundings: Rows {

@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 
 use mqttlab_evidence::Sent;
-use mqttlab_layers::{Layer, NoFrame, frame};
+use mqttlab_layers::{Layer, frame};
 
 use crate::facts::Who;
-use mqttlab_protocol::Session;
+use crate::session::Session;
 
 /// What a transport keeps of one client's connection, and between two of them.
 pub trait Connection {
@@ -82,19 +82,12 @@ pub fn not_opened(waits_for: Option<Layer>) -> &'static str {
         None => "no TCP connection in time",
         Some(Layer::Tls) => "no TLS in time",
         Some(Layer::WebSocket) => "no WebSocket in time",
-        Some(Layer::Framing(_)) => "the framing was not open in time",
     }
 }
 
 impl From<frame::Malformed> for Loss {
     fn from(malformed: frame::Malformed) -> Loss {
         Loss::broken(format!("the broker sent {malformed}"))
-    }
-}
-
-impl From<NoFrame> for Loss {
-    fn from(no_frame: NoFrame) -> Loss {
-        Loss::broken(format!("the broker sent {no_frame}"))
     }
 }
 

@@ -11,8 +11,8 @@ use mqttlab_zmtp::command::{self, Command};
 use mqttlab_zmtp::greeting::{self, Greeting};
 use mqttlab_zmtp::{Kind, Malformed, SocketType};
 
+use crate::session::{Admission, Arrived, Receipt, Session, Step, Token};
 use crate::transport::Loss;
-use mqttlab_protocol::{Admission, Arrived, Receipt, Session, Step, Token};
 
 pub use mqttlab_zmtp::client::Send as Packet;
 

@@ -51,10 +51,6 @@ pub enum Command {
     Gateway(PathBuf),
     /// Be a proxy of ZeroMQ with the settings of this file.
     Proxy(PathBuf),
-    /// Be a hub with the settings of this file.
-    Hub(PathBuf),
-    /// Say which protocols around a hub and which framings there are.
-    Declared,
     /// Say which version this is.
     Version,
     /// Say how it is used.
@@ -72,9 +68,6 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
         ["check"] => Ok(Command::Check),
         ["gateway", "--settings", settings] => Ok(Command::Gateway(settings.into())),
         ["proxy", "--settings", settings] => Ok(Command::Proxy(settings.into())),
-        ["hub", "--settings", settings] => Ok(Command::Hub(settings.into())),
-        ["hub", ..] => Err("hub needs its settings: mqttlab-engine hub --settings FILE".into()),
-        ["declared"] => Ok(Command::Declared),
         ["proxy", ..] => Err("proxy needs its settings: mqttlab-engine proxy --settings FILE".into()),
         ["gateway", ..] => Err("gateway needs its settings: mqttlab-engine gateway --settings FILE".into()),
         ["schema"] => Ok(Command::Schema),
@@ -215,11 +208,6 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
   mqttlab-engine proxy --settings FILE
                                        be a proxy of ZeroMQ (XSUB, XPUB) until a signal ends it, then print its
                                        counters; FILE is JSON: publishers, subscribers, high_water_mark
-  mqttlab-engine hub --settings FILE
-                                       be a hub until a signal ends it, then print its counters; FILE is JSON: listen,
-                                       protocol, settings
-  mqttlab-engine declared              print the protocols that have hubs with what can be set of them, and the
-                                       framings, as JSON
   mqttlab-engine probe [--seconds N] < plan.json
                                        measure delay, jitter, loss and rate of the plan's emulated paths
   mqttlab-engine doctor                report what this machine can do, as JSON

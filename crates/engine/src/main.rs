@@ -24,11 +24,10 @@ use arguments::Command;
 use complaint::complain;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
-use mqttlab_plan::{
-    Backend, Destination, Framings, GatewayProgram, HubProgram, Hubs, Plan, ProxyProgram, StoredServers,
-};
-use mqttlab_recording::{DatagramProtocol, recover, snapshot};
+use mqttlab_plan::{Backend, Destination, GatewayProgram, Plan, ProxyProgram, StoredServers};
+use mqttlab_recording::{recover, snapshot};
 use mqttlab_run::{Observer, Outcome, Verdict};
+use mqttlab_servers::{gateway, proxy};
 use mqttlab_summary::summarise;
 use mqttlab_units::Instant;
 use observer::Lines;
@@ -59,10 +58,8 @@ fn main() -> ExitCode {
             told(summarise(&directory, out.as_deref().unwrap_or(&directory)))
         }
         Ok(Command::Import(order)) => import::run(&order),
-        Ok(Command::Gateway(settings)) => gateway(&settings),
-        Ok(Command::Hub(settings)) => hub(&settings),
-        Ok(Command::Declared) => declared(),
-        Ok(Command::Proxy(settings)) => proxy(&settings),
+        Ok(Command::Gateway(settings)) => run_gateway(&settings),
+        Ok(Command::Proxy(settings)) => run_proxy(&settings),
         Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
         Ok(Command::Help) => say(arguments::HELP.trim_end()),
         Err(problem) => {
@@ -128,8 +125,7 @@ fn sum_up(directory: &Path) {
 fn perform(plan: Plan, destination: &Destination, lines: &mut Lines) -> Outcome {
     match plan.backend {
         Backend::Live => {
-            let mut witness =
-                witness(plan.server_ports(), plan.hubs(), plan.framings(), &destination.directory);
+            let mut witness = witness(plan.server_ports(), &destination.directory);
             mqttlab_live::run(plan, destination, lines, &mut witness)
         }
         Backend::Sim => simulation::run(plan, destination, lines),
@@ -145,33 +141,19 @@ fn run_until(plan: Plan, destination: &Destination, until: Instant) -> ExitCode 
 }
 
 /// The MQTT-SN gateway, until a signal ends it.
-fn gateway(path: &Path) -> ExitCode {
+fn run_gateway(path: &Path) -> ExitCode {
     serve(path, |settings: &GatewayProgram| {
-        mqttlab_gateway::run(settings, io::stdout())
+        gateway::run(settings, io::stdout())
             .map_err(|error| format!("the gateway at {}: {error}", settings.listen))
     })
 }
 
 /// The proxy of ZeroMQ, until a signal ends it.
-fn proxy(path: &Path) -> ExitCode {
+fn run_proxy(path: &Path) -> ExitCode {
     serve(path, |settings: &ProxyProgram| {
-        mqttlab_proxy::run(settings, io::stdout())
+        proxy::run(settings, io::stdout())
             .map_err(|error| format!("the proxy at {}: {error}", settings.publishers))
     })
-}
-
-/// A hub, until a signal ends it.
-fn hub(path: &Path) -> ExitCode {
-    serve(path, |settings: &HubProgram| {
-        mqttlab_hub::run(settings, io::stdout())
-            .map_err(|error| format!("the hub at {}: {error}", settings.listen))
-    })
-}
-
-/// What is declared a file each, for who writes plans.
-fn declared() -> ExitCode {
-    let text = serde_json::to_string_pretty(&mqttlab_plan::declared());
-    say(&text.expect("a JSON value can be written"))
 }
 
 /// Performs a server with the settings of a file.
@@ -205,18 +187,13 @@ fn witness_of(directory: &Path) -> FrameWitness {
     let plan = std::fs::read_to_string(directory.join("plan.json"));
     let servers = StoredServers::read(&plan.unwrap_or_default());
     let ports = Some(servers.ports()).filter(|ports| !ports.is_empty());
-    witness(ports.unwrap_or(vec![MQTT_PORT]), servers.hubs(), servers.framings(), directory)
+    witness(ports.unwrap_or(vec![MQTT_PORT]), directory)
 }
 
 /// Who reads the frames of servers that listen on these ports, programs' messages and what is in TLS included.
-fn witness(ports: Vec<u16>, hubs: Hubs, framings: Framings, directory: &Path) -> FrameWitness {
+fn witness(ports: Vec<u16>, directory: &Path) -> FrameWitness {
     let reader = Box::new(ProgramReader::new());
-    let hubs = hubs.into_iter().map(|(port, protocol)| (port, DatagramProtocol::Hub(protocol))).collect();
-    FrameWitness::new(ports)
-        .with_hubs(hubs)
-        .with_framings(framings)
-        .with_key_log(directory.join(KEY_LOG))
-        .with_reader(reader)
+    FrameWitness::new(ports).with_key_log(directory.join(KEY_LOG)).with_reader(reader)
 }
 
 fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> ExitCode {

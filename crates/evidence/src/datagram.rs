@@ -6,18 +6,8 @@ use std::fmt;
 use mqttlab_mqttsn::packet::{self, Packet};
 use mqttlab_mqttsn::{PublishQos, ReturnCode, Topic};
 use mqttlab_net::DatagramFacts;
-use mqttlab_protocol::{Head, HubProtocol};
 
 use crate::packet_kind::PacketKind;
-
-/// What is spoken over datagrams.
-#[derive(Clone, Copy, Debug)]
-pub enum DatagramProtocol {
-    /// MQTT-SN 1.2.
-    MqttSn,
-    /// A protocol around a hub.
-    Hub(&'static dyn HubProtocol),
-}
 
 /// What a packet says of itself. Its parts are bytes, whose sum is its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,39 +44,27 @@ pub struct DatagramAccount<'a> {
     pub payload_bytes: u32,
 }
 
-impl DatagramProtocol {
-    /// Reads a datagram: what its packet says, and the payload of a message. `None`: it is nothing of this protocol.
-    pub fn read<'a>(&self, datagram: &'a [u8]) -> Option<(DatagramAccount<'a>, &'a [u8])> {
-        match self {
-            DatagramProtocol::MqttSn => {
-                let packet = packet::decode(datagram).ok()?.packet;
-                let account = account(&packet, datagram.len() as u32, |message| message.len());
-                Some(match packet {
-                    Packet::Connect { client_id, .. } => {
-                        (DatagramAccount { client_id: Some(client_id), ..account }, &[])
-                    }
-                    Packet::Publish { topic, message, .. } => {
-                        // Topic and identifier stand before the message (MQTT-SN 1.2, §5.4.12).
-                        let at = datagram.len() - message.len() - 4;
-                        let name =
-                            topic.short_name().and_then(|_| std::str::from_utf8(&datagram[at..at + 2]).ok());
-                        (DatagramAccount { topic: name, ..account }, message)
-                    }
-                    _ => (account, &[]),
-                })
-            }
-            DatagramProtocol::Hub(protocol) => {
-                let head = protocol.read(datagram)?;
-                let payload = &datagram[head.bytes..];
-                Some((DatagramAccount::of_head(&head, payload.len() as u32), payload))
-            }
-        }
-    }
-}
-
 impl<'a> DatagramAccount<'a> {
-    /// Of a packet of MQTT-SN with so many bytes; `length` is that of a message.
-    pub fn of_mqtt_sn<S: AsRef<str>, M>(
+    /// Reads a datagram: what its packet says, and the payload of a message. `None`: it is no packet of MQTT-SN.
+    pub fn read(datagram: &'a [u8]) -> Option<(DatagramAccount<'a>, &'a [u8])> {
+        let packet = packet::decode(datagram).ok()?.packet;
+        let account = account(&packet, datagram.len() as u32, |message| message.len());
+        Some(match packet {
+            Packet::Connect { client_id, .. } => {
+                (DatagramAccount { client_id: Some(client_id), ..account }, &[])
+            }
+            Packet::Publish { topic, message, .. } => {
+                // Topic and identifier stand before the message (MQTT-SN 1.2, §5.4.12).
+                let at = datagram.len() - message.len() - 4;
+                let name = topic.short_name().and_then(|_| std::str::from_utf8(&datagram[at..at + 2]).ok());
+                (DatagramAccount { topic: name, ..account }, message)
+            }
+            _ => (account, &[]),
+        })
+    }
+
+    /// Of a packet with so many bytes; `length` is that of a message.
+    pub fn of_packet<S: AsRef<str>, M>(
         packet: &'a Packet<S, M>,
         bytes: u32,
         length: impl Fn(&M) -> usize,
@@ -98,31 +76,6 @@ impl<'a> DatagramAccount<'a> {
             }
             Packet::Publish { topic, .. } => DatagramAccount { topic: topic.short_name(), ..account },
             _ => account,
-        }
-    }
-
-    /// Of a hub's packet with this head and so many bytes behind it.
-    pub fn of_head(head: &Head<'a>, payload_bytes: u32) -> DatagramAccount<'a> {
-        let is_message = head.kind.is_message();
-        let [id, topic, whole] = [head.id_bytes, head.topic_bytes, head.bytes].map(|bytes| bytes as u32);
-        // What else a packet says is its payload, as of MQTT's.
-        let said = head.text.len() as u32;
-        DatagramAccount {
-            kind: head.kind.into(),
-            number: head.kind.number,
-            id: head.id,
-            qos: is_message.then_some(head.qos.level()),
-            without_connection: false,
-            dup: head.dup,
-            retain: false,
-            reason: None,
-            topic: head.topic,
-            alias: None,
-            client_id: head.client_id(),
-            fixed_header_bytes: whole - id - topic - said,
-            topic_bytes: topic,
-            packet_id_bytes: id,
-            payload_bytes: payload_bytes + said,
         }
     }
 
@@ -186,7 +139,6 @@ impl fmt::Display for DatagramAccount<'_> {
 mod tests {
     use mqttlab_mqtt::Qos;
     use mqttlab_mqttsn::encode;
-    use mqttlab_protocol::{Envelope, HUB_PROTOCOLS, MessageHead};
 
     use super::*;
 
@@ -213,31 +165,13 @@ mod tests {
         ] {
             let mut bytes = Vec::new();
             encode::encode(&packet, &mut bytes).unwrap();
-            let (read, message) = DatagramProtocol::MqttSn.read(&bytes).unwrap();
-            let told = DatagramAccount::of_mqtt_sn(&packet, bytes.len() as u32, |message| message.len());
+            let (read, message) = DatagramAccount::read(&bytes).unwrap();
+            let told = DatagramAccount::of_packet(&packet, bytes.len() as u32, |message| message.len());
             assert_eq!((read, read.to_string().as_str(), read.topic.or(read.client_id)), (told, words, name));
             assert!(read.qos.is_none() || message.len() as u32 == read.payload_bytes);
             let [header, topic] = [read.fixed_header_bytes, read.topic_bytes];
             assert_eq!(header + topic + read.packet_id_bytes + read.payload_bytes, bytes.len() as u32);
         }
-        assert!(DatagramProtocol::MqttSn.read(b"none of it").is_none());
-    }
-
-    #[test]
-    fn an_account_of_a_message_around_a_hub_is_the_same_with_and_without_its_payload() {
-        for protocol in HUB_PROTOCOLS {
-            let mut bytes = Vec::new();
-            let envelope = Envelope { id: 9, qos: Qos::AtMostOnce, dup: false };
-            protocol.write(&MessageHead { envelope, topic: "a/b", payload_bytes: 5 }, &mut bytes);
-            let head = bytes.clone();
-            let without = DatagramAccount::of_head(&protocol.read(&head).unwrap(), 5);
-            let length = head.len() as u32 + 5;
-            bytes.extend(b"12345");
-            let (read, message) = DatagramProtocol::Hub(*protocol).read(&bytes).unwrap();
-            assert_eq!((read, message, read.topic), (without, &b"12345"[..], Some("a/b")));
-            let [header, topic] = [read.fixed_header_bytes, read.topic_bytes];
-            assert_eq!(header + topic + read.packet_id_bytes + read.payload_bytes, length);
-            assert_eq!((read.kind.name(), read.kind.protocol().transport()), ("MESSAGE", "udp"));
-        }
+        assert!(DatagramAccount::read(b"none of it").is_none());
     }
 }

@@ -26,7 +26,7 @@ mod record;
 mod rows;
 mod transit;
 
-pub use datagram::{DatagramAccount, DatagramProtocol};
+pub use datagram::DatagramAccount;
 pub use ending::{Ending, Reason};
 pub use facts::RunFacts;
 pub use layout::{Client, GivenUp, Layout, Session, Topic};

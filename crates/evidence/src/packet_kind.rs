@@ -1,7 +1,5 @@
 //! What a control packet is, whatever its protocol.
 
-use mqttlab_protocol::{HubKind, HubNumber};
-
 use crate::packet_protocol::PacketProtocol;
 
 /// A control packet's type in its protocol.
@@ -13,23 +11,15 @@ pub enum PacketKind {
     MqttSn(mqttlab_mqttsn::Kind),
     /// ZMTP.
     ZeroMq(mqttlab_zmtp::Kind),
-    /// A protocol around a hub.
-    Hub(&'static HubKind),
 }
 
 impl PacketKind {
     /// Whose it is.
-    ///
-    /// # Panics
-    /// Of a hub's protocol that is not declared.
     pub fn protocol(self) -> PacketProtocol {
         match self {
             PacketKind::Mqtt(_) => PacketProtocol::Mqtt,
             PacketKind::MqttSn(_) => PacketProtocol::MqttSn,
             PacketKind::ZeroMq(_) => PacketProtocol::ZeroMq,
-            PacketKind::Hub(kind) => {
-                PacketProtocol::Hub(HubNumber::named(kind.protocol).expect("it is declared"))
-            }
         }
     }
 
@@ -39,7 +29,6 @@ impl PacketKind {
             PacketKind::Mqtt(kind) => kind.name(),
             PacketKind::MqttSn(kind) => kind.name(),
             PacketKind::ZeroMq(kind) => kind.name(),
-            PacketKind::Hub(kind) => kind.name,
         }
     }
 
@@ -49,7 +38,6 @@ impl PacketKind {
             PacketKind::Mqtt(kind) => kind == mqttlab_mqtt::Kind::Publish,
             PacketKind::MqttSn(kind) => kind == mqttlab_mqttsn::Kind::Publish,
             PacketKind::ZeroMq(kind) => kind == mqttlab_zmtp::Kind::Message,
-            PacketKind::Hub(kind) => kind.is_message(),
         }
     }
 
@@ -79,12 +67,6 @@ impl From<mqttlab_mqtt::Kind> for PacketKind {
 impl From<mqttlab_mqttsn::Kind> for PacketKind {
     fn from(kind: mqttlab_mqttsn::Kind) -> PacketKind {
         PacketKind::MqttSn(kind)
-    }
-}
-
-impl From<&'static HubKind> for PacketKind {
-    fn from(kind: &'static HubKind) -> PacketKind {
-        PacketKind::Hub(kind)
     }
 }
 

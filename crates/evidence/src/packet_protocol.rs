@@ -1,7 +1,5 @@
 //! The protocols of control packets.
 
-use mqttlab_protocol::HubNumber;
-
 use crate::record::Field;
 
 /// A protocol.
@@ -13,8 +11,6 @@ pub enum PacketProtocol {
     MqttSn,
     /// ZMTP.
     ZeroMq,
-    /// One around a hub.
-    Hub(HubNumber),
 }
 
 impl PacketProtocol {
@@ -24,7 +20,6 @@ impl PacketProtocol {
             PacketProtocol::Mqtt => "mqtt",
             PacketProtocol::MqttSn => "mqtt-sn",
             PacketProtocol::ZeroMq => "zeromq",
-            PacketProtocol::Hub(number) => number.name(),
         }
     }
 
@@ -32,12 +27,12 @@ impl PacketProtocol {
     pub const fn transport(self) -> &'static str {
         match self {
             PacketProtocol::Mqtt | PacketProtocol::ZeroMq => "tcp",
-            PacketProtocol::MqttSn | PacketProtocol::Hub(_) => "udp",
+            PacketProtocol::MqttSn => "udp",
         }
     }
 }
 
-/// In a spool a number. Those around hubs follow in the order in which they are declared.
+/// In a spool a number.
 impl Field for PacketProtocol {
     const SIZE: usize = 1;
     fn put(&self, out: &mut Vec<u8>) {
@@ -45,7 +40,6 @@ impl Field for PacketProtocol {
             PacketProtocol::Mqtt => 0,
             PacketProtocol::MqttSn => 1,
             PacketProtocol::ZeroMq => 2,
-            PacketProtocol::Hub(HubNumber(place)) => HUBS + place,
         });
     }
     // A spool is read by the program that wrote it or by a later one, so an unknown number is damage; MQTT is then as good
@@ -54,9 +48,6 @@ impl Field for PacketProtocol {
         match bytes[0] {
             1 => PacketProtocol::MqttSn,
             2 => PacketProtocol::ZeroMq,
-            number if (HUBS..HUBS + mqttlab_protocol::HUB_PROTOCOLS.len() as u8).contains(&number) => {
-                PacketProtocol::Hub(HubNumber(number - HUBS))
-            }
             _ => PacketProtocol::Mqtt,
         }
     }
@@ -65,17 +56,14 @@ impl Field for PacketProtocol {
     }
 }
 
-const HUBS: u8 = 3;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_protocol_comes_back_from_a_spool_and_damage_is_no_panic() {
-        let hubs = (0..mqttlab_protocol::HUB_PROTOCOLS.len() as u8).map(HubNumber).map(PacketProtocol::Hub);
         let all = [PacketProtocol::Mqtt, PacketProtocol::MqttSn, PacketProtocol::ZeroMq];
-        for protocol in all.into_iter().chain(hubs) {
+        for protocol in all {
             let mut bytes = Vec::new();
             protocol.put(&mut bytes);
             assert_eq!((bytes.len(), PacketProtocol::take(&bytes)), (1, protocol), "{}", protocol.as_str());

@@ -326,7 +326,7 @@ impl Datagrams {
 impl SeenPacket<'_> {
     /// What it says of itself.
     pub fn account(&self) -> DatagramAccount<'_> {
-        DatagramAccount::of_mqtt_sn(&self.packet, self.bytes, |message| message.len())
+        DatagramAccount::of_packet(&self.packet, self.bytes, |message| message.len())
     }
 
     /// As the recording has it.

@@ -1,7 +1,6 @@
 //! What layers add to a packet, in bytes.
 
 use crate::frame;
-use crate::framings::FramingNumber;
 use crate::script::End;
 use crate::tls::{LIBWEBSOCKETS_WRITE_MAX, RECORD_MAX, Tls};
 
@@ -12,8 +11,6 @@ pub struct Layers {
     pub tls: Option<Tls>,
     /// WebSocket frames.
     pub websocket: bool,
-    /// Another framing; then there is neither of these.
-    pub framing: Option<FramingNumber>,
 }
 
 /// What layers add to a packet that is written at once.
@@ -23,14 +20,12 @@ pub struct Sealed {
     pub tls: u32,
     /// The frame's header with its masking key.
     pub websocket: u32,
-    /// The header of another framing.
-    pub framing: u32,
 }
 
 impl Sealed {
     /// All together.
     pub fn bytes(self) -> u32 {
-        self.tls + self.websocket + self.framing
+        self.tls + self.websocket
     }
 }
 
@@ -44,8 +39,7 @@ impl Layers {
     pub fn seal(self, from: End, packet: usize) -> Sealed {
         // Only clients mask (RFC 6455 §5.1).
         let websocket = if self.websocket { frame::header_len(packet, from == End::Client) } else { 0 };
-        let framing = self.framing.map_or(0, |framing| framing.header_len(from, packet)) as u32;
-        Sealed { tls: self.records(from, packet + websocket), websocket: websocket as u32, framing }
+        Sealed { tls: self.records(from, packet + websocket), websocket: websocket as u32 }
     }
 
     /// Bytes of the stream that an end writes at once of a packet: a broker writes record by record, and over WebSocket part by
@@ -68,7 +62,7 @@ impl Layers {
 
     /// Bytes in which WebSocket says something of its own.
     pub(crate) fn say(self, from: End, bytes: usize) -> Sealed {
-        Sealed { tls: self.records(from, bytes), websocket: bytes as u32, framing: 0 }
+        Sealed { tls: self.records(from, bytes), websocket: bytes as u32 }
     }
 
     /// Bytes in which an end says that it will say no more, behind its last packet.
@@ -112,24 +106,20 @@ mod tests {
     fn a_record_holds_16_kib_and_is_sealed_on_its_own() {
         for (version, record) in [(Version::V12, 29), (Version::V13, 22)] {
             let tls = Some(Tls { version, resumption: true, client_certificate: false });
-            let (plain, both) =
-                (Layers { tls, ..Layers::default() }, Layers { tls, websocket: true, framing: None });
+            let (plain, both) = (Layers { tls, ..Layers::default() }, Layers { tls, websocket: true });
             for (length, records) in [(2, 1), (16_384, 1), (16_385, 2), (40_000, 3)] {
-                assert_eq!(
-                    plain.seal(End::Server, length),
-                    Sealed { tls: records * record, websocket: 0, framing: 0 }
-                );
+                assert_eq!(plain.seal(End::Server, length), Sealed { tls: records * record, websocket: 0 });
             }
             // The frame's header is sealed, too; and libwebsockets writes in parts.
             assert_eq!([4_112, 4_113].map(|length| both.seal(End::Server, length).tls), [record, 2 * record]);
             assert_eq!(both.write_max(End::Server), Some(4_116 + record as usize));
             assert_eq!(plain.write_max(End::Server), Some(16_384 + record as usize));
             assert_eq!([both, plain].map(|layers| layers.write_max(End::Client)), [None, None]);
-            assert_eq!(both.seal(End::Server, 20_000), Sealed { tls: 5 * record, websocket: 4, framing: 0 });
-            assert_eq!(both.seal(End::Client, 16_380), Sealed { tls: 2 * record, websocket: 8, framing: 0 });
-            assert_eq!(plain.farewell(End::Client), Sealed { tls: record + 2, websocket: 0, framing: 0 });
-            assert_eq!(both.farewell(End::Client), Sealed { tls: record, websocket: 8, framing: 0 });
-            assert_eq!(both.farewell(End::Server), Sealed { tls: record + 2, websocket: 0, framing: 0 });
+            assert_eq!(both.seal(End::Server, 20_000), Sealed { tls: 5 * record, websocket: 4 });
+            assert_eq!(both.seal(End::Client, 16_380), Sealed { tls: 2 * record, websocket: 8 });
+            assert_eq!(plain.farewell(End::Client), Sealed { tls: record + 2, websocket: 0 });
+            assert_eq!(both.farewell(End::Client), Sealed { tls: record, websocket: 8 });
+            assert_eq!(both.farewell(End::Server), Sealed { tls: record + 2, websocket: 0 });
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What lies between a TCP connection and the protocol on it: WebSocket (RFC 6455) in bytes and in lengths, TLS in lengths, and
-//! framings, a file each.
+//! What lies between a TCP connection and the protocol on it: WebSocket (RFC 6455) in bytes and in lengths, TLS in lengths.
 //!
 //! ```text
 //!    MQTT packet ──► frame, masked ──► record, sealed ──► TCP    bytes: `frame`, `upgrade`; TLS by rustls   (live clients)
@@ -12,17 +11,11 @@
 //! WebSocket in bytes.
 
 pub mod frame;
-mod framing;
-mod framings;
 mod lengths;
 mod script;
 mod sha1;
 pub mod tls;
-mod unframer;
 pub mod upgrade;
 
-pub use framing::{FrameHeader, Framing, NoFrame};
-pub use framings::{FRAMINGS, FramingNumber};
 pub use lengths::{Layers, Sealed};
 pub use script::{End, Layer, Script, Step};
-pub use unframer::{Framed, Unframer};

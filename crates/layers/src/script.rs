@@ -2,7 +2,7 @@
 
 use crate::tls::{Handshake, Listener, Tls, Version};
 use crate::upgrade;
-use crate::{FramingNumber, Layers, Sealed};
+use crate::{Layers, Sealed};
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,6 @@ pub enum End {
 pub enum Layer {
     Tls,
     WebSocket,
-    Framing(FramingNumber),
 }
 
 impl Layer {
@@ -27,7 +26,6 @@ impl Layer {
         match self {
             Layer::Tls => "tls",
             Layer::WebSocket => "websocket",
-            Layer::Framing(number) => number.framing().name(),
         }
     }
 }
@@ -66,14 +64,6 @@ impl Script {
             let asks = script.add(End::Client, secured, request, None);
             let answer = layers.say(End::Server, SWITCHING_PROTOCOLS);
             script.add(End::Server, Some(asks), answer, Some(Layer::WebSocket));
-        }
-        if let Some(number) = layers.framing {
-            let length = |from| {
-                let framing = number.framing().word(from).len() as u32;
-                Sealed { framing, ..Sealed::default() }
-            };
-            let asks = script.add(End::Client, None, length(End::Client), None);
-            script.add(End::Server, Some(asks), length(End::Server), Some(Layer::Framing(number)));
         }
         script
     }
@@ -175,11 +165,11 @@ mod tests {
     #[test]
     fn an_upgrade_follows_what_ended_the_handshake() {
         let tls = Some(Tls { version: Version::V12, resumption: true, client_certificate: true });
-        let script = Script::new(Layers { tls, websocket: true, framing: None }, Handshake::Full, ("a", "/"));
+        let script = Script::new(Layers { tls, websocket: true }, Handshake::Full, ("a", "/"));
         assert_eq!(script.opened(3), Some((Layer::Tls, Some(Layer::WebSocket))));
         assert_eq!(script.next(End::Client, Some(3)).map(|(number, _)| number).collect::<Vec<_>>(), [4]);
         assert!(script.has_ticket(3) && !script.has_ticket(4));
     }
 
-    const WEBSOCKET: Layers = Layers { tls: None, websocket: true, framing: None };
+    const WEBSOCKET: Layers = Layers { tls: None, websocket: true };
 }

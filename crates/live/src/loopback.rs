@@ -15,7 +15,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 
-use mqttlab_plan::{Endpoint, Hubs};
+use mqttlab_plan::Endpoint;
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate, Sink};
 use mqttlab_units::{Duration, Instant};
 
@@ -38,8 +38,6 @@ pub struct LoopbackSetting<'a> {
     pub link: u16,
     /// Where the server listens; what is not to or from there is not written down.
     pub endpoints: Vec<Endpoint>,
-    /// What is spoken at hubs' ports.
-    pub hubs: Hubs,
     /// The run's clock.
     pub clock: Clock,
     /// Where frames are written down.
@@ -87,7 +85,7 @@ impl LoopbackWitness {
             numbered_from: NUMBERED_FROM * (1 + setting.server as u64),
             pattern: pattern(setting.host, setting.link),
             latest: Instant::ZERO,
-            naming: Naming::of(setting.hubs),
+            naming: Naming::default(),
             seen: Seen::default(),
             buffer: vec![0; FRAME_BYTES_MAX].into(),
         };

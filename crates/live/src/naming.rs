@@ -4,14 +4,11 @@
 use std::collections::HashMap;
 
 use mqttlab_net::{DatagramNames, FrameName, Named, TcpFacts, TcpNames};
-use mqttlab_plan::Hubs;
-use mqttlab_recording::DatagramProtocol;
+use mqttlab_recording::DatagramAccount;
 
 /// The connections that have been seen.
 #[derive(Debug, Default)]
 pub(crate) struct Naming {
-    /// What is spoken at which ports that is not MQTT-SN.
-    hubs: Hubs,
     connections: HashMap<[Endpoint; 2], Connection>,
     /// How many connections each host has opened.
     opened: HashMap<u32, u32>,
@@ -37,11 +34,6 @@ struct Conversation {
 }
 
 impl Naming {
-    /// Of networks with these hubs.
-    pub(crate) fn of(hubs: Hubs) -> Naming {
-        Naming { hubs, ..Naming::default() }
-    }
-
     /// The name of a frame that `host` has sent: of a segment that of its place in its connection, of a datagram that of its
     /// packet, of anything else its number.
     pub(crate) fn name(&mut self, host: u32, packet: &[u8], number: u64) -> Named {
@@ -52,9 +44,7 @@ impl Naming {
     fn datagram(&mut self, host: u32, packet: &[u8]) -> Option<Named> {
         let ip = InternetHeader::read(packet).filter(|ip| ip.protocol == UDP)?;
         let [source, destination] = ip.endpoints(packet)?;
-        let hub = [source.1, destination.1].into_iter().find_map(|port| self.hubs.get(&port));
-        let protocol = hub.map_or(DatagramProtocol::MqttSn, |hub| DatagramProtocol::Hub(*hub));
-        let (said, _) = protocol.read(packet.get(ip.length + UDP_HEADER_BYTES..)?)?;
+        let (said, _) = DatagramAccount::read(packet.get(ip.length + UDP_HEADER_BYTES..)?)?;
         let key = [source.min(destination), source.max(destination)];
         let conversation = self.conversations.entry(key).or_insert_with(|| {
             let ordinal = self.begun.entry(host).or_default();

@@ -140,7 +140,6 @@ mod tests {
     use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
 
-    use mqttlab_plan::Hubs;
     use mqttlab_units::Seed;
 
     use super::*;
@@ -163,7 +162,6 @@ mod tests {
             paths,
             stations: BTreeMap::new(),
             seed: Seed(1),
-            hubs: Hubs::new(),
         }
     }
 

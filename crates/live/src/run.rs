@@ -398,7 +398,6 @@ impl Prepared {
             host: server.host as u16,
             link: plan.loopback_link() as u16,
             endpoints: server.endpoints.clone(),
-            hubs: plan.hubs(),
             clock: self.control.clock,
             sink: self.recorder.sink(),
         });

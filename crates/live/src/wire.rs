@@ -17,7 +17,7 @@ use std::net::Ipv4Addr;
 
 use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
 use mqttlab_net::{Delivery as Crossing, Fate, Link, LinkSpec, LinkTraffic, Network, Output, copy_made_at};
-use mqttlab_plan::{Hubs, PathPlan, Plan};
+use mqttlab_plan::{PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
@@ -42,8 +42,6 @@ pub struct Wiring {
     pub stations: BTreeMap<(usize, usize), usize>,
     /// What the random streams of links and channels are derived from.
     pub seed: Seed,
-    /// What is spoken at hubs' ports.
-    pub hubs: Hubs,
 }
 
 impl Wiring {
@@ -60,7 +58,6 @@ impl Wiring {
             paths: plan.network.paths.clone(),
             stations: plan.network.stations(),
             seed: plan.seed,
-            hubs: plan.hubs(),
         }
     }
 
@@ -72,8 +69,8 @@ impl Wiring {
         seed: Seed,
     ) -> Wiring {
         let (media, stations, server_hosts) = (Vec::new(), BTreeMap::new(), BTreeSet::from([1]));
-        let (addresses, hubs, clients_beside_servers) = (addresses.to_vec(), Hubs::new(), BTreeSet::new());
-        Wiring { addresses, server_hosts, clients_beside_servers, links, media, paths, stations, seed, hubs }
+        let (addresses, clients_beside_servers) = (addresses.to_vec(), BTreeSet::new());
+        Wiring { addresses, server_hosts, clients_beside_servers, links, media, paths, stations, seed }
     }
 }
 
@@ -167,7 +164,7 @@ impl Wire {
             flights: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
-            naming: Naming::of(wiring.hubs),
+            naming: Naming::default(),
             numbered: 0,
             unrouted: 0,
         }

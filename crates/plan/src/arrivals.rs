@@ -155,12 +155,7 @@ mod tests {
             host_step: 0,
             connects_to: 0,
             protocol: Protocol::Mqtt(serde_json::from_value(mqtt).unwrap()),
-            transport: Transport::Tcp(TcpTransport {
-                nodelay: true,
-                tls: None,
-                websocket: None,
-                framing: None,
-            }),
+            transport: Transport::Tcp(TcpTransport { nodelay: true, tls: None, websocket: None }),
             reconnect: serde_json::from_value(reconnect).unwrap(),
             connect_over: Duration::ZERO,
             publish: Some(publish),

@@ -18,18 +18,16 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-use mqttlab_layers::{FRAMINGS, FramingNumber};
 use mqttlab_mqtt::topic;
 use mqttlab_net::LinkSpec;
 use mqttlab_net::radio::{MediumSpec, MobilitySpec, PlacementSpec};
-use mqttlab_protocol::Of;
 use mqttlab_tcp::Bound;
 use mqttlab_units::Duration;
 
 use crate::error::{PlanError, require};
 use crate::{
     Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Payload, Plan, PredefinedTopic,
-    Protocol, Publish, RetryPlan, Role, Server, Text, Will, hub,
+    Protocol, Publish, RetryPlan, Role, Server, Text, Will,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -116,12 +114,6 @@ fn server(server: &Server, place: &str) -> Result<(), PlanError> {
         within(server.endpoints.len() as u64, 2, 2, &format!("{place}.endpoints"))?;
         at_most(role.service.per_packet, HOUR, &format!("{place}.role.zeromq.service.per_packet_ns"))?;
         at_most(role.service.per_copy, HOUR, &format!("{place}.role.zeromq.service.per_copy_ns"))?;
-    }
-    if let Role::Hub(role) = &server.role {
-        let place = format!("{place}.role.hub");
-        hub::bounds(&role.protocol, Of::Hub, &role.settings, &place)?;
-        at_most(role.service.per_packet, HOUR, &format!("{place}.service.per_packet_ns"))?;
-        at_most(role.service.per_copy, HOUR, &format!("{place}.service.per_copy_ns"))?;
     }
     if let Role::Gateway(role) = &server.role {
         gateway(role, &format!("{place}.role.gateway"))?;
@@ -260,21 +252,9 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
         Protocol::Mqtt(mqtt) => session(mqtt, &format!("{place}.protocol.mqtt"))?,
         Protocol::MqttSn(mqtt_sn) => mqtt_sn_session(mqtt_sn, &format!("{place}.protocol.mqtt_sn"))?,
         Protocol::ZeroMq(zeromq) => text(&zeromq.client_id, &format!("{place}.protocol.zeromq.client_id"))?,
-        Protocol::Hub(spoken) => {
-            let place = format!("{place}.protocol.hub");
-            text(&spoken.client_id, &format!("{place}.client_id"))?;
-            hub::bounds(&spoken.protocol, Of::Client, &spoken.settings, &place)?;
-        }
     }
     if let Some(websocket) = group.tcp().and_then(|tcp| tcp.websocket.as_ref()) {
         resource(&websocket.path, &format!("{place}.transport.tcp.websocket.path"))?;
-    }
-    if let Some(framing) = group.tcp().and_then(|tcp| tcp.framing.as_ref()) {
-        let place = format!("{place}.transport.tcp.framing");
-        require(FramingNumber::named(framing).is_some(), &place, || {
-            let names: Vec<&str> = FRAMINGS.iter().map(|framing| framing.name()).collect();
-            format!("is {framing:?}, but known are {}", names.join(", "))
-        })?;
     }
     within(group.name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
     let reconnect = &group.reconnect;

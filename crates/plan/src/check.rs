@@ -10,7 +10,7 @@ use mqttlab_net::radio::MediumSpec;
 
 use crate::error::{PlanError, require};
 use crate::lookup::Lookup;
-use crate::{Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, hub};
+use crate::{Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(plan.schema == SCHEMA, "schema", || format!("is {}, but must be {SCHEMA}", plan.schema))?;
@@ -56,7 +56,7 @@ fn check_parts(plan: &Plan) -> Result<(), PlanError> {
     })
 }
 
-fn check_servers(plan: &Plan, lookup: &Lookup<'_>) -> Result<(), PlanError> {
+fn check_servers(plan: &Plan, lookup: &Lookup) -> Result<(), PlanError> {
     let mut seen = BTreeSet::new();
     let mut listening: BTreeMap<Endpoint, &str> = BTreeMap::new();
     for (index, server) in plan.servers.iter().enumerate() {
@@ -99,7 +99,7 @@ fn check_role(plan: &Plan, server: &Server, place: &str) -> Result<(), PlanError
 }
 
 /// A proxy passes packets on to another server that it can reach, and in the end to one that keeps them.
-fn check_passing_on(plan: &Plan, lookup: &Lookup<'_>, server: &Server, place: &str) -> Result<(), PlanError> {
+fn check_passing_on(plan: &Plan, lookup: &Lookup, server: &Server, place: &str) -> Result<(), PlanError> {
     let (mut next, mut passed) = (server.passes_to(), 0);
     while let Some(to) = next {
         require(to < plan.servers.len(), place, || {
@@ -175,7 +175,7 @@ fn check_media(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_group(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> Result<(), PlanError> {
+fn check_group(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Result<(), PlanError> {
     require(group.count > 0, &format!("{place}.count"), || "is 0, but must be at least 1".into())?;
     let last =
         group.host_step.checked_mul(group.count as usize - 1).and_then(|all| all.checked_add(group.host));
@@ -184,7 +184,7 @@ fn check_group(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> 
         let last = plan.servers.len() - 1;
         format!("is server {}, but the last one is {last} (`{}`)", group.connects_to, plan.servers[last].name)
     })?;
-    check_protocol(plan, lookup, group, place)?;
+    check_protocol(plan, group, place)?;
     for host in (0..group.count as usize).map(|i| group.host + i * group.host_step) {
         check_route(plan, lookup, host, plan.server_of(group).host, place)?;
         if group.host_step == 0 {
@@ -204,7 +204,7 @@ fn check_group(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> 
 }
 
 /// A program is a real one, does as it likes, and is observed by recorded frames.
-fn check_program(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> Result<(), PlanError> {
+fn check_program(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Result<(), PlanError> {
     let Some(program) = &group.program else { return Ok(()) };
     let place = &format!("{place}.program");
     require(plan.backend == Backend::Live, place, || {
@@ -253,39 +253,19 @@ fn check_tls(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     })
 }
 
-/// A framing is alone on TCP, and one for all who come to a server's endpoint for it.
-fn check_framing(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> Result<(), PlanError> {
-    let Some(tcp) = group.tcp().filter(|tcp| tcp.framing.is_some()) else { return Ok(()) };
-    let place = format!("{place}.transport.tcp.framing");
-    require(tcp.tls.is_none() && tcp.websocket.is_none(), &place, || {
-        "is set beside `tls` or `websocket`, but a framing is alone on TCP".into()
-    })?;
-    let other = lookup.another_framing(group);
-    require(other.is_none(), &place, || {
-        let name = &plan.server_of(group).name;
-        format!(
-            "differs from another group's {:?}, and `{name}` has one endpoint for both",
-            other.unwrap_or_default()
-        )
-    })
-}
-
 /// A protocol is spoken over its transport, and to a server that knows it.
-fn check_protocol(plan: &Plan, lookup: &Lookup<'_>, group: &Group, place: &str) -> Result<(), PlanError> {
+fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     let server = plan.server_of(group);
     let speaks_sn = group.mqtt_sn().is_some();
-    let over_datagrams = speaks_sn || group.hub().is_some();
     check_zeromq(server, group, place)?;
-    require(over_datagrams == (group.transport == Transport::Udp), &format!("{place}.transport"), || {
-        "does not carry the group's protocol: MQTT-SN and what has a hub go over UDP, MQTT and ZeroMQ over TCP".into()
+    require(speaks_sn == (group.transport == Transport::Udp), &format!("{place}.transport"), || {
+        "does not carry the group's protocol: MQTT-SN goes over UDP, MQTT and ZeroMQ over TCP".into()
     })?;
-    hub::check(server, group, (plan.network.mtu_bytes as usize).saturating_sub(IP_AND_UDP_BYTES), place)?;
     require(
         group.layers().is_bare() || server.broker().is_some(),
         &format!("{place}.transport.tcp"),
         || format!("has layers above TCP, but `{}` is no broker, and others have none", server.name),
     )?;
-    check_framing(plan, lookup, group, place)?;
     check_tls(plan, group, place)?;
     require(speaks_sn == server.gateway().is_some(), &format!("{place}.connects_to"), || {
         format!("is `{}`, but MQTT-SN clients connect to gateways, and others do not", server.name)
@@ -351,7 +331,7 @@ fn check_zeromq(server: &Server, group: &Group, place: &str) -> Result<(), PlanE
 /// On an emulated network every client host needs a way to its server and back.
 fn check_route(
     plan: &Plan,
-    lookup: &Lookup<'_>,
+    lookup: &Lookup,
     host: usize,
     server: usize,
     place: &str,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::secret::{self, Text};
-use crate::{HubPlan, MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
+use crate::{MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,8 +76,6 @@ pub enum Protocol {
     /// ZMTP 3.1, to a proxy of ZeroMQ.
     #[serde(rename = "zeromq")]
     ZeroMq(ZeroMqPlan),
-    /// A protocol over datagrams, to a hub.
-    Hub(HubPlan),
 }
 
 /// What carries a protocol's packets.
@@ -102,9 +100,6 @@ pub struct TcpTransport {
     /// WebSocket on it, or on TLS; `null` for none.
     #[serde(default)]
     pub websocket: Option<WebSocketPlan>,
-    /// Another framing on it, by its name, and nothing else; `null` for none.
-    #[serde(default)]
-    pub framing: Option<String>,
 }
 
 /// TLS, with certificates that are made for the run, or with whom a server that runs elsewhere says to trust.

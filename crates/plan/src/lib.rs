@@ -22,7 +22,6 @@ mod destination;
 mod error;
 mod group;
 mod host;
-mod hub;
 mod lookup;
 mod mqttsn;
 mod network;
@@ -54,11 +53,10 @@ pub use group::{
     WebSocketPlan, Will,
 };
 pub use host::Host;
-pub use hub::{HubPlan, HubProgram, HubRole, Hubs, declared};
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
-pub use roster::{Entry, Framings, Roster};
+pub use roster::{Entry, Roster};
 pub use secret::{Secrets, Text, hidden};
 pub use server::{
     BrokerRole, BrokerSettings, Endpoint, EndpointTransport, ProxyRole, Readiness, Role, Server, ServerFile,

@@ -1,34 +1,25 @@
 //! What the rules look up in a plan for each of its parts, gathered once: a search for each would cost the square of their
 //! number.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::{Group, NetworkKind, Plan};
+use crate::{NetworkKind, Plan};
 
 /// Answers of a plan whose paths and groups do not change.
-pub(crate) struct Lookup<'p> {
+pub(crate) struct Lookup {
     is_emulated: bool,
     /// From host to host.
     paths: BTreeSet<(usize, usize)>,
     brokers: usize,
-    /// By the number of a server: the framings of the groups that connect to it.
-    framings: BTreeMap<usize, BTreeSet<&'p str>>,
 }
 
-impl<'p> Lookup<'p> {
+impl Lookup {
     /// Of a plan, right or wrong.
-    pub(crate) fn of(plan: &'p Plan) -> Lookup<'p> {
-        let mut framings: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
-        for group in &plan.groups {
-            if let Some(framing) = framing(group) {
-                framings.entry(group.connects_to).or_default().insert(framing);
-            }
-        }
+    pub(crate) fn of(plan: &Plan) -> Lookup {
         Lookup {
             is_emulated: plan.network.kind == NetworkKind::Emulated,
             paths: plan.network.paths.iter().map(|path| (path.from, path.to)).collect(),
             brokers: plan.servers.iter().filter(|server| server.broker().is_some()).count(),
-            framings,
         }
     }
 
@@ -42,14 +33,4 @@ impl<'p> Lookup<'p> {
     pub(crate) fn brokers(&self) -> usize {
         self.brokers
     }
-
-    /// A framing that differs from a group's, of groups that connect to the same server.
-    pub(crate) fn another_framing(&self, group: &Group) -> Option<&'p str> {
-        let all = self.framings.get(&group.connects_to)?;
-        all.iter().copied().find(|&other| Some(other) != framing(group))
-    }
-}
-
-fn framing(group: &Group) -> Option<&str> {
-    group.tcp()?.framing.as_deref()
 }

@@ -8,13 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mqttlab_layers::FramingNumber;
-use mqttlab_protocol::hub_protocol;
 use mqttlab_units::Seed;
 
-use crate::{
-    Endpoint, Group, Hubs, NetworkKind, Plan, Protocol, ProtocolVersion, Role, Server, Subscriptions,
-};
+use crate::{Endpoint, Group, NetworkKind, Plan, Protocol, ProtocolVersion, Role, Server, Subscriptions};
 
 /// Numbers behind names.
 #[derive(Clone, Debug, Default)]
@@ -121,9 +117,6 @@ impl Group {
     }
 }
 
-/// The framings that are spoken at ports.
-pub type Framings = BTreeMap<u16, FramingNumber>;
-
 impl Plan {
     /// Every client in the order of their numbers: its group, and its number in it.
     pub fn clients(&self) -> impl Iterator<Item = (&Group, u32)> {
@@ -221,22 +214,6 @@ impl Plan {
     pub fn server_ports(&self) -> Vec<u16> {
         let endpoints = self.servers.iter().flat_map(|server| &server.endpoints);
         endpoints.map(|endpoint| endpoint.port).collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
-    /// What is spoken at hubs' ports.
-    pub fn hubs(&self) -> Hubs {
-        let hubs =
-            self.servers.iter().filter_map(|server| Some((server, hub_protocol(&server.hub()?.protocol)?)));
-        hubs.flat_map(|(server, protocol)| {
-            server.endpoints.iter().map(move |endpoint| (endpoint.port, protocol))
-        })
-        .collect()
-    }
-
-    /// The framings that are spoken at servers' ports.
-    pub fn framings(&self) -> Framings {
-        let framed = self.groups.iter().filter_map(|group| Some((group, group.layers().framing?)));
-        framed.map(|(group, framing)| (self.endpoint_of(group).port, framing)).collect()
     }
 
     fn has_direct_paths(&self) -> bool {

@@ -12,7 +12,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{GatewayRole, HubRole, RetryPlan, Text, Transport, ZeroMqRole};
+use crate::{GatewayRole, RetryPlan, Text, Transport, ZeroMqRole};
 
 /// A program inside a host, or an address where one is running already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,7 +53,6 @@ impl Server {
     pub fn endpoint_for(&self, transport: &Transport) -> Option<&Endpoint> {
         let wanted = match transport {
             Transport::Udp => EndpointTransport::Udp,
-            Transport::Tcp(tcp) if tcp.framing.is_some() => EndpointTransport::Framed,
             Transport::Tcp(tcp) => match (&tcp.tls, &tcp.websocket) {
                 (None, None) => EndpointTransport::Tcp,
                 (None, Some(_)) => EndpointTransport::Websocket,
@@ -88,18 +87,10 @@ impl Server {
         }
     }
 
-    /// What it is as a hub.
-    pub fn hub(&self) -> Option<&HubRole> {
-        match &self.role {
-            Role::Hub(hub) => Some(hub),
-            _ => None,
-        }
-    }
-
     /// Index of the server that it passes on to, if it is known to.
     pub fn passes_to(&self) -> Option<usize> {
         match &self.role {
-            Role::Broker(_) | Role::ZeroMq(_) | Role::Hub(_) => None,
+            Role::Broker(_) | Role::ZeroMq(_) => None,
             Role::Gateway(gateway) => Some(gateway.broker),
             Role::Proxy(proxy) => proxy.to,
         }
@@ -149,8 +140,6 @@ pub enum EndpointTransport {
     Tls,
     /// WebSocket over TLS.
     Wss,
-    /// Another framing over TCP.
-    Framed,
 }
 
 impl EndpointTransport {
@@ -166,8 +155,7 @@ impl EndpointTransport {
             EndpointTransport::Tcp
             | EndpointTransport::Websocket
             | EndpointTransport::Tls
-            | EndpointTransport::Wss
-            | EndpointTransport::Framed => 6,
+            | EndpointTransport::Wss => 6,
         }
     }
 }
@@ -238,8 +226,6 @@ pub enum Role {
     /// Passes messages of ZeroMQ on to whoever has subscribed.
     #[serde(rename = "zeromq")]
     ZeroMq(ZeroMqRole),
-    /// Passes messages of a protocol over datagrams on to whoever has subscribed.
-    Hub(HubRole),
 }
 
 /// A proxy, and what the simulator must know to stand in for it.

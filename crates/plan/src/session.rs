@@ -1,13 +1,13 @@
 //! What a group's plan means for the session machines.
 
-use mqttlab_layers::{FramingNumber, Layers, tls};
+use mqttlab_layers::{Layers, tls};
 use mqttlab_mqtt::client::{ClientOptions, Ping};
 use mqttlab_mqtt::{Qos, Version, encode};
 use mqttlab_units::Duration;
 
 use crate::{
-    Group, HubPlan, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, TcpTransport, TlsPlan,
-    TlsVersion, Transport, Will, ZeroMqPlan,
+    Group, MqttPlan, MqttSnPlan, PingPlan, Protocol, ProtocolVersion, TcpTransport, TlsPlan, TlsVersion,
+    Transport, Will, ZeroMqPlan,
 };
 
 impl Group {
@@ -31,14 +31,6 @@ impl Group {
     pub fn zeromq(&self) -> Option<&ZeroMqPlan> {
         match &self.protocol {
             Protocol::ZeroMq(zeromq) => Some(zeromq),
-            _ => None,
-        }
-    }
-
-    /// The clients' session of a protocol around a hub, where they speak one.
-    pub fn hub(&self) -> Option<&HubPlan> {
-        match &self.protocol {
-            Protocol::Hub(hub) => Some(hub),
             _ => None,
         }
     }
@@ -70,7 +62,6 @@ impl Group {
                 client_certificate: tls.client_certificate,
             }),
             websocket: self.tcp().is_some_and(|tcp| tcp.websocket.is_some()),
-            framing: self.tcp().and_then(|tcp| FramingNumber::named(tcp.framing.as_deref()?)),
         }
     }
 
@@ -80,7 +71,6 @@ impl Group {
             Protocol::Mqtt(mqtt) => &mqtt.client_id,
             Protocol::MqttSn(mqtt_sn) => &mqtt_sn.client_id,
             Protocol::ZeroMq(zeromq) => &zeromq.client_id,
-            Protocol::Hub(hub) => &hub.client_id,
         }
     }
 
@@ -89,7 +79,7 @@ impl Group {
         match &self.protocol {
             Protocol::Mqtt(mqtt) => mqtt.will.as_ref(),
             Protocol::MqttSn(mqtt_sn) => mqtt_sn.will.as_ref(),
-            Protocol::ZeroMq(_) | Protocol::Hub(_) => None,
+            Protocol::ZeroMq(_) => None,
         }
     }
 
@@ -98,7 +88,7 @@ impl Group {
         match &self.protocol {
             Protocol::Mqtt(mqtt) => mqtt.session_expiry(),
             Protocol::MqttSn(mqtt_sn) => mqtt_sn.clean_session.then_some(Duration::ZERO),
-            Protocol::ZeroMq(_) | Protocol::Hub(_) => Some(Duration::ZERO),
+            Protocol::ZeroMq(_) => Some(Duration::ZERO),
         }
     }
 

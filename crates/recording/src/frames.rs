@@ -87,8 +87,6 @@ pub struct SeenSegment<'a> {
     pub frame_bytes: u32,
     /// Of its payload what WebSocket adds to the packets, as far as it is sent for the first time.
     pub websocket_bytes: u32,
-    /// The same of another framing.
-    pub framing_bytes: u32,
     /// Of these bytes what TLS adds, as far as they are sent for the first time.
     pub tls_bytes: u32,
     /// The packets whose first byte is in it.

@@ -62,11 +62,10 @@ mod words;
 
 // What the interface here is made of.
 pub use mqttlab_evidence::{
-    Acknowledged, Cause, Client, DatagramAccount, DatagramProtocol, Direction, Dropped, End, Ending, Event,
-    EventKind, Frame, FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate, OwnPacket,
-    PacketKind, PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource, Process,
-    Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, TcpSample, Topic, Towards, Transit, Unsent,
-    identity,
+    Acknowledged, Cause, Client, DatagramAccount, Direction, Dropped, End, Ending, Event, EventKind, Frame,
+    FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate, OwnPacket, PacketKind,
+    PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource, Process, Reason, Received,
+    Resource, RunFacts, SeenBy, Sent, Session, TcpSample, Topic, Towards, Transit, Unsent, identity,
 };
 
 pub use claim::{Claim, discard};

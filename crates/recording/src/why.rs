@@ -121,7 +121,6 @@ pub(crate) const FAILURES: &[Failure] = &[
     of("WebSocket upgrade", "", WEBSOCKET),
     of("instead of upgrading it to WebSocket", "no WebSocket at this port", WEBSOCKET),
     of("no WebSocket in time", "", WEBSOCKET),
-    of("framing", "", "see `transport.framing`, and the port"),
     of("no TCP connection in time", "", REACHED),
     of("the connection timed out", "", REACHED),
     of("no CONNACK in time", "", REACHED),

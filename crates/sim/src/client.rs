@@ -16,7 +16,6 @@ use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_mqttsn::{Packet as SnSaid, Topic};
 use mqttlab_plan::zeromq::socket_type;
-use mqttlab_protocol::MessageHead;
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{
     Acknowledged, EventKind, Identified, Payload, PayloadSource, PositionSample, Received, Sent, Unsent,
@@ -27,7 +26,7 @@ use mqttlab_zmtp::command::Command;
 use mqttlab_zmtp::greeting::{self, Greeting};
 use mqttlab_zmtp::{Kind as Frames, SocketType};
 
-use crate::datagrams::{Content, Datagram, DatagramPacket, HubPacket};
+use crate::datagrams::{Content, Datagram, DatagramPacket};
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
 use crate::layered::Tickets;
 use crate::message;
@@ -122,12 +121,7 @@ impl Surroundings<'_> {
         datagrams.put(match envelope {
             Envelope::MqttSn(mqttsn::Envelope { topic, id, qos, dup }) => {
                 let (retain, message) = (row.retain, content);
-                DatagramPacket::MqttSn(SnSaid::Publish { dup, qos, retain, topic, id, message })
-            }
-            Envelope::Hub(envelope) => {
-                let (protocol, topic) = (self.groups.hub_of(client.into()), self.topics.name(row.topic));
-                let head = protocol.head(&MessageHead { envelope, topic, payload_bytes });
-                DatagramPacket::Hub(HubPacket { protocol, head, content: Some(content) })
+                DatagramPacket(SnSaid::Publish { dup, qos, retain, topic, id, message })
             }
             Envelope::Mqtt(_) | Envelope::ZeroMq => unreachable!("they go over streams"),
         })
@@ -181,11 +175,7 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
                 let message = message::will(client.into());
                 let content = |bytes: Vec<u8>| Content { message, bytes: bytes.len() as u32 };
                 let packet = mqttsn::packet(group, client.index, packet, name).map(Arc::from, content);
-                return socket.put_datagram(DatagramPacket::MqttSn(packet));
-            }
-            Said::Hub(head) => {
-                let protocol = self.groups.hub_of(client.into());
-                return socket.put_datagram(DatagramPacket::Hub(HubPacket { protocol, head, content: None }));
+                return socket.put_datagram(DatagramPacket(packet));
             }
         };
         let Some(connection) = socket.id else { return };
@@ -209,7 +199,7 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     ) -> u64 {
         let mqtt::Envelope { id, qos, dup } = match envelope {
             Envelope::Mqtt(envelope) => envelope,
-            Envelope::MqttSn(_) | Envelope::Hub(_) => {
+            Envelope::MqttSn(_) => {
                 return self.put_datagram(client, socket, envelope, body);
             }
             Envelope::ZeroMq => return self.put_frames(client, socket, body),
@@ -401,14 +391,11 @@ pub(crate) fn take_datagram(
     around: &mut Surroundings<'_>,
     datagram: &Datagram,
 ) -> Result<(), Loss> {
-    match &datagram.packet {
-        packet if packet.message().is_some() => client.message(around, datagram),
-        DatagramPacket::MqttSn(packet) => {
-            let packet = packet.clone().map(|text| Box::from(&*text), |_| ());
-            client.packet(around, Heard::MqttSn(packet))
-        }
-        DatagramPacket::Hub(packet) => client.packet(around, Heard::Hub(packet.head.clone().into())),
+    if datagram.packet.message().is_some() {
+        return client.message(around, datagram);
     }
+    let packet = datagram.packet.0.clone().map(|text| Box::from(&*text), |_| ());
+    client.packet(around, Heard::MqttSn(packet))
 }
 
 impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Datagram {

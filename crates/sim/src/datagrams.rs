@@ -9,30 +9,18 @@ use std::sync::Arc;
 
 use mqttlab_mqttsn::{Packet, encode};
 use mqttlab_net::{DatagramNames, Named};
-use mqttlab_protocol::{Head, HubProtocol};
 use mqttlab_recording::DatagramAccount;
 use mqttlab_units::Instant;
 
 use crate::ids::{ClientId, ConversationId, HostId, Id, ServerId, Side, Table};
 use crate::ports::Ports;
 
-/// A packet, of whatever is spoken.
+/// A packet of MQTT-SN.
 #[derive(Clone, Debug)]
-pub(crate) enum DatagramPacket {
-    MqttSn(SnPacket),
-    Hub(HubPacket),
-}
+pub(crate) struct DatagramPacket(pub(crate) SnPacket);
 
 /// A packet of MQTT-SN with texts, whose messages are numbers and lengths.
 pub(crate) type SnPacket = Packet<Arc<str>, Content>;
-
-/// A packet of a protocol around a hub: its head, and the message behind it.
-#[derive(Clone, Debug)]
-pub(crate) struct HubPacket {
-    pub(crate) protocol: &'static dyn HubProtocol,
-    pub(crate) head: Vec<u8>,
-    pub(crate) content: Option<Content>,
-}
 
 /// A message, or a will: which, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,44 +29,22 @@ pub(crate) struct Content {
     pub(crate) bytes: u32,
 }
 
-impl HubPacket {
-    /// What the head says.
-    pub(crate) fn said(&self) -> Head<'_> {
-        self.protocol.read(&self.head).expect("sessions and hubs write what can be read")
-    }
-}
-
 impl DatagramPacket {
     /// Its length.
     pub(crate) fn bytes(&self) -> u32 {
-        match self {
-            DatagramPacket::MqttSn(packet) => {
-                encode::len(packet, |text| text.len(), |content| content.bytes as usize) as u32
-            }
-            DatagramPacket::Hub(packet) => {
-                packet.head.len() as u32 + packet.content.map_or(0, |content| content.bytes)
-            }
-        }
+        encode::len(&self.0, |text| text.len(), |content| content.bytes as usize) as u32
     }
 
     /// What it says of itself.
     pub(crate) fn account(&self) -> DatagramAccount<'_> {
-        match self {
-            DatagramPacket::MqttSn(packet) => {
-                DatagramAccount::of_mqtt_sn(packet, self.bytes(), |content| content.bytes as usize)
-            }
-            DatagramPacket::Hub(packet) => {
-                DatagramAccount::of_head(&packet.said(), packet.content.map_or(0, |content| content.bytes))
-            }
-        }
+        DatagramAccount::of_packet(&self.0, self.bytes(), |content| content.bytes as usize)
     }
 
     /// The message in it.
     pub(crate) fn message(&self) -> Option<Content> {
-        match self {
-            DatagramPacket::MqttSn(Packet::Publish { message, .. }) => Some(*message),
-            DatagramPacket::MqttSn(_) => None,
-            DatagramPacket::Hub(packet) => packet.content,
+        match &self.0 {
+            Packet::Publish { message, .. } => Some(*message),
+            _ => None,
         }
     }
 }

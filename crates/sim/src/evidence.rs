@@ -341,7 +341,6 @@ impl Evidence {
             payload_bytes: u32::from(segment.length),
             frame_bytes: crossing.frame_bytes,
             websocket_bytes: sealed.websocket,
-            framing_bytes: sealed.framing,
             tls_bytes: sealed.tls,
             packets: &self.carried,
         });

@@ -9,7 +9,6 @@ use mqttlab_client::{mqtt, zeromq};
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::zeromq::prefix;
 use mqttlab_plan::{Endpoint, Entry, Group, PayloadMaker, SaidPlaces};
-use mqttlab_protocol::HubProtocol;
 use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Seed};
 use mqttlab_zmtp::frame;
@@ -163,11 +162,6 @@ impl Groups {
     /// The server that a client connects to.
     pub(crate) fn server_of(&self, client: ClientId) -> ServerId {
         ServerId(self.group_of(client).connects_to as u32)
-    }
-
-    /// The protocol around a hub that a client speaks.
-    pub(crate) fn hub_of(&self, client: ClientId) -> &'static dyn HubProtocol {
-        self.group_of(client).hub().expect("its session is of such a protocol").speaks()
     }
 
     /// Its MQTT client identifier.

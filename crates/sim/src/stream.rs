@@ -184,11 +184,7 @@ impl Stream {
         for packet in self.packets.iter().skip(from).take_while(|packet| packet.start < end) {
             let frame = packet.start + u64::from(packet.sealed.tls);
             sum.tls += within(packet.start, frame);
-            // One of these there is at most.
-            match packet.sealed.framing {
-                0 => sum.websocket += within(frame, packet.body()),
-                _ => sum.framing += within(frame, packet.body()),
-            }
+            sum.websocket += within(frame, packet.body());
         }
         sum
     }
@@ -292,7 +288,7 @@ mod tests {
     fn bytes_of_layers_are_counted_once_wherever_segments_begin() {
         let mut stream = Stream::default();
         let sealed = Sealed { websocket: 6, ..Sealed::default() };
-        stream.append(Packet::layer(Carries::Step(0), Sealed { tls: 29, websocket: 71, framing: 0 }), 100);
+        stream.append(Packet::layer(Carries::Step(0), Sealed { tls: 29, websocket: 71 }), 100);
         stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 1) }, 10);
         stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 2) }, 10);
         let mut counted = Vec::new();

@@ -50,8 +50,7 @@ class BrokerSettings(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class BrokerPlace:
     """Where the server is to listen; of a gateway also where its broker does, and its part of the plan; of a proxy of
-    ZeroMQ where subscribers connect to (0 for other servers), and its high-water mark; of a hub its protocol and what
-    is set of it."""
+    ZeroMQ where subscribers connect to (0 for other servers), and its high-water mark."""
 
     address: str
     port: int
@@ -64,7 +63,6 @@ class BrokerPlace:
     gateway: Mapping[str, Any] | None = None
     subscriber_port: int = 0
     high_water_mark: int = 0
-    hub: Mapping[str, Any] | None = None
 
 
 class Adapter(Protocol):

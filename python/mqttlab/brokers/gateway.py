@@ -1,4 +1,4 @@
-"""The engine's own servers as programs beside the clients: MQTT-SN gateway, proxy of ZeroMQ, hub."""
+"""The engine's own servers as programs beside the clients: MQTT-SN gateway, proxy of ZeroMQ."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 READY_LINE = "mqttlab gateway listens on"
 PROXY_READY_LINE = "mqttlab proxy listens on"
-HUB_READY_LINE = "mqttlab hub listens on"
 
 
 class Gateway:
     """``mqttlab-engine gateway``: the machine that simulations drive, over a UDP socket and TCP to the broker. And
-    ``mqttlab-engine proxy``, likewise, over TCP sockets, and ``mqttlab-engine hub``, over a UDP socket."""
+    ``mqttlab-engine proxy``, likewise, over TCP sockets."""
 
     def version(self) -> str:
         return ""
@@ -26,8 +25,6 @@ class Gateway:
     def process(self, broker: BrokerSettings, place: BrokerPlace) -> dict[str, Any] | None:
         if place.subscriber_port:
             return _proxy(place)
-        if place.hub is not None:
-            return _hub(place)
         settings = {
             "listen": f"{place.address}:{place.port}",
             "broker": f"{place.broker_address}:{place.broker_port}",
@@ -52,14 +49,4 @@ def _proxy(place: BrokerPlace) -> dict[str, Any]:
         "environment": {},
         "files": [{"path": "proxy.json", "text": json.dumps(settings, indent=2) + "\n"}],
         "ready": {"log_line": PROXY_READY_LINE},
-    }
-
-
-def _hub(place: BrokerPlace) -> dict[str, Any]:
-    settings = {"listen": f"{place.address}:{place.port}", **(place.hub or {})}
-    return {
-        "command": ["{engine}", "hub", "--settings", "{directory}/hub.json"],
-        "environment": {},
-        "files": [{"path": "hub.json", "text": json.dumps(settings, indent=2) + "\n"}],
-        "ready": {"log_line": HUB_READY_LINE},
     }

@@ -46,6 +46,6 @@ class Program:
             "command": [filled(argument) for argument in program.command],
             "environment": {name: filled(value) for name, value in program.environment.items()},
             "files": [{"path": path, "text": file(text)} for path, text in program.files.items()],
-            # Gateways and hubs listen for datagrams, which nobody accepts.
-            "ready": "tcp_accept" if place.gateway is None and place.hub is None else "udp_bound",
+            # Gateways listen for datagrams, which nobody accepts.
+            "ready": "tcp_accept" if place.gateway is None else "udp_bound",
         }

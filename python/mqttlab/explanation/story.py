@@ -127,11 +127,10 @@ class Story:
 
 
 def _server(recording: Recording) -> str:
-    """What stands between publishers and subscribers, in words: a ``broker``, of ZeroMQ a ``proxy``, or a ``hub``."""
+    """What stands between publishers and subscribers, in words: a ``broker``, of ZeroMQ a ``proxy``."""
     roles = [server.get("role") for server in recording.plan.get("servers") or ()]
-    for role, words in (("zeromq", "proxy"), ("hub", "hub")):
-        if roles and all(isinstance(one, dict) and role in one for one in roles):
-            return words
+    if roles and all(isinstance(one, dict) and "zeromq" in one for one in roles):
+        return "proxy"
     return "broker"
 
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from mqttlab.metrics.undelivered import with_undelivered
 from mqttlab.metrics.window import Window, measurement
-from mqttlab.plan.declared import FRAMINGS
 from mqttlab.recording import Recording, looked_up, named
 from mqttlab.statistics import batch_correlation, batch_means_ci95
 
@@ -375,7 +374,7 @@ def _took_ms(events: pl.DataFrame, kind: str) -> NDArray[np.float64]:
 
 def _connect_parts_ms(events: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
     """How long each part of connections took that have layers above TCP: those, and from the last one to CONNACK."""
-    parts = dict.fromkeys(("tcp", "tls", "tls_resumed", "websocket", "framing", "mqtt"), np.empty(0))
+    parts = dict.fromkeys(("tcp", "tls", "tls_resumed", "websocket", "mqtt"), np.empty(0))
     if events.is_empty():
         return parts
     kind = pl.col("kind").cast(pl.String)
@@ -386,8 +385,7 @@ def _connect_parts_ms(events: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
     # `tls TLSv1.3 resumed …`: what is asked of a handshake with certificates is not mixed with those without.
     is_resumed = words.list.get(2, null_on_oob=True) == "resumed"
     named = words.list.first()
-    part = pl.when(is_resumed).then(named + "_resumed").when(named.is_in(list(FRAMINGS))).then(
-        pl.lit("framing")).otherwise(named)
+    part = pl.when(is_resumed).then(named + "_resumed").otherwise(named)
     for name in parts:
         parts[name] = (opened.filter(part == name)["took_ns"] / NS_PER_MS).to_numpy(writable=True)
     accepted = events.filter(kind == "connack").select("at_ns", "client").sort("at_ns")

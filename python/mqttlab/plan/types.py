@@ -121,7 +121,7 @@ class Endpoint(TypedDict):
     transport: EndpointTransport
 
 
-EndpointTransport = Literal["tcp", "udp", "websocket", "tls", "wss", "framed"]
+EndpointTransport = Literal["tcp", "udp", "websocket", "tls", "wss"]
 """What carries packets to an endpoint."""
 
 
@@ -220,20 +220,6 @@ class Host(TypedDict):
     address: str
     name: str
     tcp: TcpPlan
-
-
-class HubPlan(TypedDict):
-    """A client's session of a protocol around a hub."""
-    client_id: str
-    protocol: str
-    settings: dict[str, int]
-
-
-class HubRole(TypedDict):
-    """A hub: what it does, for the program and for the simulator."""
-    protocol: str
-    service: ServiceTime
-    settings: dict[str, int]
 
 
 class KeepAlive(TypedDict):
@@ -528,11 +514,7 @@ class ProtocolZeromq(TypedDict):
     zeromq: ZeroMqPlan
 
 
-class ProtocolHub(TypedDict):
-    hub: HubPlan
-
-
-Protocol = ProtocolMqtt | ProtocolMqttSn | ProtocolZeromq | ProtocolHub
+Protocol = ProtocolMqtt | ProtocolMqttSn | ProtocolZeromq
 """A protocol, and a client's session of it."""
 
 
@@ -644,11 +626,7 @@ class RoleZeromq(TypedDict):
     zeromq: ZeroMqRole
 
 
-class RoleHub(TypedDict):
-    hub: HubRole
-
-
-Role = RoleBroker | RoleGateway | RoleProxy | RoleZeromq | RoleHub
+Role = RoleBroker | RoleGateway | RoleProxy | RoleZeromq
 """What a server is for."""
 
 
@@ -784,7 +762,6 @@ class TcpPlan(TypedDict):
 
 class TcpTransport(TypedDict):
     """The clients' end of a TCP connection; the rest is its host's."""
-    framing: str | None
     nodelay: bool
     tls: TlsPlan | None
     websocket: WebSocketPlan | None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import polars as pl
 
 from mqttlab import metrics
@@ -132,14 +130,7 @@ def carrier(recording: Recording) -> str:
 def protocol(recording: Recording) -> str:
     """The protocol that was spoken on the connections to servers."""
     kinds = _carriers(recording)
-    if not kinds or set(kinds) != {"MESSAGE"}:
-        return "MQTT"
-    hubs = {hub["protocol"] for hub in (spoken.get("hub") for spoken in _protocols(recording)) if hub}
-    return str(hubs.pop()) if len(hubs) == 1 else "ZeroMQ" if not hubs else "several protocols"
-
-
-def _protocols(recording: Recording) -> list[dict[str, Any]]:
-    return [cast("dict[str, Any]", group.get("protocol") or {}) for group in recording.plan["groups"]]
+    return "ZeroMQ" if kinds and set(kinds) == {"MESSAGE"} else "MQTT"
 
 
 def _published(recording: Recording) -> str:

@@ -7,16 +7,13 @@ import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from mqttlab import secrets
 from mqttlab.brokers import ADAPTERS
 from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
-from mqttlab.plan.declared import HUB_PROTOCOLS
 from mqttlab.quantity import shown
 from mqttlab.scenario.access import host_counts, is_counted
-from mqttlab.scenario.hub import End, settings_of
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
@@ -46,7 +43,7 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq,
-              _hubs, _names, _sizes)
+              _names, _sizes)
     return [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
 
 
@@ -104,40 +101,17 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
 
 def _transports(scenario: Scenario) -> Iterator[Problem]:
     """What lies on TCP begins at a client and ends at a broker."""
-    framed: dict[str, Group] = {}
-    for group in scenario.groups:
-        if group.transport is not None and group.transport.framing is not None:
-            framed.setdefault(scenario.server_of(group).name, group)
     for index, group in enumerate(scenario.groups):
         server = scenario.server_of(group)
         if group.layers != "tcp" and server.role != "broker":
             yield ("groups", index, "transport"), (
                 f"is \"{group.layers}\", but `{server.name}` is a {server.role}, which passes on MQTT over plain TCP; "
                 "connect the group to a broker, or use \"tcp\"")
-        yield from _framed(scenario, ("groups", index, "transport"), group, server, framed)
     yield from _secured(scenario)
     for place, server in scenario.all_servers:
         yield from _trust((*place, "tls"), server)
         if "ports" in server.model_fields_set and server.role != "broker":
             yield (*place, "ports"), f"is only for brokers, but this is a {server.role}; leave it out"
-
-
-def _framed(
-    scenario: Scenario, place: Location, group: Group, server: Server, framed: dict[str, Group],
-) -> Iterator[Problem]:
-    """A server has one port for all framings, and of the brokers that we know none speaks one.
-
-    ``framed`` has the first group with a framing of each server."""
-    framing = None if group.transport is None else group.transport.framing
-    if framing is None:
-        return
-    if server.kind == "mosquitto" and scenario.backend == "live":
-        yield place, (f"is \"{framing}\", which Mosquitto does not speak; use `kind = \"program\"` or \"external\" for "
-                      f"`{server.name}`, `backend = \"sim\"`, or another transport")
-    other = framed[server.name]
-    if other.transport is not None and other.transport.framing != framing:
-        yield place, (f"is \"{framing}\", but group `{other.name}` comes to the same port of `{server.name}` with "
-                      f"\"{other.transport.framing}\"; use one of them, or two servers")
 
 
 def _secured(scenario: Scenario) -> Iterator[Problem]:
@@ -203,12 +177,10 @@ def _programs(scenario: Scenario) -> Iterator[Problem]:
 def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
     if server.kind not in ADAPTERS:
         yield (*place, "kind"), f"is an unknown {server.role} {shown(server.kind)}; {near(server.kind, ADAPTERS)}"
-    if server.kind == "mqttlab" and server.role not in ("gateway", "zeromq", "hub"):
-        yield (*place, "kind"), (f"is \"mqttlab\", our MQTT-SN gateway, proxy of ZeroMQ or hub, but the server is a "
-                                 f"{server.role}; use `role = \"gateway\"`, `\"zeromq\"` or `\"hub\"` in [[servers]], "
-                                 "or another kind")
-    if server.hub is not None:
-        yield from _settings((*place, "hub", "settings"), server.hub.protocol, "hub", server.hub.settings)
+    if server.kind == "mqttlab" and server.role not in ("gateway", "zeromq"):
+        yield (*place, "kind"), (f"is \"mqttlab\", our MQTT-SN gateway or proxy of ZeroMQ, but the server is a "
+                                 f"{server.role}; use `role = \"gateway\"` or `\"zeromq\"` in [[servers]], or "
+                                 "another kind")
     if server.role == "gateway":
         yield from _gateway(scenario, place, server)
     yield from _passes_to(scenario, place, server)
@@ -345,59 +317,6 @@ def _zeromq_messages(group: Group) -> Iterator[tuple[Location, str]]:
             before = subscription.filter.removeprefix("$share/").split("+")[0]
             yield (*place, "filter"), (f"is {shown(subscription.filter)}, but a subscription of ZeroMQ is a prefix: no "
                                        f"`+`, no `$share`, and `#` only at the end; use {shown(before + '#')}, or MQTT")
-
-
-def _hubs(scenario: Scenario) -> Iterator[Problem]:
-    """A protocol around a hub: the server is a hub of it, and it has what is asked of it."""
-    hubs = {server.name: server.hub.protocol for _, server in scenario.all_servers if server.hub is not None}
-    for index, group in enumerate(scenario.groups):
-        server, place = scenario.server_of(group), ("groups", index)
-        spoken = None if server.hub is None else server.hub.protocol
-        if not group.has_hub:
-            if spoken is not None:
-                yield (*place, "connects_to"), (f"is the hub `{server.name}`, but the group does not speak {spoken}; "
-                                                f"connect it to another server, or use `protocol = \"{spoken}\"`")
-            continue
-        if spoken != group.protocol:
-            fit = [name for name, protocol in hubs.items() if protocol == group.protocol]
-            known = f"one of {', '.join(fit)}" if fit else (
-                f"and add one: [[servers]] with `role = \"hub\"` and `hub = {{ protocol = \"{group.protocol}\" }}`")
-            yield (*place, "connects_to"), (f"is the {server.role} `{server.name}`, but {group.protocol} clients "
-                                            f"connect to a hub of {group.protocol}; use {known}")
-        yield from _settings((*place, "hub", "settings"), group.protocol, "client", group.hub.settings)
-        for field, problem in _hub_messages(scenario, group):
-            yield (*place, *field), problem
-
-
-def _settings(place: Location, protocol: str, end: End, given: dict[str, Any]) -> Iterator[Problem]:
-    try:
-        settings_of(protocol, end, given)
-    except ValueError as error:
-        yield place, str(error)
-
-
-def _hub_messages(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:
-    publish, spoken = group.publish, HUB_PROTOCOLS[group.protocol]
-    if group.count > 1 and "{client}" not in group.hub.client_id:
-        yield ("hub", "client_id"), (f"is {shown(group.hub.client_id)} for {group.count} clients, which cannot be "
-                                     "told apart; add {client}")
-    for number, subscription in enumerate(group.subscribe):
-        if subscription.filter.startswith("$share/"):
-            yield ("subscribe", number, "filter"), (f"is {shown(subscription.filter)}, but {group.protocol} shares no "
-                                                    "subscriptions; leave out `$share` and its group, or use MQTT")
-    if publish is None:
-        return
-    if publish.qos > spoken.qos_max:
-        yield ("publish", "qos"), (f"is {publish.qos}, but {group.protocol} has {spoken.qos_max} at most; use that, or "
-                                   "MQTT")
-    if publish.retain:
-        yield ("publish", "retain"), f"is true, but a hub of {group.protocol} keeps nothing; leave it out, or use MQTT"
-    # Placeholders become numbers of a few digits; who is that close is told by the engine.
-    room = scenario.mtu - IP_AND_UDP_BYTES - spoken.head_bytes - len(publish.topic.encode())
-    if publish.payload.size is not None and publish.payload.size > room:
-        yield ("publish", "payload"), (f"has {publish.payload.size} B, but a datagram of {scenario.mtu} B (`mtu`) has "
-                                       f"room for {max(0, room)} B behind this topic, and {group.protocol} does not "
-                                       "fragment; use a smaller payload, or MQTT")
 
 
 def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
 from mqttlab.scenario.access import first_hosts, host_counts
-from mqttlab.scenario.hub import settings_of
 from mqttlab.scenario.model import Group, Host, Publish, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
@@ -164,7 +163,7 @@ def _certificates(text: str) -> str:
 def _endpoints(scenario: Scenario, server: Server, address: str) -> list[types.Endpoint]:
     """Where a server listens: for MQTT over plain TCP first, and for what its clients' transports ask. A proxy of
     ZeroMQ for publishers first."""
-    first = "udp" if server.role in ("gateway", "hub") else "tcp"
+    first = "udp" if server.role == "gateway" else "tcp"
     listeners = [(first, server.port), *scenario.listeners(server)]
     if server.role == "zeromq":
         listeners = [("tcp", server.port), ("tcp", server.subscriber_port)]
@@ -179,9 +178,6 @@ def _role(scenario: Scenario, server: Server) -> types.Role:
         return {"gateway": _gateway(scenario, server)}
     if server.role == "zeromq":
         return {"zeromq": {"high_water_mark": server.zeromq.high_water_mark, "service": _service(server)}}
-    if server.role == "hub":
-        hub = _hub(server)
-        return {"hub": {"protocol": hub["protocol"], "settings": hub["settings"], "service": _service(server)}}
     to = None if server.passes_to is None else scenario.server_numbers[server.passes_to]
     return {"proxy": {"to": to, "service": _service(server)}}
 
@@ -197,8 +193,6 @@ def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> B
         return BrokerPlace(
             address=address, port=server.port, subscriber_port=server.subscriber_port,
             high_water_mark=server.zeromq.high_water_mark)
-    if server.role == "hub":
-        return BrokerPlace(address=address, port=server.port, hub=dict(_hub(server)))
     if server.role != "gateway":
         return BrokerPlace(address=address, port=server.port, listeners=tuple(scenario.listeners(server)),
                            client_certificates=_asks_for_certificates(scenario, server))
@@ -206,13 +200,6 @@ def _place(scenario: Scenario, server: Server, address: str, hosts: _Hosts) -> B
     return BrokerPlace(
         address=address, port=server.port, broker_address=broker.address or _address(hosts.first[broker.host]),
         broker_port=broker.port, gateway=dict(_gateway(scenario, server)))
-
-
-def _hub(server: Server) -> dict[str, Any]:
-    """What a hub is told."""
-    assert server.hub is not None, "the scenario was checked"
-    protocol = server.hub.protocol
-    return {"protocol": protocol, "settings": settings_of(protocol, "hub", server.hub.settings)}
 
 
 def _gateway(scenario: Scenario, server: Server) -> types.GatewayRole:
@@ -279,7 +266,7 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts, first_host: int) -> 
         "host_step": 1 if hosts.count[group.host] > 1 else 0,
         "connects_to": scenario.server_numbers[scenario.server_of(group).name],
         "protocol": _protocol(scenario, group),
-        "transport": "udp" if group.protocol == "mqtt-sn" or group.has_hub else {"tcp": _tcp(group)},
+        "transport": "udp" if group.protocol == "mqtt-sn" else {"tcp": _tcp(group)},
         "reconnect": {
             "enabled": group.reconnect.enabled,
             "initial_ns": group.reconnect.initial,
@@ -310,7 +297,6 @@ def _tcp(group: Group) -> types.TcpTransport:
         "tls": None if tls is None else {
             "version": tls.version, "resumption": tls.resumption, "client_certificate": tls.client_certificate},
         "websocket": None if websocket is None else {"path": websocket.path},
-        "framing": transport.framing,
     }
 
 
@@ -319,9 +305,6 @@ def _protocol(scenario: Scenario, group: Group) -> types.Protocol:
         return {"mqtt_sn": _mqtt_sn(group.mqtt_sn)}
     if group.protocol == "zeromq":
         return {"zeromq": _zeromq(group.zeromq)}
-    if group.has_hub:
-        return {"hub": {"protocol": group.protocol, "client_id": group.hub.client_id,
-                        "settings": settings_of(group.protocol, "client", group.hub.settings)}}
     return {"mqtt": _mqtt(group.mqtt or scenario.mqtt)}
 
 

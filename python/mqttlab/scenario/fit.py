@@ -171,7 +171,7 @@ def _message_bits(
     mtu: int, group: Group, publish: Publish, link: LinkDirection, qos: int, *, sends: bool,
 ) -> float:
     """A message on its way, or what comes back of it."""
-    datagrams = group.protocol == "mqtt-sn" or group.has_hub
+    datagrams = group.protocol == "mqtt-sn"
     headers = (UDP_BYTES if datagrams else TCP_BYTES) + link.overhead
     # Of QoS 2 PUBREL goes with the message, PUBREC and PUBCOMP against it (MQTT 3.1.1, 4.3.3).
     acknowledgements = {(1, False): 1, (2, False): 2, (2, True): 1}.get((qos, sends), 0)

@@ -13,7 +13,6 @@ from mqttlab.networks.link import IN_PARTS, LinkDirection, Part, Truth, Whole
 from mqttlab.networks.models import MODELS, NetworkModel
 from mqttlab.networks.radio import Radio
 from mqttlab.networks.tcp import Tcp
-from mqttlab.plan.declared import HUB_PROTOCOLS, HubProtocolName
 from mqttlab.quantity import (
     HOUR_NS,
     DurationNs,
@@ -28,7 +27,6 @@ from mqttlab.quantity import (
     shown,
     size_bytes,
 )
-from mqttlab.scenario.hub import Hub, HubSession
 from mqttlab.scenario.mqtt import Mqtt, Qos
 from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
 from mqttlab.scenario.secret import Command, Environment, Files
@@ -257,16 +255,15 @@ class Server(Broker):
     """A server: a broker, a gateway or a proxy. `[broker]` is short for one named `broker`."""
 
     name: Name = Field(description="Unique among the servers; groups connect to it by this name.")
-    role: Literal["broker", "gateway", "proxy", "zeromq", "hub"] = Field(
+    role: Literal["broker", "gateway", "proxy", "zeromq"] = Field(
         "broker", description="`gateway`: of MQTT-SN, port 1884. `proxy`: a program. `zeromq`: a proxy of ZeroMQ, port "
-        "5559, and 5560 for subscribers. `hub`: for protocols over datagrams, port 7400. Gateway, `zeromq` and hub are "
-        "our own by default. Simulated, each takes `service.per_packet` for a packet.")
+        "5559, and 5560 for subscribers. Gateway and `zeromq` are our own by default. Simulated, each takes "
+        "`service.per_packet` for a packet.")
     passes_to: Name | None = Field(
         None, description="For a proxy: the server that it passes packets on to, by name. Simulations need it; in a "
         "live run its clients' messages are then known to be those of that server's other clients, too.")
     gateway: Gateway = Field(Gateway(), description="For `role = \"gateway\"`.")
     zeromq: ZeroMqProxy = Field(ZeroMqProxy(), description="For `role = \"zeromq\"`.")
-    hub: Hub | None = Field(None, description="For `role = \"hub\"`, which needs it.")
 
     @model_validator(mode="before")
     @classmethod
@@ -278,8 +275,6 @@ class Server(Broker):
             values = {"kind": "mqttlab", "port": 1884, **values}
         if isinstance(values, dict) and values.get("role") == "zeromq":
             values = {"kind": "mqttlab", "port": 5559, **values}
-        if isinstance(values, dict) and values.get("role") == "hub":
-            values = {"kind": "mqttlab", "port": 7400, **values}
         return values
 
     @model_validator(mode="after")
@@ -293,11 +288,6 @@ class Server(Broker):
             raise ValueError(f"has a table `gateway`, but is a {self.role}; use `role = \"gateway\"`, or leave it out")
         if "zeromq" in self.model_fields_set and self.role != "zeromq":
             raise ValueError(f"has a table `zeromq`, but is a {self.role}; use `role = \"zeromq\"`, or leave it out")
-        if self.hub is not None and self.role != "hub":
-            raise ValueError(f"has a table `hub`, but is a {self.role}; use `role = \"hub\"`, or leave it out")
-        if self.hub is None and self.role == "hub":
-            raise ValueError("is a hub, but does not say of what; add `hub = { protocol = \"...\" }`, one of "
-                             f"{', '.join(HUB_PROTOCOLS)}")
         return self
 
     @property
@@ -442,20 +432,18 @@ class Group(Part):
     count: Whole = Field(1, ge=1, le=100_000, description="Number of clients.")
     connects_to: Name | None = Field(
         None, description="The server they connect to; may be left out where there is only one.")
-    protocol: Literal["mqtt", "mqtt-sn", "zeromq", HubProtocolName] = Field(
+    protocol: Literal["mqtt", "mqtt-sn", "zeromq"] = Field(
         "mqtt", description="What they speak; it has a table of its own. `mqtt-sn` needs a gateway to connect to, "
-        f"`zeromq` a proxy of ZeroMQ, {' and '.join(f'`{name}`' for name in HUB_PROTOCOLS)} a hub.")
+        "`zeromq` a proxy of ZeroMQ.")
     transport: Annotated[
         Transport, BeforeValidator(read_transport, json_schema_input_type=Transport | str)] | None = Field(
             None, description="What carries it, and how: `\"tcp\"` when left out, `\"websocket\"`, "
-            "`\"tls\"`, `\"wss\"`, a framing's name, or a table. MQTT-SN and what has a hub "
-            "go over UDP.")
+            "`\"tls\"`, `\"wss\"`, or a table. MQTT-SN goes over UDP.")
     nagle: Truth | None = Field(
         None, description="Short for `transport = { tcp = { nagle = ... } }`; `true` (Paho's default) when left out.")
     mqtt: Mqtt | None = Field(None, description="Protocol and session; the scenario's `mqtt` when left out.")
     mqtt_sn: MqttSn = Field(MqttSn(), description="For `protocol = \"mqtt-sn\"`: the session.")
     zeromq: ZeroMq = Field(ZeroMq(), description="For `protocol = \"zeromq\"`: the sockets.")
-    hub: HubSession = Field(HubSession(), description="For a protocol that has a hub: the session.")
     reconnect: Reconnect = Field(Reconnect(), description="What happens after a connection is lost.")
     connect_over: DurationNs | None = Field(
         None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
@@ -468,11 +456,6 @@ class Group(Part):
     client: ClientProgram | None = Field(
         None, description="The program that performs the clients, one process each, in live runs. It publishes and "
         "subscribes by itself, and is observed by the frames that it exchanges: see docs/explanation/live.md.")
-
-    @property
-    def has_hub(self) -> bool:
-        """Whether it speaks a protocol around a hub."""
-        return self.protocol in HUB_PROTOCOLS
 
     @property
     def uses_nagle(self) -> bool:
@@ -499,9 +482,6 @@ class Group(Part):
             if protocol != self.protocol and field in self.model_fields_set:
                 raise ValueError(
                     f"has a table `{field}`, but speaks {spoken}; use `protocol = \"{protocol}\"`, or leave it out")
-        if "hub" in self.model_fields_set and not self.has_hub:
-            raise ValueError(f"has a table `hub`, but speaks {spoken}, which has none; use a `protocol` that has one "
-                             f"({', '.join(HUB_PROTOCOLS)}), or leave it out")
         if self.protocol != "mqtt":
             kin = "MQTT" if self.protocol == "zeromq" else "MQTT over TCP"
             for field in ("mqtt", "transport", "nagle", "relay"):

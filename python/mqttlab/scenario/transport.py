@@ -1,13 +1,12 @@
 """What carries a group's protocol, and where a broker listens for it."""
 
 import difflib
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from mqttlab import secrets
 from mqttlab.networks.link import Part, Truth, Whole
-from mqttlab.plan.declared import FRAMINGS, FramingName
 from mqttlab.quantity import shown
 from mqttlab.scenario.secret import Reference, read_resource
 from mqttlab.secrets import MAY_BE_SECRET, PlainPath, PlainText
@@ -19,7 +18,6 @@ class Ports(Part):
     websocket: Whole = Field(8083, ge=1, le=65_535, description="WebSocket.")
     tls: Whole = Field(8883, ge=1, le=65_535, description="TLS.")
     wss: Whole = Field(8084, ge=1, le=65_535, description="WebSocket over TLS.")
-    framed: Whole = Field(8090, ge=1, le=65_535, description="Another framing.")
 
 
 class Trust(Part):
@@ -69,25 +67,15 @@ class WebSocket(Part):
 
 class Transport(Part):
     """What carries the protocol: TCP, and what lies on it. `"websocket"` is short for `{ websocket = {} }`, `"tls"` for
-    `{ tls = {} }`, `"wss"` for both, and a framing's name for that."""
+    `{ tls = {} }`, `"wss"` for both."""
 
     tcp: TcpTransport = Field(TcpTransport(), description="A TCP connection.")
     tls: Tls | None = Field(None, description="TLS on it.")
     websocket: WebSocket | None = Field(None, description="WebSocket on it, or on TLS.")
-    framing: FramingName | None = Field(None, description="Another framing on it, and nothing else. " + " ".join(
-        f"`{name}`: {words}" for name, words in FRAMINGS.items()))
-
-    @model_validator(mode="after")
-    def _framing_is_alone(self) -> Self:
-        if self.framing is not None and (self.tls is not None or self.websocket is not None):
-            raise ValueError("has a `framing` beside `tls` or `websocket`, but it is alone on TCP; leave one out")
-        return self
 
     @property
     def layers(self) -> str:
         """What lies on TCP, as an endpoint is called that listens for it."""
-        if self.framing is not None:
-            return "framed"
         if self.tls is not None:
             return "tls" if self.websocket is None else "wss"
         return "tcp" if self.websocket is None else "websocket"
@@ -102,7 +90,6 @@ TRANSPORTS: dict[str, dict[str, Any]] = {
     "tcp": {}, "websocket": {"websocket": {}}, "tls": {"tls": {}}, "wss": {"tls": {}, "websocket": {}}}
 # As EMQX, HiveMQ and others call it, and as URLs do.
 TRANSPORTS |= {"ws": TRANSPORTS["websocket"], "mqtts": TRANSPORTS["tls"]}
-TRANSPORTS |= {name: {"framing": name} for name in FRAMINGS}
 
 
 def read_transport(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use mqttlab_layers::FramingNumber;
 use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
 
@@ -72,8 +71,6 @@ pub(super) struct Follower {
     undecided: Option<Box<Undecided>>,
     /// Whether the client's first bytes are a CONNECT.
     begins_with_connect: bool,
-    /// What is between TCP and MQTT by its port.
-    framing: Option<FramingNumber>,
     /// Whether packets of ZMTP are wanted.
     reads_zeromq: bool,
     ways: [Way; 2],
@@ -144,7 +141,6 @@ impl Follower {
             on_broker_port: is_broker(&server),
             undecided: None,
             begins_with_connect: false,
-            framing: settings.framings.get(&server.port).copied(),
             reads_zeromq: settings.reads_zeromq,
             ways,
             layers: None,
@@ -333,11 +329,6 @@ impl Follower {
                 Payload::Packets(_) => Protocol::Mqtt,
                 // A frame whose payload was cut away tells nothing.
                 Payload::Bytes([]) => return,
-                Payload::Bytes(_) if let Some(framing) = self.framing => {
-                    let starts = [self.ways[0].from_start, self.ways[1].from_start];
-                    self.layers = Some(Box::new(Layers::framed(framing, starts)));
-                    Protocol::Mqtt
-                }
                 Payload::Bytes(bytes) if direction == Direction::ToServer && starts_as_connect(bytes) => {
                     self.begins_with_connect();
                     Protocol::Mqtt

@@ -22,7 +22,6 @@ mod undecided;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use mqttlab_layers::FramingNumber;
 use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
 
@@ -71,8 +70,6 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether packets of ZeroMQ are handed on, too.
     pub reads_zeromq: bool,
-    /// The framings that are spoken at ports of brokers.
-    pub framings: BTreeMap<u16, FramingNumber>,
 }
 
 /// Bounds on memory.
@@ -91,7 +88,6 @@ impl Default for Settings {
             key_log: Arc::default(),
             limits: Limits { open_max: 65_536, finished_max: 10_000 },
             reads_zeromq: false,
-            framings: BTreeMap::new(),
         }
     }
 }
@@ -245,11 +241,6 @@ impl Analyser {
         self.all_frames.frame(time, len);
         self.analysis.without_tcp.frames += 1;
         self.analysis.without_tcp.bytes += u64::from(len);
-    }
-
-    /// Learns which framings are spoken at which ports, before their connections.
-    pub fn know_framings(&mut self, framings: BTreeMap<u16, FramingNumber>) {
-        self.settings.framings = framings;
     }
 
     /// Adds secrets of TLS connections, as a text that a program has logged: to be known before the records that they open.

@@ -1,4 +1,4 @@
-//! What lies between TCP and MQTT: TLS, WebSocket, WebSocket in TLS, or another framing.
+//! What lies between TCP and MQTT: TLS, WebSocket, or WebSocket in TLS.
 //!
 //! ```text
 //!   TCP stream ──► [TLS records ──► what they hold] ──► [WebSocket frames ──► payload] ──► MQTT packets
@@ -12,14 +12,11 @@
 //! What is missing below is missing inside: a hole whose length inside is known keeps its length, any other is
 //! [`UNKNOWN_BYTES`] long, so that nobody takes it for a part of one packet.
 
-mod framed;
 mod places;
 mod tls;
 mod websocket;
 
 use std::collections::VecDeque;
-
-use mqttlab_layers::FramingNumber;
 
 use crate::mqtt::Packet;
 use crate::reassembly::{Payload, Piece, Sighting};
@@ -37,7 +34,6 @@ pub(crate) const UNKNOWN_BYTES: u64 = 1 << 32;
 pub(crate) struct Layers {
     tls: Option<Tls>,
     websocket: Option<[websocket::Half; 2]>,
-    framed: Option<[framed::Half; 2]>,
     inside: [Inside; 2],
     ready: VecDeque<Opened>,
 }
@@ -106,8 +102,6 @@ pub(crate) struct LayerCounts {
     pub(crate) tls_bytes: u64,
     /// What WebSocket added, bytes.
     pub(crate) websocket_bytes: u64,
-    /// What another framing added, bytes.
-    pub(crate) framing_bytes: u64,
     /// Bytes passed over to find the next record or frame.
     pub(crate) skipped_bytes: u64,
     /// Times that what came could not be a record or frame.
@@ -127,18 +121,7 @@ pub(crate) enum Opening {
 
 impl Layers {
     fn none() -> Layers {
-        Layers {
-            tls: None,
-            websocket: None,
-            framed: None,
-            inside: Default::default(),
-            ready: VecDeque::new(),
-        }
-    }
-
-    /// A connection with another framing.
-    pub(crate) fn framed(framing: FramingNumber, from_start: [bool; 2]) -> Layers {
-        Layers { framed: Some(framed::both(framing, from_start)), ..Layers::none() }
+        Layers { tls: None, websocket: None, inside: Default::default(), ready: VecDeque::new() }
     }
 
     /// A connection that asks for a WebSocket, or is one; `from_start` says of which direction the start was captured.
@@ -181,17 +164,7 @@ impl Layers {
 
     /// Takes the next piece of a direction's TCP stream.
     pub(crate) fn feed(&mut self, way: usize, piece: &Piece<'_>, key_log: &KeyLog) {
-        let Layers { tls, websocket, framed, inside, ready } = self;
-        if let Some(halves) = framed {
-            let mut emit = |chunk| inside[way].take(way, chunk, ready);
-            return match *piece {
-                Piece::Data { offset, len, payload: Payload::Bytes(bytes), seen } => {
-                    halves[way].feed(bytes, Place::plain(offset, len, seen), &mut emit);
-                }
-                Piece::Data { .. } => {}
-                Piece::Missing { .. } => halves[way].miss(&mut emit),
-            };
-        }
+        let Layers { tls, websocket, inside, ready } = self;
         let Some(tls) = tls else {
             return match *piece {
                 Piece::Data { offset, len, payload: Payload::Bytes(bytes), seen } => {
@@ -238,13 +211,11 @@ impl Layers {
     pub(crate) fn finish(&mut self, way: usize) -> LayerCounts {
         let tls = self.tls.as_mut().map(|tls| tls.finish(way)).unwrap_or_default();
         let frames = self.websocket.as_mut().map(|halves| halves[way].finish()).unwrap_or_default();
-        let framed = self.framed.as_ref().map(|halves| halves[way].counts()).unwrap_or_default();
         LayerCounts {
             tls_bytes: tls.overhead_bytes,
             websocket_bytes: frames.overhead_bytes,
-            framing_bytes: framed.overhead_bytes,
-            skipped_bytes: tls.skipped_bytes + frames.skipped_bytes + framed.skipped_bytes,
-            impossible: tls.impossible + frames.impossible + framed.impossible,
+            skipped_bytes: tls.skipped_bytes + frames.skipped_bytes,
+            impossible: tls.impossible + frames.impossible,
         }
     }
 }

@@ -336,12 +336,6 @@ pub const METRICS: &[Metric] = &[
         "RFC 6455",
         |t| t.websocket_bytes,
     ),
-    bytes(
-        "framing_bytes",
-        "What another framing adds to MQTT packets: the words of both ends, headers.",
-        MQTT,
-        |t| t.framing_bytes,
-    ),
     quotient("mqtt_rate_bit_s", Unit::BitsPerSecond, "Bits of MQTT packets over time.", MQTT, |t| {
         rate(t, t.mqtt_bytes)
     }),

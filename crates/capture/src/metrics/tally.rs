@@ -140,8 +140,6 @@ pub struct Tally {
     pub tls_bytes: u64,
     /// What WebSocket adds to them, bytes.
     pub websocket_bytes: u64,
-    /// What another framing adds to them, bytes.
-    pub framing_bytes: u64,
     /// PUBLISH packets whose DUP flag is set.
     pub publish_dup: u64,
     /// PUBLISH packets and acknowledgments by quality of service, where there are any.
@@ -191,7 +189,6 @@ impl Tally {
     pub(crate) fn add_layers(&mut self, counts: &LayerCounts) {
         self.tls_bytes += counts.tls_bytes;
         self.websocket_bytes += counts.websocket_bytes;
-        self.framing_bytes += counts.framing_bytes;
         self.skipped_bytes += counts.skipped_bytes;
         self.impossible += counts.impossible;
     }
@@ -309,7 +306,7 @@ impl Tally {
         add!(frames_larger_than_1514 ip_bytes segments tcp_frame_bytes tcp_bytes payload_bytes);
         add!(payload_bytes_unique missing_bytes segments_with_payload segments_below_highest holes);
         add!(syn syn_ack fin rst connections connections_with_syn handshakes);
-        add!(mqtt_bytes tls_bytes websocket_bytes framing_bytes publish_dup skipped_bytes partial impossible);
+        add!(mqtt_bytes tls_bytes websocket_bytes publish_dup skipped_bytes partial impossible);
     }
 
     fn merge_distributions(&mut self, other: &Tally) {

@@ -1,4 +1,4 @@
-//! Datagrams on our own wire, of MQTT-SN and of protocols around hubs: each is one packet, which is complete when its frame
+//! Datagrams on our own wire, of MQTT-SN: each is one packet, which is complete when its frame
 //! arrives.
 //!
 //! Connections are pairs of addresses; their numbers are counted from [`FIRST`], apart from TCP's.
@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 
 use mqttlab_recording::identity::{self, SequenceEnd};
-use mqttlab_recording::{
-    ControlPacketRow, DatagramAccount, DatagramProtocol, Frame, FrameFate, PacketKind, SeenBy, Towards,
-};
+use mqttlab_recording::{ControlPacketRow, DatagramAccount, Frame, FrameFate, PacketKind, SeenBy, Towards};
 use mqttlab_units::Instant;
 
 use super::Names;
@@ -20,8 +18,6 @@ use crate::segment::{Datagram, Endpoint};
 pub(super) struct Datagrams {
     /// Where servers listen.
     ports: Vec<u16>,
-    /// What is spoken at those of hubs; at others it is MQTT-SN.
-    hubs: BTreeMap<u16, DatagramProtocol>,
     /// Clients by identifier.
     clients: Names,
     connections: HashMap<[(String, u16); 2], Conversation>,
@@ -74,11 +70,6 @@ impl Datagrams {
         Datagrams { ports, ..Datagrams::default() }
     }
 
-    /// The same, with what is spoken at hubs' ports.
-    pub(super) fn with_hubs(self, hubs: BTreeMap<u16, DatagramProtocol>) -> Datagrams {
-        Datagrams { hubs, ..self }
-    }
-
     pub(super) fn introduce(&mut self, clients: Names) {
         self.clients = clients;
     }
@@ -92,13 +83,12 @@ impl Datagrams {
         payload: &[u8],
     ) -> Option<(Place, &str)> {
         let ports = [datagram.destination.port, datagram.source.port];
-        let (towards, port) = match ports.map(|port| self.ports.contains(&port)) {
-            [true, _] => (Towards::Broker, ports[0]),
-            [false, true] => (Towards::Client, ports[1]),
+        let towards = match ports.map(|port| self.ports.contains(&port)) {
+            [true, _] => Towards::Broker,
+            [false, true] => Towards::Client,
             [false, false] => return None,
         };
-        let protocol = self.hubs.get(&port).copied().unwrap_or(DatagramProtocol::MqttSn);
-        let (account, message) = protocol.read(payload)?;
+        let (account, message) = DatagramAccount::read(payload)?;
         let seen = self.seen(frame, datagram, (towards, payload.len() as u32), (&account, message));
         self.name.clear();
         write!(self.name, "{account}").expect("a string takes all");

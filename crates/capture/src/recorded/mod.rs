@@ -19,10 +19,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use mqttlab_layers::FramingNumber;
 use mqttlab_recording::{
-    ControlPacketRow, DatagramProtocol, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout,
-    NetworkMetricRow, SeenRow,
+    ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout, NetworkMetricRow,
+    SeenRow,
     identity::{self, SequenceEnd},
 };
 use mqttlab_units::Instant;
@@ -151,21 +150,6 @@ impl FrameWitness {
     #[must_use]
     pub fn with_reader(self, reader: Box<dyn PacketReader>) -> Self {
         FrameWitness { reader: Some(reader), ..self }
-    }
-
-    /// The same, with what is spoken over datagrams at these ports that is not MQTT-SN.
-    #[must_use]
-    pub fn with_hubs(self, hubs: BTreeMap<u16, DatagramProtocol>) -> Self {
-        FrameWitness { datagrams: self.datagrams.with_hubs(hubs), ..self }
-    }
-
-    /// The same, with the framings that are spoken at these ports.
-    #[must_use]
-    pub fn with_framings(mut self, framings: BTreeMap<u16, FramingNumber>) -> Self {
-        if let Some(analyser) = &mut self.analyser {
-            analyser.know_framings(framings);
-        }
-        self
     }
 
     /// The same, with the secrets of TLS connections that this file has when the reading begins; it need not be there.

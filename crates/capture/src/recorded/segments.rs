@@ -26,7 +26,6 @@ pub struct SegmentWitness {
 struct LayerBytes {
     tls: u64,
     websocket: u64,
-    framing: u64,
 }
 
 impl SegmentWitness {
@@ -51,12 +50,11 @@ impl SegmentAnalyser for SegmentWitness {
         if Bits(seen.flags).has(Bits::SYN) {
             self.known.insert(annotations.connection as u32, (seen.connection, seen.client));
         }
-        if seen.websocket_bytes > 0 || seen.tls_bytes > 0 || seen.framing_bytes > 0 {
+        if seen.websocket_bytes > 0 || seen.tls_bytes > 0 {
             let key = (annotations.connection as u32, annotations.direction as usize);
             let sum = self.layer_bytes.entry(key).or_default();
             sum.tls += u64::from(seen.tls_bytes);
             sum.websocket += u64::from(seen.websocket_bytes);
-            sum.framing += u64::from(seen.framing_bytes);
         }
         self.marks.clear();
         if verdict.marks.0 != 0 {
@@ -79,7 +77,6 @@ impl SegmentAnalyser for SegmentWitness {
             let add = |tally: &mut Tally| {
                 tally.tls_bytes += bytes.tls;
                 tally.websocket_bytes += bytes.websocket;
-                tally.framing_bytes += bytes.framing;
             };
             add(&mut analysis.total);
             add(&mut analysis.directions[direction]);

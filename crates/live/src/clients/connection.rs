@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use mqttlab_client::Connection;
 use mqttlab_layers::Layer;
-use mqttlab_recording::DatagramProtocol;
+use mqttlab_recording::DatagramAccount;
 use mqttlab_zmtp::stream::Decoder;
 
 use super::datagrams::Datagrams;
@@ -48,11 +48,7 @@ impl Connection for ClientConnection {
 
 impl ClientConnection {
     /// `speaks` is what goes over datagrams.
-    pub(super) fn new(
-        slot: u32,
-        speaks: Option<DatagramProtocol>,
-        layered: Option<Layered>,
-    ) -> ClientConnection {
+    pub(super) fn new(slot: u32, over_datagrams: bool, layered: Option<Layered>) -> ClientConnection {
         ClientConnection {
             slot,
             socket: None,
@@ -60,7 +56,7 @@ impl ClientConnection {
             incoming: Incoming::default(),
             layered: layered.map(Box::new),
             frames: None,
-            datagrams: speaks.map(|protocol| Box::new(Datagrams::of(protocol))),
+            datagrams: over_datagrams.then(|| Box::new(Datagrams::new())),
             own_packets: None,
             order: ReceivedInOrder::default(),
         }
@@ -86,7 +82,6 @@ impl ClientConnection {
         {
             Some(Layer::Tls) => "the broker closed the connection before TLS was open",
             Some(Layer::WebSocket) => "the broker closed the connection instead of upgrading it to WebSocket",
-            Some(Layer::Framing(_)) => "the broker closed the connection instead of opening the framing",
             None => "the broker closed the connection",
         }
     }
@@ -94,11 +89,9 @@ impl ClientConnection {
     /// Puts a datagram that `write` makes behind what is to be sent; of a message with the name of its topic.
     pub(super) fn put_datagram(&mut self, topic: Option<&str>, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(datagrams) = &mut self.datagrams else { return };
-        let protocol = datagrams.protocol();
         let bytes = datagrams.put(write);
         let Some(own) = &mut self.own_packets else { return };
-        let told = protocol
-            .read(bytes)
+        let told = DatagramAccount::read(bytes)
             .map(|(account, payload)| own_packets::datagram::of(&account, payload, topic));
         own.put(told, datagrams.end());
     }

@@ -8,13 +8,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use mqttlab_recording::DatagramProtocol;
-
 use super::socket;
 
 /// Datagrams that the socket has not taken.
 pub(super) struct Datagrams {
-    protocol: DatagramProtocol,
     bytes: Vec<u8>,
     /// Lengths of those that are not written.
     waiting: VecDeque<usize>,
@@ -25,14 +22,9 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// None yet, of this protocol.
-    pub(super) fn of(protocol: DatagramProtocol) -> Datagrams {
-        Datagrams { protocol, bytes: Vec::new(), waiting: VecDeque::new(), start: 0, written: 0 }
-    }
-
-    /// What they are.
-    pub(super) fn protocol(&self) -> DatagramProtocol {
-        self.protocol
+    /// None yet.
+    pub(super) fn new() -> Datagrams {
+        Datagrams { bytes: Vec::new(), waiting: VecDeque::new(), start: 0, written: 0 }
     }
 
     /// Puts one that `write` makes behind what is to be sent, and shows it.
@@ -77,7 +69,7 @@ impl Datagrams {
 
     /// Forgets everything: the next socket begins anew.
     pub(super) fn clear(&mut self) {
-        *self = Datagrams { bytes: std::mem::take(&mut self.bytes), ..Datagrams::of(self.protocol) };
+        *self = Datagrams { bytes: std::mem::take(&mut self.bytes), ..Datagrams::new() };
         self.bytes.clear();
     }
 }

@@ -1,5 +1,4 @@
-//! What lies between a client's socket and its packets, where something does: TLS, WebSocket (RFC 6455), or both; or another
-//! framing.
+//! What lies between a client's socket and its packets, where something does: TLS, WebSocket (RFC 6455), or both.
 //!
 //! ```text
 //!   packet ──► frame ──► record ──► outbox ──► socket ──► record ──► frame ──► packets
@@ -10,9 +9,9 @@
 //! drawn from the run's seed: they protect intermediaries that an emulated network does not have.
 
 use mqttlab_client::{Loss, Who};
+use mqttlab_layers::Layer;
 use mqttlab_layers::frame::{self, Decoder, Opcode};
 use mqttlab_layers::upgrade::{self, Answer};
-use mqttlab_layers::{End, FramingNumber, Layer, Unframer};
 use mqttlab_units::{Dice, Duration, Instant};
 
 use super::outbox::Outbox;
@@ -27,15 +26,6 @@ pub(super) struct Layered {
     since: Instant,
     pub(super) secured: Option<Secured>,
     pub(super) websocket: Option<WebSocket>,
-    /// Instead of both.
-    pub(super) framing: Option<OtherFraming>,
-}
-
-/// Another framing of one client.
-pub(super) struct OtherFraming {
-    pub(super) number: FramingNumber,
-    /// What takes apart what comes; not here while it does.
-    pub(super) unframer: Option<Unframer>,
 }
 
 /// WebSocket of one client.
@@ -57,7 +47,6 @@ pub(super) enum Stage {
     Connecting,
     Securing,
     Upgrading,
-    Framing,
     Open,
 }
 
@@ -80,7 +69,6 @@ impl Layered {
             since: Instant::ZERO,
             secured,
             websocket,
-            framing: group.layers().framing.map(OtherFraming::new),
         })
     }
 
@@ -94,12 +82,11 @@ impl Layered {
     pub(super) fn end(&mut self) {
         self.secured.iter_mut().for_each(Secured::clear);
         self.websocket.iter_mut().for_each(WebSocket::clear);
-        self.framing.iter_mut().for_each(|framing| *framing = OtherFraming::new(framing.number));
     }
 
     /// Whether TCP is open, and not all on it.
     pub(super) fn is_opening(&self) -> bool {
-        matches!(self.stage, Stage::Securing | Stage::Upgrading | Stage::Framing)
+        matches!(self.stage, Stage::Securing | Stage::Upgrading)
     }
 
     /// What it waits for before packets can be sent; `None`: for TCP.
@@ -107,20 +94,15 @@ impl Layered {
         match self.stage {
             Stage::Connecting => None,
             Stage::Securing => Some(Layer::Tls),
-            Stage::Framing => self.framing.as_ref().map(|framing| Layer::Framing(framing.number)),
             Stage::Upgrading | Stage::Open => Some(Layer::WebSocket),
         }
     }
 
     /// Appends a packet as it goes over the wire.
     pub(super) fn seal(&mut self, packet: &[u8], outbox: &mut Outbox) {
-        match (&mut self.websocket, &self.framing) {
-            (Some(_), _) => self.say(Opcode::Binary, packet, outbox),
-            (None, Some(framing)) => {
-                framing.number.framing().header(End::Client, packet.len(), outbox.bytes());
-                outbox.bytes().extend_from_slice(packet);
-            }
-            (None, None) => put(&mut self.secured, packet, outbox),
+        match &mut self.websocket {
+            Some(_) => self.say(Opcode::Binary, packet, outbox),
+            None => put(&mut self.secured, packet, outbox),
         }
     }
 
@@ -151,10 +133,6 @@ impl Layered {
 
     /// The layer below is open: begins with the next one, and says how long that one took. At the end nothing begins.
     pub(super) fn open_next(&mut self, now: Instant, outbox: &mut Outbox) -> Result<Duration, Loss> {
-        if let (Stage::Connecting, Some(framing)) = (self.stage, &self.framing) {
-            outbox.bytes().extend_from_slice(framing.number.framing().word(End::Client));
-            return Ok(self.enter(Stage::Framing, now));
-        }
         let took = match (self.stage, &mut self.secured, &mut self.websocket) {
             (Stage::Connecting, Some(secured), _) => {
                 secured.begin(outbox)?;
@@ -168,13 +146,6 @@ impl Layered {
             _ => self.enter(Stage::Open, now),
         };
         Ok(took)
-    }
-}
-
-impl OtherFraming {
-    /// At the beginning of a connection.
-    fn new(number: FramingNumber) -> OtherFraming {
-        OtherFraming { number, unframer: Some(Unframer::new(number, End::Server)) }
     }
 }
 

@@ -52,8 +52,10 @@ impl Reading<'_, '_> {
     }
 
     fn take_datagram(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
-        let Some(datagrams) = &client.connection().datagrams else { return Ok(()) };
-        let (account, heard) = datagram::decode(datagrams.protocol(), bytes)?;
+        if client.connection().datagrams.is_none() {
+            return Ok(());
+        }
+        let (account, heard) = datagram::decode(bytes)?;
         self.note_datagram(client, &account, &heard, bytes.len());
         let payload = match heard {
             Heard::Packet(packet) => return client.packet(self.turn, packet),

@@ -1,13 +1,13 @@
 //! What comes through the layers of a connection: they are opened one after the other, then packets pass them.
 
 use mqttlab_client::{Loss, Rows, Transport};
+use mqttlab_layers::Layer;
 use mqttlab_layers::frame::{Came, Opcode};
-use mqttlab_layers::{Framed, Layer, Unframer};
 use mqttlab_recording::EventKind;
 
 use super::Client;
 use super::connection::ClientConnection;
-use super::layered::{Layered, OtherFraming, Stage};
+use super::layered::{Layered, Stage};
 use super::reading::Reading;
 use super::turn::Turn;
 
@@ -67,9 +67,6 @@ impl Reading<'_, '_> {
 
     /// Takes frames, or packets where there are none.
     fn unframe(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
-        if let Some(unframer) = other_framing(client).and_then(|framing| framing.unframer.take()) {
-            return self.take_framed(client, unframer, bytes);
-        }
         let rest = self.take_answer(client, bytes)?;
         let Some(layered) = &mut client.connection_mut().layered else { return Ok(()) };
         let Some(websocket) = &mut layered.websocket else { return self.take_packets(client, bytes) };
@@ -81,21 +78,6 @@ impl Reading<'_, '_> {
             websocket.frames = frames;
         }
         Ok(())
-    }
-
-    /// Takes frames of another framing. Its word opens the layer.
-    fn take_framed(&mut self, client: &mut Client, mut unframer: Unframer, bytes: &[u8]) -> Result<(), Loss> {
-        let name = unframer.framing().framing().name();
-        let outcome = unframer.feed(bytes, |came| match came {
-            Framed::Word(_, true) => self.turn.pass(client, name),
-            Framed::Word(..) | Framed::Header(_) => Ok(()),
-            Framed::Data(data) => self.take_packets(client, data),
-        });
-        if let Some(framing) = other_framing(client) {
-            // Where its connection has ended meanwhile, the next one's is there.
-            framing.unframer.get_or_insert(unframer);
-        }
-        outcome
     }
 
     /// Takes what belongs to the answer to the upgrade, and says how many bytes did.
@@ -135,9 +117,4 @@ impl Reading<'_, '_> {
         let code = code.map_or_else(String::new, |code| format!(", code {code}"));
         Err(Loss::broken(format!("the broker closed the WebSocket{code}")))
     }
-}
-
-/// The client's framing that is not WebSocket.
-fn other_framing(client: &mut Client) -> Option<&mut OtherFraming> {
-    client.connection_mut().layered.as_deref_mut().and_then(|layered| layered.framing.as_mut())
 }

@@ -7,7 +7,6 @@
 use std::io;
 use std::sync::Arc;
 
-use mqttlab_client::datagram;
 use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who};
 use mqttlab_plan::Arrivals;
 use mqttlab_recording::{Event, EventKind, Sink};
@@ -180,12 +179,12 @@ impl Worker {
 
 fn client(shared: &Shared, who: Who, slot: u32, start: Instant) -> Client {
     let group = shared.facts(who.group);
-    let speaks = datagram::protocol(shared.group(who.group));
+    let over_datagrams = shared.group(who.group).mqtt_sn().is_some();
     let session = group.sessions.session(who, shared.plan.seed);
     let layered = Layered::of(shared, who);
     let is_unseen = shared.unseen.holds(&shared.plan, shared.group(who.group), who.index);
     let own_packets = is_unseen.then(|| OwnPackets::new(who.number.0));
-    let connection = ClientConnection::new(slot, speaks, layered).with_own_packets(own_packets);
+    let connection = ClientConnection::new(slot, over_datagrams, layered).with_own_packets(own_packets);
     Client::new(who, Arc::clone(&group.facts), session, connection, shared.plan.seed, start)
 }
 

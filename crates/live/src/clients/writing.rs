@@ -67,7 +67,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
                 }
                 return;
             }
-            Packet::MqttSn(_) | Packet::Hub(_) => unreachable!("they go over datagrams"),
+            Packet::MqttSn(_) => unreachable!("they go over datagrams"),
         };
         let ClientConnection { layered, outbox, own_packets: own, .. } = connection;
         let Some(layered) = layered else {
@@ -100,7 +100,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             }
             Envelope::Mqtt(envelope) => envelope,
             Envelope::ZeroMq => return self.put_frames(client, connection, body),
-            Envelope::MqttSn(_) | Envelope::Hub(_) => unreachable!("they go over datagrams"),
+            Envelope::MqttSn(_) => unreachable!("they go over datagrams"),
         };
         let group = self.shared.facts(client.group);
         let ClientConnection { layered, outbox: way, own_packets: own, .. } = connection;
@@ -207,10 +207,7 @@ impl Turn<'_> {
         write_payload(payloads, client.index, row, &mut outbox);
         let topic = self.shared.directory.layout().topic_name(row.topic);
         let payload = outbox.whole();
-        let content = (topic, &payload[..]);
-        let group = self.shared.group(client.group);
-        connection
-            .put_datagram(Some(topic), |out| datagram::encode_message(group, envelope, row, content, out));
+        connection.put_datagram(Some(topic), |out| datagram::encode_message(envelope, row, &payload, out));
         self.end(connection)
     }
 

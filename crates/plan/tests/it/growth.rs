@@ -11,18 +11,13 @@ use crate::check::plan;
 
 type Shape = (&'static str, fn(&mut Value, usize));
 
-const SHAPES: [Shape; 11] = [
+const SHAPES: [Shape; 10] = [
     ("groups that publish", |plan, n| groups(plan, n, 0)),
     ("groups that subscribe", |plan, n| groups(plan, n, 1)),
     ("groups of hosts of their own", |plan, n| {
         hosts(plan, n);
         groups(plan, n, 0);
         (0..n).for_each(|number| plan["groups"][number]["host"] = json!(number + 1));
-    }),
-    ("groups with a framing", |plan, n| {
-        plan["servers"][0]["endpoints"][0]["transport"] = json!("framed");
-        plan["groups"][0]["transport"]["tcp"]["framing"] = json!("framed");
-        groups(plan, n, 0);
     }),
     ("clients", |plan, n| {
         (0..2).for_each(|group| plan["groups"][group]["count"] = json!(n));

@@ -113,7 +113,7 @@ impl GatewayModel {
     fn hear_client(&mut self, around: &mut ServerSurroundings<'_>, datagram: &Datagram) {
         let ConversationId(peer) = datagram.conversation;
         self.peers.insert(peer);
-        let DatagramPacket::MqttSn(packet) = &datagram.packet else { return };
+        let packet = &datagram.packet.0;
         if let Said::Connect { client_id, .. } = packet {
             let client = around.transport.conversation(datagram.conversation).client;
             self.members.insert(Arc::clone(client_id), client);
@@ -132,11 +132,11 @@ impl GatewayModel {
         while let Some(output) = self.gateway.poll() {
             match output {
                 Output::Send { to, packet } => {
-                    around.answer(ConversationId(to.peer), DatagramPacket::MqttSn(packet));
+                    around.answer(ConversationId(to.peer), DatagramPacket(packet));
                 }
                 Output::Broadcast(packet) => {
                     for peer in &self.peers {
-                        around.answer(ConversationId(*peer), DatagramPacket::MqttSn(packet.clone()));
+                        around.answer(ConversationId(*peer), DatagramPacket(packet.clone()));
                     }
                 }
                 Output::Open(link) => self.open(around, link),

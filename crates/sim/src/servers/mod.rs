@@ -1,7 +1,7 @@
 //! Servers: what runs inside hosts beside the clients, a model for each role.
 //!
 //! ```text
-//!   simulation ──► Servers ──► ServerModel: BrokerModel · GatewayModel · HubModel · ProxyModel · ZeroMqModel
+//!   simulation ──► Servers ──► ServerModel: BrokerModel · GatewayModel · ProxyModel · ZeroMqModel
 //!                                 └── ServerSurroundings: agenda, transport, evidence, topics, groups
 //! ```
 //!
@@ -13,7 +13,6 @@
 
 mod broker;
 mod gateway;
-mod hub;
 mod passes;
 mod proxy;
 mod service;
@@ -37,7 +36,6 @@ use crate::topics::Topics;
 use crate::transport::{Caller, Transport};
 use broker::BrokerModel;
 use gateway::GatewayModel;
-use hub::HubModel;
 use proxy::ProxyModel;
 use zeromq::ZeroMqModel;
 
@@ -224,6 +222,5 @@ fn model(id: ServerId, plan: &mqttlab_plan::Server, seed: Seed) -> Result<Box<dy
         Role::Proxy(role) => Ok(Box::new(ProxyModel::new(id, &plan.name, role, seed)?)),
         Role::ZeroMq(role) => Ok(Box::new(ZeroMqModel::new(id, &plan.name, role, seed))),
         Role::Gateway(role) => Ok(Box::new(GatewayModel::new(id, &plan.name, role, seed))),
-        Role::Hub(role) => Ok(Box::new(HubModel::new(id, &plan.name, role, seed)?)),
     }
 }

@@ -128,7 +128,7 @@ def _transport(plan: Plan) -> str:
         transport = group.get("transport") or {}
         kind = transport if isinstance(transport, str) else next(iter(transport), "")
         options = {} if isinstance(transport, str) else transport.get(kind)
-        layers = [layer for layer in ("tls", "websocket", "framing") if (options or {}).get(layer)]
+        layers = [layer for layer in ("tls", "websocket") if (options or {}).get(layer)]
         found.append({"tls": "TLS", "websocket": "WebSocket", "tls, websocket": "WebSocket over TLS"}.get(
             ", ".join(layers), f"plain {kind.upper()}" if not layers else ", ".join(layers)) if kind else "")
     return _joined(found)

@@ -5,7 +5,6 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use mqttlab_plan::ProxyProgram;
 use mqttlab_units::Instant;
@@ -16,8 +15,9 @@ use mqttlab_zmtp::proxy::{self, Input, Output, Proxy, ProxyOptions, Send};
 use mqttlab_zmtp::stream::Raw;
 use serde_json::json;
 
-use crate::peer::{Over, Peer};
-use crate::poller::Poller;
+use super::peer::{Over, Peer};
+use super::poller::Poller;
+use crate::signals;
 
 /// Beginning of the line that says that it listens.
 pub const READY: &str = "mqttlab proxy listens on";
@@ -42,12 +42,7 @@ struct Program {
 /// # Errors
 /// It cannot listen, or the kernel refuses to wait.
 pub fn run(settings: &ProxyProgram, mut out: impl io::Write) -> io::Result<()> {
-    // SAFETY: the handler does nothing but store to an atomic.
-    unsafe {
-        for signal in [libc::SIGTERM, libc::SIGINT] {
-            libc::signal(signal, stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
-        }
-    }
+    signals::watch();
     let mut program = Program::new(settings)?;
     // Where a port of 0 was asked for, the kernel has chosen: what is said are the addresses that it listens on.
     let [publishers, subscribers] = &program.listeners;
@@ -57,7 +52,7 @@ pub fn run(settings: &ProxyProgram, mut out: impl io::Write) -> io::Result<()> {
         publishers.0.local_addr()?,
         subscribers.0.local_addr()?
     );
-    while !STOPPED.load(Ordering::Relaxed) {
+    while !signals::has_come() {
         program.turn()?;
     }
     let _ = writeln!(out, "{}", program.counters());
@@ -228,11 +223,6 @@ fn encoded(packet: &Send) -> Bytes {
     out.into()
 }
 
-extern "C" fn stop(_: libc::c_int) {
-    STOPPED.store(true, Ordering::Relaxed);
-}
-
-static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Below are the listeners.
 const FIRST_PEER: u32 = 2;
 /// A signal that comes just before a wait is noticed after this.

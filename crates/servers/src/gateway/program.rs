@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use mqttlab_mqttsn::gateway::{self, Gateway, Input, Output};
 use mqttlab_plan::GatewayProgram;
 use mqttlab_units::{Duration, Instant};
 use serde_json::json;
 
-use crate::link::Link;
-use crate::peers::Peers;
+use super::link::Link;
+use super::peers::Peers;
+use crate::signals;
 
 /// Beginning of the line that says that it listens.
 pub const READY: &str = "mqttlab gateway listens on";
@@ -32,12 +32,7 @@ struct Program {
 /// # Errors
 /// It cannot listen, or the kernel refuses to wait.
 pub fn run(settings: &GatewayProgram, mut out: impl io::Write) -> io::Result<()> {
-    // SAFETY: the handler does nothing but store to an atomic.
-    unsafe {
-        for signal in [libc::SIGTERM, libc::SIGINT] {
-            libc::signal(signal, stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
-        }
-    }
+    signals::watch();
     let mut program = Program {
         began: std::time::Instant::now(),
         gateway: Gateway::new(settings.role.options(), Instant::ZERO),
@@ -48,7 +43,7 @@ pub fn run(settings: &GatewayProgram, mut out: impl io::Write) -> io::Result<()>
     // Where port 0 was asked for, the kernel has chosen.
     let _ = writeln!(out, "{READY} {}", program.peers.address()?);
     program.drain();
-    while !STOPPED.load(Ordering::Relaxed) {
+    while !signals::has_come() {
         program.turn()?;
     }
     let _ = writeln!(out, "{}", program.counters());
@@ -206,10 +201,5 @@ fn wait(waited: &mut [libc::pollfd], length: Duration) -> io::Result<()> {
     }
 }
 
-extern "C" fn stop(_: libc::c_int) {
-    STOPPED.store(true, Ordering::Relaxed);
-}
-
-static STOPPED: AtomicBool = AtomicBool::new(false);
 /// A signal that comes just before a wait is noticed after this.
 const LONGEST: Duration = Duration::from_ms(200);
