@@ -97,6 +97,7 @@ impl Acknowledger {
         match policy {
             DelayedAck::Off => self.urgent = true,
             DelayedAck::EverySecond { timeout } => {
+                // RFC 1122 §4.2.3.2 asks this of full segments only; the BSDs and lwIP count all.
                 self.urgent |= self.segments >= 2;
                 return Some(timeout);
             }
@@ -123,9 +124,11 @@ impl Acknowledger {
         at: &Circumstances,
     ) -> Option<Duration> {
         self.owed = true;
+        // RCV.NXT has moved, so that this is another gap (`compressed_ack_rcv_nxt`).
         if self.gap_at != next {
             (self.gap_at, self.answered) = (next, 0);
         }
+        // Without SACK the sender counts duplicates, and none may be left out (`__tcp_ack_snd_check`).
         let compresses = sack && matches!(policy, DelayedAck::Adaptive { .. }) && !self.is_quick();
         if !compresses || self.answered < ANSWERED_AT_ONCE || self.compressed >= COMPRESSED_MAX {
             self.answered = self.answered.saturating_add(1);
@@ -217,6 +220,7 @@ impl Acknowledger {
 
     /// Data was sent: if soon after data came, the application answers it.
     pub fn on_data_sent(&mut self, now: Instant) {
+        // `tcp_event_data_sent`: within the present timeout (`icsk_ack.ato`), or it answers something else.
         if now.since(self.last_data_at) < self.timeout {
             self.ping_pong = true;
         }
@@ -231,6 +235,7 @@ impl Acknowledger {
         let least = min.as_ns();
         let gap = at.now.since(self.last_data_at);
         self.last_data_at = at.now;
+        // The first data: the peer is in slow start, and each acknowledgement grows its window.
         if self.timeout.is_zero() {
             self.become_quick(at);
             self.timeout = min;
@@ -238,6 +243,7 @@ impl Acknowledger {
             self.timeout = Duration::from_ns(self.timeout.as_ns() / 2 + least / 2);
         } else if gap < self.timeout {
             self.timeout = (Duration::from_ns(self.timeout.as_ns() / 2) + gap).min(at.rto);
+        // After so long the sender may have gone back to its initial window (RFC 5681 §4.1).
         } else if gap > at.rto {
             self.become_quick(at);
         }
@@ -254,6 +260,7 @@ impl Acknowledger {
     fn delay(&self, min: Duration, max: Duration, at: &Circumstances) -> Duration {
         let mut delay = self.timeout;
         if delay > min {
+            // `TCP_DELACK_MAX` where an answer or a pushed segment may follow, half a second else.
             let patient = self.ping_pong || self.pushed > 0;
             let mut bound = if patient { max } else { Duration::from_ms(500) };
             if let Some(srtt) = at.srtt {

@@ -111,6 +111,7 @@ impl Endpoint {
     /// Sends the SYN. Nothing happens unless the endpoint is active and closed.
     pub fn open(&mut self, now: Instant) {
         self.advance_clock(now);
+        // A connection that has ended is closed, too, but its SYN was sent: it is not opened twice.
         if self.state == State::Closed && self.tx.recovery.flight.next == 0 {
             self.state = State::SynSent;
             self.handshake = Handshake::begin(now, false);
@@ -142,6 +143,7 @@ impl Endpoint {
     pub fn shutdown(&mut self, now: Instant) {
         self.advance_clock(now);
         let Some(next) = self.state.on_shutdown() else { return };
+        // No FIN may leave before the handshake: CLOSE deletes the connection (RFC 9293 §3.10.4, SYN-SENT).
         if self.state == State::SynSent {
             return self.enter(State::Closed);
         }
@@ -160,6 +162,7 @@ impl Endpoint {
         }
         self.rx.abandoned = true;
         self.shutdown(now);
+        // It was shut down before, and our FIN is acknowledged: no further event would start the wait (`__tcp_close`).
         if self.state == State::FinWait2 {
             self.fx.arm_last_wait(&self.cx);
         }
@@ -169,6 +172,7 @@ impl Endpoint {
     pub fn abort(&mut self, now: Instant) {
         self.advance_clock(now);
         match self.state {
+            // Both FINs were exchanged: an ABORT sends no reset any more (RFC 9293 §3.10.5).
             State::Closed | State::TimeWait => {}
             State::Listen | State::SynSent => self.enter(State::Closed),
             _ => self.end_with_reset(),
@@ -244,6 +248,7 @@ impl Endpoint {
         if let Some((purpose, at)) = self.fx.timers.retransmission
             && at <= now
         {
+            // First, for what the timer was set for may set it again.
             self.fx.timers.retransmission = None;
             let goes_on = match purpose {
                 Purpose::Handshake => self.handshake.on_timeout(&self.cx, &mut self.fx),
@@ -269,6 +274,7 @@ impl Endpoint {
     pub fn receive(&mut self, now: Instant, segment: &Segment) {
         self.advance_clock(now);
         match self.state {
+            // A reset is never answered by a reset (RFC 9293 §3.10.7.1), or two hosts would go on for ever.
             State::Closed if segment.flags.has(Flags::RST) => {}
             State::Closed => self.reset_due = Some(Reset::answer(segment)),
             State::Listen => self.receive_in_listen(segment),
@@ -312,6 +318,7 @@ impl Endpoint {
     /// The next segment, if any must leave now. A reset goes first, for nothing may follow it; then data, which carries an
     /// acknowledgement that is due; then, if there was none, what has no data.
     fn next_segment(&mut self) -> Option<Segment> {
+        // Made before the data of the last segment were taken: they acknowledge less than what is made now.
         if let Some(early) = self.early.pop_front() {
             return Some(early);
         }
@@ -321,6 +328,7 @@ impl Endpoint {
         match self.state {
             State::Closed | State::Listen => return None,
             State::SynSent | State::SynReceived => return self.next_syn(),
+            // Our FIN is acknowledged, and with it all that came before.
             State::TimeWait | State::FinWait2 => {}
             _ => {
                 let limit = self.payload_limit();
@@ -335,6 +343,7 @@ impl Endpoint {
         if self.rx.ack.is_due() {
             return Some(self.emit(Outgoing::bare(self.tx.recovery.flight.next)));
         }
+        // Last: only now is it known whether a window, or nothing to send, has stopped the sender.
         self.tx.on_drained(&self.cx, &mut self.fx, self.state.is_synchronised());
         None
     }
@@ -349,6 +358,7 @@ impl Endpoint {
         let wait = self.handshake.take_due(&self.cx)?;
         self.fx.arm(&self.cx, Purpose::Handshake, wait);
         let flight = &mut self.tx.recovery.flight;
+        // SND.NXT is ISS + 1 from the first SYN on (RFC 9293 §3.10.1); a repetition does not move it.
         flight.next = flight.next.max(1);
         let mut segment = Segment { seq: flight.initial, ..self.handshake.segment(&self.cx) };
         self.rx.acknowledge_in_syn(&mut segment);
@@ -373,6 +383,7 @@ impl Endpoint {
             return Some(Event::Connected);
         }
         if Events::take(&mut events.acknowledged) {
+            // What is acknowledged has left the buffer, which a writer may be waiting for (`tcp_check_space`).
             events.writable |= self.tx.writer_waits();
             return Some(Event::Acknowledged(self.tx.acknowledged_offset()));
         }
@@ -389,9 +400,11 @@ impl Endpoint {
 
     /// LISTEN (RFC 9293 §3.10.7.2).
     fn receive_in_listen(&mut self, segment: &Segment) {
+        // There is nothing yet that a reset could end (first check).
         if segment.flags.has(Flags::RST) {
             return;
         }
+        // Nothing was sent from here, so that whatever it acknowledges is of an older connection (second check).
         if segment.flags.has(Flags::ACK) {
             self.reset_due = Some(Reset::answer(segment));
         } else if segment.flags.has(Flags::SYN) {
@@ -405,6 +418,7 @@ impl Endpoint {
     /// SYN-SENT (RFC 9293 §3.10.7.3).
     fn receive_in_syn_sent(&mut self, segment: &Segment) {
         let acknowledges = segment.flags.has(Flags::ACK);
+        // First check: it acknowledges another SYN than ours, of an older connection.
         if acknowledges && segment.ack != self.tx.seq(1) {
             if !segment.flags.has(Flags::RST) {
                 self.reset_due = Some(Reset::answer(segment));
@@ -426,6 +440,7 @@ impl Endpoint {
         self.rx.on_syn(&self.cx, segment);
         if acknowledges {
             self.establish(segment);
+            // The peer is in SYN-RECEIVED until this acknowledgement reaches it (RFC 9293 §3.5, figure 6).
             self.rx.ack.at_once();
         } else {
             // Both have opened at once (RFC 9293 figure 7).
@@ -454,14 +469,18 @@ impl Endpoint {
             self.fx.events.reset = true;
             return self.end();
         }
+        // Whatever its number, a SYN does not reset: the peer that has really begun anew answers with a reset (RFC
+        // 5961 §4.2).
         if segment.flags.has(Flags::SYN) {
             return self.challenge(segment);
         }
+        // Fifth check: what does not acknowledge is dropped.
         if !segment.flags.has(Flags::ACK) {
             return;
         }
         let Some(ack) = self.tx.acked_position(segment) else { return };
         if self.state == State::SynReceived {
+            // Only our SYN was sent: anything else is of an older connection (fifth check, SYN-RECEIVED).
             if ack != 1 {
                 self.reset_due = Some(Reset::answer(segment));
                 return;
@@ -475,6 +494,7 @@ impl Endpoint {
         // Before the acknowledgement is taken: what leaves because of it echoes this segment's timestamp.
         self.rx.note_timestamp(&self.cx, segment, start);
         self.tx.on_heard();
+        // TIME-WAIT has no peer to be kept alive; its own timer ends it.
         if self.state != State::TimeWait {
             self.fx.touch_keep_alive(&self.cx);
         }
@@ -493,6 +513,7 @@ impl Endpoint {
 
     /// A segment outside the window, or an outdated one (RFC 9293 §3.10.7.4, first check).
     fn on_unacceptable(&mut self, segment: &Segment, start: u64) {
+        // First check: an unacceptable reset gets no answer.
         if segment.flags.has(Flags::RST) {
             return;
         }
@@ -560,6 +581,7 @@ impl Endpoint {
         self.fx.timers.retransmission = None;
         let measured = self.handshake.round_trip(&self.cx, segment);
         self.tx.recovery.establish(&self.cx, measured, self.handshake.path_is_lossy());
+        // The window of a SYN or SYN-ACK is never scaled (RFC 7323 §2.2).
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.cx.terms.peer_scale };
         self.tx.window.begin(segment, scale);
         self.fx.touch_keep_alive(&self.cx);
@@ -578,6 +600,7 @@ impl Endpoint {
 
     /// Tells the peer what is expected (RFC 5961 "challenge ACK").
     fn challenge(&mut self, segment: &Segment) {
+        // RFC 1337: a reset does not end TIME-WAIT, and no answer would help its sender.
         let late_reset = segment.flags.has(Flags::RST) && self.state == State::TimeWait;
         if self.state.is_synchronised() && !late_reset {
             self.rx.ack.at_once();

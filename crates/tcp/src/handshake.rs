@@ -38,6 +38,7 @@ impl Handshake {
 
     /// The timer ran out. `false` when that has happened too often.
     pub fn on_timeout(&mut self, cx: &Context, fx: &mut Effects) -> bool {
+        // `tcp_write_timeout`: repetitions at the initial interval do not use up `tcp_syn_retries`.
         if self.repeated >= cx.profile.syn.retries + self.linear_retries(cx) {
             return false;
         }

@@ -32,8 +32,8 @@
 //!
 //! # What it does not model
 //! Payload, checksums, urgent data, path MTU discovery, ECN, segmentation offload, buffer memory by the page, path
-//! metrics remembered between connections; congestion control other than NewReno and CUBIC (no BBR, no HyStart),
-//! F-RTO, taking back by D-SACK. Window probes repeat the last acknowledged position without data, as Linux does.
+//! metrics remembered between connections; congestion control other than NewReno and CUBIC (no BBR). Window probes
+//! repeat the last acknowledged position without data, as Linux does.
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -50,10 +50,12 @@ impl ReceiveMemory {
         let full = self.payload_of(buffer);
         let free = full.saturating_sub(unread);
         let segment = segment.min(full).max(1);
+        // Too little to be worth a segment: better none than a silly window (RFC 1122 §4.2.3.3).
         if free < full / 2 && (free < full / 16 || free < segment) {
             return 0;
         }
         let free = free.min(self.ceiling.into());
+        // Within a segment of what is free the last offer stands, so that the edge does not creep byte by byte.
         if last + segment <= free || last > free {
             free / segment * segment
         } else if segment == full && free > last + full / 2 {

@@ -95,6 +95,7 @@ impl Receiver {
         self.ts_recent = stamps.map_or(0, |stamps| stamps.value);
         self.initial = syn.seq;
         (self.next, self.last_acked) = (1, 0);
+        // Our own SYN may have offered a window already, which must not shrink (RFC 9293 §3.8.6).
         self.edge = self.edge.max(1 + cx.profile.first_window(cx.payload_max()));
     }
 
@@ -155,6 +156,7 @@ impl Receiver {
     pub fn is_outdated(&self, cx: &Context, segment: &Segment) -> bool {
         let Some(stamps) = segment.timestamps.filter(|_| cx.terms.timestamps) else { return false };
         let older = stamps.value.wrapping_sub(self.ts_recent) > 1 << 31;
+        // A reset is not judged by its timestamp (RFC 7323 §5.3 R1).
         older && segment.sequence_length() > 0 && !segment.flags.has(Flags::RST)
     }
 
@@ -228,6 +230,7 @@ impl Receiver {
         self.ack.on_acknowledged(cx.profile.delayed_ack);
         (fx.timers.ack, fx.timers.compression) = (None, None);
         segment.ack = self.initial.at(self.next);
+        // Shifted, so cut and never rounded up: the peer may use no more than there is (RFC 7323 §2.3).
         segment.window = (self.window() >> cx.terms.own_scale).min(65_535) as u16;
         let stamps = || Timestamps { value: cx.timestamp(), echo: self.ts_recent };
         segment.timestamps = cx.terms.timestamps.then(stamps);
@@ -297,6 +300,7 @@ impl Receiver {
                     memory.on_data(cx.profile.receive_buffer.into(), segment.length.into(), mss, is_news);
                 }
                 let delay = self.ack.on_data(segment.length, push, policy, &circumstances);
+                // At once when no gap is left (`tcp_data_queue`); one of several counts as another report of a gap.
                 if filled && self.beyond.is_empty() {
                     self.ack.on_disorder(false, policy);
                 } else if filled {
@@ -317,6 +321,7 @@ impl Receiver {
         let circumstances = self.circumstances(cx, path);
         let policy = cx.profile.delayed_ack;
         if let Some(wait) = self.ack.on_gap(self.next, cx.terms.sack, policy, &circumstances) {
+            // Linux has a high-resolution timer for it (`compressed_ack_timer`), which no tick rounds.
             fx.timers.compression = Some(cx.now + wait);
         }
     }

@@ -74,6 +74,7 @@ impl Sender {
         Sender {
             recovery: Recovery::new(profile, initial),
             window: PeerWindow::default(),
+            // Position 0 is the SYN's.
             end: 1,
             fin: false,
             coalescing: SkbCoalescing::default(),
@@ -197,6 +198,7 @@ impl Sender {
 
     /// How much of the stream is acknowledged, as an offset.
     pub fn acknowledged_offset(&self) -> u64 {
+        // SYN and FIN are acknowledged, too, but are no bytes of the stream.
         self.recovery.flight.una.clamp(1, self.end) - 1
     }
 
@@ -239,6 +241,7 @@ impl Sender {
     /// The retransmission timer fired. `false` when the peer is given up.
     pub fn on_timer(&mut self, cx: &Context, fx: &mut Effects, purpose: Purpose) -> bool {
         match purpose {
+            // The endpoint has repeated the SYN itself.
             Purpose::Handshake => true,
             Purpose::Timeout => self.recovery.on_rto(cx, fx),
             Purpose::TailProbe => {
@@ -326,6 +329,8 @@ impl Sender {
         }
         (self.cwnd_limited, self.sent_any) = (false, false);
         let is_quiet = self.recovery.flight.is_empty() && fx.timers.retransmission.is_none();
+        // With nothing in flight no acknowledgement will come: a lost window update would be waited for for ever (RFC
+        // 9293 §3.8.6.1).
         if waits && is_quiet && synchronised {
             let timeout = self.recovery.rtt.base_timeout(&cx.profile.rto).as_ns();
             // An answer shows that the peer lives, but not that it will read soon: the interval goes on growing.
@@ -359,6 +364,7 @@ impl Sender {
 
     /// The window was closed for a whole probe interval (RFC 9293 §3.8.6.1).
     fn on_window_probe_timer(&mut self, cx: &Context) -> bool {
+        // Unanswered ones: a peer that answers with a closed window is never given up (RFC 9293 §3.8.6.1, MUST-37).
         if u32::from(self.probes) >= cx.profile.retries {
             return false;
         }
@@ -399,7 +405,10 @@ impl Sender {
         let closed = self.coalescing.closed.saturating_sub(next);
         let coalesced = if closed > 0 { closed } else { unsent };
         let length = coalesced.min(full).min(room);
+        // The final FIN is not held back by Nagle's algorithm (`tcp_nagle_test`), nor the data that go with it.
         let ends = self.fin_is_unsent() && length == unsent && room > length;
+        // RFC 1122 §4.2.3.4: a full segment (1), all that is queued (2), a fraction of the largest window (3); (4) is
+        // the override.
         let worthwhile = length == full
             || ends
             || closed > 0 && length == closed
@@ -423,12 +432,14 @@ impl Sender {
         match self.nagle {
             Nagle::Off => true,
             Nagle::Classic => self.recovery.flight.is_empty(),
+            // `tcp_minshall_check`: full segments in flight hold nothing back.
             Nagle::Minshall => self.small_end <= self.recovery.flight.una,
         }
     }
 
     fn send_new(&mut self, cx: &Context, fx: &mut Effects, length: u16, limit: u16) -> Outgoing {
         self.recovery.before_sending(cx, self.last_sent_at);
+        // Idle since the last segment sent, not received: a request would hide the pause before its answer (RFC 5681 §4.1).
         if self.recovery.flight.is_empty() {
             let idle = cx.now.since(self.last_sent_at);
             let timeout = self.recovery.rto(cx);
@@ -436,7 +447,10 @@ impl Sender {
         }
         let end = self.recovery.flight.next + u64::from(length);
         let emptied = u64::from(length) == self.unsent();
+        // The last buffered segment must carry PSH (RFC 9293 §3.9.1.2, MUST-61); Linux sets it where an skb is
+        // closed, too.
         let pushed = emptied || end == self.coalescing.closed;
+        // A FIN takes a sequence number, which the peer's window must have.
         let fin = self.fin && emptied && self.window.edge > end;
         if length < limit {
             self.small_end = end;

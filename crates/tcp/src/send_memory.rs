@@ -47,6 +47,7 @@ impl SendMemory {
         let mut at = end;
         while at < end + bytes {
             let left = end + bytes - at;
+            // What was sent is in another queue of the kernel's (`tcp_rtx_queue`), which no write appends to.
             let is_open = |skb: &Range<u64>| skb.end == at && skb.start >= self.next;
             let begun = self.skbs.back().filter(|skb| is_open(skb)).map_or(0, |skb| skb.end - skb.start);
             if begun > 0 && begun < room.skb_bytes {
@@ -85,6 +86,7 @@ impl SendMemory {
         if next > self.next {
             self.merge_unsent();
             self.next = next;
+            // `tso_fragment`: what is left of an skb that was sent in part has a descriptor of its own.
             if let Some(place) = self.skbs.iter().position(|skb| skb.start < next && next < skb.end) {
                 let rest = next..self.skbs[place].end;
                 self.skbs[place].end = next;
@@ -92,6 +94,7 @@ impl SendMemory {
             }
         }
         while self.skbs.pop_front_if(|skb| skb.end <= una).is_some() {}
+        // `tcp_trim_head`: acknowledged in part, an skb gives its bytes back but keeps its descriptor.
         if let Some(first) = self.skbs.front_mut() {
             first.start = first.start.max(una);
         }

@@ -29,6 +29,7 @@ pub enum State {
 impl State {
     /// Whether both sides know each other's sequence numbers.
     pub(crate) fn is_synchronised(self) -> bool {
+        // The variants are in this order for it (RFC 9293 §3.5.2, group 3, has the list).
         self >= State::Established
     }
 
@@ -53,6 +54,7 @@ impl State {
     pub(crate) fn on_peer_fin(self) -> State {
         match self {
             State::SynReceived | State::Established => State::CloseWait,
+            // The segment did not acknowledge our FIN: both have closed at once (RFC 9293 §3.6, case 3).
             State::FinWait1 => State::Closing,
             State::FinWait2 => State::TimeWait,
             state => state,

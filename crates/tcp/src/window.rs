@@ -25,6 +25,7 @@ impl PeerWindow {
     /// promised.
     pub fn update(&mut self, segment: &Segment, ack: u64, scale: u8) {
         let age = segment.seq.0.wrapping_sub(self.seq.0) as i32;
+        // SND.WL1 < SEG.SEQ, or equal and SND.WL2 =< SEG.ACK (RFC 9293 §3.10.7.4, fifth check).
         if age > 0 || age == 0 && ack >= self.ack {
             let window = u64::from(segment.window) << scale;
             (self.edge, self.seq, self.ack) = (ack + window, segment.seq, ack);

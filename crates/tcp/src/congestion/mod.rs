@@ -236,6 +236,7 @@ impl Congestion {
         // Before the algorithm moves it: undoing needs what was there, and rate reduction RecoverFS.
         self.before = self.window;
         self.algorithm.on_loss(&mut self.window, flight);
+        // RFC 5681 eq. 4.
         self.window.ssthresh = self.window.ssthresh.max(2 * self.window.smss);
     }
 
@@ -278,6 +279,7 @@ impl Congestion {
             return;
         }
         let window = &mut self.window;
+        // RFC 5681 §4.1: the restart window is no larger than the window that there was.
         let least = window.cwnd.min(self.initial);
         let halvings = (idle.as_ns() / timeout.as_ns().max(1)).min(40);
         // The threshold remembers three quarters of what the path once carried (RFC 2861 §3).

@@ -130,6 +130,7 @@ impl Recovery {
             Some(rtt) => self.rtt.sample(rtt, &cx.profile.rto, 1, 1),
             None => self.rtt.syn_was_lost = true,
         }
+        // Anew, for only now is the peer's MSS known, which is the unit of the window.
         self.congestion = congestion(&cx.profile, cx.payload_max());
         if lossy {
             self.congestion.on_rto(cx.now, 1);
@@ -156,6 +157,7 @@ impl Recovery {
     /// See the module for the order.
     pub fn on_ack(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment, ack: u64, duplicate: bool) {
         let advanced = ack > self.flight.una;
+        // As they were: reordering is measured against what was reported before (`tcp_check_sack_reordering`).
         let (una, highest_sacked) = (self.flight.una, self.flight.highest_sacked());
         let mut delivered = Delivered::default();
         if advanced {
@@ -233,10 +235,12 @@ impl Recovery {
         let patience = if cx.profile.rack { self.rack.rtt() } else { Duration::ZERO };
         self.flight.mark_all_lost(cx.now, patience);
         self.congestion.on_rto(cx.now, self.flight.next);
+        // `tcp_enter_loss`: what was left unmarked is still under way, and the first must fit beside it.
         self.congestion.window.cwnd = self.flight.in_flight() + self.congestion.window.smss;
         self.enter(Phase::Timeout, self.flight.next);
         self.forward_rto = if is_asked { ForwardRto::Armed } else { ForwardRto::Off };
         self.first_is_free = true;
+        // RFC 6298 §5.5.
         self.rtt.backoff = self.rtt.backoff.saturating_add(1);
         true
     }
@@ -440,17 +444,20 @@ impl Recovery {
         let by_echo = advanced && phase != Phase::Open && self.undo.is_late(echo);
         let is_partial = phase == Phase::Fast && self.flight.una < self.point;
         if let Some(una) = advanced_from.filter(|_| by_echo && is_partial) {
+            // The hole was filled by an original that came late (`tcp_try_undo_partial`).
             self.see_reordering(cx, una);
             self.holds = self.flight.resent() > 0;
             if self.holds {
                 return;
             }
         }
+        // After a timeout only an acknowledgement that advances is asked (`tcp_process_loss`).
         let by_duplicates = self.undo.is_needless() && (advanced || phase != Phase::Timeout);
         if !by_echo && !by_duplicates {
             return;
         }
         if !by_echo && phase != Phase::Timeout {
+            // `tcp_try_undo_dsack`: the wider reordering window has proved itself for another recovery.
             self.rack.on_recovery_end(true);
         }
         // By D-SACKs, and at its end, a fast recovery ends, but what is marked stays so, and may begin another
@@ -494,6 +501,7 @@ impl Recovery {
         if self.forward_rto.on_ack(answer) {
             self.take_back(fx, true);
         } else if self.forward_rto == ForwardRto::Sends {
+            // Step 2.b: what is acknowledged beyond this point was sent after the timeout (`high_seq`).
             self.point = self.flight.next;
         }
     }
@@ -616,6 +624,7 @@ impl Recovery {
     }
 
     fn reduce_rate(&mut self, cx: &Context, delivered: u64, safe: bool) {
+        // An acknowledgement that delivers nothing moves nothing (`tcp_cwnd_reduction`).
         if !cx.profile.rate_reduction || delivered == 0 {
             return;
         }
@@ -656,8 +665,11 @@ impl Recovery {
     /// Starts the right timer after acknowledgements moved or did not (RFC 6298 §5.2 and §5.3, RFC 8985 §8).
     fn rearm(&mut self, cx: &Context, fx: &mut Effects, advanced: bool, delivered: &Delivered) {
         if advanced {
+            // Only an acknowledgement that advances shows that repetitions get through (`tcp_ack`,
+            // `icsk_retransmits`).
             self.retries = 0;
         }
+        // RFC 6298 §5.2; a window probe's timer runs with nothing in flight.
         if self.flight.is_empty() {
             if !fx.timers.runs_for(Purpose::WindowProbe) {
                 fx.timers.retransmission = None;
@@ -672,6 +684,7 @@ impl Recovery {
             if advanced {
                 fx.arm(cx, Purpose::TailProbe, TailProbe::timeout(cx, &self.flight, &self.rtt));
             }
+        // RFC 6298 §5.3; Linux also when a repetition cannot have been answered yet (`FLAG_SET_XMIT_TIMER`).
         } else if advanced || cx.profile.rack && self.flight.was_first_resent_after(delivered) {
             fx.arm(cx, Purpose::Timeout, self.rto(cx));
         } else if !fx.timers.runs_for(Purpose::Timeout) {

@@ -94,6 +94,7 @@ impl Rack {
         if sure && !self.reordering_seen {
             return Duration::ZERO;
         }
+        // However often D-SACKs have widened it, never more than an SRTT (§6.2 step 4).
         Duration::from_ns(rtt_min.as_ns() / 4 * u64::from(self.quarters)).min(srtt)
     }
 
@@ -116,6 +117,7 @@ impl Rack {
             self.advanced = true;
             self.rtt = now.since(last.0);
         }
+        // Segments of one burst have one time of sending: the later in the stream counts (`RACK_sent_after`).
         if !is_too_soon((at, resent)) && (at, end) > self.latest {
             self.latest = (at, end);
         }

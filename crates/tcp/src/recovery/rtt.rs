@@ -80,6 +80,7 @@ impl RttEstimator {
 
     /// The timeout now.
     pub fn timeout(&self, policy: &RtoPolicy) -> Duration {
+        // RFC 6298 §5.5: doubled for each timeout, within the bound of §2.5.
         let base = self.base_timeout(policy).as_ns();
         let doubled = base.saturating_mul(1 << self.backoff.min(20));
         Duration::from_ns(doubled).min(policy.max)
@@ -91,6 +92,8 @@ impl RttEstimator {
             self.srtt = rtt;
             self.variance = 2 * rtt;
         } else {
+            // The deviation first: §2.3 wants it from the SRTT as it was. K is 4 and beta 1/4, so that one shift does
+            // both.
             let error = self.srtt.abs_diff(rtt);
             self.variance = self.variance - self.variance / 4 + error;
             self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
@@ -115,10 +118,12 @@ impl RttEstimator {
         if error < mean {
             self.deviation -= mean - error;
         } else {
+            // A finer gain where the RTT falls, or a path that becomes faster would raise the timeout.
             self.deviation += (error - mean) / if falls { 8 } else { 1 };
         }
         self.deviation_max = self.deviation_max.max(self.deviation);
         self.variance = self.variance.max(self.deviation_max);
+        // Once a round trip (`rtt_seq`): what was worst before decays to what was worst in it.
         if acknowledged > self.window_end {
             self.variance -= (self.variance - self.deviation_max) / 4;
             self.window_end = sent;

@@ -76,6 +76,7 @@ impl TailProbe {
         newly_sacked: bool,
     ) -> bool {
         let Some(Out { end, repeats }) = self.out else { return false };
+        // §7.4.2: only an acknowledgement of all that was sent before the probe answers it.
         if ack < end {
             return false;
         }
