@@ -266,6 +266,7 @@ impl Client {
             Input::Disconnect => self.disconnect(now),
             Input::Tick => self.tick(now),
             Input::Connack { .. } => self.connack(now, input),
+            // Nothing but CONNACK may come first ([MQTT-3.2.0-1]).
             _ if self.state != State::Online => self.close_for(Reason::ProtocolError),
             _ => self.packet(now, input),
         }
@@ -276,6 +277,7 @@ impl Client {
         let is_online = self.is_online();
         if qos == Qos::AtMostOnce {
             if !is_online {
+                // QoS 0 has no acknowledgement that a later connection could make good for (§4.3.1).
                 return Admission::Refused;
             }
             self.send(now, Output::SendPublish { token, id: 0, qos, dup: false });
@@ -302,7 +304,7 @@ impl Client {
         match qos {
             Qos::AtMostOnce => {}
             Qos::AtLeastOnce => self.send(now, Output::SendPuback { id }),
-            // A repetition is acknowledged, too: the answer to the first may be lost ([MQTT-4.3.3-2]).
+            // A repetition is acknowledged, too: the answer to the first may be lost ([MQTT-4.3.3-10]).
             Qos::ExactlyOnce => self.send(now, Output::SendPubrec { id }),
         }
         let held = qos == Qos::ExactlyOnce && self.options.deliver_on_release;
@@ -367,6 +369,7 @@ impl Client {
             return self.close_for(Reason::Refused);
         }
         self.state = State::Online;
+        // The server's word replaces the client's ([MQTT-3.2.2-21]).
         self.keep_alive = keep_alive_s.map_or(self.options.keep_alive, |s| Duration::from_s(s.into()));
         let own = if self.options.max_inflight == 0 { u16::MAX } else { self.options.max_inflight };
         self.outbox.set_window(own.min(receive_maximum.max(1)));
@@ -374,6 +377,8 @@ impl Client {
         if session_present {
             self.resume(now);
         } else {
+            // The session's state is void ([MQTT-3.2.2-5]): identifiers start anew, messages are sent as if for the
+            // first time.
             self.inbox.clear();
             self.outbox.requeue();
         }
@@ -412,6 +417,7 @@ impl Client {
                 let token = self.outbox.acknowledge(id);
                 self.settle(now, token, refused);
             }
+            // From 0x80 on, a PUBREC ends the exchange: no PUBREL follows (§4.3.3, [MQTT-4.4.0-2]).
             Input::Pubrec { id, refused: true } => {
                 let token = self.outbox.acknowledge(id);
                 self.settle(now, token, true);
@@ -429,6 +435,7 @@ impl Client {
                 if known && self.options.deliver_on_release {
                     self.ready.push_back(Output::Release { id });
                 }
+                // Also for an identifier that is not known ([MQTT-4.3.3-11]), or the broker would repeat its PUBREL.
                 self.send(now, Output::SendPubcomp { id });
             }
             Input::Suback { id } if self.subscribing == Some(id) => {
@@ -448,6 +455,7 @@ impl Client {
         } else {
             Output::Acknowledged { token }
         });
+        // Before the messages that wait: they would take the identifier that has just become free.
         if self.subscribe_waits {
             self.subscribe(now);
         }
@@ -489,6 +497,7 @@ impl Client {
         if self.ping_deadline().is_none_or(|deadline| now < deadline) {
             return;
         }
+        // Without PINGRESP in a reasonable time the client should close (§3.1.2.10).
         if self.ping_sent.is_some() {
             return self.close_for(Reason::KeepAliveTimeout);
         }

@@ -60,9 +60,11 @@ pub fn connect(fields: &ConnectFields<'_>, out: &mut Vec<u8>) {
     if fields.version == Version::V5 {
         connect_properties(fields, &mut body);
     }
+    // The order of the payload is fixed ([MQTT-3.1.3-1]): identifier, will, user name, password.
     put_text(fields.client_id, &mut body);
     if let Some((topic, payload, _, _)) = fields.will {
         if fields.version == Version::V5 {
+            // No properties are a length of zero, and not nothing ([MQTT-2.2.2-1]); likewise below.
             body.push(0);
         }
         put_text(topic, &mut body);
@@ -87,6 +89,7 @@ fn connect_flags(fields: &ConnectFields<'_>) -> u8 {
 
 fn connect_properties(fields: &ConnectFields<'_>, body: &mut Vec<u8>) {
     let mut properties = Vec::new();
+    // Absent means 0 (§3.1.2.11.2).
     if fields.session_expiry_s > 0 {
         properties.push(id::SESSION_EXPIRY_INTERVAL);
         properties.extend(fields.session_expiry_s.to_be_bytes());
@@ -136,6 +139,8 @@ pub fn publish_head(fields: &PublishFields<'_>, version: Version, out: &mut Vec<
 
 /// Writes a PUBACK, PUBREC, PUBREL or PUBCOMP that says success.
 pub fn acknowledgement(kind: Kind, packet_id: u16, out: &mut Vec<u8>) {
+    // PUBREL has a reserved bit that is set ([MQTT-3.6.1-1]). Success without properties needs no reason code
+    // (§3.4.2.1).
     header(kind, if kind == Kind::Pubrel { 0b0010 } else { 0 }, 2, out);
     out.extend(packet_id.to_be_bytes());
 }
@@ -155,6 +160,7 @@ pub fn subscribe<'a>(
         put_text(filter, &mut body);
         body.push(qos.level());
     }
+    // [MQTT-3.8.1-1]; UNSUBSCRIBE has the same bit ([MQTT-3.10.1-1]).
     header(Kind::Subscribe, 0b0010, body.len(), out);
     out.extend(body);
 }
@@ -225,6 +231,7 @@ fn header(kind: Kind, flags: u8, remaining: usize, out: &mut Vec<u8>) {
 
 fn put_variable(mut value: usize, out: &mut Vec<u8>) {
     assert!(value <= 268_435_455, "a packet of {value} B exceeds what MQTT can carry");
+    // The fewest bytes that hold it ([MQTT-1.5.5-1]).
     loop {
         let low = (value & 0x7f) as u8;
         value >>= 7;

@@ -51,6 +51,7 @@ impl InUse {
     fn free_from(&self, from: usize) -> Option<u16> {
         let first = from / BITS;
         let free = |place: usize| self.bits.get(place).map_or(0, |bits| !bits);
+        // Identifiers before `from` in its own word are masked out.
         let in_first = free(first) & (u64::MAX << (from % BITS));
         let (place, bits) = std::iter::once((first, in_first))
             .chain((first + 1..self.bits.len()).map(|place| (place, free(place))))

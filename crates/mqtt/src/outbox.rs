@@ -173,6 +173,7 @@ impl<T: Copy> Outbox<T> {
 
     /// Sends a QoS 1 or 2 message at once, if the window has room and no other comes first.
     pub fn launch(&mut self, now: Instant, message: T, qos: Qos) -> Option<Dispatch<T>> {
+        // Not past what waits, for an ordered topic keeps its order (§4.6).
         let first = (self.waiting.is_empty() || self.refill == Refill::ByPlace) && self.all_sent();
         (first && self.has_room()).then(|| self.fly(now, message, qos))
     }
@@ -186,6 +187,7 @@ impl<T: Copy> Outbox<T> {
             self.let_out = 0;
             return None;
         };
+        // The receive maximum counts QoS 1 and 2 only (§3.3.4), and QoS 0 needs no identifier.
         if qos == Qos::AtMostOnce {
             self.waiting.pop_front();
             return Some(Dispatch::Publish { message, id: 0, qos, dup: false });
@@ -246,6 +248,7 @@ impl<T: Copy> Outbox<T> {
 
     /// PUBACK came, or a PUBREC that refuses: the message, if it was in flight.
     pub fn acknowledge(&mut self, id: u16) -> Option<T> {
+        // Once PUBREL was sent only a PUBCOMP ends the exchange ([MQTT-4.3.3-5]).
         self.take(id, |flight| flight.qos == Qos::AtLeastOnce || !flight.released)
     }
 
@@ -254,6 +257,7 @@ impl<T: Copy> Outbox<T> {
         let Some(place) = self.place(id) else { return };
         let flight = &mut self.in_flight[place];
         if flight.qos == Qos::ExactlyOnce {
+            // From here on the PUBLISH must not be repeated ([MQTT-4.3.3-6]), and the timer watches the PUBREL.
             flight.released = true;
             flight.sent = Some(now);
             let lap = flight.lap;
@@ -276,6 +280,7 @@ impl<T: Copy> Outbox<T> {
         if let Some(in_use) = &mut self.in_use {
             in_use.remove(id);
         }
+        // So few in use that a look at each finds a free one in time.
         if self.in_flight.len() < PATIENCE {
             self.in_use = None;
         }
@@ -338,6 +343,7 @@ impl<T: Copy> Outbox<T> {
     pub fn requeue(&mut self) {
         self.sent = 0;
         self.in_use = None;
+        // From the back to the front, which keeps the order of first sending ([MQTT-4.6.0-1]).
         while let Some(flight) = self.in_flight.pop_back() {
             self.waiting.push_front((flight.message, flight.qos));
         }
@@ -382,7 +388,7 @@ impl<T: Copy> Outbox<T> {
         flights.chain(self.waiting.drain(..).map(|(message, _)| message))
     }
 
-    /// Zero is not a packet identifier ([MQTT-2.2.1-3]), and one in use must not be given again ([MQTT-2.2.1-2]).
+    /// Zero is not a packet identifier ([MQTT-2.2.1-3]), and one in use must not be given again (the same clause).
     /// To be called only while one is free.
     fn next_id(&mut self) -> u16 {
         if self.in_use.is_none() {

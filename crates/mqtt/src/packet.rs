@@ -200,6 +200,7 @@ pub fn publish_head<'a>(
         (id, rest) = identifier(rest)?;
     }
     let (properties, rest) = properties(rest, Kind::Publish, version)?;
+    // A topic alias may stand for the name (§3.3.2.3.4).
     let aliased = properties.number(crate::property::id::TOPIC_ALIAS).is_some();
     if !(topic::is_name(topic) || topic.is_empty() && aliased) {
         return Err(Malformed("a topic name with a wildcard, or an empty one [MQTT-3.3.2-2]"));
@@ -217,6 +218,7 @@ const CUT: Malformed = Malformed("the packet ends within a field");
 fn connect(body: &[u8]) -> Result<Connect<'_>, Malformed> {
     let (name, rest) = text(body)?;
     let (&[level, flags, high, low], rest) = rest.split_first_chunk::<4>().ok_or(CUT)?;
+    // The level's highest bit marks a bridge of Mosquitto's, which is a client otherwise.
     let version = match (name, level & 0x7f) {
         ("MQIsdp", 3) => Version::V31,
         ("MQTT", 4) => Version::V311,
@@ -226,6 +228,7 @@ fn connect(body: &[u8]) -> Result<Connect<'_>, Malformed> {
     if flags & 1 != 0 {
         return Err(Malformed("the reserved connect flag is set [MQTT-3.1.2-3]"));
     }
+    // MQTT 5 permits a password alone (§3.1.2.9).
     if version == Version::V311 && flags & 0xc0 == 0x40 {
         return Err(Malformed("a password without a user name [MQTT-3.1.2-22]"));
     }
@@ -323,6 +326,7 @@ fn subscribe(body: &[u8], version: Version) -> Result<Subscribe<'_>, Malformed> 
         let (filter, after) = text(rest)?;
         let (&options, after) = after.split_first().ok_or(CUT)?;
         check_filter(filter)?;
+        // MQTT 5 has No Local, Retain As Published and Retain Handling beside the QoS (§3.8.3.1); handling 3 is none.
         let allowed = if version == Version::V5 { 0b0011_1111 } else { 0b11 };
         if options & 0b11 == 0b11 || options & !allowed != 0 || options & 0x30 == 0x30 {
             return Err(Malformed("reserved subscription options [MQTT-3.8.3-4]"));

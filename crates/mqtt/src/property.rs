@@ -133,6 +133,7 @@ impl<'a> Properties<'a> {
             if id == self::id::RECEIVE_MAXIMUM && value == Value::Number(0) {
                 return Err(Malformed("a receive maximum of 0 [§3.1.2.11.3]"));
             }
+            // Identifiers end at 0x2a, so that 64 bits hold all that were seen.
             seen |= 1 << id;
             left = next;
         }

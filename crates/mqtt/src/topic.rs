@@ -30,6 +30,7 @@ pub fn is_filter(filter: &str) -> bool {
 /// Group and filter of a shared subscription (§4.8.2); `None` when it is not one.
 pub fn share(filter: &str) -> Option<(&str, &str)> {
     let (group, inner) = filter.strip_prefix("$share/")?.split_once('/')?;
+    // A share name has a character at least, and no wildcard ([MQTT-4.8.2-1], [MQTT-4.8.2-2]).
     let valid = !group.is_empty() && !group.contains(['+', '#']) && !inner.is_empty();
     valid.then_some((group, inner))
 }
@@ -44,6 +45,7 @@ pub fn matches(filter: &str, name: &str) -> bool {
     let mut filters = filter.split('/');
     loop {
         match (filters.next(), levels.next()) {
+            // It matches the parent level, too (§4.7.1.2).
             (Some("#"), _) => return true,
             (Some("+"), Some(_)) => {}
             (Some(wanted), Some(level)) if wanted == level => {}
@@ -162,6 +164,7 @@ impl<T> TopicTree<T> {
                 rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
             let literal = self.levels.get(first).and_then(|&level| self.child(node, level));
             let plus = wildcards.then(|| self.child(node, PLUS)).flatten();
+            // Mosquitto's order (`sub__search`), in which copies leave: the level's own name, `+`, `#`.
             for child in literal.into_iter().chain(plus) {
                 self.descend(child, rest, true, found);
             }

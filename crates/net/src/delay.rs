@@ -28,6 +28,7 @@ const PARETO_SHAPE: f64 = 3.0;
 impl Delay {
     pub(crate) fn new(spec: DelaySpec, seed: Seed) -> Self {
         let correlation = spec.correlation.as_f64();
+        // Stationary from the first frame on, so that the law does not depend on how long the link has run.
         let last = seed.dice().normal();
         Delay { spec, seed, correlation, last }
     }
@@ -39,12 +40,14 @@ impl Delay {
         }
         let standard = standardised(self.spec.law, self.next_normal(name));
         let ns = self.spec.mean.as_ns() as f64 + self.spec.jitter.as_ns() as f64 * standard;
+        // What is cut raises the mean above the one that was set, as with netem.
         Duration::from_ns(ns.round().max(0.0) as u64)
     }
 
     fn next_normal(&mut self, name: FrameName) -> f64 {
         let fresh = self.seed.index(name.0).dice().normal();
         let rho = self.correlation;
+        // The second factor keeps the variance at 1, whatever the correlation.
         self.last = rho * self.last + (1.0 - rho * rho).sqrt() * fresh;
         self.last
     }
@@ -54,6 +57,7 @@ impl Delay {
 fn standardised(law: DelayLaw, normal: f64) -> f64 {
     match law {
         DelayLaw::Constant => 0.0,
+        // On (−1, 1): the jitter is the half-width, as in netem where it has no table (`tabledist`).
         DelayLaw::Uniform => 2.0 * normal_cdf(normal) - 1.0,
         DelayLaw::Normal => normal,
         DelayLaw::Pareto => pareto(normal),
@@ -63,6 +67,7 @@ fn standardised(law: DelayLaw, normal: f64) -> f64 {
 
 /// Pareto with shape 3 and scale 1 has mean 3/2 and variance 3/4.
 fn pareto(normal: f64) -> f64 {
+    // Far out in floating point nothing survives, and the draw would be infinite.
     let survival = normal_cdf(-normal).max(f64::MIN_POSITIVE);
     let mean = PARETO_SHAPE / (PARETO_SHAPE - 1.0);
     let variance = PARETO_SHAPE / ((PARETO_SHAPE - 1.0).powi(2) * (PARETO_SHAPE - 2.0));

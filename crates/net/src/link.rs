@@ -169,6 +169,7 @@ impl Link {
         let frame = self.frame_size(packet);
         self.counters.frames += 1;
         self.counters.bytes += frame;
+        // Before the queue is asked: what is lost here takes neither a place nor time.
         if let Some(impairments) = &mut self.impairments
             && impairments.loss_at == LossPlace::Entry
             && let Some(cause) = impairments.loss.strike(frame, name)
@@ -186,7 +187,9 @@ impl Link {
             return self.transmit(now, frame, None, clean);
         };
         let on_the_air = impairments.loss_at == LossPlace::Exit;
+        // What is lost on the air is transmitted all the same, and those behind it wait.
         let lost = on_the_air.then(|| impairments.loss.strike(frame, name)).flatten();
+        // For lost frames, too: the gap of reordering and the correlation of delays count whatever is sent.
         let draws = impairments.draw(packet, name);
         self.transmit(now, frame, lost, draws)
     }
@@ -199,6 +202,7 @@ impl Link {
         self.busy_until = sent;
         self.counters.busy = self.counters.busy.saturating_add(serialization);
         let at = self.arrival(sent, &draws);
+        // netem has one queue, in which a frame counts until its delay has passed, too.
         self.queue.push(if self.queue.limits.counts_delay_line { at } else { sent }, frame);
         let waiting = self.queue.frames.len() as u32;
         self.counters.queue_frames_max = self.counters.queue_frames_max.max(waiting);
@@ -212,6 +216,7 @@ impl Link {
                 sent,
                 at,
                 corrupted_bit: draws.corrupted_bit,
+                // No copy comes before its original.
                 duplicate_at: draws.copy_delay.map(|delay| self.ordered(sent.saturating_add(delay)).max(at)),
             },
         )
@@ -304,6 +309,7 @@ impl Impairments {
         Draws {
             corrupted_bit: self.corrupted_bit(packet, name),
             delay: self.delay.draw(name),
+            // By dice of its own, or the copy would arrive with its original.
             copy_delay: if duplicated { Some(self.delay.draw(name.copy())) } else { None },
             overtakes: self.overtakes(name),
         }
@@ -311,12 +317,14 @@ impl Impairments {
 
     fn corrupted_bit(&self, packet: Bytes, name: FrameName) -> Option<u64> {
         let damaged = packet.0 > 0 && self.corruption.turns(name);
+        // Not the dice that decided on damage: its throw was low, and would tie the place to it.
         damaged.then(|| self.corruption.seed.index(name.copy().0).dice().below(packet.bits()))
     }
 
     /// Netem's reordering: every `gap`-th frame is a candidate, and leaves without waiting with this probability.
     fn overtakes(&mut self, name: FrameName) -> bool {
         self.since_reordered = self.since_reordered.saturating_add(1);
+        // `netem_enqueue` counts on until a candidate does overtake: the gap is the least distance between two.
         let candidate = self.since_reordered >= self.reordering_gap.max(1);
         let overtakes = candidate && self.reordering.turns(name);
         if overtakes {

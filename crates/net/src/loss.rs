@@ -36,6 +36,7 @@ impl Loss {
             Loss::Bernoulli { probability, seed } => {
                 seed.index(name.0).dice().chance(*probability).then_some(Cause::RandomLoss)
             }
+            // States follow each other, so that a chain's draws go by the order of frames and not by their names.
             Loss::Frames(chain) => chain.strike(),
             Loss::Bits(chain) => chain.strike(frame.bits()).then_some(Cause::BitError),
         }
@@ -55,6 +56,7 @@ impl FrameChain {
     fn new(leave: [Ratio; 2], loss: [Ratio; 2], seed: Seed) -> Self {
         let mut dice = seed.dice();
         let (to_bad, to_good) = (leave[0].as_f64(), leave[1].as_f64());
+        // The stationary share of the bad state is p / (p + r); multiplied out, since both may be zero.
         let bad = dice.uniform() * (to_bad + to_good) < to_bad;
         FrameChain { leave, loss, bad, dice }
     }
@@ -62,6 +64,7 @@ impl FrameChain {
     /// Two draws a frame, whatever they say.
     fn strike(&mut self) -> Option<Cause> {
         let state = usize::from(self.bad);
+        // The frame meets the state that the last one has left; only then the state moves.
         let lost = self.dice.chance(self.loss[state]);
         if self.dice.chance(self.leave[state]) {
             self.bad = !self.bad;
@@ -89,6 +92,7 @@ impl BitChain {
         let leave = [good_to_bad, 1.0 - bad_to_bad];
         let mut dice = seed.dice();
         let bad = dice.uniform() * (leave[0] + leave[1]) < leave[0];
+        // ln(1 − p), exact also where p is a bit error rate of 1e-9.
         let survive_ln = [(-error[0].as_f64()).ln_1p(), (-error[1].as_f64()).ln_1p()];
         let mut chain = BitChain { leave, survive_ln, bad, bits_left: 0, dice };
         chain.bits_left = chain.sojourn();
@@ -113,6 +117,7 @@ impl BitChain {
 
     fn damages(&mut self, bits: u64) -> bool {
         let survive_ln = self.survive_ln[usize::from(self.bad)];
+        // (1 − p)^n is the chance that n bits survive: one draw for all of them.
         survive_ln < 0.0 && self.dice.uniform() >= (survive_ln * bits as f64).exp()
     }
 
@@ -125,6 +130,7 @@ impl BitChain {
         if leave >= 1.0 {
             return 1;
         }
+        // The inverse of the geometric law, with a draw from (0, 1]: the logarithm of 0 would last for ever.
         let bits = ((1.0 - self.dice.uniform()).ln() / (-leave).ln_1p()).ceil();
         (bits.max(1.0)) as u64
     }

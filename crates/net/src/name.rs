@@ -126,6 +126,7 @@ impl TcpNames {
 
     /// The name of the next segment, sent by the end that opened the connection (0) or by the other (1).
     pub fn name(&mut self, from: usize, segment: &TcpFacts) -> Named {
+        // Counted from the SYN: live initial sequence numbers are random, simulated ones are not.
         let acknowledges = segment.ack.wrapping_sub(self.ends[1 - from].first.unwrap_or_default());
         let end = &mut self.ends[from];
         if segment.syn {
@@ -138,6 +139,7 @@ impl TcpNames {
             let start = segment.seq.wrapping_sub(end.first.unwrap_or_default());
             (Kind::Data, start, end.count_repetition(start, takes))
         };
+        // 32 bits of position, 30 of repetitions, one each for end and kind: no two frames share a place.
         let place = u64::from(position) << 32 | u64::from(times) << 2 | kind as u64 | (from as u64) << 1;
         let repetition = (takes > 0).then_some(times);
         Named { name: FrameName(self.connection.index(place).0), repetition }
@@ -192,6 +194,7 @@ impl End {
     /// a place that is sent again and again, others in between, must never meet the same dice twice.
     fn count_repetition(&mut self, start: u32, takes: u32) -> u32 {
         let end = start.wrapping_add(takes);
+        // By the difference's sign, since sequence numbers wrap (RFC 9293 §3.4).
         let is_fresh = start.wrapping_sub(self.fresh) as i32 >= 0;
         if end.wrapping_sub(self.fresh) as i32 > 0 {
             self.fresh = end;
@@ -204,6 +207,7 @@ impl End {
     }
 
     fn count_acknowledgement(&mut self, position: u32) -> u32 {
+        // Each duplicate has dice of its own, or all that a fast retransmission needs would be lost together.
         let again = self.acknowledged == position;
         self.times_acknowledged = if again { (self.times_acknowledged + 1) & REPETITIONS_MAX } else { 0 };
         self.acknowledged = position;

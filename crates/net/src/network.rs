@@ -211,6 +211,7 @@ impl Network {
         loop {
             let wire = self.waiting.peek().map(|Reverse((at, _, _))| *at).filter(|at| *at <= now);
             let radio = self.next_medium().filter(|(at, _)| *at <= now);
+            // At equal times links first: what leaves one may enter a medium now, and media have no way back in time.
             match radio {
                 _ if wire.is_some_and(|wire| radio.is_none_or(|(radio, _)| wire <= radio)) => {
                     self.leave_link()
@@ -222,6 +223,7 @@ impl Network {
                 None => break,
             }
         }
+        // Their counters of time run on where nothing happens.
         for medium in &mut self.media {
             medium.tick(now);
         }
@@ -303,6 +305,7 @@ impl Network {
         if let Some(copy_at) = delivery.duplicate_at {
             self.in_transit += 1;
             let copy = copy_made_at(copy, hop);
+            // The copy has a name of its own, and so other luck on the stages that follow.
             self.schedule(at, copy_at, Transit { copy, name: onward.name.copy(), ..onward });
         }
     }
@@ -312,6 +315,7 @@ impl Network {
         while let Some(output) = self.media[medium].poll() {
             match output {
                 radio::Output::Arrived { frame, entered, start, at } => {
+                    // Kept until the medium is finished with it: its sender repeats it until it hears an ACK.
                     let transit = self.transits[frame as usize];
                     let delivery = Delivery { start, sent: at, at, corrupted_bit: None, duplicate_at: None };
                     self.crossed(medium, transit, entered, Fate::Delivered(delivery));
@@ -342,6 +346,7 @@ impl Network {
         // Not before it came to the link: the machine's time does not run back.
         let due = if is_last { entered + at.since(entered).saturating_sub(self.handover) } else { at };
         let place = self.keep(transit);
+        // The number keeps equal times in order, which a heap alone does not.
         self.waiting.push(Reverse((due, self.next_number, place)));
         self.next_number += 1;
     }

@@ -18,6 +18,7 @@ impl Broker {
         filters: &[(&str, Qos)],
     ) {
         let Some(number) = self.sessions.at(connection) else { return };
+        // A malformed packet closes the connection (§4.13).
         if filters.is_empty() || !filters.iter().all(|(filter, _)| is_filter(filter)) {
             return self.hang_up(now, connection);
         }
@@ -29,6 +30,7 @@ impl Broker {
             // A shared subscription matches no name, and gets nothing that is retained (MQTT 5 §4.8.2).
             for (topic, Retained { message, qos }) in self.topics.retained(filter) {
                 let delivery = Delivery { topic, message, retain: true };
+                // At the lower of what the publisher sent and what was granted ([MQTT-3.8.4-8]).
                 let kept = self.deliver(now, number, delivery, qos.min(*granted));
                 self.holds.hold(message, kept.into());
             }
@@ -39,6 +41,7 @@ impl Broker {
         let Some(number) = self.sessions.at(connection) else { return };
         let own = &mut self.sessions.get(number).subscriptions;
         filters.iter().for_each(|filter| self.subscriptions.remove(own, filter, number));
+        // Also where nothing was subscribed to ([MQTT-3.10.4-5]).
         self.ready.push_back(Output::Unsuback { connection, id });
     }
 
@@ -52,6 +55,7 @@ impl Broker {
     ) {
         let Some(number) = self.sessions.at(connection) else { return };
         let message = publication.message;
+        // While it is looked at: a copy that ends at once must not release it.
         self.holds.hold(message, 1);
         match publication.qos {
             Qos::AtMostOnce => self.publish(now, publication),
@@ -82,6 +86,7 @@ impl Broker {
             self.ready.push_back(Output::Discarded { message: publication.message });
             return false;
         }
+        // A repetition is acknowledged again, and takes no second place ([MQTT-4.3.3-10]).
         if !is_known {
             session.receive_quota.take();
         }
@@ -107,6 +112,7 @@ impl Broker {
     pub(super) fn acknowledged(&mut self, now: Instant, connection: ConnectionId, id: u16) {
         let Some(number) = self.sessions.at(connection) else { return };
         let outbox = &mut self.sessions.exchanges(number, &self.options).outbox;
+        // Mosquitto takes it for a protocol error (`db__message_delete_outgoing`).
         if outbox.qos_of(id) == Some(Qos::ExactlyOnce) {
             return self.hang_up(now, connection);
         }
@@ -118,10 +124,12 @@ impl Broker {
     pub(super) fn recorded(&mut self, now: Instant, connection: ConnectionId, id: u16) {
         let Some(number) = self.sessions.at(connection) else { return };
         let outbox = &mut self.sessions.exchanges(number, &self.options).outbox;
+        // As above (`db__message_update_outgoing`).
         if outbox.qos_of(id) == Some(Qos::AtLeastOnce) {
             return self.hang_up(now, connection);
         }
         outbox.release(now, id);
+        // Also for an identifier that is not known: the client repeats its PUBREC until a PUBREL comes.
         self.ready.push_back(Output::Pubrel { connection, id });
     }
 
@@ -145,8 +153,10 @@ impl Broker {
             self.retain(publication, !empty);
         }
         let audience = self.subscriptions.take_audience(topic, self.topics.name(topic));
+        // RETAIN is for what a new subscription is sent ([MQTT-3.3.1-12], no client asks for Retain As Published).
         let delivery = Delivery { topic, message, retain: false };
         let mut kept = 0;
+        // Shared subscriptions first, as in Mosquitto's `subs__process`.
         for &share in &audience.shares {
             let (receiver, granted) = self.subscriptions.next_of_share(share);
             kept += u32::from(self.deliver(now, receiver, delivery, qos.min(granted)));
@@ -169,6 +179,8 @@ impl Broker {
     fn deliver(&mut self, now: Instant, number: u32, delivery: Delivery, qos: Qos) -> bool {
         let queue = self.options.queue();
         let session = self.sessions.get(number);
+        // Without an acknowledgement nothing waits, but for clients that are away (Mosquitto's
+        // `queue_qos0_messages`).
         if qos == Qos::AtMostOnce && (session.connection.is_some() || !self.options.queue_qos0) {
             self.deliver_at_once(number, delivery);
             return false;
@@ -194,6 +206,7 @@ impl Broker {
         let queue = self.options.queue();
         let session = self.sessions.get(number);
         let Some(connection) = session.connection else { return self.drop(number, message, Cause::Away) };
+        // `db__ready_for_flight` compares the packets at the socket with `max_queued_messages`.
         if session.backlog >= queue {
             return self.drop(number, message, Cause::SocketFull);
         }

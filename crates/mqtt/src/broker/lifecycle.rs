@@ -12,6 +12,7 @@ impl Broker {
     pub fn closed(&mut self, now: Instant, connection: ConnectionId) {
         let Some(number) = self.sessions.unbind(connection) else { return };
         let session = self.sessions.get(number);
+        // The expiry interval counts from the end of the connection (§3.1.2.11.2).
         (session.connection, session.heard) = (None, now);
         if let Some(exchanges) = &mut session.exchanges {
             exchanges.outbox.disconnect();
@@ -22,6 +23,7 @@ impl Broker {
         } else {
             self.sessions.schedule(number, self.options.retry);
         }
+        // Last: a session that ends here does not receive its own will.
         if let Some(Will { topic, message, qos, retain }) = will {
             self.publish(now, Publication { topic, message, qos, retain, empty: false });
             self.let_go(message);
@@ -60,6 +62,7 @@ impl Broker {
         // MQTT 3.1's CONNACK has no place for it.
         let session_present = known.is_some() && version != Version::V31;
         self.ready.push_back(connack(connection, session_present, true, window));
+        // Nothing may go before CONNACK ([MQTT-3.2.0-1]).
         self.pump(now, number);
         self.sessions.schedule(number, self.options.retry);
     }
@@ -123,6 +126,7 @@ impl Broker {
             }
             self.repeat_overdue(now, number);
         }
+        // A look may come too early: whoever was heard since is not scheduled anew before.
         self.sessions.schedule(number, self.options.retry);
     }
 }

@@ -172,6 +172,7 @@ impl Broker {
             Input::Pubcomp { id } => self.completed(now, connection, id),
             Input::Pingreq => self.ready.push_back(Output::Pingresp { connection }),
             Input::Disconnect { with_will } => {
+                // DISCONNECT takes the will away, but with reason code 0x04 ([MQTT-3.14.4-3], §3.14.2.1).
                 if !with_will && let Some(will) = self.sessions.get(number).will.take() {
                     self.let_go(will.message);
                 }
@@ -191,6 +192,7 @@ impl Broker {
         if let Input::Publish { message, .. } | Input::Connect { will: Some(Will { message, .. }), .. } =
             input
         {
+            // Held and let go, so that it comes out as released, like every message that goes in.
             self.holds.hold(message, 1);
             self.let_go(message);
         }

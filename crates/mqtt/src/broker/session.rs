@@ -94,6 +94,7 @@ impl Session {
 
     /// When it ends, while there is no connection.
     pub(super) fn expires(&self) -> Option<Instant> {
+        // `heard` is when the connection ended, while there is none.
         Some(self.heard + self.expiry.filter(|_| self.connection.is_none())?)
     }
 

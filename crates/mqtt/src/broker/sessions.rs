@@ -112,6 +112,7 @@ impl Sessions {
         let allowed = match version {
             Version::V31 => false,
             Version::V311 => clean,
+            // The server assigns one then ([MQTT-3.1.3-6]).
             Version::V5 => true,
         };
         allowed.then(|| self.invent_name())

@@ -58,12 +58,14 @@ impl Subscriptions {
         self.generation += 1;
         self.seen.resize(self.seen.len().max(session as usize + 1), 0);
         if let Some(known) = self.find(filter).filter(|known| own.contains(known)) {
+            // The same filter again replaces the subscription, and a client has no second one.
             return self.regrade(known, session, qos);
         }
         let subscription = match share(filter) {
             Some((_, inner)) => Subscription::Shared(self.join(filter, inner, session, qos)),
             None => Subscription::Alone(self.tree.insert(filter, Taker::Session { number: session, qos })),
         };
+        // Most clients have one subscription, and there may be thousands of clients.
         own.reserve_exact(usize::from(own.is_empty()));
         own.push(subscription);
     }
@@ -189,6 +191,7 @@ impl Subscriptions {
                 *granted = qos.max(*granted);
             }
         });
+        // Only what was set is cleared: an audience costs nothing for sessions that are not in it.
         receivers.iter().for_each(|(number, _)| seen[*number as usize] = 0);
         *generation = self.generation;
     }

@@ -35,6 +35,7 @@ pub(crate) enum Event {
 
 impl Agenda {
     pub(crate) fn add(&mut self, at: Instant, station: u32, event: Event) {
+        // The highest bit of the order puts whatever is no end behind all ends of the same instant.
         let late = if event == Event::End { 0 } else { 1 << 63 };
         self.entries.push(Reverse(Entry { at, order: self.made | late, station, event }));
         self.made += 1;

@@ -24,6 +24,7 @@ impl Carrier {
     pub(crate) fn silent(&mut self, now: Instant, timing: &Timing) {
         self.idle_since = now;
         if std::mem::take(&mut self.spoilt) {
+            // EIFS (§10.3.2.3.7): it could not read for how long the others go on, and leaves room for an ACK.
             self.deferred_until = now + timing.eifs;
         }
     }
@@ -41,14 +42,17 @@ impl Carrier {
     /// A frame was received without: whatever came before, the station knows what goes on.
     pub(crate) fn hear(&mut self) {
         self.spoilt = false;
+        // A frame without errors ends EIFS (§10.3.2.3.7).
         self.deferred_until = Instant::ZERO;
     }
 
     /// A frame for another station reserves the medium.
     pub(crate) fn reserve(&mut self, now: Instant, until: Instant) {
+        // The reservation is over, and so is the request that went with it.
         if now >= self.reserved_until {
             self.requested_until = Instant::ZERO;
         }
+        // A duration field only ever raises the network allocation vector (§10.3.2.4).
         self.reserved_until = self.reserved_until.max(until);
     }
 
@@ -75,6 +79,7 @@ impl Carrier {
 
     /// When slots may be counted, if nothing comes.
     pub(crate) fn free_from(&self, timing: &Timing) -> Instant {
+        // DIFS after both the physical and the virtual carrier are free, or EIFS where that ends later.
         (self.idle_since.max(self.reserved_until) + timing.difs).max(self.deferred_until)
     }
 }
@@ -102,6 +107,7 @@ enum State {
 impl Backoff {
     /// Draws slots, frozen at first.
     pub(crate) fn draw(&mut self, dice: &mut Dice, window: u32) {
+        // Uniform over 0 to CW, both included (§10.3.3).
         self.slots = dice.below(u64::from(window) + 1) as u32;
         self.state = State::Frozen;
     }
@@ -149,9 +155,12 @@ impl Backoff {
         let Some(expiry) = self.expiry(timing) else { return };
         match self.state {
             _ if expiry == now && ready => {}
+            // It ran out with nothing to send: the backoff after the last frame is over.
             _ if expiry <= now => self.state = State::Off,
+            // Busy before a DIFS had passed: now a backoff is due (§10.3.4.3).
             State::Spacing { .. } => self.draw(dice, window),
             State::Counting { from } => {
+                // Only slots that were idle as a whole count (§10.3.4.3).
                 let counted = now.checked_since(from).map_or(0, |time| time.as_ns() / timing.slot.as_ns());
                 self.slots -= counted as u32;
                 self.state = State::Frozen;

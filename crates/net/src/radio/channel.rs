@@ -51,6 +51,7 @@ impl Channel {
         let was_bad = if self.bad { 1.0 } else { 0.0 };
         self.bad = self.dice.uniform() < law.share_bad + (was_bad - law.share_bad) * memory;
         self.seen = now;
+        // Drawn in the good state, too, so that later draws are the same whatever this frame met.
         self.dice.chance(law.loss_bad) && self.bad
     }
 }

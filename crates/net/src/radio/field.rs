@@ -70,6 +70,7 @@ impl Field {
         let row = &mut self.rows[station];
         row.epoch = self.epoch;
         row.near.clear();
+        // In the order of station numbers: the order in which receivers begin must not depend on places.
         for (other, there) in self.positions.iter().enumerate() {
             let squared_m2 = squared_distance(here, *there);
             if squared_m2 > self.reach_m2 || other == station {
@@ -104,6 +105,7 @@ impl Field {
             return;
         }
         self.epoch = intervals + 1;
+        // At the interval's start and not now: who asks first must not decide on the positions of all.
         let start = Instant::ZERO + refresh * intervals;
         for (position, walk) in self.positions.iter_mut().zip(&mut self.walks) {
             *position = walk.position(start);

@@ -30,6 +30,7 @@ pub(crate) struct Levels {
 
 impl Levels {
     pub(crate) fn new(spec: &RadioSpec) -> Self {
+        // Friis' formula at 1 m, as a ratio of amplitudes; below 24 MHz it would amplify.
         let loss_at_1m = 4.0 * std::f64::consts::PI * spec.frequency_hz as f64 / LIGHT_M_S;
         Levels {
             at_1m: attowatts(spec.transmit_power_mdbm) / loss_at_1m.max(1.0).powi(2),
@@ -47,6 +48,7 @@ impl Levels {
 
     /// Power at this distance, given in square metres; 0 below the floor.
     pub(crate) fn received(&self, squared_m2: f64) -> u64 {
+        // Nearer than 1 m the law of the far field does not hold.
         let power = (self.at_1m * squared_m2.max(1.0).powf(-self.half_exponent)) as u64;
         if power < self.floor { 0 } else { power }
     }

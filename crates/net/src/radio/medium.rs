@@ -130,6 +130,7 @@ impl Medium {
         let Input::Send { frame, from, to, size } = input;
         assert!(from.max(to) < self.stations.len(), "a frame was given to a station that is not there");
         assert!(from != to, "a station was told to send to itself");
+        // Before anything else: a radio that was off does not know whether the medium is busy.
         self.wake(now, from);
         let station = &mut self.stations[from];
         let job = Job::new(now, frame, to as u32, size.0);
@@ -141,6 +142,7 @@ impl Medium {
         station.queue.push_back(job);
         let length = station.queue.len() as u32;
         station.counters.queue_frames_max = station.counters.queue_frames_max.max(length);
+        // Behind another frame it waits for that one's exchange and the backoff after it.
         if length == 1 {
             self.request(now, from);
         }
@@ -161,6 +163,7 @@ impl Medium {
                 Event::Respond => self.respond(entry.at, station),
                 Event::Timeout => self.time_out(entry.at, station),
             }
+            // After each event, which may have been the last thing that a station had to do.
             self.doze(entry.at);
         }
         self.now = now;
@@ -248,6 +251,7 @@ impl Medium {
             } else if may_go && !busy {
                 station.backoff.space(until);
             } else {
+                // A busy medium means a backoff at once (§10.3.4.3).
                 station.backoff.draw(&mut station.dice, station.window);
             }
         }
@@ -269,6 +273,7 @@ impl Medium {
     /// A turn that was put on the agenda is due; it may have been delayed or taken since.
     fn turn(&mut self, now: Instant, number: usize) {
         let station = &mut self.stations[number];
+        // The turn was put off since: a heap's entry cannot be taken back.
         if station.armed != Some(now) {
             return;
         }
@@ -290,6 +295,7 @@ impl Medium {
         job.attempts += 1;
         station.counters.retries += u64::from(job.attempts > 1);
         let job = *job;
+        // An announced frame's RTS reserves the medium up to its ACK (§9.2.5).
         if job.is_announced(&self.spec.mac) {
             let data = self.timing.airtime(Kind::Data, job.mac_bytes);
             let reserved = self.timing.reserved(Kind::Rts, data);
@@ -326,8 +332,10 @@ impl Medium {
         debug_assert!(!receivers[from].is_transmitting(), "a station sent two frames at once");
         sender.air = air;
         sender.counters.sent.count(air.kind, air.bytes);
+        // The station hears its own frame as a busy medium: no slot counts meanwhile.
         sender.freeze(now, timing);
         receivers[from].begin_transmission(now);
+        // Powers are fixed from here to the last bit: what is added now must be taken off then.
         field.update(now, from, levels);
         for near in field.row(from) {
             let receiver = &mut receivers[near.station as usize];
@@ -335,6 +343,7 @@ impl Medium {
             let receives = receiver.begin(now, from as u32, air.kind, near.power, levels);
             let station = &mut stations[near.station as usize];
             if receives {
+                // PHY-RXSTART within the time after an RTS: the reservation that it asked for holds (§10.3.2.4).
                 station.carrier.answered(now);
             }
             if !was_busy && receiver.is_busy() {
@@ -349,6 +358,7 @@ impl Medium {
         let air = self.stations[from].air;
         self.release(now, from, air);
         let arrived = self.spread(now, from, air);
+        // Taken out while stations change, and put back for its memory.
         let mut disappointed = std::mem::take(&mut self.disappointed);
         for station in disappointed.drain(..) {
             self.fail(now, station as usize);
@@ -397,6 +407,7 @@ impl Medium {
                 let taken = heard == Heard::Frame && !lost;
                 station.note(now, heard, lost, &air, near.station == air.to, timing);
                 arrived |= taken && near.station == air.to;
+                // Any other frame than the awaited ends the wait, and the attempt has failed (§10.3.2.9).
                 let expected = taken && near.station == air.to && station.expects(air.kind, from as u32);
                 if station.waiting.is_some() && !expected {
                     self.disappointed.push(near.station);
@@ -420,11 +431,14 @@ impl Medium {
         let timing = &self.timing;
         let response = match air.kind {
             Kind::Data => {
+                // A copy is acknowledged, too: its sender has not heard the first ACK.
                 self.deliver(now, from, to);
                 Response { kind: Kind::Ack, to: sender, reserved: Duration::ZERO }
             }
+            // No CTS while the network allocation vector is set (§10.3.2.7).
             Kind::Rts if self.stations[to].carrier.is_reserved(now) => return,
             Kind::Rts => {
+                // The RTS's duration less what has passed when the CTS ends (§9.3.1.3).
                 let rest = reserved.saturating_sub(timing.sifs + timing.cts);
                 Response { kind: Kind::Cts, to: sender, reserved: rest }
             }
@@ -457,6 +471,7 @@ impl Medium {
     /// An answer should have been noticed by now.
     fn time_out(&mut self, now: Instant, number: usize) {
         let Some(waiting) = self.stations[number].waiting else { return };
+        // An earlier wait's entry.
         if waiting.until != now {
             return;
         }
@@ -480,6 +495,7 @@ impl Medium {
         let Some(waiting) = station.waiting.take() else { return };
         station.counters.failures += 1;
         if idle {
+            // The backoff begins at the end of the timeout (§10.3.2.9), though the medium was idle before.
             station.carrier.restart(now);
         }
         let job = station.queue.front_mut().expect("a station waited for an answer without a frame");
@@ -498,9 +514,11 @@ impl Medium {
     fn conclude(&mut self, number: usize, cause: Option<Cause>) {
         let station = &mut self.stations[number];
         let job = station.queue.pop_front().expect("a station was done with no frame");
+        // CW falls back after a success and at the retry limit alike (§10.3.3).
         station.window = self.spec.phy.cw_min_slots;
         station.backoff.draw(&mut station.dice, station.window);
         self.contend(number);
+        // The last data frame came through, and its ACKs did not: to the receiver that is no loss.
         let cause = cause.filter(|_| job.arrived.is_none());
         let counters = &mut self.stations[number].counters;
         match cause {

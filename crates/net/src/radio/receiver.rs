@@ -84,6 +84,7 @@ impl Receiver {
     /// The radio goes off, or on again: then it senses what is on the air, and takes up none of the frames that began
     /// before. `now` may lie in the past, as far as nothing has happened here since.
     pub(crate) fn rest(&mut self, now: Instant, asleep: bool, levels: &Levels) {
+        // What was decided in the past was past by then: time that is counted already stays.
         self.account(now.max(self.since));
         self.asleep = asleep;
         self.sensed = !asleep && self.total >= levels.carrier_sense;
@@ -110,6 +111,7 @@ impl Receiver {
 
     /// Another station begins to send. Whether this one begins to receive it.
     pub(crate) fn begin(&mut self, now: Instant, from: u32, kind: Kind, power: u64, levels: &Levels) -> bool {
+        // Even while it sends or sleeps: what is on the air when it listens again counts.
         self.total += power;
         if self.transmitting || self.asleep {
             return false;
@@ -157,6 +159,7 @@ impl Receiver {
     }
 
     fn sense(&mut self, now: Instant, levels: &Levels) {
+        // However weak, a frame that is being received keeps the medium busy to its end, which its header has told.
         let sensed = self.locked.is_some() || self.total >= levels.carrier_sense;
         if sensed != self.sensed {
             self.change(now);

@@ -140,6 +140,7 @@ impl Station {
             Heard::Frame | Heard::Nothing => {}
         }
         if heard != Heard::Frame || lost {
+            // An error is an error to the MAC, whatever its cause: EIFS follows (§10.3.2.3.7).
             self.carrier.spoil();
             return;
         }
@@ -150,6 +151,7 @@ impl Station {
         }
         self.counters.overheard.count(air.kind, air.bytes);
         match air.kind {
+            // An RTS may fail: its reservation is void where nothing follows (§10.3.2.4).
             Kind::Rts => self.carrier.request(now, now + air.reserved, timing),
             _ => self.carrier.reserve(now, now + air.reserved),
         }
@@ -185,6 +187,7 @@ impl Job {
 
     /// An attempt failed; whether it was the last one.
     pub(crate) fn fail(&mut self, answer: Kind, mac: &MacSpec) -> bool {
+        // A lost CTS is a short retry of the RTS, a lost ACK of announced data a long one (§10.3.4.4).
         if answer == Kind::Ack && self.is_announced(mac) {
             self.long_retries += 1;
         } else {

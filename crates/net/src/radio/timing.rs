@@ -44,6 +44,7 @@ pub(crate) struct Timing {
 impl Timing {
     pub(crate) fn new(phy: &PhySpec) -> Self {
         let PhySpec { modulation, preamble, slot, sifs, .. } = *phy;
+        // §10.3.7 has this relation and the next ones.
         let difs = sifs + slot * 2;
         let air = |rate, bytes| modulation.airtime(preamble, rate, bytes);
         let ack_rate = phy.ack_rate_bit_s.unwrap_or(phy.control_rate_bit_s);
