@@ -51,6 +51,7 @@ impl Acceptance {
 
     fn change(&mut self, books: &mut Books, after: Rank) -> Rank {
         let before = std::mem::replace(&mut self.rank, after);
+        // A client that is ready is connected, too: each count has a rank from which on it counts.
         let change = |least: Rank| i32::from(after >= least) - i32::from(before >= least);
         books.connected += change(Rank::Connected);
         books.ready += change(Rank::Ready);

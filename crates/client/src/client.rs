@@ -90,6 +90,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             incoming: Incoming::default(),
             arrivals: None,
             punctuality: Punctuality::default(),
+            // By its number, so that one client more changes nobody else's back-off.
             retries: Retries::new(seed.derive("reconnect").index(u64::from(who.number.0)).dice()),
             acceptance: Acceptance::new(),
             asleep_since: None,
@@ -174,6 +175,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let outcome = self.attend_deadline(around);
         self.lose_unless(around, outcome);
         let offered = self.publish_due(around);
+        // Last, so that what the session and the schedule have put leaves in one write.
         self.flush(around);
         offered
     }
@@ -255,11 +257,13 @@ impl<S: Session, C: Connection> Client<S, C> {
             self.session.written(now, messages);
             ended = self.settle(around);
         }
+        // What was written before the connection broke is noted all the same.
         self.lose_unless(around, outcome.and(ended));
     }
 
     /// Disconnects gracefully; what was put into the connection still goes out.
     pub fn leave<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
+        // Before DISCONNECT, behind which nothing may be sent ([MQTT-3.14.4-1]).
         self.stop_publishing(around);
         self.note_unaccepted(around);
         if !self.is_open() {
@@ -315,6 +319,7 @@ impl<S: Session, C: Connection> Client<S, C> {
     pub fn publish_due<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Offered {
         let mut offered = Offered::default();
         while let Some(due) = self.next_publish(around) {
+            // The clock is read only where its last reading says no.
             if due > around.now() && due > around.read_clock() {
                 break;
             }
@@ -416,6 +421,7 @@ impl<S: Session, C: Connection> Client<S, C> {
                 let body = self.outgoing.body(message);
                 let end = around.put_message(self.who, &mut self.connection, envelope, body);
                 self.outgoing.put(message, end);
+                // At QoS 0 no packet follows: its place is free at once.
                 if settled {
                     self.outgoing.remove(message);
                 }
@@ -456,6 +462,7 @@ impl<S: Session, C: Connection> Client<S, C> {
 
     fn connected(&mut self, around: &mut impl Surroundings, resumed: bool) {
         let State::Open { since } = self.state else { return };
+        // Only now: a server that opens connections and refuses clients must not be asked in quick succession.
         self.retries.succeed();
         if !resumed {
             // The other side knows nothing of it any more, and will not release it.

@@ -91,6 +91,7 @@ impl GroupFacts {
     /// When the `index`-th client opens its connection, if the first does at `start`.
     pub fn connects_at(&self, index: u32, start: Instant) -> Instant {
         let (over, count) = self.connect_over;
+        // Nanoseconds times clients do not fit 64 bits.
         let share = u128::from(over.as_ns()) * u128::from(index) / u128::from(count.max(1));
         start + Duration::from_ns(share as u64)
     }

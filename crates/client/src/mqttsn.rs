@@ -94,6 +94,7 @@ impl Session for MqttSn {
     }
 
     fn publish(&mut self, now: Instant, message: Token, topic: Option<u32>, qos: Qos) -> Admission {
+        // What is relayed has a topic without a number, which cannot be registered.
         let Some(number) = topic else { return Admission::Refused };
         let subject = self.known.get(&number).map_or(Subject::Named(number), |topic| Subject::Known(*topic));
         self.machine.publish(now, message.0, subject, qos)

@@ -89,6 +89,7 @@ impl Sessions {
                 AnySession::ZeroMq(Box::new(sockets.session(group, who.index)))
             }
             Kind::MqttSn { options, search_radius, known } => {
+                // Each waits for a time of its own, or all would search at once when a gateway starts (§6.1, §7.2).
                 let mut dice = seed.derive("searchgw").index(u64::from(who.number.0)).dice();
                 let delay = Duration::from_ns((dice.uniform() * T_SEARCHGW.as_ns() as f64) as u64);
                 let search = search_radius.map(|radius| Search { radius, delay });

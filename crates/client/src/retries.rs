@@ -32,6 +32,7 @@ impl Retries {
 
     /// How long to wait before the next attempt: doubled with each in vain, up to a maximum, spread by the jitter.
     pub(crate) fn wait(&mut self, policy: &Reconnect) -> Duration {
+        // The first attempt in vain waits for the initial time, undoubled.
         let doublings = self.attempts.saturating_sub(1).min(32);
         let wait_ns = policy.initial.as_ns().saturating_mul(1 << doublings).min(policy.maximum.as_ns());
         let jitter = policy.jitter.as_f64() * (2.0 * self.dice.uniform() - 1.0);

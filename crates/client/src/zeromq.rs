@@ -112,6 +112,7 @@ impl Session for ZeroMq {
         match self.machine.publish(message.0, name.as_bytes()) {
             client::Admission::Sent => Admission::Sent,
             client::Admission::Waiting => Admission::Waiting,
+            // libzmq drops either without a word; a recording has them as not sent.
             client::Admission::Filtered | client::Admission::Full => Admission::Refused,
         }
     }

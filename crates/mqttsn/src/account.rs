@@ -51,6 +51,7 @@ impl<S, M> Packet<S, M> {
 
     /// What the bytes of this packet are, of which there are so many; `message` is the length of a message.
     pub fn parts(&self, bytes: u32, message: impl Fn(&M) -> usize) -> Parts {
+        // Beyond 255 B the length field takes three octets (§5.2.1).
         let header = if bytes > encode::SHORT_MAX as u32 { 4 } else { 2 };
         let id = if self.id().is_some() { 2 } else { 0 };
         match self {

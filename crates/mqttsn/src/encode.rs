@@ -106,6 +106,7 @@ pub const fn payload_max(datagram_bytes: usize) -> usize {
 }
 
 const fn with_header(body: usize) -> usize {
+    // The length counts its own field, which may be what makes it long (§5.2.1).
     if body + SHORT_HEADER > SHORT_MAX { body + LONG_HEADER } else { body + SHORT_HEADER }
 }
 

@@ -302,6 +302,7 @@ pub fn decode(datagram: &[u8]) -> Result<Datagram<'_>, Malformed> {
             return Err(Malformed::Short);
         };
         let (control, node) = fields.split_first().ok_or(Malformed::Short)?;
+        // A bound, or a datagram of headers alone would be read to its end.
         if forwarded.len() == FORWARDERS_MAX {
             return Err(Malformed::Kind(ENCAPSULATED));
         }

@@ -174,6 +174,7 @@ impl Client {
     pub fn handle(&mut self, _now: Instant, input: Input<'_>) {
         let outcome = match input {
             Input::Opened => {
+                // Both sides greet at once, and neither waits for the other (RFC 37).
                 self.handshake = Some(Handshake::new(self.options.socket));
                 self.send(Send::Greeting);
                 Ok(())
@@ -206,6 +207,7 @@ impl Client {
 
     /// The application publishes.
     pub fn publish(&mut self, token: u32, topic: &[u8]) -> Admission {
+        // Before the mark: what nobody wants takes no place (libzmq's `dist_t` sends to matching pipes only).
         if !self.wanted.matches(topic) {
             return Admission::Filtered;
         }
@@ -259,6 +261,7 @@ impl Client {
     /// What the connection held is lost; what waits for one goes on waiting.
     fn closed(&mut self) {
         self.handshake = None;
+        // Only what waits keeps its place; what the connection had is lost with it.
         self.pipe.take(self.pipe.len() - self.waiting.len() as u64);
         (self.awaits_ready, self.awaits_pong) = (false, false);
         self.outputs.clear();
@@ -278,6 +281,7 @@ impl Client {
             Command::Ready { socket } => {
                 handshake.ready(socket)?;
                 self.outputs.push_back(Output::Connected);
+                // Behind READY, which must be the first command.
                 let waiting = self.waiting.drain(..).map(|token| Output::Message { token });
                 self.outputs.extend(waiting);
                 return Ok(());
@@ -317,6 +321,7 @@ impl Client {
             self.send(Send::Subscribe { subscription, minor });
         }
         match minor {
+            // A peer of 3.0 knows no PING that could tell when it has read them.
             0 => self.outputs.push_back(Output::Subscribed),
             _ => {
                 self.send(Send::Ping);

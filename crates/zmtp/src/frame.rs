@@ -37,6 +37,7 @@ impl FrameHeader {
                 None => return Ok(None),
             },
         };
+        // RFC 37 bounds a body by 2^63 − 1 octets.
         if body_len > i64::MAX as u64 {
             return Err(Malformed::TooLong(body_len));
         }

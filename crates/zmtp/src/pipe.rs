@@ -33,6 +33,7 @@ impl Pipe {
 
     /// So many messages were taken out of it.
     pub fn take(&mut self, count: u64) {
+        // `compute_lwm` is half of the mark, rounded up; the writer hears of whole steps only.
         let (step, before) = (u64::from(self.mark).div_ceil(2).max(1), self.taken);
         self.taken = (self.taken + count).min(self.put);
         if self.taken / step > before / step {

@@ -67,6 +67,7 @@ impl Prefixes {
     }
 
     fn matching(&self, topic: &[u8]) -> impl Iterator<Item = &BTreeSet<u32>> {
+        // The empty prefix is among them, and matches every topic (RFC 29).
         self.lengths.range(..=topic.len()).filter_map(|(length, _)| self.takers.get(&topic[..*length]))
     }
 }

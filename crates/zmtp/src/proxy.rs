@@ -162,6 +162,7 @@ impl<M: Clone> Proxy<M> {
             return self.refuse(peer, malformed);
         }
         self.counters.messages += 1;
+        // Each once, however many of its prefixes match.
         let takers = self.wanted.takers(topic);
         self.counters.unmatched += u64::from(takers.is_empty());
         for taker in takers.into_iter().map(Peer) {
@@ -172,6 +173,7 @@ impl<M: Clone> Proxy<M> {
                     self.counters.copies += 1;
                     self.outputs.push_back(Output::Message(taker, message.clone()));
                 }
+                // A publishing socket drops beyond the mark and never blocks (RFC 29).
                 false => {
                     self.counters.dropped += 1;
                     self.outputs.push_back(Output::Dropped(taker, message.clone()));
@@ -218,6 +220,7 @@ impl<M: Clone> Proxy<M> {
         if let Command::Ready { socket } = command {
             end.handshake.ready(socket)?;
             let minor = end.handshake.minor();
+            // Who publishes filters: one that connects later would send nothing before it knows all prefixes.
             if !end.socket.publishes() {
                 let all = self.wanted.iter().map(|prefix| Send::Subscribe {
                     begins: true,
@@ -266,6 +269,7 @@ impl<M: Clone> Proxy<M> {
         if self.ends.remove(&peer).is_none_or(|end| !end.socket.publishes()) {
             return;
         }
+        // Publishers are told after the set has changed, which is borrowed until then.
         let mut last = Vec::new();
         self.wanted.forget(peer.0, |prefix| last.push(Box::<[u8]>::from(prefix)));
         last.iter().for_each(|prefix| self.tell_publishers(false, prefix));

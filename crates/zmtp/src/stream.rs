@@ -159,6 +159,7 @@ impl Decoder {
         self.greeted = true;
         let result = each(raw);
         self.gathered.clear();
+        // One large packet must not hold its memory for the rest of the connection.
         if self.gathered.capacity() > KEEP {
             self.gathered.shrink_to(KEEP);
         }
@@ -177,6 +178,7 @@ fn find(bytes: &[u8], greeted: bool, whole: bool) -> Result<Found<'_>, Malformed
     if !header.command {
         return find_message(bytes, whole);
     }
+    // Before anything is gathered: a length is only a promise.
     if header.body_len > COMMAND_MAX {
         return Err(Malformed::TooLong(header.body_len));
     }

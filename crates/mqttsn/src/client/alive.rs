@@ -55,6 +55,7 @@ impl Alive {
     /// When to look at it next; `keep_alive` where a sign of life is needed.
     pub(super) fn next_deadline(&self, keep_alive: Option<Duration>, retry: Duration) -> Option<Instant> {
         match self.ping {
+            // PINGREQ is repeated after T_retry like any other packet (§6.13), and no second one is begun.
             Some(ping) => Some(ping.overdue_at(retry)),
             None => keep_alive.map(|keep_alive| self.last_sent + keep_alive),
         }

@@ -105,6 +105,7 @@ impl Client {
     /// Whether a gateway has accepted it, be it awake or not.
     pub fn is_online(&self) -> bool {
         matches!(self.state, State::Active | State::Asleep { .. } | State::Awake { .. })
+            // A sleeper's session goes on while it connects to be active again.
             || self.state == State::Connecting { again: true }
     }
 
@@ -164,7 +165,9 @@ impl Client {
                 self.subscribing = Some(0);
                 self.pump(now);
             }
+            // Late answers of a gateway that was given up.
             _ if self.state == State::Offline => {}
+            // The first gateway that is heard of is taken (§6.1).
             Input::Advertise | Input::Gwinfo if matches!(self.state, State::Searching(_)) => {
                 self.connect(now, false);
             }
@@ -193,6 +196,7 @@ impl Client {
         if let (State::Asleep { wake_at }, Some(sleep)) = (&mut self.state, self.options.sleep)
             && !sleep.publish_when_awake
         {
+            // A sleeper publishes only after it has become active by CONNECT (§6.14).
             *wake_at = now;
         }
         self.pump(now);
@@ -208,6 +212,7 @@ impl Client {
             self.alive.heard_awake(now);
         }
         self.alive.last_busy = now;
+        // The answer makes the gateway register the topic anew (§6.10).
         if !self.topics.is_known(topic) {
             let code = ReturnCode::InvalidTopic;
             self.send(now, Send::Puback { topic_id: topic.number(), id, code });
@@ -239,6 +244,7 @@ impl Client {
     fn open(&mut self, now: Instant) {
         self.alive.settle();
         self.exchange = None;
+        // QoS −1 needs no gateway that knows the client (§6.8).
         if self.options.without_connection {
             self.state = State::Active;
             self.ready.push_back(Output::Connected);
@@ -277,6 +283,7 @@ impl Client {
         self.state = State::Active;
         self.alive.last_busy = now;
         if !again {
+            // The gateway has begun anew, too: its identifiers mean nothing any more.
             if self.options.clean {
                 self.topics.clear();
                 self.incoming.clear();
@@ -336,6 +343,7 @@ impl Client {
 
     fn wake_up(&mut self, now: Instant) {
         self.ready.push_back(Output::Asleep(false));
+        // PINGREQ with its identifier fetches what was kept; to publish it must be active (§6.14).
         if self.outgoing.is_empty() {
             self.state = State::Awake { since: now };
             self.alive.ping(now);
@@ -416,6 +424,7 @@ impl Client {
     fn registered(&mut self, now: Instant, topic: u32, topic_id: u16, code: ReturnCode) {
         match code {
             ReturnCode::Accepted => self.topics.register(topic, topic_id),
+            // After T_WAIT the same message asks again: it still waits for an identifier.
             ReturnCode::Congestion => self.congested_until = Some(now + self.options.wait),
             // The gateway has no identifier for it: whatever waits for one goes.
             _ => {
@@ -500,6 +509,7 @@ impl Client {
         let dup = message.sent_as.is_some();
         let id = match (message.qos, message.sent_as) {
             (Qos::AtMostOnce, _) => 0,
+            // By its identifier the gateway knows the message for one that it may have.
             (_, Some(id)) => id,
             (_, None) => self.outgoing.next_id(),
         };
@@ -548,6 +558,7 @@ impl Client {
         else {
             return;
         };
+        // After N_retry repetitions the gateway is taken for gone (§6.13).
         if !exchange.repeat(now, self.options.retries) {
             return self.close_for(Reason::Unanswered(exchange.what.name()));
         }

@@ -28,6 +28,7 @@ impl<M: Clone> Gateway<M> {
                 if self.with(now, number, |client, around| client.hears_again(around, &from)) == Some(true) {
                     return;
                 }
+                // The identifier counts, and not the address: a client that has moved keeps its session.
                 self.members.move_to(number, &from);
                 number
             }
@@ -37,6 +38,7 @@ impl<M: Clone> Gateway<M> {
             }
             None => self.members.add(now, from, client_id),
         };
+        // A will must be asked for first; a clean session has nothing to go on with (§6.3).
         let resumes = known.is_some() && !clean && !will && self.has_session(number);
         if clean && known.is_some() {
             self.own.forget(number);
@@ -48,6 +50,7 @@ impl<M: Clone> Gateway<M> {
         self.with(now, number, |client, around| {
             // What it has not acknowledged is sent again.
             client.sleep(around);
+            // Whatever duration it slept with before, its keep-alive counts again.
             (client.heard, client.clean, client.fresh) = (now, clean, true);
             (client.duration, client.keep_alive) = (duration, duration);
             client.state = State::Connecting(stage);
@@ -103,6 +106,7 @@ impl<M: Clone> Gateway<M> {
             let packet = BrokerPacket::Connect {
                 client_id: Arc::clone(&client.client_id),
                 clean: client.clean,
+                // The client's own: while it sleeps the gateway speaks for it (`link_ping_at`).
                 keep_alive_s: (client.keep_alive.as_ns() / 1_000_000_000).min(u64::from(u16::MAX)) as u16,
                 will: client.will.clone(),
             };
@@ -144,6 +148,7 @@ impl<M: Clone> Gateway<M> {
 
     /// The client does not answer any more: its will is published.
     pub(super) fn lose(&mut self, now: Instant, number: u32) {
+        // Without DISCONNECT the broker publishes the will itself; an aggregating gateway must do it, below.
         self.close_link(number, false);
         let will = self.members.get_mut(number).and_then(|client| client.will.take());
         if let (Mode::Aggregating, Some(will)) = (self.options.mode, will) {
@@ -158,6 +163,7 @@ impl<M: Clone> Gateway<M> {
 
     /// The client leaves.
     pub(super) fn leave(&mut self, now: Instant, number: u32) {
+        // A DISCONNECT is answered by one (§6.12), before the client is forgotten with its address.
         self.answer(number, Packet::Disconnect { duration_s: None });
         self.close_link(number, true);
         self.drop_client(now, number);

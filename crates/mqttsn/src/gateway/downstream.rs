@@ -59,6 +59,7 @@ impl<M: Clone> Gateway<M> {
 
     fn hear_for_all(&mut self, now: Instant, packet: BrokerPacket<M>) {
         if let BrokerPacket::Publish { qos, retain, topic, id, message, .. } = packet {
+            // The session acknowledges it to the broker whether or not clients get it: it is the gateway's.
             if self.own.arrived(now, qos, id) {
                 self.distribute(now, &topic, (qos, retain), &message);
             }
@@ -73,6 +74,7 @@ impl<M: Clone> Gateway<M> {
     fn distribute(&mut self, now: Instant, topic: &Arc<str>, (qos, retain): (Qos, bool), message: &M) {
         for (number, granted) in self.own.audience(topic) {
             self.with(now, number, |client, around| {
+                // An identifier of its own for each client: the broker's is that of the shared session.
                 let (id, topic, message) = (client.next_id(), Arc::clone(topic), message.clone());
                 client
                     .deliver(around, Down { topic, qos: qos.min(granted), retain, dup: false, id, message });

@@ -177,6 +177,7 @@ impl<M: Clone> Member<M> {
 
     /// When something is to be done about it.
     pub(super) fn next_deadline(&self, options: &GatewayOptions) -> Option<Instant> {
+        // A sleeper's timers stand still: it hears no repetition.
         let flying = self.flying.iter().filter(|_| self.listens());
         let flying = flying.map(|flying| flying.sent + options.retry).min();
         let registering = self.registering.as_ref().map(|asked| asked.sent + options.retry);
@@ -191,6 +192,7 @@ impl<M: Clone> Member<M> {
     /// When it is given up if it stays silent (§7.2: 10 % more than it said, half as much again up to a minute).
     fn expires_at(&self, options: &GatewayOptions) -> Option<Instant> {
         if let State::Connecting(_) = self.state {
+            // As long as the client itself repeats its CONNECT.
             let patience = options.retry.as_ns() * (u64::from(options.retries) + 1);
             return Some(self.heard + Duration::from_ns(patience));
         }
@@ -285,6 +287,7 @@ impl<M: Clone> Member<M> {
                 return true;
             }
             (Packet::Willtopicupd { will }, State::Active) => {
+                // An update changes what there is (§6.4); without a message there is no will to change.
                 self.will = self.will.take().zip(will).map(|(old, new)| Will {
                     topic: new.topic,
                     qos: new.qos,
@@ -337,6 +340,7 @@ impl<M: Clone> Member<M> {
             false => Err(ReturnCode::NotSupported),
         };
         if let Ok(topic_id) = assigned {
+            // Who has named a topic knows it: no REGISTER goes back.
             self.topics.confirm(topic_id);
         }
         let code = assigned.err().unwrap_or(ReturnCode::Accepted);
@@ -408,6 +412,7 @@ impl<M: Clone> Member<M> {
             let Some(down) = self.queue.front() else { break };
             let Some(named) = self.topics.topic(&down.topic, &around.options.predefined) else {
                 let name = Arc::clone(&down.topic);
+                // One REGISTER at a time (§6.10); what is behind waits, so that messages stay in order.
                 self.register(around, name);
                 continue;
             };
@@ -482,6 +487,7 @@ impl<M: Clone> Member<M> {
         if around.options.mode == Mode::Transparent {
             return self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Pubrec, id });
         }
+        // An aggregating gateway is the sender itself, and goes on with PUBREL.
         self.release(around, id);
     }
 
@@ -516,7 +522,7 @@ impl<M: Clone> Member<M> {
     }
 
     /// It sleeps: what it has not acknowledged is kept. What has got as far as PUBREL is not published again
-    /// ([MQTT-4.3.3-1]): the client may have passed it on, and would not know it any more.
+    /// ([MQTT-4.3.3-1] of 3.1.1): the client may have passed it on, and would not know it any more.
     pub(super) fn sleep(&mut self, _: &mut Around<'_, M>) {
         self.state = State::Asleep;
         self.registering = None;

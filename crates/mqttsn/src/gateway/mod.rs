@@ -143,6 +143,7 @@ impl<M: Clone> Gateway<M> {
             let packet = Packet::Advertise { gateway: self.options.id, duration_s };
             self.out.push_back(Output::Broadcast(packet));
         }
+        // Each call puts the client's next deadline in the place of this one, so that the loop ends.
         while let Some(number) = self.members.next_due(now) {
             let alive = self.with(now, number, |client, around| client.tick(around));
             if alive == Some(false) {
@@ -160,6 +161,7 @@ impl<M: Clone> Gateway<M> {
     fn packet(&mut self, now: Instant, from: Address, packet: Packet<Arc<str>, M>) {
         match packet {
             Packet::Searchgw { .. } => {
+                // A gateway leaves its address out: the datagram has it (§5.4.3).
                 let packet = Packet::Gwinfo { gateway: self.options.id, address: Vec::new() };
                 return self.out.push_back(Output::Send { to: from, packet });
             }

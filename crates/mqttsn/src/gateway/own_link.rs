@@ -131,6 +131,7 @@ impl<M: Clone> OwnLink<M> {
         self.state = State::Closed { since: Some(now) };
         self.asked = false;
         self.session.handle(now, mqtt::Input::Closed);
+        // What the session would still say has no connection to be said on.
         while self.session.poll().is_some() {}
     }
 
@@ -138,6 +139,7 @@ impl<M: Clone> OwnLink<M> {
     pub(super) fn publish(&mut self, around: &mut Around<'_, M>, content: Will<M>, waiter: Waiter) -> bool {
         self.need(around);
         if content.qos == Qos::AtMostOnce && !self.is_online() {
+            // The session refuses QoS 0 without a connection; but this one is opened for the message.
             let room = self.early.len() < around.options.broker_queue as usize;
             match room {
                 true => self.early.push_back(content),
@@ -167,6 +169,7 @@ impl<M: Clone> OwnLink<M> {
         filter: &Arc<str>,
         qos: Qos,
     ) -> bool {
+        // A repeated SUBSCRIBE replaces the first ([MQTT-3.8.4-3]).
         self.subscribers.remove(filter, |(subscriber, _)| *subscriber == client);
         self.subscribers.insert(filter, (client, qos));
         if self.filters.get(filter).is_some_and(|granted| *granted >= qos) {
@@ -260,6 +263,7 @@ impl<M: Clone> OwnLink<M> {
 
     /// Tells the broker the next filter, once it has answered the last.
     fn ask(&mut self, now: Instant) {
+        // The session has one SUBSCRIBE at a time.
         if self.is_online() && !self.asked && !self.asking.is_empty() {
             self.asked = true;
             self.session.handle(now, mqtt::Input::Subscribe);
@@ -334,6 +338,7 @@ impl<M: Clone> OwnLink<M> {
     fn connected(&mut self, around: &mut Around<'_, M>, session_present: bool) {
         if !session_present {
             let known = std::mem::take(&mut self.filters);
+            // Known filters before those that clients have asked for meanwhile, in their order.
             for (filter, qos) in known.into_iter().rev() {
                 self.asking.push_front((filter, qos, Vec::new()));
             }

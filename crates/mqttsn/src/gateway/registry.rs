@@ -60,6 +60,7 @@ impl Registry {
         if let Some(short) = Topic::short(name) {
             return Some(short);
         }
+        // Only identifiers that the client has used itself: it may not know of others.
         let known = predefined.iter().find(|(id, topic)| &**topic == name && self.predefined.contains(id));
         if let Some((id, _)) = known {
             return Some(Topic::Predefined(*id));

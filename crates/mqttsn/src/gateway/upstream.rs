@@ -33,7 +33,9 @@ impl<M: Clone> Gateway<M> {
             | Packet::Willmsg { .. }
             | Packet::Willtopicupd { .. }
             | Packet::Willmsgupd { .. } => self.will(now, number, packet),
+            // A client may leave before it was let in.
             Packet::Disconnect { duration_s: None } => self.leave(now, number),
+            // Nothing else has a place before CONNACK (§6.2).
             _ if connecting => {}
             Packet::Disconnect { duration_s: Some(seconds) } => {
                 self.with(now, number, |client, around| client.sleep_for(around, seconds));
@@ -102,6 +104,7 @@ impl<M: Clone> Gateway<M> {
             self.with(now, number, |_, around| around.drop(None, message, Cause::UnknownTopic));
             return;
         };
+        // Before it is remembered as the last one, which it would be compared with.
         if self.is_duplicate(number, dup, qos, id) {
             self.counters.duplicates += 1;
             return;
@@ -126,6 +129,7 @@ impl<M: Clone> Gateway<M> {
                 if !taken && qos != Qos::AtMostOnce {
                     let code = ReturnCode::Congestion;
                     self.answer(number, Packet::Puback { topic_id: topic.number(), id, code });
+                    // The client sends it again after T_WAIT, and it is no duplicate then.
                     self.with(now, number, |client, _| client.up = None);
                 }
                 self.follow(now, followed);
@@ -142,6 +146,7 @@ impl<M: Clone> Gateway<M> {
         if up.qos == Qos::AtLeastOnce && !self.options.filter_duplicates {
             return false;
         }
+        // The answer was lost; otherwise the broker's is still to come, and will be passed on.
         if up.answered {
             self.answer(number, up.answer());
         }
@@ -163,6 +168,7 @@ impl<M: Clone> Gateway<M> {
                 let packet = BrokerPacket::Acknowledgement { kind: Kind::Pubrel, id };
                 self.with(now, number, |client, around| client.tell(around, packet));
             }
+            // Towards the broker the shared session has an exchange of its own.
             Mode::Aggregating => self.answer(number, Packet::Pubcomp { id }),
         }
     }
