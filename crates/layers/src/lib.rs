@@ -13,7 +13,6 @@
 pub mod frame;
 mod lengths;
 mod script;
-mod sha1;
 pub mod tls;
 pub mod upgrade;
 

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use crate::sha1;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use sha1::{Digest, Sha1};
 
 /// Appends a client's request for a resource of a host. The nonce is random, so that no cache can answer.
 pub fn request(host: &str, path: &str, nonce: [u8; 16], out: &mut Vec<u8>) {
-    let key = base64(&nonce);
+    let key = BASE64_STANDARD.encode(nonce);
     let lines = [
         &*format!("GET {path} HTTP/1.1"),
         &format!("Host: {host}"),
@@ -31,7 +33,8 @@ pub fn request_len(host: &str, path: &str) -> usize {
 
 /// What a server must answer a nonce with (§4.2.2).
 pub fn accept(nonce: [u8; 16]) -> String {
-    base64(&sha1::digest(format!("{}258EAFA5-E914-47DA-95CA-C5AB0DC85B11", base64(&nonce)).as_bytes()))
+    let key = BASE64_STANDARD.encode(nonce);
+    BASE64_STANDARD.encode(Sha1::digest(format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11")))
 }
 
 /// Why a server's answer opens nothing.
@@ -132,20 +135,6 @@ fn printable(words: &str) -> String {
     words.chars().filter(|letter| !letter.is_control()).take(80).collect()
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let wide =
-            three.iter().fold(0u32, |wide, byte| wide << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        for place in 0..4 {
-            let letter = char::from(LETTERS[(wide >> (18 - 6 * place)) as usize & 63]);
-            text.push(if place <= three.len() { letter } else { '=' });
-        }
-    }
-    text
-}
-
 const HTTP: &[u8] = b"HTTP/1.1 ";
 /// Servers that greet with cookies and policies need a few kilobytes.
 const ANSWER_MAX: usize = 16 << 10;
@@ -164,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_rfcs_own_handshake_is_accepted_however_it_is_cut() {
-        assert_eq!(base64(&NONCE), "dGhlIHNhbXBsZSBub25jZQ==");
+        assert_eq!(BASE64_STANDARD.encode(NONCE), "dGhlIHNhbXBsZSBub25jZQ==");
         for cut in 0..ANSWER.len() {
             let mut answer = Answer::default();
             assert_eq!(answer.feed(&ANSWER.as_bytes()[..cut], NONCE), Ok(None), "cut at {cut}");
