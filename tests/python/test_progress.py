@@ -8,13 +8,14 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
 from rich.console import Console
 
 from mqttlab.cli.progress import ImportProgress, RunProgress, figures, spark, summary
+from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
@@ -89,6 +90,36 @@ def test_an_import_says_how_much_it_has_read_of_the_whole_and_how_fast_on_one_li
     last = out.getvalue().rpartition("reading")[2].partition("\x1b")[0]
     assert "0.9/1.0 GB" in last and "B/s" in last and "4,096,000 rows" in last and ":" in last, last
     assert "reading" in out.getvalue() and "\n\n" not in out.getvalue().replace("\r", "")
+
+
+def test_an_import_says_that_it_writes_its_tables_when_all_is_read() -> None:
+    out = io.StringIO()
+    with ImportProgress(Console(file=out, force_terminal=True, width=80, height=40, color_system=None)) as progress:
+        progress.observe({"event": "import", "read_bytes": 10**9, "total_bytes": 10**9, "rows": 4_096_000})
+        progress.observe({"event": "phase", "phase": "finalise", "at_ns": 7, "length_ns": 0})
+        progress._bar.refresh()
+    last = out.getvalue().rpartition("\r")[0].rpartition("writing the recording")[2].partition("\x1b")[0]
+    # How much was read is said no more: it changes no more, and looks as if the command stood still.
+    assert "4,096,000 rows" in last and "0:00:0" in last and "GB" not in last, out.getvalue()
+    assert "\n\n" not in out.getvalue().replace("\r", "")
+
+
+@pytest.mark.parametrize(("name", "evidence", "rows"), [("a.csv", "csv", 2), ("a.log", "log", 2)])
+def test_the_engine_says_when_it_has_read_all_and_writes(
+    name: str, evidence: Literal["csv", "log"], rows: int, tmp_path: Path
+) -> None:
+    texts = {"csv": "message,publisher,subscriber,topic,sent,received\n1,a,b,t,1.0,1.5\n2,a,b,t,2.0,\n",
+             "log": "2018-01-01,10:00:00:000,sent,t,0,16,1\n2018-01-01,10:00:00:500,received,t,0,16,1\n"}
+    (tmp_path / name).write_text(texts[evidence])
+    heard: list[dict[str, Any]] = []
+    import_evidence(evidence, [tmp_path / name], tmp_path / "run", heard.append)
+    size = len(texts[evidence])
+    assert heard == [
+        {"event": "import", "read_bytes": size, "total_bytes": size, "rows": rows},
+        {"event": "phase", "phase": "finalise", "at_ns": heard[1]["at_ns"], "length_ns": 0},
+        {"event": "done", "verdict": "complete", "reason": None, "directory": str(tmp_path / "run")},
+    ]
+    assert heard[1]["at_ns"] == (1_000_000_000 if evidence == "csv" else 500_000_000)
 
 
 def test_nobody_is_shown_the_progress_of_an_import_but_a_terminal() -> None:

@@ -8,7 +8,8 @@ use std::time::Duration;
 use mqttlab_import::{Error, Observer, Order, Reading};
 use mqttlab_live::{Signals, Watchdog, say_at_last};
 use mqttlab_recording::{Ending, Error as Unusable, Reason};
-use mqttlab_run::{Announcer, Interruption, Progress, Verdict};
+use mqttlab_run::{Announcer, Interruption, Phase, Progress, Verdict};
+use mqttlab_units::Instant;
 use serde::Serialize;
 
 /// Imports what the order names, saying on standard output how far it is.
@@ -87,6 +88,10 @@ impl Observer for Followed<'_, '_> {
         let mut out = std::io::stdout();
         // Whoever does not listen may still want the recording.
         let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+
+    fn on_writing(&mut self, end: Instant) {
+        self.0.phase(Phase::Finalise, end, mqttlab_units::Duration::ZERO);
     }
 
     fn on_warning(&mut self, words: &str) {

@@ -62,8 +62,9 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
         let Some((at, frame)) = frames.next() else { break };
         importer.frame(at, &frame)?;
         importer.dropped(frames.dropped_before());
-        watch.look(importer.seen.frames);
+        watch.add(1);
     }
+    let observer = watch.end(Instant::from_ns(importer.seen.last_ns));
     importer.finish(&frames, observer)
 }
 

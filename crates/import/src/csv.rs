@@ -35,7 +35,7 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     if timeline.offers.is_empty() {
         return Err(Error::in_file(&order.files[0], "there is no message in the table"));
     }
-    timeline.write(order, observer)
+    timeline.write(order, watch)
 }
 
 /// What a table may have, and what it means. Times are seconds or ISO 8601, or numbers in the unit that the column's
@@ -123,7 +123,7 @@ impl Table<'_> {
             shortest = Some(last).filter(|&last| last > 0).into_iter().chain(shortest).min();
             let line = columns.line(&fields, utc_offset_s).map_err(wrong)?;
             self.tell(line).map_err(wrong)?;
-            watch.look(self.timeline.receipts.len() as u64);
+            watch.add(1);
         }
         columns.map(|_| ()).ok_or_else(|| Error::in_file(self.file, "is empty"))
     }
@@ -294,6 +294,7 @@ mod tests {
 
     impl Observer for Nobody {
         fn on_reading(&mut self, _: Reading) {}
+        fn on_writing(&mut self, _: Instant) {}
         fn on_warning(&mut self, _: &str) {}
     }
 

@@ -33,7 +33,7 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
         open(file, &meter)?.read_to_end(&mut text).map_err(|error| Error::in_file(file, error))?;
         let events = read(&text, order.utc_offset_s, &label, &mut timeline.findings.faults)
             .map_err(|problem| Error::in_file(file, problem))?;
-        watch.look(events.len() as u64);
+        watch.add(events.len() as u64);
         if events.is_empty() {
             timeline
                 .findings
@@ -53,7 +53,7 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
     for (label, events) in &relays {
         timeline.relay(label, events, &sent);
     }
-    timeline.write(order, observer)
+    timeline.write(order, watch)
 }
 
 /// The events of a log. A last line that was being written when the log ended is left out.

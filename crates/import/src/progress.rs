@@ -2,12 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use mqttlab_units::Instant as RunInstant;
+
 use super::source::Meter;
 
 /// Who follows an import.
 pub trait Observer {
     /// How far the reading is: some times a second.
     fn on_reading(&mut self, reading: Reading);
+    /// All is read, up to this instant of the recording. What follows is its tables, and takes as long as they are large.
+    fn on_writing(&mut self, end: RunInstant);
     /// Something to be read before the numbers are trusted.
     fn on_warning(&mut self, words: &str);
 }
@@ -28,31 +32,44 @@ pub struct ProgressWatch<'a> {
     meter: Meter,
     observer: &'a mut dyn Observer,
     said: Instant,
-    calls: u32,
+    rows: u64,
+    unsaid: u64,
 }
 
 impl<'a> ProgressWatch<'a> {
     /// Watches the files' meter.
     pub fn new(meter: Meter, observer: &'a mut dyn Observer) -> ProgressWatch<'a> {
-        ProgressWatch { meter, observer, said: Instant::now(), calls: 0 }
+        ProgressWatch { meter, observer, said: Instant::now(), rows: 0, unsaid: 0 }
     }
 
-    /// Another row has been read.
+    /// So many more rows have been read.
     #[inline]
-    pub fn look(&mut self, rows: u64) {
-        self.calls += 1;
-        if self.calls == ROWS_BETWEEN {
-            self.calls = 0;
+    pub fn add(&mut self, rows: u64) {
+        self.rows += rows;
+        self.unsaid += rows;
+        if self.unsaid >= ROWS_BETWEEN {
+            self.unsaid = 0;
             if self.said.elapsed() >= INTERVAL {
                 self.said = Instant::now();
-                let (read_bytes, total_bytes) = (self.meter.read(), self.meter.total());
-                self.observer.on_reading(Reading { read_bytes, total_bytes, rows });
+                self.say();
             }
         }
+    }
+
+    /// All is read, up to this instant of the recording. Returns the observer for what follows.
+    pub fn end(mut self, end: RunInstant) -> &'a mut dyn Observer {
+        self.say();
+        self.observer.on_writing(end);
+        self.observer
+    }
+
+    fn say(&mut self) {
+        let (read_bytes, total_bytes) = (self.meter.read(), self.meter.total());
+        self.observer.on_reading(Reading { read_bytes, total_bytes, rows: self.rows });
     }
 }
 
 /// Reading the clock for every row would cost more than the row.
-const ROWS_BETWEEN: u32 = 4096;
+const ROWS_BETWEEN: u64 = 4096;
 /// Between two readings.
 const INTERVAL: Duration = Duration::from_millis(200);

@@ -13,7 +13,7 @@ use super::options::Order;
 use super::output::{Findings, ImportOutput};
 use super::participants::Participants;
 use super::plan::Facts;
-use super::progress::Observer;
+use super::progress::ProgressWatch;
 use super::servers::Servers;
 use super::subscriptions::Subscriptions;
 
@@ -63,9 +63,11 @@ pub struct LoggedReceipt {
 }
 
 impl Timeline {
-    /// Writes it down.
-    pub fn write(mut self, order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
+    /// Writes it down, for who watched how it was read.
+    pub fn write(mut self, order: &Order, watch: ProgressWatch<'_>) -> Result<Ending> {
         let (start, end) = self.span();
+        let length_ns = end.as_ns().saturating_sub(start.as_ns());
+        let observer = watch.end(Instant::from_ns(length_ns));
         self.warn_of_clocks();
         let clock = CaptureClock::starting(start);
         let mut output = ImportOutput::open(order, clock)?;
@@ -92,7 +94,7 @@ impl Timeline {
             })?;
         }
         let facts = Facts {
-            length_ns: end.as_ns().saturating_sub(start.as_ns()).max(1),
+            length_ns: length_ns.max(1),
             broker: "not recorded".into(),
             broker_port: None,
             broker_ports: Vec::new(),

@@ -18,6 +18,7 @@ from rich.progress import (
     Progress,
     SpinnerColumn,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
@@ -110,7 +111,7 @@ def figures(line: dict[str, Any]) -> str:
 
 
 class ImportProgress:
-    """Shows how much of the files has been read, how fast, and how long the rest takes.
+    """Shows how much of the files has been read, how fast, and how long the rest takes; then that tables are written.
 
     A context manager; :meth:`observe` is called with each line.
     """
@@ -138,6 +139,17 @@ class ImportProgress:
         """Show one line. Warnings are printed with the report."""
         if line["event"] == "import":
             self._bar.update(self._task, completed=line["read_bytes"], total=line["total_bytes"], rows=line["rows"])
+        elif line["event"] == "phase":
+            self._write(PHASES.get(line["phase"], line["phase"]))
+
+    def _write(self, words: str) -> None:
+        """How long the tables take is not known: the bar moves, and the time is that since the last row was read."""
+        rows = self._bar.tasks[0].fields["rows"]
+        self._bar.columns = (
+            SpinnerColumn(), TextColumn(f"[bold]{escape(words)}"), BarColumn(bar_width=16),
+            TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn(),
+        )
+        self._bar.reset(self._task, total=None, rows=rows)
 
 
 def summary(line: dict[str, Any], before: dict[str, Any]) -> list[str]:
