@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from commands import Done, mqttlab
-from mqttlab import recorded
+from mqttlab import metrics, recorded
 from mqttlab.recording import TABLES, Recording, RecordingError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "soak"))
@@ -169,6 +169,22 @@ def test_a_column_that_is_never_empty_and_has_nothing_in_a_row_is_named(run: Pat
              ("messages", "packets", "control_packets", "network_metrics")}}), encoding="utf-8")
     assert f"{table}.parquet is damaged: its column '{column}' has no value in 1 row," in str(
         Recording.open(run).damage())
+
+
+@pytest.mark.parametrize(("column", "value"), [
+    ("at_ns", 2**62), ("at_ns", -(2**62)), ("length_ns", 0), ("length_ns", -1), ("length_ns", 1)])
+def test_slices_that_no_memory_would_hold_are_one_line(run: Path, column: str, value: int) -> None:
+    path = run / "slices.parquet"
+    frame = pl.read_parquet(path)
+    first = pl.int_range(pl.len()) == 0
+    frame.with_columns(pl.when(first).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)).write_parquet(path)
+    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+    del summary["checks"]
+    (run / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    for made in (metrics.slices, metrics.throughput):
+        with pytest.raises(RecordingError, match="slices.parquet is damaged: its slices cover "):
+            made(Recording.open(run))
+    one_line(mqttlab("report", run, "--html", run.parent / "page.html"), "slices.parquet is damaged: ")
 
 
 def test_no_recording_of_an_earlier_schema_is_taken_for_a_damaged_one(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.recording import Recording, named
+from mqttlab.recording import Recording, RecordingError, named
 
 LEVELS = {
     "frames": "frame_bytes", "IP packets": "ip_bytes", "transport payload": "payload_bytes",
     "message payload": "mqtt_payload_bytes",
 }
+# The engine makes about 120. A damaged table may claim more than memory holds.
+SLICES_MOST = 1_000_000
 
 
 def throughput(recording: Recording) -> pl.DataFrame:
@@ -39,14 +41,32 @@ def throughput(recording: Recording) -> pl.DataFrame:
 
 
 def slices(recording: Recording) -> pl.DataFrame:
-    """What was sent on each link in each slice of time: the table ``slices``, links by name."""
+    """What was sent on each link in each slice of time: the table ``slices``, links by name.
+
+    Raises:
+        RecordingError: its times are not those of slices that follow each other.
+    """
     table = recording.summary("slices")
     if table.is_empty():
         return pl.DataFrame(schema={"link": pl.String, "direction": pl.String, "at_ns": pl.Int64, "length_ns": pl.Int64,
                                     "busy_ns": pl.Int64, "link_bytes": pl.Int64,
                                     **dict.fromkeys(LEVELS.values(), pl.Int64)})
+    _refuse_endless(table, recording)
     return table.with_columns(
         named("link", recording.layout["links"]), pl.col("direction").cast(pl.String))
+
+
+def _refuse_endless(table: pl.DataFrame, recording: Recording) -> None:
+    """Whoever draws slices or counts them makes those between the first and the last, too."""
+    # A row without a value is found where it is used.
+    begins, lengths = table["at_ns"].drop_nulls().to_list(), table["length_ns"].drop_nulls().to_list()
+    if not begins or not lengths:
+        return
+    span, length = max(begins) - min(begins), min(lengths)
+    if length < 1 or length != max(lengths) or span > SLICES_MOST * length:
+        raise RecordingError(f"{recording.directory / 'slices.parquet'} is damaged: its slices cover {span} ns and are "
+                             f"{length} ns long, the longest {max(lengths)} ns, but must be of one length, and "
+                             f"{SLICES_MOST} at most")
 
 
 def _all_slices(sums: pl.DataFrame, width: int) -> pl.DataFrame:
