@@ -1,8 +1,8 @@
 //! One direction of a link: a queue, a transmitter, a channel.
 //!
 //! ```text
-//!   offer ─► loss at entry ─► queue ─► transmitter (rate) ─► loss on the air ─► propagation (delay law) ─► at
-//!              └ no time used   └ full: dropped  └ start … sent     └ its time is used       └ order kept or not
+//!   offer ─► loss at entry ─► queue ─► transmitter (rate) ─► propagation (delay law) ─► loss at exit ─► at
+//!              └ no time used   └ full: dropped  └ start … sent     └ order kept or not      └ its time is used
 //! ```
 //!
 //! A frame and a time go in, its [`Fate`] with all its times comes out at once: who waits how long is known when a

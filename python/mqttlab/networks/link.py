@@ -135,7 +135,8 @@ class LinkDirection(Part):
     reorder: Reorder | None = Field(None, description="Reordering of frames.")
     queue: Annotated[Queue, BeforeValidator(read_queue, json_schema_input_type=Queue | str)] = Field(
         Queue(packets=1000, bytes=None), description="What may wait: `\"1000 packets\"` or `\"64 kB\"`.")
-    queue_counts_delay_line: Truth = Field(False, description="Frames that propagate count as waiting, as in netem.")
+    queue_counts_delay_line: Truth = Field(False, description=(
+        "Frames that propagate count as waiting, as in netem. With `loss_at = \"exit\"` lost frames do, too."))
     overhead: SizeBytes = Field(
         0, le=65_535,
         description="Added to each IP packet: 14 B for an Ethernet header, 38 B with Ethernet's check sequence, "
