@@ -19,10 +19,10 @@ use mqttlab_units::{Duration, Seed};
 
 use crate::clock::Clock;
 use crate::emulator::{Emulator, EmulatorSetting};
+use crate::host::priority::Priority;
 use crate::namespaces::Namespace;
 use crate::netlink::Metrics;
 use crate::port::{Device, Port};
-use crate::priority::Priority;
 use crate::wire::Wiring;
 
 /// Two hosts with a link from the first to the second, and a datagram socket on each.

@@ -24,7 +24,7 @@ use rustls::ClientConfig;
 
 use crate::clock::Clock;
 use crate::histogram::Histogram;
-use crate::priority::Priority;
+use crate::host::priority::Priority;
 use crate::rests::RestDesk;
 use crate::share::{Share, Standing};
 use crate::tail::Tail;

@@ -18,7 +18,7 @@ use mqttlab_units::{Duration, Instant};
 use crate::clock::Clock;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::hold_ups::{Counters, HoldUps, Observer};
-use crate::priority::Priority;
+use crate::host::priority::Priority;
 
 /// A running timer. Ends when dropped.
 pub struct ControlTimer {

@@ -7,10 +7,10 @@ use mqttlab_plan::PortKind;
 use serde_json::{Value, json};
 
 use crate::calibration::{Bench, constant_delay};
-use crate::limits;
+use crate::host::limits;
+use crate::host::priority::{self, Priority};
+use crate::host::usage::Pressure;
 use crate::namespaces::Privilege;
-use crate::priority::{self, Priority};
-use crate::usage::Pressure;
 
 /// Examines the machine: one entry a capability, with `name`, `available`, `detail` and, where it is missing, what
 /// that `costs`. The process must have a single thread.

@@ -22,10 +22,10 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::hold_ups;
+use crate::host::poller::{Poller, Waker};
+use crate::host::priority::Priority;
 use crate::paths_late::PathsLateness;
-use crate::poller::{Poller, Waker};
 use crate::port::Port;
-use crate::priority::Priority;
 use crate::rests::RestDesk;
 use crate::traffic::TrafficDesk;
 use crate::wire::{Delivery, Wire, Wiring, Witness};

@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use crate::control::Control;
 use crate::emulator;
 use crate::histogram::HistogramSnapshot;
+use crate::host::priority::Priority;
+use crate::host::usage::Usage;
 use crate::lateness::Contention;
 use crate::loopback;
 use crate::port::Port;
-use crate::priority::Priority;
 use crate::sampler::Sampler;
 use crate::testbed::Testbed;
-use crate::usage::Usage;
 use crate::validity::{self, LatenessEvidence};
 
 /// What was seen of a run while it was prepared and performed.

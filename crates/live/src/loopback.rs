@@ -20,10 +20,10 @@ use mqttlab_recording::{Cause, Direction, Frame, FrameFate, Sink};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
+use crate::host::poller::{Poller, Waker};
 use crate::namespaces::Namespace;
 use crate::naming::Naming;
 use crate::netlink;
-use crate::poller::{Poller, Waker};
 use crate::port;
 
 /// What the witness works with.

@@ -56,7 +56,7 @@ impl Privilege {
         if Namespace::new().is_ok() {
             return Ok(Privilege::Administrator);
         }
-        let user = crate::scratch::user();
+        let user = crate::host::scratch::user();
         // SAFETY: getegid cannot fail.
         let group = unsafe { libc::getegid() };
         // SAFETY: unshare takes flags only.

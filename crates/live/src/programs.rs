@@ -17,7 +17,7 @@ use mqttlab_recording::EventKind;
 use mqttlab_run::Announcer;
 use mqttlab_units::{Duration, Instant};
 
-use crate::priority::Priority;
+use crate::host::priority::Priority;
 use crate::sampler::Sampler;
 use crate::server::{ServerError, ServerHandle};
 use crate::testbed::Testbed;

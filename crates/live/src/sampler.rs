@@ -5,12 +5,12 @@ use mqttlab_recording::{Event, EventKind, Process, Resource, Sink};
 use mqttlab_run::{ServerFigures, Stations};
 use mqttlab_units::{Duration, Instant};
 
-use crate::halts::Halts;
+use crate::host::server_stalls::Halts;
+use crate::host::usage::{self, Pressure, ProcessorTime, Usage};
 use crate::namespaces::Namespace;
 use crate::server::ServerHandle;
 use crate::socket_states::SocketStates;
 use crate::testbed::Testbed;
-use crate::usage::{self, Pressure, ProcessorTime, Usage};
 
 /// The conductor's notebook.
 pub struct Sampler {

@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 
 use mqttlab_plan::{Server, ServerProcess, Text, hidden};
 
+use crate::host::scratch::Scratch;
+use crate::host::usage;
 use crate::namespaces::Namespace;
 use crate::ready;
-use crate::scratch::Scratch;
-use crate::usage;
 
 /// A running server.
 pub struct ServerHandle {

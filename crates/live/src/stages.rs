@@ -17,13 +17,13 @@ use crate::control::Control;
 use crate::emulator::Emulator;
 use crate::facts;
 use crate::figures::LiveFigures;
+use crate::host::watch::Watch;
 use crate::parts::Company;
 use crate::programs::{Place, Programs};
 use crate::sampler::Sampler;
 use crate::server::{RunningServer, told};
 use crate::share::Standing as ClientsStanding;
 use crate::testbed::Testbed;
-use crate::watch::Watch;
 
 /// A run whose clients have been started.
 pub(crate) struct Stages<'a, 'b> {

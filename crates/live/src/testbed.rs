@@ -21,7 +21,7 @@ use rustls::ClientConfig;
 use serde_json::{Value, json};
 
 use crate::control::SocketFactory;
-use crate::limits;
+use crate::host::limits;
 use crate::namespaces::{Namespace, set_sysctl, sysctl};
 use crate::netlink::{self, LinkSettings, Metrics, RouteKind};
 use crate::port::{Device, Port};

@@ -28,10 +28,10 @@ use crate::clock::Clock;
 use crate::control_timer::ControlTimer;
 use crate::histogram::HistogramSnapshot;
 use crate::hold_ups::HoldUps;
+use crate::host::priority::{self, CpuAwake, Priority};
+use crate::host::usage::{self, ProcessorTime, Usage};
 use crate::lateness::Contention;
-use crate::priority::{self, CpuAwake, Priority};
 use crate::probe::udp::{self, Paced};
-use crate::usage::{self, ProcessorTime, Usage};
 
 /// Measures for about `length`; `say` is told the part that is done, and what comes. The process must be allowed to make
 /// namespaces.

@@ -30,8 +30,8 @@ pub(crate) use follow::Follow;
 pub(crate) use lead::Lead;
 
 use crate::clock::Clock;
+use crate::host::watch::Watch;
 use crate::share::Standing;
-use crate::watch::Watch;
 
 /// With whom this engine performs the run.
 pub(crate) enum Company {

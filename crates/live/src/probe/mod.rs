@@ -32,10 +32,10 @@ use self::udp::{HEADER_BYTES, PROBE_BYTES, Paced, TrainPlan, Trains};
 use crate::calibration::{self, stamp};
 use crate::clock::Clock;
 use crate::emulator::{Emulator, EmulatorSetting, Shared};
+use crate::host::priority::{self, Priority};
 use crate::namespaces::Namespace;
 use crate::netlink::Metrics;
 use crate::port::{Device, Port};
-use crate::priority::{self, Priority};
 use crate::wire::Wiring;
 
 /// The links between a host and its server's, there and back.

@@ -2,8 +2,8 @@
 //! then the emulator says so, but never early.
 
 use mqttlab_live::calibration::{Bench, compensation, constant_delay};
+use mqttlab_live::host::priority::Priority;
 use mqttlab_live::namespaces::Namespace;
-use mqttlab_live::priority::Priority;
 use mqttlab_plan::PortKind;
 use mqttlab_units::Duration;
 

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time;
 
 use mqttlab_live::clients::{Fleet, Unseen};
-use mqttlab_live::priority::Priority;
+use mqttlab_live::host::priority::Priority;
 use mqttlab_live::{Clock, Control, Directory, Schedule, Testbed};
 use mqttlab_plan::Plan;
 use mqttlab_recording::{Ending, Finish, HeaderAnalyser, Recorder, RunFacts, Strain, finalise};

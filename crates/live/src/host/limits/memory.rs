@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::control_groups::{directories, entry, number};
+use crate::host::control_groups::{directories, entry, number};
 
 /// What a run will take at least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::control_groups::{directories, number};
+use crate::host::control_groups::{directories, number};
 
 /// Refuses a run that needs more processes and threads than it may have. Call it before this process is root in a user
 /// namespace of its own, where it seems to be another user.

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 use mqttlab_run::Interruption;
 
-use crate::poller::Waker;
-use crate::priority::Priority;
-use crate::signals::Signals;
+use crate::host::poller::Waker;
+use crate::host::priority::Priority;
+use crate::host::signals::Signals;
 
 /// Watches for what ends the program. A clone asks the same thread.
 #[derive(Clone)]

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use mqttlab_recording::{Process, Resource};
 use mqttlab_units::{Duration, Instant};
 
-use crate::control_groups;
-use crate::halts::Halt;
+use crate::host::control_groups;
+use crate::host::server_stalls::Halt;
 
 /// What a process tree has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use mqttlab_run::Interruption;
 use mqttlab_units::Duration;
 
-use crate::poller::Poller;
-use crate::watchdog::Watchdog;
+use crate::host::poller::Poller;
+use crate::host::watchdog::Watchdog;
 
 /// Waits for whatever may interrupt a run.
 pub struct Watch {
