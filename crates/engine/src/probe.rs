@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mqttlab_live::namespaces::Privilege;
+use mqttlab_live::network::namespaces::Privilege;
 use mqttlab_live::{Signals, Watchdog};
 use mqttlab_plan::Plan;
 use serde_json::{Value, json};

@@ -25,7 +25,7 @@ use rustls::ClientConfig;
 use crate::clock::Clock;
 use crate::histogram::Histogram;
 use crate::host::priority::Priority;
-use crate::rests::RestDesk;
+use crate::network::radio_sleep::RestDesk;
 use crate::share::{Share, Standing};
 use crate::tail::Tail;
 

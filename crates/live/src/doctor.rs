@@ -6,11 +6,11 @@ use std::io;
 use mqttlab_plan::PortKind;
 use serde_json::{Value, json};
 
-use crate::calibration::{Bench, constant_delay};
 use crate::host::limits;
 use crate::host::priority::{self, Priority};
 use crate::host::usage::Pressure;
-use crate::namespaces::Privilege;
+use crate::network::calibration::{Bench, constant_delay};
+use crate::network::namespaces::Privilege;
 
 /// Examines the machine: one entry a capability, with `name`, `available`, `detail` and, where it is missing, what
 /// that `costs`. The process must have a single thread.

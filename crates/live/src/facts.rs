@@ -15,15 +15,15 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::control::Control;
-use crate::emulator;
 use crate::histogram::HistogramSnapshot;
 use crate::host::priority::Priority;
 use crate::host::usage::Usage;
 use crate::lateness::Contention;
-use crate::loopback;
-use crate::port::Port;
+use crate::network::emulator;
+use crate::network::loopback_capture;
+use crate::network::port::Port;
+use crate::network::testbed::Testbed;
 use crate::sampler::Sampler;
-use crate::testbed::Testbed;
 use crate::validity::{self, LatenessEvidence};
 
 /// What was seen of a run while it was prepared and performed.
@@ -43,7 +43,7 @@ pub struct Witnessed {
     /// What each radio did; empty without a radio channel.
     pub stations: Vec<StationReport>,
     /// What was seen of clients on the broker's host, where somebody looked.
-    pub loopback: Option<loopback::Seen>,
+    pub loopback: Option<loopback_capture::Seen>,
     /// When clients published, once that was known.
     pub schedule: Option<Schedule>,
     /// Clients that still had messages to offer when the run ended.

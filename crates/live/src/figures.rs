@@ -6,8 +6,8 @@ use mqttlab_run::{Figures, GroupFigures, LinkFigures, ServerFigures, Sketch, Wat
 use mqttlab_units::{Duration, Instant};
 
 use crate::control::Control;
-use crate::emulator;
 use crate::histogram::HistogramSnapshot;
+use crate::network::emulator;
 use crate::share::Standing;
 
 /// Remembers what was told last.

@@ -12,7 +12,7 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::{Histogram, HistogramSnapshot};
-use crate::wire::Wiring;
+use crate::network::wire::Wiring;
 
 /// Every path bears this much.
 pub const LATENESS: Duration = Duration::from_us(100);
@@ -143,7 +143,7 @@ mod tests {
     use mqttlab_units::Seed;
 
     use super::*;
-    use crate::calibration::constant_delay;
+    use crate::network::calibration::constant_delay;
 
     /// A server, host 0, and a host for each pair of delays to it and back, in milliseconds.
     fn star(delays_ms: &[[u64; 2]], clients_beside_servers: &[usize]) -> Wiring {

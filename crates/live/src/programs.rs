@@ -18,9 +18,9 @@ use mqttlab_run::Announcer;
 use mqttlab_units::{Duration, Instant};
 
 use crate::host::priority::Priority;
+use crate::network::testbed::Testbed;
 use crate::sampler::Sampler;
 use crate::server::{ServerError, ServerHandle};
-use crate::testbed::Testbed;
 
 /// The programs of a run.
 pub(crate) struct Programs {

@@ -17,7 +17,7 @@ use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Version};
 use mqttlab_plan::Readiness;
 
-use crate::namespaces::Namespace;
+use crate::network::namespaces::Namespace;
 
 /// Whether a server is ready now, asked at `address` from its own namespace, or in its log.
 pub(crate) fn is_ready(

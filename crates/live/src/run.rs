@@ -24,14 +24,12 @@ use mqttlab_recording::{
 use mqttlab_run::{Announcer, Failure, Interruption, Observer, Outcome, Phase};
 use mqttlab_units::{Duration, Instant};
 
-use crate::calibration;
 use crate::clients::{Fleet, Unseen, untold_topics};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::control_timer::ControlTimer;
 use crate::directory::Directory;
 use crate::drops::Drops;
-use crate::emulator::{Emulator, EmulatorSetting, Stopped};
 use crate::facts::{self, Witnessed};
 use crate::figures::LiveFigures;
 use crate::host::limits;
@@ -40,19 +38,21 @@ use crate::host::signals::Signals;
 use crate::host::usage::Usage;
 use crate::host::watch::Watch;
 use crate::host::watchdog::{GRACE, Watchdog, say_at_last};
-use crate::loopback::{self, LoopbackWitness};
-use crate::namespaces::Privilege;
+use crate::network::calibration;
+use crate::network::emulator::{Emulator, EmulatorSetting, Stopped};
+use crate::network::loopback_capture::{self, LoopbackWitness};
+use crate::network::namespaces::Privilege;
+use crate::network::radio_sleep::RestDesk;
+use crate::network::testbed::Testbed;
+use crate::network::wire::Wiring;
 use crate::parts::{Company, Follow, Lead};
 use crate::probe;
 use crate::programs::{self, Programs};
-use crate::rests::RestDesk;
 use crate::sampler::Sampler;
 use crate::server::{RunningServer, ServerError, ServerHandle, told};
 use crate::share::Share;
 use crate::stages::Stages;
-use crate::testbed::Testbed;
 use crate::tls::Secured;
-use crate::wire::Wiring;
 
 /// Performs a plan, tells `observer` about it and leaves the recording at `destination`. `analyser` reads the frames at
 /// the end. The process must still have a single thread.
@@ -392,7 +392,7 @@ impl Prepared {
             return None;
         }
         let server = &plan.servers[index];
-        let started = LoopbackWitness::start(loopback::LoopbackSetting {
+        let started = LoopbackWitness::start(loopback_capture::LoopbackSetting {
             namespace: self.testbed.namespace(server.host)?,
             server: index,
             host: server.host as u16,

@@ -7,10 +7,10 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::host::server_stalls::Halts;
 use crate::host::usage::{self, Pressure, ProcessorTime, Usage};
-use crate::namespaces::Namespace;
+use crate::network::namespaces::Namespace;
+use crate::network::tcp_states::SocketStates;
+use crate::network::testbed::Testbed;
 use crate::server::ServerHandle;
-use crate::socket_states::SocketStates;
-use crate::testbed::Testbed;
 
 /// The conductor's notebook.
 pub struct Sampler {

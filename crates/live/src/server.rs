@@ -26,7 +26,7 @@ use mqttlab_plan::{Server, ServerProcess, Text, hidden};
 
 use crate::host::scratch::Scratch;
 use crate::host::usage;
-use crate::namespaces::Namespace;
+use crate::network::namespaces::Namespace;
 use crate::ready;
 
 /// A running server.

@@ -14,16 +14,16 @@ use mqttlab_run::{Announcer, Conductor, Interruption, Progress, Stage, Standing}
 use mqttlab_units::{Duration, Instant};
 
 use crate::control::Control;
-use crate::emulator::Emulator;
 use crate::facts;
 use crate::figures::LiveFigures;
 use crate::host::watch::Watch;
+use crate::network::emulator::Emulator;
+use crate::network::testbed::Testbed;
 use crate::parts::Company;
 use crate::programs::{Place, Programs};
 use crate::sampler::Sampler;
 use crate::server::{RunningServer, told};
 use crate::share::Standing as ClientsStanding;
-use crate::testbed::Testbed;
 
 /// A run whose clients have been started.
 pub(crate) struct Stages<'a, 'b> {

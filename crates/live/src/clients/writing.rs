@@ -18,7 +18,7 @@ use mqttlab_plan::{Group, PayloadMaker};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
 
-use crate::socket_states;
+use crate::network::tcp_states;
 
 use super::connection::{ClientConnection, RelayedMessage};
 use super::outbox::Outbox;
@@ -225,7 +225,7 @@ impl Turn<'_> {
         let socket = self.shared.sockets.socket(group.host_of(client.index), server)?;
         socket::set_nodelay(socket.as_fd(), group.nodelay())?;
         // Where marks are forbidden, the connection is not in `tcp_state`.
-        let _ = socket_states::mark(socket.as_fd(), client.number.0);
+        let _ = tcp_states::mark(socket.as_fd(), client.number.0);
         socket::connect(socket.as_fd(), address)?;
         self.epoll.add(&socket, slot)?;
         Ok(socket)

@@ -1,6 +1,6 @@
 //! The machine that everything runs on, and this process on it: what it permits, what was used of it, which signals come.
 //!
-//! Hosts of a plan are namespaces ([`crate::namespaces`]); here is the one host that they share.
+//! Hosts of a plan are namespaces ([`crate::network::namespaces`]); here is the one host that they share.
 
 pub(crate) mod control_groups;
 pub(crate) mod limits;

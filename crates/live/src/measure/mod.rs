@@ -23,7 +23,6 @@ use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
 use self::conclusion::{Step, conclude};
-use crate::calibration::{self, Bench, constant_delay};
 use crate::clock::Clock;
 use crate::control_timer::ControlTimer;
 use crate::histogram::HistogramSnapshot;
@@ -31,6 +30,7 @@ use crate::hold_ups::HoldUps;
 use crate::host::priority::{self, CpuAwake, Priority};
 use crate::host::usage::{self, ProcessorTime, Usage};
 use crate::lateness::Contention;
+use crate::network::calibration::{self, Bench, constant_delay};
 use crate::probe::udp::{self, Paced};
 
 /// Measures for about `length`; `say` is told the part that is done, and what comes. The process must be allowed to make

@@ -99,7 +99,7 @@ mod tests {
     use mqttlab_units::Duration;
 
     use super::*;
-    use crate::calibration::constant_delay;
+    use crate::network::calibration::constant_delay;
 
     fn link(change: serde_json::Value) -> LinkSpec {
         let mut value = serde_json::to_value(constant_delay(Duration::from_ms(10))).unwrap();

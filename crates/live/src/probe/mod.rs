@@ -29,14 +29,14 @@ use serde_json::{Value, json};
 
 use self::expected::{Expected, expected, frame_bytes};
 use self::udp::{HEADER_BYTES, PROBE_BYTES, Paced, TrainPlan, Trains};
-use crate::calibration::{self, stamp};
 use crate::clock::Clock;
-use crate::emulator::{Emulator, EmulatorSetting, Shared};
 use crate::host::priority::{self, Priority};
-use crate::namespaces::Namespace;
-use crate::netlink::Metrics;
-use crate::port::{Device, Port};
-use crate::wire::Wiring;
+use crate::network::calibration::{self, stamp};
+use crate::network::emulator::{Emulator, EmulatorSetting, Shared};
+use crate::network::namespaces::Namespace;
+use crate::network::netlink::Metrics;
+use crate::network::port::{Device, Port};
+use crate::network::wire::Wiring;
 
 /// The links between a host and its server's, there and back.
 #[derive(Clone, Debug)]

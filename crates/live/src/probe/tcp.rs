@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::namespaces::Namespace;
+use crate::network::namespaces::Namespace;
 
 /// What a bulk transfer in one direction found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -12,9 +12,9 @@ use std::time;
 use mqttlab_units::{Duration, Instant};
 use serde::Serialize;
 
-use crate::calibration::{receive, unix_ns};
 use crate::clock::Clock;
 use crate::control_timer::sleep_until;
+use crate::network::calibration::{receive, unix_ns};
 
 /// Bytes of IP and UDP headers.
 pub const HEADER_BYTES: u64 = 28;

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mqttlab_live::port::Port;
-use mqttlab_live::{SocketFactory, Testbed, tcp};
+use mqttlab_live::network::port::Port;
+use mqttlab_live::network::tcp_settings;
+use mqttlab_live::{SocketFactory, Testbed};
 use serde_json::{Value, json};
 
 /// Two hosts, and a wire that keeps every frame.
@@ -193,8 +194,8 @@ fn both_ends_of_a_connection_have_the_congestion_control() {
         }
         let Some(tapped) = Tapped::new(&with("congestion_control", json!(wanted))) else { return };
         let (client, broker) = tapped.connect();
-        assert_eq!(tcp::congestion_control(client.as_fd()).unwrap(), wanted);
-        assert_eq!(tcp::congestion_control(broker.as_fd()).unwrap(), wanted, "the accepted end");
+        assert_eq!(tcp_settings::congestion_control(client.as_fd()).unwrap(), wanted);
+        assert_eq!(tcp_settings::congestion_control(broker.as_fd()).unwrap(), wanted, "the accepted end");
     }
 }
 
@@ -240,14 +241,14 @@ fn timers_and_buffers_are_the_namespaces() {
         ("receive_buffer_bytes", json!(40_000), "net/ipv4/tcp_rmem", "40000\t40000\t40000"),
     ];
     for (field, value, sysctl, expected) in fields {
-        if mqttlab_live::namespaces::sysctl(sysctl).is_none() {
+        if mqttlab_live::network::namespaces::sysctl(sysctl).is_none() {
             eprintln!("skipped: this kernel has no {sysctl}");
             continue;
         }
         let Some(tapped) = Tapped::new(&with(field, value)) else { return };
         for host in 0..2 {
             let namespace = tapped.testbed.namespace(host).unwrap();
-            let found = namespace.run(|| Ok(mqttlab_live::namespaces::sysctl(sysctl))).unwrap();
+            let found = namespace.run(|| Ok(mqttlab_live::network::namespaces::sysctl(sysctl))).unwrap();
             assert_eq!(found.as_deref(), Some(expected), "{field}");
         }
         assert_eq!(tapped.testbed.warnings(), &[] as &[String]);
@@ -294,7 +295,11 @@ fn direct_networks_have_the_congestion_control_too() {
         let socket = testbed.sockets().socket(1, 0).unwrap();
         connect(&socket, address);
         let (accepted, _) = listener.accept().unwrap();
-        assert_eq!(tcp::congestion_control(socket.as_fd()).unwrap(), "cubic", "{kind}");
-        assert_eq!(tcp::congestion_control(accepted.as_fd()).unwrap(), "cubic", "{kind}, the accepted end");
+        assert_eq!(tcp_settings::congestion_control(socket.as_fd()).unwrap(), "cubic", "{kind}");
+        assert_eq!(
+            tcp_settings::congestion_control(accepted.as_fd()).unwrap(),
+            "cubic",
+            "{kind}, the accepted end"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! A small plan for tests, and where they may run.
 
-use mqttlab_live::namespaces::Namespace;
+use mqttlab_live::network::namespaces::Namespace;
 use mqttlab_plan::Plan;
 use serde_json::{Value, json};
 

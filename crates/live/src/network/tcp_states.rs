@@ -20,7 +20,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use mqttlab_recording::{End, Sink, TcpSample};
 use mqttlab_units::{Duration, Instant};
 
-use crate::namespaces::Namespace;
+use crate::network::namespaces::Namespace;
 
 /// Marks a socket as a client's.
 ///

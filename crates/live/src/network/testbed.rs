@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 
 use crate::control::SocketFactory;
 use crate::host::limits;
-use crate::namespaces::{Namespace, set_sysctl, sysctl};
-use crate::netlink::{self, LinkSettings, Metrics, RouteKind};
-use crate::port::{Device, Port};
-use crate::tcp;
+use crate::network::namespaces::{Namespace, set_sysctl, sysctl};
+use crate::network::netlink::{self, LinkSettings, Metrics, RouteKind};
+use crate::network::port::{Device, Port};
+use crate::network::tcp_settings;
 use crate::tls::Secured;
 
 /// Hosts and what joins them.
@@ -134,7 +134,7 @@ impl Testbed {
                 Some(namespace) => namespace.run(read),
                 None => read(),
             };
-            let route = format!("{:?}", tcp::route_metrics(&host.tcp));
+            let route = format!("{:?}", tcp_settings::route_metrics(&host.tcp));
             (host.name.clone(), json!({ "sysctls": sysctls.unwrap_or_default(), "route": route }))
         });
         hosts.collect::<serde_json::Map<_, _>>().into()
@@ -148,7 +148,7 @@ impl Testbed {
         if plan.hosts.iter().any(|host| host.tcp != *tcp) {
             self.warnings.push(format!("all hosts share the TCP settings of `{name}` on a loopback network"));
         }
-        let metrics = tcp::route_metrics(tcp);
+        let metrics = tcp_settings::route_metrics(tcp);
         for host in &plan.hosts {
             let added = shared.run(|| add_loopback_address(host.address, &metrics));
             at(&host.name, "give the loopback device its address", added)?;
@@ -183,7 +183,7 @@ impl Testbed {
             let device = Device {
                 address: host.address,
                 mtu: plan.network.mtu_bytes,
-                metrics: tcp::route_metrics(&host.tcp),
+                metrics: tcp_settings::route_metrics(&host.tcp),
             };
             let opened = Port::open(namespace, &wire, plan.live.port, &device);
             self.ports.push(at(&host.name, "open its port (is /dev/net/tun there and permitted?)", opened)?);
@@ -200,7 +200,7 @@ impl Testbed {
         let hosts: BTreeSet<usize> = beside.map(|server| plan.servers[server].host).collect();
         for index in hosts {
             let host = &plan.hosts[index];
-            let metrics = tcp::route_metrics(&host.tcp);
+            let metrics = tcp_settings::route_metrics(&host.tcp);
             let added = self.namespaces[index].run(|| add_loopback_address(host.address, &metrics));
             at(&host.name, "give the loopback device its address", added)?;
         }
@@ -223,7 +223,7 @@ impl Testbed {
             // Thousands of connections from one address to one port need more than the default 28 232.
             let (from, to) = limits::OWN_PORTS;
             set_sysctl("net/ipv4/ip_local_port_range", &format!("{from} {to}"))?;
-            tcp::configure_namespace(tcp)
+            tcp_settings::configure_namespace(tcp)
         });
         let warnings = at(host, "set its TCP sysctls (is /proc/sys writable?)", warnings)?;
         self.warnings.extend(warnings.into_iter().map(|warning| format!("host `{host}`: {warning}")));
@@ -236,7 +236,7 @@ impl Testbed {
         for (index, host) in plan.hosts.iter().enumerate() {
             let tried = std::thread::scope(|scope| scope.spawn(|| sockets.socket(index, 0)).join());
             let socket = at(&host.name, "make a socket", tried.expect("making a socket does not panic"))?;
-            let warnings = tcp::socket_warnings(socket.as_fd(), &host.tcp);
+            let warnings = tcp_settings::socket_warnings(socket.as_fd(), &host.tcp);
             self.warnings
                 .extend(warnings.into_iter().map(|warning| format!("host `{}`: {warning}", host.name)));
         }
@@ -267,7 +267,7 @@ impl Sockets {
 impl SocketFactory for Sockets {
     fn socket(&self, host: usize, server: usize) -> io::Result<OwnedFd> {
         let socket = self.make(host, server, libc::SOCK_STREAM)?;
-        tcp::configure_socket(socket.as_fd(), &self.tcp[host])?;
+        tcp_settings::configure_socket(socket.as_fd(), &self.tcp[host])?;
         Ok(socket)
     }
 
@@ -322,7 +322,7 @@ fn join(device: &str, mtu: u32, here: Ipv4Addr, there: Ipv4Addr, tcp: &TcpPlan) 
     let link = netlink::link_index(device)?;
     netlink::set_link_up(link, LinkSettings { mtu: Some(mtu), ..LinkSettings::default() })?;
     netlink::add_address(link, here)?;
-    netlink::add_route(RouteKind::Unicast, Some(there), link, here, &tcp::route_metrics(tcp))
+    netlink::add_route(RouteKind::Unicast, Some(there), link, here, &tcp_settings::route_metrics(tcp))
 }
 
 fn at<T>(host: &str, action: &'static str, result: io::Result<T>) -> Result<T, BuildError> {

@@ -21,10 +21,10 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::host::poller::{Poller, Waker};
-use crate::namespaces::Namespace;
-use crate::naming::Naming;
-use crate::netlink;
-use crate::port;
+use crate::network::frame_names::Naming;
+use crate::network::namespaces::Namespace;
+use crate::network::netlink;
+use crate::network::port;
 
 /// What the witness works with.
 pub struct LoopbackSetting<'a> {

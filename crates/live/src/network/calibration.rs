@@ -18,12 +18,12 @@ use mqttlab_plan::{Hop, PathPlan, PortKind};
 use mqttlab_units::{Duration, Seed};
 
 use crate::clock::Clock;
-use crate::emulator::{Emulator, EmulatorSetting};
 use crate::host::priority::Priority;
-use crate::namespaces::Namespace;
-use crate::netlink::Metrics;
-use crate::port::{Device, Port};
-use crate::wire::Wiring;
+use crate::network::emulator::{Emulator, EmulatorSetting};
+use crate::network::namespaces::Namespace;
+use crate::network::netlink::Metrics;
+use crate::network::port::{Device, Port};
+use crate::network::wire::Wiring;
 
 /// Two hosts with a link from the first to the second, and a datagram socket on each.
 pub struct Bench {
@@ -66,7 +66,7 @@ impl Bench {
     }
 
     /// The emulator's counters.
-    pub fn counters(&self) -> &crate::emulator::Shared {
+    pub fn counters(&self) -> &crate::network::emulator::Shared {
         self.emulator.shared()
     }
 

@@ -22,8 +22,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use mqttlab_plan::{CongestionControl, TcpPlan};
 use mqttlab_units::Duration;
 
-use crate::namespaces::{set_sysctl, sysctl};
-use crate::netlink::Metrics;
+use crate::network::namespaces::{set_sysctl, sysctl};
+use crate::network::netlink::Metrics;
 
 /// What the kernel calls it.
 pub fn congestion_control_name(algorithm: CongestionControl) -> &'static str {

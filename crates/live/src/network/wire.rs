@@ -21,7 +21,7 @@ use mqttlab_plan::{PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
-use crate::naming::Naming;
+use crate::network::frame_names::Naming;
 
 /// What lies between the hosts.
 #[derive(Clone, Debug)]
@@ -395,7 +395,7 @@ mod tests {
     use mqttlab_plan::Hop;
 
     use super::*;
-    use crate::calibration::constant_delay;
+    use crate::network::calibration::constant_delay;
 
     /// Collects the rows.
     #[derive(Default)]

@@ -24,11 +24,11 @@ use crate::clock::Clock;
 use crate::hold_ups;
 use crate::host::poller::{Poller, Waker};
 use crate::host::priority::Priority;
+use crate::network::link_traffic::TrafficDesk;
+use crate::network::port::Port;
+use crate::network::radio_sleep::RestDesk;
+use crate::network::wire::{Delivery, Wire, Wiring, Witness};
 use crate::paths_late::PathsLateness;
-use crate::port::Port;
-use crate::rests::RestDesk;
-use crate::traffic::TrafficDesk;
-use crate::wire::{Delivery, Wire, Wiring, Witness};
 
 /// What an emulator works with.
 pub struct EmulatorSetting {

@@ -15,8 +15,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use mqttlab_plan::PortKind;
 
-use crate::namespaces::Namespace;
-use crate::netlink::{self, LinkSettings, Metrics, RouteKind};
+use crate::network::namespaces::Namespace;
+use crate::network::netlink::{self, LinkSettings, Metrics, RouteKind};
 
 /// One host's port.
 pub struct Port {

@@ -1,0 +1,23 @@
+//! The emulated network: hosts as namespaces with their kernel's TCP, and the frames between them.
+//!
+//! ```text
+//!   testbed ── namespaces, netlink, tcp_settings ──► hosts, each with a port
+//!   port ──► emulator ── wire: whose frame, across which links ──► port
+//! ```
+//!
+//! Client workers tell the emulator of radios that sleep (`radio_sleep`), the emulator tells the conductor what links
+//! have carried (`link_traffic`). What stays on one host is captured there (`loopback_capture`).
+
+pub mod calibration;
+pub mod emulator;
+pub(crate) mod frame_names;
+pub(crate) mod link_traffic;
+pub(crate) mod loopback_capture;
+pub mod namespaces;
+pub(crate) mod netlink;
+pub mod port;
+pub(crate) mod radio_sleep;
+pub mod tcp_settings;
+pub(crate) mod tcp_states;
+pub(crate) mod testbed;
+pub mod wire;
