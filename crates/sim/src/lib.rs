@@ -11,49 +11,26 @@
 //! What it does not model: the time that hosts take to compute (but for the broker's service time), payload bytes,
 //! ARP, and clients other than the lab's own.
 
-mod agenda;
-mod client;
 mod clients;
-mod conductor;
-mod connections;
-mod datagrams;
-mod due_times;
-mod event;
-mod evidence;
-mod figures;
-mod groups;
+mod control;
 mod hosts;
 mod ids;
-mod layered;
-mod limits;
 mod message;
-mod opening;
-mod ports;
-mod recorded;
-mod said;
-mod sampling;
+mod records;
 mod servers;
 mod simulation;
-mod small_queue;
-mod stack;
-mod state;
-mod steady;
-mod stream;
-mod surroundings;
 mod topics;
-mod transport;
-mod wire;
 
 use mqttlab_plan::{Destination, Plan};
 use mqttlab_recording::SegmentAnalyser;
 use mqttlab_run::{Failure, Observer, Outcome};
 
-pub use limits::memory_needed;
-pub use simulation::Simulation;
-pub use state::{
+pub use control::limits::memory_needed;
+pub use hosts::wire::FrameCounts;
+pub use records::state::{
     ClientState, Counts, HostState, LinkState, ServerState, SessionState, SimulationState, SocketState,
 };
-pub use wire::FrameCounts;
+pub use simulation::Simulation;
 
 /// Runs a plan and leaves its recording at `destination`.
 pub fn run(

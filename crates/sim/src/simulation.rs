@@ -20,23 +20,23 @@ use mqttlab_recording::{EventKind, SegmentAnalyser};
 use mqttlab_run::{Interruption, Observer, Outcome, Phase, Progress, Stage, Stations, Warnings};
 use mqttlab_units::Instant;
 
-use crate::agenda::Agenda;
 use crate::clients::Clients;
-use crate::conductor::Conductor;
-use crate::connections::Connections;
-use crate::event::Event;
-use crate::evidence::Evidence;
-use crate::figures::LiveFigures;
-use crate::groups::Groups;
+use crate::clients::groups::Groups;
+use crate::clients::surroundings::Surroundings;
+use crate::control::agenda::Agenda;
+use crate::control::conductor::Conductor;
+use crate::control::event::Event;
 use crate::hosts::Hosts;
+use crate::hosts::connections::Connections;
+use crate::hosts::transport::{Arrival, Transport};
+use crate::hosts::wire::Wire;
 use crate::ids::{ConnectionId, Id, ServerId, Side};
-use crate::recorded;
-use crate::sampling::Sampling;
+use crate::records::Evidence;
+use crate::records::figures::LiveFigures;
+use crate::records::recording;
+use crate::records::sampling::Sampling;
 use crate::servers::{ServerSurroundings, Servers};
-use crate::surroundings::Surroundings;
 use crate::topics::Topics;
-use crate::transport::{Arrival, Transport};
-use crate::wire::Wire;
 
 /// A plan in virtual time, which can be run through or stepped.
 pub struct Simulation {
@@ -72,7 +72,7 @@ impl Simulation {
         observer: &mut dyn Observer,
     ) -> Result<Simulation, String> {
         let roster = Roster::of(&plan);
-        let recorder = recorded::begin(&plan, destination, &roster)?;
+        let recorder = recording::begin(&plan, destination, &roster)?;
         let evidence = Evidence::new(recorder, plan.recording.packets, analyser);
         let sampling = Sampling::new(plan.recording.tcp_state_interval, Stations::of(&plan));
         let hosts = Hosts::new(&plan)?;
@@ -372,7 +372,7 @@ impl Simulation {
         let (clients, mut around) = self.clients();
         clients.end(&mut around);
         let [measure_from, measure_until] = self.conductor.measurement();
-        let conclusion = recorded::Conclusion {
+        let conclusion = recording::Conclusion {
             warm_up_end: self.conductor.steady_from().unwrap_or(measure_from),
             measurement_end: measure_until,
             details: [
@@ -385,7 +385,7 @@ impl Simulation {
         };
         let (recorder, failure) = self.evidence.finish();
         let failure = failure.map_or(Ok(()), |error| Err(Interruption::Disk(error.to_string())));
-        recorded::finish(recorder, conclusion, result.and(failure))
+        recording::finish(recorder, conclusion, result.and(failure))
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use mqttlab_plan::Roster;
 
+use crate::hosts::stream::Packet;
 use crate::ids::{Id, ServerId};
-use crate::stream::Packet;
 
 #[derive(Default)]
 pub(crate) struct Topics {

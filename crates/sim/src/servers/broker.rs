@@ -6,7 +6,7 @@
 //!
 //! One packet is served at a time, as in a broker of one thread. Each packet that it sends is a write of its own, as
 //! Mosquitto does it, so that Nagle's algorithm sees what it would see; over TLS each record is, and WebSocket connections are
-//! written to in passes of its loop (`passes.rs`). A client that sends faster than it is served
+//! written to in passes of its loop (`mosquitto_loop.rs`). A client that sends faster than it is served
 //! finds the window closed: what has come stays in the socket while enough of its packets wait.
 
 use std::collections::VecDeque;
@@ -20,15 +20,15 @@ use mqttlab_recording::LossCause;
 use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
-use super::passes::{Passes, Reading, Turn, Turns};
+use super::mosquitto_loop::{Passes, Reading, Turn, Turns};
 use super::service::{Alarm, Inbox, ServiceTimes};
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
-use crate::agenda::Agenda;
-use crate::event::Event;
+use crate::control::agenda::Agenda;
+use crate::control::event::Event;
+use crate::hosts::packet_content::Content;
+use crate::hosts::stream::{Carries, Packet};
 use crate::ids::{ClientId, ConnectionId, ServerId, Side};
 use crate::message;
-use crate::said::Content;
-use crate::stream::{Carries, Packet};
 use crate::topics::Topics;
 
 /// A broker, and what waits for it.

@@ -26,13 +26,13 @@ use mqttlab_units::{Duration, Instant, Seed};
 
 use super::service::{Alarm, Inbox, ServiceTimes};
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
-use crate::agenda::Agenda;
-use crate::datagrams::{Content, Datagram, DatagramPacket};
-use crate::event::Event;
+use crate::control::agenda::Agenda;
+use crate::control::event::Event;
+use crate::hosts::datagrams::{Content, Datagram, DatagramPacket};
+use crate::hosts::packet_content;
+use crate::hosts::stream::Packet;
 use crate::ids::{ClientId, ConnectionId, ConversationId, Id, ServerId, Side};
 use crate::message;
-use crate::said;
-use crate::stream::Packet;
 
 /// A gateway, and what waits for it.
 pub(crate) struct GatewayModel {
@@ -223,23 +223,23 @@ impl GatewayModel {
                     },
                     &mut bytes,
                 );
-                let will = will.map(|will| said::Will {
+                let will = will.map(|will| packet_content::Will {
                     topic: around.topics.number(self.to, &will.topic),
                     qos: will.qos,
                     retain: will.retain,
                     message: will.message.message,
                 });
                 let keep_alive = Duration::from_s(keep_alive_s.into());
-                let says = said::Content::Connect { client_id, clean, keep_alive, will };
+                let says = packet_content::Content::Connect { client_id, clean, keep_alive, will };
                 (Packet::bare(Kind::Connect, 0), says)
             }
             BrokerPacket::Subscribe { id, filter, qos } => {
                 encode::subscribe(id, std::iter::once((&*filter, qos)), Version::V311, &mut bytes);
-                (Packet::bare(Kind::Subscribe, id), said::Content::Subscribe { filter, qos })
+                (Packet::bare(Kind::Subscribe, id), packet_content::Content::Subscribe { filter, qos })
             }
             BrokerPacket::Unsubscribe { id, filter } => {
                 encode::unsubscribe(id, std::iter::once(&*filter), Version::V311, &mut bytes);
-                (Packet::bare(Kind::Unsubscribe, id), said::Content::Unsubscribe { filter })
+                (Packet::bare(Kind::Unsubscribe, id), packet_content::Content::Unsubscribe { filter })
             }
             // What only brokers say.
             BrokerPacket::Connack { .. } | BrokerPacket::Suback { .. } | BrokerPacket::Pingresp => {

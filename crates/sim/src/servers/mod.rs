@@ -13,7 +13,7 @@
 
 mod broker;
 mod gateway;
-mod passes;
+mod mosquitto_loop;
 mod proxy;
 mod service;
 mod zeromq;
@@ -26,14 +26,14 @@ use mqttlab_plan::Role;
 use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Instant, Seed};
 
-use crate::agenda::Agenda;
-use crate::datagrams::{Datagram, DatagramPacket};
-use crate::event::Event;
-use crate::evidence::Evidence;
-use crate::groups::Groups;
+use crate::clients::groups::Groups;
+use crate::control::agenda::Agenda;
+use crate::control::event::Event;
+use crate::hosts::datagrams::{Datagram, DatagramPacket};
+use crate::hosts::transport::{Caller, Transport};
 use crate::ids::{ClientId, ConnectionId, ConversationId, Id, ServerId, Side, Table};
+use crate::records::Evidence;
 use crate::topics::Topics;
-use crate::transport::{Caller, Transport};
 use broker::BrokerModel;
 use gateway::GatewayModel;
 use proxy::ProxyModel;

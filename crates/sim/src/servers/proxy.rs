@@ -19,8 +19,8 @@ use mqttlab_units::Seed;
 
 use super::service::{Alarm, Inbox, ServiceTimes};
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
+use crate::hosts::stream::Packet;
 use crate::ids::{Id, ServerId, Side};
-use crate::stream::Packet;
 
 /// A proxy, and what waits for it.
 pub(crate) struct ProxyModel {

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use mqttlab_plan::ServiceTime;
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
-use crate::agenda::Agenda;
-use crate::event::Event;
+use crate::control::agenda::Agenda;
+use crate::control::event::Event;
 use crate::ids::ServerId;
 
 /// Service times around their means.

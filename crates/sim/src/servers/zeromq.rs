@@ -24,8 +24,8 @@ use mqttlab_zmtp::{Kind, SocketType};
 
 use super::service::{Alarm, Inbox, ServiceTimes};
 use super::{End, ServerLook, ServerModel, ServerSurroundings};
+use crate::hosts::stream::Packet;
 use crate::ids::{ConnectionId, ServerId, Side};
-use crate::stream::Packet;
 
 /// A proxy, and what waits for it.
 pub(crate) struct ZeroMqModel {

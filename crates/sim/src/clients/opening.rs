@@ -9,10 +9,10 @@
 use mqttlab_layers::Step;
 use mqttlab_recording::EventKind;
 
+use crate::clients::surroundings::Surroundings;
+use crate::hosts::stream::{Carries, Packet};
+use crate::hosts::transport::Transport;
 use crate::ids::{ClientId, ConnectionId, Side};
-use crate::stream::{Carries, Packet};
-use crate::surroundings::Surroundings;
-use crate::transport::Transport;
 
 impl Transport {
     /// An end has heard or said a step of a connection's opening, or begins with it: the steps that it says then.

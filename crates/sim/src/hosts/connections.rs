@@ -6,11 +6,11 @@ use mqttlab_net::{Named, TcpFacts, TcpNames};
 use mqttlab_tcp::{Endpoint, Flags, Profile, Role, Segment, Seq, State};
 use mqttlab_units::{Instant, Seed};
 
+use crate::hosts::layers::Layered;
+use crate::hosts::packet_content::Waiting;
+use crate::hosts::ports::Ports;
+use crate::hosts::stream::Stream;
 use crate::ids::{ClientId, ConnectionId, HostId, ServerId, Side};
-use crate::layered::Layered;
-use crate::ports::Ports;
-use crate::said::Waiting;
-use crate::stream::Stream;
 
 /// A connection.
 pub(crate) struct Connection {

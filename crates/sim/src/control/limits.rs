@@ -4,7 +4,7 @@
 
 use mqttlab_plan::Plan;
 
-use crate::ports::{FIRST_PORT, PORTS};
+use crate::hosts::ports::{FIRST_PORT, PORTS};
 
 /// How many bytes of memory a simulation of this plan takes at least.
 pub fn memory_needed(plan: &Plan) -> u64 {

@@ -13,9 +13,9 @@ use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Seed};
 use mqttlab_zmtp::frame;
 
+use crate::hosts::stream::Packet;
 use crate::ids::{ClientId, GroupId, HostId, ServerId, Table};
 use crate::message;
-use crate::stream::Packet;
 use crate::topics::Topics;
 
 /// The groups of a plan, and who is in them.

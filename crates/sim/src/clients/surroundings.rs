@@ -7,18 +7,18 @@ use mqttlab_client::Books;
 use mqttlab_plan::Roster;
 use mqttlab_units::Instant;
 
-use crate::agenda::Agenda;
-use crate::conductor::Conductor;
-use crate::datagrams::DatagramPacket;
-use crate::event::Event;
-use crate::evidence::Evidence;
-use crate::figures::{GroupCounts, LiveFigures};
-use crate::groups::Groups;
+use crate::clients::groups::Groups;
+use crate::control::agenda::Agenda;
+use crate::control::conductor::Conductor;
+use crate::control::event::Event;
+use crate::hosts::datagrams::DatagramPacket;
+use crate::hosts::layers::{Layered, Tickets};
+use crate::hosts::stream::{Packet, Stream};
+use crate::hosts::transport::{Caller, Transport};
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
-use crate::layered::{Layered, Tickets};
-use crate::stream::{Packet, Stream};
+use crate::records::Evidence;
+use crate::records::figures::{GroupCounts, LiveFigures};
 use crate::topics::Topics;
-use crate::transport::{Caller, Transport};
 
 /// What a client may touch.
 pub(crate) struct Surroundings<'a> {

@@ -4,9 +4,9 @@ use mqttlab_client::Books;
 use mqttlab_run::{Figures, GroupFigures, MESSAGES_MAX, MessageFigures, Pace, Sketch, Watched};
 use mqttlab_units::{Duration, Instant};
 
-use crate::groups::Groups;
+use crate::clients::groups::Groups;
+use crate::hosts::wire::Wire;
 use crate::ids::{GroupId, Table};
-use crate::wire::Wire;
 
 /// Counts for the figures, which nothing in the simulation depends on.
 pub(crate) struct LiveFigures {

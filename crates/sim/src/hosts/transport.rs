@@ -20,17 +20,17 @@ use mqttlab_net::{Delivery, Fate};
 use mqttlab_tcp::{Event as TcpEvent, Output, Segment};
 use mqttlab_units::Instant;
 
-use crate::agenda::Agenda;
-use crate::connections::{Connection, Connections, Opening};
-use crate::datagrams::{Conversation, Conversations, Datagram, DatagramPacket};
-use crate::event::Event;
-use crate::evidence::{Crossing, Evidence};
+use crate::control::agenda::Agenda;
+use crate::control::event::Event;
 use crate::hosts::Hosts;
+use crate::hosts::connections::{Connection, Connections, Opening};
+use crate::hosts::datagrams::{Conversation, Conversations, Datagram, DatagramPacket};
+use crate::hosts::layers::Layered;
+use crate::hosts::stream::Packet;
+use crate::hosts::wire::{Cargo, CarriedSegment, FrameEvent, Wire};
 use crate::ids::{ClientId, ConnectionId, ConversationId, HostId, ServerId, Side};
-use crate::layered::Layered;
-use crate::stream::Packet;
+use crate::records::{Crossing, Evidence};
 use crate::topics::Topics;
-use crate::wire::{Cargo, CarriedSegment, FrameEvent, Wire};
 
 /// Hosts, connections, and what is between them.
 pub(crate) struct Transport {
@@ -470,9 +470,9 @@ mod tests {
     use mqttlab_plan::{Destination, Plan, Roster};
 
     use super::*;
-    use crate::connections::Connections;
+    use crate::hosts::connections::Connections;
     use crate::ids::{HostId, ServerId};
-    use crate::recorded;
+    use crate::records::recording;
 
     /// A transport without clients and servers: the test is both.
     struct Bench {
@@ -503,7 +503,7 @@ mod tests {
             let directory =
                 std::env::temp_dir().join(format!("mqttlab-transport-{name}-{}", std::process::id()));
             let destination = Destination::new(&directory);
-            let recorder = recorded::begin(&plan, &destination, &Roster::of(&plan)).unwrap();
+            let recorder = recording::begin(&plan, &destination, &Roster::of(&plan)).unwrap();
             let hosts = Hosts::new(&plan).unwrap();
             let connections = Connections::new(plan.seed, 1, hosts.len());
             let (links, rests) = ([plan.direct_link(), plan.loopback_link()], Rests::new(&plan));

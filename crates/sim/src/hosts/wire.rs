@@ -11,7 +11,7 @@ use mqttlab_units::{Bytes, Instant, Seed};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::datagrams::Datagram;
+use crate::hosts::datagrams::Datagram;
 use crate::ids::{ConnectionId, HostId, Side};
 
 /// The network, and what is on it.

@@ -7,9 +7,9 @@ use mqttlab_run::{Stage, Standing};
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
-use crate::due_times::DueTimes;
+use crate::control::due_times::DueTimes;
+use crate::control::steady_state::Steady;
 use crate::ids::{ClientId, Table};
-use crate::steady::Steady;
 
 /// How the clients of a simulation stand.
 struct SimStanding<'a, F> {

@@ -12,8 +12,8 @@ use mqttlab_net::{DatagramNames, Named};
 use mqttlab_recording::DatagramAccount;
 use mqttlab_units::Instant;
 
+use crate::hosts::ports::Ports;
 use crate::ids::{ClientId, ConversationId, HostId, Id, ServerId, Side, Table};
-use crate::ports::Ports;
 
 /// A packet of MQTT-SN.
 #[derive(Clone, Debug)]
@@ -164,7 +164,7 @@ const FIRST: u32 = 1 << 31;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::{FIRST_PORT, PORTS};
+    use crate::hosts::ports::{FIRST_PORT, PORTS};
 
     #[test]
     fn sockets_that_are_open_at_once_have_ports_of_their_own() {

@@ -7,7 +7,7 @@ use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_recording::PacketKind;
 use mqttlab_units::Instant;
 
-use crate::small_queue;
+use crate::hosts::small_queue;
 
 /// What a place in a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,12 @@
-//! What is written down: every message, every frame on every link, every control packet.
+//! What a simulation writes down: every message, every frame on every link, every control packet; samples, figures, and its
+//! state at an instant.
 //!
 //! A row that cannot be written ends the run; what was written before stays.
+
+pub(crate) mod figures;
+pub(crate) mod recording;
+pub(crate) mod sampling;
+pub(crate) mod state;
 
 use std::fmt::Write;
 
@@ -15,12 +21,12 @@ use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
 use mqttlab_zmtp::Kind as Frames;
 
-use crate::connections::Connection;
-use crate::datagrams::{Conversation, Datagram};
+use crate::hosts::connections::Connection;
+use crate::hosts::datagrams::{Conversation, Datagram};
+use crate::hosts::stream::Packet;
+use crate::hosts::wire::{CarriedSegment, Frame};
 use crate::ids::{ClientId, HostId, Side};
 use crate::message;
-use crate::stream::Packet;
-use crate::wire::{CarriedSegment, Frame};
 
 /// The recording, being written.
 pub(crate) struct Evidence {

@@ -8,7 +8,7 @@ use mqttlab_run::{Interruption, Outcome, Validity};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
-use crate::limits;
+use crate::control::limits;
 
 /// What is known at the end of a simulation.
 pub(crate) struct Conclusion {

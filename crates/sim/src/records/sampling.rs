@@ -9,8 +9,8 @@ use mqttlab_run::Stations;
 use mqttlab_tcp::TcpState;
 use mqttlab_units::{Duration, Instant};
 
-use crate::connections::{Connection, Connections};
-use crate::evidence::Evidence;
+use crate::hosts::connections::{Connection, Connections};
+use crate::records::Evidence;
 
 /// Samples at regular times.
 pub(crate) struct Sampling {

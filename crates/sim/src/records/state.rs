@@ -11,12 +11,12 @@ use serde::Serialize;
 use mqttlab_tcp::{Endpoint, Phase as RecoveryPhase, State as TcpState};
 use mqttlab_units::Instant;
 
-use crate::client::Client;
-use crate::connections::Connection;
+use crate::clients::client::Client;
+use crate::hosts::connections::Connection;
+use crate::hosts::wire::FrameCounts;
 use crate::ids::{HostId, ServerId, Side};
 use crate::servers::ServerModel;
 use crate::simulation::Simulation;
-use crate::wire::FrameCounts;
 
 /// A simulation at an instant.
 #[derive(Clone, Debug, PartialEq, Serialize)]

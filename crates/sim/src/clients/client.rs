@@ -26,12 +26,12 @@ use mqttlab_zmtp::command::Command;
 use mqttlab_zmtp::greeting::{self, Greeting};
 use mqttlab_zmtp::{Kind as Frames, SocketType};
 
-use crate::datagrams::{Content, Datagram, DatagramPacket};
+use crate::clients::surroundings::Surroundings;
+use crate::hosts::datagrams::{Content, Datagram, DatagramPacket};
+use crate::hosts::layers::Tickets;
+use crate::hosts::stream::Packet;
 use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
-use crate::layered::Tickets;
 use crate::message;
-use crate::stream::Packet;
-use crate::surroundings::Surroundings;
 
 /// A client.
 pub(crate) type Client = mqttlab_client::Client<AnySession, ClientSocket>;

@@ -1,5 +1,10 @@
 //! The clients, and their programs' sockets: when a program wakes up and reads, and which client TCP speaks to.
 
+pub(crate) mod client;
+pub(crate) mod groups;
+pub(crate) mod opening;
+pub(crate) mod surroundings;
+
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,13 +13,13 @@ use mqttlab_plan::Arrivals;
 use mqttlab_tcp::Event as TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
-use crate::client::{self, Client, ClientSocket};
-use crate::datagrams::Datagram;
-use crate::event::Event;
-use crate::groups::Groups;
+use crate::clients::client::{Client, ClientSocket};
+use crate::clients::groups::Groups;
+use crate::clients::surroundings::Surroundings;
+use crate::control::event::Event;
+use crate::hosts::datagrams::Datagram;
+use crate::hosts::stream::{Carries, Packet};
 use crate::ids::{ClientId, ConnectionId, Side, Table};
-use crate::stream::{Carries, Packet};
-use crate::surroundings::Surroundings;
 
 /// All clients of a simulation.
 pub(crate) struct Clients {

@@ -1,4 +1,20 @@
-//! Hosts: their TCP, and where servers listen on them.
+//! Hosts, and what lies between them: TCP, the connections with their streams, datagrams, and frames on the network.
+//!
+//! ```text
+//!   transport ──► connections ──► stream (packets), layers (TLS, WebSocket), tcp_profiles ──► wire (frames)
+//!             ──► datagrams ───────────────────────────────────────────────────────────────► wire
+//! ```
+
+pub(crate) mod connections;
+pub(crate) mod datagrams;
+pub(crate) mod layers;
+pub(crate) mod packet_content;
+pub(crate) mod ports;
+pub(crate) mod small_queue;
+pub(crate) mod stream;
+pub(crate) mod tcp_profiles;
+pub(crate) mod transport;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 
@@ -6,7 +22,6 @@ use mqttlab_plan::{Plan, Server};
 use mqttlab_tcp::Profile;
 
 use crate::ids::{HostId, ServerId, Table};
-use crate::stack;
 
 /// Each host's TCP, and the addresses of the servers.
 pub(crate) struct Hosts {
@@ -30,7 +45,7 @@ impl Hosts {
     /// # Errors
     /// A sentence, when the plan asks for what the simulator does not know.
     pub(crate) fn new(plan: &Plan) -> Result<Hosts, String> {
-        let profiles = stack::profiles(plan)?.into_iter().collect();
+        let profiles = tcp_profiles::profiles(plan)?.into_iter().collect();
         let listeners = plan.servers.iter().map(|server| Listener::of(plan, server));
         Ok(Hosts { profiles, listeners: listeners.collect::<Result<_, String>>()? })
     }
@@ -63,7 +78,7 @@ impl Listener {
             nodelay: server.gateway().is_some()
                 || server.zeromq().is_some()
                 || server.broker().is_some_and(|broker| broker.settings.tcp_nodelay),
-            loopback: stack::profile(plan, server.host, stack::LOOPBACK_MTU_BYTES)?,
+            loopback: tcp_profiles::profile(plan, server.host, tcp_profiles::LOOPBACK_MTU_BYTES)?,
         })
     }
 }
