@@ -8,43 +8,27 @@
 //!                                               ──► attribution
 //! ```
 //!
-//! Where a client speaks MQTT-SN, its datagrams to or from its gateway are followed, too (`hops`).
+//! Where a client speaks MQTT-SN, its datagrams to or from its gateway are followed, too (`gateway_hops`).
 //!
 //! It reads finished tables, whoever made them, and writes derived ones, whose meaning is in `docs/reference/recording.md`. They can be
 //! made again at any time; [`DONE`] is written last, and tells readers that all of them are there. A recording without
 //! frames has the sums over its control packets, and, where its clients have seen these, `attribution` and `legs`.
 //!
 //! Of a large recording nothing is held as a whole. Its packets are spread, while they are read, over parts that files keep
-//! (`spread`, `parts`): frames by connection, PUBLISH packets by ranges of messages. Ranges are followed one after another, each
+//! (`packet_partitions`, `partitions`): frames by connection, PUBLISH packets by ranges of messages. Ranges are followed one after another, each
 //! twice: what they ask the frames for goes to the connections, what these answer comes back, and then the rows are written.
 //! Memory is bounded by a range, and by the largest connection.
 //!
 //! What it does not do: choose what is shown, or compute anything that the messages' table alone tells.
 
-mod again;
-mod chain;
+mod attribution;
 mod checks;
-mod connection;
-mod control;
-mod flights;
-mod follow;
-mod frames;
-mod hops;
-mod legs;
-mod links;
-mod messages;
-mod moment;
-mod naming;
+mod connections;
+mod control_packets;
+mod instants;
 mod network;
-mod packets;
-mod parts;
-mod ranges;
-mod rows;
+mod partitions;
 mod settings;
-mod spread;
-mod tally;
-mod ways;
-mod windows;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,12 +38,12 @@ use mqttlab_recording::reading::Vocabulary;
 use mqttlab_recording::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use attribution::deliveries::follow;
+use attribution::packet_partitions::PacketSpread;
 pub use checks::Check;
-use control::ControlSums;
-use follow::follow;
-use frames::Frames;
+use control_packets::ControlSums;
+use network::frames::Frames;
 use settings::RunSettings;
-use spread::PacketSpread;
 
 /// The file that says that a recording's derived tables are there.
 pub const DONE: &str = "summary.json";
@@ -130,7 +114,7 @@ pub fn summarise_within(dir: &Path, out: &Path, limits: Limits) -> Result<Summar
     let frames = Frames::of(dir, limits)?;
     let stream_ends = if frames.rows > 0 { Some(frames.parts(out, "summary-stream-ends")?) } else { None };
     // Who has neither frames nor clients' own packets needs no settings, and may have none.
-    let is_told = frames.rows > 0 || control::count(dir)? > 0;
+    let is_told = frames.rows > 0 || control_packets::count(dir)? > 0;
     let settings = is_told.then(|| RunSettings::read(dir)).transpose();
     let known = settings.as_ref().ok().and_then(Option::as_ref);
     let mut spread = PacketSpread::new(dir, out, stream_ends, known, limits)?;

@@ -2,12 +2,12 @@
 
 use mqttlab_recording::Result;
 
-use crate::control::NamedPacket;
-use crate::legs::{Followed, Leg};
-use crate::moment::{Kept, Moment, known};
-use crate::parts::Packed;
+use crate::attribution::legs::{Followed, Leg};
+use crate::connections::streams::{CarriedPacket, Release, SegmentFlight};
+use crate::control_packets::NamedPacket;
+use crate::instants::{Kept, Moment, known};
+use crate::partitions::Packed;
 use crate::settings::RunSettings;
-use crate::ways::{CarriedPacket, Release, SegmentFlight};
 
 /// A PUBLISH whose way is looked for among the frames of its connection.
 #[derive(Clone, Copy, Debug)]

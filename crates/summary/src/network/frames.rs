@@ -10,14 +10,14 @@ use mqttlab_recording::reading::Vocabulary;
 use mqttlab_recording::{NumberMap, Result};
 
 use crate::Limits;
-use crate::flights::{PacketFlight, WANTED_FIELDS, WantedFlight};
-use crate::links::Links;
-use crate::network::{Extent, NetworkSums};
-use crate::parts::{Packed, Parts, bring_together, part_of, slices};
-use crate::rows::{self, FIELDS, Row};
+use crate::attribution::flights::{PacketFlight, WANTED_FIELDS, WantedFlight};
+use crate::attribution::packet_partitions::{STREAM_END_FIELDS, StreamEnd};
+use crate::connections::streams;
+use crate::network::frame_rows::{self, FIELDS, Row};
+use crate::network::links::Links;
+use crate::network::scopes::{Extent, NetworkSums};
+use crate::partitions::{Packed, Parts, bring_together, part_of, slices};
 use crate::settings::RunSettings;
-use crate::spread::{STREAM_END_FIELDS, StreamEnd};
-use crate::ways;
 
 /// The table of frames.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct AskedFrames {
 
 impl Frames {
     pub(crate) fn of(dir: &Path, limits: Limits) -> Result<Frames> {
-        Ok(Frames { rows: rows::count(dir)?, limits })
+        Ok(Frames { rows: frame_rows::count(dir)?, limits })
     }
 
     /// Into how many heaps they go.
@@ -61,7 +61,7 @@ impl Frames {
         let mut heaps = self.parts::<Row, FIELDS>(out, "summary-frames")?;
         heaps.make_room(self.rows as usize);
         let (mut links, mut extent, count) = (Links::default(), Extent::default(), heaps.count());
-        rows::for_each(dir, words, |row, cause| {
+        frame_rows::for_each(dir, words, |row, cause| {
             links.count(row, cause);
             extent.note(row, settings);
             heaps.push(part_of(row.connection, count), row)
@@ -82,7 +82,7 @@ impl Frames {
                 if wanted.is_empty() {
                     continue;
                 }
-                let ways = ways::ways(rows, settings);
+                let ways = streams::ways(rows, settings);
                 for one in wanted {
                     let flight = ways[usize::from(one.to_broker)].flight(&one.carried);
                     take(one.range as usize, &PacketFlight { number: one.number, flight })?;

@@ -8,39 +8,14 @@
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{AttributionRow, LegRow};
 
-use crate::control::NamedPacket;
-use crate::flights::PacketFlight;
-use crate::hops::{Hop, Wait};
-use crate::legs::{Followed, Leg, LegSide};
-use crate::moment::{Kept, Moment, SLACK_NS, known};
+use crate::attribution::flights::PacketFlight;
+use crate::attribution::gateway_hops::{Hop, Wait};
+use crate::attribution::latency_parts::{LatencyPart, LatencyParts};
+use crate::attribution::legs::{Followed, Leg, LegSide};
+use crate::connections::streams::SegmentFlight;
+use crate::control_packets::NamedPacket;
+use crate::instants::{Kept, Moment, SLACK_NS, known};
 use crate::settings::RunSettings;
-use crate::ways::SegmentFlight;
-
-/// The parts, in the order in which they pass.
-const PARTS: usize = 22;
-const SCHEDULE: usize = 0;
-const SESSION: usize = 1;
-const SLEEP: usize = 2;
-const REGISTER: usize = 3;
-const SENDER_NAGLE: usize = 4;
-const SENDER_SOCKET: usize = 5;
-const RETRY: usize = 6;
-const QUEUE_TO_BROKER: usize = 7;
-const WIRE_TO_BROKER: usize = 8;
-const LOST_TO_BROKER: usize = 9;
-const GATEWAY: usize = 10;
-const HANDSHAKE: usize = 11;
-/// Of what no frame shows: from the one client's socket to the other's, or as far as frames are there.
-const UNDIVIDED: usize = 12;
-const BROKER: usize = 13;
-const BROKER_WINDOW: usize = 14;
-const BROKER_NAGLE: usize = 15;
-const BROKER_SOCKET: usize = 16;
-const QUEUE_TO_SUBSCRIBER: usize = 17;
-const WIRE_TO_SUBSCRIBER: usize = 18;
-const LOST_TO_SUBSCRIBER: usize = 19;
-const RELEASE: usize = 20;
-const DELIVERY: usize = 21;
 
 /// Of a packet that no frame shows.
 const NO_FLIGHT: SegmentFlight = SegmentFlight::NONE;
@@ -51,7 +26,7 @@ const LEGS_MAX: u32 = 1000;
 /// Where the time of a delivery went, all legs together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Attribution {
-    parts: Option<[i64; PARTS]>,
+    parts: Option<LatencyParts>,
     adjusted: Option<i64>,
     legs: u32,
     /// Whether frames tell of it, and whether clients alone do of some of it.
@@ -214,101 +189,103 @@ impl Chains<'_> {
     }
 
     /// The steps to a publisher's gateway: the instant, and the part that ends there. A part may end at several steps.
-    fn steps_to_gateway(&self, leg: &Leg) -> [(Moment, usize); 12] {
+    fn steps_to_gateway(&self, leg: &Leg) -> [(Moment, LatencyPart); 12] {
         let hop = self.followed.hop(leg.hop_up);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
         let [before, anew] = registration(register, at.tried);
-        let rest = if leg.relayed == Some(true) { SESSION } else { SENDER_SOCKET };
+        let rest = if leg.relayed == Some(true) { LatencyPart::Session } else { LatencyPart::SenderSocket };
         [
-            (leg.handed.get().filter(|_| hop.is_some()), SCHEDULE),
-            (sleep.from.get(), SESSION),
-            (sleep.until.get(), SLEEP),
-            (before[0], SESSION),
-            (before[1], REGISTER),
-            (hop.and_then(|hop| hop.ready.get()), SESSION),
+            (leg.handed.get().filter(|_| hop.is_some()), LatencyPart::Schedule),
+            (sleep.from.get(), LatencyPart::Session),
+            (sleep.until.get(), LatencyPart::Sleep),
+            (before[0], LatencyPart::Session),
+            (before[1], LatencyPart::Register),
+            (hop.and_then(|hop| hop.ready.get()), LatencyPart::Session),
             (at.tried, rest),
-            (anew[0], RETRY),
-            (anew[1], REGISTER),
-            (at.went, RETRY),
-            (at.started, QUEUE_TO_BROKER),
-            (at.complete, WIRE_TO_BROKER),
+            (anew[0], LatencyPart::Retry),
+            (anew[1], LatencyPart::Register),
+            (at.went, LatencyPart::Retry),
+            (at.started, LatencyPart::QueueToBroker),
+            (at.complete, LatencyPart::WireToBroker),
         ]
     }
 
     /// The steps from a subscriber's gateway to it.
-    fn steps_from_gateway(&self, leg: &Leg) -> [(Moment, usize); 10] {
+    fn steps_from_gateway(&self, leg: &Leg) -> [(Moment, LatencyPart); 10] {
         let hop = self.followed.hop(leg.hop_down);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
         let [before, anew] = registration(register, at.tried);
         // Where nothing between both ends was seen, the way to the gateway is a part of it.
         let is_all_unseen = leg.down.packet.is_none() && self.is_unseen_up(leg);
-        let gateway = if is_all_unseen { UNDIVIDED } else { GATEWAY };
-        let last = if self.is_clients(hop) { UNDIVIDED } else { WIRE_TO_SUBSCRIBER };
+        let gateway = if is_all_unseen { LatencyPart::Undivided } else { LatencyPart::Gateway };
+        let last = if self.is_clients(hop) { LatencyPart::Undivided } else { LatencyPart::WireToSubscriber };
         [
             (sleep.from.get(), gateway),
-            (sleep.until.get(), SLEEP),
+            (sleep.until.get(), LatencyPart::Sleep),
             (before[0], gateway),
-            (before[1], REGISTER),
+            (before[1], LatencyPart::Register),
             (at.tried, gateway),
-            (anew[0], RETRY),
-            (anew[1], REGISTER),
-            (at.went, RETRY),
-            (at.started, QUEUE_TO_SUBSCRIBER),
+            (anew[0], LatencyPart::Retry),
+            (anew[1], LatencyPart::Register),
+            (at.went, LatencyPart::Retry),
+            (at.started, LatencyPart::QueueToSubscriber),
             (at.complete, last),
         ]
     }
 
     /// The steps from its sender, or its gateway, to the broker.
-    fn steps_up(&self, leg: &Leg, up: &Instants<'_>) -> [(Moment, usize); 15] {
+    fn steps_up(&self, leg: &Leg, up: &Instants<'_>) -> [(Moment, LatencyPart); 15] {
         let is_passed_on = leg.hop_up.is_some();
         // A relay's own time is its session's, a gateway's its own, a stack's is its socket's.
         let (before, rest) = match (is_passed_on, leg.relayed) {
-            (true, _) if self.is_clients(self.followed.hop(leg.hop_up)) => (UNDIVIDED, UNDIVIDED),
-            (true, _) => (GATEWAY, GATEWAY),
-            (false, Some(true)) => (SESSION, SESSION),
-            (false, _) => (SESSION, SENDER_SOCKET),
+            (true, _) if self.is_clients(self.followed.hop(leg.hop_up)) => {
+                (LatencyPart::Undivided, LatencyPart::Undivided)
+            }
+            (true, _) => (LatencyPart::Gateway, LatencyPart::Gateway),
+            (false, Some(true)) => (LatencyPart::Session, LatencyPart::Session),
+            (false, _) => (LatencyPart::Session, LatencyPart::SenderSocket),
         };
         [
-            (leg.handed.get().filter(|_| !is_passed_on), SCHEDULE),
+            (leg.handed.get().filter(|_| !is_passed_on), LatencyPart::Schedule),
             (leg.up.ready.get(), before),
-            (up.nagle_until, SENDER_NAGLE),
-            (up.socket_until, SENDER_SOCKET),
-            (up.held_until, SENDER_NAGLE),
+            (up.nagle_until, LatencyPart::SenderNagle),
+            (up.socket_until, LatencyPart::SenderSocket),
+            (up.held_until, LatencyPart::SenderNagle),
             (leg.up.tried.get(), rest),
-            (up.flight.resumed.get(), LOST_TO_BROKER),
-            (up.flight.tail.nagle_until.get(), SENDER_NAGLE),
-            (up.flight.tail.socket_until.get(), SENDER_SOCKET),
-            (up.flight.tail.held_until.get(), SENDER_NAGLE),
-            (up.flight.went.get(), SENDER_SOCKET),
-            (up.started, QUEUE_TO_BROKER),
-            (up.flight.arrived.get(), WIRE_TO_BROKER),
-            (up.complete, LOST_TO_BROKER),
-            (leg.ingress.get(), HANDSHAKE),
+            (up.flight.resumed.get(), LatencyPart::RetransmissionToBroker),
+            (up.flight.tail.nagle_until.get(), LatencyPart::SenderNagle),
+            (up.flight.tail.socket_until.get(), LatencyPart::SenderSocket),
+            (up.flight.tail.held_until.get(), LatencyPart::SenderNagle),
+            (up.flight.went.get(), LatencyPart::SenderSocket),
+            (up.started, LatencyPart::QueueToBroker),
+            (up.flight.arrived.get(), LatencyPart::WireToBroker),
+            (up.complete, LatencyPart::RetransmissionToBroker),
+            (leg.ingress.get(), LatencyPart::Handshake),
         ]
     }
 
     /// The steps from the broker to the subscriber, or its gateway.
-    fn steps_down(&self, leg: &Leg, down: &Instants<'_>) -> [(Moment, usize); 13] {
+    fn steps_down(&self, leg: &Leg, down: &Instants<'_>) -> [(Moment, LatencyPart); 13] {
         // Where one of both sides has no frames, the broker's time cannot be told from the way there or from there.
         let read = self.clients_own(&leg.down).map(|packet| known(packet.complete_ns));
         let is_undivided = read.is_some() || self.is_unseen_up(leg);
-        let broker = if is_undivided { UNDIVIDED } else { BROKER };
+        let broker = if is_undivided { LatencyPart::Undivided } else { LatencyPart::Broker };
         [
-            (down.window, BROKER_WINDOW),
-            (down.nagle_until, BROKER_NAGLE),
-            (down.socket_until, BROKER_SOCKET),
-            (down.held_until, BROKER_NAGLE),
+            (down.window, LatencyPart::BrokerWindow),
+            (down.nagle_until, LatencyPart::BrokerNagle),
+            (down.socket_until, LatencyPart::BrokerSocket),
+            (down.held_until, LatencyPart::BrokerNagle),
             (read.unwrap_or(leg.down.tried.get()), broker),
-            (down.flight.resumed.get(), LOST_TO_SUBSCRIBER),
-            (down.flight.tail.nagle_until.get(), BROKER_NAGLE),
-            (down.flight.tail.socket_until.get(), BROKER_SOCKET),
-            (down.flight.tail.held_until.get(), BROKER_NAGLE),
-            (down.flight.went.get(), BROKER_SOCKET),
-            (down.started, QUEUE_TO_SUBSCRIBER),
-            (down.flight.arrived.get(), WIRE_TO_SUBSCRIBER),
-            (down.complete, LOST_TO_SUBSCRIBER),
+            (down.flight.resumed.get(), LatencyPart::RetransmissionToSubscriber),
+            (down.flight.tail.nagle_until.get(), LatencyPart::BrokerNagle),
+            (down.flight.tail.socket_until.get(), LatencyPart::BrokerSocket),
+            (down.flight.tail.held_until.get(), LatencyPart::BrokerNagle),
+            (down.flight.went.get(), LatencyPart::BrokerSocket),
+            (down.started, LatencyPart::QueueToSubscriber),
+            (down.flight.arrived.get(), LatencyPart::WireToSubscriber),
+            (down.complete, LatencyPart::RetransmissionToSubscriber),
         ]
     }
 
@@ -338,14 +315,14 @@ impl Chains<'_> {
     }
 
     /// The parts of one leg, and what was adjusted; else what it lacks.
-    fn parts(&self, leg: &Leg, [up, down]: &SideInstants<'_>) -> Result<([i64; PARTS], i64), &'static str> {
+    fn parts(&self, leg: &Leg, [up, down]: &SideInstants<'_>) -> Result<(LatencyParts, i64), &'static str> {
         if let Some(missing) = self.missing(leg, up, down) {
             return Err(missing);
         }
         let Some(begins) = leg.begins.get() else {
             return Err("the time at which their relay received them is not known");
         };
-        let (mut parts, mut adjusted) = ([0; PARTS], 0);
+        let (mut parts, mut adjusted) = (LatencyParts::default(), 0);
         let (mut last, mut before) = (begins, begins);
         let received = leg.delivery.received_ns;
         // Plain MQTT has no steps at gateways.
@@ -353,7 +330,7 @@ impl Chains<'_> {
         let from_gateway = leg.hop_down.map(|_| self.steps_from_gateway(leg)).into_iter().flatten();
         let to_broker = to_gateway.chain(self.steps_up(leg, up));
         let to_subscriber = self.steps_down(leg, down).into_iter().chain(from_gateway);
-        let ends = [(self.handed_on(leg), RELEASE), (Some(received), DELIVERY)];
+        let ends = [(self.handed_on(leg), LatencyPart::Release), (Some(received), LatencyPart::Delivery)];
         for (instant, part) in to_broker.chain(to_subscriber).chain(ends) {
             let Some(instant) = instant else { continue };
             adjusted += (before - instant).max(0);
@@ -388,7 +365,7 @@ impl Chains<'_> {
                 whole.unattributed = Some(EARLIER_LEG);
             }
             whole.parts = whole.parts.zip(earlier).map(|(mut parts, (earlier, _))| {
-                parts.iter_mut().zip(earlier).for_each(|(part, more)| *part += more);
+                parts += earlier;
                 parts
             });
             whole.adjusted = whole.adjusted.zip(earlier).map(|(adjusted, (_, more))| adjusted + more);
@@ -563,31 +540,31 @@ fn identifier(packet: Option<&NamedPacket>) -> Option<u16> {
 impl Attribution {
     /// Its row, beside the message's.
     pub(crate) fn row(&self, row: u64) -> AttributionRow<'static> {
-        let part = |number: usize| self.parts.map(|parts| parts[number] as u64);
+        let part = |part: LatencyPart| self.parts.map(|parts| parts[part] as u64);
         AttributionRow {
             row,
-            schedule_ns: part(SCHEDULE),
-            session_ns: part(SESSION),
-            sleep_ns: part(SLEEP),
-            register_ns: part(REGISTER),
-            sender_nagle_ns: part(SENDER_NAGLE),
-            sender_socket_ns: part(SENDER_SOCKET),
-            retry_ns: part(RETRY),
-            queue_to_broker_ns: part(QUEUE_TO_BROKER),
-            wire_to_broker_ns: part(WIRE_TO_BROKER),
-            retransmission_to_broker_ns: part(LOST_TO_BROKER),
-            gateway_ns: part(GATEWAY),
-            handshake_ns: part(HANDSHAKE),
-            undivided_ns: part(UNDIVIDED),
-            broker_ns: part(BROKER),
-            broker_window_ns: part(BROKER_WINDOW),
-            broker_nagle_ns: part(BROKER_NAGLE),
-            broker_socket_ns: part(BROKER_SOCKET),
-            queue_to_subscriber_ns: part(QUEUE_TO_SUBSCRIBER),
-            wire_to_subscriber_ns: part(WIRE_TO_SUBSCRIBER),
-            retransmission_to_subscriber_ns: part(LOST_TO_SUBSCRIBER),
-            release_ns: part(RELEASE),
-            delivery_ns: part(DELIVERY),
+            schedule_ns: part(LatencyPart::Schedule),
+            session_ns: part(LatencyPart::Session),
+            sleep_ns: part(LatencyPart::Sleep),
+            register_ns: part(LatencyPart::Register),
+            sender_nagle_ns: part(LatencyPart::SenderNagle),
+            sender_socket_ns: part(LatencyPart::SenderSocket),
+            retry_ns: part(LatencyPart::Retry),
+            queue_to_broker_ns: part(LatencyPart::QueueToBroker),
+            wire_to_broker_ns: part(LatencyPart::WireToBroker),
+            retransmission_to_broker_ns: part(LatencyPart::RetransmissionToBroker),
+            gateway_ns: part(LatencyPart::Gateway),
+            handshake_ns: part(LatencyPart::Handshake),
+            undivided_ns: part(LatencyPart::Undivided),
+            broker_ns: part(LatencyPart::Broker),
+            broker_window_ns: part(LatencyPart::BrokerWindow),
+            broker_nagle_ns: part(LatencyPart::BrokerNagle),
+            broker_socket_ns: part(LatencyPart::BrokerSocket),
+            queue_to_subscriber_ns: part(LatencyPart::QueueToSubscriber),
+            wire_to_subscriber_ns: part(LatencyPart::WireToSubscriber),
+            retransmission_to_subscriber_ns: part(LatencyPart::RetransmissionToSubscriber),
+            release_ns: part(LatencyPart::Release),
+            delivery_ns: part(LatencyPart::Delivery),
             adjusted_ns: self.adjusted.map(|adjusted| adjusted as u64),
             legs: self.legs,
             seen_by: self.parts.map(|_| match self.evidence {

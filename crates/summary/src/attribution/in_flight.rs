@@ -8,9 +8,9 @@ use mqttlab_recording::NumberMap;
 use mqttlab_recording::Result;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::control::{NamedPacket, PacketKind, narrow, wide};
-use crate::moment::SLACK_NS;
-use crate::parts::{Packed, bring_together, slices};
+use crate::control_packets::{NamedPacket, PacketKind, narrow, wide};
+use crate::instants::SLACK_NS;
+use crate::partitions::{Packed, bring_together, slices};
 use crate::settings::RunSettings;
 
 /// A PUBLISH of QoS 1 or 2, or what acknowledged one.

@@ -3,9 +3,9 @@
 use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::again::Again;
-use crate::parts::Packed;
-use crate::rows::{ACK, Row, SYN, StoredFate, is_counted};
+use crate::connections::retransmissions::Again;
+use crate::network::frame_rows::{ACK, Row, SYN, StoredFate, is_counted};
+use crate::partitions::Packed;
 use crate::settings::RunSettings;
 
 const NS_PER_MS: f64 = 1e6;

@@ -5,7 +5,7 @@ use std::path::Path;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 use mqttlab_recording::{NumberMap, NumberSet, Result};
 
-use crate::ranges::Ranges;
+use crate::attribution::message_ranges::Ranges;
 use crate::settings::RunSettings;
 
 /// Below this a payload carries no identity; the order tells (`docs/reference/recording.md`).

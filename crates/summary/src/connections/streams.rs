@@ -13,8 +13,8 @@ use std::collections::hash_map::Entry;
 use mqttlab_recording::reading::ABSENT;
 use mqttlab_recording::{NumberMap, NumberSet};
 
-use crate::moment::{Kept, Moment, SLACK_NS, known, least, most};
-use crate::rows::{Row, StoredFate};
+use crate::instants::{Kept, Moment, SLACK_NS, known, least, most};
+use crate::network::frame_rows::{Row, StoredFate};
 use crate::settings::RunSettings;
 
 /// Data that an acknowledgement released sets out at once; this much later, something else has released them.

@@ -7,14 +7,14 @@ use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 use mqttlab_recording::{NumberMap, Result};
 
 use crate::Limits;
-use crate::control::{self, NamedPacket, PacketKind};
-use crate::parts::{Packed, Parts, part_of};
-use crate::ranges::{MessageKey, Ranges};
-use crate::settings::RunSettings;
-use crate::windows::{
+use crate::attribution::in_flight::{
     COUNTED_FIELDS, Counted, OverOfGateways, PERMIT_FIELDS, Permit, Permitted, RELEASED_FIELDS, Released,
     releases, windows,
 };
+use crate::attribution::message_ranges::{MessageKey, Ranges};
+use crate::control_packets::{self, NamedPacket, PacketKind};
+use crate::partitions::{Packed, Parts, part_of};
+use crate::settings::RunSettings;
 
 /// What of a PUBLISH the sums over its connection's frames need.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct PacketSpread<'a> {
     settings: Option<&'a RunSettings>,
     pub(crate) ranges: Ranges,
     /// PUBLISH packets whose messages are known, by range of these.
-    pub(crate) publishes: Parts<NamedPacket, { control::FIELDS }>,
+    pub(crate) publishes: Parts<NamedPacket, { control_packets::FIELDS }>,
     /// All PUBLISH packets, where there are frames, by connection.
     pub(crate) stream_ends: Option<Parts<StreamEnd, STREAM_END_FIELDS>>,
     counted: Parts<Counted, COUNTED_FIELDS>,
@@ -68,7 +68,7 @@ impl<'a> PacketSpread<'a> {
         settings: Option<&'a RunSettings>,
         limits: Limits,
     ) -> Result<PacketSpread<'a>> {
-        let packets = control::count(dir)?;
+        let packets = control_packets::count(dir)?;
         let ranges = if packets > 0 { Ranges::read(dir, limits.range_rows)? } else { Ranges::default() };
         let parts = packets.div_ceil(limits.heap_rows).max(1) as usize;
         let stored = packets > limits.memory_rows;
@@ -87,7 +87,7 @@ impl<'a> PacketSpread<'a> {
     /// Takes a packet.
     pub(crate) fn take(&mut self, packet: &NamedPacket) -> Result<()> {
         let connection = i64::from(packet.connection);
-        if packet.connection != control::NONE && packet.client() != ABSENT {
+        if packet.connection != control_packets::NONE && packet.client() != ABSENT {
             self.clients.entry(connection).or_insert(packet.client() as u32);
         }
         if packet.kind == PacketKind::Publish {

@@ -5,27 +5,27 @@ use std::path::Path;
 use mqttlab_recording::reading::Vocabulary;
 use mqttlab_recording::{AttributionWriter, LegWriter, Result};
 
-use crate::chain::{Chains, Flights};
-use crate::control::{self, ControlSums, NamedPacket};
-use crate::flights::{PacketFlight, wanted};
-use crate::frames::{AskedFrames, Frames};
-use crate::hops::DatagramWaits;
-use crate::legs::{Followed, legs};
-use crate::messages::for_each_range;
-use crate::naming;
-use crate::packets::RangePackets;
-use crate::parts::{Parts, part_of};
-use crate::ranges::Ranges;
+use crate::attribution::chain::{Chains, Flights};
+use crate::attribution::flights::{PacketFlight, wanted};
+use crate::attribution::gateway_hops::DatagramWaits;
+use crate::attribution::in_flight::{OverOfGateways, PERMIT_FIELDS, Permit};
+use crate::attribution::legs::{Followed, legs};
+use crate::attribution::message_ranges::Ranges;
+use crate::attribution::messages::for_each_range;
+use crate::attribution::naming;
+use crate::attribution::packet_partitions::{PacketSpread, clients};
+use crate::attribution::publishes::RangePackets;
+use crate::control_packets::{self, ControlSums, NamedPacket};
+use crate::network::frames::{AskedFrames, Frames};
+use crate::partitions::{Parts, part_of};
 use crate::settings::RunSettings;
-use crate::spread::{PacketSpread, clients};
-use crate::windows::{OverOfGateways, PERMIT_FIELDS, Permit};
 
 /// What messages are followed by.
 struct Follower<'a> {
     dir: &'a Path,
     settings: &'a RunSettings,
     ranges: Ranges,
-    publishes: Parts<NamedPacket, { control::FIELDS }>,
+    publishes: Parts<NamedPacket, { control_packets::FIELDS }>,
     permits: Parts<Permit, PERMIT_FIELDS>,
     gateways: OverOfGateways,
     waits: DatagramWaits,

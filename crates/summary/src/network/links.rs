@@ -6,7 +6,7 @@ use std::path::Path;
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{LinkSumRow, LinkSumWriter, NumberMap, Result, SliceRow, SliceWriter};
 
-use crate::rows::{Row, StoredFate};
+use crate::network::frame_rows::{Row, StoredFate};
 
 /// Slices that cover a run, at most; at least 48 do.
 const SLICES_MAX: i64 = 120;

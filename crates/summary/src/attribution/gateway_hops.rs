@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::control::{NamedPacket, PacketKind};
-use crate::messages::StoredDelivery;
-use crate::moment::{Kept, SLACK_NS, known};
+use crate::attribution::messages::StoredDelivery;
+use crate::control_packets::{NamedPacket, PacketKind};
+use crate::instants::{Kept, SLACK_NS, known};
 
 /// A PUBLISH between a client and its gateway.
 #[derive(Clone, Copy, Debug, Default)]

@@ -21,9 +21,9 @@ use mqttlab_recording::identity::SequenceEnd;
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, NumberMap, NumberSet, Result};
 
-use crate::control::{NamedPacket, PacketKind, for_each};
-use crate::messages::{MessageOrder, Ordered};
-use crate::ranges::MessageKey as Message;
+use crate::attribution::message_ranges::MessageKey as Message;
+use crate::attribution::messages::{MessageOrder, Ordered};
+use crate::control_packets::{NamedPacket, PacketKind, for_each};
 use crate::settings::RunSettings;
 
 /// Names PUBLISH packets that say nothing of their messages, and writes down which message each of them is found to be. Hands

@@ -9,14 +9,14 @@ use mqttlab_recording::{
     Result, RoundTripRow, RoundTripWriter, SentAgainRow, SentAgainWriter,
 };
 
-use crate::again::{Again, sent_again};
-use crate::connection::{FirstLink, RoundTrips, TRIP_FIELDS, client_port, round_trips, towards};
-use crate::links::Slices;
-use crate::parts::Parts;
-use crate::rows::{Row, StoredFate, is_counted};
+use crate::attribution::packet_partitions::StreamEnd;
+use crate::connections::connection::{FirstLink, RoundTrips, TRIP_FIELDS, client_port, round_trips, towards};
+use crate::connections::retransmissions::{Again, sent_again};
+use crate::network::frame_rows::{Row, StoredFate, is_counted};
+use crate::network::frame_sums::{FrameTally, TripStatistics, Trips, merged};
+use crate::network::links::Slices;
+use crate::partitions::Parts;
 use crate::settings::RunSettings;
-use crate::spread::StreamEnd;
-use crate::tally::{FrameTally, TripStatistics, Trips, merged};
 
 /// What must be known of all frames before the first connection is looked at.
 #[derive(Clone, Debug)]

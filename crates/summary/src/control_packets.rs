@@ -9,7 +9,7 @@ use mqttlab_recording::{
     NumberMap, PacketSumRow, PacketSumWriter, Result, TopicSumRow, TopicSumWriter, Towards,
 };
 
-use crate::parts::Packed;
+use crate::partitions::Packed;
 
 /// Kinds that matter to who follows a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

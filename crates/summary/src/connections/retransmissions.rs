@@ -15,7 +15,7 @@
 use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::rows::{ACK, FIN, Row, SYN, StoredFate, wrapped};
+use crate::network::frame_rows::{ACK, FIN, Row, SYN, StoredFate, wrapped};
 
 /// Why a segment was sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

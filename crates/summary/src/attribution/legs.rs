@@ -4,7 +4,7 @@
 //!   message ──► the last PUBLISH that its receiver had before it received it ──► topic
 //!           ──► the first PUBLISH to the broker that was complete, with that topic ──► its sender
 //!                  the publisher itself, or a relay: then the relay's own reception is the leg before this one
-//!                  or a gateway: then a datagram had brought it there (`hops`)
+//!                  or a gateway: then a datagram had brought it there (`gateway_hops`)
 //! ```
 //!
 //! A message that was published again after a reconnect has several PUBLISHes. What came first to the broker decides when
@@ -13,13 +13,13 @@
 use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::control::{NamedPacket, narrow};
-use crate::hops::{DatagramWaits, Datagrams, Hop};
-use crate::messages::StoredDelivery;
-use crate::moment::{Kept, Moment, SLACK_NS, known, least, most};
-use crate::packets::RangePackets;
+use crate::attribution::gateway_hops::{DatagramWaits, Datagrams, Hop};
+use crate::attribution::in_flight::OverOfGateways;
+use crate::attribution::messages::StoredDelivery;
+use crate::attribution::publishes::RangePackets;
+use crate::control_packets::{NamedPacket, narrow};
+use crate::instants::{Kept, Moment, SLACK_NS, known, least, most};
 use crate::settings::RunSettings;
-use crate::windows::OverOfGateways;
 
 /// A PUBLISH on one side of the broker, and what let it go.
 #[derive(Clone, Copy, Debug, Default)]

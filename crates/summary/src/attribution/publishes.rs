@@ -2,10 +2,10 @@
 
 use mqttlab_recording::Result;
 
-use crate::control::NamedPacket;
-use crate::moment::Kept;
-use crate::parts::Parts;
-use crate::windows::{PERMIT_FIELDS, Permit, Permitted};
+use crate::attribution::in_flight::{PERMIT_FIELDS, Permit, Permitted};
+use crate::control_packets::NamedPacket;
+use crate::instants::Kept;
+use crate::partitions::Parts;
 
 /// What other packets did for a PUBLISH.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +34,7 @@ impl RangePackets {
         range: usize,
     ) -> Result<RangePackets>
     where
-        NamedPacket: crate::parts::Packed<N>,
+        NamedPacket: crate::partitions::Packed<N>,
     {
         let (mut packets, permits) = (publishes.take(range)?, permits.take(range)?);
         // Those that had to be named came behind the others.

@@ -5,7 +5,7 @@ use std::path::Path;
 use mqttlab_recording::Result;
 use mqttlab_recording::reading::{ABSENT, TableReader, Values, Vocabulary, Wanted};
 
-use crate::parts::Packed;
+use crate::partitions::Packed;
 use crate::settings::RunSettings;
 
 /// What became of a frame.

@@ -3,8 +3,8 @@
 use mqttlab_recording::FrameSumRow;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::again::Again;
-use crate::rows::{MARKS, RST, Row};
+use crate::connections::retransmissions::Again;
+use crate::network::frame_rows::{MARKS, RST, Row};
 
 /// What frames sum to.
 #[derive(Clone, Debug)]
