@@ -19,7 +19,7 @@ use super::options::Order;
 use super::progress::{Observer, ProgressWatch};
 use super::source::{Meter, open};
 use super::timeline::{LoggedReceipt, Offer, Timeline};
-use super::times::{self, TimeUnit};
+use super::timestamps::{self, TimeUnit};
 
 /// Imports tables.
 pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
@@ -185,7 +185,7 @@ impl CsvColumns {
         let mut columns = CsvColumns { count: header.len(), ..CsvColumns::default() };
         for (place, written) in header.iter().enumerate() {
             let name = written.trim().to_lowercase();
-            let (stem, unit) = times::unit_of(&name);
+            let (stem, unit) = timestamps::unit_of(&name);
             let taken = match (name.as_str(), stem) {
                 ("message" | "id", _) => columns.message.replace(place).is_some(),
                 ("publisher", _) => columns.publisher.replace(place).is_some(),
@@ -237,7 +237,9 @@ impl CsvColumns {
         let time = |name: &str, column: Option<(usize, TimeUnit)>| {
             let Some((place, unit)) = column else { return Ok(None) };
             let Some(text) = text(Some(place)) else { return Ok(None) };
-            times::read(text, unit, utc_offset_s).map(Some).map_err(|problem| format!("{name} {problem}"))
+            timestamps::read(text, unit, utc_offset_s)
+                .map(Some)
+                .map_err(|problem| format!("{name} {problem}"))
         };
         let intended = time("intended", self.intended)?;
         let sent = time("sent", self.sent)?;

@@ -18,11 +18,11 @@ use std::sync::Arc;
 use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
+use super::content_queues::{self, WaitingMessages};
 use super::identities::{Identities, Origin};
 use super::message::{Message, Publish};
 use super::servers::Servers;
 use super::subscriptions::Subscriptions;
-use super::waiting::{self, WaitingMessages};
 
 /// A row for the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,7 +351,7 @@ impl Matcher {
 
     /// A message turns out to have been published: deliveries of it may have been seen before.
     fn trace_again(&mut self, published: &Publish<'_>) {
-        let key = waiting::key(published);
+        let key = content_queues::key(published);
         if !self.untraced.contains_key(&key) {
             return;
         }
@@ -408,7 +408,7 @@ impl Matcher {
 impl From<&Publish<'_>> for Untraced {
     fn from(publish: &Publish<'_>) -> Untraced {
         Untraced {
-            key: waiting::key(publish),
+            key: content_queues::key(publish),
             connection: publish.connection,
             topic: Arc::clone(publish.topic),
             head: publish.head.into(),

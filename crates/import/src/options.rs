@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::point::Place;
+use super::capture_point::Place;
 
 /// What is to be imported, and how it is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ use mqttlab_units::{Duration, Instant};
 use crate::body;
 use crate::matcher::{Matcher, Row};
 use crate::message::Publish;
-use crate::place;
+use crate::positions;
 
 /// Follows the clients of a live recording that are programs. Without any it finds nothing.
 #[derive(Default)]
@@ -85,7 +85,7 @@ impl ProgramReader {
             if is_program(client) {
                 let publisher = matcher.published(&publish).publisher;
                 let at = packet.first.time;
-                self.positions.extend(place::said(packet, *direction, [client, publisher], at));
+                self.positions.extend(positions::said(packet, *direction, [client, publisher], at));
             }
             return;
         }

@@ -9,11 +9,11 @@ use mqttlab_plan::find_place;
 use mqttlab_recording::{Direction as Way, Headers, PacketRow, PositionSample};
 use mqttlab_units::Instant;
 
-use super::super::datagrams::SeenPacket;
 use super::super::error::Result;
 use super::super::headers::{self, IpHeader};
 use super::super::message::{Message, Publish};
-use super::super::words::word;
+use super::super::mqttsn::SeenPacket;
+use super::super::row_texts::word;
 use super::{FramePlace, Importer};
 
 impl Importer<'_> {

@@ -1,0 +1,216 @@
+//! MQTT over TCP in captures: the rows of segments and of control packets, and what they mean for messages.
+
+use std::fmt::Write;
+
+use mqttlab_capture::mqtt::{Kind, Packet};
+use mqttlab_capture::{Completed, Direction, Frame, Passage, Payload, Segment};
+use mqttlab_recording::{ControlPacketRow, Direction as Way, Headers, PacketRow};
+use mqttlab_units::Instant;
+
+use super::super::both_ends::Carried;
+use super::super::error::Result;
+use super::super::headers;
+use super::super::message::{Message, Publish};
+use super::super::positions;
+use super::super::row_texts::{RowWords, name, reason, word};
+use super::{FramePlace, Importer};
+
+impl Importer<'_> {
+    pub(super) fn segment(
+        &mut self,
+        place: FramePlace,
+        frame: &Frame<'_>,
+        segment: &Segment,
+        payload: &[u8],
+    ) -> Result<()> {
+        let annotations = self.analyser.segment(segment, Payload::Bytes(payload));
+        let (connection, direction) = (annotations.connection, annotations.direction);
+        let mut verdict = annotations.verdict;
+        verdict.ack_rtt = verdict.ack_rtt.filter(|_| frame.is_timed);
+        self.words.clear();
+        for completed in annotations.packets {
+            if completed.packet.complete.frame == annotations.frame {
+                name(&completed.packet, &mut self.words.mqtt);
+            }
+        }
+        self.packets.clear();
+        self.packets.extend_from_slice(annotations.packets);
+        write!(self.words.marks, "{}", verdict.marks).expect("a string takes all");
+        let offset = self.streams.place(connection, direction, segment, payload.len());
+        let ends = [segment.source, segment.destination];
+        let client_first = if direction == Direction::ToServer { ends } else { [ends[1], ends[0]] };
+        let at = self.clock.at(frame.time);
+        self.conversations.seen(connection as u32, direction, client_first, at, &mut self.matcher);
+        self.note_gaps();
+        if let Some((_, transit)) = place.transit {
+            let (start, bytes) = offset.map_or((0, 0), |start| (start, segment.payload_len));
+            let carried =
+                Carried { connection: connection as u32, direction, start, bytes, bits: segment.bits };
+            self.set_out(carried, &transit, at);
+        } else {
+            self.take_packets()?;
+            self.note_gaps();
+            self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.matcher);
+            self.push_events()?;
+        }
+        let hosts = ends.map(|end| self.participants.host(end.address));
+        let way = if direction == Direction::ToServer { Way::Up } else { Way::Down };
+        let row = self.row(place, frame, way, hosts);
+        let RowWords { sack, mqtt, marks } = &mut self.words;
+        let headers = Headers {
+            connection: Some(connection as u32),
+            stream_offset: offset,
+            mqtt: word(mqtt),
+            marks: word(marks),
+            ack_rtt_ns: verdict.ack_rtt.filter(|_| !verdict.ack_rtt_ambiguous).map(|rtt| rtt.as_ns()),
+            ..headers::of_segment(segment, sack)
+        };
+        Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
+    }
+
+    /// Rows of the control packets that were completed last, and of what they mean.
+    pub(super) fn take_packets(&mut self) -> Result<()> {
+        let mut packets = std::mem::take(&mut self.packets);
+        for completed in packets.drain(..) {
+            self.control_packet(&completed)?;
+        }
+        self.packets = packets;
+        self.take_rows()
+    }
+
+    fn control_packet(&mut self, completed: &Completed) -> Result<()> {
+        let Completed { connection, direction, packet } = completed;
+        let segments = self.streams.carriers(*connection, *direction, packet.start..packet.end);
+        let complete = Some(self.clock.at(packet.complete.time));
+        self.packet(*connection as u32, *direction, packet, complete, segments)
+    }
+
+    /// What a packet means that is complete at that time, or never, and its row.
+    pub(super) fn packet(
+        &mut self,
+        number: u32,
+        direction: Direction,
+        packet: &Packet,
+        complete: Option<Instant>,
+        segments: u32,
+    ) -> Result<()> {
+        let first_sent = self.clock.at(packet.first.time);
+        let times = complete.map(|complete| [first_sent, complete]);
+        self.seen.control_packets += 1;
+        self.seen.damaged += u64::from(packet.damaged);
+        let (client, message) = match (self.passed_on(number, packet), times) {
+            (Some(passed_on), _) => passed_on,
+            (None, Some(times)) => self.own_packet(number, direction, packet, times),
+            (None, None) => self.lost_packet(number, direction, packet),
+        };
+        let ends = client.zip(message).map(|(client, message)| [client, message.publisher]);
+        if let Some(row) = ends.and_then(|ends| positions::said(packet, direction, ends, first_sent)) {
+            self.output.recorder.position(&row)?;
+        }
+        let passage = Passage {
+            connection: number,
+            direction,
+            client,
+            first_sent,
+            complete: complete.filter(|_| !packet.damaged),
+            segments,
+        };
+        let row = ControlPacketRow {
+            reason: reason(packet),
+            publisher: message.map(|message| message.publisher),
+            sequence: message.map(|message| message.sequence),
+            ..passage.row_of(packet)
+        };
+        Ok(self.output.recorder.control_packet(&row)?)
+    }
+
+    /// A packet of a client of its own: that client, and the message of a PUBLISH.
+    fn own_packet(
+        &mut self,
+        connection: u32,
+        direction: Direction,
+        packet: &Packet,
+        times: [Instant; 2],
+    ) -> (Option<u32>, Option<Message>) {
+        let (participants, matcher) = (&mut self.participants, &mut self.matcher);
+        let client = self.conversations.packet(connection, direction, packet, times, participants, matcher);
+        (client, client.and_then(|client| self.message(client, connection, direction, packet, times)))
+    }
+
+    /// Whether a gateway of MQTT-SN passes this packet on, to its broker or from it; and for which of its clients, where it
+    /// has a connection for each, and which message. What was a gateway's before its first datagram was seen is taken for a
+    /// client's.
+    fn passed_on(&mut self, connection: u32, packet: &Packet) -> Option<(Option<u32>, Option<Message>)> {
+        let (client, broker) = self.conversations.ends(connection)?;
+        if !self.datagrams.is_gateway(client.address) {
+            return None;
+        }
+        if let Some(connect) = &packet.connect {
+            self.datagrams.passes_on_for(connection, client.address, &connect.client_id);
+        }
+        let behind = self.datagrams.client_behind(connection);
+        // On the broker's own host there may be clients of its own beside the gateway.
+        let message = self.matcher.passed_on(packet.payload_head.as_slice());
+        let is_known = packet.kind == Kind::Publish && message.is_some();
+        let is_gateways = behind.is_some() || client.address != broker.address || is_known;
+        if is_gateways {
+            let gateways = self.datagrams.at(client.address);
+            gateways.for_each(|gateway| self.matcher.servers.join(gateway, broker));
+        }
+        is_gateways.then_some((behind, message))
+    }
+
+    /// Tells the matcher; returns the message of a PUBLISH. A damaged packet is one whose bytes were not all captured:
+    /// it went its way all the same.
+    pub(super) fn message(
+        &mut self,
+        client: u32,
+        connection: u32,
+        direction: Direction,
+        packet: &Packet,
+        [first, complete]: [Instant; 2],
+    ) -> Option<Message> {
+        match (packet.kind.mqtt()?, direction) {
+            (Kind::Publish, _) => {
+                let topic = packet.topic.as_ref().unwrap_or(&self.no_topic);
+                self.seen.without_topic += u64::from(packet.topic.is_none());
+                self.seen.alias_unknown += u64::from(packet.topic.is_none() && packet.topic_alias.is_some());
+                if packet.damaged {
+                    self.matcher.distrust_order(client);
+                }
+                let since = self.conversations.since(connection);
+                let publish =
+                    Publish { since, ..Publish::of(packet, client, connection, topic, [first, complete]) };
+                return match direction {
+                    Direction::ToServer => {
+                        // Its delivery cannot be told by its content.
+                        if !publish.is_whole {
+                            self.gaps.note(Some(client), first, complete);
+                        }
+                        Some(self.matcher.published(&publish))
+                    }
+                    Direction::FromServer => {
+                        let message = self.matcher.delivered(&publish);
+                        // It may have been any message that was sent before.
+                        if message.is_none() && (packet.damaged || packet.topic.is_none()) {
+                            self.gaps.note(Some(client), first, complete);
+                        }
+                        message
+                    }
+                };
+            }
+            (Kind::Puback | Kind::Pubcomp, Direction::FromServer) => {
+                self.matcher.acknowledged(client, packet.id?, complete);
+            }
+            (Kind::Puback | Kind::Pubcomp, Direction::ToServer) => self.matcher.completed(client, packet.id?),
+            (Kind::Pubrel, Direction::FromServer) => self.matcher.released(client, packet.id?, complete),
+            _ => {}
+        }
+        // Who subscribed to what may have been in the bytes that are missing.
+        if packet.damaged {
+            self.gaps.note(Some(client), first, complete);
+            self.subscriptions_unknown(first);
+        }
+        None
+    }
+}
