@@ -29,6 +29,7 @@ impl Opcode {
     }
 
     fn is_control(self) -> bool {
+        // The highest bit of an opcode marks control frames (§5.5).
         self as u8 >= Opcode::Close as u8
     }
 }
@@ -47,6 +48,7 @@ pub fn header_len(payload: usize, masked: bool) -> usize {
 pub fn encode(opcode: Opcode, key: Option<[u8; 4]>, payload: &[u8], out: &mut Vec<u8>) {
     let mask_bit = if key.is_some() { 0x80 } else { 0 };
     out.push(FIN | opcode as u8);
+    // A length must be written in the fewest bytes (§5.2).
     match payload.len() {
         short @ 0..=125 => out.push(mask_bit | short as u8),
         medium @ 126..=0xffff => {
@@ -68,6 +70,7 @@ pub fn encode(opcode: Opcode, key: Option<[u8; 4]>, payload: &[u8], out: &mut Ve
 
 /// Masks a payload, or takes the mask off (§5.3).
 pub fn mask(key: [u8; 4], payload: &mut [u8]) {
+    // Eight bytes at a time, for every byte that a client sends passes here.
     let wide = u64::from_ne_bytes([key, key].concat().try_into().expect("twice four bytes"));
     let mut words = payload.chunks_exact_mut(8);
     for word in &mut words {
@@ -160,6 +163,7 @@ impl Decoder {
             let left = left - here.len() as u64;
             bytes = rest;
             self.frame = (left > 0).then_some((opcode, left));
+            // Payload is handed out as it comes: a message may be far larger than what is read at once.
             if !opcode.is_control() {
                 if !here.is_empty() {
                     each(Came::Data(here))?;
@@ -188,6 +192,7 @@ impl Decoder {
             self.header[self.have] = byte;
             self.have += 1;
             bytes = rest;
+            // The second byte says how long the header is.
             if self.have >= 2 && self.have == header_len_of(self.header[1]) {
                 self.begin()?;
                 break;
@@ -221,6 +226,7 @@ impl Decoder {
             Opcode::Close | Opcode::Ping | Opcode::Pong if !is_last || length > CONTROL_MAX => {
                 return Err(Malformed::Control);
             }
+            // Control frames may stand between fragments (§5.4), so that only these two are counted.
             Opcode::Continuation if !self.fragmented => return Err(Malformed::Fragment),
             Opcode::Binary if self.fragmented => return Err(Malformed::Fragment),
             Opcode::Continuation | Opcode::Binary => self.fragmented = !is_last,

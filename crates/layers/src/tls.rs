@@ -153,6 +153,7 @@ impl Tls {
 
     fn full_12(self, listener: Listener) -> Flights {
         let plain = |message: usize| message + HEADER;
+        // Without a ticket to come OpenSSL names a session instead.
         let hello =
             plain(if self.resumption { SERVER_HELLO_12 } else { SERVER_HELLO_12 + SESSION - EMPTY_TICKET });
         let mut answer = hello + plain(certificate_12(&[SERVER_CERTIFICATE, AUTHORITY]));

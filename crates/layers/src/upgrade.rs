@@ -109,18 +109,22 @@ fn check(header: &str, nonce: [u8; 16]) -> Result<(), Refusal> {
     let mut lines = header.split("\r\n");
     let mut status = lines.next().unwrap_or_default().splitn(3, ' ').skip(1);
     let code = status.next().and_then(|code| code.parse().ok()).ok_or(Refusal::NotHttp)?;
+    // Any other status is plain HTTP (§4.1): the words after it are the server's reason.
     if code != 101 {
         return Err(Refusal::Status(code, printable(status.next().unwrap_or_default())));
     }
+    // Names of fields are the same in any case (RFC 9110 §5.1).
     let fields: Vec<(String, &str)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim()))
         .collect();
     let field = |wanted: &str| fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| *value);
+    // Both fields are lists of words of any case (§4.1, §4.2.1).
     let names = |value: &str, word: &str| value.split(',').any(|one| one.trim().eq_ignore_ascii_case(word));
     if !names(field("upgrade"), "websocket") || !names(field("connection"), "upgrade") {
         return Err(Refusal::NoUpgrade);
     }
+    // That shows that the server has read this request, and no cache has answered it.
     if field("sec-websocket-accept") != accept(nonce) {
         return Err(Refusal::Accept);
     }

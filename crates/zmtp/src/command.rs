@@ -79,7 +79,7 @@ pub fn decode(body: &[u8]) -> Result<Command<&[u8]>, Malformed> {
             ..=CONTEXT_MAX => Command::Pong,
             _ => return Err(Malformed::Command),
         },
-        // Unknown commands are ignored, so that later minor versions can have more.
+        // Passed over: later minor versions may have more.
         _ => Command::Other,
     })
 }
@@ -132,7 +132,7 @@ pub fn error(reason: &str, out: &mut Vec<u8>) {
 /// Appends a subscription or its end, as the peer's minor version of 3 has it.
 pub fn subscribe(begins: bool, prefix: &[u8], minor: u8, out: &mut Vec<u8>) {
     match minor {
-        // In 3.0 a subscription is a message, so that proxies of before can pass it on.
+        // In 3.0 a subscription is a message that begins with 1 or 0 (RFC 23); 3.1 has commands for it.
         0 => {
             frame::message_header(1 + prefix.len(), false, out);
             out.push(u8::from(begins));

@@ -47,7 +47,7 @@ impl Handshake {
     /// It has no place here, or its socket does not suit.
     pub fn ready(&mut self, socket: Option<SocketType>) -> Result<(), Malformed> {
         let Stage::Ready { minor } = self.stage else { return Err(Malformed::OutOfPlace(Kind::Ready)) };
-        // The socket type is the only property that a peer must check (RFC 37, "the NULL mechanism").
+        // A peer should enforce that the other's socket type is one that suits (RFC 37).
         if !socket.is_some_and(|socket| socket.suits(self.own)) {
             return Err(Malformed::SocketType);
         }
