@@ -246,6 +246,7 @@ pub(crate) fn for_each(
         for row in 0..rows {
             let at = |column: usize| columns[column].integers[row];
             let is_clients = at(22) == by_client;
+            // A client's own time: when its socket had taken what it sent, or when it had read what came.
             let known_at = if at(0) == to_broker { at(23) } else { at(24) };
             let [first_sent_ns, complete_ns] = if is_clients { [known_at; 2] } else { [at(15), at(16)] };
             let packet = NamedPacket {
@@ -313,6 +314,7 @@ impl ControlSums {
     /// Writes the sums.
     pub(crate) fn write(&self, out: &Path, words: &Vocabulary) -> Result<()> {
         let mut table = PacketSumWriter::create(out)?;
+        // In the order of the keys, since a table of numbers has none that two runs share.
         let sums: BTreeMap<_, _> = self.sums.iter().collect();
         for (&(to_broker, kind, qos, segments), sums) in sums {
             let [

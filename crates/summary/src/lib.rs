@@ -104,6 +104,7 @@ pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
 pub fn summarise_within(dir: &Path, out: &Path, limits: Limits) -> Result<Summarised> {
     fs::create_dir_all(out).map_err(|source| disk("create", out, source))?;
     let done = out.join(DONE);
+    // First of all: a pass that is broken off must not leave the word that all is there.
     if done.exists() {
         fs::remove_file(&done).map_err(|source| disk("remove", &done, source))?;
     }
@@ -128,6 +129,7 @@ pub fn summarise_within(dir: &Path, out: &Path, limits: Limits) -> Result<Summar
     let (packets, control_packets) = (frames.rows, control.packets);
     let places = [dir, out];
     let checks = checks::of(if dir == out { &places[..1] } else { &places })?;
+    // Behind the tables that were read: had they grown meanwhile, the sizes show it.
     let made_from = sizes(dir);
     let said = Summarised { version: VERSION, made_from, packets, control_packets, deliveries, checks };
     let text = serde_json::to_string(&said).expect("numbers can be written");

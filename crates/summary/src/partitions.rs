@@ -94,8 +94,10 @@ impl<const N: usize> StoredParts<N> {
     fn put(&mut self, part: usize, fields: &[i64; N]) -> Result<()> {
         let one = &mut self.parts[part];
         for (field, latest) in fields.iter().zip(&mut one.latest) {
+            // Wrapping: two fields may be further apart than an i64 reaches, and reading wraps back.
             let step = field.wrapping_sub(*latest);
             *latest = *field;
+            // Small steps either way in few bytes: the sign is the lowest bit, the rest follows 7 bits at a time.
             let mut rest = (step << 1 ^ step >> 63) as u64;
             while rest >= 0x80 {
                 one.packed.push(rest as u8 | 0x80);

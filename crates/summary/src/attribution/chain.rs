@@ -151,6 +151,7 @@ impl Chains<'_> {
         let packet = self.packet(side).filter(|packet| !packet.is_clients);
         let flight = self.flight(side.packet);
         let first_sent = packet.and_then(|packet| known(packet.first_sent_ns));
+        // Waits are known of one copy only: of another they would be counted twice, with the time of its loss.
         let came_through = first_sent.is_some() && side.tried.get() == first_sent;
         let of_copy = |at: Kept| at.get().filter(|_| came_through);
         Instants {
@@ -185,6 +186,7 @@ impl Chains<'_> {
             receiver.is_some_and(|receiver| receiver.on_release) && leg.delivery.qos_delivered == 2;
         let hop = self.followed.hop(leg.hop_down);
         let release = hop.map_or(leg.down.release, |hop| hop.release);
+        // A PUBREL behind the delivery is of a client that delivers at the PUBLISH (method B of §4.3.3).
         release.get().filter(|&at| on_release && at <= leg.delivery.received_ns + SLACK_NS)
     }
 
@@ -194,6 +196,7 @@ impl Chains<'_> {
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
         let [before, anew] = registration(register, at.tried);
+        // What a relay does before it sends is its session's; of others it is the socket that is left.
         let rest = if leg.relayed == Some(true) { LatencyPart::Session } else { LatencyPart::SenderSocket };
         [
             (leg.handed.get().filter(|_| hop.is_some()), LatencyPart::Schedule),
@@ -332,9 +335,11 @@ impl Chains<'_> {
         let to_subscriber = self.steps_down(leg, down).into_iter().chain(from_gateway);
         let ends = [(self.handed_on(leg), LatencyPart::Release), (Some(received), LatencyPart::Delivery)];
         for (instant, part) in to_broker.chain(to_subscriber).chain(ends) {
+            // What is not known is a part of the next that is.
             let Some(instant) = instant else { continue };
             adjusted += (before - instant).max(0);
             before = instant;
+            // Never before the last and never behind the reception: no part is negative, and all add up.
             let moved = instant.max(last).min(received.max(last));
             parts[part] += moved - last;
             last = moved;
@@ -355,6 +360,7 @@ impl Chains<'_> {
             Ok((parts, adjusted)) => (whole.parts, whole.adjusted) = (Some(parts), Some(adjusted)),
             Err(reason) => whole.unattributed = Some(reason),
         }
+        // From the last leg back: what a relay had waited for belongs to the delivery that it caused.
         while let Some(before) = leg.before.filter(|_| whole.legs < LEGS_MAX) {
             leg = &self.followed.legs[before as usize];
             whole.legs += 1;
@@ -364,6 +370,7 @@ impl Chains<'_> {
             if earlier.is_none() && whole.unattributed.is_none() {
                 whole.unattributed = Some(EARLIER_LEG);
             }
+            // One leg without parts leaves the delivery without: a sum of some would look like the whole.
             whole.parts = whole.parts.zip(earlier).map(|(mut parts, (earlier, _))| {
                 parts += earlier;
                 parts

@@ -59,6 +59,7 @@ pub(crate) fn follow(
     words: &mut Vocabulary,
 ) -> Result<u64> {
     let clients = clients(dir, std::mem::take(&mut spread.clients))?;
+    // Frames of no MQTT, or none that could be read: their sums are wanted all the same.
     if control.packets == 0 {
         let asked = AskedFrames {
             stream_ends: frames.parts(out, "summary-stream-ends")?,
@@ -71,6 +72,7 @@ pub(crate) fn follow(
     let named =
         naming::name(dir, out, &control.unnamed_topics, settings, words, |packet| spread.publish(packet))?;
     let (permits, gateways) = spread.permits(out, &named)?;
+    // Each table goes as soon as the next is made of it, for memory's sake.
     drop(named);
     let PacketSpread { ranges, publishes, stream_ends, exchanges, .. } = spread;
     let waits = DatagramWaits::of(&exchanges);
@@ -111,6 +113,7 @@ pub(crate) fn follow(
 
 /// Puts flights in the order of packets, and says where that of each packet is, counted from 1; 0 where it has none.
 fn places(packets: &[NamedPacket], flights: &mut [PacketFlight]) -> Vec<u32> {
+    // They come back connection by connection, and packets are in the table's order.
     flights.sort_unstable_by_key(|flight| flight.number);
     let (mut next, mut places) = (0, vec![0; packets.len()]);
     for (packet, place) in packets.iter().zip(&mut places) {

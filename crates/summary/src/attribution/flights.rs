@@ -40,6 +40,7 @@ pub(crate) fn wanted(
     for leg in &followed.legs {
         let hops = [leg.hop_up, leg.hop_down].map(|place| followed.hop(place).map(|hop| hop.packet));
         for place in [leg.up.packet, leg.down.packet].into_iter().chain(hops).flatten() {
+            // A PUBLISH to a shared broker has many legs, and one way.
             if std::mem::replace(&mut is_wanted[place as usize], true) {
                 continue;
             }

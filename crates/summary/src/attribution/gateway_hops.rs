@@ -139,6 +139,7 @@ impl<'a> Datagrams<'a> {
             (packet.connection, packet.packet_id, packet.client())
                 == (last.connection, last.packet_id, last.client())
         };
+        // A repetition keeps its identifier (§6.13); another one is another exchange.
         let same = copies.iter().filter(|number| arrived(number) && is_same(self.packet(**number)));
         let packet = *same.min_by_key(|&&number| self.packet(number).complete_ns)?;
         let of_client = copies.iter().map(|&number| self.packet(number));
@@ -156,6 +157,8 @@ impl<'a> Datagrams<'a> {
         // What it registered after a refusal lies between the copies.
         let registered = last_within(self.waits.registering.get(&(to_broker, client)), since, went);
         hop.register = registered.map(|(from, until)| Wait::between(from, until)).unwrap_or_default();
+        // A client may have woken up and slept again before it was reached: all of that is the sleep that was waited
+        // for.
         let slept = all_within(self.waits.asleep.get(&(to_broker, client)), since, hop.tried);
         hop.sleep = slept.map(|(from, until)| Wait::between(from, until)).unwrap_or_default();
     }
@@ -189,6 +192,7 @@ fn registering(packets: &[NamedPacket]) -> Spans<(bool, i64)> {
             _ => {}
         }
     }
+    // At one instant a REGISTER goes before an answer, which may be its own on a network without delay.
     events.sort_by_key(|&(at, ends, _)| (at, ends));
     let (mut open, mut spans) = (NumberMap::default(), Spans::new());
     for (at, ends, packet) in events {
@@ -196,6 +200,7 @@ fn registering(packets: &[NamedPacket]) -> Spans<(bool, i64)> {
         let by_client = packet.to_broker != ends;
         let key = (by_client, packet.client(), packet.packet_id);
         if !ends {
+            // A repeated REGISTER has the identifier of the first (§6.13), from which on the wait counts.
             open.entry(key).or_insert(at);
         } else if let Some(from) = open.remove(&key) {
             spans.entry((by_client, packet.client())).or_insert_with(Vec::new).push((from, at));
@@ -235,6 +240,7 @@ fn asleep(packets: &[NamedPacket]) -> Spans<(bool, i64)> {
         let state = states.entry(key).or_default();
         let bytes = packet.stream_end - packet.stream_start;
         let next = match (packet.kind, *state) {
+            // A sleeper becomes active by CONNECT (§6.14).
             (PacketKind::Connect, _) => Wakefulness::Active,
             // A duration makes four octets, a client identifier more than two (§5.4.19, §5.4.21).
             (PacketKind::Disconnect, _) if bytes > BARE_BYTES => Wakefulness::AsleepSince(at),

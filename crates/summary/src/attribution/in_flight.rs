@@ -223,6 +223,7 @@ impl OverOfGateways {
     /// The acknowledgement that let a PUBLISH go that had so many before it.
     pub(crate) fn let_go(&self, publish: &NamedPacket, before: u32, window: i64) -> Option<(u32, i64)> {
         let over = self.0.get(&(publish.to_broker, publish.connection))?;
+        // Counted from 0: fewer than a window before it, and nothing had to come.
         let nth = usize::try_from(i64::from(before) - window).ok()?;
         let &(at, by) = over.get(nth)?;
         (at <= publish.first_sent_ns + SLACK_NS).then_some((by, at.min(publish.first_sent_ns)))
@@ -258,6 +259,7 @@ pub(crate) fn windows(
                 let Some(window) = publish.window(settings) else { continue };
                 let Ok(nth) = usize::try_from(i64::from(before) - window) else { continue };
                 let Some(over) = over.get(nth) else { continue };
+                // One that came behind the sending let nothing go: the sender counts otherwise than is known.
                 if publish.first_sent_ns != ABSENT && over.at <= publish.first_sent_ns + SLACK_NS {
                     let at = over.at.min(publish.first_sent_ns);
                     take(publish, Permitted::Window { by: over.number, at })?;
@@ -277,8 +279,10 @@ pub(crate) fn releases(
     released: &mut [Released],
     mut take: impl FnMut(&Released, Permitted) -> Result<()>,
 ) -> Result<()> {
+    // At one time the PUBLISH is before the PUBREL, which answers it through a PUBREC.
     released.sort_unstable_by_key(|one| (one.key(), one.complete_ns, one.is_release, one.number));
     let mut next: Option<&Released> = None;
+    // From the end, so that the next PUBREL of a PUBLISH is the last one seen.
     for one in released.iter().rev() {
         if one.is_release {
             next = Some(one);

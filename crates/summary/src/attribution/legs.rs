@@ -112,6 +112,7 @@ pub(crate) fn legs(
     let index = Index::of(range, waits, gateways);
     let mut hops = Vec::new();
     let mut legs: Vec<Leg> = deliveries.iter().map(|delivery| index.matched(delivery, &mut hops)).collect();
+    // After all are matched, and before they are filled: a relay could send when the leg before had ended.
     join_relays(&mut legs);
     for leg in &mut legs {
         index.fill(leg, &mut hops, settings);
@@ -134,6 +135,7 @@ fn join_relays(legs: &mut [Leg]) {
     let mut received = NumberMap::default();
     for (number, leg) in (0..).zip(legs.iter()) {
         let StoredDelivery { publisher, sequence, subscriber, received_ns, .. } = leg.delivery;
+        // The first reception counts: a relay sends on what is new to it.
         received.entry((publisher, sequence, subscriber)).or_insert((number, received_ns));
     }
     for leg in legs.iter_mut().filter(|leg| is_relayed(leg)) {
@@ -203,6 +205,7 @@ impl<'a> Index<'a> {
         let by_reader = || leg.down.tried.get().filter(|_| leg.down.packet.is_some_and(is_clients));
         let passed_on = leg.up.tried.get().or_else(by_hop).or_else(by_reader);
         let message = (delivery.publisher, delivery.sequence);
+        // Behind the broker's side, for a gateway must have had the datagram before it passed it on.
         let brought = passed_on.and_then(|by| self.datagrams.up(message, leg.up_client, by));
         if let Some(hop) = brought {
             leg.hop_up = Some(keep(hops, hop));
@@ -221,6 +224,7 @@ impl<'a> Index<'a> {
         let owners = if hop.is_some() { &[subscriber, ABSENT][..] } else { &[subscriber] };
         for &owner in owners {
             let copies = self.copies(&self.downwards, key((publisher, sequence), owner));
+            // The last that was there in time: an earlier one was lost with its connection, or refused.
             let last = copies.iter().rev().find(|copy| {
                 let at = self.packet(copy.place).complete_ns;
                 at != ABSENT && at <= until
@@ -238,6 +242,7 @@ impl<'a> Index<'a> {
     fn match_up(&self, leg: &mut Leg) {
         let key = key((leg.delivery.publisher, leg.delivery.sequence), leg.topic);
         let copies = self.copies(&self.upwards, key);
+        // The first that was complete: from then on the broker had the message, and a repetition gives it nothing.
         let first = copies.first().filter(|copy| self.packet(copy.place).complete_ns != ABSENT);
         if let Some(&Copied { place: up, .. }) = first {
             leg.up_client = self.packet(up).client();
@@ -302,6 +307,7 @@ impl<'a> Index<'a> {
         if !down_is_clients {
             self.through(&mut leg.down, receiver.map(|receiver| receiver.window_to_it));
         }
+        // A window that opened before the broker had the message held nothing up.
         let window = leg.down.window.get().filter(|&at| ingress.is_some_and(|ingress| at > ingress));
         leg.down.ready = most([ingress, window]).into();
         (leg.ingress, leg.down.window) = (ingress.into(), window.into());

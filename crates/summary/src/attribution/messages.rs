@@ -98,6 +98,7 @@ pub(crate) fn for_each_range(
             }
             let at = |column: usize| columns[column].integers[row];
             let [intended_ns, sent_ns, written_ns, received_ns] = [at(6), at(7), at(8), at(9)];
+            // Only what was due at a known time and came has a latency to be divided.
             if at(3) == delivered && intended_ns != ABSENT && received_ns != ABSENT {
                 found.push(StoredDelivery {
                     row: number,

@@ -130,6 +130,7 @@ fn found(
     let orphans = packets.iter().filter(|packet| packet.kind == PacketKind::Publish);
     let mut orphans: Vec<(u32, &NamedPacket)> = orphans.map(|packet| (packet.number, packet)).collect();
     let mut named = BTreeMap::new();
+    // What is certain goes first: the instant, then the number's end, and the mere order for what is left.
     by_time(packets, &orphans, messages, &mut named);
     let is_programs = |packet: &NamedPacket| packet.to_broker && settings.is_program(packet.client());
     orphans.retain(|(number, packet)| !named.contains_key(number) && !is_programs(packet));
@@ -185,6 +186,8 @@ fn by_time(
                 named.insert(number, message);
             }
             None => {
+                // A repetition has no instant of its own: it is the message that its identifier's exchange began
+                // with.
                 let original = exchanges.repeated_by(packet).filter(|_| packet.to_broker);
                 copies.extend(original.map(|original| (number, original)));
             }
@@ -208,6 +211,7 @@ impl Releases {
                 found.entry((packet.client(), packet.packet_id)).or_default().push(packet.complete_ns);
             }
         }
+        // The table has the order of the connections, and a client may have had several.
         found.values_mut().for_each(|times| times.sort_unstable());
         Releases(found)
     }
@@ -284,6 +288,7 @@ fn by_end(
         let sequence = |place: usize| sequences[place] as u32;
         if let Some(place) = end.place(*expected, sequences.len(), sequence) {
             named.insert(number, (*publisher, sequences[place]));
+            // A message that was lost is skipped: numbers go up on a topic, and its receiver sees gaps.
             *expected = place + 1;
         }
     }

@@ -47,6 +47,7 @@ impl RoundTrips {
 /// The port of the client's end: who sent the SYN; where no SYN was captured, the end with the higher port.
 pub(crate) fn client_port(rows: &[Row]) -> Option<i32> {
     let copies_left_out = || rows.iter().filter(|row| row.fate != StoredFate::Duplicated);
+    // Whoever sent the SYN without ACK is the client; a link's copy of it may come from elsewhere.
     let opening = copies_left_out().find(|row| row.flags >= 0 && row.flags & (SYN | ACK) == SYN);
     let port = match opening {
         Some(row) if row.source_port >= 0 => row.source_port,
@@ -106,6 +107,7 @@ impl Timer {
             }
         };
         self.known = Some((smoothed, variation));
+        // Linux (`tcp_set_rto` after `tcp_rtt_estimator`): the least bounds the variation's share.
         smoothed + (4.0 * variation).max(least)
     }
 }

@@ -55,6 +55,7 @@ pub(crate) fn sent_again(rows: &[Row], early_ns: i64) -> NumberMap<u64, Again> {
         return found;
     }
     let mut segments: Vec<&Row> = rows.iter().filter(placed).collect();
+    // By the time of sending: the table's order is that of the last links' rows.
     segments.sort_by_key(|row| row.entered);
     for port in ports {
         Way::of(&segments, port).judge(early_ns, &mut found);
@@ -118,6 +119,7 @@ impl Way {
         for row in segments.iter().filter(|row| row.source_port == port) {
             first.get_or_insert(row.seq);
             let start = positions.of(row.seq);
+            // It takes no place in the stream: an acknowledgement, or a probe without data.
             if row.repetition == ABSENT {
                 continue;
             }
@@ -155,6 +157,7 @@ impl Way {
                 arrived.push((row.delivered, position, row));
             }
         }
+        // What the sender knew it knew in the order of arriving, whatever was reordered on the way.
         arrived.sort_by_key(|&(at, _, _)| at);
         let mut sacked = -1;
         for (at, position, row) in arrived {
@@ -177,8 +180,10 @@ impl Way {
             let until = segment.entered.saturating_add(early_ns);
             let kind = if first >= row {
                 Again::Unknown
+            // Before the other kinds: what had arrived was not needed, whatever made the sender repeat it.
             } else if arrived < segment.entered {
                 Again::Spurious
+            // RFC 6675, RFC 8985, RFC 5681, in this order: the first that speaks for a loss suffices.
             } else if self.sacked_by(until) > pieces.highest[before]
                 || answered[again.partition_point(|&other| other <= before)] <= until
                 || self.duplicates(segment.start, self.sent[before].entered, until) >= DUPLICATES_WANTED
@@ -217,6 +222,7 @@ impl Way {
             }
             told[place] = soonest[after];
         }
+        // An answer to a later repetition speaks for the loss of the earlier ones, too (RFC 8985 §6.2).
         for place in (0..again.len()).rev() {
             told[place] = told[place].min(told[place + 1]);
         }
@@ -234,6 +240,7 @@ impl Way {
         let begin = self.acks.partition_point(|one| one.at <= after);
         let end = self.acks.partition_point(|one| one.at <= until).max(begin);
         let count = self.acks[begin..end].iter().filter(|one| one.position == number && one.is_bare).count();
+        // The first with a number is news of its own, and no duplicate (RFC 5681 §2).
         let is_first_new = begin == 0 || self.acks[begin - 1].position != number;
         count - usize::from(is_first_new && count > 0)
     }

@@ -245,6 +245,7 @@ impl Way {
             let mss = settings.segment_bytes_max(row.from_host.into(), row.to_host.into());
             let payload_bytes = i64::from(row.payload_bytes);
             let end = row.end();
+            // One that repeats and adds something new counts as new: what it adds had to wait for its own reasons.
             let again = end <= sent_end;
             sent_end = sent_end.max(end);
             if mss.is_some_and(|mss| payload_bytes < mss) {
@@ -270,9 +271,11 @@ impl Way {
     fn end_arrivals(&mut self) {
         let again: NumberSet<u64> =
             self.repetitions.iter().map(|&place| self.sent[place as usize].frame).collect();
+        // By arrival, and stable: of frames that arrived together the table's order remains.
         self.arrived.sort_by_key(|one| one.delivered);
         for (place, one) in (0..).zip(&mut self.arrived) {
             one.again = again.contains(&one.frame);
+            // A link's copy brings nothing that its original has not brought.
             self.first_arrival.entry(one.frame).or_insert(place);
         }
     }
@@ -389,11 +392,13 @@ impl Way {
     /// while another segment below the MSS is not acknowledged (RFC 896; Minshall's variant).
     fn release(&self, waiting: &WaitingBytes) -> Release {
         let &WaitingBytes { ready, sent, nagle, segment_bytes, mss } = waiting;
+        // Before the sending: at its own time this segment would be found itself.
         let before = self.latest_sent(sent.map(|at| at - 1));
         let ready_end = self.latest_sent(ready).map(|one| one.small_end);
         let acked = self.latest_acknowledgement(ready).map_or(0, |one| one.acked);
         let nagle_end = self.acknowledged(before.map(|one| one.small_end));
         let ready_nagle_end = self.acknowledged(ready_end).map(|one| one.delivered);
+        // With the slack: a stack may be woken that much before the time of the frame that wakes it.
         let latest = self.latest_acknowledgement(sent.map(|at| at + SLACK_NS));
         let waited = ready.zip(sent).is_some_and(|(ready, sent)| sent > ready);
         let released_at = |one: Option<&SeenAck>| {

@@ -59,6 +59,7 @@ impl Frames {
         mut take: impl FnMut(usize, &PacketFlight) -> Result<()>,
     ) -> Result<()> {
         let mut heaps = self.parts::<Row, FIELDS>(out, "summary-frames")?;
+        // Once for all: growth by doubling would hold half as much again at its end.
         heaps.make_room(self.rows as usize);
         let (mut links, mut extent, count) = (Links::default(), Extent::default(), heaps.count());
         frame_rows::for_each(dir, words, |row, cause| {
@@ -72,6 +73,7 @@ impl Frames {
             let mut rows = heaps.take(heap)?;
             let mut stream_ends = asked.stream_ends.take(heap)?;
             let mut wanted = asked.wanted.take(heap)?;
+            // A heap has several connections, each of which is judged by itself.
             let ends = bring_together(&mut rows, |row| row.connection);
             bring_together(&mut stream_ends, |end| end.connection.into());
             bring_together(&mut wanted, |one| one.connection.into());

@@ -65,6 +65,7 @@ impl Links {
         }
         let sums = &mut self.0[link];
         let size = u64::from(row.frame_bytes);
+        // A link's copy is no frame that was offered: it takes no bytes of the rate and no time.
         let is_original = row.fate != StoredFate::Duplicated;
         sums.rows += 1;
         sums.rows_bytes += size;
@@ -123,6 +124,7 @@ impl LinkSums {
     fn causes(&self, words: &Vocabulary) -> String {
         let named = self.causes.iter().map(|(&cause, &count)| (count, words.word(cause as u32)));
         let mut named: Vec<_> = named.filter(|(_, cause)| !cause.is_empty()).collect();
+        // By the words where counts are equal, for numbers of words differ from run to run.
         named.sort_by(|(count, cause), (other, other_cause)| other.cmp(count).then(cause.cmp(other_cause)));
         let parts: Vec<String> = named.iter().map(|(count, cause)| format!("{count} {cause}")).collect();
         parts.join(", ")
@@ -207,6 +209,7 @@ impl Slices {
     pub(crate) fn write(&self, out: &Path) -> Result<()> {
         let mut table = SliceWriter::create(out)?;
         let mut sorted: Vec<_> = self.sums.iter().collect();
+        // A table of numbers has no order that two runs share.
         sorted.sort_unstable_by_key(|&(&place, _)| place);
         for (&(link, down, slice), sums) in sorted {
             table.push(&SliceRow {
