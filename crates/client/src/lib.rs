@@ -8,7 +8,7 @@
 //!                                                   no reconnect, refused for good, graceful disconnect
 //! ```
 //!
-//! A [`Client`] is a machine between three seams, each a small interface; the first is declared in `crates/protocol`:
+//! A [`Client`] is a machine between three seams, each a small interface; the first is in `session.rs`:
 //!
 //! ```text
 //!   Session       a protocol: publish this, this packet came, it is now ──► send that packet, acknowledged, release
