@@ -6,8 +6,8 @@
 
 Each kind is simulated by both checkouts with one seed, through their command lines. Recordings are equal when every
 table is: the same columns, types, rows and order. What changed on purpose stands in `mapping.toml` beside this file:
-columns that were added, dropped or renamed, tables and rows that are new. `run.json` is compared without identifiers,
-machine, directory and times. Exit status 1 when anything differs that the mapping does not name.
+columns that were added, dropped or renamed, tables and rows that are new, rows that are gone. `run.json` is compared
+without identifiers, machine, directory and times. Exit status 1 when anything differs that the mapping does not name.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ def _table(name: str, left: pl.DataFrame, right: pl.DataFrame, mapping: dict[str
     )
     for column, words in changes.get("new_rows", {}).items():
         right = right.filter(~pl.col(column).cast(pl.String).is_in(set(words) - set(left[column].cast(pl.String))))
+    for column, words in changes.get("gone_rows", {}).items():
+        left = left.filter(~pl.col(column).cast(pl.String).is_in(words))
     for column, words in changes.get("words", {}).items():
         if column in left.columns:
             left = left.with_columns(pl.col(column).cast(pl.String).replace(words))

@@ -1,9 +1,9 @@
 """All that a command makes beside its result, in one directory of this user: ``$TMPDIR/mqttlab-UID``, or ``/tmp/…``.
 
-As the engine's (``crates/live/src/host/scratch.rs``): each directory in it is locked (flock(2)) while its owner lives. The
-kernel frees the lock however the owner ends, and :func:`sweep` removes what has none. It is called whenever a command
-begins. A directory is made and locked, and those without a lock are looked for, while the whole place is locked: none
-is without a lock and has an owner.
+As the engine's (``crates/live/src/host/scratch.rs``): each directory in it is locked (flock(2)) while its owner lives.
+The kernel frees the lock however the owner ends, and :func:`sweep` removes what has none. It is called whenever a
+command begins. A directory is made and locked, and those without a lock are looked for, while the whole place is
+locked: none is without a lock and has an owner.
 
 What has to stand beside a result until it is whole (a page, a run's directory) is named in a file of such a directory,
 and is removed with it.
