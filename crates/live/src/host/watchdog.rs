@@ -138,6 +138,8 @@ mod tests {
     /// The same test in a process of its own, which has nothing to do but to be watched.
     fn watched(test: &str, grace_s: u64) -> Child {
         let mut command = Command::new(std::env::current_exe().unwrap());
+        // The harness names a test without its crate.
+        let (_, here) = module_path!().split_once("::").unwrap();
         // The harness has a thread of its own, which would take the signals and be killed by them. What runs the tests may
         // have been started by `nohup`, and a program leaves alone what it finds ignored.
         // SAFETY: between fork and exec only functions are called that are safe there.
@@ -148,7 +150,7 @@ mod tests {
             });
         }
         command
-            .args([&format!("watchdog::tests::{test}"), "--exact", "--nocapture"])
+            .args([&format!("{here}::{test}"), "--exact", "--nocapture"])
             .env(WATCHED, grace_s.to_string())
             .stdout(Stdio::piped())
             .spawn()
