@@ -8,11 +8,11 @@ use crate::output::Events;
 use crate::profile::Profile;
 use crate::segment::{Segment, TIMESTAMPS_BYTES};
 use crate::terms::Terms;
-use crate::timers::{Purpose, Timers};
+use crate::timers::{EndpointTimers, Purpose};
 
 /// What a part may look at.
 #[derive(Clone, Debug)]
-pub(crate) struct Context {
+pub(crate) struct EndpointContext {
     pub now: Instant,
     pub profile: Arc<Profile>,
     /// What the SYNs agreed on.
@@ -22,14 +22,14 @@ pub(crate) struct Context {
 /// What a part may do to the rest of the endpoint.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
-    pub timers: Timers,
+    pub timers: EndpointTimers,
     pub events: Events,
-    pub counters: Counters,
+    pub counters: EndpointCounters,
 }
 
 /// What has happened so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct EndpointCounters {
     /// Segments sent, of all kinds.
     pub segments: u64,
     /// Segments with payload sent for the first time.
@@ -46,7 +46,7 @@ pub struct Counters {
     pub undone: u32,
 }
 
-impl Context {
+impl EndpointContext {
     /// The timestamp clock (RFC 7323 §4.1).
     pub fn timestamp(&self) -> u32 {
         self.timestamp_at(self.now)
@@ -80,19 +80,19 @@ impl Context {
 
 impl Effects {
     /// Starts the retransmission timer anew, whatever it was running for.
-    pub fn arm(&mut self, cx: &Context, purpose: Purpose, wait: Duration) {
+    pub fn arm(&mut self, cx: &EndpointContext, purpose: Purpose, wait: Duration) {
         self.timers.retransmission = Some((purpose, cx.deadline(wait)));
     }
 
     /// Something was heard from the peer: the keep-alive timer starts anew.
-    pub fn touch_keep_alive(&mut self, cx: &Context) {
+    pub fn touch_keep_alive(&mut self, cx: &EndpointContext) {
         if let Some(policy) = cx.profile.keep_alive {
             self.timers.keep_alive = Some(cx.deadline(policy.idle));
         }
     }
 
     /// TIME-WAIT, or FIN-WAIT-2 without a reader, begins.
-    pub fn arm_last_wait(&mut self, cx: &Context) {
+    pub fn arm_last_wait(&mut self, cx: &EndpointContext) {
         self.timers.time_wait = Some(cx.deadline(cx.profile.time_wait));
     }
 }

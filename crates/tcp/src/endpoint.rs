@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
 
-use crate::context::{Context, Counters, Effects};
-use crate::handshake::Handshake;
-use crate::output::{Event, Events, Output};
+use crate::context::{Effects, EndpointContext, EndpointCounters};
+use crate::handshake::TcpHandshake;
+use crate::output::{Events, TcpEvent, TcpOutput};
 use crate::profile::{Nagle, Profile};
 use crate::receive::Receiver;
-use crate::recovery::Phase;
+use crate::recovery::RecoveryPhase;
 use crate::reset::Reset;
 use crate::segment::{Flags, Segment};
-use crate::send::{Outgoing, Sender};
+use crate::send::{OutgoingSegment, Sender};
 use crate::sequence::Seq;
-use crate::state::State;
+use crate::state::ConnectionState;
 use crate::terms::Terms;
 use crate::timers::Purpose;
 
@@ -34,9 +34,9 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Connection state.
-    pub state: State,
+    pub state: ConnectionState,
     /// Where loss recovery is.
-    pub phase: Phase,
+    pub phase: RecoveryPhase,
     /// Congestion window in segments or bytes, as the profile counts.
     pub congestion_window: u64,
     /// Slow start threshold in the same unit; `u64::MAX` before the first loss.
@@ -73,10 +73,10 @@ pub struct TcpState {
 /// One end of a connection. See the crate's documentation for the contract.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    cx: Context,
+    cx: EndpointContext,
     fx: Effects,
-    state: State,
-    handshake: Handshake,
+    state: ConnectionState,
+    handshake: TcpHandshake,
     tx: Sender,
     rx: Receiver,
     reset_due: Option<Reset>,
@@ -97,14 +97,14 @@ impl Endpoint {
         let profile = profile.into();
         Endpoint {
             fx: Effects::default(),
-            state: if role == Role::Active { State::Closed } else { State::Listen },
-            handshake: Handshake::default(),
+            state: if role == Role::Active { ConnectionState::Closed } else { ConnectionState::Listen },
+            handshake: TcpHandshake::default(),
             tx: Sender::new(&profile, initial),
             rx: Receiver::new(&profile),
             reset_due: None,
             early: VecDeque::new(),
             needs_poll: false,
-            cx: Context { now: Instant::ZERO, profile, terms: Terms::default() },
+            cx: EndpointContext { now: Instant::ZERO, profile, terms: Terms::default() },
         }
     }
 
@@ -112,14 +112,14 @@ impl Endpoint {
     pub fn open(&mut self, now: Instant) {
         self.advance_clock(now);
         // A connection that has ended is closed, too, but its SYN was sent: it is not opened twice.
-        if self.state == State::Closed && self.tx.recovery.flight.next == 0 {
-            self.state = State::SynSent;
-            self.handshake = Handshake::begin(now, false);
+        if self.state == ConnectionState::Closed && self.tx.recovery.flight.next == 0 {
+            self.state = ConnectionState::SynSent;
+            self.handshake = TcpHandshake::begin(now, false);
         }
     }
 
     /// Takes up to `bytes` from the application into the send buffer and says how many. When that is not all,
-    /// [`Event::Writable`] follows once there is room. Bytes may be written before the connection stands.
+    /// [`TcpEvent::Writable`] follows once there is room. Bytes may be written before the connection stands.
     pub fn write(&mut self, now: Instant, bytes: u64) -> u64 {
         self.write_as(now, bytes, false)
     }
@@ -144,11 +144,11 @@ impl Endpoint {
         self.advance_clock(now);
         let Some(next) = self.state.on_shutdown() else { return };
         // No FIN may leave before the handshake: CLOSE deletes the connection (RFC 9293 §3.10.4, SYN-SENT).
-        if self.state == State::SynSent {
-            return self.enter(State::Closed);
+        if self.state == ConnectionState::SynSent {
+            return self.enter(ConnectionState::Closed);
         }
         self.state = next;
-        if next != State::Closed {
+        if next != ConnectionState::Closed {
             self.tx.finish();
         }
     }
@@ -163,7 +163,7 @@ impl Endpoint {
         self.rx.abandoned = true;
         self.shutdown(now);
         // It was shut down before, and our FIN is acknowledged: no further event would start the wait (`__tcp_close`).
-        if self.state == State::FinWait2 {
+        if self.state == ConnectionState::FinWait2 {
             self.fx.arm_last_wait(&self.cx);
         }
     }
@@ -173,8 +173,8 @@ impl Endpoint {
         self.advance_clock(now);
         match self.state {
             // Both FINs were exchanged: an ABORT sends no reset any more (RFC 9293 §3.10.5).
-            State::Closed | State::TimeWait => {}
-            State::Listen | State::SynSent => self.enter(State::Closed),
+            ConnectionState::Closed | ConnectionState::TimeWait => {}
+            ConnectionState::Listen | ConnectionState::SynSent => self.enter(ConnectionState::Closed),
             _ => self.end_with_reset(),
         }
     }
@@ -190,12 +190,12 @@ impl Endpoint {
     }
 
     /// The connection's state.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ConnectionState {
         self.state
     }
 
     /// What has happened so far.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> EndpointCounters {
         self.fx.counters
     }
 
@@ -264,9 +264,9 @@ impl Endpoint {
         }
         if self.fx.timers.time_wait.is_some_and(|at| at <= now) {
             // FIN-WAIT-2 after a full close ends here, too; TIME-WAIT has told of its end before.
-            self.fx.events.closed |= self.state != State::TimeWait;
+            self.fx.events.closed |= self.state != ConnectionState::TimeWait;
             self.fx.timers.stop_all();
-            self.state = State::Closed;
+            self.state = ConnectionState::Closed;
         }
     }
 
@@ -275,17 +275,17 @@ impl Endpoint {
         self.advance_clock(now);
         match self.state {
             // A reset is never answered by a reset (RFC 9293 §3.10.7.1), or two hosts would go on for ever.
-            State::Closed if segment.flags.has(Flags::RST) => {}
-            State::Closed => self.reset_due = Some(Reset::answer(segment)),
-            State::Listen => self.receive_in_listen(segment),
-            State::SynSent => self.receive_in_syn_sent(segment),
+            ConnectionState::Closed if segment.flags.has(Flags::RST) => {}
+            ConnectionState::Closed => self.reset_due = Some(Reset::answer(segment)),
+            ConnectionState::Listen => self.receive_in_listen(segment),
+            ConnectionState::SynSent => self.receive_in_syn_sent(segment),
             _ => self.receive_synchronised(segment),
         }
     }
 
     /// The next thing to carry out; drain until `None`. Segments come first.
-    pub fn poll(&mut self) -> Option<Output> {
-        self.poll_transmit().map(Output::Transmit).or_else(|| self.next_event().map(Output::Event))
+    pub fn poll(&mut self) -> Option<TcpOutput> {
+        self.poll_transmit().map(TcpOutput::Transmit).or_else(|| self.next_event().map(TcpOutput::Event))
     }
 
     /// The next segment to hand to the network; events stay for [`poll`](Endpoint::poll).
@@ -308,7 +308,7 @@ impl Endpoint {
 
     fn write_as(&mut self, now: Instant, bytes: u64, apart: bool) -> u64 {
         self.advance_clock(now);
-        let is_over = matches!(self.state, State::Closed | State::TimeWait);
+        let is_over = matches!(self.state, ConnectionState::Closed | ConnectionState::TimeWait);
         if self.tx.is_finished() || self.rx.abandoned || is_over {
             return 0;
         }
@@ -326,10 +326,10 @@ impl Endpoint {
             return Some(reset.segment());
         }
         match self.state {
-            State::Closed | State::Listen => return None,
-            State::SynSent | State::SynReceived => return self.next_syn(),
+            ConnectionState::Closed | ConnectionState::Listen => return None,
+            ConnectionState::SynSent | ConnectionState::SynReceived => return self.next_syn(),
             // Our FIN is acknowledged, and with it all that came before.
-            State::TimeWait | State::FinWait2 => {}
+            ConnectionState::TimeWait | ConnectionState::FinWait2 => {}
             _ => {
                 let limit = self.payload_limit();
                 if let Some(outgoing) = self.tx.next(&self.cx, &mut self.fx, limit) {
@@ -341,7 +341,7 @@ impl Endpoint {
             return Some(self.emit(probe));
         }
         if self.rx.ack.is_due() {
-            return Some(self.emit(Outgoing::bare(self.tx.recovery.flight.next)));
+            return Some(self.emit(OutgoingSegment::bare(self.tx.recovery.flight.next)));
         }
         // Last: only now is it known whether a window, or nothing to send, has stopped the sender.
         self.tx.on_drained(&self.cx, &mut self.fx, self.state.is_synchronised());
@@ -366,34 +366,34 @@ impl Endpoint {
     }
 
     /// Makes a segment. Whatever leaves carries the acknowledgement.
-    fn emit(&mut self, outgoing: Outgoing) -> Segment {
+    fn emit(&mut self, outgoing: OutgoingSegment) -> Segment {
         if outgoing.is_new {
             // Before the acknowledgement is counted as sent: data soon after data makes the connection interactive.
             self.rx.ack.on_data_sent(self.cx.now);
         }
-        let Outgoing { position, length, flags, .. } = outgoing;
+        let OutgoingSegment { position, length, flags, .. } = outgoing;
         let mut segment = Segment { seq: self.tx.seq(position), length, flags, ..Segment::default() };
         self.rx.acknowledge(&self.cx, &mut self.fx, &mut segment);
         segment
     }
 
-    fn next_event(&mut self) -> Option<Event> {
+    fn next_event(&mut self) -> Option<TcpEvent> {
         let events = &mut self.fx.events;
         if Events::take(&mut events.connected) {
-            return Some(Event::Connected);
+            return Some(TcpEvent::Connected);
         }
         if Events::take(&mut events.acknowledged) {
             // What is acknowledged has left the buffer, which a writer may be waiting for (`tcp_check_space`).
             events.writable |= self.tx.writer_waits();
-            return Some(Event::Acknowledged(self.tx.acknowledged_offset()));
+            return Some(TcpEvent::Acknowledged(self.tx.acknowledged_offset()));
         }
         if Events::take(&mut events.writable)
             && let Some(space) = self.tx.take_writable(&self.cx)
         {
-            return Some(Event::Writable(space));
+            return Some(TcpEvent::Writable(space));
         }
         if Events::take(&mut events.readable) {
-            return Some(Event::Readable(self.rx.readable_offset()));
+            return Some(TcpEvent::Readable(self.rx.readable_offset()));
         }
         events.next_last()
     }
@@ -410,8 +410,8 @@ impl Endpoint {
         } else if segment.flags.has(Flags::SYN) {
             self.cx.terms = Terms::agree(&self.cx.profile, segment);
             self.rx.on_syn(&self.cx, segment);
-            self.state = State::SynReceived;
-            self.handshake = Handshake::begin(self.cx.now, true);
+            self.state = ConnectionState::SynReceived;
+            self.handshake = TcpHandshake::begin(self.cx.now, true);
         }
     }
 
@@ -444,8 +444,8 @@ impl Endpoint {
             self.rx.ack.at_once();
         } else {
             // Both have opened at once (RFC 9293 figure 7).
-            self.state = State::SynReceived;
-            self.handshake = Handshake::begin(self.cx.now, true);
+            self.state = ConnectionState::SynReceived;
+            self.handshake = TcpHandshake::begin(self.cx.now, true);
         }
     }
 
@@ -457,7 +457,7 @@ impl Endpoint {
         if self.rx.is_outdated(&self.cx, segment) || !self.rx.is_acceptable(segment, start) {
             return self.on_unacceptable(segment, start);
         }
-        if segment.flags.has(Flags::RST) && self.state == State::TimeWait {
+        if segment.flags.has(Flags::RST) && self.state == ConnectionState::TimeWait {
             // A late reset must not cut TIME-WAIT short (RFC 1337), and there is nobody left to tell.
             return;
         }
@@ -479,7 +479,7 @@ impl Endpoint {
             return;
         }
         let Some(ack) = self.tx.acked_position(segment) else { return };
-        if self.state == State::SynReceived {
+        if self.state == ConnectionState::SynReceived {
             // Only our SYN was sent: anything else is of an older connection (fifth check, SYN-RECEIVED).
             if ack != 1 {
                 self.reset_due = Some(Reset::answer(segment));
@@ -495,11 +495,11 @@ impl Endpoint {
         self.rx.note_timestamp(&self.cx, segment, start);
         self.tx.on_heard();
         // TIME-WAIT has no peer to be kept alive; its own timer ends it.
-        if self.state != State::TimeWait {
+        if self.state != ConnectionState::TimeWait {
             self.fx.touch_keep_alive(&self.cx);
         }
         self.take_acknowledgement(segment, ack);
-        if segment.sequence_length() > 0 && self.state != State::Closed {
+        if segment.sequence_length() > 0 && self.state != ConnectionState::Closed {
             // What the acknowledgement shows to be lost is sent again before the data are looked at, so that it does not
             // acknowledge them yet (`tcp_rcv_established`; BSD's `tcp_input` too).
             let limit = self.payload_limit();
@@ -517,7 +517,7 @@ impl Endpoint {
         if segment.flags.has(Flags::RST) {
             return;
         }
-        if self.state == State::SynReceived && segment.flags.has(Flags::SYN) {
+        if self.state == ConnectionState::SynReceived && segment.flags.has(Flags::SYN) {
             if segment.flags.has(Flags::ACK) && segment.ack == self.tx.seq(1) {
                 // Both had opened at once (RFC 9293 figure 7).
                 self.establish(segment);
@@ -530,9 +530,9 @@ impl Endpoint {
             }
             return;
         }
-        if self.state == State::TimeWait {
+        if self.state == ConnectionState::TimeWait {
             // The peer has not got our last acknowledgement: 2 MSL begin anew (RFC 9293 §3.10.7.4).
-            self.enter(State::TimeWait);
+            self.enter(ConnectionState::TimeWait);
         }
         self.rx.on_unacceptable(&self.cx, segment, start);
         // The acknowledgement in it may be news even so (RFC 9293 §3.10.7.4, last paragraph of the first step).
@@ -576,7 +576,8 @@ impl Endpoint {
     /// The peer has acknowledged the SYN.
     fn establish(&mut self, segment: &Segment) {
         // A FIN that was asked for meanwhile follows at once.
-        self.state = if self.tx.is_finished() { State::FinWait1 } else { State::Established };
+        self.state =
+            if self.tx.is_finished() { ConnectionState::FinWait1 } else { ConnectionState::Established };
         self.fx.events.connected = true;
         self.fx.timers.retransmission = None;
         let measured = self.handshake.round_trip(&self.cx, segment);
@@ -601,24 +602,24 @@ impl Endpoint {
     /// Tells the peer what is expected (RFC 5961 "challenge ACK").
     fn challenge(&mut self, segment: &Segment) {
         // RFC 1337: a reset does not end TIME-WAIT, and no answer would help its sender.
-        let late_reset = segment.flags.has(Flags::RST) && self.state == State::TimeWait;
+        let late_reset = segment.flags.has(Flags::RST) && self.state == ConnectionState::TimeWait;
         if self.state.is_synchronised() && !late_reset {
             self.rx.ack.at_once();
         }
     }
 
     /// Enters a state that follows a FIN, or the end.
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: ConnectionState) {
         match state {
-            State::TimeWait => {
+            ConnectionState::TimeWait => {
                 // From its beginning (RFC 9293 §3.6.1), which the application is told of as the end.
-                self.fx.events.closed |= self.state != State::TimeWait;
+                self.fx.events.closed |= self.state != ConnectionState::TimeWait;
                 self.fx.timers.stop_all();
                 self.fx.arm_last_wait(&self.cx);
             }
             // Nobody reads any more: the peer's FIN is not waited for forever (Linux `tcp_fin_timeout`).
-            State::FinWait2 if self.rx.abandoned => self.fx.arm_last_wait(&self.cx),
-            State::Closed => {
+            ConnectionState::FinWait2 if self.rx.abandoned => self.fx.arm_last_wait(&self.cx),
+            ConnectionState::Closed => {
                 self.fx.events.closed = true;
                 self.end();
             }
@@ -634,7 +635,7 @@ impl Endpoint {
     }
 
     fn end(&mut self) {
-        self.state = State::Closed;
+        self.state = ConnectionState::Closed;
         self.fx.timers.stop_all();
         self.rx.ack.stop();
         self.handshake.stop();

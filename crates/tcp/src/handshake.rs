@@ -2,12 +2,12 @@
 
 use mqttlab_units::{Duration, Instant};
 
-use crate::context::{Context, Effects};
+use crate::context::{Effects, EndpointContext};
 use crate::segment::{Flags, Segment, Timestamps};
 
 /// How far the SYN (or SYN-ACK) of this end has come.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Handshake {
+pub(crate) struct TcpHandshake {
     /// It must be sent (again).
     due: bool,
     /// It answers the peer's.
@@ -20,10 +20,10 @@ pub(crate) struct Handshake {
     first_at: Instant,
 }
 
-impl Handshake {
+impl TcpHandshake {
     /// The SYN is to be sent, or the SYN-ACK.
-    pub fn begin(now: Instant, answers: bool) -> Handshake {
-        Handshake { due: true, answers, repeated: 0, is_ambiguous: false, first_at: now }
+    pub fn begin(now: Instant, answers: bool) -> TcpHandshake {
+        TcpHandshake { due: true, answers, repeated: 0, is_ambiguous: false, first_at: now }
     }
 
     /// The peer asks for it again.
@@ -37,7 +37,7 @@ impl Handshake {
     }
 
     /// The timer ran out. `false` when that has happened too often.
-    pub fn on_timeout(&mut self, cx: &Context, fx: &mut Effects) -> bool {
+    pub fn on_timeout(&mut self, cx: &EndpointContext, fx: &mut Effects) -> bool {
         // `tcp_write_timeout`: repetitions at the initial interval do not use up `tcp_syn_retries`.
         if self.repeated >= cx.profile.syn.retries + self.linear_retries(cx) {
             return false;
@@ -49,7 +49,7 @@ impl Handshake {
     }
 
     /// When it is due: how long to wait for the answer.
-    pub fn take_due(&mut self, cx: &Context) -> Option<Duration> {
+    pub fn take_due(&mut self, cx: &EndpointContext) -> Option<Duration> {
         if !std::mem::take(&mut self.due) {
             return None;
         }
@@ -59,7 +59,7 @@ impl Handshake {
 
     /// The round trip that the answer measures. Of a repeated SYN only its timestamp can tell which copy was answered
     /// (Karn's algorithm, RFC 6298 §3); likewise of a SYN-ACK, also where the peer's repeated SYN asked for it.
-    pub fn round_trip(&self, cx: &Context, answer: &Segment) -> Option<Duration> {
+    pub fn round_trip(&self, cx: &EndpointContext, answer: &Segment) -> Option<Duration> {
         match self.is_ambiguous {
             false => Some(cx.now.since(self.first_at)),
             true => cx.echoed_round_trip(answer),
@@ -73,7 +73,7 @@ impl Handshake {
     }
 
     /// The segment, but for what the two streams say: sequence number, acknowledgement, echo.
-    pub fn segment(&self, cx: &Context) -> Segment {
+    pub fn segment(&self, cx: &EndpointContext) -> Segment {
         let (profile, terms) = (&cx.profile, &cx.terms);
         // A SYN offers what this end can; a SYN-ACK repeats what both can.
         let timestamps = if self.answers { terms.timestamps } else { profile.timestamps };
@@ -90,7 +90,7 @@ impl Handshake {
     }
 
     /// Linux repeats a SYN some times at the initial interval; a SYN-ACK always doubles it.
-    fn linear_retries(&self, cx: &Context) -> u32 {
+    fn linear_retries(&self, cx: &EndpointContext) -> u32 {
         if self.answers { 0 } else { cx.profile.syn.linear_retries }
     }
 }

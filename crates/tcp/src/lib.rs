@@ -27,7 +27,7 @@
 //!           ┌────────────┼─────────────┐
 //!       Scoreboard   RttEstimator   Congestion ── trait Controller: NewReno, Cubic
 //! ```
-//! Each part owns its state. All may look at the `Context` (time, profile, what the SYNs agreed on) and act on the
+//! Each part owns its state. All may look at the `EndpointContext` (time, profile, what the SYNs agreed on) and act on the
 //! `Effects` (timers, events, counters); none knows the endpoint.
 //!
 //! # What it does not model
@@ -39,7 +39,7 @@
 //! use std::collections::BTreeMap;
 //! use std::sync::Arc;
 //!
-//! use mqttlab_tcp::{Endpoint, Event, Output, Profile, Role, Stack, TcpPlan};
+//! use mqttlab_tcp::{Endpoint, Profile, Role, Stack, TcpEvent, TcpOutput, TcpPlan};
 //! use mqttlab_units::Instant;
 //!
 //! let now = Instant::ZERO;
@@ -55,14 +55,14 @@
 //! let mut received = 0;
 //! for _ in 0..4 {
 //!     while let Some(output) = client.poll() {
-//!         if let Output::Transmit(segment) = output {
+//!         if let TcpOutput::Transmit(segment) = output {
 //!             server.receive(now, &segment);
 //!         }
 //!         while let Some(output) = server.poll() {
 //!             match output {
-//!                 Output::Transmit(segment) => client.receive(now, &segment),
-//!                 Output::Event(Event::Readable(offset)) => received = offset,
-//!                 Output::Event(_) => {}
+//!                 TcpOutput::Transmit(segment) => client.receive(now, &segment),
+//!                 TcpOutput::Event(TcpEvent::Readable(offset)) => received = offset,
+//!                 TcpOutput::Event(_) => {}
 //!             }
 //!         }
 //!     }
@@ -92,14 +92,14 @@ mod timers;
 mod window;
 
 pub use congestion::{CongestionControl, WindowUnit};
-pub use context::Counters;
+pub use context::EndpointCounters;
 pub use endpoint::{Endpoint, Info, Role, TcpState};
-pub use output::{Event, Output};
+pub use output::{TcpEvent, TcpOutput};
 pub use profile::{
     Bound, DelayedAck, KeepAlive, Nagle, Profile, RtoFloor, RtoPolicy, Stack, SynPolicy, TcpPlan,
 };
-pub use recovery::Phase;
+pub use recovery::RecoveryPhase;
 pub use segment::{Flags, SackBlocks, Segment, Timestamps};
 pub use sequence::Seq;
-pub use state::State;
+pub use state::ConnectionState;
 pub use timers::Granularity;

@@ -4,16 +4,16 @@ use crate::Segment;
 
 /// One thing that the driver must carry out or pass on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum TcpOutput {
     /// Hand this to the network.
     Transmit(Segment),
     /// Tell the application.
-    Event(Event),
+    Event(TcpEvent),
 }
 
 /// What the application is told. Offsets count bytes of a stream from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TcpEvent {
     /// The handshake is done.
     Connected,
     /// All bytes of the peer's stream before this offset can be read or have been.
@@ -52,12 +52,12 @@ impl Events {
     }
 
     /// The next of those that need no more to be told than that they are: those after which little or nothing follows.
-    pub fn next_last(&mut self) -> Option<Event> {
+    pub fn next_last(&mut self) -> Option<TcpEvent> {
         let last = [
-            (&mut self.peer_closed, Event::PeerClosed),
-            (&mut self.closed, Event::Closed),
-            (&mut self.reset, Event::Reset),
-            (&mut self.timed_out, Event::TimedOut),
+            (&mut self.peer_closed, TcpEvent::PeerClosed),
+            (&mut self.closed, TcpEvent::Closed),
+            (&mut self.reset, TcpEvent::Reset),
+            (&mut self.timed_out, TcpEvent::TimedOut),
         ];
         last.into_iter().find_map(|(flag, event)| Events::take(flag).then_some(event))
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use mqttlab_units::{Duration, RangeSet};
 
 use crate::ack::{Acknowledger, Circumstances};
-use crate::context::{Context, Effects};
+use crate::context::{Effects, EndpointContext};
 use crate::memory::ReceiveMemory;
 use crate::profile::Profile;
 use crate::segment::{Flags, SackBlocks, Segment, Timestamps};
@@ -55,7 +55,7 @@ pub(crate) struct RoundTrip {
 
 /// What a piece of stream turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arrival {
+enum SegmentArrival {
     /// It moved RCV.NXT, possibly over data that had come before.
     InOrder {
         /// Whether data beyond a gap was waiting: then the sender should know at once (RFC 5681 §4.2).
@@ -90,7 +90,7 @@ impl Receiver {
     }
 
     /// The peer's SYN.
-    pub fn on_syn(&mut self, cx: &Context, syn: &Segment) {
+    pub fn on_syn(&mut self, cx: &EndpointContext, syn: &Segment) {
         let stamps = syn.timestamps.filter(|_| cx.terms.timestamps);
         self.ts_recent = stamps.map_or(0, |stamps| stamps.value);
         self.initial = syn.seq;
@@ -134,13 +134,13 @@ impl Receiver {
     }
 
     /// The application has read something, which may be worth a window update or a delayed acknowledgement.
-    pub fn after_read(&mut self, cx: &Context, path: RoundTrip) {
+    pub fn after_read(&mut self, cx: &EndpointContext, path: RoundTrip) {
         let circumstances = self.circumstances(cx, path);
         self.ack.on_read(cx.profile.delayed_ack, &circumstances);
     }
 
     /// The timers of acknowledgements that are due.
-    pub fn tick(&mut self, cx: &Context, fx: &mut Effects, path: RoundTrip) {
+    pub fn tick(&mut self, cx: &EndpointContext, fx: &mut Effects, path: RoundTrip) {
         if fx.timers.ack.is_some_and(|at| at <= cx.now) {
             fx.timers.ack = None;
             let circumstances = self.circumstances(cx, path);
@@ -153,7 +153,7 @@ impl Receiver {
     }
 
     /// PAWS (RFC 7323 §5), for segments that carry something: acknowledgements alone may be reordered freely.
-    pub fn is_outdated(&self, cx: &Context, segment: &Segment) -> bool {
+    pub fn is_outdated(&self, cx: &EndpointContext, segment: &Segment) -> bool {
         let Some(stamps) = segment.timestamps.filter(|_| cx.terms.timestamps) else { return false };
         let older = stamps.value.wrapping_sub(self.ts_recent) > 1 << 31;
         // A reset is not judged by its timestamp (RFC 7323 §5.3 R1).
@@ -172,7 +172,7 @@ impl Receiver {
 
     /// RFC 7323 §4.3: the timestamp to echo is that of the segment that the last acknowledgement was about, so that a
     /// delayed acknowledgement measures the delay, too.
-    pub fn note_timestamp(&mut self, cx: &Context, segment: &Segment, start: u64) {
+    pub fn note_timestamp(&mut self, cx: &EndpointContext, segment: &Segment, start: u64) {
         let Some(stamps) = segment.timestamps.filter(|_| cx.terms.timestamps) else { return };
         let newer = stamps.value.wrapping_sub(self.ts_recent) < 1 << 31;
         if newer && start <= self.last_acked {
@@ -181,7 +181,7 @@ impl Receiver {
     }
 
     /// A segment outside the window, or an outdated one: the peer is told what is expected.
-    pub fn on_unacceptable(&mut self, cx: &Context, segment: &Segment, start: u64) {
+    pub fn on_unacceptable(&mut self, cx: &EndpointContext, segment: &Segment, start: u64) {
         let old_data = segment.length > 0;
         if old_data && start < self.next {
             let end = (start + u64::from(segment.length)).min(self.next);
@@ -202,7 +202,7 @@ impl Receiver {
     /// Takes data and FIN of an acceptable segment. Says whether the peer's FIN is reached with it.
     pub fn take(
         &mut self,
-        cx: &Context,
+        cx: &EndpointContext,
         fx: &mut Effects,
         path: RoundTrip,
         segment: &Segment,
@@ -224,7 +224,7 @@ impl Receiver {
     }
 
     /// Puts the acknowledgement on a segment that leaves: whatever leaves carries it.
-    pub fn acknowledge(&mut self, cx: &Context, fx: &mut Effects, segment: &mut Segment) {
+    pub fn acknowledge(&mut self, cx: &EndpointContext, fx: &mut Effects, segment: &mut Segment) {
         self.edge = self.next_edge(cx);
         self.last_acked = self.next;
         self.ack.on_acknowledged(cx.profile.delayed_ack);
@@ -254,12 +254,12 @@ impl Receiver {
     }
 
     /// The largest payload beside the options that a segment carries now.
-    pub fn payload_limit(&self, cx: &Context) -> u16 {
+    pub fn payload_limit(&self, cx: &EndpointContext) -> u16 {
         cx.payload_max() - self.sack_option_bytes(cx)
     }
 
     /// What SACK blocks take of a segment's payload now.
-    fn sack_option_bytes(&self, cx: &Context) -> u16 {
+    fn sack_option_bytes(&self, cx: &EndpointContext) -> u16 {
         if !cx.terms.sack || self.beyond.is_empty() && self.repeated.is_none() {
             return 0;
         }
@@ -267,7 +267,7 @@ impl Receiver {
     }
 
     /// RFC 2018 §4: as many blocks as fit 40 bytes of options, what came twice first (RFC 2883 §4), then the latest.
-    fn sack_blocks(&self, cx: &Context) -> SackBlocks {
+    fn sack_blocks(&self, cx: &EndpointContext) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if cx.terms.sack {
             let most = if cx.terms.timestamps { 3 } else { 4 };
@@ -282,7 +282,7 @@ impl Receiver {
 
     fn take_bytes(
         &mut self,
-        cx: &Context,
+        cx: &EndpointContext,
         fx: &mut Effects,
         path: RoundTrip,
         segment: &Segment,
@@ -290,7 +290,7 @@ impl Receiver {
     ) {
         let policy = cx.profile.delayed_ack;
         match self.accept(bytes) {
-            Arrival::InOrder { filled } => {
+            SegmentArrival::InOrder { filled } => {
                 fx.events.readable = true;
                 let circumstances = self.circumstances(cx, path);
                 let push = segment.flags.has(Flags::PSH);
@@ -311,13 +311,13 @@ impl Receiver {
                     fx.timers.ack = Some(cx.profile.ack_deadline(cx.now, delay));
                 }
             }
-            Arrival::OutOfOrder => self.on_gap(cx, fx, path),
-            Arrival::Duplicate => self.ack.on_disorder(true, policy),
+            SegmentArrival::OutOfOrder => self.on_gap(cx, fx, path),
+            SegmentArrival::Duplicate => self.ack.on_disorder(true, policy),
         }
     }
 
     /// Something has come beyond a gap, or before one.
-    fn on_gap(&mut self, cx: &Context, fx: &mut Effects, path: RoundTrip) {
+    fn on_gap(&mut self, cx: &EndpointContext, fx: &mut Effects, path: RoundTrip) {
         let circumstances = self.circumstances(cx, path);
         let policy = cx.profile.delayed_ack;
         if let Some(wait) = self.ack.on_gap(self.next, cx.terms.sack, policy, &circumstances) {
@@ -337,16 +337,16 @@ impl Receiver {
     }
 
     /// Takes the bytes of a range.
-    fn accept(&mut self, bytes: Range<u64>) -> Arrival {
+    fn accept(&mut self, bytes: Range<u64>) -> SegmentArrival {
         if bytes.start < self.next && !bytes.is_empty() {
             self.repeated = Some(bytes.start..bytes.end.min(self.next));
         }
         if bytes.end <= self.next {
-            return Arrival::Duplicate;
+            return SegmentArrival::Duplicate;
         }
         if bytes.start > self.next {
             self.keep(bytes);
-            return Arrival::OutOfOrder;
+            return SegmentArrival::OutOfOrder;
         }
         self.next = bytes.end;
         let filled = !self.beyond.is_empty();
@@ -356,7 +356,7 @@ impl Receiver {
             self.next = range.map_or(self.next, |range| self.next.max(range.end));
         }
         self.beyond.take_from(self.next);
-        Arrival::InOrder { filled }
+        SegmentArrival::InOrder { filled }
     }
 
     /// Keeps what lies beyond a gap; its range is the one that grew last.
@@ -371,14 +371,14 @@ impl Receiver {
     }
 
     /// How many bytes an empty buffer can take.
-    fn buffer(&self, cx: &Context) -> u64 {
+    fn buffer(&self, cx: &EndpointContext) -> u64 {
         let set = u64::from(cx.profile.receive_buffer);
         self.memory.map_or(set, |memory| memory.window(set, cx.terms.own_scale))
     }
 
     /// By how much the window must open to be worth saying: a segment (RFC 1122 §4.2.3.3). Linux leaves that to the unit of
     /// a scaled window (`__tcp_select_window`), and small buffers show it.
-    fn window_step(&self, cx: &Context) -> u64 {
+    fn window_step(&self, cx: &EndpointContext) -> u64 {
         if self.memory.is_some() { 1 } else { u64::from(cx.payload_max()) }
     }
 
@@ -388,7 +388,7 @@ impl Receiver {
     }
 
     /// The right edge to advertise.
-    fn next_edge(&self, cx: &Context) -> u64 {
+    fn next_edge(&self, cx: &EndpointContext) -> u64 {
         let Some(memory) = self.memory.filter(|_| cx.terms.own_scale == 0) else {
             return self.offer(self.buffer(cx), self.window_step(cx));
         };
@@ -406,7 +406,7 @@ impl Receiver {
         if edge >= self.edge + step { edge } else { self.edge.max(self.next) }
     }
 
-    fn circumstances(&self, cx: &Context, path: RoundTrip) -> Circumstances {
+    fn circumstances(&self, cx: &EndpointContext, path: RoundTrip) -> Circumstances {
         let buffer = self.buffer(cx);
         Circumstances {
             now: cx.now,
@@ -435,13 +435,13 @@ mod tests {
     fn rfc2018_4_the_range_that_grew_last_comes_first() {
         let mut rx = receiver();
         for range in [101..201, 301..401, 501..601, 201..251] {
-            assert_eq!(rx.accept(range), Arrival::OutOfOrder);
+            assert_eq!(rx.accept(range), SegmentArrival::OutOfOrder);
         }
         assert_eq!(rx.recent, [101, 501, 301]);
-        assert_eq!(rx.accept(510..520), Arrival::OutOfOrder);
+        assert_eq!(rx.accept(510..520), SegmentArrival::OutOfOrder);
         assert_eq!(rx.repeated, Some(510..520));
-        assert_eq!(rx.accept(0..1), Arrival::Duplicate);
-        assert_eq!(rx.accept(1..101), Arrival::InOrder { filled: true });
+        assert_eq!(rx.accept(0..1), SegmentArrival::Duplicate);
+        assert_eq!(rx.accept(1..101), SegmentArrival::InOrder { filled: true });
         assert_eq!((rx.next, rx.recent.len(), rx.beyond.len()), (251, 2, 2));
     }
 

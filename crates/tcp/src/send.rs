@@ -8,13 +8,13 @@
 use mqttlab_units::{Duration, Instant};
 
 use crate::coalescing::SkbCoalescing;
-use crate::context::{Context, Effects};
+use crate::context::{Effects, EndpointContext};
 use crate::profile::{Nagle, Profile};
 use crate::receive::RoundTrip;
 use crate::recovery::Recovery;
-use crate::recovery::scoreboard::Sent;
+use crate::recovery::scoreboard::SentSegment;
 use crate::segment::{Flags, Segment};
-use crate::send_memory::{Room, SendMemory};
+use crate::send_memory::{SendMemory, WriteRoom};
 use crate::sequence::Seq;
 use crate::timers::Purpose;
 use crate::window::PeerWindow;
@@ -54,7 +54,7 @@ pub(crate) struct Sender {
 
 /// A segment's place in the stream; what it acknowledges is not the sending half's to say.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingSegment {
     pub position: u64,
     pub length: u16,
     pub flags: Flags,
@@ -62,10 +62,10 @@ pub(crate) struct Outgoing {
     pub is_new: bool,
 }
 
-impl Outgoing {
+impl OutgoingSegment {
     /// A segment without data.
-    pub fn bare(position: u64) -> Outgoing {
-        Outgoing { position, length: 0, flags: Flags::ACK, is_new: false }
+    pub fn bare(position: u64) -> OutgoingSegment {
+        OutgoingSegment { position, length: 0, flags: Flags::ACK, is_new: false }
     }
 }
 
@@ -93,7 +93,7 @@ impl Sender {
     }
 
     /// Takes up to `bytes` into the buffer and says how many; `apart` when the program has written to another socket since.
-    pub fn write(&mut self, cx: &Context, bytes: u64, apart: bool) -> u64 {
+    pub fn write(&mut self, cx: &EndpointContext, bytes: u64, apart: bool) -> u64 {
         let accepted = self.take(cx, bytes);
         if cx.profile.skb_coalescing {
             let full = u64::from(cx.payload_max());
@@ -105,11 +105,11 @@ impl Sender {
     }
 
     /// How many of so many bytes the buffer takes.
-    fn take(&mut self, cx: &Context, bytes: u64) -> u64 {
+    fn take(&mut self, cx: &EndpointContext, bytes: u64) -> u64 {
         let space = self.space(cx);
         let limit = cx.profile.send_buffer.into();
         let PeerWindow { largest, edge, .. } = self.window;
-        let room = Room { limit, skb_bytes: self.skb_bytes(cx), half: largest / 2, edge };
+        let room = WriteRoom { limit, skb_bytes: self.skb_bytes(cx), half: largest / 2, edge };
         self.settle_memory();
         match &mut self.memory {
             Some(memory) => memory.write(room, self.end, bytes),
@@ -126,14 +126,14 @@ impl Sender {
     }
 
     /// The most that an skb holds: whole segments, half of the peer's largest window (Linux `tcp_xmit_size_goal`).
-    fn skb_bytes(&self, cx: &Context) -> u64 {
+    fn skb_bytes(&self, cx: &EndpointContext) -> u64 {
         let segment = u64::from(cx.payload_max().min(self.segment_max(cx)));
         let half = self.window.largest / 2;
         (half.min(SKB_BYTES_MAX) / segment * segment).max(segment)
     }
 
     /// Free bytes of the buffer. A byte is kept until it is acknowledged.
-    fn space(&self, cx: &Context) -> u64 {
+    fn space(&self, cx: &EndpointContext) -> u64 {
         let buffered = self.end - self.recovery.flight.una.clamp(1, self.end);
         self.capacity(cx).saturating_sub(buffered)
     }
@@ -145,7 +145,7 @@ impl Sender {
 
     /// The space that a waiting writer is told of. A third of the buffer at least, so that it is not woken for every byte
     /// (Linux `sk_stream_is_writeable`).
-    pub fn take_writable(&mut self, cx: &Context) -> Option<u64> {
+    pub fn take_writable(&mut self, cx: &EndpointContext) -> Option<u64> {
         let space = self.space(cx);
         self.settle_memory();
         if let Some(memory) = &self.memory {
@@ -213,7 +213,7 @@ impl Sender {
     }
 
     /// What the timing of acknowledgements depends on.
-    pub fn round_trip(&self, cx: &Context) -> RoundTrip {
+    pub fn round_trip(&self, cx: &EndpointContext) -> RoundTrip {
         RoundTrip { rto: self.recovery.rto(cx), srtt: self.recovery.rtt.srtt() }
     }
 
@@ -223,7 +223,7 @@ impl Sender {
     }
 
     /// Takes the acknowledgement of an acceptable segment: `ack` is its position.
-    pub fn on_ack(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment, ack: u64) {
+    pub fn on_ack(&mut self, cx: &EndpointContext, fx: &mut Effects, segment: &Segment, ack: u64) {
         let (flight, scale) = (&self.recovery.flight, cx.terms.peer_scale);
         let advanced = ack > flight.una;
         // RFC 5681 §2, before the window is looked at: a segment that moves it is no duplicate.
@@ -239,7 +239,7 @@ impl Sender {
     }
 
     /// The retransmission timer fired. `false` when the peer is given up.
-    pub fn on_timer(&mut self, cx: &Context, fx: &mut Effects, purpose: Purpose) -> bool {
+    pub fn on_timer(&mut self, cx: &EndpointContext, fx: &mut Effects, purpose: Purpose) -> bool {
         match purpose {
             // The endpoint has repeated the SYN itself.
             Purpose::Handshake => true,
@@ -271,16 +271,16 @@ impl Sender {
     }
 
     /// The probe that must leave: it repeats the last acknowledged position, without data, as Linux does.
-    pub fn take_probe(&mut self, fx: &mut Effects) -> Option<Outgoing> {
+    pub fn take_probe(&mut self, fx: &mut Effects) -> Option<OutgoingSegment> {
         if !std::mem::take(&mut self.probe_due) {
             return None;
         }
         fx.counters.retransmissions += 1;
-        Some(Outgoing::bare(self.recovery.flight.una - 1))
+        Some(OutgoingSegment::bare(self.recovery.flight.una - 1))
     }
 
     /// The next segment with data or FIN that must leave now, with `limit` bytes of payload at most.
-    pub fn next(&mut self, cx: &Context, fx: &mut Effects, limit: u16) -> Option<Outgoing> {
+    pub fn next(&mut self, cx: &EndpointContext, fx: &mut Effects, limit: u16) -> Option<OutgoingSegment> {
         if self.recovery.take_probe_due() {
             return self.next_tail_probe(cx, fx, limit);
         }
@@ -297,7 +297,7 @@ impl Sender {
     }
 
     /// The next segment that carries something for the first time.
-    fn next_new(&mut self, cx: &Context, fx: &mut Effects, limit: u16) -> Option<Outgoing> {
+    fn next_new(&mut self, cx: &EndpointContext, fx: &mut Effects, limit: u16) -> Option<OutgoingSegment> {
         let length = self.sendable(cx, limit)?;
         // A FIN by itself is nothing in bytes, but needs room like a byte.
         if !self.recovery.has_room_for(cx, self.recovery.congestion.units(length).max(1)) {
@@ -308,7 +308,12 @@ impl Sender {
     }
 
     /// The next segment to send again, if the congestion window lets one go.
-    pub fn next_retransmission(&mut self, cx: &Context, fx: &mut Effects, limit: u16) -> Option<Outgoing> {
+    pub fn next_retransmission(
+        &mut self,
+        cx: &EndpointContext,
+        fx: &mut Effects,
+        limit: u16,
+    ) -> Option<OutgoingSegment> {
         if !self.recovery.flight.has_waiting() || !self.recovery.may_retransmit(cx) {
             return None;
         }
@@ -318,7 +323,7 @@ impl Sender {
     }
 
     /// At the end of a drain: what stopped the sender, and whether the peer's window must be probed.
-    pub fn on_drained(&mut self, cx: &Context, fx: &mut Effects, synchronised: bool) {
+    pub fn on_drained(&mut self, cx: &EndpointContext, fx: &mut Effects, synchronised: bool) {
         let waits = self.unsent() > 0 || self.fin_is_unsent();
         let Recovery { flight, congestion, .. } = &mut self.recovery;
         // Only where there was something new to send (`tcp_write_xmit`): a window that is full of repetitions is not used.
@@ -340,7 +345,7 @@ impl Sender {
     }
 
     /// The longest segment that the peer's window makes worth sending (Linux `tcp_bound_to_half_wnd`).
-    pub fn segment_max(&self, cx: &Context) -> u16 {
+    pub fn segment_max(&self, cx: &EndpointContext) -> u16 {
         let largest = self.window.largest;
         if !cx.profile.half_window_segments || largest == 0 {
             return u16::MAX;
@@ -353,7 +358,7 @@ impl Sender {
         self.fin && self.recovery.flight.next <= self.end
     }
 
-    fn capacity(&self, cx: &Context) -> u64 {
+    fn capacity(&self, cx: &EndpointContext) -> u64 {
         let fixed = u64::from(cx.profile.send_buffer);
         let Some(most) = cx.profile.send_buffer_max else { return fixed };
         // Linux (`tcp_sndbuf_expand`) keeps room for twice the congestion window.
@@ -363,7 +368,7 @@ impl Sender {
     }
 
     /// The window was closed for a whole probe interval (RFC 9293 §3.8.6.1).
-    fn on_window_probe_timer(&mut self, cx: &Context) -> bool {
+    fn on_window_probe_timer(&mut self, cx: &EndpointContext) -> bool {
         // Unanswered ones: a peer that answers with a closed window is never given up (RFC 9293 §3.8.6.1, MUST-37).
         if u32::from(self.probes) >= cx.profile.retries {
             return false;
@@ -378,7 +383,12 @@ impl Sender {
 
     /// RFC 8985 §7.3: new data if there is any that fits the peer's window, whatever Nagle's algorithm says, else the
     /// last segment again.
-    fn next_tail_probe(&mut self, cx: &Context, fx: &mut Effects, limit: u16) -> Option<Outgoing> {
+    fn next_tail_probe(
+        &mut self,
+        cx: &EndpointContext,
+        fx: &mut Effects,
+        limit: u16,
+    ) -> Option<OutgoingSegment> {
         let length = self.unsent().min(u64::from(limit));
         let fits = length > 0 && self.recovery.flight.next + length <= self.window.edge;
         let probe = if fits {
@@ -393,7 +403,7 @@ impl Sender {
 
     /// Bytes of the next new segment as far as buffer, peer's window, Nagle and silly-window avoidance
     /// (RFC 1122 §4.2.3.4) let it leave now; zero for a FIN by itself.
-    fn sendable(&self, cx: &Context, limit: u16) -> Option<u16> {
+    fn sendable(&self, cx: &EndpointContext, limit: u16) -> Option<u16> {
         let unsent = self.unsent();
         if unsent == 0 && !self.fin_is_unsent() {
             return None;
@@ -422,7 +432,7 @@ impl Sender {
 
     /// Whether these bytes end a train of segments at the edge of the window: Linux sends an skb as far as the window goes,
     /// if at least one full segment of it fits, and Nagle's algorithm does not hold the rest (`tcp_mss_split_point`).
-    fn fills_window(&self, cx: &Context, length: u64, room: u64) -> bool {
+    fn fills_window(&self, cx: &EndpointContext, length: u64, room: u64) -> bool {
         let next = self.recovery.flight.next;
         let is_train = self.sent_any && self.memory.as_ref().is_none_or(|memory| memory.continues(next));
         cx.profile.skb_coalescing && is_train && length > 0 && length == room && self.nagle == Nagle::Off
@@ -437,7 +447,13 @@ impl Sender {
         }
     }
 
-    fn send_new(&mut self, cx: &Context, fx: &mut Effects, length: u16, limit: u16) -> Outgoing {
+    fn send_new(
+        &mut self,
+        cx: &EndpointContext,
+        fx: &mut Effects,
+        length: u16,
+        limit: u16,
+    ) -> OutgoingSegment {
         self.recovery.before_sending(cx, self.last_sent_at);
         // Idle since the last segment sent, not received: a request would hide the pause before its answer (RFC 5681 §4.1).
         if self.recovery.flight.is_empty() {
@@ -460,15 +476,15 @@ impl Sender {
         (self.sws_override, self.window_probes) = (false, 0);
         self.sent_any = true;
         fx.counters.data_segments += u64::from(length > 0);
-        Outgoing { position, length, flags: data_flags(length, fin, pushed), is_new: true }
+        OutgoingSegment { position, length, flags: data_flags(length, fin, pushed), is_new: true }
     }
 
-    fn repeat(&mut self, cx: &Context, again: Sent) -> Outgoing {
+    fn repeat(&mut self, cx: &EndpointContext, again: SentSegment) -> OutgoingSegment {
         let fin = self.fin && again.end() > self.end;
         let length = again.length - u16::from(fin);
         self.last_sent_at = cx.now;
         let flags = data_flags(length, fin, again.was_pushed());
-        Outgoing { position: again.start, length, flags, is_new: false }
+        OutgoingSegment { position: again.start, length, flags, is_new: false }
     }
 }
 

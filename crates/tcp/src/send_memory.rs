@@ -30,7 +30,7 @@ pub(crate) struct SendMemory {
 
 /// What a write meets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct WriteRoom {
     /// Of the buffer, in bytes of memory.
     pub limit: u64,
     /// The most that an skb holds.
@@ -43,7 +43,7 @@ pub(crate) struct Room {
 
 impl SendMemory {
     /// Takes up to `bytes` behind `end`, and says how many.
-    pub fn write(&mut self, room: Room, end: u64, bytes: u64) -> u64 {
+    pub fn write(&mut self, room: WriteRoom, end: u64, bytes: u64) -> u64 {
         let mut at = end;
         while at < end + bytes {
             let left = end + bytes - at;
@@ -68,7 +68,7 @@ impl SendMemory {
     }
 
     /// The last skb has grown. When it is full, and nothing waits before it, it leaves if the window takes it.
-    fn push(&mut self, room: Room) {
+    fn push(&mut self, room: WriteRoom) {
         let Some(last) = self.skbs.back().filter(|skb| skb.end - skb.start >= room.skb_bytes).cloned() else {
             return;
         };
@@ -132,7 +132,7 @@ const DESCRIPTOR: u64 = 832;
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room { limit: 4000, skb_bytes: 768, half: 768, edge: 1409 };
+    const ROOM: WriteRoom = WriteRoom { limit: 4000, skb_bytes: 768, half: 768, edge: 1409 };
 
     /// Linux 6.18 with `tcp_wmem = 4000` and a window of 1408 bytes: segments, bytes that the program wrote, acknowledgements.
     #[test]
@@ -147,24 +147,24 @@ mod tests {
         memory.settle(769 + 1408, 3 * 768 + 1);
         assert!(memory.wakes(4000));
         let at = 3 * 768 + 1;
-        assert_eq!(memory.write(Room { edge: at + 1280, ..ROOM }, at, 20_000), 2 * 768);
+        assert_eq!(memory.write(WriteRoom { edge: at + 1280, ..ROOM }, at, 20_000), 2 * 768);
         memory.settle(at + 768, at + 2 * 768);
         assert!(memory.wakes(4000), "768 bytes in flight");
         let at = at + 2 * 768;
         // The second and the third are merged with the first, which does not fit the window.
-        assert_eq!(memory.write(Room { edge: at + 640, ..ROOM }, at, 20_000), 3 * 768);
+        assert_eq!(memory.write(WriteRoom { edge: at + 640, ..ROOM }, at, 20_000), 3 * 768);
         memory.settle(at, at + 1408);
         assert!(!memory.wakes(4000));
         memory.settle(at + 1408, at + 3 * 768);
         assert!(memory.wakes(4000), "896 bytes in flight");
         let at = at + 3 * 768;
-        assert_eq!(memory.write(Room { edge: at + 512, ..ROOM }, at, 20_000), 2 * 768);
+        assert_eq!(memory.write(WriteRoom { edge: at + 512, ..ROOM }, at, 20_000), 2 * 768);
     }
 
     #[test]
     fn an_skb_that_was_begun_is_filled_whatever_the_buffer_holds() {
         let mut memory = SendMemory::default();
-        let room = Room { limit: 4000, skb_bytes: 28_960, half: 30_000, edge: 1 };
+        let room = WriteRoom { limit: 4000, skb_bytes: 28_960, half: 30_000, edge: 1 };
         assert_eq!(memory.write(room, 1, 20_000), 20_000);
         assert_eq!(memory.write(room, 20_001, 20_000), 8_960);
         assert_eq!(memory.write(room, 28_961, 1), 0);
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn an_empty_buffer_takes_something_however_small_it_is() {
         let mut memory = SendMemory::default();
-        let room = Room { limit: 1, skb_bytes: 1448, half: 2000, edge: u64::MAX };
+        let room = WriteRoom { limit: 1, skb_bytes: 1448, half: 2000, edge: u64::MAX };
         assert_eq!(memory.write(room, 1, 10_000), 1448);
         memory.settle(1449, 1449);
         assert!(memory.wakes(1));

@@ -12,7 +12,7 @@
 /// Connection states (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum State {
+pub enum ConnectionState {
     Closed,
     Listen,
     SynSent,
@@ -26,47 +26,47 @@ pub enum State {
     TimeWait,
 }
 
-impl State {
+impl ConnectionState {
     /// Whether both sides know each other's sequence numbers.
     pub(crate) fn is_synchronised(self) -> bool {
         // The variants are in this order for it (RFC 9293 §3.5.2, group 3, has the list).
-        self >= State::Established
+        self >= ConnectionState::Established
     }
 
     /// Whether the peer may still send: after its FIN it has no use for a window.
     pub(crate) fn peer_may_send(self) -> bool {
-        matches!(self, State::Established | State::FinWait1 | State::FinWait2)
+        matches!(self, ConnectionState::Established | ConnectionState::FinWait1 | ConnectionState::FinWait2)
     }
 
     /// The application will write no more. `None` when that changes nothing.
-    pub(crate) fn on_shutdown(self) -> Option<State> {
+    pub(crate) fn on_shutdown(self) -> Option<ConnectionState> {
         match self {
             // The FIN waits for the handshake (RFC 9293 §3.10.4): the SYN may have to be repeated.
-            State::SynReceived => Some(State::SynReceived),
-            State::Established => Some(State::FinWait1),
-            State::CloseWait => Some(State::LastAck),
-            State::Listen | State::SynSent => Some(State::Closed),
+            ConnectionState::SynReceived => Some(ConnectionState::SynReceived),
+            ConnectionState::Established => Some(ConnectionState::FinWait1),
+            ConnectionState::CloseWait => Some(ConnectionState::LastAck),
+            ConnectionState::Listen | ConnectionState::SynSent => Some(ConnectionState::Closed),
             _ => None,
         }
     }
 
     /// The peer's FIN has come, and all before it.
-    pub(crate) fn on_peer_fin(self) -> State {
+    pub(crate) fn on_peer_fin(self) -> ConnectionState {
         match self {
-            State::SynReceived | State::Established => State::CloseWait,
+            ConnectionState::SynReceived | ConnectionState::Established => ConnectionState::CloseWait,
             // The segment did not acknowledge our FIN: both have closed at once (RFC 9293 §3.6, case 3).
-            State::FinWait1 => State::Closing,
-            State::FinWait2 => State::TimeWait,
+            ConnectionState::FinWait1 => ConnectionState::Closing,
+            ConnectionState::FinWait2 => ConnectionState::TimeWait,
             state => state,
         }
     }
 
     /// The peer has acknowledged our FIN.
-    pub(crate) fn on_fin_acknowledged(self) -> State {
+    pub(crate) fn on_fin_acknowledged(self) -> ConnectionState {
         match self {
-            State::FinWait1 => State::FinWait2,
-            State::Closing => State::TimeWait,
-            State::LastAck => State::Closed,
+            ConnectionState::FinWait1 => ConnectionState::FinWait2,
+            ConnectionState::Closing => ConnectionState::TimeWait,
+            ConnectionState::LastAck => ConnectionState::Closed,
             state => state,
         }
     }

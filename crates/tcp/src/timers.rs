@@ -44,7 +44,7 @@ pub(crate) enum Purpose {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Timers {
+pub(crate) struct EndpointTimers {
     pub retransmission: Option<(Purpose, Instant)>,
     pub ack: Option<Instant>,
     /// Of acknowledgements beyond a gap that wait for each other.
@@ -53,7 +53,7 @@ pub(crate) struct Timers {
     pub time_wait: Option<Instant>,
 }
 
-impl Timers {
+impl EndpointTimers {
     /// The earliest of all.
     pub fn next(&self) -> Option<Instant> {
         let retransmission = self.retransmission.map(|(_, at)| at);
@@ -72,7 +72,7 @@ impl Timers {
     }
 
     pub fn stop_all(&mut self) {
-        *self = Timers::default();
+        *self = EndpointTimers::default();
     }
 }
 

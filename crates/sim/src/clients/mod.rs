@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use mqttlab_client::{Loss, Surroundings as _};
 use mqttlab_plan::Arrivals;
-use mqttlab_tcp::Event as TcpEvent;
+use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
 use crate::clients::client::{Client, ClientSocket};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mqttlab_net::{Named, TcpFacts, TcpNames};
-use mqttlab_tcp::{Endpoint, Flags, Profile, Role, Segment, Seq, State};
+use mqttlab_tcp::{ConnectionState as State, Endpoint, Flags, Profile, Role, Segment, Seq};
 use mqttlab_units::{Instant, Seed};
 
 use crate::hosts::layers::Layered;

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use mqttlab_client::Rests;
 use mqttlab_layers::Sealed;
 use mqttlab_net::{Delivery, Fate};
-use mqttlab_tcp::{Event as TcpEvent, Output, Segment};
+use mqttlab_tcp::{Segment, TcpEvent, TcpOutput as Output};
 use mqttlab_units::Instant;
 
 use crate::control::agenda::Agenda;

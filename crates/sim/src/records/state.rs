@@ -8,7 +8,7 @@
 
 use serde::Serialize;
 
-use mqttlab_tcp::{Endpoint, Phase as RecoveryPhase, State as TcpState};
+use mqttlab_tcp::{ConnectionState as TcpState, Endpoint, RecoveryPhase};
 use mqttlab_units::Instant;
 
 use crate::clients::client::Client;

@@ -17,7 +17,7 @@ use mqttlab_mqtt::outbox::Refill;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::BrokerRole;
 use mqttlab_recording::LossCause;
-use mqttlab_tcp::Event as TcpEvent;
+use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
 use super::mosquitto_loop::{Passes, Reading, Turn, Turns};

@@ -21,7 +21,7 @@ use mqttlab_mqttsn::Packet as Said;
 use mqttlab_mqttsn::gateway::{Address, BrokerPacket, Cause, Gateway, Input, Link, Output};
 use mqttlab_plan::GatewayRole;
 use mqttlab_recording::LossCause;
-use mqttlab_tcp::Event as TcpEvent;
+use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
 use super::service::{Alarm, Inbox, ServiceTimes};

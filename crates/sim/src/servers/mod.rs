@@ -23,7 +23,7 @@ use std::rc::Rc;
 use mqttlab_mqtt::Version;
 use mqttlab_mqtt::broker::SessionInfo;
 use mqttlab_plan::Role;
-use mqttlab_tcp::Event as TcpEvent;
+use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Instant, Seed};
 
 use crate::clients::groups::Groups;

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use mqttlab_plan::ProxyRole;
-use mqttlab_tcp::Event as TcpEvent;
+use mqttlab_tcp::TcpEvent;
 use mqttlab_units::Seed;
 
 use super::service::{Alarm, Inbox, ServiceTimes};

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use mqttlab_plan::{ZeroMqRole, zeromq};
 use mqttlab_recording::LossCause;
-use mqttlab_tcp::Event as TcpEvent;
+use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Instant, Seed};
 use mqttlab_zmtp::command::{self, Command};
 use mqttlab_zmtp::greeting::{self, Greeting};

@@ -11,13 +11,13 @@
 
 use mqttlab_units::{Duration, Instant};
 
-use super::{Acked, Controller, Measured, Window};
+use super::{AckedUnits, Controller, Measured, Window};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cubic {
     /// W_max: the window at the last loss.
     w_max: u64,
-    epoch: Option<Epoch>,
+    epoch: Option<CubicEpoch>,
     /// Segments acknowledged that have not yet grown the window (Linux `snd_cwnd_cnt`).
     ack_count: u64,
     /// Least round trip since the last timeout, those right after a loss left out (Linux `delay_min`).
@@ -42,7 +42,7 @@ struct HyStart {
 
 /// Congestion avoidance from one loss to the next (RFC 9438 §4.2: it begins at `epoch_start`).
 #[derive(Clone, Debug)]
-struct Epoch {
+struct CubicEpoch {
     start: Instant,
     /// The window at the flat part of the curve (Linux `bic_origin_point`), and K: seconds until it is reached.
     origin_point: u64,
@@ -57,7 +57,7 @@ struct Epoch {
 }
 
 impl Controller for Cubic {
-    fn on_ack(&mut self, window: &mut Window, ack: &Acked) {
+    fn on_ack(&mut self, window: &mut Window, ack: &AckedUnits) {
         let units = window.slow_start(ack);
         if units == 0 {
             return;
@@ -141,7 +141,7 @@ impl Cubic {
                 epoch.w_est_ack_count += acked;
                 epoch
             }
-            none => none.insert(Epoch::begin(window, self.w_max, acked, now)),
+            none => none.insert(CubicEpoch::begin(window, self.w_max, acked, now)),
         };
         let (updated_for, at) = epoch.updated;
         let is_fresh =
@@ -184,10 +184,10 @@ impl HyStart {
     }
 }
 
-impl Epoch {
-    fn begin(window: u64, w_max: u64, acked: u64, now: Instant) -> Epoch {
+impl CubicEpoch {
+    fn begin(window: u64, w_max: u64, acked: u64, now: Instant) -> CubicEpoch {
         let below = w_max.saturating_sub(window);
-        Epoch {
+        CubicEpoch {
             start: now,
             origin_point: window.max(w_max),
             // K = cbrt((W_max − cwnd) / C) (§4.2).

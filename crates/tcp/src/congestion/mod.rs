@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 /// What an algorithm decides. It sees the window in units of the profile and may keep state of its own.
 pub(crate) trait Controller {
     /// New data was acknowledged, not in fast recovery.
-    fn on_ack(&mut self, window: &mut Window, ack: &Acked);
+    fn on_ack(&mut self, window: &mut Window, ack: &AckedUnits);
 
     /// A loss was found, for the first time since the last recovery; `flight` is what was outstanding. Sets the
     /// threshold, to be raised to two segments at least (RFC 5681 eq. 4).
@@ -61,7 +61,7 @@ pub(crate) struct Window {
 
 /// An acknowledgement of new data.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Acked {
+pub(crate) struct AckedUnits {
     pub now: Instant,
     /// Units acknowledged.
     pub units: u64,
@@ -122,7 +122,7 @@ macro_rules! algorithms {
         }
 
         impl Controller for Algorithm {
-            fn on_ack(&mut self, window: &mut Window, ack: &Acked) {
+            fn on_ack(&mut self, window: &mut Window, ack: &AckedUnits) {
                 match self {
                     $(Algorithm::$name(controller) => controller.on_ack(window, ack),)+
                 }
@@ -227,7 +227,7 @@ impl Congestion {
         // In slow start a window counts as used when half of it is (Linux `tcp_is_cwnd_limited`): it doubles in a round
         // trip, and the flight that it was needed for is one round trip old.
         let used = self.window.in_slow_start() && self.window.cwnd < 2 * self.flight_max;
-        let ack = Acked { now, units, cwnd_limited: used || self.limited };
+        let ack = AckedUnits { now, units, cwnd_limited: used || self.limited };
         self.algorithm.on_ack(&mut self.window, &ack);
     }
 
@@ -295,7 +295,7 @@ impl Window {
 
     /// Slow start (RFC 5681 §3.1), for controllers that have it: grows up to the threshold by what was acknowledged, and
     /// says how much of that is left for congestion avoidance. Nothing is, where the window was not used.
-    fn slow_start(&mut self, ack: &Acked) -> u64 {
+    fn slow_start(&mut self, ack: &AckedUnits) -> u64 {
         if !ack.cwnd_limited {
             return 0;
         }

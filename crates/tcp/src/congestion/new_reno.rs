@@ -2,7 +2,7 @@
 
 use mqttlab_units::Instant;
 
-use super::{Acked, Controller, Window};
+use super::{AckedUnits, Controller, Window};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewReno {
@@ -11,7 +11,7 @@ pub(crate) struct NewReno {
 }
 
 impl Controller for NewReno {
-    fn on_ack(&mut self, window: &mut Window, ack: &Acked) {
+    fn on_ack(&mut self, window: &mut Window, ack: &AckedUnits) {
         // What exceeds the threshold counts for avoidance already.
         let units = window.slow_start(ack);
         if units == 0 {

@@ -25,7 +25,7 @@ pub(crate) enum ForwardRto {
 
 /// What an acknowledgement after a timeout brought.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct TimeoutAnswer {
     /// It advanced.
     pub advanced: bool,
     /// It reported something new by SACK, or was a duplicate.
@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 
 impl ForwardRto {
     /// Takes an acknowledgement. `true` when the timeout was needless (step 3.b).
-    pub fn on_ack(&mut self, answer: Answer) -> bool {
+    pub fn on_ack(&mut self, answer: TimeoutAnswer) -> bool {
         if *self == ForwardRto::Off {
             return false;
         }
@@ -70,7 +70,7 @@ impl ForwardRto {
 mod tests {
     use super::*;
 
-    const NOTHING: Answer = Answer {
+    const NOTHING: TimeoutAnswer = TimeoutAnswer {
         advanced: false,
         reports_loss: false,
         delivers_original: false,
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn rfc5682_3_1_step_2b_without_new_data_recovery_is_conventional() {
         let mut state = ForwardRto::Armed;
-        assert!(!state.on_ack(Answer { advanced: true, ..NOTHING }));
+        assert!(!state.on_ack(TimeoutAnswer { advanced: true, ..NOTHING }));
         assert_eq!(state, ForwardRto::Sends);
         state.on_sent(false);
         assert_eq!(state, ForwardRto::Off);
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn rfc5682_3_1_step_3a_a_report_after_new_data_shows_a_real_loss() {
         let mut state = ForwardRto::Waits;
-        assert!(!state.on_ack(Answer { reports_loss: true, sent_new: true, ..NOTHING }));
+        assert!(!state.on_ack(TimeoutAnswer { reports_loss: true, sent_new: true, ..NOTHING }));
         assert_eq!(state, ForwardRto::Off);
     }
 }

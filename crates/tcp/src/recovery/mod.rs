@@ -37,15 +37,15 @@ mod undo;
 
 use mqttlab_units::{Duration, Instant};
 
-use self::forward_rto::{Answer, ForwardRto};
+use self::forward_rto::{ForwardRto, TimeoutAnswer};
 use self::rack::Rack;
-use self::rate_reduction::{Pipe, RateReduction};
+use self::rate_reduction::{RateReduction, RecoveryPipe};
 use self::rtt::RttEstimator;
-use self::scoreboard::{Delivered, Scoreboard, Sent};
+use self::scoreboard::{Delivered, Scoreboard, SentSegment};
 use self::tail_probe::TailProbe;
 use self::undo::Undo;
 use crate::congestion::{Congestion, Measured};
-use crate::context::{Context, Effects};
+use crate::context::{Effects, EndpointContext};
 use crate::profile::Profile;
 use crate::segment::Segment;
 use crate::sequence::Seq;
@@ -53,7 +53,7 @@ use crate::timers::Purpose;
 
 /// Where in the picture the sender is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum RecoveryPhase {
     /// Nothing is known to be lost.
     Open,
     /// Fast recovery.
@@ -68,7 +68,7 @@ pub(crate) struct Recovery {
     pub flight: Scoreboard,
     pub congestion: Congestion,
     pub rtt: RttEstimator,
-    phase: Phase,
+    phase: RecoveryPhase,
     /// SND.NXT when the loss was found: its acknowledgement ends the recovery (RFC 6675 `RecoveryPoint`).
     point: u64,
     /// Duplicate acknowledgements in a row, without SACK.
@@ -108,7 +108,7 @@ impl Recovery {
             flight: Scoreboard::new(profile.window_unit, initial),
             congestion: congestion(profile, profile.mss),
             rtt: RttEstimator::new(),
-            phase: Phase::Open,
+            phase: RecoveryPhase::Open,
             point: 0,
             duplicates: 0,
             first_is_free: false,
@@ -124,7 +124,7 @@ impl Recovery {
     }
 
     /// The handshake is done, and has measured this; `lossy` when the window must begin with one segment.
-    pub fn establish(&mut self, cx: &Context, measured: Option<Duration>, lossy: bool) {
+    pub fn establish(&mut self, cx: &EndpointContext, measured: Option<Duration>, lossy: bool) {
         self.flight.una = 1;
         match measured {
             Some(rtt) => self.rtt.sample(rtt, &cx.profile.rto, 1, 1),
@@ -139,12 +139,12 @@ impl Recovery {
     }
 
     /// Where in the picture the sender is.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> RecoveryPhase {
         self.phase
     }
 
     /// The retransmission timeout, backed off.
-    pub fn rto(&self, cx: &Context) -> Duration {
+    pub fn rto(&self, cx: &EndpointContext) -> Duration {
         self.rtt.timeout(&cx.profile.rto)
     }
 
@@ -155,7 +155,14 @@ impl Recovery {
 
     /// Takes the acknowledgement of an acceptable segment: `ack` is its position, and `duplicate` whether it may be one.
     /// See the module for the order.
-    pub fn on_ack(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment, ack: u64, duplicate: bool) {
+    pub fn on_ack(
+        &mut self,
+        cx: &EndpointContext,
+        fx: &mut Effects,
+        segment: &Segment,
+        ack: u64,
+        duplicate: bool,
+    ) {
         let advanced = ack > self.flight.una;
         // As they were: reordering is measured against what was reported before (`tcp_check_sack_reordering`).
         let (una, highest_sacked) = (self.flight.una, self.flight.highest_sacked());
@@ -163,15 +170,11 @@ impl Recovery {
         if advanced {
             delivered = self.flight.acknowledge(ack, |sent| undo::is_original(cx, segment, sent));
         }
-        let sacked = self.take_sack_blocks(cx, segment);
-        let newly_sacked = sacked.units > 0;
-        delivered.merge(sacked);
-        self.look_for_reordering(cx, &delivered, highest_sacked);
+        let newly_sacked = self.on_sack_blocks(cx, segment, &mut delivered, highest_sacked);
         self.measure(cx, segment, &delivered, advanced);
-        self.take_d_sack(cx, fx, segment, ack);
-        self.undo_if_spurious(cx, fx, segment, advanced.then_some(una));
+        self.undo_if_spurious(cx, fx, segment, ack, advanced.then_some(una));
         let reports_loss = newly_sacked || duplicate;
-        self.ask_forward_rto(cx, fx, &delivered, advanced, reports_loss);
+        self.check_forward_rto(cx, fx, &delivered, advanced, reports_loss);
         self.rack.update(cx.now, &delivered, self.rtt.least());
         if self.probe.on_ack(&self.flight, segment, ack, advanced, newly_sacked) {
             // The probe repaired a loss without a recovery, which is still congestion (RFC 8985 §7.4.2).
@@ -188,23 +191,22 @@ impl Recovery {
 
     /// Takes an acknowledgement that another one has overtaken. What it reports by SACK may be news (Linux `tcp_ack`, `old_ack`):
     /// on a path that reorders, the only word of what has come.
-    pub fn on_outdated_ack(&mut self, cx: &Context, fx: &mut Effects, segment: &Segment, ack: u64) {
+    pub fn on_outdated_ack(&mut self, cx: &EndpointContext, fx: &mut Effects, segment: &Segment, ack: u64) {
         if !cx.terms.sack || !cx.profile.rack || segment.sack.is_empty() {
             return;
         }
         self.holds = false;
         let highest_sacked = self.flight.highest_sacked();
-        let delivered = self.take_sack_blocks(cx, segment);
-        self.look_for_reordering(cx, &delivered, highest_sacked);
-        self.take_d_sack(cx, fx, segment, ack);
-        self.undo_if_spurious(cx, fx, segment, None);
+        let mut delivered = Delivered::default();
+        self.on_sack_blocks(cx, segment, &mut delivered, highest_sacked);
+        self.undo_if_spurious(cx, fx, segment, ack, None);
         self.rack.update(cx.now, &delivered, self.rtt.least());
         let news = News { advanced: false, duplicate: false, units: delivered.units, outdated: true };
         self.after_delivery(cx, fx, news);
     }
 
     /// The retransmission timer ran out for real (RFC 6298 §5.4 to 5.7). `false` when the peer is given up.
-    pub fn on_rto(&mut self, cx: &Context, fx: &mut Effects) -> bool {
+    pub fn on_rto(&mut self, cx: &EndpointContext, fx: &mut Effects) -> bool {
         if self.flight.is_empty() {
             return true;
         }
@@ -217,27 +219,30 @@ impl Recovery {
         // A timeout while already recovering is no new congestion (RFC 5681 §3.1), unless what is missing now lay behind what an
         // earlier timeout has repaired (`tcp_enter_loss`).
         let is_new = match self.phase {
-            Phase::Open => true,
-            Phase::Fast => !cx.profile.undo,
-            Phase::Timeout => self.retries == 1,
+            RecoveryPhase::Open => true,
+            RecoveryPhase::Fast => !cx.profile.undo,
+            RecoveryPhase::Timeout => self.retries == 1,
         };
         if is_new {
             // Before the marks: the threshold is half of what was outstanding (RFC 5681 eq. 4).
             self.congestion.on_loss(self.flight.outstanding());
             self.begin_undo();
         }
-        if self.phase == Phase::Open && self.flight.sacked_segments() >= u32::from(DUPLICATE_THRESHOLD) {
+        if self.phase == RecoveryPhase::Open
+            && self.flight.sacked_segments() >= u32::from(DUPLICATE_THRESHOLD)
+        {
             self.rack.forget_degree();
         }
         // Not where the timeout interrupts a fast recovery (`tcp_enter_loss`).
-        let is_asked = cx.profile.undo && cx.terms.sack && (self.phase == Phase::Open || self.retries > 1);
+        let is_asked =
+            cx.profile.undo && cx.terms.sack && (self.phase == RecoveryPhase::Open || self.retries > 1);
         // What was sent within the last round trip may still come (`tcp_timeout_mark_lost`).
         let patience = if cx.profile.rack { self.rack.rtt() } else { Duration::ZERO };
         self.flight.mark_all_lost(cx.now, patience);
         self.congestion.on_rto(cx.now, self.flight.next);
         // `tcp_enter_loss`: what was left unmarked is still under way, and the first must fit beside it.
         self.congestion.window.cwnd = self.flight.in_flight() + self.congestion.window.smss;
-        self.enter(Phase::Timeout, self.flight.next);
+        self.enter(RecoveryPhase::Timeout, self.flight.next);
         self.forward_rto = if is_asked { ForwardRto::Armed } else { ForwardRto::Off };
         self.first_is_free = true;
         // RFC 6298 §5.5.
@@ -247,7 +252,7 @@ impl Recovery {
 
     /// RFC 8985 §7.3: something must be sent that makes the peer answer. While a probe is out the retransmission timeout goes
     /// on instead: Linux asks here, and not when the timer starts (`tcp_send_loss_probe`), so that an answer in between counts.
-    pub fn on_probe_timer(&mut self, cx: &Context, fx: &mut Effects) {
+    pub fn on_probe_timer(&mut self, cx: &EndpointContext, fx: &mut Effects) {
         if self.probe.is_out() && !self.flight.is_empty() {
             return fx.arm(cx, Purpose::Timeout, self.rto_left(cx));
         }
@@ -255,7 +260,7 @@ impl Recovery {
     }
 
     /// RFC 8985 §6.3: what has not come by now is lost.
-    pub fn on_reordering_timer(&mut self, cx: &Context, fx: &mut Effects) {
+    pub fn on_reordering_timer(&mut self, cx: &EndpointContext, fx: &mut Effects) {
         self.holds = false;
         self.rack.look_again();
         let news = News { advanced: false, duplicate: false, units: 0, outdated: false };
@@ -269,7 +274,7 @@ impl Recovery {
     }
 
     /// Takes the last segment to send again, as a tail loss probe.
-    pub fn repeat_last(&mut self, cx: &Context, fx: &mut Effects) -> Option<Sent> {
+    pub fn repeat_last(&mut self, cx: &EndpointContext, fx: &mut Effects) -> Option<SentSegment> {
         let last = self.flight.resend_last(cx.now)?;
         fx.counters.retransmissions += 1;
         self.count_sent(last.length);
@@ -277,14 +282,14 @@ impl Recovery {
     }
 
     /// A tail loss probe has left, which repeats data or sends new. The timeout goes on from it (RFC 8985 §7.3).
-    pub fn on_probe_sent(&mut self, cx: &Context, fx: &mut Effects, repeats: bool) {
+    pub fn on_probe_sent(&mut self, cx: &EndpointContext, fx: &mut Effects, repeats: bool) {
         fx.counters.tail_probes += 1;
         self.probe.on_sent(self.flight.next, repeats);
         fx.arm(cx, Purpose::Timeout, self.rto(cx));
     }
 
     /// Whether the congestion window lets the next retransmission go.
-    pub fn may_retransmit(&self, cx: &Context) -> bool {
+    pub fn may_retransmit(&self, cx: &EndpointContext) -> bool {
         let waits = self.forward_rto == ForwardRto::Waits || self.holds;
         !waits && (self.first_is_free || self.has_room_for(cx, self.congestion.window.smss))
     }
@@ -300,7 +305,12 @@ impl Recovery {
     }
 
     /// Takes the next lost segment to send again, with at most so many bytes.
-    pub fn retransmit(&mut self, cx: &Context, fx: &mut Effects, length_max: u16) -> Option<Sent> {
+    pub fn retransmit(
+        &mut self,
+        cx: &EndpointContext,
+        fx: &mut Effects,
+        length_max: u16,
+    ) -> Option<SentSegment> {
         let again = self.flight.resend_lost(length_max, cx.now)?;
         fx.counters.retransmissions += 1;
         self.first_is_free = false;
@@ -316,9 +326,9 @@ impl Recovery {
     }
 
     /// Whether the congestion window lets `units` more into the network.
-    pub fn has_room_for(&self, cx: &Context, units: u64) -> bool {
+    pub fn has_room_for(&self, cx: &EndpointContext, units: u64) -> bool {
         let mut in_flight = self.flight.in_flight();
-        if !cx.profile.limited_transmit && self.phase == Phase::Open {
+        if !cx.profile.limited_transmit && self.phase == RecoveryPhase::Open {
             // Without RFC 3042, duplicates make no room before the third.
             in_flight = self.flight.outstanding();
         }
@@ -328,14 +338,14 @@ impl Recovery {
 
     /// Before anything leaves, the last of which left at `last_sent_at`: with everything acknowledged, or known to be lost,
     /// the network is empty (RFC 9438 §5.8; Linux `CA_EVENT_TX_START`).
-    pub fn before_sending(&mut self, cx: &Context, last_sent_at: Instant) {
+    pub fn before_sending(&mut self, cx: &EndpointContext, last_sent_at: Instant) {
         if self.flight.in_flight() == 0 {
             self.congestion.on_pause(cx.now.since(last_sent_at), cx.now);
         }
     }
 
     /// So many bytes of new data leave, the FIN included, with PSH or without; returns where they begin.
-    pub fn on_new_data(&mut self, cx: &Context, fx: &mut Effects, length: u16, pushed: bool) -> u64 {
+    pub fn on_new_data(&mut self, cx: &EndpointContext, fx: &mut Effects, length: u16, pushed: bool) -> u64 {
         let start = self.flight.push(length, pushed, cx.now);
         self.count_sent(length);
         if self.may_probe_tail(cx) {
@@ -348,23 +358,31 @@ impl Recovery {
     }
 
     fn count_sent(&mut self, length: u16) {
-        if self.phase == Phase::Fast {
+        if self.phase == RecoveryPhase::Fast {
             self.reduction.on_sent(self.congestion.units(length));
         }
     }
 
     /// Whether a tail loss probe may be scheduled (RFC 8985 §7.2): nothing may say yet that something is lost.
-    fn may_probe_tail(&self, cx: &Context) -> bool {
-        cx.profile.tail_loss_probe && cx.terms.sack && self.phase == Phase::Open && !self.flight.has_sacked()
+    fn may_probe_tail(&self, cx: &EndpointContext) -> bool {
+        cx.profile.tail_loss_probe
+            && cx.terms.sack
+            && self.phase == RecoveryPhase::Open
+            && !self.flight.has_sacked()
     }
 
-    fn take_sack_blocks(&mut self, cx: &Context, segment: &Segment) -> Delivered {
-        let mut delivered = Delivered::default();
-        if !cx.terms.sack {
-            return delivered;
-        }
+    /// What SACK blocks report joins what was acknowledged; whether any of it is new. `highest_sacked` is of before both: a hole
+    /// below it that was filled by what was sent once was only late (RFC 8985 §6.2 step 3).
+    fn on_sack_blocks(
+        &mut self,
+        cx: &EndpointContext,
+        segment: &Segment,
+        delivered: &mut Delivered,
+        highest_sacked: u64,
+    ) -> bool {
+        let acknowledged = delivered.units;
         let (initial, una) = (self.flight.initial, self.flight.una);
-        for (start, end) in segment.sack.iter() {
+        for (start, end) in segment.sack.iter().filter(|_| cx.terms.sack) {
             // What lies below SND.UNA is a D-SACK (RFC 2883 §4), and what lies above SND.NXT was never sent.
             if let (Some(start), Some(end)) = (start.position(initial, una), end.position(initial, una))
                 && start >= una
@@ -373,18 +391,14 @@ impl Recovery {
                 delivered.merge(self.flight.sack(start, end));
             }
         }
-        delivered
-    }
-
-    /// A hole that was filled by what was sent once: that came late (RFC 8985 §6.2 step 3).
-    fn look_for_reordering(&mut self, cx: &Context, delivered: &Delivered, highest_sacked: u64) {
         if let Some((start, _)) = delivered.original.filter(|(start, _)| *start < highest_sacked) {
             self.see_reordering(cx, start);
         }
+        delivered.units > acknowledged
     }
 
     /// What begins here came after the highest that was selectively acknowledged.
-    fn see_reordering(&mut self, cx: &Context, start: u64) {
+    fn see_reordering(&mut self, cx: &EndpointContext, start: u64) {
         let bytes = self.flight.highest_sacked().saturating_sub(start);
         if bytes > 0 {
             self.rack.see_reordering(bytes.div_ceil(cx.payload_max().into()));
@@ -393,7 +407,7 @@ impl Recovery {
 
     /// A round trip: of a segment sent once (Karn), selectively acknowledged ones too, as Linux does; else by the echoed
     /// timestamp (RFC 7323 §4), which only an acknowledgement that advances may be measured by.
-    fn measure(&mut self, cx: &Context, segment: &Segment, delivered: &Delivered, advanced: bool) {
+    fn measure(&mut self, cx: &EndpointContext, segment: &Segment, delivered: &Delivered, advanced: bool) {
         let rtts = match delivered.once_sent {
             Some((oldest, youngest)) => Some((cx.now.since(oldest), cx.now.since(youngest))),
             None if advanced => cx.echoed_round_trip(segment).map(|rtt| (rtt, rtt)),
@@ -406,92 +420,19 @@ impl Recovery {
         self.congestion.on_round_trip(&Measured { now: cx.now, rtt: least, una, next });
     }
 
-    /// Takes a D-SACK (RFC 2883 §4), if it tells of segments that we have sent twice.
-    fn take_d_sack(&mut self, cx: &Context, fx: &Effects, segment: &Segment, ack: u64) {
-        if !cx.terms.sack || !cx.profile.undo {
-            return;
-        }
-        let Some((start, end)) = undo::repeated(segment, self.flight.initial, ack) else { return };
-        let segments = (end - start).div_ceil(u64::from(cx.payload_max())).min(u32::MAX.into()) as u32;
-        self.duplicated = self.duplicated.saturating_add(segments);
-        // The network has made the copy (`tcp_dsack_seen`).
-        if u64::from(self.duplicated) > fx.counters.retransmissions {
-            return;
-        }
-        // A tail loss probe is sent by a timer, and says nothing of the reordering window.
-        if cx.profile.rack && !self.probe.ends_at(end) {
-            self.rack.on_needless_repetition(self.flight.una, self.flight.next);
-        }
-        self.undo.on_duplicates(end, segments);
-    }
-
-    /// Takes a needless reduction back: the acknowledgement that advances echoes what is older than the first repetition (Eifel
-    /// detection, RFC 3522 §3.2), or D-SACKs have told of each repetition (RFC 3708 §3.2), also after the recovery's end.
-    /// `advanced_from` is where SND.UNA was, if it has moved.
-    fn undo_if_spurious(
-        &mut self,
-        cx: &Context,
-        fx: &mut Effects,
-        segment: &Segment,
-        advanced_from: Option<u64>,
-    ) {
-        self.holds = false;
-        if !cx.profile.undo {
-            return;
-        }
-        let (advanced, phase) = (advanced_from.is_some(), self.phase);
-        let echo = segment.timestamps.filter(|_| cx.terms.timestamps).map(|stamps| stamps.echo);
-        let by_echo = advanced && phase != Phase::Open && self.undo.is_late(echo);
-        let is_partial = phase == Phase::Fast && self.flight.una < self.point;
-        if let Some(una) = advanced_from.filter(|_| by_echo && is_partial) {
-            // The hole was filled by an original that came late (`tcp_try_undo_partial`).
-            self.see_reordering(cx, una);
-            self.holds = self.flight.resent() > 0;
-            if self.holds {
-                return;
-            }
-        }
-        // After a timeout only an acknowledgement that advances is asked (`tcp_process_loss`).
-        let by_duplicates = self.undo.is_needless() && (advanced || phase != Phase::Timeout);
-        if !by_echo && !by_duplicates {
-            return;
-        }
-        if !by_echo && phase != Phase::Timeout {
-            // `tcp_try_undo_dsack`: the wider reordering window has proved itself for another recovery.
-            self.rack.on_recovery_end(true);
-        }
-        // By D-SACKs, and at its end, a fast recovery ends, but what is marked stays so, and may begin another
-        // (`tcp_try_undo_dsack`, `tcp_try_undo_recovery`).
-        self.take_back(fx, by_echo && is_partial || phase == Phase::Timeout);
-    }
-
-    /// Window and threshold are as before the last reduction; `unmark` when nothing is lost after all.
-    fn take_back(&mut self, fx: &mut Effects, unmark: bool) {
-        fx.counters.undone += 1;
-        if unmark {
-            self.flight.undo_loss_marks();
-        }
-        self.congestion.undo();
-        self.undo.forget();
-        self.rack.look_again();
-        if self.phase != Phase::Open {
-            self.enter(Phase::Open, self.flight.next);
-        }
-    }
-
     /// F-RTO: what an acknowledgement after a timeout says of it.
-    fn ask_forward_rto(
+    fn check_forward_rto(
         &mut self,
-        cx: &Context,
+        cx: &EndpointContext,
         fx: &mut Effects,
         delivered: &Delivered,
         advanced: bool,
         reports_loss: bool,
     ) {
-        if self.phase != Phase::Timeout || !cx.profile.undo {
+        if self.phase != RecoveryPhase::Timeout || !cx.profile.undo {
             return;
         }
-        let answer = Answer {
+        let answer = TimeoutAnswer {
             advanced,
             reports_loss,
             delivers_original: delivered.original.is_some_and(|(_, end)| end <= self.point),
@@ -499,17 +440,17 @@ impl Recovery {
             sent_new: self.flight.next > self.point,
         };
         if self.forward_rto.on_ack(answer) {
-            self.take_back(fx, true);
+            self.undo_reduction(fx, true);
         } else if self.forward_rto == ForwardRto::Sends {
             // Step 2.b: what is acknowledged beyond this point was sent after the timeout (`high_seq`).
             self.point = self.flight.next;
         }
     }
 
-    fn after_delivery(&mut self, cx: &Context, fx: &mut Effects, news: News) {
+    fn after_delivery(&mut self, cx: &EndpointContext, fx: &mut Effects, news: News) {
         let delivered = news.units + self.inflate(cx, news);
         let phase_before = self.phase;
-        if phase_before != Phase::Open && self.flight.una >= self.point {
+        if phase_before != RecoveryPhase::Open && self.flight.una >= self.point {
             self.end_recovery();
         }
         let (waited, resent) = (self.flight.waiting(), self.flight.resent());
@@ -518,10 +459,11 @@ impl Recovery {
         }
         let safe = news.advanced && self.flight.waiting() == waited;
         // A repetition after a timeout was lost, too, which is congestion again (`FLAG_LOST_RETRANS`).
-        let is_lost_again = self.phase == Phase::Timeout && cx.profile.rack && self.flight.resent() < resent;
+        let is_lost_again =
+            self.phase == RecoveryPhase::Timeout && cx.profile.rack && self.flight.resent() < resent;
         match self.phase {
-            Phase::Open | Phase::Timeout
-                if self.flight.has_lost() && (self.phase == Phase::Open || is_lost_again) =>
+            RecoveryPhase::Open | RecoveryPhase::Timeout
+                if self.flight.has_lost() && (self.phase == RecoveryPhase::Open || is_lost_again) =>
             {
                 self.begin_fast_recovery(cx, fx);
                 self.first_is_free = !news.outdated;
@@ -533,26 +475,26 @@ impl Recovery {
             _ if news.outdated => {}
             // Without SACK, the acknowledgement that ends a fast recovery does not grow the window (RFC 6582 §3.2).
             // Where segments come far out of order, it grows by what is delivered (`tcp_may_raise_cwnd`).
-            Phase::Open | Phase::Timeout
-                if news.advanced && (phase_before != Phase::Fast || cx.terms.sack)
+            RecoveryPhase::Open | RecoveryPhase::Timeout
+                if news.advanced && (phase_before != RecoveryPhase::Fast || cx.terms.sack)
                     || news.units > 0 && self.rack.reorders_far() =>
             {
                 self.duplicates = 0;
                 self.congestion.on_ack(news.units, cx.now);
             }
-            Phase::Fast => self.reduce_rate(cx, delivered, safe),
+            RecoveryPhase::Fast => self.reduce_rate(cx, delivered, safe),
             _ => {}
         }
     }
 
     /// Without SACK: a duplicate says that some segment has arrived (RFC 5681 §3.2 step 4). Returns the units.
-    fn inflate(&mut self, cx: &Context, news: News) -> u64 {
+    fn inflate(&mut self, cx: &EndpointContext, news: News) -> u64 {
         if cx.terms.sack {
             return 0;
         }
         let smss = self.congestion.window.smss;
         let inflation = self.flight.dupack_inflation;
-        if news.duplicate && self.phase != Phase::Timeout {
+        if news.duplicate && self.phase != RecoveryPhase::Timeout {
             self.duplicates = self.duplicates.saturating_add(1);
             self.flight.dupack_inflation = (inflation + smss).min(self.flight.outstanding());
             return smss;
@@ -564,14 +506,14 @@ impl Recovery {
         0
     }
 
-    fn find_losses(&mut self, cx: &Context, fx: &mut Effects, advanced: bool) {
+    fn find_losses(&mut self, cx: &EndpointContext, fx: &mut Effects, advanced: bool) {
         if !cx.terms.sack {
             let third = self.duplicates >= DUPLICATE_THRESHOLD;
             // Duplicates of what was sent before the last recovery are no new loss (RFC 6582 §3.2 step 2).
             let fresh = self.flight.una >= self.point;
             // A partial acknowledgement: what follows it was lost, too (RFC 6582 §3.2 step 3).
-            let partial = self.phase == Phase::Fast && advanced;
-            if self.phase == Phase::Open && third && fresh || partial {
+            let partial = self.phase == RecoveryPhase::Fast && advanced;
+            if self.phase == RecoveryPhase::Open && third && fresh || partial {
                 self.flight.mark_first_lost();
             }
         } else if cx.profile.rack {
@@ -581,9 +523,9 @@ impl Recovery {
         }
     }
 
-    fn find_losses_by_time(&mut self, cx: &Context, fx: &mut Effects) {
+    fn find_losses_by_time(&mut self, cx: &EndpointContext, fx: &mut Effects) {
         // Without a hole nothing that was sent earlier is missing.
-        let may_miss = self.flight.has_sacked() || self.phase != Phase::Open;
+        let may_miss = self.flight.has_sacked() || self.phase != RecoveryPhase::Open;
         if may_miss && !self.rack.take_advanced() {
             return;
         }
@@ -595,8 +537,8 @@ impl Recovery {
             return;
         }
         // RFC 8985 §6.2 step 4.
-        let sure =
-            self.phase != Phase::Open || self.flight.sacked_segments() >= u32::from(DUPLICATE_THRESHOLD);
+        let sure = self.phase != RecoveryPhase::Open
+            || self.flight.sacked_segments() >= u32::from(DUPLICATE_THRESHOLD);
         let least = self.rtt.least().unwrap_or_default();
         let srtt = self.rtt.srtt().unwrap_or_default();
         let window = self.rack.reordering_window(sure, least, srtt);
@@ -605,11 +547,11 @@ impl Recovery {
         }
     }
 
-    fn begin_fast_recovery(&mut self, cx: &Context, fx: &mut Effects) {
+    fn begin_fast_recovery(&mut self, cx: &EndpointContext, fx: &mut Effects) {
         fx.counters.fast_recoveries += 1;
         self.congestion.on_loss(self.flight.outstanding());
         self.begin_undo();
-        self.enter(Phase::Fast, self.flight.next);
+        self.enter(RecoveryPhase::Fast, self.flight.next);
         self.first_is_free = true;
         if !cx.profile.rate_reduction {
             // RFC 6675 §5 step 4.2: the window halves at once.
@@ -623,12 +565,12 @@ impl Recovery {
         self.undo.begin(self.flight.una, under_way);
     }
 
-    fn reduce_rate(&mut self, cx: &Context, delivered: u64, safe: bool) {
+    fn reduce_rate(&mut self, cx: &EndpointContext, delivered: u64, safe: bool) {
         // An acknowledgement that delivers nothing moves nothing (`tcp_cwnd_reduction`).
         if !cx.profile.rate_reduction || delivered == 0 {
             return;
         }
-        let pipe = Pipe {
+        let pipe = RecoveryPipe {
             in_flight: self.flight.in_flight(),
             ssthresh: self.congestion.window.ssthresh,
             cwnd_before: self.congestion.window_before(),
@@ -638,20 +580,20 @@ impl Recovery {
     }
 
     fn end_recovery(&mut self) {
-        if self.phase == Phase::Fast {
+        if self.phase == RecoveryPhase::Fast {
             // Rate reduction may have left it below, inflation above (RFC 6937 §3, RFC 6582 §3.2 step 3).
             self.congestion.window.cwnd = self.congestion.window.ssthresh;
         }
         self.flight.dupack_inflation = 0;
         self.rack.on_recovery_end(false);
-        self.enter(Phase::Open, self.point);
+        self.enter(RecoveryPhase::Open, self.point);
     }
 
     /// Begins another phase; what belonged to the last one is forgotten.
-    fn enter(&mut self, phase: Phase, point: u64) {
+    fn enter(&mut self, phase: RecoveryPhase, point: u64) {
         // The repetition that a late acknowledgement shows to be needless is the first of the whole recovery, and of the next one
         // while it is under way (`retrans_stamp`, `tcp_any_retrans_done`).
-        let is_other = self.phase == Phase::Open || phase == Phase::Open;
+        let is_other = self.phase == RecoveryPhase::Open || phase == RecoveryPhase::Open;
         if is_other && !self.flight.has_repetitions() {
             self.undo.retransmit_ts = None;
         }
@@ -663,7 +605,7 @@ impl Recovery {
     }
 
     /// Starts the right timer after acknowledgements moved or did not (RFC 6298 §5.2 and §5.3, RFC 8985 §8).
-    fn rearm(&mut self, cx: &Context, fx: &mut Effects, advanced: bool, delivered: &Delivered) {
+    fn rearm(&mut self, cx: &EndpointContext, fx: &mut Effects, advanced: bool, delivered: &Delivered) {
         if advanced {
             // Only an acknowledgement that advances shows that repetitions get through (`tcp_ack`,
             // `icsk_retransmits`).
@@ -694,7 +636,7 @@ impl Recovery {
     }
 
     /// What is left of the retransmission timeout of the first segment.
-    fn rto_left(&self, cx: &Context) -> Duration {
+    fn rto_left(&self, cx: &EndpointContext) -> Duration {
         let sent_at: Option<Instant> = self.flight.first().map(|first| first.at);
         let waited = sent_at.map_or(Duration::ZERO, |at| cx.now.since(at));
         self.rto(cx).saturating_sub(waited)

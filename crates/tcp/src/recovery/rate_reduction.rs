@@ -10,7 +10,7 @@ pub(crate) struct RateReduction {
 
 /// What the reduction looks at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pipe {
+pub(crate) struct RecoveryPipe {
     /// Units in the network (`pipe`).
     pub in_flight: u64,
     /// Where the window is to end.
@@ -29,7 +29,7 @@ impl RateReduction {
 
     /// Units were delivered; returns the window that follows. `safe` is an acknowledgement that advances and shows no
     /// further loss: only then may the slow-start bound grow, as in Linux (`tcp_cwnd_reduction`).
-    pub fn on_delivered(&mut self, pipe: &Pipe, units: u64, safe: bool) -> u64 {
+    pub fn on_delivered(&mut self, pipe: &RecoveryPipe, units: u64, safe: bool) -> u64 {
         self.delivered += units;
         let mut allowed = if pipe.in_flight > pipe.ssthresh {
             // §3.1, the proportional part: ceil(prr_delivered * ssthresh / RecoverFS) − prr_out.

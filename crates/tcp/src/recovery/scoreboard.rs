@@ -20,7 +20,7 @@ use crate::sequence::Seq;
 
 /// A segment that is not acknowledged yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentSegment {
     /// Position of its first byte.
     pub start: u64,
     /// When it was last sent.
@@ -38,7 +38,7 @@ pub(crate) struct Scoreboard {
     pub una: u64,
     /// SND.NXT: what is sent next for the first time.
     pub next: u64,
-    segments: VecDeque<Sent>,
+    segments: VecDeque<SentSegment>,
     unit: WindowUnit,
     outstanding: u64,
     sacked: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Delivered {
     pub original: Option<(u64, u64)>,
 }
 
-impl Sent {
+impl SentSegment {
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.length)
     }
@@ -93,7 +93,7 @@ impl Sent {
 }
 
 impl Delivered {
-    fn add(&mut self, segment: &Sent, units: u64, selectively: bool, is_late: bool) {
+    fn add(&mut self, segment: &SentSegment, units: u64, selectively: bool, is_late: bool) {
         self.units += units;
         let resent = segment.has(EVER_RESENT);
         self.resent |= resent && !selectively;
@@ -155,7 +155,7 @@ impl Scoreboard {
         self.segments.len()
     }
 
-    pub fn first(&self) -> Option<&Sent> {
+    pub fn first(&self) -> Option<&SentSegment> {
         self.segments.front()
     }
 
@@ -217,18 +217,23 @@ impl Scoreboard {
             // Most connections never have more than one in flight, and there may be thousands.
             self.segments.reserve_exact(1);
         }
-        self.segments.push_back(Sent { start, at: now, length, marks: if pushed { PUSHED } else { 0 } });
+        self.segments.push_back(SentSegment {
+            start,
+            at: now,
+            length,
+            marks: if pushed { PUSHED } else { 0 },
+        });
         start
     }
 
     /// Whether what was sent again is under way, or was and is still the first (Linux `tcp_any_retrans_done`).
     pub fn has_repetitions(&self) -> bool {
-        self.resent > 0 || self.first().is_some_and(Sent::was_resent)
+        self.resent > 0 || self.first().is_some_and(SentSegment::was_resent)
     }
 
     /// Everything before `position` has arrived. `is_late` says of a segment that was sent again whether the original has come
     /// and not the repetition.
-    pub fn acknowledge(&mut self, position: u64, is_late: impl Fn(&Sent) -> bool) -> Delivered {
+    pub fn acknowledge(&mut self, position: u64, is_late: impl Fn(&SentSegment) -> bool) -> Delivered {
         self.una = position;
         let mut delivered = Delivered::default();
         while let Some(first) = self.segments.front().copied() {
@@ -352,11 +357,11 @@ impl Scoreboard {
 
     /// Takes the next lost segment to send again, with lost neighbours merged into it as far as `length_max`
     /// allows (RFC 9293 §3.10.8 leaves repacketising free; Linux and the BSDs do it).
-    pub fn resend_lost(&mut self, length_max: u16, now: Instant) -> Option<Sent> {
+    pub fn resend_lost(&mut self, length_max: u16, now: Instant) -> Option<SentSegment> {
         if self.waiting == 0 {
             return None;
         }
-        let waits = |segment: &Sent| segment.has(LOST) && !segment.has(RESENT);
+        let waits = |segment: &SentSegment| segment.has(LOST) && !segment.has(RESENT);
         let index = self.segments.iter().position(waits)?;
         while let Some(next) = self.segments.get(index + 1).copied() {
             let merged = u32::from(self.segments[index].length) + u32::from(next.length);
@@ -372,12 +377,12 @@ impl Scoreboard {
 
     /// Takes the last segment to send again, as a tail loss probe. It is not counted as in flight twice (Linux sends it by
     /// `__tcp_retransmit_skb`, which does not count).
-    pub fn resend_last(&mut self, now: Instant) -> Option<Sent> {
+    pub fn resend_last(&mut self, now: Instant) -> Option<SentSegment> {
         let last = self.segments.len().checked_sub(1)?;
         Some(self.resend(last, 0, now))
     }
 
-    fn resend(&mut self, index: usize, mark: u8, now: Instant) -> Sent {
+    fn resend(&mut self, index: usize, mark: u8, now: Instant) -> SentSegment {
         let segment = &mut self.segments[index];
         segment.marks = segment.marks & !JUDGED | EVER_RESENT | mark;
         segment.at = now;
@@ -394,7 +399,7 @@ impl Scoreboard {
         self.segments[index] = segment;
     }
 
-    fn unmark(&mut self, segment: &mut Sent) {
+    fn unmark(&mut self, segment: &mut SentSegment) {
         let units = weight(self.unit, segment.length);
         self.lost -= if segment.has(LOST) { units } else { 0 };
         self.resent -= if segment.has(RESENT) { units } else { 0 };
@@ -402,7 +407,7 @@ impl Scoreboard {
         segment.marks &= !(LOST | RESENT);
     }
 
-    fn forget(&mut self, segment: &Sent) {
+    fn forget(&mut self, segment: &SentSegment) {
         let units = weight(self.unit, segment.length);
         self.unmark(&mut segment.clone());
         self.outstanding -= units;
@@ -421,7 +426,7 @@ impl Scoreboard {
         segment.length = merged;
         segment.marks |= next.marks & (EVER_RESENT | PUSHED);
         self.outstanding += weight(self.unit, merged);
-        self.segments[index] = Sent { marks: segment.marks & !(LOST | RESENT), ..segment };
+        self.segments[index] = SentSegment { marks: segment.marks & !(LOST | RESENT), ..segment };
         self.mark_lost(index);
     }
 
@@ -436,7 +441,7 @@ impl Scoreboard {
         self.sacked -= if first.has(SACKED) { cut } else { 0 };
         self.lost -= if first.has(LOST) { cut } else { 0 };
         self.resent -= if first.has(RESENT) { cut } else { 0 };
-        self.segments[0] = Sent { start: position, length, ..first };
+        self.segments[0] = SentSegment { start: position, length, ..first };
     }
 }
 

@@ -9,7 +9,7 @@ use mqttlab_units::Duration;
 
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
-use crate::context::Context;
+use crate::context::EndpointContext;
 use crate::segment::Segment;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ impl TailProbe {
 
     /// How long to wait before one (§7.2), with Linux's allowances (`tcp_schedule_loss_probe`): the peer may delay the
     /// acknowledgement of a single segment.
-    pub fn timeout(cx: &Context, flight: &Scoreboard, rtt: &RttEstimator) -> Duration {
+    pub fn timeout(cx: &EndpointContext, flight: &Scoreboard, rtt: &RttEstimator) -> Duration {
         let patience = match rtt.srtt() {
             Some(srtt) if flight.len() == 1 => srtt * 2 + cx.profile.rto.min,
             Some(srtt) => srtt * 2 + Duration::from_ms(2),

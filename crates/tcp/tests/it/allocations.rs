@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mqttlab_counting::{calls, held};
-use mqttlab_tcp::{Endpoint, Output, Profile, Role, Segment, State};
+use mqttlab_tcp::{ConnectionState, Endpoint, Profile, Role, Segment, TcpOutput};
 use mqttlab_units::{Duration, Instant};
 
 /// Two endpoints 1 ms apart on a network that loses nothing.
@@ -22,7 +22,7 @@ impl Pair {
         let mut pair = Pair { ends, now: Instant::ZERO, to, segments: 0 };
         pair.ends[0].open(pair.now);
         pair.settle();
-        assert!(pair.ends.iter().all(|end| end.state() == State::Established));
+        assert!(pair.ends.iter().all(|end| end.state() == ConnectionState::Established));
         pair
     }
 
@@ -67,7 +67,7 @@ impl Pair {
     fn drain(&mut self) {
         for side in 0..2 {
             while let Some(output) = self.ends[side].poll() {
-                if let Output::Transmit(segment) = output {
+                if let TcpOutput::Transmit(segment) = output {
                     self.to[1 - side].push(segment);
                     self.segments += 1;
                 }

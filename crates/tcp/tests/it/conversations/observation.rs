@@ -1,6 +1,6 @@
 //! What an endpoint tells of itself.
 
-use mqttlab_tcp::{Endpoint, Event, Output, Profile, Role, TcpState};
+use mqttlab_tcp::{Endpoint, Profile, Role, TcpEvent, TcpOutput, TcpState};
 use mqttlab_units::{Duration, Instant};
 
 use super::script::{plain, run_established};
@@ -41,7 +41,7 @@ fn segments_can_be_had_without_the_events_which_wait() {
     carry(&mut client, &mut server);
     carry(&mut server, &mut client);
     carry(&mut client, &mut server);
-    assert_eq!(client.poll(), Some(Output::Event(Event::Connected)));
-    assert_eq!(server.poll(), Some(Output::Event(Event::Connected)));
+    assert_eq!(client.poll(), Some(TcpOutput::Event(TcpEvent::Connected)));
+    assert_eq!(server.poll(), Some(TcpOutput::Event(TcpEvent::Connected)));
     assert_eq!((client.poll(), server.poll()), (None, None));
 }

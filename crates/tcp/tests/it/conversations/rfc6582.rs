@@ -1,7 +1,7 @@
 //! RFC 6582: NewReno.
 
 use expect_test::expect;
-use mqttlab_tcp::{Phase, Profile};
+use mqttlab_tcp::{Profile, RecoveryPhase};
 
 use super::script::{check_established, plain, run_established};
 
@@ -44,6 +44,6 @@ fn s3_2_step_3_a_partial_acknowledgement_sends_the_next_hole() {
 fn s3_2_step_3_a_full_acknowledgement_ends_the_recovery_at_the_threshold() {
     let (_, endpoint) = run_established(Profile { sack: false, initial_window: 6, ..plain() }, TWO_LOSSES);
     let info = endpoint.info();
-    assert_eq!((info.phase, info.congestion_window, info.slow_start_threshold), (Phase::Open, 3, 3));
+    assert_eq!((info.phase, info.congestion_window, info.slow_start_threshold), (RecoveryPhase::Open, 3, 3));
     assert_eq!((endpoint.counters().fast_recoveries, endpoint.counters().timeouts), (1, 0));
 }

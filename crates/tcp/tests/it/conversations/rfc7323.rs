@@ -167,7 +167,7 @@ fn s4_3_which_of_two_syns_is_echoed_is_the_stacks_choice() {
                 mqttlab_tcp::Segment { flags: mqttlab_tcp::Flags::SYN, timestamps, ..Default::default() };
             passive.receive(mqttlab_units::Instant::from_ns(u64::from(value) * 1_000_000), &syn);
             match passive.poll() {
-                Some(mqttlab_tcp::Output::Transmit(answer)) => answer.timestamps.unwrap().echo,
+                Some(mqttlab_tcp::TcpOutput::Transmit(answer)) => answer.timestamps.unwrap().echo,
                 other => panic!("no SYN-ACK, but {other:?}"),
             }
         };

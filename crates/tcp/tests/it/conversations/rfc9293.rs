@@ -493,7 +493,7 @@ fn s3_4_numbers_wrap() {
     endpoint.receive(mqttlab_units::Instant::ZERO, &syn_ack);
     endpoint.write(mqttlab_units::Instant::ZERO, 10);
     let mut transcript = String::new();
-    while let Some(mqttlab_tcp::Output::Transmit(segment)) = endpoint.poll() {
+    while let Some(mqttlab_tcp::TcpOutput::Transmit(segment)) = endpoint.poll() {
         transcript += &format!("{segment}, offset {:?}\n", endpoint.sent_offset(&segment));
     }
     expect![[r#"

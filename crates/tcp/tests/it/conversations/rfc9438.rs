@@ -1,7 +1,9 @@
 //! RFC 9438: CUBIC.
 
 use expect_test::expect;
-use mqttlab_tcp::{CongestionControl, Endpoint, Flags, Info, Output, Phase, Profile, Segment, Seq};
+use mqttlab_tcp::{
+    CongestionControl, Endpoint, Flags, Info, Profile, RecoveryPhase, Segment, Seq, TcpOutput,
+};
 use mqttlab_units::{Duration, Instant};
 
 use super::script::{check_established, plain, run_established};
@@ -62,14 +64,17 @@ fn s4_6_a_loss_takes_three_tenths_of_the_window() {
     );
     let (_, endpoint) = run_established(cubic(10), ONE_LOSS);
     let info = endpoint.info();
-    assert_eq!((info.phase, info.congestion_window, info.slow_start_threshold), (Phase::Open, 7, 7));
+    assert_eq!((info.phase, info.congestion_window, info.slow_start_threshold), (RecoveryPhase::Open, 7, 7));
 }
 
 #[test]
 fn s4_8_a_timeout_takes_three_tenths_of_the_threshold_and_slow_start_begins_anew() {
     let (_, endpoint) = run_established(cubic(10), "+0 write 60000\n+250 wait");
     let info = endpoint.info();
-    assert_eq!((info.phase, info.congestion_window, info.slow_start_threshold), (Phase::Timeout, 1, 7));
+    assert_eq!(
+        (info.phase, info.congestion_window, info.slow_start_threshold),
+        (RecoveryPhase::Timeout, 1, 7)
+    );
 }
 
 #[test]
@@ -166,9 +171,9 @@ impl Path {
     fn lose_one(&mut self) {
         self.in_flight.remove(0);
         self.round_trip();
-        assert_eq!(self.info().phase, Phase::Fast, "the loss was found");
+        assert_eq!(self.info().phase, RecoveryPhase::Fast, "the loss was found");
         self.round_trip();
-        assert_eq!(self.info().phase, Phase::Open, "and repaired within a round trip");
+        assert_eq!(self.info().phase, RecoveryPhase::Open, "and repaired within a round trip");
     }
 
     fn arrive(&mut self, segment: &Segment) {
@@ -190,7 +195,7 @@ impl Path {
     fn fill(&mut self) {
         self.endpoint.write(self.now, 8 << 20);
         while let Some(output) = self.endpoint.poll() {
-            if let Output::Transmit(segment) = output {
+            if let TcpOutput::Transmit(segment) = output {
                 self.in_flight.push(segment);
             }
         }

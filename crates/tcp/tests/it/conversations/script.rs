@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use expect_test::Expect;
 use mqttlab_tcp::{
-    CongestionControl, Endpoint, Flags, Granularity, Output, Profile, Role, SackBlocks, Segment, Seq,
+    CongestionControl, Endpoint, Flags, Granularity, Profile, Role, SackBlocks, Segment, Seq, TcpOutput,
     Timestamps,
 };
 use mqttlab_units::{Duration, Instant};
@@ -131,8 +131,8 @@ impl Conversation {
     fn drain(&mut self) {
         while let Some(output) = self.endpoint.poll() {
             match output {
-                Output::Transmit(segment) => writeln!(self.transcript, "    > {segment}").unwrap(),
-                Output::Event(event) => writeln!(self.transcript, "    ! {event:?}").unwrap(),
+                TcpOutput::Transmit(segment) => writeln!(self.transcript, "    > {segment}").unwrap(),
+                TcpOutput::Event(event) => writeln!(self.transcript, "    ! {event:?}").unwrap(),
             }
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use mqttlab_tcp::{Endpoint, Event, Output, Profile, Role, Segment, Seq, State};
+use mqttlab_tcp::{ConnectionState, Endpoint, Profile, Role, Segment, Seq, TcpEvent, TcpOutput};
 use mqttlab_units::{BitRate, Bytes, Dice, Duration, Instant, Ratio, Seed};
 
 /// What the network does to segments, the same in both directions.
@@ -129,13 +129,13 @@ impl Run {
             let o = self.ends[side].poll();
             if let (true, Some(o)) = (self.trace, &o) {
                 match o {
-                    Output::Transmit(s) => println!("{} {side} > {s}", self.now),
+                    TcpOutput::Transmit(s) => println!("{} {side} > {s}", self.now),
                     o => println!("{} {side} {o:?}", self.now),
                 }
             }
             match o {
-                Some(Output::Transmit(segment)) => self.transmit(side, segment),
-                Some(Output::Event(event)) => self.tell(side, event),
+                Some(TcpOutput::Transmit(segment)) => self.transmit(side, segment),
+                Some(TcpOutput::Event(event)) => self.tell(side, event),
                 None => break,
             }
         }
@@ -154,10 +154,10 @@ impl Run {
         assert!(peer.readable() + self.read[1 - side] <= self.written[side], "bytes out of nothing");
     }
 
-    fn tell(&mut self, side: usize, event: Event) {
+    fn tell(&mut self, side: usize, event: TcpEvent) {
         match event {
-            Event::Connected | Event::Writable(_) => self.write(side),
-            Event::Readable(offset) => {
+            TcpEvent::Connected | TcpEvent::Writable(_) => self.write(side),
+            TcpEvent::Readable(offset) => {
                 assert!(offset > self.readable[side], "a stream ran back");
                 self.readable[side] = offset;
                 if self.load.read_pause.is_zero() {
@@ -166,12 +166,12 @@ impl Run {
                     self.put(self.now + self.load.read_pause, side, Happening::Read);
                 }
             }
-            Event::Acknowledged(offset) => assert!(offset <= self.written[side]),
-            Event::PeerClosed => self.peer_closed[side] = true,
-            Event::Closed => self.finished_at = Some(self.now),
+            TcpEvent::Acknowledged(offset) => assert!(offset <= self.written[side]),
+            TcpEvent::PeerClosed => self.peer_closed[side] = true,
+            TcpEvent::Closed => self.finished_at = Some(self.now),
             // The acknowledgement of the last FIN was lost so often that the peer's TIME-WAIT is over.
-            Event::Reset | Event::TimedOut if self.peer_closed[side] && self.shut[side] => {}
-            Event::Reset | Event::TimedOut => self.failed = true,
+            TcpEvent::Reset | TcpEvent::TimedOut if self.peer_closed[side] && self.shut[side] => {}
+            TcpEvent::Reset | TcpEvent::TimedOut => self.failed = true,
         }
     }
 
@@ -230,7 +230,7 @@ impl Run {
         for side in 0..2 {
             assert_eq!(self.read[1 - side], self.load.bytes[side], "bytes sent by side {side} and read");
             assert!(self.peer_closed[side], "side {side} has not seen the end");
-            assert_eq!(self.ends[side].state(), State::Closed);
+            assert_eq!(self.ends[side].state(), ConnectionState::Closed);
         }
     }
 }
