@@ -21,7 +21,7 @@ use mqttlab_units::{BitRate, Bytes, Duration, Instant, Ratio, Seed};
 
 use crate::delay::Delay;
 use crate::fate::{Cause, Delivery, Fate};
-use crate::loss::Loss;
+use crate::loss::LossModel;
 use crate::name::FrameName;
 use crate::spec::{LinkSpec, LossPlace, LossSpec, QueueSpec};
 use crate::traffic::{Drops, LinkTraffic};
@@ -49,7 +49,7 @@ pub struct Link {
 /// The knobs of a link that does more than delay.
 #[derive(Clone, Debug)]
 struct Impairments {
-    loss: Loss,
+    loss: LossModel,
     loss_at: LossPlace,
     delay: Delay,
     duplication: Knob,
@@ -291,7 +291,7 @@ impl Impairments {
             return None;
         }
         Some(Impairments {
-            loss: Loss::new(&spec.loss, stream("loss")),
+            loss: LossModel::new(&spec.loss, stream("loss")),
             loss_at: spec.loss_at,
             delay: Delay::new(spec.delay.clone(), stream("delay")),
             duplication: knob("duplication", spec.duplication),

@@ -8,37 +8,42 @@ use crate::spec::LossSpec;
 
 /// A channel that loses frames.
 #[derive(Clone, Debug)]
-pub(crate) enum Loss {
+pub(crate) enum LossModel {
     None,
     Bernoulli { probability: Ratio, seed: Seed },
     Frames(FrameChain),
     Bits(BitChain),
 }
 
-impl Loss {
+impl LossModel {
     pub(crate) fn new(spec: &LossSpec, seed: Seed) -> Self {
         match *spec {
-            LossSpec::None => Loss::None,
-            LossSpec::Bernoulli { probability } => Loss::Bernoulli { probability, seed },
+            LossSpec::None => LossModel::None,
+            LossSpec::Bernoulli { probability } => LossModel::Bernoulli { probability, seed },
             LossSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
-                Loss::Frames(FrameChain::new([good_to_bad, bad_to_good], [loss_good, loss_bad], seed))
+                LossModel::Frames(FrameChain::new([good_to_bad, bad_to_good], [loss_good, loss_bad], seed))
             }
-            LossSpec::BitGilbertElliott { good_to_bad, bad_to_bad, error_good, error_bad } => Loss::Bits(
-                BitChain::new(good_to_bad.as_f64(), bad_to_bad.as_f64(), [error_good, error_bad], seed),
-            ),
+            LossSpec::BitGilbertElliott { good_to_bad, bad_to_bad, error_good, error_bad } => {
+                LossModel::Bits(BitChain::new(
+                    good_to_bad.as_f64(),
+                    bad_to_bad.as_f64(),
+                    [error_good, error_bad],
+                    seed,
+                ))
+            }
         }
     }
 
     /// What happens to the next frame, of this size and name.
     pub(crate) fn strike(&mut self, frame: Bytes, name: FrameName) -> Option<Cause> {
         match self {
-            Loss::None => None,
-            Loss::Bernoulli { probability, seed } => {
+            LossModel::None => None,
+            LossModel::Bernoulli { probability, seed } => {
                 seed.index(name.0).dice().chance(*probability).then_some(Cause::RandomLoss)
             }
             // States follow each other, so that a chain's draws go by the order of frames and not by their names.
-            Loss::Frames(chain) => chain.strike(),
-            Loss::Bits(chain) => chain.strike(frame.bits()).then_some(Cause::BitError),
+            LossModel::Frames(chain) => chain.strike(),
+            LossModel::Bits(chain) => chain.strike(frame.bits()).then_some(Cause::BitError),
         }
     }
 }
@@ -153,7 +158,7 @@ mod tests {
     fn bernoulli_loss_is_within_binomial_bounds() {
         for percent in [1, 10, 30] {
             let spec = LossSpec::Bernoulli { probability: ratio(percent, 100) };
-            let mut loss = Loss::new(&spec, Seed(percent));
+            let mut loss = LossModel::new(&spec, Seed(percent));
             let lost = (0..100_000).filter(|&n| loss.strike(Bytes(100), FrameName::nth(n)).is_some()).count();
             assert!(within(lost, 100_000, percent as f64 / 100.0, 1.0), "{percent} %: {lost}");
         }
@@ -167,7 +172,7 @@ mod tests {
             loss_good: Ratio::ZERO,
             loss_bad: Ratio::ONE,
         };
-        let mut loss = Loss::new(&spec, Seed(5));
+        let mut loss = LossModel::new(&spec, Seed(5));
         let struck: Vec<bool> =
             (0..400_000).map(|n| loss.strike(Bytes(1), FrameName::nth(n)).is_some()).collect();
         let lost = struck.iter().filter(|s| **s).count();
@@ -187,7 +192,7 @@ mod tests {
             error_bad: Ratio::ZERO,
         };
         for bytes in [50, 200, 1000] {
-            let mut loss = Loss::new(&spec, Seed(bytes));
+            let mut loss = LossModel::new(&spec, Seed(bytes));
             let lost =
                 (0..50_000).filter(|&n| loss.strike(Bytes(bytes), FrameName::nth(n)).is_some()).count();
             let p = 1.0 - (1.0 - 1e-4_f64).powi(8 * bytes as i32);
@@ -213,7 +218,7 @@ mod tests {
                 row = [good * (1.0 - p_gb) + bad * (1.0 - p_bb), good * p_gb + bad * p_bb];
             }
             let p = 1.0 - row[0] - row[1];
-            let mut loss = Loss::new(&spec, Seed(bytes + 1));
+            let mut loss = LossModel::new(&spec, Seed(bytes + 1));
             let lost =
                 (0..100_000).filter(|&n| loss.strike(Bytes(bytes), FrameName::nth(n)).is_some()).count();
             assert!(within(lost, 100_000, p, 1.2), "{bytes} B: {lost} of 100000, {p}");

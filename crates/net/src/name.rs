@@ -32,7 +32,7 @@ pub struct Named {
 #[derive(Clone, Copy, Debug)]
 pub struct TcpNames {
     connection: Seed,
-    ends: [End; 2],
+    ends: [TcpEnd; 2],
 }
 
 /// What of a TCP segment its name depends on.
@@ -52,7 +52,7 @@ pub struct TcpFacts {
 
 /// What one end has sent so far. Positions count from its SYN.
 #[derive(Clone, Copy, Debug, Default)]
-struct End {
+struct TcpEnd {
     first: Option<u32>,
     /// Where what has never been sent begins.
     fresh: u32,
@@ -85,7 +85,7 @@ pub struct DatagramFacts {
 /// What one end has sent so far.
 #[derive(Clone, Debug, Default)]
 struct DatagramEnd {
-    sent: BTreeMap<(u8, u16), Sendings>,
+    sent: BTreeMap<(u8, u16), DatagramSendings>,
     /// Datagrams so far.
     count: u32,
     repetitions: u32,
@@ -93,7 +93,7 @@ struct DatagramEnd {
 
 /// What was sent of one type and identifier.
 #[derive(Clone, Copy, Debug)]
-struct Sendings {
+struct DatagramSendings {
     times: u32,
     /// Which of all datagrams the last one was.
     last: u32,
@@ -116,7 +116,7 @@ impl TcpNames {
     /// For the connection that is the `ordinal`-th, from 0, which `host` has opened.
     pub fn new(host: u32, ordinal: u32) -> TcpNames {
         let connection = CONNECTIONS.index(u64::from(host) << 32 | u64::from(ordinal));
-        TcpNames { connection, ends: [End::default(); 2] }
+        TcpNames { connection, ends: [TcpEnd::default(); 2] }
     }
 
     /// Whether this SYN belongs to the connection: none was seen from this end, or the same one.
@@ -134,10 +134,10 @@ impl TcpNames {
         }
         let takes = segment.length + u32::from(segment.syn) + u32::from(segment.fin);
         let (kind, position, times) = if takes == 0 {
-            (Kind::Acknowledgement, acknowledges, end.count_acknowledgement(acknowledges))
+            (NameKind::Acknowledgement, acknowledges, end.count_acknowledgement(acknowledges))
         } else {
             let start = segment.seq.wrapping_sub(end.first.unwrap_or_default());
-            (Kind::Data, start, end.count_repetition(start, takes))
+            (NameKind::Data, start, end.count_repetition(start, takes))
         };
         // 32 bits of position, 30 of repetitions, one each for end and kind: no two frames share a place.
         let place = u64::from(position) << 32 | u64::from(times) << 2 | kind as u64 | (from as u64) << 1;
@@ -169,7 +169,7 @@ impl DatagramEnd {
         let now = self.count;
         let before = self.sent.get(&(kind, id)).copied();
         let times = before.map_or(0, |before| before.times.wrapping_add(1));
-        self.sent.insert((kind, id), Sendings { times, last: now });
+        self.sent.insert((kind, id), DatagramSendings { times, last: now });
         if id == 0 {
             return (times, None);
         }
@@ -189,7 +189,7 @@ impl From<FrameName> for Named {
     }
 }
 
-impl End {
+impl TcpEnd {
     /// How many repetitions there have been with this one, or zero when it is none. Counted over all of the stream:
     /// a place that is sent again and again, others in between, must never meet the same dice twice.
     fn count_repetition(&mut self, start: u32, takes: u32) -> u32 {
@@ -216,7 +216,7 @@ impl End {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum NameKind {
     Data = 0,
     Acknowledgement = 1,
 }

@@ -32,7 +32,7 @@ pub struct Network {
     paths: Vec<Vec<Stage>>,
     waiting: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     next_number: u64,
-    transits: Vec<Transit>,
+    transits: Vec<FrameTransit>,
     free: Vec<u32>,
     in_transit: usize,
     handover: Duration,
@@ -97,7 +97,7 @@ pub fn copy_made_at(copy: u16, hop: u16) -> u16 {
 
 /// A frame on its way.
 #[derive(Clone, Copy, Debug)]
-struct Transit {
+struct FrameTransit {
     frame: u64,
     name: FrameName,
     size: Bytes,
@@ -197,7 +197,7 @@ impl Network {
         self.in_transit += 1;
         self.advance(
             now,
-            Transit { frame, name, size, path: path as u32, hop: 0, copy: 0, corrupted_bit: None },
+            FrameTransit { frame, name, size, path: path as u32, hop: 0, copy: 0, corrupted_bit: None },
         );
     }
 
@@ -274,8 +274,8 @@ impl Network {
     }
 
     /// The frame is at the entrance of its next stage, or at the end of its path, at this ideal time.
-    fn advance(&mut self, at: Instant, transit: Transit) {
-        let Transit { frame, corrupted_bit, copy, .. } = transit;
+    fn advance(&mut self, at: Instant, transit: FrameTransit) {
+        let FrameTransit { frame, corrupted_bit, copy, .. } = transit;
         match self.paths[transit.path as usize].get(transit.hop as usize).copied() {
             None => {
                 self.in_transit -= 1;
@@ -291,8 +291,8 @@ impl Network {
         }
     }
 
-    fn offer(&mut self, at: Instant, link: usize, transit: Transit) {
-        let Transit { frame, copy, hop, corrupted_bit, .. } = transit;
+    fn offer(&mut self, at: Instant, link: usize, transit: FrameTransit) {
+        let FrameTransit { frame, copy, hop, corrupted_bit, .. } = transit;
         let fate = self.links[link].offer(at, transit.size, transit.name);
         self.ready.push_back(Output::Crossed { frame, copy, link, hop, entered: at, fate });
         let Fate::Delivered(delivery) = fate else {
@@ -300,13 +300,13 @@ impl Network {
             return;
         };
         let corrupted_bit = delivery.corrupted_bit.or(corrupted_bit);
-        let onward = Transit { hop: hop + 1, corrupted_bit, ..transit };
+        let onward = FrameTransit { hop: hop + 1, corrupted_bit, ..transit };
         self.schedule(at, delivery.at, onward);
         if let Some(copy_at) = delivery.duplicate_at {
             self.in_transit += 1;
             let copy = copy_made_at(copy, hop);
             // The copy has a name of its own, and so other luck on the stages that follow.
-            self.schedule(at, copy_at, Transit { copy, name: onward.name.copy(), ..onward });
+            self.schedule(at, copy_at, FrameTransit { copy, name: onward.name.copy(), ..onward });
         }
     }
 
@@ -319,7 +319,7 @@ impl Network {
                     let transit = self.transits[frame as usize];
                     let delivery = Delivery { start, sent: at, at, corrupted_bit: None, duplicate_at: None };
                     self.crossed(medium, transit, entered, Fate::Delivered(delivery));
-                    self.advance(at, Transit { hop: transit.hop + 1, ..transit });
+                    self.advance(at, FrameTransit { hop: transit.hop + 1, ..transit });
                 }
                 radio::Output::Finished(finished) => {
                     let transit = self.release(finished.frame as u32);
@@ -333,15 +333,15 @@ impl Network {
         }
     }
 
-    fn crossed(&mut self, medium: usize, transit: Transit, entered: Instant, fate: Fate) {
+    fn crossed(&mut self, medium: usize, transit: FrameTransit, entered: Instant, fate: Fate) {
         let link = self.links.len() + medium;
-        let Transit { frame, copy, hop, .. } = transit;
+        let FrameTransit { frame, copy, hop, .. } = transit;
         self.ready.push_back(Output::Crossed { frame, copy, link, hop, entered, fate });
     }
 
     /// A frame that came to a link at `entered` is at its end at `at`: at the next stage then, at its receiver a little
     /// earlier.
-    fn schedule(&mut self, entered: Instant, at: Instant, transit: Transit) {
+    fn schedule(&mut self, entered: Instant, at: Instant, transit: FrameTransit) {
         let is_last = usize::from(transit.hop) == self.paths[transit.path as usize].len();
         // Not before it came to the link: the machine's time does not run back.
         let due = if is_last { entered + at.since(entered).saturating_sub(self.handover) } else { at };
@@ -351,7 +351,7 @@ impl Network {
         self.next_number += 1;
     }
 
-    fn keep(&mut self, transit: Transit) -> u32 {
+    fn keep(&mut self, transit: FrameTransit) -> u32 {
         if let Some(place) = self.free.pop() {
             self.transits[place as usize] = transit;
             return place;
@@ -360,7 +360,7 @@ impl Network {
         self.transits.len() as u32 - 1
     }
 
-    fn release(&mut self, place: u32) -> Transit {
+    fn release(&mut self, place: u32) -> FrameTransit {
         self.free.push(place);
         self.transits[place as usize]
     }

@@ -87,12 +87,12 @@ impl Carrier {
 /// A station's turn: the slots that it must still wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Backoff {
-    state: State,
+    state: BackoffState,
     slots: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum BackoffState {
     /// Nothing to wait for.
     #[default]
     Off,
@@ -109,37 +109,37 @@ impl Backoff {
     pub(crate) fn draw(&mut self, dice: &mut Dice, window: u32) {
         // Uniform over 0 to CW, both included (§10.3.3).
         self.slots = dice.below(u64::from(window) + 1) as u32;
-        self.state = State::Frozen;
+        self.state = BackoffState::Frozen;
     }
 
     /// The station's turn has come, or there is nothing to wait for.
     pub(crate) fn stop(&mut self) {
-        self.state = State::Off;
+        self.state = BackoffState::Off;
     }
 
     /// Whether there is nothing to wait for. A wait without a frame that is over ends here.
     pub(crate) fn is_off(&mut self, now: Instant, timing: &Timing) -> bool {
         if self.expiry(timing).is_some_and(|expiry| expiry <= now) {
-            self.state = State::Off;
+            self.state = BackoffState::Off;
         }
-        self.state == State::Off
+        self.state == BackoffState::Off
     }
 
     /// The medium is idle, and so far nobody has waited: no slots, if it stays so until then.
     pub(crate) fn space(&mut self, until: Instant) {
-        self.state = State::Spacing { until };
+        self.state = BackoffState::Spacing { until };
     }
 
     /// No slots, whatever comes in between: the next silence of a DIFS will do.
     pub(crate) fn wait(&mut self, until: Instant) {
         self.slots = 0;
-        self.state = State::Counting { from: until };
+        self.state = BackoffState::Counting { from: until };
     }
 
     /// The medium is idle.
     pub(crate) fn resume(&mut self, carrier: &Carrier, timing: &Timing) {
-        if self.state == State::Frozen {
-            self.state = State::Counting { from: carrier.free_from(timing) };
+        if self.state == BackoffState::Frozen {
+            self.state = BackoffState::Counting { from: carrier.free_from(timing) };
         }
     }
 
@@ -156,25 +156,25 @@ impl Backoff {
         match self.state {
             _ if expiry == now && ready => {}
             // It ran out with nothing to send: the backoff after the last frame is over.
-            _ if expiry <= now => self.state = State::Off,
+            _ if expiry <= now => self.state = BackoffState::Off,
             // Busy before a DIFS had passed: now a backoff is due (§10.3.4.3).
-            State::Spacing { .. } => self.draw(dice, window),
-            State::Counting { from } => {
+            BackoffState::Spacing { .. } => self.draw(dice, window),
+            BackoffState::Counting { from } => {
                 // Only slots that were idle as a whole count (§10.3.4.3).
                 let counted = now.checked_since(from).map_or(0, |time| time.as_ns() / timing.slot.as_ns());
                 self.slots -= counted as u32;
-                self.state = State::Frozen;
+                self.state = BackoffState::Frozen;
             }
-            State::Off | State::Frozen => {}
+            BackoffState::Off | BackoffState::Frozen => {}
         }
     }
 
     /// When its turn comes, if nothing else does.
     pub(crate) fn expiry(&self, timing: &Timing) -> Option<Instant> {
         match self.state {
-            State::Off | State::Frozen => None,
-            State::Counting { from } => Some(from + slots(self.slots, timing.slot)),
-            State::Spacing { until } => Some(until),
+            BackoffState::Off | BackoffState::Frozen => None,
+            BackoffState::Counting { from } => Some(from + slots(self.slots, timing.slot)),
+            BackoffState::Spacing { until } => Some(until),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What stations have done so far.
 
 use super::air_time::AirTime;
-use super::timing::Kind;
+use super::timing::FrameKind;
 
 /// What one station has done so far. Bytes are those of MAC frames, header and check sequence included, without
 /// preambles.
@@ -71,12 +71,12 @@ impl Traffic {
         }
     }
 
-    pub(crate) fn count(&mut self, kind: Kind, bytes: u32) {
+    pub(crate) fn count(&mut self, kind: FrameKind, bytes: u32) {
         let tally = match kind {
-            Kind::Data => &mut self.data,
-            Kind::Ack => &mut self.ack,
-            Kind::Rts => &mut self.rts,
-            Kind::Cts => &mut self.cts,
+            FrameKind::Data => &mut self.data,
+            FrameKind::Ack => &mut self.ack,
+            FrameKind::Rts => &mut self.rts,
+            FrameKind::Cts => &mut self.cts,
         };
         tally.frames += 1;
         tally.bytes += u64::from(bytes);

@@ -10,31 +10,31 @@ use super::walk::Walk;
 /// Positions and the powers between them. A station's row is made when it first sends, and made again at its first
 /// transmission of each refresh interval where stations move; it stays as it is while the station is sending.
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
+pub(crate) struct StationField {
     positions: Vec<Point>,
     walks: Vec<Walk>,
     refresh: Option<Duration>,
     /// Refresh interval that the positions belong to, counted from 1.
     epoch: u64,
-    rows: Vec<Row>,
+    rows: Vec<PowerRow>,
     reach_m2: f64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Row {
+struct PowerRow {
     epoch: u64,
-    near: Vec<Near>,
+    near: Vec<Neighbour>,
 }
 
 /// A station that hears another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Near {
+pub(crate) struct Neighbour {
     pub(crate) station: u32,
     /// How loud, in attowatts.
     pub(crate) power: u64,
 }
 
-impl Field {
+impl StationField {
     pub(crate) fn new(
         placement: &PlacementSpec,
         mobility: &MobilitySpec,
@@ -42,8 +42,8 @@ impl Field {
         seed: Seed,
     ) -> Self {
         let positions = placed(placement, seed);
-        Field {
-            rows: vec![Row::default(); positions.len()],
+        StationField {
+            rows: vec![PowerRow::default(); positions.len()],
             walks: walks(mobility, &positions, seed),
             positions,
             refresh: match mobility {
@@ -56,7 +56,7 @@ impl Field {
     }
 
     /// Who hears this station, as it was last made. Stations in the order of their numbers.
-    pub(crate) fn row(&self, station: usize) -> &[Near] {
+    pub(crate) fn row(&self, station: usize) -> &[Neighbour] {
         &self.rows[station].near
     }
 
@@ -78,7 +78,7 @@ impl Field {
             }
             let power = levels.received(squared_m2);
             if power > 0 {
-                row.near.push(Near { station: other as u32, power });
+                row.near.push(Neighbour { station: other as u32, power });
             }
         }
     }

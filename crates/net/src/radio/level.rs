@@ -4,7 +4,7 @@
 //! the same in whichever order frames begin and end.
 
 use super::spec::RadioSpec;
-use super::timing::Kind;
+use super::timing::FrameKind;
 
 /// 1 mW in attowatts; 1 aW is -150 dBm.
 const ATTOWATTS: f64 = 1e15;
@@ -64,8 +64,8 @@ impl Levels {
     }
 
     /// The interference that a frame of this power bears; `None` where noise alone is too much.
-    pub(crate) fn tolerance(&self, kind: Kind, power: u64) -> Option<u64> {
-        let inverse = if kind == Kind::Data { self.data } else { self.control };
+    pub(crate) fn tolerance(&self, kind: FrameKind, power: u64) -> Option<u64> {
+        let inverse = if kind == FrameKind::Data { self.data } else { self.control };
         allowed(power, inverse).checked_sub(self.noise)
     }
 
@@ -76,7 +76,7 @@ impl Levels {
 
     /// Whether a data frame of this power can be received at all.
     pub(crate) fn reachable(&self, power: u64) -> bool {
-        self.finds(power, 0) && self.tolerance(Kind::Data, power).is_some()
+        self.finds(power, 0) && self.tolerance(FrameKind::Data, power).is_some()
     }
 }
 
@@ -127,8 +127,8 @@ mod tests {
         let levels = Levels::new(&RadioSpec::preset("b-11").unwrap());
         let power = attowatts(-70_000) as u64;
         // 10 dB below -70 dBm less the noise of -95 dBm: -80.14 dBm.
-        let tolerance = dbm(levels.tolerance(Kind::Data, power).unwrap());
+        let tolerance = dbm(levels.tolerance(FrameKind::Data, power).unwrap());
         assert!((tolerance + 80.14).abs() < 0.01, "{tolerance}");
-        assert_eq!(levels.tolerance(Kind::Data, attowatts(-86_000) as u64), None);
+        assert_eq!(levels.tolerance(FrameKind::Data, attowatts(-86_000) as u64), None);
     }
 }

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
-use super::agenda::{Agenda, Event};
+use super::agenda::{RadioAgenda, RadioEvent};
 use super::channel::{Channel, ChannelLaw};
 use super::counters::StationCounters;
 use super::event::{Finished, Input, Outcome, Output};
-use super::field::Field;
+use super::field::StationField;
 use super::level::Levels;
-use super::receiver::{Heard, Receiver};
+use super::receiver::{RadioReceiver, Reception};
 use super::spec::{MediumSpec, Position};
-use super::station::{Air, Job, Response, Station, Waiting};
-use super::timing::{ACK_BYTES, DATA_OVERHEAD_BYTES, Kind, RTS_BYTES, Timing};
+use super::station::{Air, AwaitedAnswer, DueResponse, Job, Station};
+use super::timing::{ACK_BYTES, DATA_OVERHEAD_BYTES, FrameKind, RTS_BYTES, Timing};
 use crate::fate::Cause;
 use crate::traffic::LinkTraffic;
 
@@ -23,13 +23,13 @@ pub struct Medium {
     spec: MediumSpec,
     timing: Timing,
     levels: Levels,
-    field: Field,
-    receivers: Vec<Receiver>,
+    field: StationField,
+    receivers: Vec<RadioReceiver>,
     stations: Vec<Station>,
     /// Empty where the channel has no errors of its own.
     channels: Vec<Channel>,
     channel_law: Option<ChannelLaw>,
-    agenda: Agenda,
+    agenda: RadioAgenda,
     /// Stations that waited for an answer and heard something else.
     disappointed: Vec<u32>,
     /// Stations that are to rest, and still have something to do.
@@ -56,8 +56,8 @@ impl Medium {
         let errors = seed.derive("channel");
         Medium {
             timing: Timing::new(&spec.phy),
-            field: Field::new(&spec.placement, &spec.mobility, &levels, seed),
-            receivers: vec![Receiver::default(); count],
+            field: StationField::new(&spec.placement, &spec.mobility, &levels, seed),
+            receivers: vec![RadioReceiver::default(); count],
             stations: numbers.clone().map(|i| Station::new(&spec.phy, backoff.index(i))).collect(),
             channels: match &channel_law {
                 Some(law) => numbers.map(|i| Channel::new(law, errors.index(i))).collect(),
@@ -65,7 +65,7 @@ impl Medium {
             },
             channel_law,
             levels,
-            agenda: Agenda::default(),
+            agenda: RadioAgenda::default(),
             disappointed: Vec::new(),
             drowsy: Vec::new(),
             ready: VecDeque::new(),
@@ -158,10 +158,10 @@ impl Medium {
             self.now = entry.at;
             let station = entry.station as usize;
             match entry.event {
-                Event::End => self.end(entry.at, station),
-                Event::Turn => self.turn(entry.at, station),
-                Event::Respond => self.respond(entry.at, station),
-                Event::Timeout => self.time_out(entry.at, station),
+                RadioEvent::End => self.end(entry.at, station),
+                RadioEvent::Turn => self.turn(entry.at, station),
+                RadioEvent::Respond => self.respond(entry.at, station),
+                RadioEvent::Timeout => self.time_out(entry.at, station),
             }
             // After each event, which may have been the last thing that a station had to do.
             self.doze(entry.at);
@@ -266,7 +266,7 @@ impl Medium {
             station.backoff.resume(&station.carrier, &self.timing);
         }
         if let Some(at) = station.arm(&self.timing) {
-            self.agenda.add(at, number as u32, Event::Turn);
+            self.agenda.add(at, number as u32, RadioEvent::Turn);
         }
     }
 
@@ -282,7 +282,7 @@ impl Medium {
         if due && !station.queue.is_empty() {
             self.attempt(now, number);
         } else if let Some(at) = station.arm(&self.timing) {
-            self.agenda.add(at, number as u32, Event::Turn);
+            self.agenda.add(at, number as u32, RadioEvent::Turn);
         }
     }
 
@@ -297,9 +297,9 @@ impl Medium {
         let job = *job;
         // An announced frame's RTS reserves the medium up to its ACK (§9.2.5).
         if job.is_announced(&self.spec.mac) {
-            let data = self.timing.airtime(Kind::Data, job.mac_bytes);
-            let reserved = self.timing.reserved(Kind::Rts, data);
-            self.begin(now, from, Air { kind: Kind::Rts, to: job.to, bytes: RTS_BYTES, reserved });
+            let data = self.timing.airtime(FrameKind::Data, job.mac_bytes);
+            let reserved = self.timing.reserved(FrameKind::Rts, data);
+            self.begin(now, from, Air { kind: FrameKind::Rts, to: job.to, bytes: RTS_BYTES, reserved });
         } else {
             self.send_data(now, from);
         }
@@ -308,7 +308,7 @@ impl Medium {
     fn send_data(&mut self, now: Instant, from: usize) {
         let job = self.stations[from].queue.front().expect("a station sent data without a frame");
         let reserved = self.timing.sifs + self.timing.ack;
-        self.begin(now, from, Air { kind: Kind::Data, to: job.to, bytes: job.mac_bytes, reserved });
+        self.begin(now, from, Air { kind: FrameKind::Data, to: job.to, bytes: job.mac_bytes, reserved });
     }
 
     /// A short interframe space after a frame: ACK, CTS, or the data that a CTS permits. Whether the medium is busy
@@ -317,9 +317,9 @@ impl Medium {
         let response =
             self.stations[from].response.take().expect("a response was due, but none was asked for");
         match response.kind {
-            Kind::Data => self.send_data(now, from),
+            FrameKind::Data => self.send_data(now, from),
             kind => {
-                let Response { to, reserved, .. } = response;
+                let DueResponse { to, reserved, .. } = response;
                 self.begin(now, from, Air { kind, to, bytes: ACK_BYTES, reserved });
             }
         }
@@ -350,7 +350,7 @@ impl Medium {
                 station.freeze(now, timing);
             }
         }
-        agenda.add(now + timing.airtime(air.kind, air.bytes), from as u32, Event::End);
+        agenda.add(now + timing.airtime(air.kind, air.bytes), from as u32, RadioEvent::End);
     }
 
     /// A frame's last bit has gone.
@@ -378,18 +378,18 @@ impl Medium {
             station.carrier.silent(now, &self.timing);
         }
         let answer = match air.kind {
-            Kind::Data => Kind::Ack,
-            Kind::Rts => Kind::Cts,
-            Kind::Ack | Kind::Cts => return self.contend(from),
+            FrameKind::Data => FrameKind::Ack,
+            FrameKind::Rts => FrameKind::Cts,
+            FrameKind::Ack | FrameKind::Cts => return self.contend(from),
         };
         let job = station.queue.front_mut().expect("a station sent without a frame");
         job.air_bytes += u64::from(air.bytes);
-        if air.kind == Kind::Data {
+        if air.kind == FrameKind::Data {
             job.sent = Some(now);
         }
         let until = now + self.timing.response_timeout;
-        station.waiting = Some(Waiting { answer, from: air.to, until });
-        self.agenda.add(until, from as u32, Event::Timeout);
+        station.waiting = Some(AwaitedAnswer { answer, from: air.to, until });
+        self.agenda.add(until, from as u32, RadioEvent::Timeout);
     }
 
     /// Everybody who heard the frame knows that it is over. Whether its receiver has it.
@@ -401,10 +401,10 @@ impl Medium {
             let (receiver, station) = (&mut receivers[index], &mut stations[index]);
             let was_busy = receiver.is_busy();
             let heard = receiver.end(now, from as u32, near.power, levels);
-            if heard != Heard::Nothing {
-                let lost = heard == Heard::Frame
+            if heard != Reception::Nothing {
+                let lost = heard == Reception::Frame
                     && self.channel_law.as_ref().is_some_and(|law| channels[index].strike(now, law));
-                let taken = heard == Heard::Frame && !lost;
+                let taken = heard == Reception::Frame && !lost;
                 station.note(now, heard, lost, &air, near.station == air.to, timing);
                 arrived |= taken && near.station == air.to;
                 // Any other frame than the awaited ends the wait, and the attempt has failed (§10.3.2.9).
@@ -417,7 +417,7 @@ impl Medium {
                 station.carrier.silent(now, timing);
                 station.backoff.resume(&station.carrier, timing);
                 if let Some(at) = station.arm(timing) {
-                    agenda.add(at, near.station, Event::Turn);
+                    agenda.add(at, near.station, RadioEvent::Turn);
                 }
             }
         }
@@ -430,28 +430,28 @@ impl Medium {
         let (sender, reserved) = (from as u32, air.reserved);
         let timing = &self.timing;
         let response = match air.kind {
-            Kind::Data => {
+            FrameKind::Data => {
                 // A copy is acknowledged, too: its sender has not heard the first ACK.
                 self.deliver(now, from, to);
-                Response { kind: Kind::Ack, to: sender, reserved: Duration::ZERO }
+                DueResponse { kind: FrameKind::Ack, to: sender, reserved: Duration::ZERO }
             }
             // No CTS while the network allocation vector is set (§10.3.2.7).
-            Kind::Rts if self.stations[to].carrier.is_reserved(now) => return,
-            Kind::Rts => {
+            FrameKind::Rts if self.stations[to].carrier.is_reserved(now) => return,
+            FrameKind::Rts => {
                 // The RTS's duration less what has passed when the CTS ends (§9.3.1.3).
                 let rest = reserved.saturating_sub(timing.sifs + timing.cts);
-                Response { kind: Kind::Cts, to: sender, reserved: rest }
+                DueResponse { kind: FrameKind::Cts, to: sender, reserved: rest }
             }
-            Kind::Cts | Kind::Ack if !self.stations[to].expects(air.kind, sender) => return,
-            Kind::Cts => {
+            FrameKind::Cts | FrameKind::Ack if !self.stations[to].expects(air.kind, sender) => return,
+            FrameKind::Cts => {
                 self.stations[to].waiting = None;
-                Response { kind: Kind::Data, to: sender, reserved: Duration::ZERO }
+                DueResponse { kind: FrameKind::Data, to: sender, reserved: Duration::ZERO }
             }
-            Kind::Ack => return self.succeed(to),
+            FrameKind::Ack => return self.succeed(to),
         };
         let due = now + self.timing.sifs;
         self.stations[to].response = Some(response);
-        self.agenda.add(due, air.to, Event::Respond);
+        self.agenda.add(due, air.to, RadioEvent::Respond);
     }
 
     /// A data frame is at its receiver, which drops copies: a station sends one frame at a time, so remembering

@@ -9,11 +9,11 @@ use mqttlab_units::{Duration, Instant};
 
 use super::air_time::AirTime;
 use super::level::Levels;
-use super::timing::Kind;
+use super::timing::FrameKind;
 
 /// What one station hears.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Receiver {
+pub(crate) struct RadioReceiver {
     /// Sum of all powers on the air here, in attowatts.
     total: u64,
     locked: Option<Lock>,
@@ -48,7 +48,7 @@ pub(crate) enum Spoilt {
 
 /// What the end of a transmission is to a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum Reception {
     /// It was not receiving it.
     Nothing,
     /// It has the frame.
@@ -57,13 +57,13 @@ pub(crate) enum Heard {
     Spoilt(Spoilt),
 }
 
-impl Receiver {
+impl RadioReceiver {
     /// The station sends, or senses a busy medium.
     pub(crate) fn is_busy(&self) -> bool {
         self.transmitting || self.sensed
     }
 
-    /// As [`Receiver::is_busy`], but a station cannot know yet of what began in this very instant.
+    /// As [`RadioReceiver::is_busy`], but a station cannot know yet of what began in this very instant.
     pub(crate) fn was_busy_before(&self, now: Instant) -> bool {
         self.is_busy() && (self.transmitting || self.since < now)
     }
@@ -110,7 +110,14 @@ impl Receiver {
     }
 
     /// Another station begins to send. Whether this one begins to receive it.
-    pub(crate) fn begin(&mut self, now: Instant, from: u32, kind: Kind, power: u64, levels: &Levels) -> bool {
+    pub(crate) fn begin(
+        &mut self,
+        now: Instant,
+        from: u32,
+        kind: FrameKind,
+        power: u64,
+        levels: &Levels,
+    ) -> bool {
         // Even while it sends or sleeps: what is on the air when it listens again counts.
         self.total += power;
         if self.transmitting || self.asleep {
@@ -135,17 +142,17 @@ impl Receiver {
     }
 
     /// Another station has sent its last bit.
-    pub(crate) fn end(&mut self, now: Instant, from: u32, power: u64, levels: &Levels) -> Heard {
+    pub(crate) fn end(&mut self, now: Instant, from: u32, power: u64, levels: &Levels) -> Reception {
         self.total -= power;
         if self.transmitting || self.asleep {
-            return Heard::Nothing;
+            return Reception::Nothing;
         }
         let heard = match self.locked {
             Some(lock) if lock.from == from => {
                 self.locked = None;
-                lock.spoilt.map_or(Heard::Frame, Heard::Spoilt)
+                lock.spoilt.map_or(Reception::Frame, Reception::Spoilt)
             }
-            _ => Heard::Nothing,
+            _ => Reception::Nothing,
         };
         self.sense(now, levels);
         heard
@@ -189,7 +196,7 @@ impl Receiver {
 }
 
 impl Lock {
-    fn new(now: Instant, from: u32, kind: Kind, power: u64, levels: &Levels) -> Self {
+    fn new(now: Instant, from: u32, kind: FrameKind, power: u64, levels: &Levels) -> Self {
         let tolerance = levels.tolerance(kind, power);
         let spoilt = tolerance.is_none().then_some(Spoilt::Weak);
         Lock { from, start: now, power, tolerance: tolerance.unwrap_or(0), spoilt }

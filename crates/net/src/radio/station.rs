@@ -6,9 +6,9 @@ use mqttlab_units::{Dice, Duration, Instant, Seed};
 
 use super::backoff::{Backoff, Carrier};
 use super::counters::StationCounters;
-use super::receiver::{Heard, Spoilt};
+use super::receiver::{Reception, Spoilt};
 use super::spec::{MacSpec, PhySpec};
-use super::timing::{DATA_OVERHEAD_BYTES, Kind, Timing};
+use super::timing::{DATA_OVERHEAD_BYTES, FrameKind, Timing};
 
 /// A station.
 #[derive(Clone, Debug)]
@@ -16,9 +16,9 @@ pub(crate) struct Station {
     pub(crate) carrier: Carrier,
     pub(crate) backoff: Backoff,
     /// What it must hear before this time.
-    pub(crate) waiting: Option<Waiting>,
+    pub(crate) waiting: Option<AwaitedAnswer>,
     /// What it sends when a short interframe space has passed.
-    pub(crate) response: Option<Response>,
+    pub(crate) response: Option<DueResponse>,
     /// When its turn is on the agenda.
     pub(crate) armed: Option<Instant>,
     /// What it is sending.
@@ -52,16 +52,16 @@ pub(crate) struct Job {
 
 /// A station has sent RTS or data, and waits for CTS or ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    pub(crate) answer: Kind,
+pub(crate) struct AwaitedAnswer {
+    pub(crate) answer: FrameKind,
     pub(crate) from: u32,
     pub(crate) until: Instant,
 }
 
 /// A frame that follows another after a short interframe space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Response {
-    pub(crate) kind: Kind,
+pub(crate) struct DueResponse {
+    pub(crate) kind: FrameKind,
     pub(crate) to: u32,
     /// For a CTS: how long the medium is still needed after it.
     pub(crate) reserved: Duration,
@@ -70,7 +70,7 @@ pub(crate) struct Response {
 /// A frame on the air.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Air {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) to: u32,
     pub(crate) bytes: u32,
     /// How long the medium is still needed after it.
@@ -85,7 +85,7 @@ impl Station {
             waiting: None,
             response: None,
             armed: None,
-            air: Air { kind: Kind::Data, to: 0, bytes: 0, reserved: Duration::ZERO },
+            air: Air { kind: FrameKind::Data, to: 0, bytes: 0, reserved: Duration::ZERO },
             queue: VecDeque::new(),
             window: phy.cw_min_slots,
             rests: false,
@@ -127,19 +127,19 @@ impl Station {
     pub(crate) fn note(
         &mut self,
         now: Instant,
-        heard: Heard,
+        heard: Reception,
         lost: bool,
         air: &Air,
         for_it: bool,
         timing: &Timing,
     ) {
         match heard {
-            Heard::Spoilt(Spoilt::Collision) => self.counters.collisions += 1,
-            Heard::Spoilt(Spoilt::Weak) => self.counters.weak += 1,
-            Heard::Frame if lost => self.counters.channel_errors += 1,
-            Heard::Frame | Heard::Nothing => {}
+            Reception::Spoilt(Spoilt::Collision) => self.counters.collisions += 1,
+            Reception::Spoilt(Spoilt::Weak) => self.counters.weak += 1,
+            Reception::Frame if lost => self.counters.channel_errors += 1,
+            Reception::Frame | Reception::Nothing => {}
         }
-        if heard != Heard::Frame || lost {
+        if heard != Reception::Frame || lost {
             // An error is an error to the MAC, whatever its cause: EIFS follows (§10.3.2.3.7).
             self.carrier.spoil();
             return;
@@ -152,13 +152,13 @@ impl Station {
         self.counters.overheard.count(air.kind, air.bytes);
         match air.kind {
             // An RTS may fail: its reservation is void where nothing follows (§10.3.2.4).
-            Kind::Rts => self.carrier.request(now, now + air.reserved, timing),
+            FrameKind::Rts => self.carrier.request(now, now + air.reserved, timing),
             _ => self.carrier.reserve(now, now + air.reserved),
         }
     }
 
     /// Whether it waits for this.
-    pub(crate) fn expects(&self, kind: Kind, from: u32) -> bool {
+    pub(crate) fn expects(&self, kind: FrameKind, from: u32) -> bool {
         self.waiting.is_some_and(|waiting| waiting.answer == kind && waiting.from == from)
     }
 }
@@ -186,9 +186,9 @@ impl Job {
     }
 
     /// An attempt failed; whether it was the last one.
-    pub(crate) fn fail(&mut self, answer: Kind, mac: &MacSpec) -> bool {
+    pub(crate) fn fail(&mut self, answer: FrameKind, mac: &MacSpec) -> bool {
         // A lost CTS is a short retry of the RTS, a lost ACK of announced data a long one (§10.3.4.4).
-        if answer == Kind::Ack && self.is_announced(mac) {
+        if answer == FrameKind::Ack && self.is_announced(mac) {
             self.long_retries += 1;
         } else {
             self.short_retries += 1;

@@ -6,7 +6,7 @@ use super::spec::{Modulation, PhySpec};
 
 /// The kinds of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     Data,
     Ack,
     Rts,
@@ -68,23 +68,23 @@ impl Timing {
     }
 
     /// How long a frame is on the air.
-    pub(crate) fn airtime(&self, kind: Kind, bytes: u32) -> Duration {
+    pub(crate) fn airtime(&self, kind: FrameKind, bytes: u32) -> Duration {
         let rate = match kind {
-            Kind::Data => self.data_rate,
-            Kind::Ack => self.ack_rate,
-            Kind::Rts | Kind::Cts => self.control_rate,
+            FrameKind::Data => self.data_rate,
+            FrameKind::Ack => self.ack_rate,
+            FrameKind::Rts | FrameKind::Cts => self.control_rate,
         };
         self.modulation.airtime(self.preamble, rate, bytes)
     }
 
     /// How long the medium is still needed after a frame: its duration field (§9.2.5). `data` is the time of the
     /// data frame that an RTS announces or a CTS permits.
-    pub(crate) fn reserved(&self, kind: Kind, data: Duration) -> Duration {
+    pub(crate) fn reserved(&self, kind: FrameKind, data: Duration) -> Duration {
         match kind {
-            Kind::Data => self.sifs + self.ack,
-            Kind::Ack => Duration::ZERO,
-            Kind::Rts => self.sifs * 3 + self.cts + data + self.ack,
-            Kind::Cts => self.sifs * 2 + data + self.ack,
+            FrameKind::Data => self.sifs + self.ack,
+            FrameKind::Ack => Duration::ZERO,
+            FrameKind::Rts => self.sifs * 3 + self.cts + data + self.ack,
+            FrameKind::Cts => self.sifs * 2 + data + self.ack,
         }
     }
 }
@@ -131,9 +131,9 @@ mod tests {
     #[test]
     fn dsss_2_has_the_standards_times() {
         let timing = timing("dsss-2");
-        assert_eq!(timing.airtime(Kind::Ack, 14), Duration::from_us(192 + 112));
-        assert_eq!(timing.airtime(Kind::Rts, 20), Duration::from_us(192 + 160));
-        assert_eq!(timing.airtime(Kind::Data, 236), Duration::from_us(192 + 944));
+        assert_eq!(timing.airtime(FrameKind::Ack, 14), Duration::from_us(192 + 112));
+        assert_eq!(timing.airtime(FrameKind::Rts, 20), Duration::from_us(192 + 160));
+        assert_eq!(timing.airtime(FrameKind::Data, 236), Duration::from_us(192 + 944));
         assert_eq!(timing.difs, Duration::from_us(50));
         assert_eq!(timing.eifs, Duration::from_us(10 + 304 + 50));
         assert_eq!(timing.response_timeout, Duration::from_us(10 + 20 + 192));
@@ -142,16 +142,16 @@ mod tests {
     #[test]
     fn b_11_rounds_up_to_whole_microseconds() {
         // 1536 B are 12 288 bits: 1117.09 µs at 11 Mbit/s.
-        assert_eq!(timing("b-11").airtime(Kind::Data, 1536), Duration::from_us(192 + 1118));
-        assert_eq!(timing("b-11").airtime(Kind::Ack, 14), Duration::from_us(192 + 56));
+        assert_eq!(timing("b-11").airtime(FrameKind::Data, 1536), Duration::from_us(192 + 1118));
+        assert_eq!(timing("b-11").airtime(FrameKind::Ack, 14), Duration::from_us(192 + 56));
         assert_eq!(timing("b-11").eifs, Duration::from_us(10 + 304 + 50));
     }
 
     #[test]
     fn g_54_fills_whole_symbols() {
         // (16 + 8 * 1536 + 6) / 216 = 56.99: 57 symbols; (16 + 112 + 6) / 96 = 1.4: 2 symbols.
-        assert_eq!(timing("g-54").airtime(Kind::Data, 1536), Duration::from_us(20 + 57 * 4 + 6));
-        assert_eq!(timing("g-54").airtime(Kind::Ack, 14), Duration::from_us(20 + 8 + 6));
+        assert_eq!(timing("g-54").airtime(FrameKind::Data, 1536), Duration::from_us(20 + 57 * 4 + 6));
+        assert_eq!(timing("g-54").airtime(FrameKind::Ack, 14), Duration::from_us(20 + 8 + 6));
         assert_eq!(timing("g-54").difs, Duration::from_us(28));
         // At 6 Mbit/s 134 bits are 6 symbols of 24 bits.
         assert_eq!(timing("g-54").eifs, Duration::from_us(10 + 50 + 28));
