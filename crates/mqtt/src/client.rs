@@ -193,7 +193,7 @@ pub enum Reason {
 pub struct Client {
     options: ClientOptions,
     keep_alive: Duration,
-    state: State,
+    state: ClientState,
     outbox: Outbox<u64>,
     /// Identifiers of QoS 2 messages whose PUBREL has not come.
     inbox: Inbox<()>,
@@ -207,7 +207,7 @@ pub struct Client {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ClientState {
     Offline,
     Greeting { since: Instant },
     Online,
@@ -228,7 +228,7 @@ impl Client {
             outbox: Outbox::new(options.max_inflight, options.max_queued, Refill::Bounded)
                 .timed(options.retry.is_some()),
             options,
-            state: State::Offline,
+            state: ClientState::Offline,
             inbox: Inbox::default(),
             subscribing: None,
             subscribe_waits: false,
@@ -241,7 +241,7 @@ impl Client {
 
     /// Whether the broker has accepted the connection.
     pub fn is_online(&self) -> bool {
-        self.state == State::Online
+        self.state == ClientState::Online
     }
 
     /// Whether the next QoS 1 or 2 message would go out at once.
@@ -267,7 +267,7 @@ impl Client {
             Input::Tick => self.tick(now),
             Input::Connack { .. } => self.connack(now, input),
             // Nothing but CONNACK may come first ([MQTT-3.2.0-1]).
-            _ if self.state != State::Online => self.close_for(Reason::ProtocolError),
+            _ if self.state != ClientState::Online => self.close_for(Reason::ProtocolError),
             _ => self.packet(now, input),
         }
     }
@@ -323,9 +323,9 @@ impl Client {
     /// When to call [`Client::handle`] with [`Input::Tick`] at the latest.
     pub fn next_deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Offline => None,
-            State::Greeting { since } => Some(since + self.options.connect_timeout),
-            State::Online => [self.ping_deadline(), self.retry_deadline()].into_iter().flatten().min(),
+            ClientState::Offline => None,
+            ClientState::Greeting { since } => Some(since + self.options.connect_timeout),
+            ClientState::Online => [self.ping_deadline(), self.retry_deadline()].into_iter().flatten().min(),
         }
     }
 
@@ -345,13 +345,13 @@ impl Client {
     }
 
     fn open(&mut self, now: Instant) {
-        self.state = State::Greeting { since: now };
+        self.state = ClientState::Greeting { since: now };
         self.ping_sent = None;
         self.send(now, Output::SendConnect);
     }
 
     fn close(&mut self) {
-        self.state = State::Offline;
+        self.state = ClientState::Offline;
         self.ping_sent = None;
         self.subscribing = None;
         self.subscribe_waits = false;
@@ -362,13 +362,13 @@ impl Client {
         let Input::Connack { accepted, session_present, receive_maximum, keep_alive_s } = input else {
             return;
         };
-        if !matches!(self.state, State::Greeting { .. }) {
+        if !matches!(self.state, ClientState::Greeting { .. }) {
             return self.close_for(Reason::ProtocolError);
         }
         if !accepted {
             return self.close_for(Reason::Refused);
         }
-        self.state = State::Online;
+        self.state = ClientState::Online;
         // The server's word replaces the client's ([MQTT-3.2.2-21]).
         self.keep_alive = keep_alive_s.map_or(self.options.keep_alive, |s| Duration::from_s(s.into()));
         let own = if self.options.max_inflight == 0 { u16::MAX } else { self.options.max_inflight };
@@ -392,7 +392,7 @@ impl Client {
     }
 
     fn subscribe(&mut self, now: Instant) {
-        if self.state != State::Online {
+        if self.state != ClientState::Online {
             return;
         }
         let id = self.outbox.borrow_id();
@@ -405,7 +405,7 @@ impl Client {
     }
 
     fn disconnect(&mut self, now: Instant) {
-        if self.state == State::Online {
+        if self.state == ClientState::Online {
             self.send(now, Output::SendDisconnect);
         }
         self.close_for(Reason::Asked);
@@ -482,10 +482,10 @@ impl Client {
 
     fn tick(&mut self, now: Instant) {
         match self.state {
-            State::Greeting { since } if now >= since + self.options.connect_timeout => {
+            ClientState::Greeting { since } if now >= since + self.options.connect_timeout => {
                 self.close_for(Reason::ConnectTimeout);
             }
-            State::Online => {
+            ClientState::Online => {
                 self.keep_alive(now);
                 self.retry(now);
             }

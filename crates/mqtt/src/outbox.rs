@@ -16,7 +16,7 @@ use crate::kind::Qos;
 
 /// A message that waits for its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Flight<T> {
+struct InFlightMessage<T> {
     /// How often the identifiers had been through when this one was given.
     lap: u32,
     id: u16,
@@ -67,7 +67,7 @@ pub enum Refill {
 #[derive(Clone, Debug)]
 pub struct Outbox<T> {
     /// In the order of first sending, which is that of laps and identifiers.
-    in_flight: VecDeque<Flight<T>>,
+    in_flight: VecDeque<InFlightMessage<T>>,
     waiting: VecDeque<(T, Qos)>,
     /// The identifiers of those in flight, while so many are that a free one was not found at once.
     in_use: Option<InUse>,
@@ -210,7 +210,7 @@ impl<T: Copy> Outbox<T> {
         if let Some(in_use) = &mut self.in_use {
             in_use.insert(self.lap, id);
         }
-        self.in_flight.push_back(Flight {
+        self.in_flight.push_back(InFlightMessage {
             lap: self.lap,
             id,
             qos,
@@ -270,7 +270,7 @@ impl<T: Copy> Outbox<T> {
         self.take(id, |flight| flight.qos == Qos::ExactlyOnce && flight.released)
     }
 
-    fn take(&mut self, id: u16, fits: impl Fn(&Flight<T>) -> bool) -> Option<T> {
+    fn take(&mut self, id: u16, fits: impl Fn(&InFlightMessage<T>) -> bool) -> Option<T> {
         let place = self.place(id).filter(|&place| fits(&self.in_flight[place]))?;
         self.sent -= u32::from(place < self.sent as usize);
         self.free = self.free.saturating_add(1).min(self.window);
@@ -417,7 +417,7 @@ impl<T: Copy> Outbox<T> {
     }
 }
 
-impl<T: Copy> Flight<T> {
+impl<T: Copy> InFlightMessage<T> {
     fn repeat(&self) -> Dispatch<T> {
         if self.released {
             Dispatch::Pubrel { id: self.id }

@@ -37,7 +37,7 @@ pub mod id {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum PropertyShape {
     Byte,
     Two,
     Four,
@@ -48,7 +48,7 @@ enum Shape {
 }
 
 /// Shape of a property and the packets that may carry it, one bit for each packet type; bit 0 stands for the will.
-const fn rule(id: u8) -> Option<(Shape, u32)> {
+const fn rule(id: u8) -> Option<(PropertyShape, u32)> {
     const WILL: u32 = 1;
     const fn on(kinds: &[Kind]) -> u32 {
         let mut bits = 0;
@@ -62,31 +62,31 @@ const fn rule(id: u8) -> Option<(Shape, u32)> {
     use Kind::*;
     const REASONED: u32 = on(&[Connack, Puback, Pubrec, Pubrel, Pubcomp, Suback, Unsuback, Disconnect, Auth]);
     Some(match id {
-        0x01 => (Shape::Byte, on(&[Publish]) | WILL),
-        0x02 => (Shape::Four, on(&[Publish]) | WILL),
-        0x03 => (Shape::Text, on(&[Publish]) | WILL),
-        0x08 => (Shape::Text, on(&[Publish]) | WILL),
-        0x09 => (Shape::Binary, on(&[Publish]) | WILL),
-        0x0b => (Shape::Variable, on(&[Publish, Subscribe])),
-        0x11 => (Shape::Four, on(&[Connect, Connack, Disconnect])),
-        0x12 => (Shape::Text, on(&[Connack])),
-        0x13 => (Shape::Two, on(&[Connack])),
-        0x15 => (Shape::Text, on(&[Connect, Connack, Auth])),
-        0x16 => (Shape::Binary, on(&[Connect, Connack, Auth])),
-        0x17 => (Shape::Byte, on(&[Connect])),
-        0x18 => (Shape::Four, WILL),
-        0x19 => (Shape::Byte, on(&[Connect])),
-        0x1a => (Shape::Text, on(&[Connack])),
-        0x1c => (Shape::Text, on(&[Connack, Disconnect])),
-        0x1f => (Shape::Text, REASONED),
-        0x21 => (Shape::Two, on(&[Connect, Connack])),
-        0x22 => (Shape::Two, on(&[Connect, Connack])),
-        0x23 => (Shape::Two, on(&[Publish])),
-        0x24 => (Shape::Byte, on(&[Connack])),
-        0x25 => (Shape::Byte, on(&[Connack])),
-        0x26 => (Shape::Pair, REASONED | on(&[Connect, Publish, Subscribe, Unsubscribe]) | WILL),
-        0x27 => (Shape::Four, on(&[Connect, Connack])),
-        0x28..=0x2a => (Shape::Byte, on(&[Connack])),
+        0x01 => (PropertyShape::Byte, on(&[Publish]) | WILL),
+        0x02 => (PropertyShape::Four, on(&[Publish]) | WILL),
+        0x03 => (PropertyShape::Text, on(&[Publish]) | WILL),
+        0x08 => (PropertyShape::Text, on(&[Publish]) | WILL),
+        0x09 => (PropertyShape::Binary, on(&[Publish]) | WILL),
+        0x0b => (PropertyShape::Variable, on(&[Publish, Subscribe])),
+        0x11 => (PropertyShape::Four, on(&[Connect, Connack, Disconnect])),
+        0x12 => (PropertyShape::Text, on(&[Connack])),
+        0x13 => (PropertyShape::Two, on(&[Connack])),
+        0x15 => (PropertyShape::Text, on(&[Connect, Connack, Auth])),
+        0x16 => (PropertyShape::Binary, on(&[Connect, Connack, Auth])),
+        0x17 => (PropertyShape::Byte, on(&[Connect])),
+        0x18 => (PropertyShape::Four, WILL),
+        0x19 => (PropertyShape::Byte, on(&[Connect])),
+        0x1a => (PropertyShape::Text, on(&[Connack])),
+        0x1c => (PropertyShape::Text, on(&[Connack, Disconnect])),
+        0x1f => (PropertyShape::Text, REASONED),
+        0x21 => (PropertyShape::Two, on(&[Connect, Connack])),
+        0x22 => (PropertyShape::Two, on(&[Connect, Connack])),
+        0x23 => (PropertyShape::Two, on(&[Publish])),
+        0x24 => (PropertyShape::Byte, on(&[Connack])),
+        0x25 => (PropertyShape::Byte, on(&[Connack])),
+        0x26 => (PropertyShape::Pair, REASONED | on(&[Connect, Publish, Subscribe, Unsubscribe]) | WILL),
+        0x27 => (PropertyShape::Four, on(&[Connect, Connack])),
+        0x28..=0x2a => (PropertyShape::Byte, on(&[Connack])),
         _ => return None,
     })
 }
@@ -178,22 +178,22 @@ fn next_property(bytes: &[u8]) -> Result<(u8, Value<'_>, &[u8]), Malformed> {
     let (&id, rest) = bytes.split_first().ok_or(CUT)?;
     let (shape, _) = rule(id).ok_or(Malformed("an unknown property [§2.2.2.2]"))?;
     let (value, rest) = match shape {
-        Shape::Byte => number(rest, 1)?,
-        Shape::Two => number(rest, 2)?,
-        Shape::Four => number(rest, 4)?,
-        Shape::Variable => {
+        PropertyShape::Byte => number(rest, 1)?,
+        PropertyShape::Two => number(rest, 2)?,
+        PropertyShape::Four => number(rest, 4)?,
+        PropertyShape::Variable => {
             let (value, length) = variable_length(rest)?.ok_or(CUT)?;
             (Value::Number(value), &rest[length..])
         }
-        Shape::Binary => {
+        PropertyShape::Binary => {
             let (data, rest) = binary(rest)?;
             (Value::Binary(data), rest)
         }
-        Shape::Text => {
+        PropertyShape::Text => {
             let (string, rest) = text(rest)?;
             (Value::Text(string), rest)
         }
-        Shape::Pair => {
+        PropertyShape::Pair => {
             let (name, rest) = text(rest)?;
             let (string, rest) = text(rest)?;
             (Value::Pair(name, string), rest)

@@ -2,7 +2,7 @@
 
 use mqttlab_units::Instant;
 
-use super::session::{Delivery, Publication};
+use super::session::{PendingDelivery, ReceivedPublish};
 use super::topics::Retained;
 use super::{Broker, Cause, ConnectionId, Output, SessionId};
 use crate::kind::Qos;
@@ -29,7 +29,7 @@ impl Broker {
         for (filter, granted) in filters {
             // A shared subscription matches no name, and gets nothing that is retained (MQTT 5 §4.8.2).
             for (topic, Retained { message, qos }) in self.topics.retained(filter) {
-                let delivery = Delivery { topic, message, retain: true };
+                let delivery = PendingDelivery { topic, message, retain: true };
                 // At the lower of what the publisher sent and what was granted ([MQTT-3.8.4-8]).
                 let kept = self.deliver(now, number, delivery, qos.min(*granted));
                 self.holds.hold(message, kept.into());
@@ -51,7 +51,7 @@ impl Broker {
         now: Instant,
         connection: ConnectionId,
         id: u16,
-        publication: Publication,
+        publication: ReceivedPublish,
     ) {
         let Some(number) = self.sessions.at(connection) else { return };
         let message = publication.message;
@@ -79,7 +79,7 @@ impl Broker {
     }
 
     /// A QoS 2 message that waits for its PUBREL from now on, unless it does already: whether it was kept.
-    fn receive_once(&mut self, number: u32, id: u16, publication: Publication) -> bool {
+    fn receive_once(&mut self, number: u32, id: u16, publication: ReceivedPublish) -> bool {
         let is_known = self.sessions.exchanges(number, &self.options).inbox.has(id);
         let session = self.sessions.get(number);
         if !is_known && !session.receive_quota.has_room() {
@@ -140,21 +140,21 @@ impl Broker {
         self.settle(now, number, delivery);
     }
 
-    fn settle(&mut self, now: Instant, number: u32, delivery: Option<Delivery>) {
+    fn settle(&mut self, now: Instant, number: u32, delivery: Option<PendingDelivery>) {
         let Some(delivery) = delivery else { return };
         self.let_go(delivery.message);
         self.pump(now, number);
     }
 
     /// Forwards a message, which the caller holds, to everyone who wants it.
-    pub(super) fn publish(&mut self, now: Instant, publication: Publication) {
-        let Publication { topic, message, qos, retain, empty } = publication;
+    pub(super) fn publish(&mut self, now: Instant, publication: ReceivedPublish) {
+        let ReceivedPublish { topic, message, qos, retain, empty } = publication;
         if retain {
             self.retain(publication, !empty);
         }
         let audience = self.subscriptions.take_audience(topic, self.topics.name(topic));
         // RETAIN is for what a new subscription is sent ([MQTT-3.3.1-12], no client asks for Retain As Published).
-        let delivery = Delivery { topic, message, retain: false };
+        let delivery = PendingDelivery { topic, message, retain: false };
         let mut kept = 0;
         // Shared subscriptions first, as in Mosquitto's `subs__process`.
         for &share in &audience.shares {
@@ -168,7 +168,7 @@ impl Broker {
         self.holds.hold(message, kept);
     }
 
-    fn retain(&mut self, Publication { topic, message, qos, .. }: Publication, stays: bool) {
+    fn retain(&mut self, ReceivedPublish { topic, message, qos, .. }: ReceivedPublish, stays: bool) {
         self.holds.hold(message, stays.into());
         if let Some(before) = self.topics.retain(topic, stays.then_some(Retained { message, qos })) {
             self.let_go(before.message);
@@ -176,7 +176,7 @@ impl Broker {
     }
 
     /// Sends a message to a session or lets it wait: whether it is kept until it is acknowledged.
-    fn deliver(&mut self, now: Instant, number: u32, delivery: Delivery, qos: Qos) -> bool {
+    fn deliver(&mut self, now: Instant, number: u32, delivery: PendingDelivery, qos: Qos) -> bool {
         let queue = self.options.queue();
         let session = self.sessions.get(number);
         // Without an acknowledgement nothing waits, but for clients that are away (Mosquitto's
@@ -202,7 +202,7 @@ impl Broker {
     }
 
     /// Sends a QoS 0 message, if there is anybody to send it to.
-    fn deliver_at_once(&mut self, number: u32, Delivery { topic, message, retain }: Delivery) {
+    fn deliver_at_once(&mut self, number: u32, PendingDelivery { topic, message, retain }: PendingDelivery) {
         let queue = self.options.queue();
         let session = self.sessions.get(number);
         let Some(connection) = session.connection else { return self.drop(number, message, Cause::Away) };
@@ -241,7 +241,7 @@ impl Broker {
     }
 
     /// Sends, and lets go of what will not be acknowledged.
-    fn send(&mut self, connection: ConnectionId, dispatch: Dispatch<Delivery>) {
+    fn send(&mut self, connection: ConnectionId, dispatch: Dispatch<PendingDelivery>) {
         self.ready.push_back(packet(connection, dispatch));
         if let Dispatch::Publish { message, qos: Qos::AtMostOnce, .. } = dispatch {
             self.let_go(message.message);
@@ -249,9 +249,9 @@ impl Broker {
     }
 }
 
-fn packet(connection: ConnectionId, dispatch: Dispatch<Delivery>) -> Output {
+fn packet(connection: ConnectionId, dispatch: Dispatch<PendingDelivery>) -> Output {
     match dispatch {
-        Dispatch::Publish { message: Delivery { topic, message, retain }, id, qos, dup } => {
+        Dispatch::Publish { message: PendingDelivery { topic, message, retain }, id, qos, dup } => {
             Output::Publish { connection, topic, message, qos, id, dup, retain }
         }
         Dispatch::Pubrel { id } => Output::Pubrel { connection, id },

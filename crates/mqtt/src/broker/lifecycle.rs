@@ -3,7 +3,7 @@
 use mqttlab_units::Instant;
 
 use super::receive_quota::ReceiveQuota;
-use super::session::Publication;
+use super::session::ReceivedPublish;
 use super::{Broker, Cause, ConnectionId, Excess, Input, Output, Will};
 use crate::kind::Version;
 
@@ -25,7 +25,7 @@ impl Broker {
         }
         // Last: a session that ends here does not receive its own will.
         if let Some(Will { topic, message, qos, retain }) = will {
-            self.publish(now, Publication { topic, message, qos, retain, empty: false });
+            self.publish(now, ReceivedPublish { topic, message, qos, retain, empty: false });
             self.let_go(message);
         }
     }

@@ -45,18 +45,18 @@ use holds::Holds;
 pub use interface::{
     BrokerOptions, Cause, ConnectionId, Excess, Input, Output, SessionId, SessionInfo, TopicId, Will,
 };
-use session::Publication;
-use sessions::Sessions;
-use subscriptions::Subscriptions;
-use topics::Topics;
+use session::ReceivedPublish;
+use sessions::BrokerSessions;
+use subscriptions::BrokerSubscriptions;
+use topics::BrokerTopics;
 
 /// A broker.
 #[derive(Clone, Debug)]
 pub struct Broker {
     options: BrokerOptions,
-    topics: Topics,
-    sessions: Sessions,
-    subscriptions: Subscriptions,
+    topics: BrokerTopics,
+    sessions: BrokerSessions,
+    subscriptions: BrokerSubscriptions,
     holds: Holds,
     ready: VecDeque<Output>,
 }
@@ -66,9 +66,9 @@ impl Broker {
     pub fn new(options: BrokerOptions) -> Self {
         Broker {
             options,
-            topics: Topics::default(),
-            sessions: Sessions::default(),
-            subscriptions: Subscriptions::default(),
+            topics: BrokerTopics::default(),
+            sessions: BrokerSessions::default(),
+            subscriptions: BrokerSubscriptions::default(),
             holds: Holds::default(),
             ready: VecDeque::new(),
         }
@@ -163,7 +163,7 @@ impl Broker {
             Input::Subscribe { id, filters } => self.subscribe(now, connection, id, filters),
             Input::Unsubscribe { id, filters } => self.unsubscribe(connection, id, filters),
             Input::Publish { topic, message, qos, id, retain, empty, .. } => {
-                let publication = Publication { topic, message, qos, retain, empty };
+                let publication = ReceivedPublish { topic, message, qos, retain, empty };
                 self.receive(now, connection, id, publication);
             }
             Input::Puback { id } => self.acknowledged(now, connection, id),

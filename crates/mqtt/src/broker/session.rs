@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mqttlab_units::{Duration, Instant};
 
 use super::receive_quota::ReceiveQuota;
-use super::subscriptions::Subscription;
+use super::subscriptions::SubscriptionPlace;
 use super::{BrokerOptions, ConnectionId, SessionInfo, TopicId, Will};
 use crate::inbox::Inbox;
 use crate::kind::Qos;
@@ -13,7 +13,7 @@ use crate::outbox::{Dispatch, Outbox};
 
 /// A message that a client has published.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Publication {
+pub(super) struct ReceivedPublish {
     pub(super) topic: TopicId,
     pub(super) message: u64,
     pub(super) qos: Qos,
@@ -23,17 +23,17 @@ pub(super) struct Publication {
 
 /// A message on its way to a client.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Delivery {
+pub(super) struct PendingDelivery {
     pub(super) topic: TopicId,
     pub(super) message: u64,
     pub(super) retain: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct BrokerSession {
     pub(super) client: Arc<str>,
     pub(super) connection: Option<ConnectionId>,
-    pub(super) subscriptions: Vec<Subscription>,
+    pub(super) subscriptions: Vec<SubscriptionPlace>,
     /// `None` before the first, which many clients never get to: a session at rest is small.
     pub(super) exchanges: Option<Box<Exchanges>>,
     pub(super) keep_alive: Duration,
@@ -55,14 +55,14 @@ pub(super) struct Session {
 /// What takes several packets: QoS 1 and 2, in both directions.
 #[derive(Clone, Debug)]
 pub(super) struct Exchanges {
-    pub(super) outbox: Outbox<Delivery>,
+    pub(super) outbox: Outbox<PendingDelivery>,
     /// QoS 2 messages whose PUBREL has not come.
-    pub(super) inbox: Inbox<Publication>,
+    pub(super) inbox: Inbox<ReceivedPublish>,
 }
 
-impl Session {
-    pub(super) fn new(client: Arc<str>, options: &BrokerOptions) -> Session {
-        Session {
+impl BrokerSession {
+    pub(super) fn new(client: Arc<str>, options: &BrokerOptions) -> BrokerSession {
+        BrokerSession {
             client,
             connection: None,
             subscriptions: Vec::new(),
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// The next packet that the window lets out.
-    pub(super) fn next_dispatch(&mut self, now: Instant) -> Option<Dispatch<Delivery>> {
+    pub(super) fn next_dispatch(&mut self, now: Instant) -> Option<Dispatch<PendingDelivery>> {
         self.exchanges.as_mut()?.outbox.next(now)
     }
 

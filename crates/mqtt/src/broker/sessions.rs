@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
 
-use super::session::{Exchanges, Session};
+use super::session::{BrokerSession, Exchanges};
 use super::{BrokerOptions, ConnectionId, SessionInfo};
 use crate::kind::Version;
 
 /// All sessions.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sessions {
-    table: Vec<Option<Box<Session>>>,
+pub(super) struct BrokerSessions {
+    table: Vec<Option<Box<BrokerSession>>>,
     vacant: Vec<u32>,
     by_client: BTreeMap<Arc<str>, u32>,
     by_connection: Vec<Option<u32>>,
@@ -25,7 +25,7 @@ pub(super) struct Sessions {
     anonymous: u64,
 }
 
-impl Sessions {
+impl BrokerSessions {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.by_client.len()
@@ -52,7 +52,7 @@ impl Sessions {
     }
 
     /// A session that is referred to.
-    pub(super) fn get(&mut self, number: u32) -> &mut Session {
+    pub(super) fn get(&mut self, number: u32) -> &mut BrokerSession {
         self.table[number as usize].as_mut().expect("a session that is referred to is there")
     }
 
@@ -77,7 +77,7 @@ impl Sessions {
 
     /// A session begins.
     pub(super) fn begin(&mut self, client: Arc<str>, options: &BrokerOptions) -> u32 {
-        let session = Some(Box::new(Session::new(Arc::clone(&client), options)));
+        let session = Some(Box::new(BrokerSession::new(Arc::clone(&client), options)));
         let number = match self.vacant.pop() {
             Some(number) => {
                 self.table[number as usize] = session;
@@ -93,7 +93,7 @@ impl Sessions {
     }
 
     /// A session without a connection ends; what is left of it.
-    pub(super) fn end(&mut self, number: u32) -> Option<Box<Session>> {
+    pub(super) fn end(&mut self, number: u32) -> Option<Box<BrokerSession>> {
         let session = self.table[number as usize].take()?;
         if let Some(at) = session.look {
             self.looks.remove(&(at, number));

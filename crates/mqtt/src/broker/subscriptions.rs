@@ -8,13 +8,13 @@ use crate::kind::Qos;
 use crate::topic::{Place, TopicTree, share};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Subscriptions {
-    tree: TopicTree<Taker>,
-    shares: Vec<Share>,
+pub(super) struct BrokerSubscriptions {
+    tree: TopicTree<Subscriber>,
+    shares: Vec<SharedSubscription>,
     vacant_shares: Vec<u32>,
     by_name: BTreeMap<Box<str>, u32>,
     /// Audiences by topic, valid when they are of this generation.
-    audiences: Vec<Audience>,
+    audiences: Vec<TopicAudience>,
     generation: u32,
     /// For each session its place in the audience that is being worked out, counted from 1.
     seen: Vec<u32>,
@@ -22,7 +22,7 @@ pub(super) struct Subscriptions {
 
 /// Who receives a topic's messages.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Audience {
+pub(super) struct TopicAudience {
     generation: u32,
     /// Sessions, each once, with the highest QoS that one of its subscriptions grants.
     pub(super) receivers: Vec<(u32, Qos)>,
@@ -31,30 +31,30 @@ pub(super) struct Audience {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Taker {
+enum Subscriber {
     Session { number: u32, qos: Qos },
     Share(u32),
 }
 
 /// A session's subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subscription {
+pub(super) enum SubscriptionPlace {
     Alone(Place),
     Shared(u32),
 }
 
 /// A shared subscription (MQTT 5 §4.8.2).
 #[derive(Clone, Debug)]
-struct Share {
+struct SharedSubscription {
     name: Box<str>,
     place: Place,
     members: Vec<(u32, Qos)>,
     next: usize,
 }
 
-impl Subscriptions {
+impl BrokerSubscriptions {
     /// A session that has some subscriptions subscribes, or subscribes again ([MQTT-3.8.4-3]).
-    pub(super) fn add(&mut self, own: &mut Vec<Subscription>, filter: &str, session: u32, qos: Qos) {
+    pub(super) fn add(&mut self, own: &mut Vec<SubscriptionPlace>, filter: &str, session: u32, qos: Qos) {
         self.generation += 1;
         self.seen.resize(self.seen.len().max(session as usize + 1), 0);
         if let Some(known) = self.find(filter).filter(|known| own.contains(known)) {
@@ -62,8 +62,10 @@ impl Subscriptions {
             return self.regrade(known, session, qos);
         }
         let subscription = match share(filter) {
-            Some((_, inner)) => Subscription::Shared(self.join(filter, inner, session, qos)),
-            None => Subscription::Alone(self.tree.insert(filter, Taker::Session { number: session, qos })),
+            Some((_, inner)) => SubscriptionPlace::Shared(self.join(filter, inner, session, qos)),
+            None => SubscriptionPlace::Alone(
+                self.tree.insert(filter, Subscriber::Session { number: session, qos }),
+            ),
         };
         // Most clients have one subscription, and there may be thousands of clients.
         own.reserve_exact(usize::from(own.is_empty()));
@@ -71,7 +73,7 @@ impl Subscriptions {
     }
 
     /// A session no longer subscribes to this.
-    pub(super) fn remove(&mut self, own: &mut Vec<Subscription>, filter: &str, session: u32) {
+    pub(super) fn remove(&mut self, own: &mut Vec<SubscriptionPlace>, filter: &str, session: u32) {
         let Some(unwanted) = self.find(filter) else { return };
         let Some(place) = own.iter().position(|known| *known == unwanted) else { return };
         own.remove(place);
@@ -79,10 +81,10 @@ impl Subscriptions {
     }
 
     /// Takes out the audience of a topic. To be put back.
-    pub(super) fn take_audience(&mut self, topic: TopicId, name: &str) -> Audience {
+    pub(super) fn take_audience(&mut self, topic: TopicId, name: &str) -> TopicAudience {
         let place = topic.0 as usize;
         if self.audiences.len() <= place {
-            self.audiences.resize_with(place + 1, Audience::default);
+            self.audiences.resize_with(place + 1, TopicAudience::default);
         }
         let mut audience = std::mem::take(&mut self.audiences[place]);
         if audience.generation != self.generation {
@@ -91,7 +93,7 @@ impl Subscriptions {
         audience
     }
 
-    pub(super) fn put_audience_back(&mut self, topic: TopicId, audience: Audience) {
+    pub(super) fn put_audience_back(&mut self, topic: TopicId, audience: TopicAudience) {
         self.audiences[topic.0 as usize] = audience;
     }
 
@@ -103,24 +105,24 @@ impl Subscriptions {
         share.members[place]
     }
 
-    fn find(&self, filter: &str) -> Option<Subscription> {
+    fn find(&self, filter: &str) -> Option<SubscriptionPlace> {
         match share(filter) {
-            Some(_) => self.by_name.get(filter).map(|&share| Subscription::Shared(share)),
-            None => self.tree.find(filter).map(Subscription::Alone),
+            Some(_) => self.by_name.get(filter).map(|&share| SubscriptionPlace::Shared(share)),
+            None => self.tree.find(filter).map(SubscriptionPlace::Alone),
         }
     }
 
-    fn regrade(&mut self, subscription: Subscription, session: u32, granted: Qos) {
+    fn regrade(&mut self, subscription: SubscriptionPlace, session: u32, granted: Qos) {
         match subscription {
-            Subscription::Alone(place) => {
+            SubscriptionPlace::Alone(place) => {
                 for taker in self.tree.at(place) {
                     match taker {
-                        Taker::Session { number, qos } if *number == session => *qos = granted,
+                        Subscriber::Session { number, qos } if *number == session => *qos = granted,
                         _ => {}
                     }
                 }
             }
-            Subscription::Shared(share) => {
+            SubscriptionPlace::Shared(share) => {
                 let mut members = self.shares[share as usize].members.iter_mut();
                 if let Some((_, qos)) = members.find(|(member, _)| *member == session) {
                     *qos = granted;
@@ -136,8 +138,8 @@ impl Subscriptions {
         }
         let vacant = self.vacant_shares.pop();
         let number = vacant.unwrap_or(self.shares.len() as u32);
-        let place = self.tree.insert(inner, Taker::Share(number));
-        let share = Share { name: filter.into(), place, members: vec![(session, qos)], next: 0 };
+        let place = self.tree.insert(inner, Subscriber::Share(number));
+        let share = SharedSubscription { name: filter.into(), place, members: vec![(session, qos)], next: 0 };
         match vacant {
             Some(number) => self.shares[number as usize] = share,
             None => self.shares.push(share),
@@ -147,15 +149,14 @@ impl Subscriptions {
     }
 
     /// A session that had this subscription has it no longer.
-    pub(super) fn withdraw(&mut self, subscription: Subscription, session: u32) {
+    pub(super) fn withdraw(&mut self, subscription: SubscriptionPlace, session: u32) {
         self.generation += 1;
         match subscription {
-            Subscription::Alone(place) => {
-                let unwanted =
-                    |taker: &Taker| matches!(taker, Taker::Session { number, .. } if *number == session);
+            SubscriptionPlace::Alone(place) => {
+                let unwanted = |taker: &Subscriber| matches!(taker, Subscriber::Session { number, .. } if *number == session);
                 self.tree.remove_at(place, unwanted);
             }
-            Subscription::Shared(number) => self.leave(number, session),
+            SubscriptionPlace::Shared(number) => self.leave(number, session),
         }
     }
 
@@ -167,20 +168,22 @@ impl Subscriptions {
         share.next -= usize::from(place < share.next);
         if share.members.is_empty() {
             self.by_name.remove(&share.name);
-            self.tree
-                .remove_at(share.place, |taker| matches!(taker, Taker::Share(share) if *share == number));
+            self.tree.remove_at(
+                share.place,
+                |taker| matches!(taker, Subscriber::Share(share) if *share == number),
+            );
             self.vacant_shares.push(number);
         }
     }
 
-    fn work_out(&mut self, name: &str, audience: &mut Audience) {
-        let Subscriptions { tree, seen, .. } = self;
-        let Audience { generation, receivers, shares } = audience;
+    fn work_out(&mut self, name: &str, audience: &mut TopicAudience) {
+        let BrokerSubscriptions { tree, seen, .. } = self;
+        let TopicAudience { generation, receivers, shares } = audience;
         receivers.clear();
         shares.clear();
         tree.each_match(name, |taker| match *taker {
-            Taker::Share(share) => shares.push(share),
-            Taker::Session { number, qos } => {
+            Subscriber::Share(share) => shares.push(share),
+            Subscriber::Session { number, qos } => {
                 let seen = &mut seen[number as usize];
                 if *seen == 0 {
                     receivers.push((number, qos));

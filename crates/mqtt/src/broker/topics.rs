@@ -8,7 +8,7 @@ use crate::kind::Qos;
 use crate::topic::matches;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Topics {
+pub(super) struct BrokerTopics {
     names: Vec<Arc<str>>,
     numbers: BTreeMap<Arc<str>, u32>,
     retained: Vec<Option<Retained>>,
@@ -22,7 +22,7 @@ pub(super) struct Retained {
     pub(super) qos: Qos,
 }
 
-impl Topics {
+impl BrokerTopics {
     /// The number of a name.
     pub(super) fn number(&mut self, name: &str) -> TopicId {
         if let Some(&number) = self.numbers.get(name) {
