@@ -292,7 +292,7 @@ pub fn decode(datagram: &[u8]) -> Result<Datagram<'_>, Malformed> {
     let mut forwarded = Vec::new();
     let mut rest = datagram;
     loop {
-        let header = Header::read(rest)?;
+        let header = PacketHeader::read(rest)?;
         if header.kind != ENCAPSULATED {
             break;
         }
@@ -313,7 +313,7 @@ pub fn decode(datagram: &[u8]) -> Result<Datagram<'_>, Malformed> {
 }
 
 /// The beginning of a packet.
-struct Header {
+struct PacketHeader {
     /// Of the length and the type together.
     bytes: usize,
     /// What the length field says.
@@ -321,26 +321,26 @@ struct Header {
     kind: u8,
 }
 
-impl Header {
+impl PacketHeader {
     /// §5.2.1: one octet, or 0x01 and two more.
-    fn read(bytes: &[u8]) -> Result<Header, Malformed> {
+    fn read(bytes: &[u8]) -> Result<PacketHeader, Malformed> {
         match *bytes {
             [1, high, low, kind, ..] => {
-                Ok(Header { bytes: 4, length: u16::from_be_bytes([high, low]).into(), kind })
+                Ok(PacketHeader { bytes: 4, length: u16::from_be_bytes([high, low]).into(), kind })
             }
             [1, ..] | [] | [_] => Err(Malformed::Short),
-            [length, kind, ..] => Ok(Header { bytes: 2, length: length.into(), kind }),
+            [length, kind, ..] => Ok(PacketHeader { bytes: 2, length: length.into(), kind }),
         }
     }
 }
 
 fn decode_packet(bytes: &[u8]) -> Result<Packet<&str, &[u8]>, Malformed> {
-    let header = Header::read(bytes)?;
+    let header = PacketHeader::read(bytes)?;
     if header.length != bytes.len() {
         return Err(Malformed::Length { says: header.length, has: bytes.len() });
     }
     let kind = Kind::from_number(header.kind).ok_or(Malformed::Kind(header.kind))?;
-    let mut fields = Fields(&bytes[header.bytes..]);
+    let mut fields = PacketFields(&bytes[header.bytes..]);
     let packet = fields.packet(kind)?;
     // What is variable takes everything that is left.
     match fields.0 {
@@ -350,9 +350,9 @@ fn decode_packet(bytes: &[u8]) -> Result<Packet<&str, &[u8]>, Malformed> {
 }
 
 /// What of a packet has not been read.
-struct Fields<'a>(&'a [u8]);
+struct PacketFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> PacketFields<'a> {
     fn packet(&mut self, kind: Kind) -> Result<Packet<&'a str, &'a [u8]>, Malformed> {
         Ok(match kind {
             Kind::Advertise => Packet::Advertise { gateway: self.octet()?, duration_s: self.number()? },

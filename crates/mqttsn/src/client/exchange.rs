@@ -20,7 +20,7 @@ pub(super) struct Queued {
 
 /// What an answer is awaited to.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum PendingExchange {
     Search,
     Connect,
     Willtopic,
@@ -46,19 +46,19 @@ pub(super) enum What {
     Sleep,
 }
 
-impl What {
+impl PendingExchange {
     /// The packet that is not answered, for people.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            What::Search => "no gateway answers SEARCHGW",
-            What::Connect => "no CONNACK after N_retry repetitions of CONNECT",
-            What::Willtopic => "no WILLMSGREQ after N_retry repetitions of WILLTOPIC",
-            What::Willmsg => "no CONNACK after N_retry repetitions of WILLMSG",
-            What::Register { .. } => "no REGACK after N_retry repetitions of REGISTER",
-            What::Subscribe { .. } => "no SUBACK after N_retry repetitions of SUBSCRIBE",
-            What::Publish { .. } => "no answer after N_retry repetitions of PUBLISH",
-            What::Release { .. } => "no PUBCOMP after N_retry repetitions of PUBREL",
-            What::Sleep => "no DISCONNECT after N_retry repetitions of DISCONNECT",
+            PendingExchange::Search => "no gateway answers SEARCHGW",
+            PendingExchange::Connect => "no CONNACK after N_retry repetitions of CONNECT",
+            PendingExchange::Willtopic => "no WILLMSGREQ after N_retry repetitions of WILLTOPIC",
+            PendingExchange::Willmsg => "no CONNACK after N_retry repetitions of WILLMSG",
+            PendingExchange::Register { .. } => "no REGACK after N_retry repetitions of REGISTER",
+            PendingExchange::Subscribe { .. } => "no SUBACK after N_retry repetitions of SUBSCRIBE",
+            PendingExchange::Publish { .. } => "no answer after N_retry repetitions of PUBLISH",
+            PendingExchange::Release { .. } => "no PUBCOMP after N_retry repetitions of PUBREL",
+            PendingExchange::Sleep => "no DISCONNECT after N_retry repetitions of DISCONNECT",
         }
     }
 }

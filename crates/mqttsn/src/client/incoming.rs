@@ -8,12 +8,12 @@ use super::interface::Receipt;
 
 /// What has come and is not settled.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Incoming {
+pub(super) struct HeldMessages {
     /// Identifiers of QoS 2 messages whose PUBREL has not come.
     held: BTreeSet<u16>,
 }
 
-impl Incoming {
+impl HeldMessages {
     /// A message came: what becomes of it.
     pub(super) fn arrived(&mut self, qos: Qos, id: u16, deliver_on_release: bool) -> Receipt {
         if qos != Qos::ExactlyOnce {

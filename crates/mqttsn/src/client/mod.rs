@@ -10,8 +10,8 @@
 //!                                                      └──────────┘
 //! ```
 //!
-//! Parts own their state: `Topics` what identifiers mean, `Outgoing` what waits to be sent, `Incoming` what is not settled,
-//! `Alive` signs of life; the one exchange under way and its repetitions are this machine's.
+//! Parts own their state: `TopicIds` what identifiers mean, `OutgoingQueue` what waits to be sent, `HeldMessages` what came at QoS 2
+//! and has no PUBREL yet, `Alive` signs of life; the one exchange under way and its repetitions are this machine's.
 //!
 //! The shell owns the socket and the bytes: it tells the machine what came, and sends what [`Client::poll`] says. Messages
 //! are tokens and topics numbers; texts and payloads stay with the shell.
@@ -41,24 +41,24 @@ use mqttlab_units::{Duration, Instant};
 use crate::kind::{PublishQos, ReturnCode};
 use crate::packet::Topic;
 use alive::{Alive, Sign};
-use exchange::{Awaited, Queued, What};
-use incoming::Incoming;
+use exchange::{Awaited, PendingExchange, Queued};
+use incoming::HeldMessages;
 pub use interface::{
     Admission, ClientOptions, Input, Meaning, Output, Reason, Receipt, Search, Send, Sleep, Subject,
 };
-use outgoing::Outgoing;
-use topics::Topics;
+use outgoing::OutgoingQueue;
+use topics::TopicIds;
 
 /// A client's session.
 #[derive(Clone, Debug)]
 pub struct Client {
     options: ClientOptions,
-    state: State,
-    topics: Topics,
-    exchange: Option<Awaited<What>>,
+    state: SnClientState,
+    topics: TopicIds,
+    exchange: Option<Awaited<PendingExchange>>,
     alive: Alive,
-    outgoing: Outgoing,
-    incoming: Incoming,
+    outgoing: OutgoingQueue,
+    incoming: HeldMessages,
     /// The next subscription to be made, while there is one.
     subscribing: Option<u32>,
     /// After "rejected: congestion" nothing is sent before this.
@@ -67,7 +67,7 @@ pub struct Client {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SnClientState {
     Offline,
     /// SEARCHGW is sent at this instant.
     Searching(Instant),
@@ -90,12 +90,12 @@ impl Client {
     pub fn new(options: ClientOptions) -> Client {
         Client {
             options,
-            state: State::Offline,
-            topics: Topics::default(),
+            state: SnClientState::Offline,
+            topics: TopicIds::default(),
             exchange: None,
             alive: Alive::new(),
-            outgoing: Outgoing::default(),
-            incoming: Incoming::default(),
+            outgoing: OutgoingQueue::default(),
+            incoming: HeldMessages::default(),
             subscribing: None,
             congested_until: None,
             ready: VecDeque::new(),
@@ -104,27 +104,28 @@ impl Client {
 
     /// Whether a gateway has accepted it, be it awake or not.
     pub fn is_online(&self) -> bool {
-        matches!(self.state, State::Active | State::Asleep { .. } | State::Awake { .. })
+        matches!(self.state, SnClientState::Active | SnClientState::Asleep { .. } | SnClientState::Awake { .. })
             // A sleeper's session goes on while it connects to be active again.
-            || self.state == State::Connecting { again: true }
+            || self.state == SnClientState::Connecting { again: true }
     }
 
     /// Whether it sleeps, so that nobody hears what comes.
     pub fn is_asleep(&self) -> bool {
-        matches!(self.state, State::Asleep { .. })
+        matches!(self.state, SnClientState::Asleep { .. })
     }
 
     /// Whether the next message of this quality of service would go out at once.
     pub fn has_room(&self, qos: Qos) -> bool {
-        let free = self.outgoing.is_empty() && self.state == State::Active && self.congested_until.is_none();
+        let free =
+            self.outgoing.is_empty() && self.state == SnClientState::Active && self.congested_until.is_none();
         free && (qos == Qos::AtMostOnce || self.exchange.is_none())
     }
 
     /// Messages of QoS 1 and 2 that are not acknowledged, under way or waiting.
     pub fn unacknowledged(&self) -> usize {
-        let sent = self
-            .exchange
-            .is_some_and(|exchange| matches!(exchange.what, What::Publish { .. } | What::Release { .. }));
+        let sent = self.exchange.is_some_and(|exchange| {
+            matches!(exchange.what, PendingExchange::Publish { .. } | PendingExchange::Release { .. })
+        });
         self.outgoing.unacknowledged() + usize::from(sent)
     }
 
@@ -144,9 +145,9 @@ impl Client {
         let exchange = self.exchange.map(|exchange| exchange.overdue_at(retry));
         let ping = self.alive.next_deadline(self.keep_alive(), retry);
         let state = match self.state {
-            State::Searching(at) if self.exchange.is_none() => Some(at),
-            State::Asleep { wake_at } => Some(wake_at),
-            State::Active => self.sleep_at(),
+            SnClientState::Searching(at) if self.exchange.is_none() => Some(at),
+            SnClientState::Asleep { wake_at } => Some(wake_at),
+            SnClientState::Active => self.sleep_at(),
             _ => None,
         };
         [exchange, ping, state, self.congested_until].into_iter().flatten().min()
@@ -166,15 +167,15 @@ impl Client {
                 self.pump(now);
             }
             // Late answers of a gateway that was given up.
-            _ if self.state == State::Offline => {}
+            _ if self.state == SnClientState::Offline => {}
             // The first gateway that is heard of is taken (§6.1).
-            Input::Advertise | Input::Gwinfo if matches!(self.state, State::Searching(_)) => {
+            Input::Advertise | Input::Gwinfo if matches!(self.state, SnClientState::Searching(_)) => {
                 self.connect(now, false);
             }
             Input::Advertise | Input::Gwinfo => {}
             Input::Connack { code } => self.connack(now, code),
-            Input::Willtopicreq => self.will(now, What::Willtopic, Send::Willtopic),
-            Input::Willmsgreq => self.will(now, What::Willmsg, Send::Willmsg),
+            Input::Willtopicreq => self.will(now, PendingExchange::Willtopic, Send::Willtopic),
+            Input::Willmsgreq => self.will(now, PendingExchange::Willmsg, Send::Willmsg),
             Input::Disconnected => self.disconnected(now),
             Input::Pingresp => self.pingresp(now),
             Input::Pingreq => self.send(now, Send::Pingresp),
@@ -193,7 +194,7 @@ impl Client {
             return Admission::Refused;
         }
         self.outgoing.push(Queued { token, subject, qos, sent_as: None, unknown: 0 });
-        if let (State::Asleep { wake_at }, Some(sleep)) = (&mut self.state, self.options.sleep)
+        if let (SnClientState::Asleep { wake_at }, Some(sleep)) = (&mut self.state, self.options.sleep)
             && !sleep.publish_when_awake
         {
             // A sleeper publishes only after it has become active by CONNECT (§6.14).
@@ -208,7 +209,7 @@ impl Client {
         if !self.is_online() || self.is_asleep() {
             return None;
         }
-        if let State::Awake { .. } = self.state {
+        if let SnClientState::Awake { .. } = self.state {
             self.alive.heard_awake(now);
         }
         self.alive.last_busy = now;
@@ -231,7 +232,7 @@ impl Client {
 
     fn publish_without_connection(&mut self, now: Instant, token: u32, subject: Subject) -> Admission {
         match (self.topics.named(subject), self.state) {
-            (Some(topic), State::Active) => {
+            (Some(topic), SnClientState::Active) => {
                 let qos = PublishQos::WithoutConnection;
                 self.alive.sent(now);
                 self.ready.push_back(Output::Publish { token, qos, dup: false, topic, id: 0 });
@@ -246,18 +247,18 @@ impl Client {
         self.exchange = None;
         // QoS −1 needs no gateway that knows the client (§6.8).
         if self.options.without_connection {
-            self.state = State::Active;
+            self.state = SnClientState::Active;
             self.ready.push_back(Output::Connected);
         } else if let Some(search) = self.options.search {
-            self.state = State::Searching(now + search.delay);
+            self.state = SnClientState::Searching(now + search.delay);
         } else {
             self.connect(now, false);
         }
     }
 
     fn connect(&mut self, now: Instant, again: bool) {
-        self.state = State::Connecting { again };
-        self.await_answer(now, What::Connect);
+        self.state = SnClientState::Connecting { again };
+        self.await_answer(now, PendingExchange::Connect);
         self.send_connect(now, again);
     }
 
@@ -267,20 +268,20 @@ impl Client {
         self.send(now, Send::Connect { clean, will });
     }
 
-    fn will(&mut self, now: Instant, what: What, packet: Send) {
-        if let State::Connecting { .. } = self.state {
+    fn will(&mut self, now: Instant, what: PendingExchange, packet: Send) {
+        if let SnClientState::Connecting { .. } = self.state {
             self.await_answer(now, what);
             self.send(now, packet);
         }
     }
 
     fn connack(&mut self, now: Instant, code: ReturnCode) {
-        let State::Connecting { again } = self.state else { return };
+        let SnClientState::Connecting { again } = self.state else { return };
         self.exchange = None;
         if code != ReturnCode::Accepted {
             return self.close_for(Reason::Refused(code));
         }
-        self.state = State::Active;
+        self.state = SnClientState::Active;
         self.alive.last_busy = now;
         if !again {
             // The gateway has begun anew, too: its identifiers mean nothing any more.
@@ -294,16 +295,16 @@ impl Client {
     }
 
     fn close(&mut self) {
-        self.state = State::Offline;
+        self.state = SnClientState::Offline;
         self.alive.settle();
         self.subscribing = None;
         self.congested_until = None;
         match self.exchange.take().map(|exchange| exchange.what) {
-            Some(What::Publish { message, id, .. }) => {
+            Some(PendingExchange::Publish { message, id, .. }) => {
                 self.outgoing.put_back(Queued { sent_as: Some(id), ..message });
             }
             // The gateway has the message; the application need not wait for what will not come.
-            Some(What::Release { message, .. }) => {
+            Some(PendingExchange::Release { message, .. }) => {
                 self.ready.push_back(Output::Acknowledged { token: message.token });
             }
             _ => {}
@@ -325,7 +326,7 @@ impl Client {
     /// DISCONNECT: the answer to one of its own, or the gateway does not know it (§5.4.21).
     fn disconnected(&mut self, now: Instant) {
         match self.exchange {
-            Some(Awaited { what: What::Sleep, .. }) => {
+            Some(Awaited { what: PendingExchange::Sleep, .. }) => {
                 self.exchange = None;
                 self.fall_asleep(now);
             }
@@ -337,7 +338,7 @@ impl Client {
         let Some(sleep) = self.options.sleep else { return };
         self.alive.settle();
         let waits = !self.outgoing.is_empty() && !sleep.publish_when_awake;
-        self.state = State::Asleep { wake_at: if waits { now } else { now + sleep.every } };
+        self.state = SnClientState::Asleep { wake_at: if waits { now } else { now + sleep.every } };
         self.ready.push_back(Output::Asleep(true));
     }
 
@@ -345,7 +346,7 @@ impl Client {
         self.ready.push_back(Output::Asleep(false));
         // PINGREQ with its identifier fetches what was kept; to publish it must be active (§6.14).
         if self.outgoing.is_empty() {
-            self.state = State::Awake { since: now };
+            self.state = SnClientState::Awake { since: now };
             self.alive.ping(now);
             self.send(now, Send::Pingreq { awake: true });
         } else {
@@ -355,10 +356,10 @@ impl Client {
 
     fn pingresp(&mut self, now: Instant) {
         self.alive.settle();
-        if let State::Awake { since } = self.state {
+        if let SnClientState::Awake { since } = self.state {
             self.fall_asleep(now);
             // Awakenings are evenly spaced, however long each of them takes.
-            if let (State::Asleep { wake_at }, Some(sleep)) = (&mut self.state, self.options.sleep) {
+            if let (SnClientState::Asleep { wake_at }, Some(sleep)) = (&mut self.state, self.options.sleep) {
                 *wake_at = (*wake_at).min((since + sleep.every).max(now));
             }
         }
@@ -368,7 +369,7 @@ impl Client {
         if !self.is_online() {
             return;
         }
-        if let State::Awake { .. } = self.state {
+        if let SnClientState::Awake { .. } = self.state {
             self.alive.heard_awake(now);
         }
         let what = self.exchange.map(|exchange| exchange.what);
@@ -377,21 +378,23 @@ impl Client {
                 self.topics.learn(topic_id, Meaning::Named(name.into()));
                 self.send(now, Send::Regack { topic_id, id });
             }
-            (Input::Regack { topic_id, id, code }, Some(What::Register { topic, id: asked }))
+            (Input::Regack { topic_id, id, code }, Some(PendingExchange::Register { topic, id: asked }))
                 if id == asked =>
             {
                 self.exchange = None;
                 self.registered(now, topic, topic_id, code);
             }
-            (Input::Suback { topic_id, id, code }, Some(What::Subscribe { subscription, id: asked }))
-                if id == asked =>
-            {
+            (
+                Input::Suback { topic_id, id, code },
+                Some(PendingExchange::Subscribe { subscription, id: asked }),
+            ) if id == asked => {
                 self.exchange = None;
                 self.subscribed(now, subscription, topic_id, code);
             }
-            (Input::Puback { id, topic_id, code }, Some(What::Publish { message, id: sent, .. }))
-                if id == sent =>
-            {
+            (
+                Input::Puback { id, topic_id, code },
+                Some(PendingExchange::Publish { message, id: sent, .. }),
+            ) if id == sent => {
                 self.exchange = None;
                 self.acknowledged(now, message, (topic_id, sent), code);
             }
@@ -399,13 +402,15 @@ impl Client {
             (Input::Puback { id: 0, topic_id, code: ReturnCode::InvalidTopic }, _) => {
                 self.topics.forget(topic_id);
             }
-            (Input::Pubrec { id }, Some(What::Publish { message, id: sent, .. })) if id == sent => {
-                self.await_answer(now, What::Release { message, id });
+            (Input::Pubrec { id }, Some(PendingExchange::Publish { message, id: sent, .. }))
+                if id == sent =>
+            {
+                self.await_answer(now, PendingExchange::Release { message, id });
                 self.send(now, Send::Pubrel { id });
             }
             // What was repeated may be answered twice.
             (Input::Pubrec { id }, _) => self.send(now, Send::Pubrel { id }),
-            (Input::Pubcomp { id }, Some(What::Release { message, id: sent })) if id == sent => {
+            (Input::Pubcomp { id }, Some(PendingExchange::Release { message, id: sent })) if id == sent => {
                 self.exchange = None;
                 self.ready.push_back(Output::Acknowledged { token: message.token });
             }
@@ -473,7 +478,8 @@ impl Client {
 
     /// Begins whatever can be begun.
     fn pump(&mut self, now: Instant) {
-        while self.state == State::Active && self.exchange.is_none() && self.congested_until.is_none() {
+        while self.state == SnClientState::Active && self.exchange.is_none() && self.congested_until.is_none()
+        {
             if let Some(subscription) = self.subscribing {
                 self.subscribe(now, subscription);
                 continue;
@@ -486,7 +492,7 @@ impl Client {
                 }
                 (None, Subject::Named(topic)) => {
                     let id = self.outgoing.next_id();
-                    self.await_answer(now, What::Register { topic, id });
+                    self.await_answer(now, PendingExchange::Register { topic, id });
                     self.send(now, Send::Register { topic, id });
                 }
                 (None, Subject::Known(_)) => unreachable!("a known topic needs no registration"),
@@ -501,7 +507,7 @@ impl Client {
             return;
         }
         let id = self.outgoing.next_id();
-        self.await_answer(now, What::Subscribe { subscription, id });
+        self.await_answer(now, PendingExchange::Subscribe { subscription, id });
         self.send(now, Send::Subscribe { subscription, id, dup: false });
     }
 
@@ -514,7 +520,7 @@ impl Client {
             (_, None) => self.outgoing.next_id(),
         };
         if message.qos != Qos::AtMostOnce {
-            self.await_answer(now, What::Publish { message, topic, id });
+            self.await_answer(now, PendingExchange::Publish { message, topic, id });
         }
         self.put_message(now, message, topic, id, dup);
     }
@@ -532,17 +538,17 @@ impl Client {
             self.pump(now);
         }
         match self.state {
-            State::Searching(at) if at <= now && self.exchange.is_none() => {
-                self.await_answer(now, What::Search);
+            SnClientState::Searching(at) if at <= now && self.exchange.is_none() => {
+                self.await_answer(now, PendingExchange::Search);
                 self.send(
                     now,
                     Send::Searchgw { radius: self.options.search.map_or(0, |search| search.radius) },
                 );
             }
-            State::Asleep { wake_at } if wake_at <= now => self.wake_up(now),
-            State::Active if self.sleep_at().is_some_and(|at| at <= now) => {
+            SnClientState::Asleep { wake_at } if wake_at <= now => self.wake_up(now),
+            SnClientState::Active if self.sleep_at().is_some_and(|at| at <= now) => {
                 let duration_s = self.options.sleep.map(|sleep| sleep.duration_s);
-                self.await_answer(now, What::Sleep);
+                self.await_answer(now, PendingExchange::Sleep);
                 self.send(now, Send::Disconnect { duration_s });
             }
             _ => {}
@@ -563,24 +569,26 @@ impl Client {
             return self.close_for(Reason::Unanswered(exchange.what.name()));
         }
         self.exchange = Some(exchange);
-        let again = self.state == State::Connecting { again: true };
+        let again = self.state == SnClientState::Connecting { again: true };
         match exchange.what {
-            What::Search => {
+            PendingExchange::Search => {
                 self.send(
                     now,
                     Send::Searchgw { radius: self.options.search.map_or(0, |search| search.radius) },
                 );
             }
-            What::Connect => self.send_connect(now, again),
-            What::Willtopic => self.send(now, Send::Willtopic),
-            What::Willmsg => self.send(now, Send::Willmsg),
-            What::Register { topic, id } => self.send(now, Send::Register { topic, id }),
-            What::Subscribe { subscription, id } => {
+            PendingExchange::Connect => self.send_connect(now, again),
+            PendingExchange::Willtopic => self.send(now, Send::Willtopic),
+            PendingExchange::Willmsg => self.send(now, Send::Willmsg),
+            PendingExchange::Register { topic, id } => self.send(now, Send::Register { topic, id }),
+            PendingExchange::Subscribe { subscription, id } => {
                 self.send(now, Send::Subscribe { subscription, id, dup: true });
             }
-            What::Publish { message, topic, id } => self.put_message(now, message, topic, id, true),
-            What::Release { id, .. } => self.send(now, Send::Pubrel { id }),
-            What::Sleep => {
+            PendingExchange::Publish { message, topic, id } => {
+                self.put_message(now, message, topic, id, true)
+            }
+            PendingExchange::Release { id, .. } => self.send(now, Send::Pubrel { id }),
+            PendingExchange::Sleep => {
                 let duration_s = self.options.sleep.map(|sleep| sleep.duration_s);
                 self.send(now, Send::Disconnect { duration_s });
             }
@@ -591,7 +599,9 @@ impl Client {
         let (keep_alive, patience) = (self.keep_alive(), (self.options.retry, self.options.retries));
         match self.alive.tick(now, keep_alive, patience) {
             Sign::None => {}
-            Sign::Ping => self.send(now, Send::Pingreq { awake: matches!(self.state, State::Awake { .. }) }),
+            Sign::Ping => {
+                self.send(now, Send::Pingreq { awake: matches!(self.state, SnClientState::Awake { .. }) })
+            }
             Sign::Unanswered => {
                 let why = "no PINGRESP after N_retry repetitions of PINGREQ";
                 self.close_for(Reason::Unanswered(why));
@@ -601,18 +611,18 @@ impl Client {
 
     /// How long it may be silent, where the gateway waits for signs of life.
     fn keep_alive(&self) -> Option<Duration> {
-        let active = self.state == State::Active && !self.options.without_connection;
+        let active = self.state == SnClientState::Active && !self.options.without_connection;
         Some(self.options.keep_alive).filter(|keep_alive| active && !keep_alive.is_zero())
     }
 
     /// When to sleep, if nothing happens.
     fn sleep_at(&self) -> Option<Instant> {
         let idle = self.exchange.is_none() && self.outgoing.is_empty() && self.subscribing.is_none();
-        let sleep = self.options.sleep.filter(|_| idle && self.state == State::Active)?;
+        let sleep = self.options.sleep.filter(|_| idle && self.state == SnClientState::Active)?;
         Some(self.alive.last_busy + sleep.linger)
     }
 
-    fn await_answer(&mut self, now: Instant, what: What) {
+    fn await_answer(&mut self, now: Instant, what: PendingExchange) {
         self.alive.last_busy = now;
         self.exchange = Some(Awaited::new(what, now));
     }

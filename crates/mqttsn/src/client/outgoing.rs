@@ -9,12 +9,12 @@ use super::interface::Subject;
 
 /// What waits.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingQueue {
     queue: VecDeque<Queued>,
     last_id: u16,
 }
 
-impl Outgoing {
+impl OutgoingQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

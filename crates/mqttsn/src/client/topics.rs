@@ -7,14 +7,14 @@ use crate::packet::Topic;
 
 /// What was agreed on with the gateway.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Topics {
+pub(super) struct TopicIds {
     /// The identifier of each topic that was registered.
     registered: BTreeMap<u32, u16>,
     /// What identifiers mean, in either direction.
     meanings: BTreeMap<u16, Meaning>,
 }
 
-impl Topics {
+impl TopicIds {
     /// What a PUBLISH calls a topic; `None` where it must be registered first.
     pub(super) fn named(&self, subject: Subject) -> Option<Topic> {
         match subject {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mqttlab_units::{Duration, Instant};
 
 use super::interface::{Address, BrokerPacket, Link, Mode, Output};
-use super::member::{Stage, State};
+use super::member::{ConnectStage, MemberState};
 use super::{Gateway, Packet};
 use crate::kind::ReturnCode;
 
@@ -46,14 +46,14 @@ impl<M: Clone> Gateway<M> {
             self.close_link(number, true);
         }
         let duration = Duration::from_s(duration_s.into());
-        let stage = if will { Stage::WillTopic } else { Stage::Broker };
+        let stage = if will { ConnectStage::WillTopic } else { ConnectStage::Broker };
         self.with(now, number, |client, around| {
             // What it has not acknowledged is sent again.
             client.sleep(around);
             // Whatever duration it slept with before, its keep-alive counts again.
             (client.heard, client.clean, client.fresh) = (now, clean, true);
             (client.duration, client.keep_alive) = (duration, duration);
-            client.state = State::Connecting(stage);
+            client.state = MemberState::Connecting(stage);
         });
         match (will, resumes) {
             (true, _) => self.answer(number, Packet::Willtopicreq),
@@ -80,7 +80,7 @@ impl<M: Clone> Gateway<M> {
     /// Lets the client have its way to the broker.
     fn open(&mut self, now: Instant, number: u32) {
         let Some(client) = self.members.get_mut(number) else { return };
-        client.state = State::Connecting(Stage::Broker);
+        client.state = MemberState::Connecting(ConnectStage::Broker);
         match (self.options.mode, client.link) {
             (Mode::Aggregating, _) if self.own.is_online() => self.accept(now, number, ReturnCode::Accepted),
             (Mode::Aggregating, _) => self.with_own(now, |own, around| own.need(around)),
@@ -121,7 +121,7 @@ impl<M: Clone> Gateway<M> {
             return self.remove(number);
         }
         self.with(now, number, |client, around| {
-            client.rouse(around, State::Active);
+            client.rouse(around, MemberState::Active);
         });
     }
 
@@ -136,13 +136,13 @@ impl<M: Clone> Gateway<M> {
         };
         client.link = None;
         match client.state {
-            State::Connecting(_) => self.accept(now, link.0, ReturnCode::Congestion),
+            MemberState::Connecting(_) => self.accept(now, link.0, ReturnCode::Congestion),
             // It has no session any more, and shall know it. A sleeper is told when it asks.
-            State::Active | State::Awake => {
+            MemberState::Active | MemberState::Awake => {
                 self.answer(link.0, Packet::Disconnect { duration_s: None });
                 self.drop_client(now, link.0);
             }
-            State::Asleep => self.drop_client(now, link.0),
+            MemberState::Asleep => self.drop_client(now, link.0),
         }
     }
 

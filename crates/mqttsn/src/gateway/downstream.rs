@@ -7,7 +7,7 @@ use mqttlab_units::Instant;
 
 use super::Gateway;
 use super::interface::{BrokerPacket, Link, Mode};
-use super::member::{Down, Stage, State};
+use super::member::{ConnectStage, Down, MemberState};
 use crate::kind::ReturnCode;
 use crate::packet::Packet;
 
@@ -87,7 +87,7 @@ impl<M: Clone> Gateway<M> {
         if self.options.mode == Mode::Transparent {
             return;
         }
-        let waiting = |state| state == State::Connecting(Stage::Broker);
+        let waiting = |state| state == MemberState::Connecting(ConnectStage::Broker);
         let waiting = self.members.iter().filter(|(_, client)| waiting(client.state));
         let numbers: Vec<u32> = waiting.map(|(number, _)| number).collect();
         for number in numbers {

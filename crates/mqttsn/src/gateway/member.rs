@@ -36,9 +36,9 @@ impl<M> Around<'_, M> {
 
 /// Where a client is (§6.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum MemberState {
     /// It has asked to connect, and was not answered: its will, or the broker, is awaited.
-    Connecting(Stage),
+    Connecting(ConnectStage),
     Active,
     Asleep,
     /// A sleeper that has asked for what was kept.
@@ -46,7 +46,7 @@ pub(super) enum State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ConnectStage {
     WillTopic,
     WillMessage,
     Broker,
@@ -106,10 +106,10 @@ impl Up {
 
 /// A client.
 #[derive(Debug)]
-pub(super) struct Member<M> {
+pub(super) struct GatewayMember<M> {
     pub(super) address: Address,
     pub(super) client_id: Arc<str>,
-    pub(super) state: State,
+    pub(super) state: MemberState,
     pub(super) clean: bool,
     /// Its own connection to the broker, where it has one.
     pub(super) link: Option<Link>,
@@ -138,12 +138,12 @@ pub(super) struct Member<M> {
     pub(super) due: Option<Instant>,
 }
 
-impl<M: Clone> Member<M> {
-    pub(super) fn new(address: Address, client_id: Arc<str>, now: Instant) -> Member<M> {
-        Member {
+impl<M: Clone> GatewayMember<M> {
+    pub(super) fn new(address: Address, client_id: Arc<str>, now: Instant) -> GatewayMember<M> {
+        GatewayMember {
             address,
             client_id,
-            state: State::Connecting(Stage::Broker),
+            state: MemberState::Connecting(ConnectStage::Broker),
             clean: true,
             link: None,
             duration: Duration::ZERO,
@@ -186,12 +186,12 @@ impl<M: Clone> Member<M> {
 
     /// Whether it hears what is sent to it now.
     fn listens(&self) -> bool {
-        matches!(self.state, State::Active | State::Awake)
+        matches!(self.state, MemberState::Active | MemberState::Awake)
     }
 
     /// When it is given up if it stays silent (§7.2: 10 % more than it said, half as much again up to a minute).
     fn expires_at(&self, options: &GatewayOptions) -> Option<Instant> {
-        if let State::Connecting(_) = self.state {
+        if let MemberState::Connecting(_) = self.state {
             // As long as the client itself repeats its CONNECT.
             let patience = options.retry.as_ns() * (u64::from(options.retries) + 1);
             return Some(self.heard + Duration::from_ns(patience));
@@ -206,7 +206,7 @@ impl<M: Clone> Member<M> {
     /// When the broker must hear of a client that may be asleep: before it has waited for half as long again as its
     /// keep-alive (MQTT 3.1.1 §3.1.2.10), and later than a client that is not asleep says something itself.
     fn link_ping_at(&self) -> Option<Instant> {
-        let open = self.link.is_some() && !matches!(self.state, State::Connecting(_));
+        let open = self.link.is_some() && !matches!(self.state, MemberState::Connecting(_));
         let wait = self.keep_alive + Duration::from_ns(self.keep_alive.as_ns() / 4);
         (open && !self.keep_alive.is_zero()).then(|| self.told + wait)
     }
@@ -225,7 +225,7 @@ impl<M: Clone> Member<M> {
         if self.repeat(around) {
             return true;
         }
-        if self.state != State::Awake {
+        if self.state != MemberState::Awake {
             return false;
         }
         // It was awake for a moment only; it will ask again.
@@ -269,24 +269,24 @@ impl<M: Clone> Member<M> {
         match (packet, self.state) {
             (
                 Packet::Willtopic { will: Some(topic) },
-                State::Connecting(Stage::WillTopic | Stage::WillMessage),
+                MemberState::Connecting(ConnectStage::WillTopic | ConnectStage::WillMessage),
             ) => {
                 self.will_topic = Some(topic);
-                self.state = State::Connecting(Stage::WillMessage);
+                self.state = MemberState::Connecting(ConnectStage::WillMessage);
                 around.send(&self.address, Packet::Willmsgreq);
             }
             // Without a topic there is no will (§5.4.7).
-            (Packet::Willtopic { will: None }, State::Connecting(Stage::WillTopic)) => {
+            (Packet::Willtopic { will: None }, MemberState::Connecting(ConnectStage::WillTopic)) => {
                 (self.will_topic, self.will) = (None, None);
                 return true;
             }
-            (Packet::Willmsg { message }, State::Connecting(Stage::WillMessage)) => {
+            (Packet::Willmsg { message }, MemberState::Connecting(ConnectStage::WillMessage)) => {
                 let topic = self.will_topic.clone();
                 self.will =
                     topic.map(|will| Will { topic: will.topic, qos: will.qos, retain: will.retain, message });
                 return true;
             }
-            (Packet::Willtopicupd { will }, State::Active) => {
+            (Packet::Willtopicupd { will }, MemberState::Active) => {
                 // An update changes what there is (§6.4); without a message there is no will to change.
                 self.will = self.will.take().zip(will).map(|(old, new)| Will {
                     topic: new.topic,
@@ -296,7 +296,7 @@ impl<M: Clone> Member<M> {
                 });
                 around.send(&self.address, Packet::Willtopicresp { code: ReturnCode::Accepted });
             }
-            (Packet::Willmsgupd { message }, State::Active) => {
+            (Packet::Willmsgupd { message }, MemberState::Active) => {
                 if let Some(will) = &mut self.will {
                     will.message = message;
                 }
@@ -313,10 +313,10 @@ impl<M: Clone> Member<M> {
             return false;
         }
         let answer = match self.state {
-            State::Connecting(Stage::Broker) => None,
-            State::Connecting(Stage::WillTopic) => Some(Packet::Willtopicreq),
-            State::Connecting(Stage::WillMessage) => Some(Packet::Willmsgreq),
-            State::Active if self.fresh => Some(Packet::Connack { code: ReturnCode::Accepted }),
+            MemberState::Connecting(ConnectStage::Broker) => None,
+            MemberState::Connecting(ConnectStage::WillTopic) => Some(Packet::Willtopicreq),
+            MemberState::Connecting(ConnectStage::WillMessage) => Some(Packet::Willmsgreq),
+            MemberState::Active if self.fresh => Some(Packet::Connack { code: ReturnCode::Accepted }),
             _ => return false,
         };
         self.heard = around.now;
@@ -350,11 +350,11 @@ impl<M: Clone> Member<M> {
     /// PINGREQ: a sleeper is awake, or a sign of life.
     pub(super) fn pingreq(&mut self, around: &mut Around<'_, M>, named: bool) {
         match self.state {
-            State::Asleep if named => self.rouse(around, State::Awake),
+            MemberState::Asleep if named => self.rouse(around, MemberState::Awake),
             // Its timers go on; what was lost is sent again when it is time.
-            State::Awake if named => self.pump(around),
+            MemberState::Awake if named => self.pump(around),
             // A sign of life passes through a transparent gateway (§6.11).
-            State::Active if self.link.is_some() => {
+            MemberState::Active if self.link.is_some() => {
                 self.pings += 1;
                 self.tell(around, BrokerPacket::Pingreq);
             }
@@ -368,7 +368,7 @@ impl<M: Clone> Member<M> {
             self.refuse(around, down, Cause::BufferFull);
             return;
         }
-        around.counters.kept += u64::from(matches!(self.state, State::Asleep));
+        around.counters.kept += u64::from(matches!(self.state, MemberState::Asleep));
         self.queue.push_back(down);
         around.counters.queue_max = around.counters.queue_max.max(self.waiting() as u64);
         self.pump(around);
@@ -396,7 +396,7 @@ impl<M: Clone> Member<M> {
     }
 
     /// It listens again: the PUBRELs that it has not answered come first.
-    pub(super) fn rouse(&mut self, around: &mut Around<'_, M>, state: State) {
+    pub(super) fn rouse(&mut self, around: &mut Around<'_, M>, state: MemberState) {
         self.state = state;
         for flying in &mut self.flying {
             (flying.sent, flying.repeated) = (around.now, 0);
@@ -427,8 +427,8 @@ impl<M: Clone> Member<M> {
             }
         }
         let idle = self.queue.is_empty() && self.flying.is_empty() && self.registering.is_none();
-        if self.state == State::Awake && idle {
-            self.state = State::Asleep;
+        if self.state == MemberState::Awake && idle {
+            self.state = MemberState::Asleep;
             around.send(&self.address, Packet::Pingresp);
         }
     }
@@ -524,7 +524,7 @@ impl<M: Clone> Member<M> {
     /// It sleeps: what it has not acknowledged is kept. What has got as far as PUBREL is not published again
     /// ([MQTT-4.3.3-1] of 3.1.1): the client may have passed it on, and would not know it any more.
     pub(super) fn sleep(&mut self, _: &mut Around<'_, M>) {
-        self.state = State::Asleep;
+        self.state = MemberState::Asleep;
         self.registering = None;
         let (published, released) = self.flying.drain(..).partition(|flying| flying.named.is_some());
         self.flying = released;

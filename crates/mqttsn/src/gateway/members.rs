@@ -9,11 +9,11 @@ use std::sync::Arc;
 use mqttlab_units::Instant;
 
 use super::interface::{Address, GatewayOptions};
-use super::member::Member;
+use super::member::GatewayMember;
 
 /// The clients of a gateway.
 pub(super) struct Members<M> {
-    clients: BTreeMap<u32, Member<M>>,
+    clients: BTreeMap<u32, GatewayMember<M>>,
     last: u32,
     addresses: BTreeMap<Address, u32>,
     client_ids: BTreeMap<Arc<str>, u32>,
@@ -36,15 +36,15 @@ impl<M: Clone> Members<M> {
         self.clients.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Member<M>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &GatewayMember<M>)> {
         self.clients.iter().map(|(number, client)| (*number, client))
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Member<M>> {
+    pub(super) fn get(&self, number: u32) -> Option<&GatewayMember<M>> {
         self.clients.get(&number)
     }
 
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Member<M>> {
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut GatewayMember<M>> {
         self.clients.get_mut(&number)
     }
 
@@ -63,7 +63,7 @@ impl<M: Clone> Members<M> {
         let number = self.last;
         self.addresses.insert(from.clone(), number);
         self.client_ids.insert(Arc::clone(&client_id), number);
-        self.clients.insert(number, Member::new(from, client_id, now));
+        self.clients.insert(number, GatewayMember::new(from, client_id, now));
         number
     }
 

@@ -46,7 +46,7 @@ use crate::packet::{Filter, Packet, Topic};
 pub use interface::{
     Address, BrokerPacket, Cause, Counters, GatewayOptions, Input, Link, Mode, Output, Will,
 };
-use member::{Around, Member, State};
+use member::{Around, GatewayMember, MemberState};
 use members::Members;
 use own_link::OwnLink;
 
@@ -100,8 +100,8 @@ impl<M: Clone> Gateway<M> {
         let clients = || self.members.iter().map(|(_, client)| client);
         Snapshot {
             clients: self.members.len(),
-            asleep: clients().filter(|client| client.state == State::Asleep).count(),
-            to_clients: clients().map(Member::waiting).sum(),
+            asleep: clients().filter(|client| client.state == MemberState::Asleep).count(),
+            to_clients: clients().map(GatewayMember::waiting).sum(),
             to_broker: self.own.waiting(),
         }
     }
@@ -212,7 +212,7 @@ impl<M: Clone> Gateway<M> {
         &mut self,
         now: Instant,
         number: u32,
-        act: impl FnOnce(&mut Member<M>, &mut Around<'_, M>) -> R,
+        act: impl FnOnce(&mut GatewayMember<M>, &mut Around<'_, M>) -> R,
     ) -> Option<R> {
         let client = self.members.get_mut(number)?;
         let (options, counters, out) = (&self.options, &mut self.counters, &mut self.out);

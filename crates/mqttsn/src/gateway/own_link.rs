@@ -22,7 +22,7 @@ type Asked = (Arc<str>, Qos, Vec<(u32, u16)>);
 /// The connection.
 pub(super) struct OwnLink<M> {
     session: mqtt::Client,
-    state: State,
+    state: OwnLinkState,
     /// Messages that the session holds, by its token.
     held: BTreeMap<u64, (Will<M>, Waiter)>,
     last_token: u64,
@@ -39,7 +39,7 @@ pub(super) struct OwnLink<M> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum OwnLinkState {
     Closed {
         /// When to try again, if it is needed.
         since: Option<Instant>,
@@ -50,7 +50,7 @@ enum State {
 
 /// What follows for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Followed {
+pub(super) enum OwnLinkEvent {
     /// The broker has accepted the gateway.
     Online,
     /// The broker has a client's message.
@@ -73,7 +73,7 @@ impl<M: Clone> OwnLink<M> {
         });
         OwnLink {
             session,
-            state: State::Closed { since: None },
+            state: OwnLinkState::Closed { since: None },
             held: BTreeMap::new(),
             last_token: 0,
             early: VecDeque::new(),
@@ -95,40 +95,40 @@ impl<M: Clone> OwnLink<M> {
 
     /// Sees to it that there is a connection, or will be.
     pub(super) fn need(&mut self, around: &mut Around<'_, M>) {
-        if self.state == (State::Closed { since: None }) {
-            self.state = State::Opening;
+        if self.state == (OwnLinkState::Closed { since: None }) {
+            self.state = OwnLinkState::Opening;
             around.out.push_back(Output::Open(Link::OWN));
         }
     }
 
     pub(super) fn next_deadline(&self, retry: Duration) -> Option<Instant> {
         match self.state {
-            State::Closed { since } => since.map(|since| since + retry),
-            State::Opening => None,
-            State::Open => self.session.next_deadline(),
+            OwnLinkState::Closed { since } => since.map(|since| since + retry),
+            OwnLinkState::Opening => None,
+            OwnLinkState::Open => self.session.next_deadline(),
         }
     }
 
-    pub(super) fn tick(&mut self, around: &mut Around<'_, M>) -> Vec<Followed> {
+    pub(super) fn tick(&mut self, around: &mut Around<'_, M>) -> Vec<OwnLinkEvent> {
         match self.state {
-            State::Closed { since: Some(since) } if since + around.options.retry <= around.now => {
-                self.state = State::Closed { since: None };
+            OwnLinkState::Closed { since: Some(since) } if since + around.options.retry <= around.now => {
+                self.state = OwnLinkState::Closed { since: None };
                 self.need(around);
             }
-            State::Open => self.session.handle(around.now, mqtt::Input::Tick),
+            OwnLinkState::Open => self.session.handle(around.now, mqtt::Input::Tick),
             _ => {}
         }
         self.drain(around)
     }
 
-    pub(super) fn opened(&mut self, around: &mut Around<'_, M>) -> Vec<Followed> {
-        self.state = State::Open;
+    pub(super) fn opened(&mut self, around: &mut Around<'_, M>) -> Vec<OwnLinkEvent> {
+        self.state = OwnLinkState::Open;
         self.session.handle(around.now, mqtt::Input::Opened);
         self.drain(around)
     }
 
     pub(super) fn closed(&mut self, now: Instant) {
-        self.state = State::Closed { since: Some(now) };
+        self.state = OwnLinkState::Closed { since: Some(now) };
         self.asked = false;
         self.session.handle(now, mqtt::Input::Closed);
         // What the session would still say has no connection to be said on.
@@ -215,7 +215,11 @@ impl<M: Clone> OwnLink<M> {
     }
 
     /// Another packet of the broker.
-    pub(super) fn received(&mut self, around: &mut Around<'_, M>, packet: BrokerPacket<M>) -> Vec<Followed> {
+    pub(super) fn received(
+        &mut self,
+        around: &mut Around<'_, M>,
+        packet: BrokerPacket<M>,
+    ) -> Vec<OwnLinkEvent> {
         let input = match packet {
             BrokerPacket::Connack { code, session_present } => mqtt::Input::Connack {
                 accepted: code == 0,
@@ -239,7 +243,7 @@ impl<M: Clone> OwnLink<M> {
         self.drain(around)
     }
 
-    fn suback(&mut self, around: &mut Around<'_, M>, id: u16, code: u8) -> Vec<Followed> {
+    fn suback(&mut self, around: &mut Around<'_, M>, id: u16, code: u8) -> Vec<OwnLinkEvent> {
         self.session.handle(around.now, mqtt::Input::Suback { id });
         let mut followed = self.drain(around);
         if !self.asked {
@@ -255,7 +259,11 @@ impl<M: Clone> OwnLink<M> {
                 self.subscribers.remove(&filter, |(client, _)| refused.contains(client));
             }
         }
-        followed.extend(waiting.into_iter().map(|(client, id)| Followed::Subscribed { client, id, granted }));
+        followed.extend(waiting.into_iter().map(|(client, id)| OwnLinkEvent::Subscribed {
+            client,
+            id,
+            granted,
+        }));
         self.ask(around.now);
         followed.extend(self.drain(around));
         followed
@@ -271,7 +279,7 @@ impl<M: Clone> OwnLink<M> {
     }
 
     /// Does what the session says.
-    pub(super) fn drain(&mut self, around: &mut Around<'_, M>) -> Vec<Followed> {
+    pub(super) fn drain(&mut self, around: &mut Around<'_, M>) -> Vec<OwnLinkEvent> {
         let mut followed = Vec::new();
         while let Some(output) = self.session.poll() {
             let acknowledgement = |kind, id| BrokerPacket::Acknowledgement { kind, id };
@@ -302,18 +310,18 @@ impl<M: Clone> OwnLink<M> {
                 mqtt::Output::SendDisconnect => BrokerPacket::Disconnect,
                 mqtt::Output::Connected { session_present } => {
                     self.connected(around, session_present);
-                    followed.push(Followed::Online);
+                    followed.push(OwnLinkEvent::Online);
                     continue;
                 }
                 mqtt::Output::Acknowledged { token } | mqtt::Output::Refused { token } => {
                     if let Some((_, Some((client, id)))) = self.held.remove(&token) {
-                        followed.push(Followed::Acknowledged { client, id });
+                        followed.push(OwnLinkEvent::Acknowledged { client, id });
                     }
                     continue;
                 }
                 mqtt::Output::Subscribed | mqtt::Output::Release { .. } => continue,
                 mqtt::Output::Close(_) => {
-                    self.state = State::Closed { since: Some(around.now) };
+                    self.state = OwnLinkState::Closed { since: Some(around.now) };
                     self.asked = false;
                     around.out.push_back(Output::Close(Link::OWN));
                     continue;

@@ -6,14 +6,14 @@ use mqttlab_mqtt::{Kind, Qos, topic};
 use mqttlab_units::Instant;
 
 use super::interface::{BrokerPacket, Cause, Mode, Will};
-use super::member::{State, Up};
-use super::own_link::Followed;
+use super::member::{MemberState, Up};
+use super::own_link::OwnLinkEvent;
 use super::{Gateway, invalid_topic, predefined};
 use crate::kind::ReturnCode;
 use crate::packet::{Filter, Packet, Topic};
 
 /// A PUBLISH of a client.
-struct Publication<M> {
+struct ClientPublish<M> {
     dup: bool,
     qos: Qos,
     retain: bool,
@@ -27,7 +27,7 @@ impl<M: Clone> Gateway<M> {
     pub(super) fn hear_client(&mut self, now: Instant, number: u32, packet: Packet<Arc<str>, M>) {
         let Some(client) = self.members.get_mut(number) else { return };
         (client.heard, client.fresh) = (now, false);
-        let connecting = matches!(client.state, State::Connecting(_));
+        let connecting = matches!(client.state, MemberState::Connecting(_));
         match packet {
             Packet::Willtopic { .. }
             | Packet::Willmsg { .. }
@@ -45,7 +45,7 @@ impl<M: Clone> Gateway<M> {
             }
             Packet::Publish { dup, qos, retain, topic, id, message } => {
                 let qos = qos.level();
-                self.publish(now, number, Publication { dup, qos, retain, topic, id, message });
+                self.publish(now, number, ClientPublish { dup, qos, retain, topic, id, message });
             }
             Packet::Pubrel { id } => self.pubrel(now, number, id),
             Packet::Subscribe { qos, id, filter, .. } => self.subscribe(now, number, (qos, id), filter),
@@ -97,8 +97,8 @@ impl<M: Clone> Gateway<M> {
         self.follow(now, followed);
     }
 
-    fn publish(&mut self, now: Instant, number: u32, publication: Publication<M>) {
-        let Publication { dup, qos, retain, topic, id, message } = publication;
+    fn publish(&mut self, now: Instant, number: u32, publication: ClientPublish<M>) {
+        let ClientPublish { dup, qos, retain, topic, id, message } = publication;
         let Some(name) = self.name(number, topic).filter(|name| topic::is_name(name)) else {
             self.answer(number, invalid_topic(topic, id));
             self.with(now, number, |_, around| around.drop(None, message, Cause::UnknownTopic));
@@ -232,12 +232,12 @@ impl<M: Clone> Gateway<M> {
     }
 
     /// Lets clients know what the gateway's own connection has brought.
-    pub(super) fn follow(&mut self, now: Instant, followed: Vec<Followed>) {
+    pub(super) fn follow(&mut self, now: Instant, followed: Vec<OwnLinkEvent>) {
         for what in followed {
             match what {
-                Followed::Online => self.accept_waiting(now),
-                Followed::Acknowledged { client, id } => self.acknowledge_up(client, id),
-                Followed::Subscribed { client, id, granted } => self.suback(client, id, granted),
+                OwnLinkEvent::Online => self.accept_waiting(now),
+                OwnLinkEvent::Acknowledged { client, id } => self.acknowledge_up(client, id),
+                OwnLinkEvent::Subscribed { client, id, granted } => self.suback(client, id, granted),
             }
         }
     }
