@@ -9,8 +9,8 @@ use mqttlab_units::{Instant, Seed};
 
 use crate::acceptance::{Acceptance, Rank};
 use crate::facts::{ClientNumber, GroupFacts, Who};
-use crate::incoming::{Delivery, Incoming};
-use crate::outgoing::{Outgoing, acknowledgement};
+use crate::incoming::{Delivery, IncomingMessages};
+use crate::outgoing::{OutgoingMessages, acknowledgement};
 use crate::punctuality::Punctuality;
 use crate::retries::Retries;
 use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
@@ -24,8 +24,8 @@ pub struct Client<S: Session, C: Connection> {
     state: State,
     session: S,
     connection: C,
-    outgoing: Outgoing<C::Relayed>,
-    incoming: Incoming<C::Relayed>,
+    outgoing: OutgoingMessages<C::Relayed>,
+    incoming: IncomingMessages<C::Relayed>,
     arrivals: Option<Arrivals>,
     punctuality: Punctuality,
     retries: Retries,
@@ -86,8 +86,8 @@ impl<S: Session, C: Connection> Client<S, C> {
             facts,
             session,
             connection,
-            outgoing: Outgoing::default(),
-            incoming: Incoming::default(),
+            outgoing: OutgoingMessages::default(),
+            incoming: IncomingMessages::default(),
             arrivals: None,
             punctuality: Punctuality::default(),
             // By its number, so that one client more changes nobody else's back-off.

@@ -20,7 +20,7 @@ pub struct Delivery {
 }
 
 /// A message that is delivered when it is released.
-pub(crate) struct Held<R> {
+pub(crate) struct HeldMessage<R> {
     id: PacketId,
     pub(crate) delivery: Delivery,
     /// What to relay then.
@@ -28,26 +28,26 @@ pub(crate) struct Held<R> {
 }
 
 /// What a client knows of the messages that came to it.
-pub(crate) struct Incoming<R> {
+pub(crate) struct IncomingMessages<R> {
     /// Of each publisher, what has arrived.
     arrived: BTreeMap<u32, Arrived>,
-    held: Vec<Held<R>>,
+    held: Vec<HeldMessage<R>>,
 }
 
-impl<R> Default for Incoming<R> {
+impl<R> Default for IncomingMessages<R> {
     fn default() -> Self {
-        Incoming { arrived: BTreeMap::new(), held: Vec::new() }
+        IncomingMessages { arrived: BTreeMap::new(), held: Vec::new() }
     }
 }
 
-impl<R> Incoming<R> {
+impl<R> IncomingMessages<R> {
     /// Keeps a message until it is released.
     pub(crate) fn hold(&mut self, id: PacketId, delivery: Delivery, relayed: Option<R>) {
-        self.held.push(Held { id, delivery, relayed });
+        self.held.push(HeldMessage { id, delivery, relayed });
     }
 
     /// What was held under an identifier.
-    pub(crate) fn release(&mut self, id: PacketId) -> Option<Held<R>> {
+    pub(crate) fn release(&mut self, id: PacketId) -> Option<HeldMessage<R>> {
         let place = self.held.iter().position(|held| held.id == id)?;
         Some(self.held.remove(place))
     }

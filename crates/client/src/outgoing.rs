@@ -13,15 +13,15 @@ use crate::session::Token;
 use crate::transport::Body;
 
 /// The messages that a client's session holds, and those that its connection has not taken.
-pub(crate) struct Outgoing<R> {
-    places: Vec<Place<R>>,
+pub(crate) struct OutgoingMessages<R> {
+    places: Vec<MessagePlace<R>>,
     free: Vec<Token>,
     /// In the order of the stream.
     unwritten: VecDeque<Unwritten>,
 }
 
 /// A message from hand-over to its last acknowledgement.
-struct Place<R> {
+struct MessagePlace<R> {
     /// What the recording knows of it; `None` of a relayed one.
     row: Option<Sent>,
     relayed: R,
@@ -38,13 +38,13 @@ struct Unwritten {
     is_recorded: bool,
 }
 
-impl<R> Default for Outgoing<R> {
+impl<R> Default for OutgoingMessages<R> {
     fn default() -> Self {
-        Outgoing { places: Vec::new(), free: Vec::new(), unwritten: VecDeque::new() }
+        OutgoingMessages { places: Vec::new(), free: Vec::new(), unwritten: VecDeque::new() }
     }
 }
 
-impl<R: Default> Outgoing<R> {
+impl<R: Default> OutgoingMessages<R> {
     /// Takes a message of the client's own.
     pub(crate) fn add(&mut self, row: Sent) -> Token {
         let token = self.place();
@@ -159,7 +159,7 @@ impl<R: Default> Outgoing<R> {
         }
     }
 
-    fn at(&mut self, token: Token) -> &mut Place<R> {
+    fn at(&mut self, token: Token) -> &mut MessagePlace<R> {
         &mut self.places[token.0 as usize]
     }
 
@@ -171,7 +171,7 @@ impl<R: Default> Outgoing<R> {
         if self.places.capacity() == 0 {
             self.places.reserve_exact(1);
         }
-        self.places.push(Place { row: None, relayed: R::default(), is_put: false });
+        self.places.push(MessagePlace { row: None, relayed: R::default(), is_put: false });
         Token(self.places.len() as u32 - 1)
     }
 }
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_was_relayed_leaves_nothing_behind() {
-        let mut outgoing = Outgoing::<Vec<u8>>::default();
+        let mut outgoing = OutgoingMessages::<Vec<u8>>::default();
         let mut waiting = VecDeque::new();
         for message in 0..1_000 {
             let (token, relayed) = outgoing.add_relayed();

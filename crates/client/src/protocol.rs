@@ -55,10 +55,10 @@ pub enum Received {
 
 /// What a group's plan means for the sessions of its clients, worked out once.
 #[derive(Clone, Debug)]
-pub struct Sessions(Kind);
+pub struct Sessions(SessionKind);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum SessionKind {
     Mqtt(ClientOptions),
     MqttSn { options: SnOptions, search_radius: Option<u8>, known: Arc<BTreeMap<u32, Topic>> },
     ZeroMq { sockets: zeromq::Sockets, group: Box<Group> },
@@ -68,13 +68,13 @@ impl Sessions {
     /// Of a group; `topics` are the run's, by number.
     pub fn of(group: &Group, topics: &[Entry]) -> Sessions {
         Sessions(match &group.protocol {
-            Protocol::Mqtt(plan) => Kind::Mqtt(plan.options(group)),
-            Protocol::MqttSn(plan) => Kind::MqttSn {
+            Protocol::Mqtt(plan) => SessionKind::Mqtt(plan.options(group)),
+            Protocol::MqttSn(plan) => SessionKind::MqttSn {
                 options: plan.options(group),
                 search_radius: plan.search_radius,
                 known: Arc::new(mqttsn::known_topics(plan, topics.iter().map(|topic| &*topic.name))),
             },
-            Protocol::ZeroMq(plan) => Kind::ZeroMq {
+            Protocol::ZeroMq(plan) => SessionKind::ZeroMq {
                 sockets: zeromq::Sockets::of(plan, group, topics),
                 group: Box::new(group.clone()),
             },
@@ -84,11 +84,11 @@ impl Sessions {
     /// A client's session, which has never been connected. `seed` is the run's.
     pub fn session(&self, who: Who, seed: Seed) -> AnySession {
         match &self.0 {
-            Kind::Mqtt(options) => AnySession::Mqtt(Mqtt::new(*options)),
-            Kind::ZeroMq { sockets, group } => {
+            SessionKind::Mqtt(options) => AnySession::Mqtt(Mqtt::new(*options)),
+            SessionKind::ZeroMq { sockets, group } => {
                 AnySession::ZeroMq(Box::new(sockets.session(group, who.index)))
             }
-            Kind::MqttSn { options, search_radius, known } => {
+            SessionKind::MqttSn { options, search_radius, known } => {
                 // Each waits for a time of its own, or all would search at once when a gateway starts (§6.1, §7.2).
                 let mut dice = seed.derive("searchgw").index(u64::from(who.number.0)).dice();
                 let delay = Duration::from_ns((dice.uniform() * T_SEARCHGW.as_ns() as f64) as u64);

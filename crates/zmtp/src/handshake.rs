@@ -13,11 +13,11 @@ use crate::{Kind, Malformed, SocketType};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     own: SocketType,
-    stage: Stage,
+    stage: HandshakeStage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum HandshakeStage {
     Greeting,
     Ready { minor: u8 },
     Open { minor: u8 },
@@ -26,7 +26,7 @@ enum Stage {
 impl Handshake {
     /// Of a connection that has just been opened.
     pub fn new(own: SocketType) -> Handshake {
-        Handshake { own, stage: Stage::Greeting }
+        Handshake { own, stage: HandshakeStage::Greeting }
     }
 
     /// The peer's greeting has come: READY is to be sent.
@@ -35,7 +35,7 @@ impl Handshake {
     /// It was there already.
     pub fn greeting(&mut self, greeting: Greeting) -> Result<(), Malformed> {
         match self.stage {
-            Stage::Greeting => self.stage = Stage::Ready { minor: greeting.minor },
+            HandshakeStage::Greeting => self.stage = HandshakeStage::Ready { minor: greeting.minor },
             _ => return Err(Malformed::OutOfPlace(Kind::Greeting)),
         }
         Ok(())
@@ -46,25 +46,27 @@ impl Handshake {
     /// # Errors
     /// It has no place here, or its socket does not suit.
     pub fn ready(&mut self, socket: Option<SocketType>) -> Result<(), Malformed> {
-        let Stage::Ready { minor } = self.stage else { return Err(Malformed::OutOfPlace(Kind::Ready)) };
+        let HandshakeStage::Ready { minor } = self.stage else {
+            return Err(Malformed::OutOfPlace(Kind::Ready));
+        };
         // A peer should enforce that the other's socket type is one that suits (RFC 37).
         if !socket.is_some_and(|socket| socket.suits(self.own)) {
             return Err(Malformed::SocketType);
         }
-        self.stage = Stage::Open { minor };
+        self.stage = HandshakeStage::Open { minor };
         Ok(())
     }
 
     /// Whether it is over.
     pub fn is_open(&self) -> bool {
-        matches!(self.stage, Stage::Open { .. })
+        matches!(self.stage, HandshakeStage::Open { .. })
     }
 
     /// The minor version of 3 that both speak. Before the peer's greeting, the lowest.
     pub fn minor(&self) -> u8 {
         match self.stage {
-            Stage::Greeting => 0,
-            Stage::Ready { minor } | Stage::Open { minor } => minor,
+            HandshakeStage::Greeting => 0,
+            HandshakeStage::Ready { minor } | HandshakeStage::Open { minor } => minor,
         }
     }
 

@@ -104,7 +104,7 @@ pub struct Counters {
 #[derive(Clone, Debug)]
 pub struct Proxy<M> {
     options: ProxyOptions,
-    ends: BTreeMap<Peer, End>,
+    ends: BTreeMap<Peer, ProxyEnd>,
     /// What subscribers want, by their numbers.
     wanted: Prefixes,
     outputs: VecDeque<Output<M>>,
@@ -112,7 +112,7 @@ pub struct Proxy<M> {
 }
 
 #[derive(Clone, Debug)]
-struct End {
+struct ProxyEnd {
     socket: SocketType,
     handshake: Handshake,
     pipe: Pipe,
@@ -135,7 +135,7 @@ impl<M: Clone> Proxy<M> {
         let outcome = match input {
             Input::Accepted(socket) => {
                 let (handshake, pipe) = (Handshake::new(socket), Pipe::new(self.options.high_water_mark));
-                self.ends.insert(peer, End { socket, handshake, pipe });
+                self.ends.insert(peer, ProxyEnd { socket, handshake, pipe });
                 self.outputs.push_back(Output::Send(peer, Send::Greeting));
                 Ok(())
             }
@@ -276,7 +276,7 @@ impl<M: Clone> Proxy<M> {
     }
 }
 
-impl End {
+impl ProxyEnd {
     fn may_publish(&self) -> Result<(), Malformed> {
         self.handshake.require_open(Kind::Message)?;
         match self.socket.publishes() {

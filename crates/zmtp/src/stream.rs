@@ -49,7 +49,7 @@ pub struct Message<'a> {
 }
 
 /// What was found at the beginning of some bytes.
-enum Found<'a> {
+enum FoundPacket<'a> {
     /// This many bytes are needed before more can be said.
     Needs(usize),
     Whole(Raw<'a>, usize),
@@ -103,7 +103,7 @@ impl Decoder {
     ) -> Result<&'a [u8], E> {
         loop {
             match find(bytes, self.greeted, whole)? {
-                Found::Whole(raw, length) => {
+                FoundPacket::Whole(raw, length) => {
                     self.greeted = true;
                     each(raw)?;
                     bytes = &bytes[length..];
@@ -111,12 +111,12 @@ impl Decoder {
                         return Ok(bytes);
                     }
                 }
-                Found::Needs(needed) => {
+                FoundPacket::Needs(needed) => {
                     self.gathered.extend_from_slice(bytes);
                     self.needed = needed;
                     return Ok(&[]);
                 }
-                Found::Large(_, length) => {
+                FoundPacket::Large(_, length) => {
                     let kept = bytes.len().min(LARGE);
                     self.gathered.extend_from_slice(&bytes[..kept]);
                     self.skip = length - kept as u64;
@@ -139,9 +139,9 @@ impl Decoder {
             return Ok(&[]);
         }
         match find(&self.gathered, self.greeted, whole)? {
-            Found::Needs(needed) => self.needed = needed,
-            Found::Whole(..) => self.hand_over(whole, each)?,
-            Found::Large(_, length) => self.skip = length - self.gathered.len() as u64,
+            FoundPacket::Needs(needed) => self.needed = needed,
+            FoundPacket::Whole(..) => self.hand_over(whole, each)?,
+            FoundPacket::Large(_, length) => self.skip = length - self.gathered.len() as u64,
         }
         Ok(&bytes[taken..])
     }
@@ -152,9 +152,9 @@ impl Decoder {
         each: &mut impl FnMut(Raw<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let raw = match find(&self.gathered, self.greeted, whole)? {
-            Found::Whole(raw, _) => raw,
-            Found::Large(message, _) => Raw::Message(message),
-            Found::Needs(_) => unreachable!("it was found before"),
+            FoundPacket::Whole(raw, _) => raw,
+            FoundPacket::Large(message, _) => Raw::Message(message),
+            FoundPacket::Needs(_) => unreachable!("it was found before"),
         };
         self.greeted = true;
         let result = each(raw);
@@ -167,14 +167,14 @@ impl Decoder {
     }
 }
 
-fn find(bytes: &[u8], greeted: bool, whole: bool) -> Result<Found<'_>, Malformed> {
+fn find(bytes: &[u8], greeted: bool, whole: bool) -> Result<FoundPacket<'_>, Malformed> {
     if !greeted {
         return Ok(match greeting::decode(bytes)? {
-            Some(greeting) => Found::Whole(Raw::Greeting(greeting), greeting::BYTES),
-            None => Found::Needs(greeting::BYTES),
+            Some(greeting) => FoundPacket::Whole(Raw::Greeting(greeting), greeting::BYTES),
+            None => FoundPacket::Needs(greeting::BYTES),
         });
     }
-    let Some(header) = FrameHeader::peek(bytes)? else { return Ok(Found::Needs(header_needs(bytes))) };
+    let Some(header) = FrameHeader::peek(bytes)? else { return Ok(FoundPacket::Needs(header_needs(bytes))) };
     if !header.command {
         return find_message(bytes, whole);
     }
@@ -184,18 +184,18 @@ fn find(bytes: &[u8], greeted: bool, whole: bool) -> Result<Found<'_>, Malformed
     }
     let length = header.frame_len();
     Ok(match bytes.get(header.header_len..length) {
-        Some(body) => Found::Whole(Raw::Command(command::decode(body)?, length), length),
-        None => Found::Needs(length),
+        Some(body) => FoundPacket::Whole(Raw::Command(command::decode(body)?, length), length),
+        None => FoundPacket::Needs(length),
     })
 }
 
-fn find_message(bytes: &[u8], whole: bool) -> Result<Found<'_>, Malformed> {
+fn find_message(bytes: &[u8], whole: bool) -> Result<FoundPacket<'_>, Malformed> {
     let (mut start, mut frames) = (0, 0);
     let (mut topic, mut payload, mut payload_bytes): (&[u8], &[u8], _) = (&[], &[], 0);
     loop {
         let rest = &bytes[start..];
         let Some(header) = FrameHeader::peek(rest)? else {
-            return Ok(Found::Needs(start + header_needs(rest)));
+            return Ok(FoundPacket::Needs(start + header_needs(rest)));
         };
         if header.command {
             return Err(Malformed::OutOfPlace(Kind::Command));
@@ -220,13 +220,13 @@ fn find_message(bytes: &[u8], whole: bool) -> Result<Found<'_>, Malformed> {
             let begins = start + header.header_len <= LARGE;
             let is_large = !whole && frames == 2 && !header.more && begins && end > LARGE;
             return Ok(match is_large {
-                true if bytes.len() >= LARGE => Found::Large(message(bytes), end as u64),
-                true => Found::Needs(LARGE),
-                false => Found::Needs(end),
+                true if bytes.len() >= LARGE => FoundPacket::Large(message(bytes), end as u64),
+                true => FoundPacket::Needs(LARGE),
+                false => FoundPacket::Needs(end),
             });
         }
         if !header.more {
-            return Ok(Found::Whole(Raw::Message(message(&bytes[..end])), end));
+            return Ok(FoundPacket::Whole(Raw::Message(message(&bytes[..end])), end));
         }
         start = end;
     }
