@@ -128,8 +128,22 @@ def environment_without_variables() -> dict[str, str]:
 
 
 def safe_url(url: str) -> str:
-    """A URL with a mark in the place of its password, which :func:`revealed` puts back."""
-    return _USER_INFO.sub(lambda found: found[1] + mark(found[2]), url)
+    """A URL with a mark in the place of its password, which :func:`revealed` puts back; of those in its query, too.
+
+    A password ends at the last ``@`` before the database. An ``@`` in it is encoded (RFC 3986, section 3.2.1): else the
+    rest of the password is taken for a host, and asked of a name server.
+    """
+    def marked(text: str) -> str:
+        return text if is_mark(text) else mark(text)
+
+    if whole := _WITH_USER_INFO.fullmatch(url):
+        url = whole[1] + marked(whole[2].replace("@", "%40")) + whole[3]
+    return _IN_QUERY.sub(lambda part: part[1] + marked(part[2]), url)
+
+
+def url_to_show(url: str) -> str:
+    """A URL of :func:`safe_url` without its marks."""
+    return MARK.sub(HIDDEN, url)
 
 
 def revealed(text: str) -> str:
@@ -213,6 +227,11 @@ _SET = re.compile(r"^[ \t\"']*[\w.-]*(?:password|passwd|passphrase|secret|token|
                   r"(.*?)[ \t,\"']*$", re.IGNORECASE | re.MULTILINE)
 _QUERY = re.compile(r"[?&][^=&]*(?:token|signature|password|secret|credential|key)[^=&]*=", re.IGNORECASE)
 _USER_INFO = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^/@\s:?#\"']*:)([^/\s\"']+)(?=@)", re.IGNORECASE)
+
+# Before the password; the password, which may have a slash before its first @; the host and what follows it.
+_WITH_USER_INFO = re.compile(r"([a-z][a-z0-9+.-]*://[^/@\s:?#]*:)([^@]+(?:@[^@/?#]*)*)(@[^@/?#]*(?:[/?#].*)?)",
+                             re.IGNORECASE | re.DOTALL)
+_IN_QUERY = re.compile(r"([?&][^=&]*(?:password|passwd|token|secret|signature)[^=&]*=)([^&#]+)", re.IGNORECASE)
 
 
 def is_secret_variable(name: str, value: str) -> bool:

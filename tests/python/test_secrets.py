@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from commands import mqttlab
 from mqttlab import secrets
@@ -315,6 +316,39 @@ def test_a_url_with_a_password_is_shown_without_it(tmp_path: Path) -> None:
         said += done.stdout + done.stderr
     assert "lab:***" in said
     assert leaks(tmp_path, Path(os.environ["MQTTLAB_QUEUE"]), said=said, secret=password) == []
+
+
+@pytest.mark.parametrize(("url", "secret"), [
+    ("postgresql://lab:one@Zq9rXwTwo@127.0.0.1:1/none", "Zq9rXwTwo"),
+    ("postgresql://lab:one@two:Zq9rXwThree@127.0.0.1:1/none", "Zq9rXwThree"),
+    ("postgresql://lab:one/Zq9rXwFour@127.0.0.1:1/none", "Zq9rXwFour"),
+    ("postgresql://127.0.0.1:1/none?user=lab&password=Zq9rXwFive", "Zq9rXwFive"),
+    ("mariadb://lab:Zq9rXwSix@127.0.0.1:Zq9rXwSix/none", "Zq9rXwSix"),
+    ("postgresql://lab:Zq9rXwSeven@[::1/none", "Zq9rXwSeven"),
+])
+def test_a_password_that_should_have_been_encoded_is_shown_no_more_than_another(
+    url: str, secret: str, tmp_path: Path
+) -> None:
+    scenario = written(tmp_path, '{ file = "/dev/null" }')
+    said = ""
+    for words in (("catalog", "query", "--catalog", url), ("run", scenario, "--no-html", "--runs", tmp_path / "runs",
+                                                           "--catalog", "none", "--sql", url),
+                  ("run", scenario, "--detach", "--runs", tmp_path / "runs", "--catalog", url), ("queue", "wait"),
+                  ("queue", "list", "--all")):
+        done = mqttlab(*words)
+        said += done.stdout + done.stderr
+    assert "Traceback" not in said
+    assert "Name or service not known" not in said, "a part of the password was asked for as a host"
+    assert leaks(tmp_path, Path(os.environ["MQTTLAB_QUEUE"]), said=said, secret=secret) == []
+
+
+def test_the_password_of_a_url_reaches_the_database_as_it_was_meant() -> None:
+    for given, password in (("a@b", "a@b"), ("a%40b", "a@b"), ("a/b@", "a/b@"), ("***", "***")):
+        url = secrets.safe_url(f"postgresql://lab:{given}@host:1/d?x=c@d")
+        assert url.endswith("@host:1/d?x=c@d") and url == secrets.safe_url(url)
+        assert sa.make_url(secrets.revealed(url)).password == password
+    assert secrets.url_to_show(secrets.safe_url("postgresql://lab:a@b@h/d?password=x1y2")) == (
+        "postgresql://lab:***@h/d?password=***")
 
 
 def test_levels_are_not_secrets(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class Database:
     @property
     def name(self) -> str:
         """What messages call it: without a password."""
-        return self.engine.url.render_as_string() if self.file is None else str(from_here(self.file))
+        return secrets.url_to_show(self.url) if self.file is None else str(from_here(self.file))
 
     @cached_property
     def engine(self) -> sa.Engine:

@@ -7,6 +7,7 @@ those a catalog is refused, before it is damaged.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from mqttlab import secrets
@@ -21,6 +22,7 @@ NAME_LETTERS_MAX = 255
 # SQLAlchemy's names with the drivers that this package installs.
 DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "mysql": "mysql+pymysql",
            "mariadb": "mariadb+pymysql"}
+HOST = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d{1,5})?")
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "beegfs",
                         "gpfs",
                         "ocfs2", "gfs2", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.rclone", "fuse.s3fs",
@@ -48,7 +50,7 @@ def url_of(given: str, option: str = "--catalog") -> str:
     ``option`` is what messages name.
 
     Raises:
-        CatalogError: nobody knows this kind of URL.
+        CatalogError: nobody knows this kind of URL, or it has no host.
     """
     if given.startswith(VARIABLE):
         # A command's arguments are seen by all users of the machine.
@@ -64,6 +66,11 @@ def url_of(given: str, option: str = "--catalog") -> str:
     if scheme == "sqlite":
         path = rest.removeprefix("/")
         return f"sqlite:///{Path(path).absolute()}"
+    host = re.split("[/?]", rest[rest.find("@") + 1:], maxsplit=1)[0]
+    # The library would show it, and with it a part of a password that has a colon.
+    if scheme in {*DRIVERS, *DRIVERS.values()} and not HOST.fullmatch(host):
+        raise CatalogError(f"{option} {scheme}://…: this has no host, or a port that is no number; in a password write "
+                           ": as %3A, @ as %40 and / as %2F")
     if scheme in DRIVERS:
         return f"{DRIVERS[scheme]}://{rest}"
     if scheme in DRIVERS.values():

@@ -106,7 +106,7 @@ class MessageDatabase:
             self.engine = sa.create_engine(secrets.revealed(self.url))
             if file is not None:
                 sa.event.listen(self.engine, "connect", _sqlite)
-            self.name = str(file) if file is not None else self.engine.url.render_as_string()
+            self.name = str(file) if file is not None else secrets.url_to_show(self.url)
             METADATA.create_all(self.engine)
 
     def __enter__(self) -> Self:
