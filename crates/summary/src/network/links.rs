@@ -153,7 +153,8 @@ impl Slices {
     pub(crate) fn new(span: i64) -> Slices {
         let mut decade = SLICE_NS_MIN;
         let length = loop {
-            if let Some(factor) = [1, 2, 5].into_iter().find(|factor| factor * decade * SLICES_MAX >= span) {
+            let covers = |factor: &i64| decade.saturating_mul(*factor).saturating_mul(SLICES_MAX) >= span;
+            if let Some(factor) = [1, 2, 5].into_iter().find(covers) {
                 break factor * decade;
             }
             decade *= 10;
@@ -179,8 +180,8 @@ impl Slices {
             return;
         }
         // Most frames go out within one slice.
-        let begin = row.start.max(last * length);
-        sums.busy += (row.sent - begin).max(0);
+        let begin = row.start.max(last.saturating_mul(length));
+        sums.busy += row.sent.saturating_sub(begin).max(0);
         if begin != row.start {
             self.keep_busy(row, last);
         }
@@ -190,7 +191,8 @@ impl Slices {
     fn keep_busy(&mut self, row: &Row, last: i64) {
         let length = self.length;
         for slice in row.start.div_euclid(length)..last {
-            let (from, to) = (row.start.max(slice * length), row.sent.min((slice + 1) * length));
+            let end = (slice + 1).saturating_mul(length);
+            let (from, to) = (row.start.max(slice.saturating_mul(length)), row.sent.min(end));
             if to > from {
                 self.sums.entry((row.link, row.down, slice)).or_default().busy += to - from;
             }
@@ -215,7 +217,7 @@ impl Slices {
             table.push(&SliceRow {
                 link,
                 direction: if down { "down" } else { "up" },
-                at_ns: (slice * self.length) as u64,
+                at_ns: slice.saturating_mul(self.length) as u64,
                 length_ns: self.length as u64,
                 busy_ns: sums.busy as u64,
                 link_bytes: sums.link_bytes,
@@ -241,5 +243,11 @@ mod tests {
             assert!(length * SLICES_MAX >= span, "{span}");
             assert!(length == SLICE_NS_MIN || length * 47 <= span, "{span}: {length}");
         }
+    }
+
+    #[test]
+    fn times_of_a_damaged_table_make_slices_as_well() {
+        assert!(Slices::new(i64::MAX).length <= i64::MAX / 47);
+        assert_eq!(Slices::new(i64::MIN).length, SLICE_NS_MIN);
     }
 }

@@ -23,15 +23,16 @@ use crate::settings::RunSettings;
 pub(crate) struct Extent {
     /// Of imports, Wireshark's marks by frame: the same frame on a later link belongs to no connection there.
     marks: NumberMap<u64, u8>,
-    first_sent: i64,
-    last_sent: i64,
+    /// From the first transmission's begin to the last one's end, of all frames: slices of time cover it.
+    begin: i64,
+    end: i64,
     /// Whether the recording says what was sent again: imports, and recordings of schema 1, do not.
     counts_again: bool,
 }
 
 impl Default for Extent {
     fn default() -> Extent {
-        Extent { marks: NumberMap::default(), first_sent: i64::MAX, last_sent: i64::MIN, counts_again: false }
+        Extent { marks: NumberMap::default(), begin: i64::MAX, end: i64::MIN, counts_again: false }
     }
 }
 
@@ -41,10 +42,15 @@ impl Extent {
         if settings.is_import && row.is_first() && row.marks > 0 && is_counted(row, settings) {
             self.marks.entry(row.frame).or_insert(row.marks);
         }
-        if row.sent != ABSENT && is_counted(row, settings) {
-            self.first_sent = self.first_sent.min(row.sent);
-            self.last_sent = self.last_sent.max(row.sent);
+        if row.sent != ABSENT {
+            let start = if row.start == ABSENT { row.sent } else { row.start };
+            self.begin = self.begin.min(row.sent).min(start);
+            self.end = self.end.max(row.sent);
         }
+    }
+
+    fn span(&self) -> i64 {
+        self.end.saturating_sub(self.begin)
     }
 }
 
@@ -119,6 +125,7 @@ impl<'a> NetworkSums<'a> {
         extent: Extent,
     ) -> Result<NetworkSums<'a>> {
         let parts = rows.div_ceil(TRIP_ROWS).max(1) as usize;
+        let slices = Slices::new(extent.span());
         Ok(NetworkSums {
             settings,
             marks: extent.marks,
@@ -135,7 +142,7 @@ impl<'a> NetworkSums<'a> {
             again: Vec::new(),
             carriers: BTreeMap::new(),
             at_ends: vec![AtEnds::default(); settings.groups.len()],
-            slices: Slices::new(extent.last_sent.saturating_sub(extent.first_sent)),
+            slices,
         })
     }
 
