@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from mqttlab import __version__
-from mqttlab.analysis import COSTS, Analysis, Asked, Cost, Factor, Judged, analyse, costs_of
+from mqttlab.analysis import COSTS, SERVERS, Analysis, Asked, Cost, Factor, Judged, analyse, costs_of
 from mqttlab.experiments import ExperimentDirectory, ExperimentError
 from mqttlab.experiments.baselines import baseline_values
 from mqttlab.experiments.found import sentences
@@ -65,8 +65,9 @@ def analysed(directory: ExperimentDirectory, named: Named | None = None) -> Anal
     analysis = analyse(asked(directory), table)
     if not analysis.responses:
         raise ExperimentError(f"{directory.path}: no run of it counts yet; mqttlab experiment goes on with it")
-    return replace(analysis, thresholds=_judged(directory, named or (lambda name: None)),
-                   costs=_costs(directory, table))
+    costs = _costs(directory, table)
+    return replace(analysis, thresholds=_judged(directory, named or (lambda name: None)), costs=costs,
+                   costs_unknown=_unknown(directory, table, costs))
 
 
 def _judged(directory: ExperimentDirectory, named: Named) -> tuple[Judged, ...]:
@@ -88,10 +89,27 @@ def _judged(directory: ExperimentDirectory, named: Named) -> tuple[Judged, ...]:
 def _costs(directory: ExperimentDirectory, table: pl.DataFrame) -> tuple[Cost, ...]:
     """What each point costs: as the journal has it, else as the recordings tell, where they are few."""
     missing = [metric for metric in COSTS if metric not in table["metric"].to_list()]
-    done = table.filter(pl.col("state") == "done")["run"].n_unique()
     try:
-        read = [directory.table(missing, ("group",))] if missing and done <= RECORDINGS_MOST else []
+        known = missing and not _too_many(table)
+        read = [directory.table(missing, tuple(dict.fromkeys(COSTS.values())))] if known else []
     except RecordingError:
         # A recording that cannot be read costs what it costs; its values are in the journal.
         read = []
     return costs_of([table, *read])
+
+
+def _too_many(table: pl.DataFrame) -> bool:
+    return table.filter(pl.col("state") == "done")["run"].n_unique() > RECORDINGS_MOST
+
+
+def _unknown(directory: ExperimentDirectory, table: pl.DataFrame, costs: Sequence[Cost]) -> tuple[str, ...]:
+    """Of what is not known nothing is written, neither a zero: a sentence says it."""
+    if _too_many(table):
+        return (f"Costs are read of the recordings of up to {RECORDINGS_MOST} runs. For more runs, name the metrics as "
+                "responses.",)
+    counted = next((cost.values for cost in costs if cost.metric == SERVERS), {})
+    done = [record for record in directory.runs() if record.kind == "run" and record.state == "done"]
+    without = {record.backend for record in done if record.point_key not in counted}
+    why = {"sim": "nothing is known of simulated servers", "live": "the servers took less than 0.1 s, or ran elsewhere"}
+    reasons = "; ".join(words for backend, words in why.items() if backend in without)
+    return (f"Processor time of the servers is not known: {reasons}.",) if reasons else ()

@@ -134,6 +134,17 @@ def test_costs_are_those_of_the_headlines(broken: ExperimentDirectory, analysis:
     assert "kB/device/h up of sensors" in head and len(rows) == 2
 
 
+def test_a_cost_that_nobody_knows_is_no_zero(broken: ExperimentDirectory, analysis: Analysis) -> None:
+    """Simulated servers take no processor time: a sentence says it, on every surface."""
+    assert not any(cost.metric.startswith("server_cpu") for cost in analysis.costs)
+    [words] = analysis.costs_unknown
+    assert words == "Processor time of the servers is not known: nothing is known of simulated servers."
+    assert json.loads(mqttlab("report", broken.path, "--json").stdout)["costs_unknown"] == [words]
+    assert words in " ".join(mqttlab("report", broken.path).stdout.split())
+    assert words in (broken.path / "report.html").read_text(encoding="utf-8")
+    assert words in repr(experiments.one(Store(broken.path.parent), "idea"))
+
+
 def test_json_has_the_same(broken: ExperimentDirectory, analysis: Analysis) -> None:
     data = json.loads(mqttlab("report", broken.path, "--json").stdout)
     assert data["answer"] == answer(analysis).text and data["state"] == "broken"

@@ -4,11 +4,11 @@ Numbers are those of :mod:`mqttlab.statistics`; this room knows points, blocks a
 """
 
 from mqttlab.analysis.analysis import Analysis, LeftOut, analyse
-from mqttlab.analysis.answered import COSTS, Cost, Judged, costs_of
+from mqttlab.analysis.answered import COSTS, SERVERS, Cost, Judged, costs_of
 from mqttlab.analysis.asked import Asked, Factor
 from mqttlab.analysis.methods import methods
 from mqttlab.analysis.recommendation import Recommendation, Recommendations
 from mqttlab.analysis.responses import Compared, Line, PointEstimate, Response
 
-__all__ = ["COSTS", "Analysis", "Asked", "Compared", "Cost", "Factor", "Judged", "LeftOut", "Line", "PointEstimate",
-           "Recommendation", "Recommendations", "Response", "analyse", "costs_of", "methods"]
+__all__ = ["COSTS", "SERVERS", "Analysis", "Asked", "Compared", "Cost", "Factor", "Judged", "LeftOut", "Line",
+           "PointEstimate", "Recommendation", "Recommendations", "Response", "analyse", "costs_of", "methods"]

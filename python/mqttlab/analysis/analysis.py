@@ -44,6 +44,8 @@ class Analysis:
     recommendations: Recommendations | None
     thresholds: tuple[Judged, ...] = ()
     costs: tuple[Cost, ...] = ()
+    costs_unknown: tuple[str, ...] = ()
+    """Sentences: which costs are not known, and why."""
 
     @property
     def comparisons(self) -> list[tuple[Response, Compared]]:

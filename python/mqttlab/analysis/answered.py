@@ -11,7 +11,10 @@ import polars as pl
 
 from mqttlab.metrics import ALL
 
-COSTS = ("ip_kb_per_device_hour_up", "ip_kb_per_device_hour_down", "energy_mj_per_delivery")
+SERVERS = "server_cpu_us_per_delivery"
+COSTS = {"ip_kb_per_device_hour_up": "group", "ip_kb_per_device_hour_down": "group", "energy_mj_per_delivery": "group",
+         SERVERS: "run"}
+"""What costs, and of what it is read where nobody asked for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +63,11 @@ def costs_of(tables: Sequence[pl.DataFrame]) -> tuple[Cost, ...]:
     found: dict[tuple[str, str | None], Cost] = {}
     for table in tables:
         known = {metric for metric, _ in found}
-        for metric in COSTS:
+        asked = set(table.filter("declared")["metric"].to_list())
+        for metric, scope in COSTS.items():
             rows = table.filter(pl.col("state") == "done", pl.col("kind") == "run", pl.col("metric") == metric,
-                                pl.col("value").is_finite(), pl.col("scope").is_in(["group", "run"]))
+                                pl.col("value").is_finite(),
+                                pl.col("scope").is_in(["group", "run"] if metric in asked else [scope]))
             for name in rows["scope_name"].unique(maintain_order=True) if metric not in known else ():
                 its = rows.filter(pl.col("scope_name").eq_missing(pl.lit(name)))
                 values = {str(key): tuple(part["value"].to_list())

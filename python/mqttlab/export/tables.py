@@ -49,6 +49,7 @@ def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
         "efficiency": metrics.efficiency(recording),
         "bursts": metrics.bursts(recording),
         "energy": metrics.energy(recording),
+        "processor": metrics.processor(recording),
     }
     return {name: table for name, table in tables.items() if not table.is_empty()}
 

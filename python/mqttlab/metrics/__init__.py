@@ -35,6 +35,7 @@ from mqttlab.metrics.catalogue import (
     NETWORK,
     OVERHEAD,
     PARTS,
+    PROCESSOR,
     SETUP,
     TRAFFIC,
     WINDOWS,
@@ -58,6 +59,7 @@ from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, 
 from mqttlab.metrics.mqtt_sn import mqtt_sn
 from mqttlab.metrics.network import connections, network, round_trip_counts, round_trips, round_trips_thinned
 from mqttlab.metrics.overhead import overhead
+from mqttlab.metrics.processor import processor
 from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
 from mqttlab.metrics.sent_again import sent_again
 from mqttlab.metrics.summary import summary
@@ -82,6 +84,7 @@ __all__ = [
     "NETWORK",
     "OVERHEAD",
     "PARTS",
+    "PROCESSOR",
     "SETUP",
     "TRAFFIC",
     "WINDOWS",
@@ -128,6 +131,7 @@ __all__ = [
     "other_traffic",
     "overhead",
     "packet_types",
+    "processor",
     "publish_per_segment",
     "round_trip_counts",
     "round_trips",

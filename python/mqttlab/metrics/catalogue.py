@@ -500,6 +500,16 @@ MQTT_SN: tuple[Metric, ...] = (
            meaning="Times that they woke up, mean of the clients."),
 )
 
+PROCESSOR: tuple[Metric, ...] = (
+    Metric(name="server_cpu_s", unit="s", title="servers' processor time", better="lower",
+           meaning="Processor time, user and system, that the run's servers took from the first sample within the "
+                   "measurement to the last. The kernel counts it in ticks of 10 ms. Not known of simulations, imports "
+                   "and servers that run elsewhere."),
+    Metric(name="server_cpu_us_per_delivery", unit="µs", title="servers' processor time per delivery", better="lower",
+           meaning="This time divided by the first deliveries between the same two samples. Not known below 0.1 s, "
+                   "which the ticks are too coarse for."),
+)
+
 ENERGY: tuple[Metric, ...] = (
     Metric(name="stations", unit="stations", title="stations", meaning="Stations of the radio channel in the row."),
     Metric(name="energy_j", unit="J", title="energy", better="lower", source="Perez 2005, 5.1.5",
@@ -564,6 +574,8 @@ FAMILIES: tuple[Family, ...] = (
            implementation=f"{_METRICS}.efficiency", metrics=EFFICIENCY),
     Family(table="devices", window="measurement", title="Bytes of each device", scopes=("group",),
            implementation=f"{_METRICS}.device_bytes", metrics=DEVICES),
+    Family(table="processor", window="measurement", title="Processor time", scopes=("run",),
+           implementation=f"{_METRICS}.processor", metrics=PROCESSOR),
     Family(table="energy", window="run", title="Energy", scopes=("run", "group", "station"),
            implementation=f"{_METRICS}.energy", metrics=ENERGY),
     Family(table="attribution", window="due", title="Where the time of a message went", scopes=("message", "qos"),

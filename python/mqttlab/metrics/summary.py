@@ -22,6 +22,7 @@ from mqttlab.metrics.link import links
 from mqttlab.metrics.mqtt_sn import mqtt_sn
 from mqttlab.metrics.network import SCOPES, network
 from mqttlab.metrics.overhead import overhead
+from mqttlab.metrics.processor import processor
 from mqttlab.recording import Recording
 
 SCHEMA: dict[str, pl.DataType] = {
@@ -151,6 +152,7 @@ PARTS: tuple[_Part, ...] = (
     _Part("overhead", ("direction",), _overhead),
     _Part("efficiency", ("group",), _efficiency),
     _Part("devices", ("group",), device_bytes),
+    _Part("processor", ("run",), processor),
     _Part("energy", ("run", "group", "station"), energy),
     _Part("attribution", ("qos",), _attribution),
     _Part("counted", ("run", "direction"), _counted),

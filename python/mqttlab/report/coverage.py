@@ -113,6 +113,15 @@ def energy(recording: Recording) -> str:
     return f"Covers the whole run: {counted(delivered, 'first delivery', 'first deliveries')}."
 
 
+def processor(recording: Recording) -> str:
+    """Of :func:`mqttlab.metrics.processor`; empty where nothing is known."""
+    for row in metrics.processor(recording).iter_rows(named=True):
+        each = row["server_cpu_us_per_delivery"]
+        words = "too little to divide" if each is None else f"{number(each, 3)} µs for each first delivery"
+        return f"Processor time of the servers in the measurement: {number(row['server_cpu_s'], 3)} s, {words}."
+    return ""
+
+
 def control_packets(recording: Recording, count: int) -> str:
     """So many control packets of the network layer's count, and those that carry a message."""
     spoken = protocol(recording)

@@ -224,6 +224,8 @@ def _setup_section(recording: Recording) -> str:
         names = [client["name"] for client in recording.layout["clients"]]
         made += [figures.congestion_windows(states, names), figures.outstanding_bytes(states, names)]
     drawn = grid(made, "resources") if made else ""
+    if words := coverage.processor(recording):
+        drawn = f"<p>{markup(words)}</p>{drawn}"
     return f"<section><h2>Connections and machine</h2>{table}{drawn}</section>"
 
 

@@ -99,7 +99,7 @@ def _answered(
         found.append(_panel("Thresholds", (heads, [(
             Coloured(f"{VERDICTS[word][0]} {word}", VERDICTS[word][1]), *more) for word, *more in rows]), 4))
     if costs[1]:
-        found.append(_panel("What it costs", costs, 1))
+        found.append(_panel("What it costs", costs, 1, " ".join(analysis.costs_unknown)))
     if analysis.recommendations is not None:
         found.append(_panel("Recommendation", answer.recommendations(analysis), 2, analysis.recommendations.rule))
     found.append(design(analysis.thresholds))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from mqttlab.analysis import Analysis, Compared, Judged, Recommendation, Response
+from mqttlab.analysis import SERVERS, Analysis, Compared, Judged, Recommendation, Response
 from mqttlab.comparison import Change, words_of_change
 from mqttlab.foreign import visible
 from mqttlab.metrics import called_beside_a_value
@@ -97,7 +97,8 @@ def document(analysis: Analysis) -> dict[str, Any]:
                             "words": each.words} for each in analysis.thresholds],
             "costs": [{"metric": cost.metric, "of": cost.of, "points": {
                 levels(point.levels): cost.mean(point.key) for point in _first_points(analysis)}}
-                for cost in analysis.costs]}
+                for cost in analysis.costs],
+            "costs_unknown": list(analysis.costs_unknown)}
 
 
 def _thresholds(judged: Sequence[Judged]) -> str:
@@ -162,14 +163,14 @@ def _cost(analysis: Analysis, row: Recommendation, other: dict[str, str]) -> str
     changes = [(cost, after / before - 1) for cost in analysis.costs
                if (before := cost.mean(keys[0])) and (after := cost.mean(keys[1])) is not None]
     if not changes:
-        return "may cost more or less: no bytes were measured"
+        return "may cost more or less: no cost is known"
     far = [(cost, change) for cost, change in changes if abs(change) * 100 > SAME_PERCENT]
     if not far:
         return "costs the same"
     cost, change = max(far, key=lambda one: abs(one[1]))
     what = COST_WORDS[cost.metric] + (f" of {cost.of}" if len(changes) > 1 and cost.of else "")
     return (f"costs {100 * change:.0f} % more {what}" if change > 0 else
-            f"is cheaper: {-100 * change:.0f} % {'less' if 'energy' in what else 'fewer'} {what}")
+            f"is cheaper: {-100 * change:.0f} % {'fewer' if 'bytes' in what else 'less'} {what}")
 
 
 def _points(analysis: Analysis) -> list[str]:
@@ -214,4 +215,4 @@ def _percent(share: float | None) -> str:
 
 
 COST_WORDS = {"ip_kb_per_device_hour_up": "bytes up", "ip_kb_per_device_hour_down": "bytes down",
-              "energy_mj_per_delivery": "energy a delivery"}
+              "energy_mj_per_delivery": "energy a delivery", SERVERS: "processor time a delivery"}

@@ -22,6 +22,7 @@ RESPONSES_DRAWN = 4
 # A broken threshold is red, and nothing is green that no threshold has judged.
 KINDS = {"broken": "broken", "undecided": "undecided", "held": "valid", "none": "none"}
 SIGNS = {"broken": "✕", "undecided": "?", "held": "✓"}
+COSTS = "Means over the runs. kB are IP bytes, as the operator of the link counts them."
 STYLE = """<style>.verdict.broken{border-left-color:var(--bad)}.verdict.none{border-left-color:var(--line-2)}
 td.broken{color:var(--broken);font-weight:700}td.undecided{color:var(--undecided)}td.held{color:var(--held)}
 .thresholds td{white-space:normal;min-width:80px}details summary{cursor:pointer;color:var(--faint)}</style>"""
@@ -74,9 +75,9 @@ def _thresholds(analysis: Analysis) -> str:
 
 
 def _costs(analysis: Analysis) -> str:
-    table = answer.costs(analysis)
-    return (f"<section><h2>What it costs</h2>{_table(table, 1)}<p>Means over the runs. kB are IP bytes, as the "
-            "operator of the link counts them.</p></section>") if table[1] else ""
+    table, said = answer.costs(analysis), " ".join(analysis.costs_unknown)
+    words = f"{COSTS} {said}" if table[1] else said
+    return f"<section><h2>What it costs</h2>{_table(table, 1)}<p>{markup(words)}</p></section>" if words else ""
 
 
 def _recommendation(analysis: Analysis) -> str:

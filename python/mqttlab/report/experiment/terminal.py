@@ -28,6 +28,8 @@ def print_experiment(analysis: Analysis, console: Console, *, full: bool = False
                       soft_wrap=not console.is_terminal)
     _print("Thresholds", answer.thresholds(analysis), console)
     _print("What it costs", answer.costs(analysis), console)
+    for words in analysis.costs_unknown:
+        console.print(words, highlight=False, markup=False, soft_wrap=not console.is_terminal)
     if analysis.recommendations is not None:
         _print("Recommendation", answer.recommendations(analysis), console)
         console.print(analysis.recommendations.rule, highlight=False, markup=False,
