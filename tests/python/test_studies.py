@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from mqttlab import __version__
 from mqttlab.cli.main import main
 from mqttlab.cli.study import as_live
 from mqttlab.errors import UsageError
@@ -34,6 +35,7 @@ from mqttlab.studies.chart import BOTTOM, HEIGHT, TOP, Chart, Series, svg
 from mqttlab.studies.claims import ASSUMED, OPEN, SHOWN, Ran, cause_open, claims_of, decides, reasons, shown
 from mqttlab.studies.document import CLAIM_COLUMNS, Rerun, columns, rows, write
 from mqttlab.studies.means import mean_charts
+from mqttlab.studies.probes import simulator_digest
 from mqttlab.studies.simulate import _held_up, simulate
 from mqttlab.studies.study import Reading, Study, printed_sources
 from mqttlab.studies.table import beside_simulated, pooled
@@ -173,10 +175,39 @@ def test_a_claim_is_judged_with_its_own_cases_and_drawn(tmp_path: Path) -> None:
                                     "--out", str(out)])
     assert ran.exit_code == 0, ran.output
     text = out.read_text(encoding="utf-8")
+    assert re.search(rf"^Simulator `[0-9a-f]{{12}}`, version {re.escape(__version__)}\.$", text, flags=re.MULTILINE)
     assert "| `qos2-at-least-four`" in text and re.search(r"\| (undecided|\*\*not reproduced\*\*) \|", text)
     drawn = (tmp_path / "figures" / "figure-3b.svg").read_text(encoding="utf-8")
     assert drawn.startswith("<svg") and "said: 4 to 7 (QoS 2)" in drawn
     ElementTree.fromstring(drawn)
+
+
+OLDER = re.findall(r"^Results of an older simulator: (.*)\.$",
+                   (ROOT / "docs/explanation/findings.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_committed_results_are_of_todays_simulator_or_findings_says_that_they_are_older(name: str) -> None:
+    study = STUDIES[name]
+    assert set(study.probes) <= {case.name for case in study.cases(study.published, ())}
+    page = (study.directory / "results.md").read_text(encoding="utf-8")
+    said = re.findall(r"^Simulator `(\w+)`, version \S+\.$", page, flags=re.MULTILINE)
+    assert len(said) == len(OLDER) == 1
+    is_older = said != [simulator_digest(study)]
+    assert is_older == (name in OLDER[0].split(", ")), (
+        f"the simulator computes {name} otherwise than its results.md has it: give `mqttlab study {name} --out "
+        f"{study.directory / 'results.md'}` and read findings.md again, or name it there as older" if is_older else
+        f"{name} is of today's simulator; findings.md says that it is older")
+
+
+def test_a_simulator_that_computes_otherwise_has_another_digest(monkeypatch: Any) -> None:
+    study = STUDIES["schuhmacher2018"]
+    digest = simulator_digest(study)
+    assert simulator_digest(study) == digest
+    # Other draws stand for another simulator.
+    monkeypatch.setattr("mqttlab.studies.probes.simulate", lambda scenarios, measure, **options: simulate(
+        {name: {**values, "seed": 9} for name, values in scenarios.items()}, measure, **options))
+    assert simulator_digest(study) != digest
 
 
 def test_every_committed_result_is_of_every_claim() -> None:
@@ -392,7 +423,9 @@ def test_what_was_measured_is_kept_and_a_pass_goes_on(name: str, tmp_path: Path,
     assert repr(again) == repr(whole) and repr(again[first]) == repr(begun[first])
 
 
-def test_what_is_kept_answers_for_its_plan_alone_and_says_what_is_damaged(tmp_path: Path) -> None:
+def test_what_is_kept_answers_for_its_plan_and_engine_alone_and_says_what_is_damaged(
+    tmp_path: Path, monkeypatch: Any,
+) -> None:
     study = STUDIES["borsatti2020"]
     case = {case.name: case for case in study.cases(study.published, ())}[study.live_quick.cases[0]]
     values = case.scenario(study.quick)
@@ -401,6 +434,10 @@ def test_what_is_kept_answers_for_its_plan_alone_and_says_what_is_damaged(tmp_pa
     simulate({"one": {**values, "seed": 2}}, study.measure, keep=tmp_path)
     paths = list(tmp_path.glob("*.json"))
     assert len(paths) == 2
+    monkeypatch.setattr("mqttlab.studies.kept._engine", lambda: "another engine")
+    simulate({"one": values}, study.measure, keep=tmp_path)
+    assert len(list(tmp_path.glob("*.json"))) == 3
+    monkeypatch.undo()
     for path in paths:
         path.write_text(path.read_text(encoding="utf-8")[:40], encoding="utf-8")
     with pytest.raises(UsageError, match="is not what was measured of a simulation"):

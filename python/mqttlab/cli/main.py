@@ -404,10 +404,13 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
     A claim is held; refuted, under the study's own conditions; not reproduced, by our model of its hosts; undecided; or
     not judged yet, with the reason.
     """
+    from dataclasses import replace
+
     from mqttlab.cli.study import Asked, list_studies, run_study
     from mqttlab.console import Console
     from mqttlab.studies.catalogue import known
     from mqttlab.studies.document import write
+    from mqttlab.studies.probes import simulator_digest
 
     studies = known()
     if study == "list":
@@ -428,7 +431,7 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
                   runs=runs, keep=keep, repeat=not no_repeat)
     rerun = run_study(found, console, asked)
     if out is not None:
-        write(rerun, out)
+        write(replace(rerun, simulator=simulator_digest(found, jobs)), out)
 
 
 @main.command(cls=WithTables)

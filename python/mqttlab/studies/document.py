@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mqttlab import __version__
 from mqttlab.studies.apart import Apart, far
 from mqttlab.studies.chart import Chart, svg
 from mqttlab.studies.claims import plain
@@ -40,6 +41,8 @@ class Rerun:
     """Why some of the live runs are not valid, by scenario and repetition."""
     apart: Sequence[Apart] = field(default=())
     """Of live runs, every mean latency beside its simulation's."""
+    simulator: str = ""
+    """The digest of the simulator that made the simulated values; empty leaves it out."""
     readings: Sequence[Reading] = field(default=())
     """What was chosen where the study leaves something open."""
 
@@ -56,6 +59,7 @@ def markdown(rerun: Rerun) -> str:
     parts = [
         f"# {rerun.study.name}: published and ours", "", f"{rerun.study.title}.", "",
         f"{rerun.how}. Of {printed} printed rows {beside} have ours beside.", "",
+        *([f"Simulator `{rerun.simulator}`, version {__version__}.", ""] if rerun.simulator else ()),
         *(_doubts(rerun.doubts) if rerun.doubts else ()),
         *(_claims(rerun.judged) if rerun.judged else ()),
         *_fits(rerun.cells),

@@ -1,12 +1,13 @@
 """What was measured of simulations, kept in small files, so that a long pass that is stopped goes on.
 
-A file is named after its plan and the version that measured it, so that what is kept answers the same question. It
-does not know the program's own sources: who changes those takes another directory.
+A file is named after its plan, the engine that simulated it and the version that measured it, so that what is kept
+answers the same question. It does not know the sources in Python: a change of what is measured takes another directory.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import typing
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from mqttlab import __version__, scratch
+from mqttlab.engine import engine_path
 from mqttlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,14 +52,20 @@ class Kept(Generic[T]):
         """Keep a value; whoever looks meanwhile sees all of it or nothing."""
         path = self._place(plan)
         with scratch.unfinished(path) as made:
-            made.write_text(json.dumps(value, default=_written), encoding="utf-8")
+            made.write_text(json.dumps(value, default=written), encoding="utf-8")
 
     def _place(self, plan: Plan) -> Path:
-        told = json.dumps([__version__, self._type.__module__, plan], sort_keys=True)
+        told = json.dumps([__version__, _engine(), self._type.__module__, plan], sort_keys=True)
         return self._directory / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.json"
 
 
-def _written(value: Any) -> Any:
+@functools.cache
+def _engine() -> str:
+    """Names the engine's program: another one may simulate the same plan otherwise."""
+    return hashlib.sha256(engine_path().read_bytes()).hexdigest()
+
+
+def written(value: Any) -> Any:
     """What JSON has no form of: data classes, arrays and their numbers."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

@@ -97,6 +97,8 @@ class Study:
     """The study's own figures, of those scenarios that have a result."""
     readings: Callable[[Path, Mapping[str, Any]], Sequence[Reading]] = no_readings
     """What was chosen where the study leaves something open, with its effect, of those scenarios that have a result."""
+    probes: Sequence[str]
+    """Some of its cases, cheap and of every kind: a simulator that computes them otherwise is another one."""
     aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The tables behind a printed table or figure that has another name here, such as ``figure 5.11``."""
 

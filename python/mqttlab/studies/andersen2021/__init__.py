@@ -19,6 +19,9 @@ STUDY = Study(
     compare=experiment.compare,
     claims=judges.evaluate,
     charts=charts.charts,
+    probes=(
+        "tactical-broadband-image", "satcom-gps-mqtt-sn", "cnr-10-image", "cnr-1-gps-paho-1-5-run-1", "lee-2000B-1",
+    ),
     aliases=experiment.ALIASES,
 )
 

@@ -19,6 +19,10 @@ STUDY = Study(
     compare=experiment.compare,
     claims=judges.evaluate,
     charts=judges.charts,
+    probes=(
+        "20-20ms-normal-qos1", "60-60ms-normal-qos2-spread-0_5-any-order",
+        "5g-mmtc-broker-at-edge-qos1",
+    ),
     aliases=experiment.ALIASES,
 )
 

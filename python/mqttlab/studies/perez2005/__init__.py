@@ -21,6 +21,10 @@ STUDY = Study(
     claims=judges.evaluate,
     charts=charts.charts,
     readings=readings.readings,
+    probes=(
+        "ppp-50-per-s-0_0001-qos2", "e2-65B-0_0001-0_8-qos0-536-nots", "w2-200B-0ms-rts-qos0-536",
+        "crowd-20-20-per-s-802.11b",
+    ),
     aliases=beyond.ALIASES,
 )
 

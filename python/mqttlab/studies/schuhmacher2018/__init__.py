@@ -19,6 +19,10 @@ STUDY = Study(
     compare=tables.compare,
     claims=judges.evaluate,
     charts=judges.charts,
+    probes=(
+        "trip-1B-qos2-5.3ms", "trip-10240B-qos0-1000ms-100kbps", "trip-10240B-qos1-1000ms-loss25-seed1",
+        "trip-10240B-qos1-1000ms-loss25-persistent-keep-alive-5s-seed1", "connecting-loss25-syn2",
+    ),
     aliases=experiment.ALIASES,
 )
 

@@ -19,6 +19,9 @@ STUDY = Study(
     compare=experiment.compare,
     claims=judges.evaluate,
     charts=judges.charts,
+    probes=(
+        "single-1B-1ms", "burst-1000-1024B-plain", "several-1-1B", "listed-10",
+    ),
     aliases=experiment.ALIASES,
 )
 
