@@ -18,13 +18,13 @@ use crate::control::Control;
 use crate::histogram::HistogramSnapshot;
 use crate::host::priority::Priority;
 use crate::host::usage::Usage;
-use crate::lateness::Contention;
 use crate::network::emulator;
 use crate::network::loopback_capture;
 use crate::network::port::Port;
 use crate::network::testbed::Testbed;
 use crate::sampler::Sampler;
-use crate::validity::{self, LatenessEvidence};
+use crate::verdict::lateness::Contention;
+use crate::verdict::validity::{self, LatenessEvidence};
 
 /// What was seen of a run while it was prepared and performed.
 pub struct Witnessed {

@@ -27,7 +27,6 @@ use mqttlab_units::{Duration, Instant};
 use crate::clients::{Fleet, Unseen, untold_topics};
 use crate::clock::Clock;
 use crate::control::Control;
-use crate::control_timer::ControlTimer;
 use crate::directory::Directory;
 use crate::drops::Drops;
 use crate::facts::{self, Witnessed};
@@ -53,6 +52,7 @@ use crate::server::{RunningServer, ServerError, ServerHandle, told};
 use crate::share::Share;
 use crate::stages::Stages;
 use crate::tls::Secured;
+use crate::verdict::control_timer::ControlTimer;
 
 /// Performs a plan, tells `observer` about it and leaves the recording at `destination`. `analyser` reads the frames at
 /// the end. The process must still have a single thread.

@@ -1,4 +1,4 @@
-//! What follows for runs from what was measured: by the rule of [`crate::validity`], and in plain words.
+//! What follows for runs from what was measured: by the rule of [`crate::verdict::validity`], and in plain words.
 //!
 //! A rate of frames is possible where the machine could send so many and lost none. What delays are possible at it
 //! follows from how late the emulator was. What it does not know: what a run's broker and clients will need.
@@ -6,9 +6,9 @@
 use mqttlab_units::Duration;
 use serde::Serialize;
 
-use crate::lateness::Late;
-use crate::paths_late;
-use crate::validity;
+use crate::verdict::lateness::Late;
+use crate::verdict::path_lateness;
+use crate::verdict::validity;
 
 /// What was seen at one rate of frames.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,7 +95,7 @@ fn sentence(range: &Range, worst: &Step) -> String {
     let late =
         format!("at {} frames/s the emulator was {p99} late at the 99th percentile", grouped(worst.frames_s));
     if delay.is_zero() {
-        let (allowed, exact) = (paths_late::LATENESS, validity::delay_of_share(worst.late.p99));
+        let (allowed, exact) = (path_lateness::LATENESS, validity::delay_of_share(worst.late.p99));
         return format!(
             "Emulated delays of any length, up to {frames} frames/s: {late}, where {allowed} are allowed; of delays of {exact} and \
              more that is 2 % at most."

@@ -24,14 +24,14 @@ use serde_json::{Value, json};
 
 use self::conclusion::{Step, conclude};
 use crate::clock::Clock;
-use crate::control_timer::ControlTimer;
 use crate::histogram::HistogramSnapshot;
-use crate::hold_ups::HoldUps;
 use crate::host::priority::{self, CpuAwake, Priority};
 use crate::host::usage::{self, ProcessorTime, Usage};
-use crate::lateness::Contention;
 use crate::network::calibration::{self, Bench, constant_delay};
 use crate::probe::udp::{self, Paced};
+use crate::verdict::control_timer::ControlTimer;
+use crate::verdict::lateness::Contention;
+use crate::verdict::thread_delays::HoldUps;
 
 /// Measures for about `length`; `say` is told the part that is done, and what comes. The process must be allowed to make
 /// namespaces.

@@ -21,14 +21,14 @@ use mqttlab_recording::{Frame, Sink};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::hold_ups;
 use crate::host::poller::{Poller, Waker};
 use crate::host::priority::Priority;
 use crate::network::link_traffic::TrafficDesk;
 use crate::network::port::Port;
 use crate::network::radio_sleep::RestDesk;
 use crate::network::wire::{Delivery, Wire, Wiring, Witness};
-use crate::paths_late::PathsLateness;
+use crate::verdict::path_lateness::PathsLateness;
+use crate::verdict::thread_delays;
 
 /// What an emulator works with.
 pub struct EmulatorSetting {
@@ -92,7 +92,7 @@ pub struct Shared {
     /// What links have carried, for whoever asks.
     pub traffic: TrafficDesk,
     /// What held it up.
-    pub held_up: hold_ups::Counters,
+    pub held_up: thread_delays::Counters,
     /// The emulator's thread, for its processor time; 0 until it runs.
     pub thread: AtomicI32,
 }
@@ -156,7 +156,7 @@ struct Driver {
     buffer: Box<[u8]>,
     /// How much earlier than needed the timer is set.
     margin: Duration,
-    observer: hold_ups::Observer,
+    observer: thread_delays::Observer,
 }
 
 /// The sink, if there is one.
@@ -190,12 +190,12 @@ impl Driver {
             recorder: Recording(setting.sink),
             buffer: vec![0; FRAME_BYTES_MAX].into(),
             margin: Duration::ZERO,
-            observer: hold_ups::Observer::of_this_thread(),
+            observer: thread_delays::Observer::of_this_thread(),
         }
     }
 
     fn run(&mut self) -> io::Result<()> {
-        self.observer = hold_ups::Observer::of_this_thread();
+        self.observer = thread_delays::Observer::of_this_thread();
         let mut ready = Vec::with_capacity(self.ports.len() + 1);
         loop {
             self.deliver(self.clock.now());

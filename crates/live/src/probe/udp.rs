@@ -13,8 +13,8 @@ use mqttlab_units::{Duration, Instant};
 use serde::Serialize;
 
 use crate::clock::Clock;
-use crate::control_timer::sleep_until;
 use crate::network::calibration::{receive, unix_ns};
+use crate::verdict::control_timer::sleep_until;
 
 /// Bytes of IP and UDP headers.
 pub const HEADER_BYTES: u64 = 28;

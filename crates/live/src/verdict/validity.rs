@@ -11,8 +11,8 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::HistogramSnapshot;
-use crate::lateness::{Contention, Late};
-use crate::paths_late::{LATENESS, PathsLate};
+use crate::verdict::lateness::{Contention, Late};
+use crate::verdict::path_lateness::{LATENESS, PathsLate};
 
 /// What was observed of the run itself.
 #[derive(Clone, Debug, Default)]

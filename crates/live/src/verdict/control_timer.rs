@@ -17,8 +17,8 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::histogram::{Histogram, HistogramSnapshot};
-use crate::hold_ups::{Counters, HoldUps, Observer};
 use crate::host::priority::Priority;
+use crate::verdict::thread_delays::{Counters, HoldUps, Observer};
 
 /// A running timer. Ends when dropped.
 pub struct ControlTimer {

@@ -12,7 +12,7 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::HistogramSnapshot;
-use crate::hold_ups::HoldUps;
+use crate::verdict::thread_delays::HoldUps;
 
 /// What was seen of the machine during a run. `None` where the kernel does not say.
 #[derive(Clone, Debug, Default)]
