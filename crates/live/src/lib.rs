@@ -15,13 +15,11 @@
 //! What it does not model: processors and disks of the hosts (all share this machine; the recording says how
 //! contended it was), and anything below IP.
 
-mod certificates;
 pub mod clients;
 mod clock;
 mod control;
 mod directory;
 pub mod doctor;
-mod drops;
 mod facts;
 mod figures;
 mod histogram;
@@ -30,11 +28,9 @@ pub mod measure;
 pub mod network;
 mod parts;
 pub mod probe;
-mod programs;
-mod ready;
+mod processes;
 mod run;
 mod sampler;
-mod server;
 mod share;
 mod stages;
 mod tail;

@@ -10,7 +10,7 @@ use crate::host::usage::{self, Pressure, ProcessorTime, Usage};
 use crate::network::namespaces::Namespace;
 use crate::network::tcp_states::SocketStates;
 use crate::network::testbed::Testbed;
-use crate::server::ServerHandle;
+use crate::processes::server::ServerHandle;
 
 /// The conductor's notebook.
 pub struct Sampler {

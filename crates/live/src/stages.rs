@@ -20,9 +20,9 @@ use crate::host::watch::Watch;
 use crate::network::emulator::Emulator;
 use crate::network::testbed::Testbed;
 use crate::parts::Company;
-use crate::programs::{Place, Programs};
+use crate::processes::programs::{Place, Programs};
+use crate::processes::server::{RunningServer, told};
 use crate::sampler::Sampler;
-use crate::server::{RunningServer, told};
 use crate::share::Standing as ClientsStanding;
 
 /// A run whose clients have been started.

@@ -11,6 +11,8 @@
 //!
 //! What it does not model: pre-shared keys from outside, which rustls does not have.
 
+mod certificates;
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,7 +27,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, KeyLog, RootCertStore, SupportedProtocolVersion};
 
-use crate::certificates::{Authority, Identity};
+use certificates::{Authority, Identity};
 
 /// What clients need who open TLS, by group.
 #[derive(Clone, Default)]

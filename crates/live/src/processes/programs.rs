@@ -19,8 +19,9 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::host::priority::Priority;
 use crate::network::testbed::Testbed;
+use crate::processes::readiness;
+use crate::processes::server::{ServerError, ServerHandle};
 use crate::sampler::Sampler;
-use crate::server::{ServerError, ServerHandle};
 
 /// The programs of a run.
 pub(crate) struct Programs {
@@ -115,7 +116,7 @@ impl Programs {
         }
         for program in self.running.iter_mut().filter(|program| !program.is_ready) {
             program.is_ready =
-                program.ready_line.as_ref().is_none_or(|line| crate::ready::has_line(&program.log, line));
+                program.ready_line.as_ref().is_none_or(|line| readiness::has_line(&program.log, line));
             self.ready += u32::from(program.is_ready);
             self.gathered += u32::from(program.is_ready);
         }

@@ -27,7 +27,7 @@ use mqttlab_plan::{Server, ServerProcess, Text, hidden};
 use crate::host::scratch::Scratch;
 use crate::host::usage;
 use crate::network::namespaces::Namespace;
-use crate::ready;
+use crate::processes::readiness;
 
 /// A running server.
 pub struct ServerHandle {
@@ -161,14 +161,14 @@ impl ServerHandle {
                 let status = self.stop_and_wait();
                 return Err(ServerError::Exited { status, log: self.log_end() });
             }
-            if ready::is_ready(&process.ready, address, namespace, &self.log) {
+            if readiness::is_ready(&process.ready, address, namespace, &self.log) {
                 return Ok(());
             }
             if stopped() {
                 return Err(ServerError::Stopped);
             }
             if Instant::now() >= deadline {
-                let (missing, waited) = (ready::in_words(&process.ready), process.start_timeout);
+                let (missing, waited) = (readiness::in_words(&process.ready), process.start_timeout);
                 return Err(ServerError::Silent { missing, waited, log: self.log_end() });
             }
             thread::sleep(POLL);

@@ -1,0 +1,9 @@
+//! What a run starts as processes of its own, each in its host's namespace: servers, and clients that are programs.
+//!
+//! They die with the engine, however it ends. When a server serves is in `readiness`, what its log tells of dropped
+//! messages in `broker_log`.
+
+pub(crate) mod broker_log;
+pub(crate) mod programs;
+pub(crate) mod readiness;
+pub(crate) mod server;
