@@ -22,12 +22,12 @@ use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
 use rustls::ClientConfig;
 
+use crate::clients::delivery_sample::Tail;
 use crate::clock::Clock;
 use crate::histogram::Histogram;
 use crate::host::priority::Priority;
 use crate::network::radio_sleep::RestDesk;
-use crate::share::{Share, Standing};
-use crate::tail::Tail;
+use crate::parts::client_share::{Share, Standing};
 
 /// Makes sockets that live in a host's namespace and carry its TCP knobs.
 pub trait SocketFactory: Send + Sync {

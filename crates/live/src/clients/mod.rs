@@ -26,6 +26,7 @@
 
 mod connection;
 mod datagrams;
+pub(crate) mod delivery_sample;
 mod epoll;
 mod frames;
 mod incoming;

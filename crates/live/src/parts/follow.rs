@@ -15,7 +15,7 @@ use mqttlab_run::{Interruption, Schedule};
 use super::exchange::{Offset, Round};
 use super::words::{Line, Order, PartReport, Said, Voice, converse, is_end};
 use crate::clock::{self, Clock};
-use crate::share::Standing;
+use crate::parts::client_share::Standing;
 
 /// Who follows.
 pub(crate) struct Follow {

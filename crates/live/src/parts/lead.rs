@@ -17,7 +17,7 @@ use super::exchange::Offset;
 use super::merge::{self, Collected, Merged};
 use super::words::{Line, Order, PartReport, Said, Voice, converse, is_end};
 use crate::clock::{self, Clock};
-use crate::share::Standing;
+use crate::parts::client_share::Standing;
 
 /// Who leads.
 pub(crate) struct Lead {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::exchange::{Drift, Offset};
 use super::words::PartReport;
-use crate::share::Share;
+use crate::parts::client_share::Share;
 
 /// What is to be said of the run that the rows do not say.
 #[derive(Debug, Default, PartialEq, Eq)]

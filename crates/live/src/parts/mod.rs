@@ -16,6 +16,7 @@
 //!
 //! What it does not do: start the other parts, or emulate a network, which one machine has for itself.
 
+pub(crate) mod client_share;
 mod exchange;
 mod follow;
 mod lead;
@@ -31,7 +32,7 @@ pub(crate) use lead::Lead;
 
 use crate::clock::Clock;
 use crate::host::watch::Watch;
-use crate::share::Standing;
+use crate::parts::client_share::Standing;
 
 /// With whom this engine performs the run.
 pub(crate) enum Company {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::exchange::Offset;
-use crate::share::Standing;
+use crate::parts::client_share::Standing;
 
 /// What a part says to part 0.
 #[derive(Debug, Serialize, Deserialize)]

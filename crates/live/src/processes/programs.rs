@@ -21,7 +21,7 @@ use crate::host::priority::Priority;
 use crate::network::testbed::Testbed;
 use crate::processes::readiness;
 use crate::processes::server::{ServerError, ServerHandle};
-use crate::sampler::Sampler;
+use crate::run::sampler::Sampler;
 
 /// The programs of a run.
 pub(crate) struct Programs {

@@ -8,7 +8,7 @@ use mqttlab_units::{Duration, Instant};
 use crate::control::Control;
 use crate::histogram::HistogramSnapshot;
 use crate::network::emulator;
-use crate::share::Standing;
+use crate::parts::client_share::Standing;
 
 /// Remembers what was told last.
 pub(crate) struct LiveFigures {

@@ -11,6 +11,11 @@
 //!
 //! What it does not do: choose anything. The plan has decided.
 
+pub(crate) mod progress;
+pub(crate) mod run_json;
+pub(crate) mod sampler;
+pub(crate) mod stages;
+
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,8 +33,6 @@ use crate::clients::{Fleet, Unseen, untold_topics};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::directory::Directory;
-use crate::facts::{self, Witnessed};
-use crate::figures::LiveFigures;
 use crate::host::limits;
 use crate::host::priority::{self, CpuAwake, Priority};
 use crate::host::signals::Signals;
@@ -43,14 +46,16 @@ use crate::network::namespaces::Privilege;
 use crate::network::radio_sleep::RestDesk;
 use crate::network::testbed::Testbed;
 use crate::network::wire::Wiring;
+use crate::parts::client_share::Share;
 use crate::parts::{Company, Follow, Lead};
 use crate::probe;
 use crate::processes::broker_log::Drops;
 use crate::processes::programs::{self, Programs};
 use crate::processes::server::{RunningServer, ServerError, ServerHandle, told};
-use crate::sampler::Sampler;
-use crate::share::Share;
-use crate::stages::Stages;
+use crate::run::progress::LiveFigures;
+use crate::run::run_json::Witnessed;
+use crate::run::sampler::Sampler;
+use crate::run::stages::Stages;
 use crate::tls::Secured;
 use crate::verdict::control_timer::ControlTimer;
 
@@ -76,7 +81,7 @@ pub fn run(
         // Provisional still: the directory goes with the claim on it.
         return Outcome::Failed(Failure::Interrupted(interruption.clone()));
     }
-    let facts = facts::facts(&plan, &witnessed, announcer.warnings(), closed.strain.stalls);
+    let facts = run_json::facts(&plan, &witnessed, announcer.warnings(), closed.strain.stalls);
     let ended = Ended { place: &destination.directory, result, facts, closed, rows_missing: false };
     match company {
         Company::Alone => ended.finish(&plan, analyser),
@@ -253,7 +258,7 @@ fn prepare(
 pub fn watchdog_of(directory: &Path, signals: Signals) -> io::Result<Watchdog> {
     let directory = directory.to_owned();
     Watchdog::start(signals, GRACE, INCOMPLETE, move |interruption| {
-        let done = facts::abandon(&directory, interruption);
+        let done = run_json::abandon(&directory, interruption);
         say_at_last(&(serde_json::to_string(&done).expect("words can be written") + "\n"));
     })
 }
@@ -431,7 +436,7 @@ impl Prepared {
             self.witnessed.note_emulator(&Usage::of_thread(thread), self.control.now().since(running.since));
             match emulator.stop() {
                 Ok(Stopped { ports, stations }) => {
-                    self.witnessed.ring_drops = facts::ring_drops(&ports, &self.testbed);
+                    self.witnessed.ring_drops = run_json::ring_drops(&ports, &self.testbed);
                     self.witnessed.stations = stations;
                 }
                 Err(error) => {

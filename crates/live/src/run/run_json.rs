@@ -22,7 +22,7 @@ use crate::network::emulator;
 use crate::network::loopback_capture;
 use crate::network::port::Port;
 use crate::network::testbed::Testbed;
-use crate::sampler::Sampler;
+use crate::run::sampler::Sampler;
 use crate::verdict::lateness::Contention;
 use crate::verdict::validity::{self, LatenessEvidence};
 

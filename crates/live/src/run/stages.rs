@@ -14,16 +14,16 @@ use mqttlab_run::{Announcer, Conductor, Interruption, Progress, Stage, Standing}
 use mqttlab_units::{Duration, Instant};
 
 use crate::control::Control;
-use crate::facts;
-use crate::figures::LiveFigures;
 use crate::host::watch::Watch;
 use crate::network::emulator::Emulator;
 use crate::network::testbed::Testbed;
 use crate::parts::Company;
+use crate::parts::client_share::Standing as ClientsStanding;
 use crate::processes::programs::{Place, Programs};
 use crate::processes::server::{RunningServer, told};
-use crate::sampler::Sampler;
-use crate::share::Standing as ClientsStanding;
+use crate::run::progress::LiveFigures;
+use crate::run::run_json;
+use crate::run::sampler::Sampler;
 
 /// A run whose clients have been started.
 pub(crate) struct Stages<'a, 'b> {
@@ -209,7 +209,7 @@ impl Stages<'_, '_> {
         } else if let Some(late) = self.control.now().checked_since(schedule.publish_from) {
             self.announcer.warn(format!("this part learned {late} after it had begun when to publish"));
         }
-        if let Err(error) = facts::store_schedule(self.directory, &schedule) {
+        if let Err(error) = run_json::store_schedule(self.directory, &schedule) {
             self.announcer.warn(format!("the recording's phases could not be stored: {error}"));
         }
         self.control.announce(schedule);
