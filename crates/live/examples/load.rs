@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::sleep;
 use std::time;
 
-use mqttlab_live::clients::{Fleet, Unseen};
+use mqttlab_live::clients::{Fleet, UnrecordedConnections};
 use mqttlab_live::host::priority::Priority;
 use mqttlab_live::{Clock, Control, Directory, Schedule, Secured, Testbed};
 use mqttlab_plan::Plan;
@@ -107,7 +107,7 @@ impl Work {
             directory,
             &recorder,
             Arc::clone(&control),
-            Unseen::default(),
+            UnrecordedConnections::default(),
         );
         let fleet = fleet.expect("a fleet");
         let figures = &control.figures;

@@ -7,12 +7,12 @@ use mqttlab_layers::Layer;
 use mqttlab_recording::DatagramAccount;
 use mqttlab_zmtp::stream::Decoder;
 
-use super::datagrams::Datagrams;
-use super::incoming::Incoming;
-use super::layered::Layered;
-use super::order::ReceivedInOrder;
-use super::outbox::Outbox;
+use super::datagrams::ClientDatagrams;
+use super::layers::ClientLayers;
+use super::message_order::ReceivedInOrder;
+use super::outbox::SocketOutbox;
 use super::own_packets::{self, OwnPackets};
+use super::packet_reader::PacketReader;
 
 /// What the fleet keeps for one client.
 pub(super) struct ClientConnection {
@@ -21,14 +21,14 @@ pub(super) struct ClientConnection {
     /// From the beginning of opening to the end.
     pub(super) socket: Option<OwnedFd>,
     /// What waits to be written to a stream.
-    pub(super) outbox: Outbox,
-    pub(super) incoming: Incoming,
+    pub(super) outbox: SocketOutbox,
+    pub(super) incoming: PacketReader,
     /// Between the stream and its packets.
-    pub(super) layered: Option<Box<Layered>>,
+    pub(super) layered: Option<Box<ClientLayers>>,
     /// Instead of `incoming`, for ZeroMQ.
     pub(super) frames: Option<Box<Decoder>>,
     /// Instead of a stream.
-    pub(super) datagrams: Option<Box<Datagrams>>,
+    pub(super) datagrams: Option<Box<ClientDatagrams>>,
     /// What it knows of its packets, where nobody records their frames. It outlives connections.
     pub(super) own_packets: Option<Box<OwnPackets>>,
     /// What it has received of messages too small to say who they are. It outlives connections.
@@ -37,26 +37,26 @@ pub(super) struct ClientConnection {
 
 /// Topic and payload of a message that is repeated.
 #[derive(Default)]
-pub(super) struct RelayedMessage {
+pub(super) struct RelayedBytes {
     pub(super) topic: String,
     pub(super) payload: Vec<u8>,
 }
 
 impl Connection for ClientConnection {
-    type Relayed = RelayedMessage;
+    type Relayed = RelayedBytes;
 }
 
 impl ClientConnection {
     /// `speaks` is what goes over datagrams.
-    pub(super) fn new(slot: u32, over_datagrams: bool, layered: Option<Layered>) -> ClientConnection {
+    pub(super) fn new(slot: u32, over_datagrams: bool, layered: Option<ClientLayers>) -> ClientConnection {
         ClientConnection {
             slot,
             socket: None,
-            outbox: Outbox::default(),
-            incoming: Incoming::default(),
+            outbox: SocketOutbox::default(),
+            incoming: PacketReader::default(),
             layered: layered.map(Box::new),
             frames: None,
-            datagrams: over_datagrams.then(|| Box::new(Datagrams::new())),
+            datagrams: over_datagrams.then(|| Box::new(ClientDatagrams::new())),
             own_packets: None,
             order: ReceivedInOrder::default(),
         }
@@ -91,9 +91,9 @@ impl ClientConnection {
         let Some(datagrams) = &mut self.datagrams else { return };
         let bytes = datagrams.put(write);
         let Some(own) = &mut self.own_packets else { return };
-        let told = DatagramAccount::read(bytes)
+        let facts = DatagramAccount::read(bytes)
             .map(|(account, payload)| own_packets::datagram::of(&account, payload, topic));
-        own.put(told, datagrams.end());
+        own.put(facts, datagrams.end());
     }
 
     /// Whether it needs no opening and has no end.

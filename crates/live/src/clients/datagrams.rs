@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use super::socket;
 
 /// Datagrams that the socket has not taken.
-pub(super) struct Datagrams {
+pub(super) struct ClientDatagrams {
     bytes: Vec<u8>,
     /// Lengths of those that are not written.
     waiting: VecDeque<usize>,
@@ -21,10 +21,10 @@ pub(super) struct Datagrams {
     written: u64,
 }
 
-impl Datagrams {
+impl ClientDatagrams {
     /// None yet.
-    pub(super) fn new() -> Datagrams {
-        Datagrams { bytes: Vec::new(), waiting: VecDeque::new(), start: 0, written: 0 }
+    pub(super) fn new() -> ClientDatagrams {
+        ClientDatagrams { bytes: Vec::new(), waiting: VecDeque::new(), start: 0, written: 0 }
     }
 
     /// Puts one that `write` makes behind what is to be sent, and shows it.
@@ -69,7 +69,7 @@ impl Datagrams {
 
     /// Forgets everything: the next socket begins anew.
     pub(super) fn clear(&mut self) {
-        *self = Datagrams { bytes: std::mem::take(&mut self.bytes), ..Datagrams::new() };
+        *self = ClientDatagrams { bytes: std::mem::take(&mut self.bytes), ..ClientDatagrams::new() };
         self.bytes.clear();
     }
 }

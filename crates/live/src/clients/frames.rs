@@ -10,13 +10,13 @@ use mqttlab_zmtp::stream::{Message, Raw};
 use mqttlab_zmtp::{Kind, command, command::Command, greeting};
 
 use super::Client;
-use super::connection::{ClientConnection, RelayedMessage};
+use super::connection::{ClientConnection, RelayedBytes};
 use super::own_packets;
-use super::reading::{Origin, Reading};
-use super::turn::Turn;
+use super::reading::{ClientReader, MessageOrigin};
+use super::turn::ClientTurn;
 use super::writing::write_payload;
 
-impl Reading<'_, '_> {
+impl ClientReader<'_, '_> {
     /// Takes what was read, packet by packet.
     pub(super) fn take_frames(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         let whole = self.turn.shared.plan.recording.payloads;
@@ -72,13 +72,13 @@ impl Reading<'_, '_> {
     }
 }
 
-impl Turn<'_> {
+impl ClientTurn<'_> {
     /// A message as two frames: its topic, and its payload.
     pub(super) fn put_frames(
         &mut self,
         client: Who,
         connection: &mut ClientConnection,
-        body: Body<'_, RelayedMessage>,
+        body: Body<'_, RelayedBytes>,
     ) -> u64 {
         let (Body::Own(row), Some(payloads)) = (body, &self.shared.facts(client.group).payloads) else {
             unreachable!("the plan was checked: nothing is relayed over ZeroMQ")
@@ -105,7 +105,7 @@ impl Turn<'_> {
     }
 }
 
-impl<'t> Arriving<ClientConnection, Turn<'t>> for Message<'_> {
+impl<'t> Arriving<ClientConnection, ClientTurn<'t>> for Message<'_> {
     fn qos(&self) -> Qos {
         Qos::AtMostOnce
     }
@@ -114,10 +114,15 @@ impl<'t> Arriving<ClientConnection, Turn<'t>> for Message<'_> {
         PacketId(0)
     }
 
-    fn identify(&self, client: Who, connection: &mut ClientConnection, turn: &mut Turn<'t>) -> Delivery {
+    fn identify(
+        &self,
+        client: Who,
+        connection: &mut ClientConnection,
+        turn: &mut ClientTurn<'t>,
+    ) -> Delivery {
         let server = turn.shared.facts(client.group).serving;
         let topic = std::str::from_utf8(self.topic).unwrap_or_default();
-        let origin = Origin::find(self.payload, (topic, 0, false), server, connection, turn);
+        let origin = MessageOrigin::find(self.payload, (topic, 0, false), server, connection, turn);
         let row = Received {
             subscriber: client.number.0,
             publisher: origin.publisher,
@@ -136,5 +141,5 @@ impl<'t> Arriving<ClientConnection, Turn<'t>> for Message<'_> {
     }
 
     /// Nobody relays over ZeroMQ; the plan was checked.
-    fn copy_to(&self, _: &mut RelayedMessage) {}
+    fn copy_to(&self, _: &mut RelayedBytes) {}
 }

@@ -24,25 +24,25 @@
 //! What it does not model: the processing time of an application. Connections to one broker port from one address
 //! are limited by the kernel's ephemeral ports (28 232 by default, more in the engine's namespaces).
 
+mod buffers;
 mod connection;
+mod context;
 mod datagrams;
 pub(crate) mod delivery_sample;
 mod epoll;
 mod frames;
-mod incoming;
-mod layered;
-mod order;
+mod layers;
+mod message_order;
 mod outbox;
 mod own_packets;
-mod pace;
+mod packet_reader;
+mod poll_pause;
 mod reading;
 mod reading_datagrams;
 mod reading_layers;
-mod room;
-mod secured;
-mod shared;
 mod socket;
 mod timers;
+mod tls_stream;
 mod turn;
 mod worker;
 mod writing;
@@ -57,10 +57,10 @@ use mqttlab_recording::Recorder;
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
 use connection::ClientConnection;
+use context::FleetContext;
+pub(crate) use message_order::ambiguous_topics;
 use mqttlab_client::protocol::AnySession;
-pub(crate) use order::untold_topics;
-pub use own_packets::Unseen;
-use shared::Shared;
+pub use own_packets::UnrecordedConnections;
 use worker::Worker;
 
 type Client = mqttlab_client::Client<AnySession, ClientConnection>;
@@ -72,7 +72,7 @@ pub struct Fleet {
 
 impl Fleet {
     /// Starts the plan's workers. Clients begin to connect at once, publish when `control` announces the schedule,
-    /// and leave when it says stop. Of packets on connections that are `unseen` they record what they know.
+    /// and leave when it says stop. Of packets on connections that are `unrecorded` they record what they know.
     ///
     /// # Errors
     /// A payload's file cannot be read, or the kernel has no more threads or descriptors.
@@ -82,10 +82,10 @@ impl Fleet {
         directory: Arc<Directory>,
         recorder: &Recorder,
         control: Arc<Control>,
-        unseen: Unseen,
+        unrecorded: UnrecordedConnections,
     ) -> io::Result<Fleet> {
         let count = plan.live.workers.max(1);
-        let shared = Arc::new(Shared::new(plan, sockets, directory, control, unseen)?);
+        let shared = Arc::new(FleetContext::new(plan, sockets, directory, control, unrecorded)?);
         let mut workers = Vec::new();
         for which in 0..count {
             let worker = Worker::new(Arc::clone(&shared), recorder.sink(), which, count)?;

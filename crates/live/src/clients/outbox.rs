@@ -17,19 +17,19 @@ use std::sync::Arc;
 use super::socket;
 
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(super) struct SocketOutbox {
     /// Own bytes; those before `start` are written.
     bytes: Vec<u8>,
     start: usize,
     /// Pieces of others that come between own bytes.
-    shared: VecDeque<Piece>,
+    shared: VecDeque<OutboxPiece>,
     /// Bytes that the socket has taken, shared ones included.
     written: u64,
     /// Bytes of `shared` that are not written.
     shared_left: usize,
 }
 
-struct Piece {
+struct OutboxPiece {
     /// It comes before the own byte at this index of `bytes`.
     before: usize,
     content: Arc<[u8]>,
@@ -37,7 +37,7 @@ struct Piece {
     from: usize,
 }
 
-impl Outbox {
+impl SocketOutbox {
     /// Where own bytes are appended.
     pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -46,7 +46,7 @@ impl Outbox {
     /// Appends `content` from `from` on, without a copy.
     pub(super) fn share(&mut self, content: &Arc<[u8]>, from: usize) {
         self.shared_left += content.len() - from;
-        self.shared.push_back(Piece { before: self.bytes.len(), content: Arc::clone(content), from });
+        self.shared.push_back(OutboxPiece { before: self.bytes.len(), content: Arc::clone(content), from });
     }
 
     /// Everything that was put, shared pieces included, in one piece.
@@ -176,7 +176,7 @@ mod tests {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         let shared: Arc<[u8]> = (0..1_000_000u32).map(|n| n as u8).collect();
-        let (mut outbox, mut expected) = (Outbox::default(), Vec::new());
+        let (mut outbox, mut expected) = (SocketOutbox::default(), Vec::new());
         for round in 0..20u8 {
             outbox.bytes().extend_from_slice(&[round; 5]);
             outbox.share(&shared, 3);

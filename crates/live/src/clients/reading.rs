@@ -14,13 +14,13 @@ use mqttlab_recording::{EventKind, Identified, Received};
 use mqttlab_units::Instant;
 
 use super::Client;
-use super::connection::{ClientConnection, RelayedMessage};
+use super::connection::{ClientConnection, RelayedBytes};
 use super::epoll::Ready;
-use super::incoming::Raw;
 use super::own_packets;
-use super::pace;
+use super::packet_reader::RawPacket;
+use super::poll_pause;
 use super::socket;
-use super::turn::Turn;
+use super::turn::ClientTurn;
 
 /// A PUBLISH that has just come, in the buffer that it was read into.
 struct ArrivingPublish<'a> {
@@ -31,21 +31,21 @@ struct ArrivingPublish<'a> {
 }
 
 /// What comes on a client's socket in its turn: the way from bytes, through the layers of its connection, to packets.
-pub(super) struct Reading<'r, 't> {
-    pub(super) turn: &'r mut Turn<'t>,
+pub(super) struct ClientReader<'r, 't> {
+    pub(super) turn: &'r mut ClientTurn<'t>,
     /// Messages that the client has received and must acknowledge, by QoS.
     answered: [u32; 3],
 }
 
 /// Who sent a message, as far as it can be told.
-pub(super) struct Origin {
+pub(super) struct MessageOrigin {
     pub(super) publisher: Option<u32>,
     pub(super) sequence: u32,
     pub(super) intended: Option<Instant>,
     pub(super) identified: Identified,
 }
 
-impl Turn<'_> {
+impl ClientTurn<'_> {
     /// A client's socket has something to read, or room, or an end.
     pub(super) fn react(&mut self, client: &mut Client, ready: Ready) {
         if ready.writable && client.is_opening() {
@@ -54,7 +54,7 @@ impl Turn<'_> {
         let is_opening_layers =
             client.connection().layered.as_ref().is_some_and(|layered| layered.is_opening());
         if ready.readable && (client.is_open() || is_opening_layers) {
-            let mut reading = Reading { turn: self, answered: [0; 3] };
+            let mut reading = ClientReader { turn: self, answered: [0; 3] };
             let outcome = reading.receive(client, ready.ended);
             let answered = reading.answered;
             if let Err(loss) = outcome {
@@ -62,8 +62,9 @@ impl Turn<'_> {
             }
             let server = self.shared.plan.server_of(self.shared.group(client.who().group));
             let window = server.broker().map_or(0, |broker| broker.settings.max_inflight);
-            let strains = |qos: Qos| pace::strains(qos, answered[usize::from(qos.level())], window);
-            *self.hurried |= strains(Qos::AtLeastOnce) || strains(Qos::ExactlyOnce);
+            let is_near =
+                |qos: Qos| poll_pause::nears_window(qos, answered[usize::from(qos.level())], window);
+            *self.hurried |= is_near(Qos::AtLeastOnce) || is_near(Qos::ExactlyOnce);
         }
         if client.facts().is_back_to_back() {
             let offered = client.publish_due(self);
@@ -90,7 +91,7 @@ impl Turn<'_> {
     }
 }
 
-impl Reading<'_, '_> {
+impl ClientReader<'_, '_> {
     fn receive(&mut self, client: &mut Client, ended: bool) -> Result<(), Loss> {
         if client.connection().is_datagrams() {
             return self.receive_datagrams(client);
@@ -145,7 +146,7 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    fn take_packet(&mut self, client: &mut Client, raw: Raw<'_>) -> Result<(), Loss> {
+    fn take_packet(&mut self, client: &mut Client, raw: RawPacket<'_>) -> Result<(), Loss> {
         let version = self.turn.shared.facts(client.who().group).version;
         if let Some(own) = &mut client.connection_mut().own_packets {
             let told = own_packets::mqtt::of(raw.header, raw.body, version);
@@ -204,7 +205,7 @@ impl Reading<'_, '_> {
     }
 }
 
-impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingPublish<'_> {
+impl<'t> Arriving<ClientConnection, ClientTurn<'t>> for ArrivingPublish<'_> {
     fn qos(&self) -> Qos {
         self.publish.qos
     }
@@ -213,10 +214,15 @@ impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingPublish<'_> {
         PacketId(self.publish.id)
     }
 
-    fn identify(&self, client: Who, connection: &mut ClientConnection, turn: &mut Turn<'t>) -> Delivery {
+    fn identify(
+        &self,
+        client: Who,
+        connection: &mut ClientConnection,
+        turn: &mut ClientTurn<'t>,
+    ) -> Delivery {
         let server = turn.shared.facts(client.group).serving;
         let Publish { topic, dup, id, .. } = self.publish;
-        let origin = Origin::find(self.payload, (topic, id, dup), server, connection, turn);
+        let origin = MessageOrigin::find(self.payload, (topic, id, dup), server, connection, turn);
         let row = Received {
             subscriber: client.number.0,
             publisher: origin.publisher,
@@ -235,7 +241,7 @@ impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingPublish<'_> {
         Delivery { row, intended: origin.intended, is_a_clients }
     }
 
-    fn copy_to(&self, relayed: &mut RelayedMessage) {
+    fn copy_to(&self, relayed: &mut RelayedBytes) {
         relayed.topic.clear();
         relayed.topic.push_str(self.publish.topic);
         relayed.payload.clear();
@@ -250,18 +256,18 @@ impl ArrivingPublish<'_> {
     }
 }
 
-impl Origin {
+impl MessageOrigin {
     /// Of a message with this payload, or its beginning, by topic, identifier and DUP where it is too small to say.
     pub(super) fn find(
         payload: &[u8],
         (topic, id, dup): (&str, u16, bool),
         server: usize,
         connection: &mut ClientConnection,
-        turn: &Turn<'_>,
-    ) -> Origin {
+        turn: &ClientTurn<'_>,
+    ) -> MessageOrigin {
         let clients = *turn.shared.starts.last().expect("there is an end");
         if let Some(identity) = identity::find(payload).filter(|identity| identity.publisher < clients) {
-            return Origin {
+            return MessageOrigin {
                 publisher: Some(identity.publisher),
                 sequence: identity.sequence,
                 intended: identity.intended,
@@ -272,13 +278,18 @@ impl Origin {
         let known = (payload.len() < identity::BYTES_MIN)
             .then(|| turn.shared.order.received(&mut connection.order, server, topic, payload, (id, dup)));
         match known.flatten() {
-            Some(known) => Origin {
+            Some(known) => MessageOrigin {
                 publisher: Some(known.publisher),
                 sequence: known.sequence,
                 intended: Some(known.intended),
                 identified: Identified::Order,
             },
-            None => Origin { publisher: None, sequence: 0, intended: None, identified: Identified::Unknown },
+            None => MessageOrigin {
+                publisher: None,
+                sequence: 0,
+                intended: None,
+                identified: Identified::Unknown,
+            },
         }
     }
 }

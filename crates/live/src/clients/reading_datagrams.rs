@@ -9,12 +9,12 @@ use mqttlab_mqttsn::Topic;
 use mqttlab_recording::{DatagramAccount, Received};
 
 use super::Client;
-use super::connection::{ClientConnection, RelayedMessage};
+use super::connection::{ClientConnection, RelayedBytes};
 use super::datagrams::is_passing;
 use super::own_packets;
-use super::reading::{Origin, Reading};
+use super::reading::{ClientReader, MessageOrigin};
 use super::socket;
-use super::turn::Turn;
+use super::turn::ClientTurn;
 
 /// A message that has just come.
 struct ArrivingDatagram<'a> {
@@ -24,7 +24,7 @@ struct ArrivingDatagram<'a> {
     topic: &'a str,
 }
 
-impl Reading<'_, '_> {
+impl ClientReader<'_, '_> {
     /// Takes every datagram that has come.
     pub(super) fn receive_datagrams(&mut self, client: &mut Client) -> Result<(), Loss> {
         let mut buffer = std::mem::take(self.turn.buffer);
@@ -89,7 +89,7 @@ impl Reading<'_, '_> {
     }
 }
 
-impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingDatagram<'_> {
+impl<'t> Arriving<ClientConnection, ClientTurn<'t>> for ArrivingDatagram<'_> {
     fn qos(&self) -> Qos {
         self.account.qos.and_then(Qos::from_level).unwrap_or(Qos::AtMostOnce)
     }
@@ -102,15 +102,20 @@ impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingDatagram<'_> {
         self.account.alias
     }
 
-    fn identify(&self, client: Who, connection: &mut ClientConnection, turn: &mut Turn<'t>) -> Delivery {
+    fn identify(
+        &self,
+        client: Who,
+        connection: &mut ClientConnection,
+        turn: &mut ClientTurn<'t>,
+    ) -> Delivery {
         let DatagramAccount { dup, retain, id, .. } = self.account;
         let server = turn.shared.facts(client.group).serving;
-        let origin = Origin::find(self.payload, (self.topic, id, dup), server, connection, turn);
+        let origin = MessageOrigin::find(self.payload, (self.topic, id, dup), server, connection, turn);
         let row = Received {
             subscriber: client.number.0,
             publisher: origin.publisher,
             sequence: origin.sequence,
-            qos: Arriving::<ClientConnection, Turn<'t>>::qos(self).level(),
+            qos: Arriving::<ClientConnection, ClientTurn<'t>>::qos(self).level(),
             dup,
             retained: retain,
             payload_bytes: self.payload.len() as u32,
@@ -124,5 +129,5 @@ impl<'t> Arriving<ClientConnection, Turn<'t>> for ArrivingDatagram<'_> {
     }
 
     /// Nobody relays over datagrams; the plan was checked.
-    fn copy_to(&self, _: &mut RelayedMessage) {}
+    fn copy_to(&self, _: &mut RelayedBytes) {}
 }

@@ -7,11 +7,11 @@ use mqttlab_recording::EventKind;
 
 use super::Client;
 use super::connection::ClientConnection;
-use super::layered::{Layered, Stage};
-use super::reading::Reading;
-use super::turn::Turn;
+use super::layers::{ClientLayers, OpeningStage};
+use super::reading::ClientReader;
+use super::turn::ClientTurn;
 
-impl Turn<'_> {
+impl ClientTurn<'_> {
     /// TCP is open, and the next layer is opened. Again, while that goes on: writes what the socket did not take.
     pub(super) fn open_layers(&mut self, client: &mut Client) {
         let is_first = client.connection().layered.as_ref().is_some_and(|layered| !layered.is_opening());
@@ -27,7 +27,7 @@ impl Turn<'_> {
             return Ok(());
         };
         let took = layered.open_next(self.now, outbox)?;
-        let is_open = layered.stage == Stage::Open;
+        let is_open = layered.stage == OpeningStage::Open;
         self.event(EventKind::LayerOpen, client.who().number, Some(took), part);
         self.write(client.connection_mut())?;
         if is_open {
@@ -37,16 +37,16 @@ impl Turn<'_> {
     }
 }
 
-impl Reading<'_, '_> {
+impl ClientReader<'_, '_> {
     /// Takes what was read through the layers of its connection.
     pub(super) fn unseal(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         if client.connection().layered.as_ref().is_none_or(|layered| layered.secured.is_none()) {
             return self.unframe(client, bytes);
         }
-        let mut plain = std::mem::take(&mut self.turn.room.plain);
+        let mut plain = std::mem::take(&mut self.turn.buffers.plain);
         let outcome = self.decrypt(client, bytes, &mut plain).and_then(|()| self.unframe(client, &plain));
         plain.clear();
-        self.turn.room.plain = plain;
+        self.turn.buffers.plain = plain;
         outcome
     }
 
@@ -55,9 +55,9 @@ impl Reading<'_, '_> {
         let ClientConnection { layered: Some(layered), outbox, .. } = client.connection_mut() else {
             return Ok(());
         };
-        let Layered { secured: Some(secured), stage, .. } = &mut **layered else { return Ok(()) };
+        let ClientLayers { secured: Some(secured), stage, .. } = &mut **layered else { return Ok(()) };
         let opened = secured.open(bytes, plain, outbox);
-        let is_over = *stage == Stage::Securing && opened.is_ok() && secured.is_open();
+        let is_over = *stage == OpeningStage::Securing && opened.is_ok() && secured.is_open();
         let part = is_over.then(|| format!("{} {}", Layer::Tls.name(), secured.in_words()));
         // What ends a handshake is not held back for what comes next, nor an alert for the connection's end.
         self.turn.write(client.connection_mut())?;
@@ -72,7 +72,7 @@ impl Reading<'_, '_> {
         let Some(websocket) = &mut layered.websocket else { return self.take_packets(client, bytes) };
         let mut frames = std::mem::take(&mut websocket.frames);
         frames.feed(&bytes[rest..], |came| self.take_frame(client, came))?;
-        if let Some(Layered { websocket: Some(websocket), .. }) =
+        if let Some(ClientLayers { websocket: Some(websocket), .. }) =
             client.connection_mut().layered.as_deref_mut()
         {
             websocket.frames = frames;
@@ -83,7 +83,8 @@ impl Reading<'_, '_> {
     /// Takes what belongs to the answer to the upgrade, and says how many bytes did.
     fn take_answer(&mut self, client: &mut Client, bytes: &[u8]) -> Result<usize, Loss> {
         let layered = client.connection_mut().layered.as_deref_mut();
-        let Some(Layered { stage: Stage::Upgrading, websocket: Some(websocket), .. }) = layered else {
+        let Some(ClientLayers { stage: OpeningStage::Upgrading, websocket: Some(websocket), .. }) = layered
+        else {
             return Ok(0);
         };
         let nonce = websocket.nonce;

@@ -8,16 +8,16 @@ use std::collections::BinaryHeap;
 
 use mqttlab_units::Instant;
 
-pub(super) struct Timers {
+pub(super) struct ClientTimers {
     heap: BinaryHeap<Reverse<(Instant, u32)>>,
     /// The instant of each client's valid entry.
     earliest: Vec<Option<Instant>>,
 }
 
-impl Timers {
+impl ClientTimers {
     /// For clients numbered from 0 to below `clients`.
-    pub(super) fn new(clients: usize) -> Timers {
-        Timers { heap: BinaryHeap::with_capacity(2 * clients), earliest: vec![None; clients] }
+    pub(super) fn new(clients: usize) -> ClientTimers {
+        ClientTimers { heap: BinaryHeap::with_capacity(2 * clients), earliest: vec![None; clients] }
     }
 
     /// Makes sure that `client` is looked at no later than `at`.
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn clients_come_in_order_of_their_deadlines_and_once_each() {
         let at = Instant::from_ns;
-        let mut timers = Timers::new(3);
+        let mut timers = ClientTimers::new(3);
         timers.no_later_than(0, at(30));
         timers.no_later_than(1, at(20));
         timers.no_later_than(0, at(10));

@@ -10,24 +10,24 @@ use mqttlab_recording::{
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
+use super::buffers::WorkerBuffers;
+use super::context::FleetContext;
 use super::epoll::Epoll;
-use super::pace;
-use super::room::Room;
-use super::shared::Shared;
-use super::timers::Timers;
+use super::poll_pause;
+use super::timers::ClientTimers;
 use crate::control::FleetFigures;
 
 /// One client's turn.
-pub(super) struct Turn<'a> {
-    pub(super) shared: &'a Shared,
+pub(super) struct ClientTurn<'a> {
+    pub(super) shared: &'a FleetContext,
     pub(super) epoll: &'a Epoll,
-    pub(super) timers: &'a mut Timers,
+    pub(super) timers: &'a mut ClientTimers,
     pub(super) sink: &'a mut Sink,
-    pub(super) tally: &'a mut Tally,
+    pub(super) tally: &'a mut FigureChanges,
     /// Where bytes are read to.
     pub(super) buffer: &'a mut Vec<u8>,
     /// Where packets are made that are sealed.
-    pub(super) room: &'a mut Room,
+    pub(super) buffers: &'a mut WorkerBuffers,
     /// The clock as it was last read.
     pub(super) now: Instant,
     /// Whether the run is over and clients say goodbye.
@@ -37,23 +37,23 @@ pub(super) struct Turn<'a> {
 }
 
 /// Changes of the run's figures since they were last brought there: many clients share each atomic.
-pub(super) struct Tally {
+pub(super) struct FigureChanges {
     pub(super) books: Books,
     /// By group.
-    groups: Vec<GroupTally>,
+    groups: Vec<GroupChanges>,
     pub(super) turned_away: u64,
     pub(super) no_descriptor: u64,
 }
 
 /// Changes of a group's figures.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct GroupTally {
+struct GroupChanges {
     offered: u64,
     unsent: u64,
     delivered: u64,
 }
 
-impl Turn<'_> {
+impl ClientTurn<'_> {
     /// Keeps what a message carries, where the plan wants that.
     pub(super) fn keep_payload(&mut self, row: &Received, payload: &[u8]) {
         if self.shared.plan.recording.payloads {
@@ -76,8 +76,8 @@ impl Turn<'_> {
     /// Notes whether a client could have offered more.
     pub(super) fn note_pace(&mut self, client: &Client, offered: Offered) {
         let window = self.shared.group(client.who().group).window();
-        let strained = pace::strains(client.facts().publish_qos(), offered.messages, window);
-        *self.hurried |= strained || self.is_turn_over(offered);
+        let is_near = poll_pause::nears_window(client.facts().publish_qos(), offered.messages, window);
+        *self.hurried |= is_near || self.is_turn_over(offered);
     }
 
     /// Makes sure that a client is looked at again in time.
@@ -99,7 +99,7 @@ impl Turn<'_> {
     }
 }
 
-impl Rows for Turn<'_> {
+impl Rows for ClientTurn<'_> {
     fn sent(&mut self, row: &Sent) {
         self.sink.sent(row);
     }
@@ -129,7 +129,7 @@ impl Rows for Turn<'_> {
     }
 }
 
-impl Surroundings for Turn<'_> {
+impl Surroundings for ClientTurn<'_> {
     fn now(&self) -> Instant {
         self.now
     }
@@ -193,31 +193,36 @@ impl Surroundings for Turn<'_> {
         }
         if let Some(publisher) = delivery.row.publisher.filter(|_| first) {
             let shared = self.shared;
-            shared.control.figures.tail.offer(|| shared.told(publisher, &delivery.row, latency));
+            shared.control.figures.tail.offer(|| shared.message_figures(publisher, &delivery.row, latency));
         }
     }
 }
 
-impl Tally {
+impl FigureChanges {
     /// Without changes, of so many groups.
-    pub(super) fn new(groups: usize) -> Tally {
+    pub(super) fn new(groups: usize) -> FigureChanges {
         let books = Books::default();
-        Tally { books, groups: vec![GroupTally::default(); groups], turned_away: 0, no_descriptor: 0 }
+        FigureChanges {
+            books,
+            groups: vec![GroupChanges::default(); groups],
+            turned_away: 0,
+            no_descriptor: 0,
+        }
     }
 
     /// The changes of a client's group.
-    fn group_of(&mut self, shared: &Shared, client: u32) -> &mut GroupTally {
+    fn group_of(&mut self, shared: &FleetContext, client: u32) -> &mut GroupChanges {
         &mut self.groups[shared.group_of(client)]
     }
 
     /// Brings all changes to `figures`.
-    pub(super) fn settle(&mut self, figures: &FleetFigures) {
+    pub(super) fn add_to(&mut self, figures: &FleetFigures) {
         for (changes, figures) in self.groups.iter_mut().zip(&figures.groups) {
-            if *changes != GroupTally::default() {
+            if *changes != GroupChanges::default() {
                 add(&figures.offered, changes.offered);
                 add(&figures.unsent, changes.unsent);
                 add(&figures.delivered, changes.delivered);
-                *changes = GroupTally::default();
+                *changes = GroupChanges::default();
             }
         }
         let books = &self.books;

@@ -14,29 +14,29 @@ use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
+use super::buffers::WorkerBuffers;
 use super::connection::ClientConnection;
+use super::context::FleetContext;
 use super::epoll::Epoll;
-use super::layered::Layered;
+use super::layers::ClientLayers;
 use super::own_packets::OwnPackets;
-use super::pace::Pace;
-use super::room::Room;
-use super::shared::Shared;
-use super::timers::Timers;
-use super::turn::{Tally, Turn};
+use super::poll_pause::PollPause;
+use super::timers::ClientTimers;
+use super::turn::{ClientTurn, FigureChanges};
 use crate::control::Control;
 
 pub(super) struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<FleetContext>,
     clients: Vec<Client>,
     epoll: Epoll,
-    timers: Timers,
+    timers: ClientTimers,
     sink: Sink,
-    tally: Tally,
+    tally: FigureChanges,
     buffer: Vec<u8>,
-    room: Room,
+    buffers: WorkerBuffers,
     /// Clients whose deadline has come.
     due: Vec<u32>,
-    pace: Pace,
+    pace: PollPause,
     /// Whether a client could have had more to do since its last turn.
     hurried: bool,
     began: bool,
@@ -48,7 +48,7 @@ impl Worker {
     ///
     /// # Errors
     /// Too many open files.
-    pub(super) fn new(shared: Arc<Shared>, sink: Sink, which: u32, of: u32) -> io::Result<Worker> {
+    pub(super) fn new(shared: Arc<FleetContext>, sink: Sink, which: u32, of: u32) -> io::Result<Worker> {
         let (start, share) = (shared.control.now(), shared.control.share);
         let mut clients = Vec::new();
         let groups = shared.plan.groups.iter().zip((0..).zip(&shared.starts));
@@ -59,9 +59,9 @@ impl Worker {
                 clients.push(client(&shared, who, clients.len() as u32, start));
             }
         }
-        let timers = Timers::new(clients.len());
-        let pace = Pace::of(&shared.plan);
-        let tally = Tally::new(shared.plan.groups.len());
+        let timers = ClientTimers::new(clients.len());
+        let pace = PollPause::of(&shared.plan);
+        let tally = FigureChanges::new(shared.plan.groups.len());
         Ok(Worker {
             shared,
             epoll: Epoll::new()?,
@@ -70,7 +70,7 @@ impl Worker {
             sink,
             tally,
             buffer: vec![0; BUFFER],
-            room: Room::default(),
+            buffers: WorkerBuffers::default(),
             due: Vec::new(),
             pace,
             hurried: false,
@@ -98,12 +98,12 @@ impl Worker {
             self.look_at_control();
             self.attend(ready);
             self.attend_due();
-            self.tally.settle(&self.shared.control.figures);
+            self.tally.add_to(&self.shared.control.figures);
             self.sink.tick();
         }
         // The time for graceful disconnects is over.
         self.each_client(|client, turn| client.lose(turn, &Loss::Farewell));
-        self.tally.settle(&self.shared.control.figures);
+        self.tally.add_to(&self.shared.control.figures);
         Ok(())
     }
 
@@ -155,20 +155,20 @@ impl Worker {
         self.due = due;
     }
 
-    fn each_client(&mut self, mut act: impl FnMut(&mut Client, &mut Turn<'_>)) {
+    fn each_client(&mut self, mut act: impl FnMut(&mut Client, &mut ClientTurn<'_>)) {
         let (clients, mut turn) = self.split();
         clients.iter_mut().for_each(|client| act(client, &mut turn));
     }
 
-    fn split(&mut self) -> (&mut Vec<Client>, Turn<'_>) {
-        let turn = Turn {
+    fn split(&mut self) -> (&mut Vec<Client>, ClientTurn<'_>) {
+        let turn = ClientTurn {
             shared: &self.shared,
             epoll: &self.epoll,
             timers: &mut self.timers,
             sink: &mut self.sink,
             tally: &mut self.tally,
             buffer: &mut self.buffer,
-            room: &mut self.room,
+            buffers: &mut self.buffers,
             now: self.shared.control.now(),
             leaving: self.leaving.is_some(),
             hurried: &mut self.hurried,
@@ -177,19 +177,19 @@ impl Worker {
     }
 }
 
-fn client(shared: &Shared, who: Who, slot: u32, start: Instant) -> Client {
+fn client(shared: &FleetContext, who: Who, slot: u32, start: Instant) -> Client {
     let group = shared.facts(who.group);
     let over_datagrams = shared.group(who.group).mqtt_sn().is_some();
     let session = group.sessions.session(who, shared.plan.seed);
-    let layered = Layered::of(shared, who);
-    let is_unseen = shared.unseen.holds(&shared.plan, shared.group(who.group), who.index);
+    let layered = ClientLayers::of(shared, who);
+    let is_unseen = shared.unrecorded.holds(&shared.plan, shared.group(who.group), who.index);
     let own_packets = is_unseen.then(|| OwnPackets::new(who.number.0));
     let connection = ClientConnection::new(slot, over_datagrams, layered).with_own_packets(own_packets);
     Client::new(who, Arc::clone(&group.facts), session, connection, shared.plan.seed, start)
 }
 
 /// Tells a client when to publish, if it publishes.
-fn begin(client: &mut Client, turn: &mut Turn<'_>, schedule: &Schedule) {
+fn begin(client: &mut Client, turn: &mut ClientTurn<'_>, schedule: &Schedule) {
     let (who, shared) = (client.who(), turn.shared);
     let group = shared.group(who.group);
     if let Some(publish) = &group.publish {

@@ -20,14 +20,14 @@ use mqttlab_recording::{EventKind, Sent};
 
 use crate::network::tcp_states;
 
-use super::connection::{ClientConnection, RelayedMessage};
-use super::outbox::Outbox;
+use super::buffers::WorkerBuffers;
+use super::connection::{ClientConnection, RelayedBytes};
+use super::outbox::SocketOutbox;
 use super::own_packets::{self, OwnPackets};
-use super::room::Room;
 use super::socket;
-use super::turn::Turn;
+use super::turn::ClientTurn;
 
-impl Transport<AnySession, ClientConnection> for Turn<'_> {
+impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
     fn open(&mut self, client: Who, connection: &mut ClientConnection) -> Result<(), Loss> {
         match self.open_socket(client, connection.slot) {
             Ok(socket) => {
@@ -75,12 +75,12 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             encode_packet(group, client.index, packet, outbox.bytes());
             return note_put(own, outbox, start, group.version());
         };
-        let room = &mut self.room.bytes;
-        room.clear();
-        encode_packet(group, client.index, packet, room);
-        layered.seal(room, outbox);
+        let sealed = &mut self.buffers.bytes;
+        sealed.clear();
+        encode_packet(group, client.index, packet, sealed);
+        layered.seal(sealed, outbox);
         if let Some(own) = own {
-            own.put(own_packets::mqtt::of_bytes(room, group.version()), outbox.end());
+            own.put(own_packets::mqtt::of_bytes(sealed, group.version()), outbox.end());
         }
         if packet == mqtt::Packet::Bare(Kind::Disconnect) {
             layered.say_farewell(outbox);
@@ -92,7 +92,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
         client: Who,
         connection: &mut ClientConnection,
         envelope: Envelope,
-        body: Body<'_, RelayedMessage>,
+        body: Body<'_, RelayedBytes>,
     ) -> u64 {
         let mqtt::Envelope { id, qos, dup } = match envelope {
             envelope if connection.is_datagrams() => {
@@ -105,9 +105,9 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
         let group = self.shared.facts(client.group);
         let ClientConnection { layered, outbox: way, own_packets: own, .. } = connection;
         // What is sealed is first made whole.
-        let outbox = if layered.is_some() { &mut self.room.message } else { &mut *way };
+        let outbox = if layered.is_some() { &mut self.buffers.message } else { &mut *way };
         let start = outbox.bytes().len();
-        let head = |topic, retain, payload_len, outbox: &mut Outbox| {
+        let head = |topic, retain, payload_len, outbox: &mut SocketOutbox| {
             let fields = PublishFields { topic, qos, dup, retain, id: id.0, payload_len };
             encode::publish_head(&fields, group.version, outbox.bytes());
         };
@@ -128,7 +128,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
             note_put(own, way, start, group.version);
             return way.end();
         };
-        let Room { message: whole, bytes, .. } = &mut *self.room;
+        let WorkerBuffers { message: whole, bytes, .. } = &mut *self.buffers;
         bytes.clear();
         whole.copy_to(bytes);
         whole.clear();
@@ -180,7 +180,7 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
         connection.datagrams.iter_mut().for_each(|datagrams| datagrams.clear());
     }
 
-    fn rename(&mut self, _: Who, relayed: &mut RelayedMessage, suffix: &str) -> bool {
+    fn rename(&mut self, _: Who, relayed: &mut RelayedBytes, suffix: &str) -> bool {
         // Copies of copies, each with a longer topic, end with the longest topic (MQTT 5 §1.5.4).
         let fits = relayed.topic.len() + suffix.len() <= usize::from(u16::MAX);
         if fits {
@@ -190,20 +190,20 @@ impl Transport<AnySession, ClientConnection> for Turn<'_> {
     }
 }
 
-impl Turn<'_> {
+impl ClientTurn<'_> {
     /// A message as a datagram of its own. Payloads are small: the plan was checked.
     fn put_datagram(
         &mut self,
         client: Who,
         connection: &mut ClientConnection,
         envelope: Envelope,
-        body: Body<'_, RelayedMessage>,
+        body: Body<'_, RelayedBytes>,
     ) -> u64 {
         let group = self.shared.facts(client.group);
         let (Body::Own(row), Some(payloads)) = (body, &group.payloads) else {
             unreachable!("the plan was checked: nothing is relayed over datagrams")
         };
-        let mut outbox = Outbox::default();
+        let mut outbox = SocketOutbox::default();
         write_payload(payloads, client.index, row, &mut outbox);
         let topic = self.shared.directory.layout().topic_name(row.topic);
         let payload = outbox.whole();
@@ -251,7 +251,7 @@ fn encode_packet(group: &Group, client: u32, packet: mqtt::Packet, out: &mut Vec
 }
 
 /// Notes a packet of MQTT that was put from this place of the outbox's own bytes on, where that is wanted.
-fn note_put(own: &mut Option<Box<OwnPackets>>, outbox: &mut Outbox, start: usize, version: Version) {
+fn note_put(own: &mut Option<Box<OwnPackets>>, outbox: &mut SocketOutbox, start: usize, version: Version) {
     if let Some(own) = own {
         let end = outbox.end();
         own.put(own_packets::mqtt::of_bytes(&outbox.bytes()[start..], version), end);
@@ -259,7 +259,7 @@ fn note_put(own: &mut Option<Box<OwnPackets>>, outbox: &mut Outbox, start: usize
 }
 
 /// Appends a payload with its identity. Only the beginning of a large one is copied, if all messages share it.
-pub(super) fn write_payload(payloads: &PayloadMaker, client: u32, row: &Sent, outbox: &mut Outbox) {
+pub(super) fn write_payload(payloads: &PayloadMaker, client: u32, row: &Sent, outbox: &mut SocketOutbox) {
     let start = outbox.bytes().len();
     let shared = payloads.shared().filter(|content| content.len() >= SHARED_FROM);
     match shared {

@@ -29,7 +29,7 @@ use mqttlab_recording::{
 use mqttlab_run::{Announcer, Failure, Interruption, Observer, Outcome, Phase};
 use mqttlab_units::{Duration, Instant};
 
-use crate::clients::{Fleet, Unseen, untold_topics};
+use crate::clients::{Fleet, UnrecordedConnections, ambiguous_topics};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::directory::Directory;
@@ -300,7 +300,7 @@ impl Prepared {
             Arc::clone(&self.directory),
             &self.recorder,
             Arc::clone(&self.control),
-            Unseen::of(&self.plan, &heard),
+            UnrecordedConnections::of(&self.plan, &heard),
         );
         self.recorder.keep();
         running.fleet =
@@ -324,7 +324,7 @@ impl Prepared {
         let result = stages.go_through();
         self.witnessed.schedule = self.control.schedule();
         result?;
-        self.witnessed.untold = untold_topics(&self.plan, &self.directory);
+        self.witnessed.ambiguous_topics = ambiguous_topics(&self.plan, &self.directory);
         self.witnessed.behind = self.control.figures.publishing.load(Relaxed).max(0) as u64;
         Ok(())
     }

@@ -49,7 +49,7 @@ pub struct Witnessed {
     /// Clients that still had messages to offer when the run ended.
     pub behind: u64,
     /// Topics whose messages nothing tells whose they are.
-    pub untold: u64,
+    pub ambiguous_topics: u64,
     /// What the emulated paths did when they were probed.
     pub probe: Option<Value>,
     /// What the machine did to it.
@@ -87,7 +87,7 @@ impl Witnessed {
             turned_away: 0,
             no_descriptor: 0,
             behind: 0,
-            untold: 0,
+            ambiguous_topics: 0,
         }
     }
 
@@ -133,7 +133,7 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
         turned_away: witnessed.turned_away,
         no_descriptor: witnessed.no_descriptor,
         behind: witnessed.behind,
-        untold: witnessed.untold,
+        ambiguous_topics: witnessed.ambiguous_topics,
         contention: witnessed.contention.clone(),
     };
     let phases = witnessed.schedule.map(|schedule| {

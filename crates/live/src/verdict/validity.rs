@@ -41,7 +41,7 @@ pub struct LatenessEvidence {
     /// Clients whose schedule held messages at the end that they had not offered.
     pub behind: u64,
     /// Topics whose messages are too small to say which of their publishers they are from.
-    pub untold: u64,
+    pub ambiguous_topics: u64,
     /// What the machine did to the run.
     pub contention: Contention,
 }
@@ -129,7 +129,7 @@ fn reasons(evidence: &LatenessEvidence, limit: Duration) -> Vec<String> {
 
 /// What was asked for and could not be had.
 fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
-    let LatenessEvidence { turned_away, no_descriptor, behind, untold, .. } = *evidence;
+    let LatenessEvidence { turned_away, no_descriptor, behind, ambiguous_topics, .. } = *evidence;
     let reasons = [
         (
             no_descriptor,
@@ -149,7 +149,7 @@ fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
             "could not offer all messages that were due: use fewer clients, or a lower message rate",
         ),
         (
-            untold,
+            ambiguous_topics,
             ["topic has", "topics have"],
             "several publishers whose messages do not name them, so that their fate is unknown: use \
              payloads of 9 B or more, or a topic for each publisher",
@@ -193,10 +193,16 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_and_could_not_be_had_marks_the_run_and_stands_first() {
-        let (turned_away, no_descriptor, behind, untold) = (2, 22, 1, 1);
+        let (turned_away, no_descriptor, behind, ambiguous_topics) = (2, 22, 1, 1);
         let emulator = Some(late(Duration::from_ms(3)));
-        let evidence =
-            LatenessEvidence { emulator, turned_away, no_descriptor, behind, untold, ..Default::default() };
+        let evidence = LatenessEvidence {
+            emulator,
+            turned_away,
+            no_descriptor,
+            behind,
+            ambiguous_topics,
+            ..Default::default()
+        };
         let verdict = verdict(&evidence);
         let reasons = verdict["reasons"].as_array().unwrap();
         assert_eq!((verdict["valid"].as_bool(), reasons.len()), (Some(false), 5));

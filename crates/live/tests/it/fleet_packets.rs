@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::fleet_support::{
     LatenessEvidence, Mosquitto, Performance, perform, plan, publisher, subscriber, until,
 };
-use mqttlab_live::clients::Unseen;
+use mqttlab_live::clients::UnrecordedConnections;
 use mqttlab_plan::{NetworkKind, Plan};
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ fn beside_a_server_that_somebody_listens_to_only_the_others_clients_record_their
     // Frames of an emulated network show what crosses links; somebody listens to the first server's own host.
     let mut emulated = plan.clone();
     emulated.network.kind = NetworkKind::Emulated;
-    let performance = Performance::start_unseen(plan, Unseen::of(&emulated, &[0]));
+    let performance = Performance::start_unseen(plan, UnrecordedConnections::of(&emulated, &[0]));
     performance.wait_until_ready();
     let schedule = performance.begin();
     performance.wait_until_settled(schedule);

@@ -26,22 +26,22 @@ use mqttlab_units::Instant;
 
 /// Which connections no frame will show.
 #[derive(Clone, Debug, Default)]
-pub struct Unseen {
+pub struct UnrecordedConnections {
     /// None has frames.
     all: bool,
     /// Servers by index whose own host's clients nobody listens to.
     beside: Vec<usize>,
 }
 
-impl Unseen {
+impl UnrecordedConnections {
     /// In a run where somebody listens to the clients beside these servers.
-    pub fn of(plan: &Plan, heard: &[usize]) -> Unseen {
+    pub fn of(plan: &Plan, heard: &[usize]) -> UnrecordedConnections {
         // Whoever does not want packets does not want these either.
         if !plan.recording.packets {
-            return Unseen::default();
+            return UnrecordedConnections::default();
         }
         let is_silent = |server: &usize| plan.has_clients_beside(*server) && !heard.contains(server);
-        Unseen {
+        UnrecordedConnections {
             all: plan.network.kind != NetworkKind::Emulated,
             beside: (0..plan.servers.len()).filter(is_silent).collect(),
         }
@@ -64,13 +64,13 @@ pub(super) struct OwnPackets {
     put: u64,
     read: u64,
     /// What the socket has not taken, and what travels beside these one behind the other, from a place on.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<UnwrittenPacket>,
     beside: String,
     from: usize,
 }
 
 /// What a packet is. Whose it is, where it lies and when it went is not its own to say.
-pub(super) struct Told<'a> {
+pub(super) struct PacketFacts<'a> {
     row: OwnPacket,
     /// The name of its kind, where that has no number.
     name: Option<&'static str>,
@@ -79,7 +79,7 @@ pub(super) struct Told<'a> {
 }
 
 /// A packet that was put.
-struct Waiting {
+struct UnwrittenPacket {
     row: OwnPacket,
     /// Bytes of what travels beside it.
     beside: usize,
@@ -88,9 +88,14 @@ struct Waiting {
     is_refused: bool,
 }
 
-impl Told<'_> {
+impl PacketFacts<'_> {
     /// Of a packet that is its header and a payload so far.
-    fn of(protocol: PacketProtocol, kind: u8, fixed_header_bytes: u8, payload_bytes: u32) -> Told<'static> {
+    fn of(
+        protocol: PacketProtocol,
+        kind: u8,
+        fixed_header_bytes: u8,
+        payload_bytes: u32,
+    ) -> PacketFacts<'static> {
         let row = OwnPacket {
             client: 0,
             connection: 0,
@@ -113,7 +118,7 @@ impl Told<'_> {
             protocol,
             is_message: false,
         };
-        Told { row, name: None, topic: None }
+        PacketFacts { row, name: None, topic: None }
     }
 
     /// Appends what travels beside it; returns how much that is.
@@ -154,12 +159,12 @@ impl OwnPackets {
     }
 
     /// A packet was put that ends there in what is to be sent.
-    pub(super) fn put(&mut self, told: Option<Told<'_>>, end: u64) {
-        let Some(told) = told else { return };
-        let row = self.whose(&told, Towards::Broker, self.put);
+    pub(super) fn put(&mut self, facts: Option<PacketFacts<'_>>, end: u64) {
+        let Some(facts) = facts else { return };
+        let row = self.whose(&facts, Towards::Broker, self.put);
         self.put += row.bytes();
-        let beside = told.write_beside(&mut self.beside);
-        self.waiting.push_back(Waiting { row, beside, end, is_refused: false });
+        let beside = facts.write_beside(&mut self.beside);
+        self.waiting.push_back(UnwrittenPacket { row, beside, end, is_refused: false });
     }
 
     /// The kernel has refused the datagram that ends there.
@@ -191,20 +196,20 @@ impl OwnPackets {
     }
 
     /// A packet was read that has so many bytes. What cannot be read ends the connection, and is no packet.
-    pub(super) fn read(&mut self, told: Option<Told<'_>>, bytes: u64, now: Instant, sink: &mut Sink) {
+    pub(super) fn read(&mut self, facts: Option<PacketFacts<'_>>, bytes: u64, now: Instant, sink: &mut Sink) {
         let start = self.read;
         self.read += bytes;
-        let Some(told) = told else { return };
-        let row = OwnPacket { at: now, ..self.whose(&told, Towards::Client, start) };
+        let Some(facts) = facts else { return };
+        let row = OwnPacket { at: now, ..self.whose(&facts, Towards::Client, start) };
         let place = self.beside.len();
-        told.write_beside(&mut self.beside);
+        facts.write_beside(&mut self.beside);
         sink.own_packet(&row, &self.beside[place..]);
         self.beside.truncate(place);
     }
 
-    fn whose(&self, told: &Told<'_>, towards: Towards, start: u64) -> OwnPacket {
+    fn whose(&self, facts: &PacketFacts<'_>, towards: Towards, start: u64) -> OwnPacket {
         let connection = self.connections.saturating_sub(1);
-        OwnPacket { client: self.client, connection, towards, start, ..told.row }
+        OwnPacket { client: self.client, connection, towards, start, ..facts.row }
     }
 }
 

@@ -4,20 +4,20 @@ use mqttlab_mqtt::packet::{self, Publish};
 use mqttlab_mqtt::{FixedHeader, Kind, Version};
 use mqttlab_recording::{OwnPacket, PacketProtocol};
 
-use super::{Told, message_of};
+use super::{PacketFacts, message_of};
 
 /// Of the packet that begins with these bytes; `None` where they are none.
-pub(crate) fn of_bytes(bytes: &[u8], version: Version) -> Option<Told<'_>> {
+pub(crate) fn of_bytes(bytes: &[u8], version: Version) -> Option<PacketFacts<'_>> {
     let header = FixedHeader::peek(bytes).ok()??;
     of(header, &bytes[header.header_len..], version)
 }
 
 /// Of a packet with this header, of whose body the rest may be missing where it is large.
-pub(crate) fn of(header: FixedHeader, body: &[u8], version: Version) -> Option<Told<'_>> {
+pub(crate) fn of(header: FixedHeader, body: &[u8], version: Version) -> Option<PacketFacts<'_>> {
     let (kind, header_bytes, rest) = (header.kind as u8, header.header_len as u8, header.remaining as u32);
-    let told = Told::of(PacketProtocol::Mqtt, kind, header_bytes, rest);
+    let facts = PacketFacts::of(PacketProtocol::Mqtt, kind, header_bytes, rest);
     if header.kind != Kind::Publish {
-        return Some(Told { row: answer(told.row, header.kind, body), ..told });
+        return Some(PacketFacts { row: answer(facts.row, header.kind, body), ..facts });
     }
     let (publish, head_len) = packet::publish_head(header, body, version).ok()?;
     let payload = body.get(head_len..).unwrap_or_default();
@@ -36,9 +36,9 @@ pub(crate) fn of(header: FixedHeader, body: &[u8], version: Version) -> Option<T
         property_bytes: (head_len - 2 - topic.len()) as u32 - u32::from(packet_id_bytes),
         payload_bytes: (header.remaining - head_len) as u32,
         is_message: true,
-        ..told.row
+        ..facts.row
     };
-    Some(Told { row, name: None, topic: Some(topic) })
+    Some(PacketFacts { row, name: None, topic: Some(topic) })
 }
 
 /// With packet identifier and reason code, where packets of the kind have them.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time;
 
-use mqttlab_live::clients::{Fleet, Unseen};
+use mqttlab_live::clients::{Fleet, UnrecordedConnections};
 use mqttlab_live::host::priority::Priority;
 use mqttlab_live::{Clock, Control, Directory, Schedule, Testbed};
 use mqttlab_plan::Plan;
@@ -191,12 +191,12 @@ pub struct Performance {
 impl Performance {
     /// Starts all clients of a plan. They record what they know of their packets, where the plan wants packets.
     pub fn start(plan: Plan) -> Performance {
-        let unseen = Unseen::of(&plan, &[]);
-        Performance::start_unseen(plan, unseen)
+        let unrecorded = UnrecordedConnections::of(&plan, &[]);
+        Performance::start_unseen(plan, unrecorded)
     }
 
     /// The same, of these connections.
-    pub fn start_unseen(plan: Plan, unseen: Unseen) -> Performance {
+    pub fn start_unseen(plan: Plan, unrecorded: UnrecordedConnections) -> Performance {
         let (scratch, clock) = (Scratch::new(), Clock::start());
         let directory = Arc::new(Directory::new(&plan, &clock));
         let recorder = Recorder::create(&scratch.0, &plan.to_json(), directory.layout()).unwrap();
@@ -205,7 +205,7 @@ impl Performance {
         let plan = Arc::new(plan);
         let (of_fleet, of_control) = (Arc::clone(&directory), Arc::clone(&control));
         let fleet =
-            Fleet::start(Arc::clone(&plan), sockets, of_fleet, &recorder, of_control, unseen).unwrap();
+            Fleet::start(Arc::clone(&plan), sockets, of_fleet, &recorder, of_control, unrecorded).unwrap();
         Performance { plan, control, directory, recorder, fleet, scratch }
     }
 

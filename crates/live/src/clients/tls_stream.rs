@@ -13,22 +13,22 @@ use mqttlab_client::Loss;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Error, HandshakeKind, ProtocolVersion};
 
-use super::outbox::Outbox;
+use super::outbox::SocketOutbox;
 
 /// TLS of one client.
-pub(super) struct Secured {
+pub(super) struct TlsStream {
     config: Arc<ClientConfig>,
     server: ServerName<'static>,
     connection: Option<ClientConnection>,
 }
 
-impl Secured {
-    pub(super) fn new(config: Arc<ClientConfig>, server: ServerName<'static>) -> Secured {
-        Secured { config, server, connection: None }
+impl TlsStream {
+    pub(super) fn new(config: Arc<ClientConfig>, server: ServerName<'static>) -> TlsStream {
+        TlsStream { config, server, connection: None }
     }
 
     /// TCP is open: says hello.
-    pub(super) fn begin(&mut self, outbox: &mut Outbox) -> Result<(), Loss> {
+    pub(super) fn begin(&mut self, outbox: &mut SocketOutbox) -> Result<(), Loss> {
         let begun = ClientConnection::new(Arc::clone(&self.config), self.server.clone());
         let mut connection = begun.map_err(|error| refused(&error))?;
         // What is put is sealed at once and waits in the outbox.
@@ -49,14 +49,14 @@ impl Secured {
     }
 
     /// Appends bytes as they go over the wire.
-    pub(super) fn seal(&mut self, bytes: &[u8], outbox: &mut Outbox) {
+    pub(super) fn seal(&mut self, bytes: &[u8], outbox: &mut SocketOutbox) {
         let Some(connection) = &mut self.connection else { return };
         connection.writer().write_all(bytes).expect("its buffer has no limit");
         drain(connection, outbox);
     }
 
     /// Appends what says that nothing more will be said.
-    pub(super) fn say_farewell(&mut self, outbox: &mut Outbox) {
+    pub(super) fn say_farewell(&mut self, outbox: &mut SocketOutbox) {
         let Some(connection) = &mut self.connection else { return };
         connection.send_close_notify();
         drain(connection, outbox);
@@ -70,7 +70,7 @@ impl Secured {
         &mut self,
         mut bytes: &[u8],
         plain: &mut Vec<u8>,
-        outbox: &mut Outbox,
+        outbox: &mut SocketOutbox,
     ) -> Result<(), Loss> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         while !bytes.is_empty() {
@@ -78,7 +78,7 @@ impl Secured {
             connection.read_tls(&mut bytes).expect("what was read is taken out at once");
             let processed = connection.process_new_packets();
             drain(connection, outbox);
-            let waiting = processed.map_err(|error| told(&error))?.plaintext_bytes_to_read();
+            let waiting = processed.map_err(|error| handshake_loss(&error))?.plaintext_bytes_to_read();
             let from = plain.len();
             plain.resize(from + waiting, 0);
             io_read(connection, &mut plain[from..]);
@@ -110,7 +110,7 @@ fn io_read(connection: &mut ClientConnection, into: &mut [u8]) {
     connection.reader().read_exact(into).expect("so much was decrypted");
 }
 
-fn drain(connection: &mut ClientConnection, outbox: &mut Outbox) {
+fn drain(connection: &mut ClientConnection, outbox: &mut SocketOutbox) {
     while connection.wants_write() {
         connection.write_tls(outbox.bytes()).expect("memory takes all");
     }
@@ -122,7 +122,7 @@ fn refused(error: &Error) -> Loss {
 }
 
 /// What the other side did. Certificates, versions and alerts will be the same the next time.
-fn told(error: &Error) -> Loss {
+fn handshake_loss(error: &Error) -> Loss {
     match error {
         Error::InvalidCertificate(_)
         | Error::PeerIncompatible(_)

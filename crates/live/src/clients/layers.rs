@@ -14,17 +14,17 @@ use mqttlab_layers::frame::{self, Decoder, Opcode};
 use mqttlab_layers::upgrade::{self, Answer};
 use mqttlab_units::{Dice, Duration, Instant};
 
-use super::outbox::Outbox;
-use super::secured::Secured;
-use super::shared::Shared;
+use super::context::FleetContext;
+use super::outbox::SocketOutbox;
+use super::tls_stream::TlsStream;
 use crate::tls;
 
 /// The layers of one client's connections.
-pub(super) struct Layered {
-    pub(super) stage: Stage,
+pub(super) struct ClientLayers {
+    pub(super) stage: OpeningStage,
     /// When the stage began.
     since: Instant,
-    pub(super) secured: Option<Secured>,
+    pub(super) secured: Option<TlsStream>,
     pub(super) websocket: Option<WebSocket>,
 }
 
@@ -43,29 +43,29 @@ pub(super) struct WebSocket {
 
 /// How far a connection is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum OpeningStage {
     Connecting,
     Securing,
     Upgrading,
     Open,
 }
 
-impl Layered {
+impl ClientLayers {
     /// Of a client's connections, if they have any.
-    pub(super) fn of(shared: &Shared, who: Who) -> Option<Layered> {
+    pub(super) fn of(shared: &FleetContext, who: Who) -> Option<ClientLayers> {
         let (plan, group) = (&shared.plan, shared.group(who.group));
         let server = plan.endpoint_of(group).socket_address();
         let config = shared.sockets.tls(who.group.0 as usize).zip(group.tls());
         let secured = config.map(|(config, tls)| {
             let name = tls::server_name(plan, group).expect("names were tried before the run");
-            Secured::new(tls::config_of_client(&config, tls), name)
+            TlsStream::new(tls::config_of_client(&config, tls), name)
         });
         let dice = || plan.seed.derive("websocket").index(u64::from(who.number.0)).dice();
         let asked = group.tcp().and_then(|tcp| tcp.websocket.as_ref());
         let websocket =
             asked.map(|asked| WebSocket::new((server.to_string(), asked.path.as_str().to_owned()), dice()));
-        (!group.layers().is_bare()).then(|| Layered {
-            stage: Stage::Connecting,
+        (!group.layers().is_bare()).then(|| ClientLayers {
+            stage: OpeningStage::Connecting,
             since: Instant::ZERO,
             secured,
             websocket,
@@ -74,32 +74,32 @@ impl Layered {
 
     /// A new connection is being opened.
     pub(super) fn begin(&mut self, now: Instant) {
-        (self.stage, self.since) = (Stage::Connecting, now);
+        (self.stage, self.since) = (OpeningStage::Connecting, now);
         self.end();
     }
 
     /// There is no connection any more.
     pub(super) fn end(&mut self) {
-        self.secured.iter_mut().for_each(Secured::clear);
+        self.secured.iter_mut().for_each(TlsStream::clear);
         self.websocket.iter_mut().for_each(WebSocket::clear);
     }
 
     /// Whether TCP is open, and not all on it.
     pub(super) fn is_opening(&self) -> bool {
-        matches!(self.stage, Stage::Securing | Stage::Upgrading)
+        matches!(self.stage, OpeningStage::Securing | OpeningStage::Upgrading)
     }
 
     /// What it waits for before packets can be sent; `None`: for TCP.
     pub(super) fn waits_for(&self) -> Option<Layer> {
         match self.stage {
-            Stage::Connecting => None,
-            Stage::Securing => Some(Layer::Tls),
-            Stage::Upgrading | Stage::Open => Some(Layer::WebSocket),
+            OpeningStage::Connecting => None,
+            OpeningStage::Securing => Some(Layer::Tls),
+            OpeningStage::Upgrading | OpeningStage::Open => Some(Layer::WebSocket),
         }
     }
 
     /// Appends a packet as it goes over the wire.
-    pub(super) fn seal(&mut self, packet: &[u8], outbox: &mut Outbox) {
+    pub(super) fn seal(&mut self, packet: &[u8], outbox: &mut SocketOutbox) {
         match &mut self.websocket {
             Some(_) => self.say(Opcode::Binary, packet, outbox),
             None => put(&mut self.secured, packet, outbox),
@@ -108,7 +108,7 @@ impl Layered {
 
     /// Appends what says that nothing more will be said: of WebSocket with the status "normal closure", which the server answers
     /// before it ends the connection (RFC 6455 §7.1.1), of TLS alone its alert (RFC 8446 §6.1).
-    pub(super) fn say_farewell(&mut self, outbox: &mut Outbox) {
+    pub(super) fn say_farewell(&mut self, outbox: &mut SocketOutbox) {
         match (&self.websocket, &mut self.secured) {
             (Some(_), _) => self.say(Opcode::Close, &NORMAL_CLOSURE.to_be_bytes(), outbox),
             (None, Some(secured)) => secured.say_farewell(outbox),
@@ -117,7 +117,7 @@ impl Layered {
     }
 
     /// Appends a frame, where there are frames.
-    pub(super) fn say(&mut self, opcode: Opcode, payload: &[u8], outbox: &mut Outbox) {
+    pub(super) fn say(&mut self, opcode: Opcode, payload: &[u8], outbox: &mut SocketOutbox) {
         let Some(WebSocket { dice, frame, .. }) = &mut self.websocket else { return };
         let key = (dice.bits() as u32).to_ne_bytes();
         frame.clear();
@@ -126,24 +126,24 @@ impl Layered {
     }
 
     /// The stage is over at this time; says how long it took.
-    fn enter(&mut self, stage: Stage, now: Instant) -> Duration {
+    fn enter(&mut self, stage: OpeningStage, now: Instant) -> Duration {
         self.stage = stage;
         now.since(std::mem::replace(&mut self.since, now))
     }
 
     /// The layer below is open: begins with the next one, and says how long that one took. At the end nothing begins.
-    pub(super) fn open_next(&mut self, now: Instant, outbox: &mut Outbox) -> Result<Duration, Loss> {
+    pub(super) fn open_next(&mut self, now: Instant, outbox: &mut SocketOutbox) -> Result<Duration, Loss> {
         let took = match (self.stage, &mut self.secured, &mut self.websocket) {
-            (Stage::Connecting, Some(secured), _) => {
+            (OpeningStage::Connecting, Some(secured), _) => {
                 secured.begin(outbox)?;
-                self.enter(Stage::Securing, now)
+                self.enter(OpeningStage::Securing, now)
             }
-            (Stage::Connecting | Stage::Securing, secured, Some(websocket)) => {
+            (OpeningStage::Connecting | OpeningStage::Securing, secured, Some(websocket)) => {
                 websocket.ask();
                 put(secured, &websocket.frame, outbox);
-                self.enter(Stage::Upgrading, now)
+                self.enter(OpeningStage::Upgrading, now)
             }
-            _ => self.enter(Stage::Open, now),
+            _ => self.enter(OpeningStage::Open, now),
         };
         Ok(took)
     }
@@ -169,7 +169,7 @@ impl WebSocket {
 }
 
 /// Appends bytes, sealed where there is TLS.
-fn put(secured: &mut Option<Secured>, bytes: &[u8], outbox: &mut Outbox) {
+fn put(secured: &mut Option<TlsStream>, bytes: &[u8], outbox: &mut SocketOutbox) {
     match secured {
         Some(secured) => secured.seal(bytes, outbox),
         None => outbox.bytes().extend_from_slice(bytes),

@@ -13,19 +13,19 @@ use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, GeoPoint};
 
 use super::Client;
-use super::order::SentInOrder;
-use super::own_packets::Unseen;
+use super::message_order::SentInOrder;
+use super::own_packets::UnrecordedConnections;
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
 
-pub(super) struct Shared {
+pub(super) struct FleetContext {
     pub(super) plan: Arc<Plan>,
     pub(super) control: Arc<Control>,
     pub(super) sockets: Arc<dyn SocketFactory>,
     pub(super) directory: Arc<Directory>,
     pub(super) order: SentInOrder,
     /// Whose packets no frame will show.
-    pub(super) unseen: Unseen,
+    pub(super) unrecorded: UnrecordedConnections,
     /// Whether some clients are programs, whose messages nobody here knows.
     pub(super) has_programs: bool,
     /// The number of the first client of each group.
@@ -47,7 +47,7 @@ pub(super) struct FleetGroup {
     pub(super) serving: usize,
 }
 
-impl Shared {
+impl FleetContext {
     /// # Errors
     /// A payload's file cannot be read.
     pub(super) fn new(
@@ -55,8 +55,8 @@ impl Shared {
         sockets: Arc<dyn SocketFactory>,
         directory: Arc<Directory>,
         control: Arc<Control>,
-        unseen: Unseen,
-    ) -> io::Result<Shared> {
+        unrecorded: UnrecordedConnections,
+    ) -> io::Result<FleetContext> {
         let groups = plan
             .groups
             .iter()
@@ -67,7 +67,7 @@ impl Shared {
         let group_of =
             members.flat_map(|(group, number)| std::iter::repeat_n(number, group.count as usize)).collect();
         let has_programs = plan.groups.iter().any(|group| group.program.is_some());
-        Ok(Shared {
+        Ok(FleetContext {
             starts: plan.client_numbers(),
             has_programs,
             group_of,
@@ -76,13 +76,18 @@ impl Shared {
             sockets,
             directory,
             order,
-            unseen,
+            unrecorded,
             groups,
         })
     }
 
     /// A message that was delivered, in words.
-    pub(super) fn told(&self, publisher: u32, row: &Received, latency: Option<Duration>) -> MessageFigures {
+    pub(super) fn message_figures(
+        &self,
+        publisher: u32,
+        row: &Received,
+        latency: Option<Duration>,
+    ) -> MessageFigures {
         let published = self.directory.published(publisher);
         let topic = published.get(row.sequence as usize % published.len().max(1));
         let topic = topic.map_or("", |topic| self.directory.topic(*topic).1);

@@ -13,17 +13,17 @@ use mqttlab_mqtt::Qos;
 use mqttlab_plan::{Arrival, NetworkKind, Plan};
 use mqttlab_units::Duration;
 
-pub(super) struct Pace {
+pub(super) struct PollPause {
     pause: Option<Duration>,
 }
 
-impl Pace {
-    pub(super) fn of(plan: &Plan) -> Pace {
+impl PollPause {
+    pub(super) fn of(plan: &Plan) -> PollPause {
         let mut publishers = plan.groups.iter().filter_map(|group| group.publish.as_ref()).peekable();
         let some = publishers.peek().is_some();
         let all = publishers.all(|publish| publish.arrival == Arrival::BackToBack);
         let direct = plan.network.kind != NetworkKind::Emulated;
-        Pace { pause: (some && all && direct).then_some(Duration::ZERO) }
+        PollPause { pause: (some && all && direct).then_some(Duration::ZERO) }
     }
 
     /// What to tell the reader of the recording.
@@ -46,7 +46,7 @@ impl Pace {
 
 /// Whether `count` messages in one turn come near to what a window lets out. A window of 0 is unknown, and taken for
 /// Mosquitto's default.
-pub(super) fn strains(qos: Qos, count: u32, window: u32) -> bool {
+pub(super) fn nears_window(qos: Qos, count: u32, window: u32) -> bool {
     let window = if window == 0 { 20 } else { window };
     match qos {
         Qos::AtMostOnce => false,
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_pause_grows_to_its_limit_and_shrinks_at_once() {
-        let mut pace = Pace { pause: Some(Duration::ZERO) };
+        let mut pace = PollPause { pause: Some(Duration::ZERO) };
         assert_eq!(pace.next(false), None);
         assert_eq!((0..100).filter_map(|_| pace.next(false)).max(), Some(LONGEST));
         assert_eq!(pace.next(true), Some(Duration::from_ns(LONGEST.as_ns() / 2)));
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn without_back_to_back_publishers_there_is_no_pause() {
-        let mut pace = Pace { pause: None };
+        let mut pace = PollPause { pause: None };
         assert!((0..100).all(|_| pace.next(false).is_none()));
     }
 }

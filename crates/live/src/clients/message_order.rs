@@ -19,7 +19,7 @@ use crate::directory::Directory;
 
 /// One sent message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct SentMessage {
     pub(super) publisher: u32,
     pub(super) sequence: u32,
     pub(super) intended: Instant,
@@ -28,7 +28,7 @@ pub(super) struct Known {
 /// What publishers of small messages have sent, by topic.
 pub(super) struct SentInOrder {
     /// By server and topic name, those of relays' copies included.
-    topics: Vec<BTreeMap<String, Told>>,
+    topics: Vec<BTreeMap<String, TopicLog>>,
     logs: Vec<Mutex<Vec<(u32, Instant)>>>,
     /// Topics of small messages with several publishers, by server.
     shared: Vec<BTreeSet<String>>,
@@ -36,7 +36,7 @@ pub(super) struct SentInOrder {
 
 /// Where the messages of a topic are told apart.
 #[derive(Clone, Copy)]
-struct Told {
+struct TopicLog {
     publisher: u32,
     /// Its publisher's log.
     log: usize,
@@ -69,7 +69,7 @@ impl SentInOrder {
         let mut topics = vec![BTreeMap::new(); plan.servers.len()];
         for (log, &(topic, publisher)) in alone.iter().enumerate() {
             let (server, name) = directory.topic(topic);
-            topics[server].insert(name.to_owned(), Told { publisher, log, count: log });
+            topics[server].insert(name.to_owned(), TopicLog { publisher, log, count: log });
         }
         let logs = alone.iter().map(|_| Mutex::default()).collect();
         let mut counted = alone.len();
@@ -87,8 +87,8 @@ impl SentInOrder {
 
     /// Notes that the topic's publisher has handed a message to its session.
     pub(super) fn sent(&self, server: usize, topic: &str, sequence: u32, intended: Instant) {
-        if let Some(told) = self.topics[server].get(topic) {
-            self.logs[told.log].lock().expect("no thread panics with it").push((sequence, intended));
+        if let Some(entry) = self.topics[server].get(topic) {
+            self.logs[entry.log].lock().expect("no thread panics with it").push((sequence, intended));
         }
     }
 
@@ -101,8 +101,8 @@ impl SentInOrder {
         topic: &str,
         payload: &[u8],
         (id, dup): (Option<u16>, bool),
-    ) -> Option<Known> {
-        let &Told { publisher, log, count } = self.topics[server].get(topic)?;
+    ) -> Option<SentMessage> {
+        let &TopicLog { publisher, log, count } = self.topics[server].get(topic)?;
         let sent = self.logs[log].lock().expect("no thread panics with it");
         let expected = subscriber.expected(count, id.filter(|_| dup));
         let place = if payload.is_empty() {
@@ -111,17 +111,17 @@ impl SentInOrder {
             SequenceEnd::of(payload)?.place(expected, sent.len(), |place| sent[place].0)?
         };
         subscriber.took(count, id, place);
-        sent.get(place).map(|&(sequence, intended)| Known { publisher, sequence, intended })
+        sent.get(place).map(|&(sequence, intended)| SentMessage { publisher, sequence, intended })
     }
 }
 
 /// How many topics there are whose messages somebody receives and nothing tells whose they are: they are too small to say
 /// it, and have several publishers.
-pub(crate) fn untold_topics(plan: &Plan, directory: &Directory) -> u64 {
+pub(crate) fn ambiguous_topics(plan: &Plan, directory: &Directory) -> u64 {
     let small = small_topics(plan, directory);
-    let untold =
+    let is_ambiguous =
         |(topic, publishers): &(&u32, &Vec<u32>)| publishers.len() > 1 && directory.deliveries(**topic) > 0;
-    small.iter().filter(untold).count() as u64
+    small.iter().filter(is_ambiguous).count() as u64
 }
 
 /// The publishers of topics on which one of them has messages that are too small to say whose they are.
@@ -143,18 +143,19 @@ fn small_topics(plan: &Plan, directory: &Directory) -> BTreeMap<u32, Vec<u32>> {
 }
 
 /// Adds the topics of copies that exactly one relaying client makes, and of copies of these.
-fn add_copies(plan: &Plan, server: usize, topics: &mut BTreeMap<String, Told>, counted: &mut usize) {
-    let mut fresh: Vec<(String, Told)> = topics.iter().map(|(name, told)| (name.clone(), *told)).collect();
+fn add_copies(plan: &Plan, server: usize, topics: &mut BTreeMap<String, TopicLog>, counted: &mut usize) {
+    let mut fresh: Vec<(String, TopicLog)> =
+        topics.iter().map(|(name, entry)| (name.clone(), *entry)).collect();
     for _ in 0..RELAY_ROUNDS {
         let mut copies = Vec::new();
-        for (name, told) in &fresh {
+        for (name, entry) in &fresh {
             let [suffix] = relays_of(plan, server, name)[..] else { continue };
             let copy = format!("{name}{suffix}");
             if !topics.contains_key(&copy) {
-                let told = Told { count: *counted, ..*told };
+                let entry = TopicLog { count: *counted, ..*entry };
                 *counted += 1;
-                topics.insert(copy.clone(), told);
-                copies.push((copy, told));
+                topics.insert(copy.clone(), entry);
+                copies.push((copy, entry));
             }
         }
         fresh = copies;
@@ -201,8 +202,8 @@ mod tests {
     use super::*;
 
     fn sent() -> SentInOrder {
-        let told = Told { publisher: 7, log: 0, count: 0 };
-        let topics = BTreeMap::from([("a".to_owned(), told)]);
+        let entry = TopicLog { publisher: 7, log: 0, count: 0 };
+        let topics = BTreeMap::from([("a".to_owned(), entry)]);
         let sent =
             SentInOrder { topics: vec![topics], logs: vec![Mutex::default()], shared: vec![BTreeSet::new()] };
         sent.sent(0, "a", 10, Instant::from_ns(1));
@@ -214,7 +215,8 @@ mod tests {
     #[test]
     fn the_nth_message_received_is_the_nth_sent() {
         let (sent, mut subscriber) = (sent(), ReceivedInOrder::default());
-        let known = |sequence, ns| Some(Known { publisher: 7, sequence, intended: Instant::from_ns(ns) });
+        let known =
+            |sequence, ns| Some(SentMessage { publisher: 7, sequence, intended: Instant::from_ns(ns) });
         assert_eq!(sent.received(&mut subscriber, 0, "a", b"", (None, false)), known(10, 1));
         assert_eq!(sent.received(&mut subscriber, 0, "b", b"", (None, false)), None);
         assert_eq!(sent.received(&mut subscriber, 0, "a", b"", (None, false)), known(12, 2));

@@ -7,7 +7,7 @@ use mqttlab_mqtt::{FixedHeader, Kind, Malformed};
 
 /// What a connection has received of a packet that is not complete.
 #[derive(Default)]
-pub(super) struct Incoming {
+pub(super) struct PacketReader {
     gathered: Vec<u8>,
     /// Bytes of the packet that are still to come and not wanted.
     skip: usize,
@@ -15,14 +15,14 @@ pub(super) struct Incoming {
 
 /// A packet, or as much of it as is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Raw<'a> {
+pub(super) struct RawPacket<'a> {
     pub(super) header: FixedHeader,
     /// What follows the fixed header, perhaps not all of it.
     pub(super) body: &'a [u8],
 }
 
 /// What came of feeding bytes.
-enum Step {
+enum ParseStep {
     /// This many bytes of a packet are needed before anything can be said.
     Needs(usize),
     Whole(FixedHeader),
@@ -30,7 +30,7 @@ enum Step {
     Large(FixedHeader),
 }
 
-impl Incoming {
+impl PacketReader {
     /// Takes the next bytes of the stream and hands every packet that they complete to `each`. With `whole`, large
     /// packets are gathered, too.
     ///
@@ -40,7 +40,7 @@ impl Incoming {
         &mut self,
         mut bytes: &[u8],
         whole: bool,
-        mut each: impl FnMut(Raw<'_>) -> Result<(), E>,
+        mut each: impl FnMut(RawPacket<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         loop {
             if self.skip > 0 {
@@ -72,11 +72,11 @@ impl Incoming {
         &mut self,
         mut bytes: &'a [u8],
         whole: bool,
-        each: &mut impl FnMut(Raw<'_>) -> Result<(), E>,
+        each: &mut impl FnMut(RawPacket<'_>) -> Result<(), E>,
     ) -> Result<&'a [u8], E> {
-        while let Step::Whole(header) = step(bytes, whole)? {
+        while let ParseStep::Whole(header) = step(bytes, whole)? {
             let (packet, rest) = bytes.split_at(header.packet_len());
-            each(Raw { header, body: &packet[header.header_len..] })?;
+            each(RawPacket { header, body: &packet[header.header_len..] })?;
             bytes = rest;
             if bytes.is_empty() {
                 return Ok(bytes);
@@ -85,7 +85,7 @@ impl Incoming {
         // At most what is wanted, so that a large packet's rest is counted by `gather`.
         let kept = bytes.len().min(LARGE);
         self.gathered.extend_from_slice(&bytes[..kept]);
-        self.settle(whole)?;
+        self.skip_if_large(whole)?;
         Ok(&bytes[kept..])
     }
 
@@ -93,23 +93,23 @@ impl Incoming {
         &mut self,
         bytes: &'a [u8],
         whole: bool,
-        each: &mut impl FnMut(Raw<'_>) -> Result<(), E>,
+        each: &mut impl FnMut(RawPacket<'_>) -> Result<(), E>,
     ) -> Result<&'a [u8], E> {
-        let Step::Needs(wanted) = step(&self.gathered, whole)? else {
+        let ParseStep::Needs(wanted) = step(&self.gathered, whole)? else {
             unreachable!("what is complete was handed over");
         };
         let taken = (wanted - self.gathered.len()).min(bytes.len());
         self.gathered.extend_from_slice(&bytes[..taken]);
-        if let Step::Whole(_) = self.settle(whole)? {
+        if let ParseStep::Whole(_) = self.skip_if_large(whole)? {
             self.hand_over(each)?;
         }
         Ok(&bytes[taken..])
     }
 
     /// Begins to skip once the beginning of a large packet is there.
-    fn settle(&mut self, whole: bool) -> Result<Step, Malformed> {
+    fn skip_if_large(&mut self, whole: bool) -> Result<ParseStep, Malformed> {
         let step = step(&self.gathered, whole)?;
-        if let Step::Large(header) = step {
+        if let ParseStep::Large(header) = step {
             self.skip = header.packet_len() - self.gathered.len();
         }
         Ok(step)
@@ -117,10 +117,10 @@ impl Incoming {
 
     fn hand_over<E: From<Malformed>>(
         &mut self,
-        each: &mut impl FnMut(Raw<'_>) -> Result<(), E>,
+        each: &mut impl FnMut(RawPacket<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let header = FixedHeader::peek(&self.gathered)?.expect("it was read before");
-        let result = each(Raw { header, body: &self.gathered[header.header_len..] });
+        let result = each(RawPacket { header, body: &self.gathered[header.header_len..] });
         self.gathered.clear();
         if self.gathered.capacity() > KEEP {
             self.gathered.shrink_to(KEEP);
@@ -129,16 +129,16 @@ impl Incoming {
     }
 }
 
-fn step(bytes: &[u8], whole: bool) -> Result<Step, Malformed> {
-    let Some(header) = FixedHeader::peek(bytes)? else { return Ok(Step::Needs(bytes.len() + 1)) };
+fn step(bytes: &[u8], whole: bool) -> Result<ParseStep, Malformed> {
+    let Some(header) = FixedHeader::peek(bytes)? else { return Ok(ParseStep::Needs(bytes.len() + 1)) };
     Ok(if bytes.len() >= header.packet_len() {
-        Step::Whole(header)
+        ParseStep::Whole(header)
     } else if whole || header.kind != Kind::Publish || header.packet_len() <= LARGE {
-        Step::Needs(header.packet_len())
+        ParseStep::Needs(header.packet_len())
     } else if bytes.len() < LARGE {
-        Step::Needs(LARGE)
+        ParseStep::Needs(LARGE)
     } else {
-        Step::Large(header)
+        ParseStep::Large(header)
     })
 }
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn fed(stream: &[u8], pieces: usize, whole: bool) -> Vec<(Kind, usize, usize)> {
-        let (mut incoming, mut seen) = (Incoming::default(), Vec::new());
+        let (mut incoming, mut seen) = (PacketReader::default(), Vec::new());
         for piece in stream.chunks(pieces) {
             let fed = incoming.feed(piece, whole, |raw| {
                 if raw.header.kind == Kind::Publish {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_packet_are_refused() {
-        let mut incoming = Incoming::default();
+        let mut incoming = PacketReader::default();
         assert!(incoming.feed(&[0x00, 0x01], false, |_| Ok::<(), Malformed>(())).is_err());
     }
 }
