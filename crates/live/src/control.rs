@@ -26,7 +26,7 @@ use crate::clients::delivery_sample::Tail;
 use crate::clock::Clock;
 use crate::histogram::Histogram;
 use crate::host::priority::Priority;
-use crate::network::radio_sleep::RestDesk;
+use crate::network::radio_sleep::SleepNotifier;
 use crate::parts::client_share::{Share, Standing};
 
 /// Makes sockets that live in a host's namespace and carry its TCP knobs.
@@ -64,8 +64,8 @@ pub struct Control {
     pub worker_priority: Priority,
     /// Which of the run's clients are here.
     pub share: Share,
-    /// Whose radios may be off.
-    pub rests: Arc<RestDesk>,
+    /// Which hosts' radios sleep.
+    pub radio_sleep: Arc<SleepNotifier>,
     schedule: OnceLock<Schedule>,
     stopped: AtomicBool,
     /// Live figures, which the workers keep and the conductor reads.
@@ -161,7 +161,7 @@ impl Control {
             clock,
             worker_priority,
             share: Share::default(),
-            rests: Arc::default(),
+            radio_sleep: Arc::default(),
             schedule: OnceLock::new(),
             stopped: AtomicBool::new(false),
             figures: FleetFigures { groups, ..FleetFigures::default() },
@@ -174,10 +174,10 @@ impl Control {
         Control { share, ..self }
     }
 
-    /// The same with radios that may be off.
+    /// The same with radios that may sleep.
     #[must_use]
-    pub fn with_rests(self, rests: RestDesk) -> Self {
-        Control { rests: Arc::new(rests), ..self }
+    pub fn with_radio_sleep(self, radio_sleep: SleepNotifier) -> Self {
+        Control { radio_sleep: Arc::new(radio_sleep), ..self }
     }
 
     /// Now, in run time.

@@ -182,7 +182,7 @@ impl Surroundings for ClientTurn<'_> {
 
     fn rest(&mut self, client: Who, asleep: bool) {
         let host = self.shared.group(client.group).host_of(client.index);
-        self.shared.control.rests.tell(self.now, host, asleep);
+        self.shared.control.radio_sleep.notify(self.now, host, asleep);
     }
 
     fn delivered(&mut self, delivery: &Delivery, first: bool) {

@@ -66,7 +66,7 @@ impl Bench {
     }
 
     /// The emulator's counters.
-    pub fn counters(&self) -> &crate::network::emulator::Shared {
+    pub fn counters(&self) -> &crate::network::emulator::EmulatorCounters {
         self.emulator.shared()
     }
 

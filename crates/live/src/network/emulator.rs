@@ -23,10 +23,10 @@ use mqttlab_units::{Duration, Instant};
 use crate::clock::Clock;
 use crate::host::poller::{Poller, Waker};
 use crate::host::priority::Priority;
-use crate::network::link_traffic::TrafficDesk;
+use crate::network::link_traffic::TrafficRequest;
 use crate::network::port::Port;
-use crate::network::radio_sleep::RestDesk;
-use crate::network::wire::{Delivery, Wire, Wiring, Witness};
+use crate::network::radio_sleep::SleepNotifier;
+use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder, Wiring};
 use crate::verdict::path_lateness::PathsLateness;
 use crate::verdict::thread_delays;
 
@@ -40,8 +40,8 @@ pub struct EmulatorSetting {
     pub compensation: Duration,
     /// The run's clock.
     pub clock: Clock,
-    /// Whose radios may be off.
-    pub rests: Arc<RestDesk>,
+    /// Which hosts' radios sleep.
+    pub radio_sleep: Arc<SleepNotifier>,
     /// How its thread is scheduled.
     pub priority: Priority,
     /// Where frames are written down; `None` for nowhere.
@@ -49,7 +49,7 @@ pub struct EmulatorSetting {
 }
 
 impl EmulatorSetting {
-    /// Of a network that is only measured: nothing of it is written down, and no radio rests.
+    /// Of a network that is only measured: nothing of it is written down, and no radio sleeps.
     pub(crate) fn unrecorded(
         ports: Vec<Port>,
         wiring: Wiring,
@@ -57,13 +57,21 @@ impl EmulatorSetting {
         clock: Clock,
         priority: Priority,
     ) -> EmulatorSetting {
-        EmulatorSetting { ports, wiring, compensation, clock, rests: Arc::default(), priority, sink: None }
+        EmulatorSetting {
+            ports,
+            wiring,
+            compensation,
+            clock,
+            radio_sleep: Arc::default(),
+            priority,
+            sink: None,
+        }
     }
 }
 
 /// A running emulator.
 pub struct Emulator {
-    shared: Arc<Shared>,
+    shared: Arc<EmulatorCounters>,
     waker: Waker,
     thread: JoinHandle<io::Result<Stopped>>,
 }
@@ -78,7 +86,7 @@ pub struct Stopped {
 
 /// What the emulator counts.
 #[derive(Default)]
-pub struct Shared {
+pub struct EmulatorCounters {
     /// How late frames were handed over, against the time that they were due.
     pub lateness: PathsLateness,
     /// Frames that a host sent.
@@ -90,7 +98,7 @@ pub struct Shared {
     /// Frames to an address that no path leads to.
     pub unrouted: AtomicU64,
     /// What links have carried, for whoever asks.
-    pub traffic: TrafficDesk,
+    pub traffic: TrafficRequest,
     /// What held it up.
     pub held_up: thread_delays::Counters,
     /// The emulator's thread, for its processor time; 0 until it runs.
@@ -104,7 +112,7 @@ impl Emulator {
     /// Too many open files or threads.
     pub fn start(setting: EmulatorSetting) -> io::Result<Emulator> {
         let lateness = PathsLateness::of(&setting.wiring);
-        let shared = Arc::new(Shared { lateness, ..Shared::default() });
+        let shared = Arc::new(EmulatorCounters { lateness, ..EmulatorCounters::default() });
         let waker = Waker::new()?;
         let poller = Poller::new()?;
         for (number, port) in setting.ports.iter().enumerate() {
@@ -122,7 +130,7 @@ impl Emulator {
     }
 
     /// What it counts.
-    pub fn shared(&self) -> &Arc<Shared> {
+    pub fn shared(&self) -> &Arc<EmulatorCounters> {
         &self.shared
     }
 
@@ -146,13 +154,13 @@ impl Emulator {
 
 struct Driver {
     ports: Vec<Port>,
-    wire: Wire,
+    wire: EmulatedWire,
     clock: Clock,
-    rests: Arc<RestDesk>,
+    radio_sleep: Arc<SleepNotifier>,
     priority: Priority,
     poller: Poller,
-    shared: Arc<Shared>,
-    recorder: Recording,
+    shared: Arc<EmulatorCounters>,
+    recorder: OptionalSink,
     buffer: Box<[u8]>,
     /// How much earlier than needed the timer is set.
     margin: Duration,
@@ -160,16 +168,16 @@ struct Driver {
 }
 
 /// The sink, if there is one.
-struct Recording(Option<Sink>);
+struct OptionalSink(Option<Sink>);
 
-impl Recording {
+impl OptionalSink {
     /// How long was waited for it.
     fn waited(&self) -> std::time::Duration {
         self.0.as_ref().map(Sink::waited).unwrap_or_default()
     }
 }
 
-impl Witness for Recording {
+impl FrameRecorder for OptionalSink {
     fn frame(&mut self, frame: &Frame, bytes: &[u8]) {
         if let Some(sink) = &mut self.0 {
             sink.frame(frame, bytes);
@@ -178,16 +186,16 @@ impl Witness for Recording {
 }
 
 impl Driver {
-    fn new(setting: EmulatorSetting, shared: Arc<Shared>, poller: Poller) -> Driver {
+    fn new(setting: EmulatorSetting, shared: Arc<EmulatorCounters>, poller: Poller) -> Driver {
         Driver {
-            wire: Wire::new(setting.wiring, setting.compensation),
+            wire: EmulatedWire::new(setting.wiring, setting.compensation),
             ports: setting.ports,
             clock: setting.clock,
-            rests: setting.rests,
+            radio_sleep: setting.radio_sleep,
             priority: setting.priority,
             poller,
             shared,
-            recorder: Recording(setting.sink),
+            recorder: OptionalSink(setting.sink),
             buffer: vec![0; FRAME_BYTES_MAX].into(),
             margin: Duration::ZERO,
             observer: thread_delays::Observer::of_this_thread(),
@@ -202,7 +210,7 @@ impl Driver {
             let now = self.clock.now();
             self.observer.in_time(now, self.recorder.waited());
             let timeout = self.time_to_sleep(now);
-            self.shared.traffic.tell(now, timeout, || self.wire.traffic(now));
+            self.shared.traffic.answer(now, timeout, || self.wire.traffic(now));
             ready.clear();
             ready.extend(self.poller.wait(Some(timeout))?);
             if ready.is_empty() && !timeout.is_zero() {
@@ -250,14 +258,14 @@ impl Driver {
     }
 
     fn deliver(&mut self, until: Instant) {
-        for change in self.rests.take() {
-            self.wire.rest(change.at, change.host, change.rests);
+        for change in self.radio_sleep.drain() {
+            self.wire.set_asleep(change.at, change.host, change.asleep);
         }
         while let Some(delivery) = self.wire.poll(until, &mut self.recorder) {
             let now = self.clock.now();
             self.shared.lateness.count(delivery.path, now.since(delivery.due));
             self.observer.done(delivery.due, now, self.recorder.waited(), &self.shared.held_up);
-            let Delivery { host, bytes, .. } = delivery;
+            let FrameDelivery { host, bytes, .. } = delivery;
             // The receiver's TCP runs inside this call.
             let counter = match self.ports[host].write(&bytes) {
                 Ok(()) => &self.shared.delivered,

@@ -8,11 +8,11 @@ use mqttlab_recording::DatagramAccount;
 
 /// The connections that have been seen.
 #[derive(Debug, Default)]
-pub(crate) struct Naming {
-    connections: HashMap<[Endpoint; 2], Connection>,
+pub(crate) struct FrameNames {
+    connections: HashMap<[Endpoint; 2], NamedConnection>,
     /// How many connections each host has opened.
     opened: HashMap<u32, u32>,
-    conversations: HashMap<[Endpoint; 2], Conversation>,
+    conversations: HashMap<[Endpoint; 2], NamedConversation>,
     /// How many conversations each host has begun.
     begun: HashMap<u32, u32>,
 }
@@ -21,19 +21,19 @@ pub(crate) struct Naming {
 type Endpoint = (u32, u16);
 
 #[derive(Debug)]
-struct Connection {
+struct NamedConnection {
     opener: Endpoint,
     names: TcpNames,
 }
 
 /// Datagrams between two sockets.
 #[derive(Debug)]
-struct Conversation {
+struct NamedConversation {
     opener: Endpoint,
     names: DatagramNames,
 }
 
-impl Naming {
+impl FrameNames {
     /// The name of a frame that `host` has sent: of a segment that of its place in its connection, of a datagram that of its
     /// packet, of anything else its number.
     pub(crate) fn name(&mut self, host: u32, packet: &[u8], number: u64) -> Named {
@@ -50,20 +50,20 @@ impl Naming {
             let ordinal = self.begun.entry(host).or_default();
             let names = DatagramNames::new(host, *ordinal);
             *ordinal += 1;
-            Conversation { opener: source, names }
+            NamedConversation { opener: source, names }
         });
         Some(conversation.names.name(usize::from(source != conversation.opener), said.facts()))
     }
 
     fn segment(&mut self, host: u32, packet: &[u8]) -> Option<Named> {
-        let Headers { source, destination, facts, opens } = Headers::read(packet)?;
+        let SegmentHeaders { source, destination, facts, opens } = SegmentHeaders::read(packet)?;
         let key = [source.min(destination), source.max(destination)];
         let known = self.connections.get_mut(&key);
         if opens && known.is_none_or(|known| !known.names.is_opened_by(0, facts.seq)) {
             let ordinal = self.opened.entry(host).or_default();
             let names = TcpNames::new(host, *ordinal);
             *ordinal += 1;
-            self.connections.insert(key, Connection { opener: source, names });
+            self.connections.insert(key, NamedConnection { opener: source, names });
         }
         let connection = self.connections.get_mut(&key)?;
         Some(connection.names.name(usize::from(source != connection.opener), &facts))
@@ -71,7 +71,7 @@ impl Naming {
 }
 
 /// What a name is made of.
-struct Headers {
+struct SegmentHeaders {
     source: Endpoint,
     destination: Endpoint,
     facts: TcpFacts,
@@ -79,9 +79,9 @@ struct Headers {
     opens: bool,
 }
 
-impl Headers {
+impl SegmentHeaders {
     /// Of an IPv4 packet with a TCP segment that is not a later fragment (RFC 791 §3.1, RFC 9293 §3.1).
-    fn read(packet: &[u8]) -> Option<Headers> {
+    fn read(packet: &[u8]) -> Option<SegmentHeaders> {
         let ip = InternetHeader::read(packet).filter(|ip| ip.protocol == TCP)?;
         let [source, destination] = ip.endpoints(packet)?;
         let tcp = ip.length;
@@ -89,7 +89,7 @@ impl Headers {
         let flags = packet.get(tcp + 13)?;
         let length = usize::from(half(packet, 2)?).checked_sub(tcp + header)? as u32;
         let (fin, syn, ack) = (flags & 1 != 0, flags & 2 != 0, flags & 16 != 0);
-        Some(Headers {
+        Some(SegmentHeaders {
             source,
             destination,
             facts: TcpFacts { seq: word(packet, tcp + 4)?, ack: word(packet, tcp + 8)?, length, syn, fin },
@@ -159,14 +159,14 @@ mod tests {
 
     #[test]
     fn a_segment_is_named_as_the_simulator_names_it() {
-        let mut naming = Naming::default();
+        let mut names = FrameNames::default();
         let mut simulated = TcpNames::new(3, 0);
         let facts = |seq, ack, length, syn| TcpFacts { seq, ack, length, syn, fin: false };
         let seen = [
-            naming.name(3, &packet(1, 2, 100, 0, SYN, 0), 0),
-            naming.name(0, &packet(2, 1, 500, 101, SYN | ACK, 0), 1),
-            naming.name(3, &packet(1, 2, 101, 501, ACK, 20), 2),
-            naming.name(0, &packet(2, 1, 501, 121, ACK, 0), 3),
+            names.name(3, &packet(1, 2, 100, 0, SYN, 0), 0),
+            names.name(0, &packet(2, 1, 500, 101, SYN | ACK, 0), 1),
+            names.name(3, &packet(1, 2, 101, 501, ACK, 20), 2),
+            names.name(0, &packet(2, 1, 501, 121, ACK, 0), 3),
         ];
         // The simulator's stacks begin elsewhere.
         let expected = [
@@ -180,10 +180,10 @@ mod tests {
 
     #[test]
     fn the_next_connection_between_the_same_ports_is_another() {
-        let mut naming = Naming::default();
-        let first = naming.name(3, &packet(1, 2, 100, 0, SYN, 0), 0);
-        let again = naming.name(3, &packet(1, 2, 100, 0, SYN, 0), 1);
-        let second = naming.name(3, &packet(1, 2, 7_000, 0, SYN, 0), 2);
+        let mut names = FrameNames::default();
+        let first = names.name(3, &packet(1, 2, 100, 0, SYN, 0), 0);
+        let again = names.name(3, &packet(1, 2, 100, 0, SYN, 0), 1);
+        let second = names.name(3, &packet(1, 2, 7_000, 0, SYN, 0), 2);
         assert_ne!(first, again, "a repetition has dice of its own");
         assert_eq!(
             second,
@@ -193,12 +193,12 @@ mod tests {
 
     #[test]
     fn what_is_no_segment_goes_by_its_number() {
-        let mut naming = Naming::default();
+        let mut names = FrameNames::default();
         for bytes in [&[][..], &[0x45; 12], &[0x60; 60], &packet(1, 2, 100, 0, ACK, 0)[..30]] {
-            assert_eq!(naming.name(0, bytes, 9), FrameName::nth(9).into());
+            assert_eq!(names.name(0, bytes, 9), FrameName::nth(9).into());
         }
         assert_eq!(
-            naming.name(0, &packet(1, 2, 100, 0, ACK, 5), 4),
+            names.name(0, &packet(1, 2, 100, 0, ACK, 5), 4),
             FrameName::nth(4).into(),
             "its SYN was not seen"
         );

@@ -11,20 +11,20 @@ use mqttlab_units::{Duration, Instant};
 
 /// A question and its last answer.
 #[derive(Default)]
-pub struct TrafficDesk {
+pub struct TrafficRequest {
     is_wanted: AtomicBool,
-    answer: Mutex<Answer>,
+    answer: Mutex<TrafficAnswer>,
 }
 
 #[derive(Default)]
-struct Answer {
+struct TrafficAnswer {
     at: Instant,
     links: Vec<LinkTraffic>,
 }
 
-impl TrafficDesk {
+impl TrafficRequest {
     /// Answers, if somebody has asked and `idle` is time enough, or the last answer is old. By the emulator.
-    pub(crate) fn tell<I: Iterator<Item = LinkTraffic>>(
+    pub(crate) fn answer<I: Iterator<Item = LinkTraffic>>(
         &self,
         now: Instant,
         idle: Duration,
@@ -44,7 +44,7 @@ impl TrafficDesk {
     }
 
     /// Takes the last answer, with its time, and asks anew. By the conductor. Empty before the first answer.
-    pub(crate) fn ask(&self, links: &mut Vec<LinkTraffic>) -> Instant {
+    pub(crate) fn take_answer(&self, links: &mut Vec<LinkTraffic>) -> Instant {
         let mut answer = self.answer.lock().expect("no thread panics with it");
         links.clone_from(&answer.links);
         let at = answer.at;
@@ -75,17 +75,19 @@ mod tests {
 
     #[test]
     fn the_emulator_answers_when_it_has_time_or_the_last_answer_is_old() {
-        let desk = TrafficDesk::default();
+        let request = TrafficRequest::default();
         let (mut links, free) = (Vec::new(), Duration::from_ms(5));
-        desk.tell(at(1), free, || -> std::iter::Once<LinkTraffic> { panic!("nobody has asked") });
-        assert_eq!(desk.ask(&mut links), Instant::ZERO);
+        request.answer(at(1), free, || -> std::iter::Once<LinkTraffic> { panic!("nobody has asked") });
+        assert_eq!(request.take_answer(&mut links), Instant::ZERO);
         assert!(links.is_empty());
-        desk.tell(at(2), Duration::ZERO, || -> std::iter::Once<LinkTraffic> { panic!("it has no time") });
-        desk.tell(at(3), free, || carried(7));
-        desk.tell(at(4), free, || -> std::iter::Once<LinkTraffic> { panic!("it has answered") });
-        assert_eq!((desk.ask(&mut links), links[0].bytes), (at(3), 7));
-        desk.tell(at(500), Duration::ZERO, || -> std::iter::Once<LinkTraffic> { panic!("not old enough") });
-        desk.tell(at(710), Duration::ZERO, || carried(9));
-        assert_eq!((desk.ask(&mut links), links[0].bytes), (at(710), 9));
+        request
+            .answer(at(2), Duration::ZERO, || -> std::iter::Once<LinkTraffic> { panic!("it has no time") });
+        request.answer(at(3), free, || carried(7));
+        request.answer(at(4), free, || -> std::iter::Once<LinkTraffic> { panic!("it has answered") });
+        assert_eq!((request.take_answer(&mut links), links[0].bytes), (at(3), 7));
+        request
+            .answer(at(500), Duration::ZERO, || -> std::iter::Once<LinkTraffic> { panic!("not old enough") });
+        request.answer(at(710), Duration::ZERO, || carried(9));
+        assert_eq!((request.take_answer(&mut links), links[0].bytes), (at(710), 9));
     }
 }

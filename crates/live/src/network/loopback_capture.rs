@@ -21,12 +21,12 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::host::poller::{Poller, Waker};
-use crate::network::frame_names::Naming;
+use crate::network::frame_names::FrameNames;
 use crate::network::namespaces::Namespace;
 use crate::network::netlink;
 use crate::network::port;
 
-/// What the witness works with.
+/// What a capture works with.
 pub struct LoopbackSetting<'a> {
     /// The server's namespace.
     pub namespace: &'a Namespace,
@@ -44,28 +44,28 @@ pub struct LoopbackSetting<'a> {
     pub sink: Sink,
 }
 
-/// A witness at work.
-pub struct LoopbackWitness {
+/// A capture under way.
+pub struct LoopbackCapture {
     server: usize,
     waker: Waker,
-    thread: JoinHandle<io::Result<Seen>>,
+    thread: JoinHandle<io::Result<CaptureCount>>,
 }
 
-/// What a witness has seen.
+/// How many frames a capture has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct CaptureCount {
     /// Frames that were written down.
     pub frames: u64,
     /// Frames that the kernel dropped because the socket's buffer was full.
     pub dropped: u64,
 }
 
-impl LoopbackWitness {
+impl LoopbackCapture {
     /// Starts it.
     ///
     /// # Errors
     /// Packet sockets are not permitted here, or there are too many open files or threads.
-    pub fn start(setting: LoopbackSetting<'_>) -> io::Result<LoopbackWitness> {
+    pub fn start(setting: LoopbackSetting<'_>) -> io::Result<LoopbackCapture> {
         let socket = setting.namespace.run(|| {
             // A segment is a row; without this one row may be many small segments.
             port::switch_segmentation_offloads_off("lo")?;
@@ -77,7 +77,7 @@ impl LoopbackWitness {
         let (waker, poller) = (Waker::new()?, Poller::new()?);
         poller.add(&socket, SOCKET)?;
         poller.add(&waker, WAKER)?;
-        let mut reader = Reader {
+        let mut reader = LoopbackReader {
             socket,
             clock: setting.clock,
             sink: setting.sink,
@@ -85,12 +85,12 @@ impl LoopbackWitness {
             numbered_from: NUMBERED_FROM * (1 + setting.server as u64),
             pattern: pattern(setting.host, setting.link),
             latest: Instant::ZERO,
-            naming: Naming::default(),
-            seen: Seen::default(),
+            names: FrameNames::default(),
+            seen: CaptureCount::default(),
             buffer: vec![0; FRAME_BYTES_MAX].into(),
         };
         let thread = thread::Builder::new().name("loopback".into()).spawn(move || reader.run(poller))?;
-        Ok(LoopbackWitness { server: setting.server, waker, thread })
+        Ok(LoopbackCapture { server: setting.server, waker, thread })
     }
 
     /// Which of the plan's servers it listens to.
@@ -105,21 +105,21 @@ impl LoopbackWitness {
     ///
     /// # Panics
     /// When its thread did.
-    pub fn stop(self) -> io::Result<Seen> {
+    pub fn stop(self) -> io::Result<CaptureCount> {
         self.waker.wake();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-impl Seen {
+impl CaptureCount {
     /// Both together.
-    pub fn and(self, other: Seen) -> Seen {
-        Seen { frames: self.frames + other.frames, dropped: self.dropped + other.dropped }
+    pub fn and(self, other: CaptureCount) -> CaptureCount {
+        CaptureCount { frames: self.frames + other.frames, dropped: self.dropped + other.dropped }
     }
 
     /// A sentence on what is missing, if anything is.
     pub fn gap(&self) -> Option<String> {
-        let Seen { frames, dropped } = *self;
+        let CaptureCount { frames, dropped } = *self;
         (dropped > 0).then(|| {
             format!(
                 "{dropped} of {} frames of clients on their server's host were not captured, because the machine was too \
@@ -130,7 +130,7 @@ impl Seen {
     }
 }
 
-struct Reader {
+struct LoopbackReader {
     socket: OwnedFd,
     clock: Clock,
     sink: Sink,
@@ -142,18 +142,18 @@ struct Reader {
     /// The time of the last frame.
     latest: Instant,
     /// Which tells what is sent again.
-    naming: Naming,
-    seen: Seen,
+    names: FrameNames,
+    seen: CaptureCount,
     buffer: Box<[u8]>,
 }
 
-impl Reader {
-    fn run(&mut self, mut poller: Poller) -> io::Result<Seen> {
+impl LoopbackReader {
+    fn run(&mut self, mut poller: Poller) -> io::Result<CaptureCount> {
         let mut over = false;
         while !over {
             over = poller.wait(Some(IDLE))?.any(|ready| ready == WAKER);
             while let Some((length, stamp_ns)) = receive(&self.socket, &mut self.buffer)? {
-                self.take(length, stamp_ns);
+                self.record(length, stamp_ns);
             }
             self.sink.tick();
         }
@@ -161,14 +161,14 @@ impl Reader {
         Ok(self.seen)
     }
 
-    fn take(&mut self, length: usize, stamp_ns: Option<u64>) {
+    fn record(&mut self, length: usize, stamp_ns: Option<u64>) {
         let packet = &self.buffer[..length];
         let Some(to_broker) = towards(packet, &self.endpoints) else { return };
         // The wall clock may be set while the run goes on; time does not run back, and nothing comes before it was sent.
         let now = self.clock.now();
         let at = stamp_ns.map_or(now, |stamp| self.clock.at_unix_ns(stamp)).min(now).max(self.latest);
         self.latest = at;
-        let named = self.naming.name(u32::from(self.pattern.from_host), packet, self.seen.frames);
+        let named = self.names.name(u32::from(self.pattern.from_host), packet, self.seen.frames);
         let frame = Frame {
             repetition: named.repetition,
             direction: if to_broker { Direction::Up } else { Direction::Down },
@@ -297,8 +297,8 @@ mod tests {
 
     #[test]
     fn frames_that_were_not_captured_are_said() {
-        assert_eq!(Seen { frames: 5, dropped: 0 }.gap(), None);
-        assert!(Seen { frames: 5, dropped: 2 }.gap().unwrap().starts_with("2 of 7 frames"));
+        assert_eq!(CaptureCount { frames: 5, dropped: 0 }.gap(), None);
+        assert!(CaptureCount { frames: 5, dropped: 2 }.gap().unwrap().starts_with("2 of 7 frames"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Whose radios may be off: what client workers tell the emulator, which looks before it does anything else.
+//! Which hosts' radios sleep: client workers notify the emulator, which looks before it does anything else.
 //!
 //! ```text
-//!   worker: a client falls asleep ──► tell ──► waiting ──► take ──► emulator: the station's radio goes off
+//!   worker: a client falls asleep ──► notify ──► waiting ──► drain ──► emulator: the station's radio goes off
 //! ```
 //!
 //! Nobody is woken for it. What the emulator learns late it does as of then, for on the air of that station nothing has
@@ -17,50 +17,50 @@ use mqttlab_units::Instant;
 
 /// Between workers and the emulator.
 #[derive(Default)]
-pub struct RestDesk {
-    told: AtomicBool,
-    /// Nothing where there are no radios.
-    told_of: Mutex<Option<Told>>,
+pub struct SleepNotifier {
+    has_changes: AtomicBool,
+    /// `None` without radios.
+    pending: Mutex<Option<Pending>>,
 }
 
-struct Told {
+struct Pending {
     rests: Rests,
-    waiting: Vec<Change>,
+    waiting: Vec<RadioChange>,
 }
 
-/// A host rests from then on, or no longer.
+/// The radio of a host sleeps from then on, or no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct RadioChange {
     pub(crate) at: Instant,
     pub(crate) host: usize,
-    pub(crate) rests: bool,
+    pub(crate) asleep: bool,
 }
 
-impl RestDesk {
+impl SleepNotifier {
     /// For a plan's hosts.
-    pub(crate) fn of(plan: &Plan) -> RestDesk {
+    pub(crate) fn of(plan: &Plan) -> SleepNotifier {
         let has_radios = !plan.network.media.is_empty();
-        let told_of = has_radios.then(|| Told { rests: Rests::new(plan), waiting: Vec::new() });
-        RestDesk { told: AtomicBool::new(false), told_of: Mutex::new(told_of) }
+        let pending = has_radios.then(|| Pending { rests: Rests::new(plan), waiting: Vec::new() });
+        SleepNotifier { has_changes: AtomicBool::new(false), pending: Mutex::new(pending) }
     }
 
     /// A client on this host falls asleep, or wakes up.
-    pub(crate) fn tell(&self, at: Instant, host: usize, asleep: bool) {
-        let mut told_of = self.told_of.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(told) = &mut *told_of else { return };
-        if let Some(rests) = told.rests.change(host, asleep) {
-            told.waiting.push(Change { at, host, rests });
-            self.told.store(true, Release);
+    pub(crate) fn notify(&self, at: Instant, host: usize, asleep: bool) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(pending) = &mut *pending else { return };
+        if let Some(asleep) = pending.rests.change(host, asleep) {
+            pending.waiting.push(RadioChange { at, host, asleep });
+            self.has_changes.store(true, Release);
         }
     }
 
-    /// What was told since the last time. A worker that is telling is not waited for.
-    pub(crate) fn take(&self) -> Vec<Change> {
-        if !self.told.load(Acquire) {
+    /// The changes since the last time. A worker that adds one at this moment is not waited for.
+    pub(crate) fn drain(&self) -> Vec<RadioChange> {
+        if !self.has_changes.load(Acquire) {
             return Vec::new();
         }
-        let Ok(mut told_of) = self.told_of.try_lock() else { return Vec::new() };
-        self.told.store(false, Release);
-        told_of.as_mut().map_or(Vec::new(), |told| std::mem::take(&mut told.waiting))
+        let Ok(mut pending) = self.pending.try_lock() else { return Vec::new() };
+        self.has_changes.store(false, Release);
+        pending.as_mut().map_or(Vec::new(), |pending| std::mem::take(&mut pending.waiting))
     }
 }

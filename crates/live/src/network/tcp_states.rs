@@ -41,8 +41,8 @@ pub fn mark(socket: BorrowedFd<'_>, client: u32) -> io::Result<()> {
 #[derive(Default)]
 pub struct SocketStates {
     namespaces: Vec<OwnedFd>,
-    /// What was last told of an end of a connection.
-    told: BTreeMap<(u32, End), State>,
+    /// The state last written for an end of a connection.
+    last: BTreeMap<(u32, End), SocketState>,
     buffer: Vec<u8>,
     interval: Duration,
     next: Instant,
@@ -54,12 +54,12 @@ struct Socket {
     local: SocketAddrV4,
     peer: SocketAddrV4,
     mark: u32,
-    state: State,
+    state: SocketState,
 }
 
 /// What one end of a connection knows of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
+struct SocketState {
     rto_us: u32,
     srtt_us: u32,
     congestion_window_bytes: u64,
@@ -113,20 +113,20 @@ impl SocketStates {
             };
             // Sockets of others, such as those of a program that only looks whether the server is there.
             let Some(client) = client else { continue };
-            if self.told.insert((client, end), socket.state) != Some(socket.state) {
+            if self.last.insert((client, end), socket.state) != Some(socket.state) {
                 sink.tcp_sample(&socket.state.row(now, client, end));
             }
         }
     }
 }
 
-impl State {
+impl SocketState {
     /// `struct tcp_info` and the bytes that wait in the socket, acknowledged not yet or sent not yet.
-    fn read(info: &[u8], waiting_bytes: u32) -> Option<State> {
+    fn read(info: &[u8], waiting_bytes: u32) -> Option<SocketState> {
         let segment_bytes = u64::from(u32_at(info, 16)?);
         let slow_start_threshold = u32_at(info, 76)?;
         let unsent_bytes = u64::from(u32_at(info, 144)?);
-        Some(State {
+        Some(SocketState {
             rto_us: u32_at(info, 8)?,
             srtt_us: u32_at(info, 68)?,
             congestion_window_bytes: u64::from(u32_at(info, 80)?) * segment_bytes,
@@ -220,7 +220,7 @@ fn read(message: &[u8]) -> Option<Socket> {
         let size = usize::from(size);
         let value = rest.get(ATTRIBUTE_HEADER..size)?;
         match kind {
-            INET_DIAG_INFO => state = State::read(value, waiting_bytes),
+            INET_DIAG_INFO => state = SocketState::read(value, waiting_bytes),
             INET_DIAG_MARK => mark = u32_at(value, 0)?,
             _ => {}
         }

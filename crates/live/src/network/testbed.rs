@@ -41,7 +41,7 @@ pub struct Testbed {
 }
 
 /// Client sockets in the hosts' namespaces.
-pub struct Sockets {
+pub struct HostSockets {
     namespaces: Vec<Arc<Namespace>>,
     tcp: Vec<TcpPlan>,
     servers: Vec<SocketAddr>,
@@ -109,8 +109,8 @@ impl Testbed {
     }
 
     /// What makes the clients' sockets.
-    pub fn sockets(&self) -> Sockets {
-        Sockets {
+    pub fn sockets(&self) -> HostSockets {
+        HostSockets {
             namespaces: self.namespaces.clone(),
             tcp: self.tcp.clone(),
             servers: self.servers.clone(),
@@ -244,11 +244,11 @@ impl Testbed {
     }
 }
 
-impl Sockets {
+impl HostSockets {
     /// The same, for clients who open TLS.
     #[must_use]
-    pub fn secured(self, secured: Secured) -> Sockets {
-        Sockets { secured, ..self }
+    pub fn secured(self, secured: Secured) -> HostSockets {
+        HostSockets { secured, ..self }
     }
 
     fn make(&self, host: usize, server: usize, kind: libc::c_int) -> io::Result<OwnedFd> {
@@ -264,7 +264,7 @@ impl Sockets {
     }
 }
 
-impl SocketFactory for Sockets {
+impl SocketFactory for HostSockets {
     fn socket(&self, host: usize, server: usize) -> io::Result<OwnedFd> {
         let socket = self.make(host, server, libc::SOCK_STREAM)?;
         tcp_settings::configure_socket(socket.as_fd(), &self.tcp[host])?;

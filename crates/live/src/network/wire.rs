@@ -21,7 +21,7 @@ use mqttlab_plan::{PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
-use crate::network::frame_names::Naming;
+use crate::network::frame_names::FrameNames;
 
 /// What lies between the hosts.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Wiring {
 
 /// A frame that is due at its receiver.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct FrameDelivery {
     /// The receiving host.
     pub host: usize,
     /// The path that it came by.
@@ -87,31 +87,31 @@ pub struct Delivery {
     pub bytes: Vec<u8>,
 }
 
-/// Who is told what became of each frame on each link.
-pub trait Witness {
+/// Writes down what became of each frame on each link.
+pub trait FrameRecorder {
     /// A frame has entered a link and its fate there is known; or its fate on a medium is.
     fn frame(&mut self, frame: &Frame, bytes: &[u8]);
 }
 
 /// The network, and the bytes of the frames on it.
-pub struct Wire {
+pub struct EmulatedWire {
     network: Network,
-    paths: Vec<Path>,
+    paths: Vec<WirePath>,
     /// Path by sending host and destination address.
     routes: HashMap<(usize, u32), usize>,
     server_hosts: BTreeSet<usize>,
     stations: BTreeMap<(usize, usize), usize>,
-    flights: Vec<Flight>,
+    flights: Vec<FrameInFlight>,
     free: Vec<usize>,
     /// The memory of frames that are gone.
     spare: Vec<Vec<u8>>,
-    naming: Naming,
+    names: FrameNames,
     numbered: u64,
     unrouted: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Path {
+struct WirePath {
     from: usize,
     to: usize,
     /// Links and media on it.
@@ -120,18 +120,18 @@ struct Path {
 
 /// A frame under way, and the copies that links have made of it. Its place is the network's token.
 #[derive(Debug, Default)]
-struct Flight {
+struct FrameInFlight {
     path: usize,
     repetition: Option<u32>,
-    itself: Piece,
-    copies: Vec<Piece>,
+    itself: FrameCopy,
+    copies: Vec<FrameCopy>,
     /// How many of these are under way.
     outstanding: usize,
 }
 
 /// A frame, or a copy of one.
 #[derive(Debug, Default)]
-struct Piece {
+struct FrameCopy {
     /// As the network numbers a frame's copies.
     copy: u16,
     /// As the recording numbers frames.
@@ -139,15 +139,15 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-impl Wire {
+impl EmulatedWire {
     /// A network at rest. Deliveries are due `compensation` before their time, because handing a frame over takes
     /// that long.
-    pub fn new(wiring: Wiring, compensation: Duration) -> Wire {
+    pub fn new(wiring: Wiring, compensation: Duration) -> EmulatedWire {
         let seed = wiring.seed.derive("network");
         let address = |path: &PathPlan| u32::from(wiring.addresses[path.to]);
         let routes = wiring.paths.iter().enumerate();
         let routes = routes.map(|(number, path)| ((path.from, address(path)), number)).collect();
-        let path = |path: &PathPlan| Path { from: path.from, to: path.to, stages: path.hops.len() as u8 };
+        let path = |path: &PathPlan| WirePath { from: path.from, to: path.to, stages: path.hops.len() as u8 };
         let paths = wiring.paths.iter().map(path).collect();
         let stages = wiring.paths.iter().map(|path| path.hops.iter().map(|hop| (*hop).into()).collect());
         let network = Network::with_media(
@@ -155,7 +155,7 @@ impl Wire {
             wiring.media.into_iter().map(|spec| Medium::new(spec, seed)).collect(),
             stages.collect(),
         );
-        Wire {
+        EmulatedWire {
             network: network.with_handover(compensation),
             paths,
             routes,
@@ -164,14 +164,14 @@ impl Wire {
             flights: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
-            naming: Naming::default(),
+            names: FrameNames::default(),
             numbered: 0,
             unrouted: 0,
         }
     }
 
     /// A host has sent a frame. `at` must not lie before the `now` of an earlier call of anything; what became of it is
-    /// told by [`Wire::poll`].
+    /// told by [`EmulatedWire::poll`].
     pub fn arrive(&mut self, at: Instant, from: usize, bytes: &[u8]) {
         let path = destination(bytes).and_then(|address| self.routes.get(&(from, address)));
         let Some(&path) = path else {
@@ -179,30 +179,30 @@ impl Wire {
             return;
         };
         let number = self.number();
-        let named = self.naming.name(from as u32, bytes, number);
+        let named = self.names.name(from as u32, bytes, number);
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
         let place = self.free.pop().unwrap_or_else(|| {
-            self.flights.push(Flight::default());
+            self.flights.push(FrameInFlight::default());
             self.flights.len() - 1
         });
         let flight = &mut self.flights[place];
         (flight.path, flight.repetition, flight.outstanding) = (path, named.repetition, 1);
-        flight.itself = Piece { copy: 0, number, bytes: buffer };
+        flight.itself = FrameCopy { copy: 0, number, bytes: buffer };
         self.network.handle(at, place as u64, named.name, path, Bytes(bytes.len() as u64));
     }
 
     /// The next frame that is due at its receiver; moves everything else that happens until `now` along. To be
     /// asked until it says `None`.
-    pub fn poll(&mut self, now: Instant, witness: &mut impl Witness) -> Option<Delivery> {
+    pub fn poll(&mut self, now: Instant, recorder: &mut impl FrameRecorder) -> Option<FrameDelivery> {
         loop {
             match self.network.poll() {
                 Some(Output::Crossed { frame, copy, link, hop, entered, fate }) => {
-                    self.cross((frame as usize, copy), (link, hop), entered, fate, witness);
+                    self.cross((frame as usize, copy), (link, hop), entered, fate, recorder);
                 }
                 Some(Output::Arrived { frame, copy, at, .. }) => {
-                    return Some(self.hand_over(frame as usize, copy, at, witness));
+                    return Some(self.hand_over(frame as usize, copy, at, recorder));
                 }
                 None if self.next_deadline().is_some_and(|due| due <= now) => self.network.tick(now),
                 None => return None,
@@ -210,12 +210,12 @@ impl Wire {
         }
     }
 
-    /// Everybody on this host sleeps from then on, or no longer: so does its radio, if it has one.
-    pub fn rest(&mut self, at: Instant, host: usize, rests: bool) {
-        self.network.rest(at, &self.stations, host, rests);
+    /// All clients on this host sleep from then on, or no longer: so does its radio, if it has one.
+    pub fn set_asleep(&mut self, at: Instant, host: usize, asleep: bool) {
+        self.network.rest(at, &self.stations, host, asleep);
     }
 
-    /// When [`Wire::poll`], which has said `None`, has something to do next.
+    /// When [`EmulatedWire::poll`], which has said `None`, has something to do next.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.network.next_deadline()
     }
@@ -248,7 +248,7 @@ impl Wire {
         (link, hop): (usize, u16),
         entered: Instant,
         fate: Fate,
-        witness: &mut impl Witness,
+        recorder: &mut impl FrameRecorder,
     ) {
         let flight = &self.flights[place];
         let piece = flight.piece(copy);
@@ -268,14 +268,14 @@ impl Wire {
                 if crossing.corrupted_bit.is_some() {
                     (row.fate, row.cause) = (FrameFate::Corrupted, Cause::BitError);
                 }
-                witness.frame(&row, &piece.bytes);
-                self.pass_on((place, copy), crossing, row, witness);
+                recorder.frame(&row, &piece.bytes);
+                self.pass_on((place, copy), crossing, row, recorder);
             }
             Fate::Dropped { cause, air } => {
                 (row.start, row.sent) = air.unzip();
                 (row.fate, row.cause) = (FrameFate::Dropped, cause.into());
-                witness.frame(&row, &piece.bytes);
-                let bytes = self.take(place, copy);
+                recorder.frame(&row, &piece.bytes);
+                let bytes = self.release(place, copy);
                 self.recycle(bytes);
             }
         }
@@ -287,43 +287,49 @@ impl Wire {
         (place, copy): (usize, u16),
         crossing: Crossing,
         row: Frame,
-        witness: &mut impl Witness,
+        recorder: &mut impl FrameRecorder,
     ) {
         let number = self.numbered;
         let flight = &mut self.flights[place];
         let piece = flight.piece_mut(copy);
         if let Some(copy_at) = crossing.duplicate_at {
             let (delivered, fate, cause) = (Some(copy_at), FrameFate::Duplicated, Cause::None);
-            witness.frame(&Frame { frame: number, delivered, fate, cause, ..row }, &piece.bytes);
+            recorder.frame(&Frame { frame: number, delivered, fate, cause, ..row }, &piece.bytes);
         }
         if let Some(bit) = crossing.corrupted_bit {
             piece.bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
         }
         if crossing.duplicate_at.is_some() {
             let bytes = piece.bytes.clone();
-            flight.copies.push(Piece { copy: copy_made_at(copy, row.hop.into()), number, bytes });
+            flight.copies.push(FrameCopy { copy: copy_made_at(copy, row.hop.into()), number, bytes });
             flight.outstanding += 1;
             self.numbered += 1;
         }
     }
 
     /// A piece is at the end of its path.
-    fn hand_over(&mut self, place: usize, copy: u16, due: Instant, witness: &mut impl Witness) -> Delivery {
+    fn hand_over(
+        &mut self,
+        place: usize,
+        copy: u16,
+        due: Instant,
+        recorder: &mut impl FrameRecorder,
+    ) -> FrameDelivery {
         let flight = &self.flights[place];
         let path = flight.path;
-        let Path { to, stages, .. } = self.paths[path];
+        let WirePath { to, stages, .. } = self.paths[path];
         if stages == 0 {
             // A direction without links has one row all the same, so that a capture shows both directions.
             let (piece, at) = (flight.piece(copy), Some(due));
             let row = Frame { start: at, sent: at, delivered: at, ..self.row(flight, piece, due) };
-            witness.frame(&row, &piece.bytes);
+            recorder.frame(&row, &piece.bytes);
         }
-        Delivery { host: to, path, due, bytes: self.take(place, copy) }
+        FrameDelivery { host: to, path, due, bytes: self.release(place, copy) }
     }
 
     /// What all rows of a piece have in common; on the link that stands for none.
-    fn row(&self, flight: &Flight, piece: &Piece, entered: Instant) -> Frame {
-        let Path { from, to, .. } = self.paths[flight.path];
+    fn row(&self, flight: &FrameInFlight, piece: &FrameCopy, entered: Instant) -> Frame {
+        let WirePath { from, to, .. } = self.paths[flight.path];
         // Between two servers' hosts, towards the later one.
         let up = self.server_hosts.contains(&to) && (to > from || !self.server_hosts.contains(&from));
         Frame {
@@ -346,7 +352,7 @@ impl Wire {
     }
 
     /// The bytes of a piece that is not under way any more.
-    fn take(&mut self, place: usize, copy: u16) -> Vec<u8> {
+    fn release(&mut self, place: usize, copy: u16) -> Vec<u8> {
         let flight = &mut self.flights[place];
         flight.outstanding -= 1;
         let bytes = std::mem::take(&mut flight.piece_mut(copy).bytes);
@@ -364,15 +370,15 @@ impl Wire {
     }
 }
 
-impl Flight {
-    fn piece(&self, copy: u16) -> &Piece {
+impl FrameInFlight {
+    fn piece(&self, copy: u16) -> &FrameCopy {
         if copy == 0 {
             return &self.itself;
         }
         self.copies.iter().find(|piece| piece.copy == copy).expect("a copy is told of when it is made")
     }
 
-    fn piece_mut(&mut self, copy: u16) -> &mut Piece {
+    fn piece_mut(&mut self, copy: u16) -> &mut FrameCopy {
         if copy == 0 {
             return &mut self.itself;
         }
@@ -401,7 +407,7 @@ mod tests {
     #[derive(Default)]
     struct Rows(Vec<Frame>);
 
-    impl Witness for Rows {
+    impl FrameRecorder for Rows {
         fn frame(&mut self, frame: &Frame, _: &[u8]) {
             self.0.push(*frame);
         }
@@ -428,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_late_look_does_not_stretch_the_time_on_the_links() {
-        let (mut wire, mut rows) = (Wire::new(wiring(), Duration::ZERO), Rows::default());
+        let (mut wire, mut rows) = (EmulatedWire::new(wiring(), Duration::ZERO), Rows::default());
         wire.arrive(Instant::from_ns(1_000), 0, &packet(B));
         let late = Instant::from_ns(50_000_000);
         let delivery = wire.poll(late, &mut rows).unwrap();
@@ -442,7 +448,7 @@ mod tests {
     #[test]
     fn compensation_brings_a_delivery_forward_but_not_before_its_last_link() {
         for (compensation, due) in [(Duration::from_us(60), 9_940_000), (Duration::from_ms(7), 5_000_000)] {
-            let (mut wire, mut rows) = (Wire::new(wiring(), compensation), Rows::default());
+            let (mut wire, mut rows) = (EmulatedWire::new(wiring(), compensation), Rows::default());
             wire.arrive(Instant::ZERO, 0, &packet(B));
             let delivery = wire.poll(Instant::from_ns(20_000_000), &mut rows).unwrap();
             assert_eq!(delivery.due, Instant::from_ns(due));
@@ -456,7 +462,7 @@ mod tests {
 
     #[test]
     fn a_direction_without_links_is_immediate_and_recorded_all_the_same() {
-        let (mut wire, mut rows) = (Wire::new(wiring(), Duration::from_us(60)), Rows::default());
+        let (mut wire, mut rows) = (EmulatedWire::new(wiring(), Duration::from_us(60)), Rows::default());
         wire.arrive(Instant::from_ns(5), 1, &packet(A));
         assert_eq!(wire.poll(Instant::from_ns(5), &mut rows).unwrap().host, 0);
         assert_eq!((rows.0[0].link, rows.0[0].direction), (2, Direction::Down));
@@ -464,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_frame_to_nobody_is_counted_and_gone() {
-        let mut wire = Wire::new(wiring(), Duration::ZERO);
+        let mut wire = EmulatedWire::new(wiring(), Duration::ZERO);
         wire.arrive(Instant::ZERO, 0, &packet(A));
         wire.arrive(Instant::ZERO, 0, &[0x60; 40]);
         wire.arrive(Instant::ZERO, 0, &[]);
@@ -477,7 +483,7 @@ mod tests {
         wiring.paths[0].hops = vec![Hop::Link(0)];
         wiring.links[0].corruption = mqttlab_units::Ratio::ONE;
         wiring.links[0].duplication = mqttlab_units::Ratio::ONE;
-        let (mut wire, mut rows) = (Wire::new(wiring, Duration::ZERO), Rows::default());
+        let (mut wire, mut rows) = (EmulatedWire::new(wiring, Duration::ZERO), Rows::default());
         wire.arrive(Instant::ZERO, 0, &packet(B));
         let later = Instant::from_ns(1_000_000_000);
         for _ in 0..2 {
@@ -496,7 +502,7 @@ mod tests {
             link.duplication = mqttlab_units::Ratio::ONE;
             link.corruption = mqttlab_units::Ratio::ONE;
         }
-        let (mut wire, mut rows) = (Wire::new(wiring, Duration::ZERO), Rows::default());
+        let (mut wire, mut rows) = (EmulatedWire::new(wiring, Duration::ZERO), Rows::default());
         let later = Instant::from_ns(1_000_000_000);
         for round in 0..2 {
             rows.0.clear();
@@ -558,7 +564,7 @@ mod tests {
     #[test]
     fn a_frame_crosses_air_and_cable_and_only_the_cable_is_foretold() {
         let compensation = Duration::from_us(60);
-        let (mut wire, mut rows) = (Wire::new(radio(10), compensation), Rows::default());
+        let (mut wire, mut rows) = (EmulatedWire::new(radio(10), compensation), Rows::default());
         let start = Instant::from_ns(1_000_000);
         wire.arrive(start, 0, &packet(B));
         assert_eq!(wire.poll(start, &mut rows), None, "what becomes of it on the air is not known yet");
@@ -587,7 +593,7 @@ mod tests {
 
     #[test]
     fn a_station_out_of_reach_drops_a_frame_and_says_why() {
-        let (mut wire, mut rows) = (Wire::new(radio(5_000), Duration::ZERO), Rows::default());
+        let (mut wire, mut rows) = (EmulatedWire::new(radio(5_000), Duration::ZERO), Rows::default());
         wire.arrive(Instant::ZERO, 0, &packet(B));
         assert_eq!(wire.poll(Instant::from_ns(1_000_000_000), &mut rows), None);
         assert_eq!((rows.0[0].fate, rows.0[0].cause), (FrameFate::Dropped, Cause::Unreachable));

@@ -32,7 +32,7 @@ use self::udp::{HEADER_BYTES, PROBE_BYTES, Paced, TrainPlan, Trains};
 use crate::clock::Clock;
 use crate::host::priority::{self, Priority};
 use crate::network::calibration::{self, stamp};
-use crate::network::emulator::{Emulator, EmulatorSetting, Shared};
+use crate::network::emulator::{Emulator, EmulatorCounters, EmulatorSetting};
 use crate::network::namespaces::Namespace;
 use crate::network::netlink::Metrics;
 use crate::network::port::{Device, Port};
@@ -130,7 +130,7 @@ struct Pair {
     namespaces: [Namespace; 2],
     /// There until the pair is dropped.
     emulator: Option<Emulator>,
-    shared: Arc<Shared>,
+    shared: Arc<EmulatorCounters>,
     clock: Clock,
 }
 

@@ -41,9 +41,9 @@ use crate::host::watch::Watch;
 use crate::host::watchdog::{GRACE, Watchdog, say_at_last};
 use crate::network::calibration;
 use crate::network::emulator::{Emulator, EmulatorSetting, Stopped};
-use crate::network::loopback_capture::{self, LoopbackWitness};
+use crate::network::loopback_capture::{self, LoopbackCapture};
 use crate::network::namespaces::Privilege;
-use crate::network::radio_sleep::RestDesk;
+use crate::network::radio_sleep::SleepNotifier;
 use crate::network::testbed::Testbed;
 use crate::network::wire::Wiring;
 use crate::parts::client_share::Share;
@@ -175,7 +175,7 @@ struct Performed {
 struct Running {
     servers: Vec<RunningServer>,
     emulator: Option<Emulator>,
-    loopback: Vec<LoopbackWitness>,
+    loopback: Vec<LoopbackCapture>,
     timer: Option<ControlTimer>,
     /// When emulator and timer were started.
     since: Instant,
@@ -237,7 +237,7 @@ fn prepare(
         control: Arc::new(
             Control::new(*clock, endpoint, plan.groups.len())
                 .with_share(share)
-                .with_rests(RestDesk::of(plan)),
+                .with_radio_sleep(SleepNotifier::of(plan)),
         ),
         testbed,
         secured,
@@ -293,7 +293,7 @@ impl Prepared {
         running.timer = ControlTimer::start(self.control.clock, self.witnessed.emulator_priority).ok();
         self.start_emulator(running)?;
         self.company.gather(&mut self.watch, &self.control.clock)?;
-        let heard: Vec<usize> = running.loopback.iter().map(LoopbackWitness::server).collect();
+        let heard: Vec<usize> = running.loopback.iter().map(LoopbackCapture::server).collect();
         let fleet = Fleet::start(
             Arc::clone(&self.plan),
             Arc::new(self.testbed.sockets().secured(self.secured.clone())),
@@ -377,7 +377,7 @@ impl Prepared {
             wiring: Wiring::of(&self.plan),
             compensation: self.witnessed.compensation,
             clock: self.control.clock,
-            rests: Arc::clone(&self.control.rests),
+            radio_sleep: Arc::clone(&self.control.radio_sleep),
             priority: self.witnessed.emulator_priority,
             sink: records.then(|| self.recorder.sink()),
         });
@@ -390,14 +390,14 @@ impl Prepared {
 
     /// Listens to what a server's own host says to it, which the emulator does not carry. A run without is less, but is a
     /// run.
-    fn watch_loopback(&self, index: usize, announcer: &mut Announcer<'_>) -> Option<LoopbackWitness> {
+    fn watch_loopback(&self, index: usize, announcer: &mut Announcer<'_>) -> Option<LoopbackCapture> {
         let plan = &self.plan;
         let is_wanted = plan.recording.packets || plan.recording.pcapng;
         if !is_wanted || plan.network.kind != NetworkKind::Emulated || !plan.has_clients_beside(index) {
             return None;
         }
         let server = &plan.servers[index];
-        let started = LoopbackWitness::start(loopback_capture::LoopbackSetting {
+        let started = LoopbackCapture::start(loopback_capture::LoopbackSetting {
             namespace: self.testbed.namespace(server.host)?,
             server: index,
             host: server.host as u16,
@@ -444,8 +444,8 @@ impl Prepared {
                 }
             }
         }
-        for witness in running.loopback {
-            match witness.stop() {
+        for capture in running.loopback {
+            match capture.stop() {
                 Ok(seen) => {
                     seen.gap().into_iter().for_each(|words| announcer.warn(words));
                     let before = self.witnessed.loopback.unwrap_or_default();

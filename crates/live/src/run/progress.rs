@@ -44,7 +44,7 @@ impl LiveFigures {
         &mut self,
         control: &Control,
         others: &Standing,
-        emulator: Option<&emulator::Shared>,
+        emulator: Option<&emulator::EmulatorCounters>,
         servers: Vec<ServerFigures>,
     ) -> Figures {
         let (now, figures) = (control.now(), &control.figures);
@@ -89,8 +89,8 @@ impl LiveFigures {
         told.collect()
     }
 
-    fn look_at_links(&mut self, shared: &emulator::Shared) {
-        let at = shared.traffic.ask(&mut self.traffic);
+    fn look_at_links(&mut self, shared: &emulator::EmulatorCounters) {
+        let at = shared.traffic.take_answer(&mut self.traffic);
         if at > self.told.0 {
             let names = &self.links;
             let (links, left_out) = self.watched.links(at, self.traffic.iter().copied(), |link| &names[link]);

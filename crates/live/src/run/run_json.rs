@@ -37,13 +37,13 @@ pub struct Witnessed {
     /// Each host's TCP as the kernel had it.
     pub tcp: Value,
     /// The emulator's counters, where there was one.
-    pub emulator: Option<Arc<emulator::Shared>>,
+    pub emulator: Option<Arc<emulator::EmulatorCounters>>,
     /// Frames that never reached the emulated links.
     pub ring_drops: u64,
     /// What each radio did; empty without a radio channel.
     pub stations: Vec<StationReport>,
     /// What was seen of clients on the broker's host, where somebody looked.
-    pub loopback: Option<loopback_capture::Seen>,
+    pub loopback: Option<loopback_capture::CaptureCount>,
     /// When clients published, once that was known.
     pub schedule: Option<Schedule>,
     /// Clients that still had messages to offer when the run ended.
