@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mqttlab_import::{Error, Observer, Order, Reading};
-use mqttlab_live::{Signals, Watchdog, say_at_last};
+use mqttlab_live::{Signals, Watchdog, write_last_line};
 use mqttlab_recording::{Ending, Error as Unusable, Reason};
 use mqttlab_run::{Announcer, Interruption, Phase, Progress, Verdict};
 use mqttlab_units::Instant;
@@ -51,7 +51,7 @@ fn watch(order: &Order) -> std::io::Result<Watchdog> {
     let output = order.output.clone();
     // Not there, or made for us and empty.
     let fresh = fs::read_dir(&output).is_ok_and(|mut entries| entries.next().is_none()) || !output.exists();
-    Watchdog::start(Signals::take()?, Duration::ZERO, i32::from(crate::INCOMPLETE), move |interruption| {
+    Watchdog::start(Signals::block()?, Duration::ZERO, i32::from(crate::INCOMPLETE), move |interruption| {
         // The thread that reads may be making a file at this moment.
         while fresh
             && fs::remove_dir_all(&output).is_err_and(|error| error.kind() == ErrorKind::DirectoryNotEmpty)
@@ -64,7 +64,7 @@ fn watch(order: &Order) -> std::io::Result<Watchdog> {
         let reason = Some(why + "; nothing was kept");
         let directory = output.to_string_lossy().into_owned();
         let done = Progress::Done { verdict: Verdict::Failed, reason, directory };
-        say_at_last(&(serde_json::to_string(&done).expect("words can be written") + "\n"));
+        write_last_line(&(serde_json::to_string(&done).expect("words can be written") + "\n"));
     })
 }
 

@@ -35,7 +35,7 @@ pub fn measure(length: mqttlab_units::Duration) -> ExitCode {
 /// Gets the right to make namespaces, and works until it is done or somebody asks for the end; nothing is left then.
 pub fn with_watchdog(work: impl FnOnce() -> Result<(), String>) -> ExitCode {
     let cannot_wait = |error: io::Error| format!("cannot wait for signals: {error}");
-    let done = Signals::take().map_err(cannot_wait).and_then(|signals| {
+    let done = Signals::block().map_err(cannot_wait).and_then(|signals| {
         Privilege::acquire().map_err(|error| error.to_string())?;
         let status = i32::from(crate::INCOMPLETE);
         Watchdog::start(signals, Duration::ZERO, status, |_| {}).map_err(cannot_wait)?;

@@ -24,7 +24,7 @@ fn prepare(plan: &Plan, destination: &Destination, lines: &mut Lines) -> Result<
     let need = MemoryNeed { own_bytes: mqttlab_sim::memory_needed(plan), beside_bytes: 0 };
     check_memory(need, &format!("{clients} clients, {} hosts", plan.hosts.len()))?;
     let watchdog =
-        Signals::take().and_then(|signals| mqttlab_live::watchdog_of(&destination.directory, signals));
+        Signals::block().and_then(|signals| mqttlab_live::watchdog_of(&destination.directory, signals));
     lines.watch(watchdog.map_err(|error| format!("cannot wait for signals: {error}"))?);
     Ok(())
 }

@@ -20,7 +20,7 @@ use std::time;
 
 use mqttlab_live::clients::{Fleet, UnrecordedConnections};
 use mqttlab_live::host::priority::Priority;
-use mqttlab_live::{Clock, Control, Directory, Schedule, Secured, Testbed};
+use mqttlab_live::{Clock, Control, Directory, Schedule, Testbed, TlsConfigs};
 use mqttlab_plan::Plan;
 use mqttlab_recording::Recorder;
 use mqttlab_units::Duration;
@@ -98,7 +98,7 @@ impl Work {
         let directory = Arc::new(Directory::new(&plan, &clock));
         let recorder = Recorder::create(&scratch, &plan.to_json(), directory.layout()).expect("a recording");
         let control = Arc::new(Control::new(clock, Priority::Normal, plan.groups.len()));
-        let secured = Secured::of(&mut plan, &scratch).expect("TLS");
+        let secured = TlsConfigs::of(&mut plan, &scratch).expect("TLS");
         let sockets = Arc::new(Testbed::build(&plan).expect("a testbed").sockets().secured(secured));
         let clients = *plan.client_numbers().last().expect("there is an end");
         let fleet = Fleet::start(

@@ -22,9 +22,9 @@ use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
 use rustls::ClientConfig;
 
-use crate::clients::delivery_sample::Tail;
+use crate::clients::delivery_sample::DeliverySample;
 use crate::clock::Clock;
-use crate::histogram::Histogram;
+use crate::histogram::AtomicHistogram;
 use crate::host::priority::Priority;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::parts::client_share::{Share, Standing};
@@ -103,13 +103,13 @@ pub struct FleetFigures {
     /// Connections that could not be opened, because the program had no descriptor left.
     pub no_descriptor: AtomicU64,
     /// Latency of every delivery, from the intended time.
-    pub latency: Histogram,
+    pub latency: AtomicHistogram,
     /// How late clients were with handing each message to its session, without what a burst takes by itself.
-    pub sender_lateness: Histogram,
+    pub sender_lateness: AtomicHistogram,
     /// By group of the plan.
     pub groups: Vec<GroupCounters>,
     /// Some of the messages that were delivered since the last line.
-    pub tail: Tail,
+    pub sample: DeliverySample,
 }
 
 /// What a group's clients have done. Counters only rise.

@@ -10,7 +10,7 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 /// Times counted by size.
-pub struct Histogram {
+pub struct AtomicHistogram {
     buckets: Box<[AtomicU64]>,
     max_ns: AtomicU64,
 }
@@ -22,14 +22,14 @@ pub struct HistogramSnapshot {
     max_ns: u64,
 }
 
-impl Default for Histogram {
+impl Default for AtomicHistogram {
     fn default() -> Self {
         let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
-        Histogram { buckets, max_ns: AtomicU64::new(0) }
+        AtomicHistogram { buckets, max_ns: AtomicU64::new(0) }
     }
 }
 
-impl Histogram {
+impl AtomicHistogram {
     /// Counts one time.
     pub fn count(&self, time: Duration) {
         self.buckets[bucket(time.as_ns())].fetch_add(1, Relaxed);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_percentile_is_never_below_its_value_and_at_most_1_6_percent_above() {
         for ns in [0, 1, 63, 64, 65, 1000, 123_456_789, u64::MAX / 3] {
-            let histogram = Histogram::default();
+            let histogram = AtomicHistogram::default();
             histogram.count(Duration::from_ns(ns));
             histogram.count(Duration::from_ns(u64::MAX));
             let found = histogram.snapshot().percentile(50.0).unwrap().as_ns();
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn percentiles_of_a_known_set() {
-        let histogram = Histogram::default();
+        let histogram = AtomicHistogram::default();
         (1..=100).for_each(|us| histogram.count(Duration::from_us(us)));
         let all = histogram.snapshot();
         assert_eq!((all.len(), all.max()), (100, Duration::from_us(100)));
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_difference_holds_what_came_between() {
-        let histogram = Histogram::default();
+        let histogram = AtomicHistogram::default();
         histogram.count(Duration::from_ms(900));
         let before = histogram.snapshot();
         histogram.count(Duration::from_ns(7));

@@ -9,12 +9,12 @@ use mqttlab_run::{MESSAGES_MAX, MessageFigures};
 
 /// What workers put messages into, and the conductor takes them out of.
 #[derive(Default)]
-pub struct Tail {
+pub struct DeliverySample {
     is_full: AtomicBool,
     messages: Mutex<Vec<MessageFigures>>,
 }
 
-impl Tail {
+impl DeliverySample {
     /// Takes a message, where there is room and nobody else is here.
     pub fn offer(&self, message: impl FnOnce() -> MessageFigures) {
         if self.is_full.load(Relaxed) {
@@ -42,11 +42,11 @@ mod tests {
 
     #[test]
     fn the_first_few_are_kept_and_then_as_many_again() {
-        let tail = Tail::default();
+        let sample = DeliverySample::default();
         let offer = |numbers: std::ops::Range<u64>| {
-            numbers.for_each(|at_ns| tail.offer(|| MessageFigures { at_ns, ..MessageFigures::default() }));
+            numbers.for_each(|at_ns| sample.offer(|| MessageFigures { at_ns, ..MessageFigures::default() }));
         };
-        let taken = || tail.take().iter().map(|message| message.at_ns).collect::<Vec<_>>();
+        let taken = || sample.take().iter().map(|message| message.at_ns).collect::<Vec<_>>();
         offer(0..100);
         assert_eq!(taken(), (0..MESSAGES_MAX as u64).collect::<Vec<_>>());
         assert!(taken().is_empty());

@@ -193,7 +193,7 @@ impl Surroundings for ClientTurn<'_> {
         }
         if let Some(publisher) = delivery.row.publisher.filter(|_| first) {
             let shared = self.shared;
-            shared.control.figures.tail.offer(|| shared.message_figures(publisher, &delivery.row, latency));
+            shared.control.figures.sample.offer(|| shared.message_figures(publisher, &delivery.row, latency));
         }
     }
 }

@@ -9,7 +9,7 @@ use mqttlab_units::Duration;
 use crate::clock::timespec;
 
 /// A set of descriptors to wait for, each with a number of the caller's choice.
-pub struct Poller {
+pub struct DeadlinePoller {
     epoll: OwnedFd,
     ready: Vec<libc::epoll_event>,
 }
@@ -18,12 +18,12 @@ pub struct Poller {
 #[derive(Clone)]
 pub struct Waker(Arc<OwnedFd>);
 
-impl Poller {
+impl DeadlinePoller {
     /// An empty set.
     ///
     /// # Errors
     /// Too many open files.
-    pub fn new() -> io::Result<Poller> {
+    pub fn new() -> io::Result<DeadlinePoller> {
         // SAFETY: epoll_create1 takes flags only; a descriptor that it returns is ours alone.
         let epoll = unsafe {
             let fd = libc::epoll_create1(libc::EPOLL_CLOEXEC);
@@ -32,7 +32,7 @@ impl Poller {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        Ok(Poller { epoll, ready: vec![libc::epoll_event { events: 0, u64: 0 }; BATCH] })
+        Ok(DeadlinePoller { epoll, ready: vec![libc::epoll_event { events: 0, u64: 0 }; BATCH] })
     }
 
     /// Waits for `source` to become readable, too. It is reported as long as it is readable.
@@ -72,7 +72,7 @@ impl Poller {
 }
 
 impl Waker {
-    /// A waker, to be added to a [`Poller`].
+    /// A waker, to be added to a [`DeadlinePoller`].
     ///
     /// # Errors
     /// Too many open files.
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_waker_ends_a_wait_without_end() {
-        let (mut poller, waker) = (Poller::new().unwrap(), Waker::new().unwrap());
+        let (mut poller, waker) = (DeadlinePoller::new().unwrap(), Waker::new().unwrap());
         poller.add(&waker, 7).unwrap();
         assert_eq!(poller.wait(Some(Duration::from_us(1))).unwrap().count(), 0);
         waker.wake();

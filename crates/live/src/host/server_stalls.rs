@@ -7,7 +7,7 @@ use mqttlab_units::{Duration, Instant};
 
 /// Why a process does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Halt {
+pub enum StallCause {
     /// It waits for a disk and takes no signals (`D` in `/proc/PID/stat`).
     Disk,
     /// A signal has stopped it (`T`), or a debugger holds it (`t`).
@@ -16,44 +16,44 @@ pub enum Halt {
 
 /// When one server did not run.
 #[derive(Debug, Default)]
-pub(crate) struct Halts {
-    since: Option<(Instant, Halt)>,
+pub(crate) struct ServerStalls {
+    since: Option<(Instant, StallCause)>,
     latest: Instant,
-    over: Vec<(Instant, Instant, Halt)>,
+    over: Vec<(Instant, Instant, StallCause)>,
 }
 
-impl Halt {
+impl StallCause {
     /// By the state of `/proc/PID/stat`.
-    pub(crate) fn of(state: &str) -> Option<Halt> {
+    pub(crate) fn of(state: &str) -> Option<StallCause> {
         match state {
-            "T" | "t" => Some(Halt::Stopped),
-            "D" => Some(Halt::Disk),
+            "T" | "t" => Some(StallCause::Stopped),
+            "D" => Some(StallCause::Disk),
             _ => None,
         }
     }
 }
 
-impl Halts {
+impl ServerStalls {
     /// What a sample saw.
-    pub(crate) fn note(&mut self, now: Instant, halt: Option<Halt>) {
+    pub(crate) fn note(&mut self, now: Instant, stall: Option<StallCause>) {
         self.latest = now;
-        if self.since.map(|(_, kind)| kind) == halt {
+        if self.since.map(|(_, kind)| kind) == stall {
             return;
         }
         self.over.extend(self.until_now());
-        self.since = halt.map(|kind| (now, kind));
+        self.since = stall.map(|kind| (now, kind));
     }
 
     /// A sentence for each stop; of a disk only for those that a broker's clients notice.
     pub(crate) fn in_words(&self, server: &str) -> Vec<String> {
         let stops = self.over.iter().copied().chain(self.until_now());
-        let counts = |(from, until, kind): &(Instant, Instant, Halt)| {
-            *kind == Halt::Stopped || until.since(*from) >= DISK_WAIT_MIN
+        let counts = |(from, until, kind): &(Instant, Instant, StallCause)| {
+            *kind == StallCause::Stopped || until.since(*from) >= DISK_WAIT_MIN
         };
-        let words = |(from, until, kind): (Instant, Instant, Halt)| {
+        let words = |(from, until, kind): (Instant, Instant, StallCause)| {
             let (what, remedy) = match kind {
-                Halt::Stopped => ("was stopped by a signal", "see who stops it"),
-                Halt::Disk => ("waited for a disk", "see whether the disk is full or slow"),
+                StallCause::Stopped => ("was stopped by a signal", "see who stops it"),
+                StallCause::Disk => ("waited for a disk", "see whether the disk is full or slow"),
             };
             let seconds = |at: Instant| at.since(Instant::ZERO).as_s_f64();
             format!(
@@ -65,7 +65,7 @@ impl Halts {
         stops.filter(counts).map(words).collect()
     }
 
-    fn until_now(&self) -> Option<(Instant, Instant, Halt)> {
+    fn until_now(&self) -> Option<(Instant, Instant, StallCause)> {
         self.since.map(|(from, kind)| (from, self.latest, kind))
     }
 }
@@ -77,32 +77,33 @@ const DISK_WAIT_MIN: Duration = Duration::from_ms(1000);
 mod tests {
     use super::*;
 
-    fn told(samples: &[(u64, &str)]) -> Vec<String> {
-        let mut halts = Halts::default();
+    fn sentences(samples: &[(u64, &str)]) -> Vec<String> {
+        let mut stalls = ServerStalls::default();
         for (ms, state) in samples {
-            halts.note(Instant::ZERO + Duration::from_ms(*ms), Halt::of(state));
+            stalls.note(Instant::ZERO + Duration::from_ms(*ms), StallCause::of(state));
         }
-        halts.in_words("broker")
+        stalls.in_words("broker")
     }
 
     #[test]
-    fn a_stop_is_told_from_the_sample_that_saw_it_to_the_one_that_saw_its_end() {
-        assert!(told(&[(0, "S"), (500, "R"), (1000, "S")]).is_empty());
-        let stopped = told(&[(0, "S"), (4000, "T"), (4500, "T"), (6000, "S"), (6500, "S")]);
+    fn a_stop_goes_from_the_sample_that_saw_it_to_the_one_that_saw_its_end() {
+        assert!(sentences(&[(0, "S"), (500, "R"), (1000, "S")]).is_empty());
+        let stopped = sentences(&[(0, "S"), (4000, "T"), (4500, "T"), (6000, "S"), (6500, "S")]);
         assert_eq!(stopped.len(), 1);
         assert!(
             stopped[0].starts_with("server `broker` was stopped by a signal from 4.0 s to 6.0 s of the run")
         );
         // Until the end.
-        assert!(told(&[(0, "S"), (7000, "T"), (9500, "T")])[0].contains("from 7.0 s to 9.5 s"));
-        assert_eq!(told(&[(0, "T"), (1000, "S"), (2000, "T"), (3000, "S")]).len(), 2);
+        assert!(sentences(&[(0, "S"), (7000, "T"), (9500, "T")])[0].contains("from 7.0 s to 9.5 s"));
+        assert_eq!(sentences(&[(0, "T"), (1000, "S"), (2000, "T"), (3000, "S")]).len(), 2);
     }
 
     #[test]
     fn a_disk_at_work_is_no_stop_and_one_that_holds_the_broker_is() {
-        assert!(told(&[(0, "S"), (500, "D"), (1000, "S"), (1500, "D"), (2000, "S")]).is_empty());
+        assert!(sentences(&[(0, "S"), (500, "D"), (1000, "S"), (1500, "D"), (2000, "S")]).is_empty());
         assert!(
-            told(&[(0, "D"), (500, "D"), (1500, "S")])[0].contains("waited for a disk from 0.0 s to 1.5 s")
+            sentences(&[(0, "D"), (500, "D"), (1500, "S")])[0]
+                .contains("waited for a disk from 0.0 s to 1.5 s")
         );
     }
 }

@@ -14,7 +14,7 @@ impl Signals {
     ///
     /// # Errors
     /// Too many open files.
-    pub fn take() -> io::Result<Signals> {
+    pub fn block() -> io::Result<Signals> {
         // SAFETY: the set is a local, initialised by sigemptyset; a descriptor that signalfd returns is ours alone.
         unsafe {
             let mut set: libc::sigset_t = mem::zeroed();

@@ -11,7 +11,7 @@ use mqttlab_recording::{Process, Resource};
 use mqttlab_units::{Duration, Instant};
 
 use crate::host::control_groups;
-use crate::host::server_stalls::Halt;
+use crate::host::server_stalls::StallCause;
 
 /// What a process tree has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Usage {
     /// Processor time that the hypervisor gave to others; of the machine only.
     pub steal: Option<Duration>,
     /// Why one of its processes does not run.
-    pub halt: Option<Halt>,
+    pub stall: Option<StallCause>,
 }
 
 /// The machine's processor time since it started, over all processors.
@@ -81,7 +81,7 @@ impl Usage {
             faults_minor: self.faults_minor + one.faults_minor,
             faults_major: self.faults_major + one.faults_major,
             steal: None,
-            halt: self.halt.max(one.halt),
+            stall: self.stall.max(one.stall),
             on_processor: None,
         }
     }
@@ -208,7 +208,7 @@ fn one(directory: &Path) -> Option<Usage> {
         faults_minor: count(STAT_FAULTS_MINOR)?,
         faults_major: count(STAT_FAULTS_MAJOR)?,
         steal: None,
-        halt: fields.first().and_then(|state| Halt::of(state)),
+        stall: fields.first().and_then(|state| StallCause::of(state)),
         on_processor: None,
     })
 }

@@ -6,12 +6,12 @@ use std::os::fd::AsFd;
 use mqttlab_run::Interruption;
 use mqttlab_units::Duration;
 
-use crate::host::poller::Poller;
+use crate::host::poller::DeadlinePoller;
 use crate::host::watchdog::Watchdog;
 
 /// Waits for whatever may interrupt a run.
 pub struct Watch {
-    poller: Poller,
+    poller: DeadlinePoller,
     watchdog: Watchdog,
 }
 
@@ -21,7 +21,7 @@ impl Watch {
     /// # Errors
     /// Too many open files.
     pub fn new(watchdog: Watchdog) -> io::Result<Watch> {
-        let poller = Poller::new()?;
+        let poller = DeadlinePoller::new()?;
         poller.add(&watchdog, WATCHDOG)?;
         Ok(Watch { poller, watchdog })
     }

@@ -44,13 +44,13 @@ impl Watchdog {
         last_act: impl FnOnce(&Interruption) + Send + 'static,
     ) -> io::Result<Watchdog> {
         let watchdog = Watchdog { asked: Arc::default(), waker: Waker::new()? };
-        let told = watchdog.clone();
+        let clone = watchdog.clone();
         thread::Builder::new().name("watchdog".into()).spawn(move || {
             // Clients that use all processors under real-time priority must not keep Ctrl-C waiting. Where it is not
             // permitted nothing else has it either.
             let _ = Priority::WATCHDOG.apply();
             let interruption = wait(&signals);
-            told.tell(interruption.clone());
+            clone.request_end(interruption.clone());
             wait_for_signal(&signals, grace);
             last_act(&interruption);
             // SAFETY: it ends the program here and now, without the destructors of threads that are still at work.
@@ -64,7 +64,7 @@ impl Watchdog {
         self.asked.get()
     }
 
-    fn tell(&self, interruption: Interruption) {
+    fn request_end(&self, interruption: Interruption) {
         let _ = self.asked.set(interruption);
         self.waker.wake();
     }
@@ -113,7 +113,7 @@ fn entry(source: &impl AsFd, events: libc::c_short) -> libc::pollfd {
 }
 
 /// Writes a line to standard output if there is room for it at once: whoever reads may be what hangs.
-pub fn say_at_last(line: &str) {
+pub fn write_last_line(line: &str) {
     let stdout = io::stdout();
     let mut asked = [entry(&stdout, libc::POLLOUT)];
     // SAFETY: one entry is passed; the bytes written are those of `line`. Not through `Stdout`, whose lock a thread that
@@ -146,7 +146,7 @@ mod tests {
         unsafe {
             command.pre_exec(|| {
                 libc::signal(libc::SIGHUP, libc::SIG_DFL);
-                Signals::take().map(drop)
+                Signals::block().map(drop)
             });
         }
         command
@@ -161,9 +161,9 @@ mod tests {
     fn is_watched() -> bool {
         let Ok(grace_s) = std::env::var(WATCHED) else { return false };
         let grace = Duration::from_secs(grace_s.parse().unwrap());
-        let last_act = |interruption: &Interruption| say_at_last(&format!("{interruption}\n"));
-        Watchdog::start(Signals::take().unwrap(), grace, 3, last_act).unwrap();
-        say_at_last("watched\n");
+        let last_act = |interruption: &Interruption| write_last_line(&format!("{interruption}\n"));
+        Watchdog::start(Signals::block().unwrap(), grace, 3, last_act).unwrap();
+        write_last_line("watched\n");
         thread::sleep(Duration::from_secs(600));
         true
     }

@@ -12,7 +12,7 @@ use crate::verdict::validity;
 
 /// What was seen at one rate of frames.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Step {
+pub struct RateStep {
     /// Frames per second that were asked for.
     pub frames_s: u64,
     /// Frames per second that were sent.
@@ -44,8 +44,8 @@ pub struct MeasureConclusion {
 }
 
 /// Concludes from steps of growing rate.
-pub fn conclude(steps: &[Step]) -> MeasureConclusion {
-    let mut found: Vec<(Range, Step)> = Vec::new();
+pub fn conclude(steps: &[RateStep]) -> MeasureConclusion {
+    let mut found: Vec<(Range, RateStep)> = Vec::new();
     let mut limit = None;
     for step in steps {
         limit = obstacle(step);
@@ -75,8 +75,8 @@ pub fn conclude(steps: &[Step]) -> MeasureConclusion {
 }
 
 /// Why so many frames cannot be had.
-fn obstacle(step: &Step) -> Option<String> {
-    let Step { frames_s, offered_frames_s, sent, received, .. } = *step;
+fn obstacle(step: &RateStep) -> Option<String> {
+    let RateStep { frames_s, offered_frames_s, sent, received, .. } = *step;
     let asked = grouped(frames_s);
     if offered_frames_s < frames_s as f64 * OFFERED_PART {
         let offered = grouped(offered_frames_s as u64);
@@ -88,7 +88,7 @@ fn obstacle(step: &Step) -> Option<String> {
     })
 }
 
-fn sentence(range: &Range, worst: &Step) -> String {
+fn sentence(range: &Range, worst: &RateStep) -> String {
     let (frames, delay) = (grouped(range.frames_s), range.delay_ns_min);
     // Whole microseconds, as what it is compared with.
     let p99 = Duration::from_us(worst.late.p99.as_ns().div_ceil(1000));
@@ -128,14 +128,14 @@ mod tests {
     use super::*;
 
     /// Its name, what was seen, frames per second and shortest delays in microseconds, and a part of a sentence.
-    type Case = (&'static str, Vec<Step>, &'static [(u64, u64)], &'static str);
+    type Case = (&'static str, Vec<RateStep>, &'static [(u64, u64)], &'static str);
 
-    fn step(frames_s: u64, late_us: u64) -> Step {
+    fn step(frames_s: u64, late_us: u64) -> RateStep {
         let late = Late { p99: Duration::from_us(late_us), real_time: true, ..Late::default() };
-        Step { frames_s, offered_frames_s: frames_s as f64, sent: 10_000, received: 10_000, late }
+        RateStep { frames_s, offered_frames_s: frames_s as f64, sent: 10_000, received: 10_000, late }
     }
 
-    fn held_up(mut step: Step) -> Step {
+    fn held_up(mut step: RateStep) -> RateStep {
         step.late.control_p99 = Some(Duration::from_us(1100));
         step.late.steal_percent = Some(1.2);
         step
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn what_was_measured_decides_what_can_be_measured() {
-        let slow = Step { offered_frames_s: 14_200.0, ..step(20_000, 30) };
-        let leaky = Step { received: 9_988, ..step(5_000, 30) };
+        let slow = RateStep { offered_frames_s: 14_200.0, ..step(20_000, 30) };
+        let leaky = RateStep { received: 9_988, ..step(5_000, 30) };
         let table: [Case; 9] = [
             ("in time", vec![step(1_000, 40), step(20_000, 80)], &[(20_000, 0)], "any length, up to 20,000"),
             ("just in time", vec![step(1_000, 100)], &[(1_000, 0)], "of delays of 5 ms and more that is 2 %"),

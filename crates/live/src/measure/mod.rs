@@ -22,7 +22,7 @@ use mqttlab_plan::PortKind;
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
-use self::conclusion::{Step, conclude};
+use self::conclusion::{RateStep, conclude};
 use crate::clock::Clock;
 use crate::histogram::HistogramSnapshot;
 use crate::host::priority::{self, CpuAwake, Priority};
@@ -31,7 +31,7 @@ use crate::network::calibration::{self, Bench, constant_delay};
 use crate::probe::udp::{self, Paced};
 use crate::verdict::control_timer::ControlTimer;
 use crate::verdict::lateness::Contention;
-use crate::verdict::thread_delays::HoldUps;
+use crate::verdict::thread_delays::ThreadDelays;
 
 /// Measures for about `length`; `say` is told the part that is done, and what comes. The process must be allowed to make
 /// namespaces.
@@ -48,7 +48,7 @@ pub fn measure(length: Duration, say: &mut dyn FnMut(f64, &str)) -> io::Result<V
     let (port, compensation) = calibrate(priority)?;
     let before = (ProcessorTime::now(), usage::throttled_periods());
     let control = ControlTimer::start(clock, priority)?;
-    let setup = Setup { port, compensation, real_time, clock, control: &control };
+    let setup = MeasureSetup { port, compensation, real_time, clock, control: &control };
     let left = length.saturating_sub(clock.now().since(Instant::ZERO)).max(part(length, 2));
     let mut seen = Vec::new();
     for (number, frames_s) in RATES.into_iter().enumerate() {
@@ -63,7 +63,7 @@ pub fn measure(length: Duration, say: &mut dyn FnMut(f64, &str)) -> io::Result<V
             .and_then(|before| Some(usage::throttled_periods()?.saturating_sub(before))),
         ..Contention::default()
     };
-    let steps: Vec<Step> = seen.iter().map(|seen| seen.step(&contention, real_time)).collect();
+    let steps: Vec<RateStep> = seen.iter().map(|seen| seen.step(&contention, real_time)).collect();
     let conclusion = conclude(&steps);
     Ok(json!({
         "port": port,
@@ -89,7 +89,7 @@ fn calibrate(priority: Priority) -> io::Result<(PortKind, Duration)> {
     })
 }
 
-struct Setup<'a> {
+struct MeasureSetup<'a> {
     port: PortKind,
     compensation: Duration,
     real_time: bool,
@@ -98,7 +98,7 @@ struct Setup<'a> {
 }
 
 /// What was seen at one rate.
-struct Seen {
+struct MeasuredStep {
     frames_s: u64,
     offered_frames_s: f64,
     paced: Paced,
@@ -110,11 +110,11 @@ struct Seen {
     run_queue: Option<Duration>,
     cpu_percent: Option<f64>,
     faults_major: u64,
-    held_up: HoldUps,
+    held_up: ThreadDelays,
 }
 
-impl Setup<'_> {
-    fn step(&self, frames_s: u64, length: Duration) -> io::Result<Seen> {
+impl MeasureSetup<'_> {
+    fn step(&self, frames_s: u64, length: Duration) -> io::Result<MeasuredStep> {
         let priority = if self.real_time { Priority::EMULATOR } else { Priority::Normal };
         let bench = Bench::build(constant_delay(DELAY), self.port, priority, self.compensation)?;
         bench.receiver.set_read_timeout(Some(time::Duration::from_millis(20)))?;
@@ -133,7 +133,7 @@ impl Setup<'_> {
             100.0 * after.saturating_sub(before).as_s_f64() / took.as_s_f64()
         };
         let spread_ns = sent.last().zip(sent.first()).map_or(0, |(last, first)| last.saturating_sub(*first));
-        let seen = Seen {
+        let seen = MeasuredStep {
             frames_s,
             offered_frames_s: (sent.len() as f64 - 1.0).max(0.0) / (spread_ns.max(1) as f64 / 1e9),
             paced,
@@ -146,7 +146,7 @@ impl Setup<'_> {
                 .map(|(before, after)| after.saturating_sub(before)),
             cpu_percent: before.on_processor.zip(after.on_processor).map(percent),
             faults_major: after.faults_major.saturating_sub(before.faults_major),
-            held_up: bench.counters().held_up.hold_ups(),
+            held_up: bench.counters().held_up.snapshot(),
         };
         bench.stop()?;
         Ok(seen)
@@ -179,14 +179,14 @@ impl Setup<'_> {
     }
 }
 
-impl Seen {
-    fn step(&self, contention: &Contention, real_time: bool) -> Step {
+impl MeasuredStep {
+    fn step(&self, contention: &Contention, real_time: bool) -> RateStep {
         let contention = Contention { control: Some(self.control.clone()), ..contention.clone() };
         let mut late = contention.late(&self.lateness, real_time);
         late.held_up = Some(self.held_up);
         late.cpu_percent = self.cpu_percent;
         late.faults_major = Some(self.faults_major);
-        Step {
+        RateStep {
             frames_s: self.frames_s,
             offered_frames_s: self.offered_frames_s,
             sent: self.paced.sent,
@@ -195,7 +195,7 @@ impl Seen {
         }
     }
 
-    fn facts(&self, step: &Step) -> Value {
+    fn facts(&self, step: &RateStep) -> Value {
         let added = |ns: u64| (step.received > 0).then(|| ns as i64 - DELAY.as_ns() as i64);
         json!({
             "frames_s": step.frames_s,

@@ -21,13 +21,13 @@ use mqttlab_recording::{Frame, Sink};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::host::poller::{Poller, Waker};
+use crate::host::poller::{DeadlinePoller, Waker};
 use crate::host::priority::Priority;
 use crate::network::link_traffic::TrafficRequest;
 use crate::network::port::Port;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder, Wiring};
-use crate::verdict::path_lateness::PathsLateness;
+use crate::verdict::path_lateness::PathLatenessCounters;
 use crate::verdict::thread_delays;
 
 /// What an emulator works with.
@@ -88,7 +88,7 @@ pub struct Stopped {
 #[derive(Default)]
 pub struct EmulatorCounters {
     /// How late frames were handed over, against the time that they were due.
-    pub lateness: PathsLateness,
+    pub lateness: PathLatenessCounters,
     /// Frames that a host sent.
     pub arrived: AtomicU64,
     /// Frames that were handed over.
@@ -100,7 +100,7 @@ pub struct EmulatorCounters {
     /// What links have carried, for whoever asks.
     pub traffic: TrafficRequest,
     /// What held it up.
-    pub held_up: thread_delays::Counters,
+    pub held_up: thread_delays::DelayCounters,
     /// The emulator's thread, for its processor time; 0 until it runs.
     pub thread: AtomicI32,
 }
@@ -111,10 +111,10 @@ impl Emulator {
     /// # Errors
     /// Too many open files or threads.
     pub fn start(setting: EmulatorSetting) -> io::Result<Emulator> {
-        let lateness = PathsLateness::of(&setting.wiring);
+        let lateness = PathLatenessCounters::of(&setting.wiring);
         let shared = Arc::new(EmulatorCounters { lateness, ..EmulatorCounters::default() });
         let waker = Waker::new()?;
-        let poller = Poller::new()?;
+        let poller = DeadlinePoller::new()?;
         for (number, port) in setting.ports.iter().enumerate() {
             poller.add(port, number as u64)?;
         }
@@ -158,13 +158,13 @@ struct Driver {
     clock: Clock,
     radio_sleep: Arc<SleepNotifier>,
     priority: Priority,
-    poller: Poller,
+    poller: DeadlinePoller,
     shared: Arc<EmulatorCounters>,
     recorder: OptionalSink,
     buffer: Box<[u8]>,
     /// How much earlier than needed the timer is set.
     margin: Duration,
-    observer: thread_delays::Observer,
+    observer: thread_delays::DelayObserver,
 }
 
 /// The sink, if there is one.
@@ -186,7 +186,7 @@ impl FrameRecorder for OptionalSink {
 }
 
 impl Driver {
-    fn new(setting: EmulatorSetting, shared: Arc<EmulatorCounters>, poller: Poller) -> Driver {
+    fn new(setting: EmulatorSetting, shared: Arc<EmulatorCounters>, poller: DeadlinePoller) -> Driver {
         Driver {
             wire: EmulatedWire::new(setting.wiring, setting.compensation),
             ports: setting.ports,
@@ -198,12 +198,12 @@ impl Driver {
             recorder: OptionalSink(setting.sink),
             buffer: vec![0; FRAME_BYTES_MAX].into(),
             margin: Duration::ZERO,
-            observer: thread_delays::Observer::of_this_thread(),
+            observer: thread_delays::DelayObserver::of_this_thread(),
         }
     }
 
     fn run(&mut self) -> io::Result<()> {
-        self.observer = thread_delays::Observer::of_this_thread();
+        self.observer = thread_delays::DelayObserver::of_this_thread();
         let mut ready = Vec::with_capacity(self.ports.len() + 1);
         loop {
             self.deliver(self.clock.now());

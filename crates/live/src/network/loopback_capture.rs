@@ -20,7 +20,7 @@ use mqttlab_recording::{Cause, Direction, Frame, FrameFate, Sink};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::host::poller::{Poller, Waker};
+use crate::host::poller::{DeadlinePoller, Waker};
 use crate::network::frame_names::FrameNames;
 use crate::network::namespaces::Namespace;
 use crate::network::netlink;
@@ -74,7 +74,7 @@ impl LoopbackCapture {
             stamp_frames(&socket)?;
             Ok(socket)
         })?;
-        let (waker, poller) = (Waker::new()?, Poller::new()?);
+        let (waker, poller) = (Waker::new()?, DeadlinePoller::new()?);
         poller.add(&socket, SOCKET)?;
         poller.add(&waker, WAKER)?;
         let mut reader = LoopbackReader {
@@ -148,7 +148,7 @@ struct LoopbackReader {
 }
 
 impl LoopbackReader {
-    fn run(&mut self, mut poller: Poller) -> io::Result<CaptureCount> {
+    fn run(&mut self, mut poller: DeadlinePoller) -> io::Result<CaptureCount> {
         let mut over = false;
         while !over {
             over = poller.wait(Some(IDLE))?.any(|ready| ready == WAKER);

@@ -26,7 +26,7 @@ use crate::network::namespaces::{Namespace, set_sysctl, sysctl};
 use crate::network::netlink::{self, LinkSettings, Metrics, RouteKind};
 use crate::network::port::{Device, Port};
 use crate::network::tcp_settings;
-use crate::tls::Secured;
+use crate::tls::TlsConfigs;
 
 /// Hosts and what joins them.
 pub struct Testbed {
@@ -45,7 +45,7 @@ pub struct HostSockets {
     namespaces: Vec<Arc<Namespace>>,
     tcp: Vec<TcpPlan>,
     servers: Vec<SocketAddr>,
-    secured: Secured,
+    secured: TlsConfigs,
 }
 
 /// A testbed could not be built.
@@ -114,7 +114,7 @@ impl Testbed {
             namespaces: self.namespaces.clone(),
             tcp: self.tcp.clone(),
             servers: self.servers.clone(),
-            secured: Secured::default(),
+            secured: TlsConfigs::default(),
         }
     }
 
@@ -247,7 +247,7 @@ impl Testbed {
 impl HostSockets {
     /// The same, for clients who open TLS.
     #[must_use]
-    pub fn secured(self, secured: Secured) -> HostSockets {
+    pub fn secured(self, secured: TlsConfigs) -> HostSockets {
         HostSockets { secured, ..self }
     }
 

@@ -40,7 +40,7 @@ use crate::network::wire::Wiring;
 
 /// The links between a host and its server's, there and back.
 #[derive(Clone, Debug)]
-struct Path {
+struct ProbedPath {
     host: usize,
     server_host: usize,
     /// To the server, from the server.
@@ -49,7 +49,7 @@ struct Path {
     numbers: [Vec<usize>; 2],
 }
 
-impl Path {
+impl ProbedPath {
     fn is_shared(&self) -> bool {
         self.numbers[0].iter().any(|number| self.numbers[1].contains(number))
     }
@@ -76,7 +76,7 @@ pub fn probe(plan: &Plan, length: Duration, say: &mut dyn FnMut(f64, &str)) -> i
         let mut part = |done: f64, what: &str| {
             say((number as f64 + done) / count as f64, &format!("{name}: {what}"));
         };
-        let bench = Setup { plan, path, priority, compensation };
+        let bench = ProbeSetup { plan, path, priority, compensation };
         found.push(bench.measure(time::Duration::from_nanos(length.as_ns()), &mut part)?);
     }
     say(1.0, "done");
@@ -89,7 +89,7 @@ pub fn probe(plan: &Plan, length: Duration, say: &mut dyn FnMut(f64, &str)) -> i
 }
 
 /// Every host's way to its server and back, once for each that differs.
-fn paths(plan: &Plan) -> Vec<Path> {
+fn paths(plan: &Plan) -> Vec<ProbedPath> {
     let numbers = |from: usize, to: usize| -> Option<Vec<usize>> {
         let path = plan.network.paths.iter().find(|path| (path.from, path.to) == (from, to))?;
         let link = |hop: &Hop| match *hop {
@@ -101,26 +101,26 @@ fn paths(plan: &Plan) -> Vec<Path> {
     let both = |(host, server_host): (usize, usize)| {
         let numbers = [numbers(host, server_host)?, numbers(server_host, host)?];
         let links = |way: usize| numbers[way].iter().map(|link| plan.network.links[*link].clone()).collect();
-        Some(Path { host, server_host, links: [links(0), links(1)], numbers })
+        Some(ProbedPath { host, server_host, links: [links(0), links(1)], numbers })
     };
     let mut seen = BTreeSet::new();
     let talking = plan.clients().map(|(group, client)| (group.host_of(client), plan.server_of(group).host));
     let talking: BTreeSet<(usize, usize)> = talking.filter(|(host, server)| host != server).collect();
     let paths = talking.into_iter().filter_map(both);
-    let is_emulated = |path: &Path| path.numbers.iter().any(|numbers| !numbers.is_empty());
+    let is_emulated = |path: &ProbedPath| path.numbers.iter().any(|numbers| !numbers.is_empty());
     paths.filter(|path| is_emulated(path) && seen.insert(without_names(path))).collect()
 }
 
-fn without_names(path: &Path) -> String {
+fn without_names(path: &ProbedPath) -> String {
     let mut links = path.links.clone();
     links.iter_mut().flatten().for_each(|link| link.name.clear());
     serde_json::to_string(&(links, path.is_shared())).expect("links can be written")
 }
 
 /// What is probed, and how.
-struct Setup<'a> {
+struct ProbeSetup<'a> {
     plan: &'a Plan,
-    path: &'a Path,
+    path: &'a ProbedPath,
     priority: Priority,
     compensation: Duration,
 }
@@ -134,7 +134,7 @@ struct Pair {
     clock: Clock,
 }
 
-impl Setup<'_> {
+impl ProbeSetup<'_> {
     fn measure(&self, length: time::Duration, say: &mut dyn FnMut(f64, &str)) -> io::Result<Value> {
         let size = PROBE_BYTES as u64 + HEADER_BYTES;
         let expected = [0, 1].map(|way| expected(&self.path.links[way], size));

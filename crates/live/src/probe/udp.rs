@@ -23,7 +23,7 @@ pub const PROBE_BYTES: usize = 64;
 
 /// A datagram that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Arrival {
+struct ProbeArrival {
     number: u64,
     at_ns: u64,
 }
@@ -99,12 +99,12 @@ pub fn collect(socket: &UdpSocket, over: &AtomicBool) -> io::Result<Vec<(u64, u6
     }
 }
 
-fn next(socket: &UdpSocket) -> io::Result<Option<Arrival>> {
+fn next(socket: &UdpSocket) -> io::Result<Option<ProbeArrival>> {
     let mut buffer = [0; 2048];
     match receive(socket, &mut buffer) {
         Ok((length, at_ns)) if length >= 8 => {
             let number = u64::from_le_bytes(buffer[..8].try_into().expect("eight bytes"));
-            Ok(Some(Arrival { number, at_ns }))
+            Ok(Some(ProbeArrival { number, at_ns }))
         }
         Ok(_) => Ok(None),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Ok(None),

@@ -11,18 +11,20 @@ use std::path::Path;
 /// Clients for which a broker dropped messages, by its log, and since when it may have, in nanoseconds since 1970; zero where the
 /// line has no time that can be read.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Drops {
+pub(crate) struct LoggedDrops {
     pub(crate) since_unix_ns: BTreeMap<String, u64>,
 }
 
-impl Drops {
+impl LoggedDrops {
     /// What a log says; nothing, if it cannot be read.
-    pub(crate) fn in_log(log: &Path) -> Drops {
-        std::fs::read(log)
-            .map_or_else(|_| Drops::default(), |bytes| Drops::read(&String::from_utf8_lossy(&bytes)))
+    pub(crate) fn in_log(log: &Path) -> LoggedDrops {
+        std::fs::read(log).map_or_else(
+            |_| LoggedDrops::default(),
+            |bytes| LoggedDrops::read(&String::from_utf8_lossy(&bytes)),
+        )
     }
 
-    fn read(log: &str) -> Drops {
+    fn read(log: &str) -> LoggedDrops {
         let mut since_unix_ns = BTreeMap::new();
         for (stamp, rest) in log.lines().filter_map(|line| line.split_once(DROPPING)) {
             let Some(name) = rest.strip_suffix('.').filter(|name| !name.is_empty()) else { continue };
@@ -31,7 +33,7 @@ impl Drops {
             let since = since_unix_ns.entry(name.to_owned()).or_insert(at);
             *since = at.min(*since);
         }
-        Drops { since_unix_ns }
+        LoggedDrops { since_unix_ns }
     }
 
     /// A warning about these clients, if there are any.
@@ -69,11 +71,11 @@ mod tests {
                    2024-11-22T00:00:02: Outgoing messages are being dropped for client map.0.\n\
                    1732233603: Outgoing messages are being dropped for client map-1.\n\
                    1732233603: Outgoing messages are being dropped for client \n";
-        let drops = Drops::read(log);
+        let drops = LoggedDrops::read(log);
         let expected = [("map-1", 1_732_233_602_000_000_000), ("map.0", 0)];
         assert_eq!(drops.since_unix_ns, BTreeMap::from(expected.map(|(name, at)| (name.to_owned(), at))));
         let words = drops.warning().expect("a warning");
         assert!(words.starts_with("the broker dropped messages for map-1, map.0, because"), "{words}");
-        assert_eq!(Drops::read("").warning(), None);
+        assert_eq!(LoggedDrops::read("").warning(), None);
     }
 }

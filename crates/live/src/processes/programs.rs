@@ -25,8 +25,8 @@ use crate::run::sampler::Sampler;
 
 /// The programs of a run.
 pub(crate) struct Programs {
-    waiting: Vec<Waiting>,
-    running: Vec<Running>,
+    waiting: Vec<PendingProgram>,
+    running: Vec<RunningProgram>,
     /// How many have been ready, or ended before.
     gathered: u32,
     /// How many have been ready.
@@ -35,7 +35,7 @@ pub(crate) struct Programs {
 }
 
 /// A program that has not been started; the next one comes last.
-struct Waiting {
+struct PendingProgram {
     at: Instant,
     client: u32,
     group: usize,
@@ -43,7 +43,7 @@ struct Waiting {
     index: u32,
 }
 
-struct Running {
+struct RunningProgram {
     client: u32,
     name: String,
     handle: ServerHandle,
@@ -60,7 +60,7 @@ impl Programs {
             for index in (0..group.count).filter(|_| group.program.is_some()) {
                 let spread = group.connect_over.as_ns() / u64::from(group.count) * u64::from(index);
                 let at = now + Duration::from_ns(spread);
-                waiting.push(Waiting { at, client: first + index, group: number, index });
+                waiting.push(PendingProgram { at, client: first + index, group: number, index });
             }
         }
         waiting.sort_by_key(|program| std::cmp::Reverse((program.at, program.client)));
@@ -97,10 +97,10 @@ impl Programs {
     ///
     /// # Errors
     /// A sentence: a program cannot be started.
-    pub(crate) fn tend(
+    pub(crate) fn advance(
         &mut self,
         now: impl Fn() -> Instant,
-        around: &Place<'_>,
+        around: &ProgramContext<'_>,
         sampler: &mut Sampler,
         announcer: &mut Announcer<'_>,
     ) -> Result<(), String> {
@@ -121,7 +121,7 @@ impl Programs {
             self.gathered += u32::from(program.is_ready);
         }
         while let Some(place) = self.running.iter().position(|program| program.handle.has_exited()) {
-            let Running { client, name, handle, is_ready, .. } = self.running.remove(place);
+            let RunningProgram { client, name, handle, is_ready, .. } = self.running.remove(place);
             self.gathered += u32::from(!is_ready);
             let status = handle.stop();
             // One that has done its work ends, too.
@@ -148,7 +148,7 @@ impl Programs {
 }
 
 /// Where programs are started.
-pub(crate) struct Place<'a> {
+pub(crate) struct ProgramContext<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) testbed: &'a Testbed,
     /// How the engine's own clients are scheduled, and programs therefore, too.
@@ -157,8 +157,8 @@ pub(crate) struct Place<'a> {
     pub(crate) logs: &'a Path,
 }
 
-impl Place<'_> {
-    fn start(&self, group: &Group, due: &Waiting) -> Result<Running, ServerError> {
+impl ProgramContext<'_> {
+    fn start(&self, group: &Group, due: &PendingProgram) -> Result<RunningProgram, ServerError> {
         let program = group.program.as_ref().expect("only programs are started here");
         let namespace = self.testbed.namespace(group.host_of(due.index)).map(|namespace| &**namespace);
         let log = self.logs.join(log_name(due.client));
@@ -167,7 +167,7 @@ impl Place<'_> {
             // Refused where the emulator's was, and that has been said.
             let _ = self.priority.apply_to_process(pid);
         }
-        Ok(Running {
+        Ok(RunningProgram {
             client: due.client,
             name: format!("{}[{}]", group.name, due.index),
             handle,
@@ -178,7 +178,7 @@ impl Place<'_> {
     }
 
     /// The program as it is started, everything but its directory filled in.
-    fn process(&self, group: &Group, program: &ClientProgram, due: &Waiting) -> ServerProcess {
+    fn process(&self, group: &Group, program: &ClientProgram, due: &PendingProgram) -> ServerProcess {
         let server = self.testbed.server_address(group.connects_to);
         let filled = |text: &str| {
             let known = [

@@ -49,8 +49,8 @@ pub(crate) struct RunningServer {
     pub(crate) handle: ServerHandle,
 }
 
-/// What is told of a server.
-pub(crate) fn told(server: &Server, what: &str) -> String {
+/// The detail of a server's event: which server, and `what`.
+pub(crate) fn named(server: &Server, what: &str) -> String {
     format!("{}: {what}", server.name)
 }
 
@@ -125,11 +125,11 @@ impl ServerHandle {
             scratch.write(&file.path, &filled(file.text.as_str())).map_err(ServerError::Files)?;
         }
         // A file is a text with places to fill in; another secret is used as it is.
-        let told =
+        let text_of =
             |text: &Text| if text.is_secret() { text.as_str().to_owned() } else { filled(text.as_str()) };
-        let arguments: Vec<String> = process.command.iter().map(told).collect();
+        let arguments: Vec<String> = process.command.iter().map(text_of).collect();
         let mut command = command(&arguments, scratch.path(), log).map_err(ServerError::Files)?;
-        command.envs(process.environment.iter().map(|(name, value)| (name, told(value))));
+        command.envs(process.environment.iter().map(|(name, value)| (name, text_of(value))));
         let (child, release, keeper) = keep(command, namespace)
             .map_err(|source| ServerError::Program { program: arguments[0].clone(), source })?;
         let pidfd = pidfd_open(child).map_err(ServerError::Files)?;
@@ -267,10 +267,10 @@ fn command(arguments: &[String], directory: &Path, log: &Path) -> io::Result<Com
     Ok(command)
 }
 
-type Kept = (libc::pid_t, mpsc::Sender<()>, JoinHandle<Option<ExitStatus>>);
+type Keeper = (libc::pid_t, mpsc::Sender<()>, JoinHandle<Option<ExitStatus>>);
 
 /// Starts the command on a thread that lives until its `Sender` is dropped, and ties the command's life to it.
-fn keep(mut command: Command, namespace: Option<&Namespace>) -> io::Result<Kept> {
+fn keep(mut command: Command, namespace: Option<&Namespace>) -> io::Result<Keeper> {
     let namespace = namespace.map(|namespace| namespace.as_fd().try_clone_to_owned()).transpose()?;
     let (release, released) = mpsc::channel::<()>();
     let (report, started) = mpsc::sync_channel(1);

@@ -38,7 +38,7 @@ use crate::host::priority::{self, CpuAwake, Priority};
 use crate::host::signals::Signals;
 use crate::host::usage::Usage;
 use crate::host::watch::Watch;
-use crate::host::watchdog::{GRACE, Watchdog, say_at_last};
+use crate::host::watchdog::{GRACE, Watchdog, write_last_line};
 use crate::network::calibration;
 use crate::network::emulator::{Emulator, EmulatorSetting, Stopped};
 use crate::network::loopback_capture::{self, LoopbackCapture};
@@ -49,14 +49,14 @@ use crate::network::wire::Wiring;
 use crate::parts::client_share::Share;
 use crate::parts::{Company, Follow, Lead};
 use crate::probe;
-use crate::processes::broker_log::Drops;
+use crate::processes::broker_log::LoggedDrops;
 use crate::processes::programs::{self, Programs};
-use crate::processes::server::{RunningServer, ServerError, ServerHandle, told};
-use crate::run::progress::LiveFigures;
-use crate::run::run_json::Witnessed;
+use crate::processes::server::{RunningServer, ServerError, ServerHandle, named};
+use crate::run::progress::LiveProgress;
+use crate::run::run_json::RunObservations;
 use crate::run::sampler::Sampler;
 use crate::run::stages::Stages;
-use crate::tls::Secured;
+use crate::tls::TlsConfigs;
 use crate::verdict::control_timer::ControlTimer;
 
 /// Performs a plan, tells `observer` about it and leaves the recording at `destination`. `analyser` reads the frames at
@@ -76,12 +76,12 @@ pub fn run(
     };
     let (performed, closed) = prepared.perform(&mut announcer);
     announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
-    let Performed { witnessed, result, began, company } = performed;
+    let Performed { observed, result, began, company } = performed;
     if let (false, Err(interruption)) = (began, &result) {
         // Provisional still: the directory goes with the claim on it.
         return Outcome::Failed(Failure::Interrupted(interruption.clone()));
     }
-    let facts = run_json::facts(&plan, &witnessed, announcer.warnings(), closed.strain.stalls);
+    let facts = run_json::facts(&plan, &observed, announcer.warnings(), closed.strain.stalls);
     let ended = Ended { place: &destination.directory, result, facts, closed, rows_missing: false };
     match company {
         Company::Alone => ended.finish(&plan, analyser),
@@ -149,12 +149,12 @@ struct Prepared {
     control: Arc<Control>,
     testbed: Testbed,
     /// What clients open TLS with.
-    secured: Secured,
+    secured: TlsConfigs,
     directory: Arc<Directory>,
     /// Where the recording is, and servers' logs are.
     logs: PathBuf,
     recorder: Recorder,
-    witnessed: Witnessed,
+    observed: RunObservations,
     watch: Watch,
     company: Company,
     /// Keeps the processors from sleeping deeply while it is held.
@@ -163,7 +163,7 @@ struct Prepared {
 
 /// What came of it.
 struct Performed {
-    witnessed: Witnessed,
+    observed: RunObservations,
     result: Result<(), Interruption>,
     /// Whether clients were started, so that there is something to keep.
     began: bool,
@@ -172,7 +172,7 @@ struct Performed {
 
 /// What runs beside the conductor. Taken down in the opposite order.
 #[derive(Default)]
-struct Running {
+struct RunningParts {
     servers: Vec<RunningServer>,
     emulator: Option<Emulator>,
     loopback: Vec<LoopbackCapture>,
@@ -194,7 +194,7 @@ fn prepare(
     limits::check(plan)?;
     let cannot_wait = |error| format!("cannot wait for signals: {error}");
     // Threads inherit that signals are taken; but the right to make namespaces is had only while there is one thread.
-    let signals = Signals::take().map_err(cannot_wait)?;
+    let signals = Signals::block().map_err(cannot_wait)?;
     let privilege = match plan.network.kind {
         NetworkKind::External => None,
         _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
@@ -220,15 +220,15 @@ fn prepare(
     recorder.provisional();
     // What is stored of the plan has no keys.
     let mut equipped = plan.clone();
-    let secured = Secured::of(&mut equipped, place)?;
+    let secured = TlsConfigs::of(&mut equipped, place)?;
     let endpoint = if real_time { Priority::ENDPOINT } else { Priority::Normal };
     let tcp = testbed.tcp_in_force(plan);
-    let mut witnessed = Witnessed::new(real_time, compensation, emulator_priority, tcp);
-    witnessed.contention.cpu_kept_awake = awake.is_some();
+    let mut observed = RunObservations::new(real_time, compensation, emulator_priority, tcp);
+    observed.contention.cpu_kept_awake = awake.is_some();
     if let Some(length) = plan.live.probe.filter(|_| is_emulated) {
         announcer.phase(Phase::Setup, clock.now(), length);
         match probe::probe(plan, length, &mut |_, _| {}) {
-            Ok(found) => witnessed.probe = Some(found),
+            Ok(found) => observed.probe = Some(found),
             Err(error) => announcer.warn(format!("the network could not be probed: {error}")),
         }
     }
@@ -244,7 +244,7 @@ fn prepare(
         directory,
         logs: place.to_owned(),
         recorder,
-        witnessed,
+        observed,
         watch,
         company,
         _awake: awake,
@@ -259,38 +259,38 @@ pub fn watchdog_of(directory: &Path, signals: Signals) -> io::Result<Watchdog> {
     let directory = directory.to_owned();
     Watchdog::start(signals, GRACE, INCOMPLETE, move |interruption| {
         let done = run_json::abandon(&directory, interruption);
-        say_at_last(&(serde_json::to_string(&done).expect("words can be written") + "\n"));
+        write_last_line(&(serde_json::to_string(&done).expect("words can be written") + "\n"));
     })
 }
 
 impl Prepared {
     fn perform(mut self, announcer: &mut Announcer<'_>) -> (Performed, Closed) {
-        let mut running = Running::default();
+        let mut running = RunningParts::default();
         let mut sampler = Sampler::new(&self.plan, self.recorder.sink());
         sampler.watch_sockets(&self.testbed, &self.plan);
         let result = self.conduct(&mut running, &mut sampler, announcer);
         let began = running.fleet.is_some();
         self.company.leave(&result);
         let result = self.take_down(running, &mut sampler, result, announcer);
-        self.witnessed.note_end(&self.control, sampler);
+        self.observed.note_end(&self.control, sampler);
         let closed = self.recorder.close();
         if let Some(error) = &closed.failure {
             let lost = closed.strain.rows_lost;
             announcer.warn(format!("the recording was cut short: {error}; {lost} rows are lost"));
         }
-        (Performed { witnessed: self.witnessed, result, began, company: self.company }, closed)
+        (Performed { observed: self.observed, result, began, company: self.company }, closed)
     }
 
     fn conduct(
         &mut self,
-        running: &mut Running,
+        running: &mut RunningParts,
         sampler: &mut Sampler,
         announcer: &mut Announcer<'_>,
     ) -> Result<(), Interruption> {
         self.start_servers(running, sampler, announcer)?;
         running.since = self.control.now();
         // Where there can be no further thread the run fails soon enough.
-        running.timer = ControlTimer::start(self.control.clock, self.witnessed.emulator_priority).ok();
+        running.timer = ControlTimer::start(self.control.clock, self.observed.emulator_priority).ok();
         self.start_emulator(running)?;
         self.company.gather(&mut self.watch, &self.control.clock)?;
         let heard: Vec<usize> = running.loopback.iter().map(LoopbackCapture::server).collect();
@@ -319,20 +319,20 @@ impl Prepared {
             emulator: running.emulator.as_ref(),
             sampler,
             announcer,
-            figures: LiveFigures::of(&self.plan),
+            figures: LiveProgress::of(&self.plan),
         };
         let result = stages.go_through();
-        self.witnessed.schedule = self.control.schedule();
+        self.observed.schedule = self.control.schedule();
         result?;
-        self.witnessed.ambiguous_topics = ambiguous_topics(&self.plan, &self.directory);
-        self.witnessed.behind = self.control.figures.publishing.load(Relaxed).max(0) as u64;
+        self.observed.ambiguous_topics = ambiguous_topics(&self.plan, &self.directory);
+        self.observed.behind = self.control.figures.publishing.load(Relaxed).max(0) as u64;
         Ok(())
     }
 
     /// One after the other, in the plan's order: a gateway finds its broker there, and what it says to it is heard.
     fn start_servers(
         &mut self,
-        running: &mut Running,
+        running: &mut RunningParts,
         sampler: &mut Sampler,
         announcer: &mut Announcer<'_>,
     ) -> Result<(), Interruption> {
@@ -346,7 +346,7 @@ impl Prepared {
                     .map_err(|error| Interruption::fault("cannot watch a server", &error))?;
             }
             sampler.watch_server((index, &server.name), &handle);
-            sampler.event(self.control.now(), EventKind::ServerStart, &told(server, &version(server)));
+            sampler.event(self.control.now(), EventKind::ServerStart, &named(server, &version(server)));
             running.servers.push(RunningServer { index, handle });
             running.loopback.extend(self.watch_loopback(index, announcer));
         }
@@ -367,7 +367,7 @@ impl Prepared {
         Ok(handle)
     }
 
-    fn start_emulator(&mut self, running: &mut Running) -> Result<(), Interruption> {
+    fn start_emulator(&mut self, running: &mut RunningParts) -> Result<(), Interruption> {
         if self.plan.network.kind != NetworkKind::Emulated {
             return Ok(());
         }
@@ -375,15 +375,15 @@ impl Prepared {
         let emulator = Emulator::start(EmulatorSetting {
             ports: self.testbed.take_ports(),
             wiring: Wiring::of(&self.plan),
-            compensation: self.witnessed.compensation,
+            compensation: self.observed.compensation,
             clock: self.control.clock,
             radio_sleep: Arc::clone(&self.control.radio_sleep),
-            priority: self.witnessed.emulator_priority,
+            priority: self.observed.emulator_priority,
             sink: records.then(|| self.recorder.sink()),
         });
         let emulator =
             emulator.map_err(|error| Interruption::fault("the emulator cannot be started", &error))?;
-        self.witnessed.emulator = Some(Arc::clone(emulator.shared()));
+        self.observed.emulator = Some(Arc::clone(emulator.shared()));
         running.emulator = Some(emulator);
         Ok(())
     }
@@ -418,7 +418,7 @@ impl Prepared {
     /// Ends everything that runs, clients first, so that their farewells still cross the network.
     fn take_down(
         &mut self,
-        running: Running,
+        running: RunningParts,
         sampler: &mut Sampler,
         result: Result<(), Interruption>,
         announcer: &mut Announcer<'_>,
@@ -429,15 +429,15 @@ impl Prepared {
         }
         let fleet = running.fleet.map_or(Ok(()), Fleet::join);
         let result = result.and(fleet.map_err(|error| Interruption::fault("a client worker ended", &error)));
-        self.witnessed.contention.control_held_up = running.timer.as_ref().map(ControlTimer::held_up);
-        self.witnessed.contention.control = running.timer.map(|timer| timer.lateness());
+        self.observed.contention.control_held_up = running.timer.as_ref().map(ControlTimer::held_up);
+        self.observed.contention.control = running.timer.map(|timer| timer.lateness());
         if let Some(emulator) = running.emulator {
             let thread = emulator.shared().thread.load(Relaxed);
-            self.witnessed.note_emulator(&Usage::of_thread(thread), self.control.now().since(running.since));
+            self.observed.note_emulator(&Usage::of_thread(thread), self.control.now().since(running.since));
             match emulator.stop() {
                 Ok(Stopped { ports, stations }) => {
-                    self.witnessed.ring_drops = run_json::ring_drops(&ports, &self.testbed);
-                    self.witnessed.stations = stations;
+                    self.observed.ring_drops = run_json::ring_drops(&ports, &self.testbed);
+                    self.observed.stations = stations;
                 }
                 Err(error) => {
                     announcer.warn(Interruption::fault("the emulator ended", &error).to_string());
@@ -448,8 +448,8 @@ impl Prepared {
             match capture.stop() {
                 Ok(seen) => {
                     seen.gap().into_iter().for_each(|words| announcer.warn(words));
-                    let before = self.witnessed.loopback.unwrap_or_default();
-                    self.witnessed.loopback = Some(before.and(seen));
+                    let before = self.observed.loopback.unwrap_or_default();
+                    self.observed.loopback = Some(before.and(seen));
                 }
                 Err(error) => {
                     announcer.warn(format!("packets of clients beside their server were lost: {error}"))
@@ -460,8 +460,8 @@ impl Prepared {
         for running in running.servers {
             let server = &self.plan.servers[running.index];
             let status = running.handle.stop();
-            sampler.event(self.control.now(), EventKind::ServerExit, &told(server, &status));
-            let dropped = Drops::in_log(&self.logs.join(log_name(server)));
+            sampler.event(self.control.now(), EventKind::ServerExit, &named(server, &status));
+            let dropped = LoggedDrops::in_log(&self.logs.join(log_name(server)));
             dropped.warning().into_iter().for_each(|text| announcer.warn(text));
             self.note_drops(&dropped, &server.name, sampler);
             if result == Err(Interruption::ServerEnded(running.index)) {
@@ -473,7 +473,7 @@ impl Prepared {
     }
 
     /// Says of which clients messages may have been dropped, and since when.
-    fn note_drops(&self, drops: &Drops, server: &str, sampler: &mut Sampler) {
+    fn note_drops(&self, drops: &LoggedDrops, server: &str, sampler: &mut Sampler) {
         if drops.since_unix_ns.is_empty() {
             return;
         }

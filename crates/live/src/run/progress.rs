@@ -11,7 +11,7 @@ use crate::network::emulator;
 use crate::parts::client_share::Standing;
 
 /// Remembers what was told last.
-pub(crate) struct LiveFigures {
+pub(crate) struct LiveProgress {
     groups: Vec<String>,
     links: Vec<String>,
     latency: HistogramSnapshot,
@@ -20,14 +20,14 @@ pub(crate) struct LiveFigures {
     watched: Watched,
     traffic: Vec<LinkTraffic>,
     /// Of the emulator's last answer: rates are between answers, however often somebody looks.
-    told: (Instant, Vec<LinkFigures>, u64),
+    last_links: (Instant, Vec<LinkFigures>, u64),
 }
 
-impl LiveFigures {
+impl LiveProgress {
     /// Of a run of this plan that has not begun.
-    pub(crate) fn of(plan: &Plan) -> LiveFigures {
+    pub(crate) fn of(plan: &Plan) -> LiveProgress {
         let is_emulated = plan.network.kind == NetworkKind::Emulated;
-        LiveFigures {
+        LiveProgress {
             groups: plan.groups.iter().map(|group| group.name.clone()).collect(),
             links: if is_emulated { plan.link_names() } else { Vec::new() },
             latency: HistogramSnapshot::default(),
@@ -35,7 +35,7 @@ impl LiveFigures {
             emulator: HistogramSnapshot::default(),
             watched: Watched::new(),
             traffic: Vec::new(),
-            told: Default::default(),
+            last_links: Default::default(),
         }
     }
 
@@ -58,7 +58,7 @@ impl LiveFigures {
         if let Some(shared) = emulator {
             self.look_at_links(shared);
         }
-        let (_, links, links_left_out) = &self.told;
+        let (_, links, links_left_out) = &self.last_links;
         Figures {
             at_ns: now.as_ns(),
             connected: all.connected,
@@ -78,7 +78,7 @@ impl LiveFigures {
             links: links.clone(),
             links_left_out: *links_left_out,
             servers,
-            messages: figures.tail.take(),
+            messages: figures.sample.take(),
         }
     }
 
@@ -91,10 +91,10 @@ impl LiveFigures {
 
     fn look_at_links(&mut self, shared: &emulator::EmulatorCounters) {
         let at = shared.traffic.take_answer(&mut self.traffic);
-        if at > self.told.0 {
+        if at > self.last_links.0 {
             let names = &self.links;
             let (links, left_out) = self.watched.links(at, self.traffic.iter().copied(), |link| &names[link]);
-            self.told = (at, links, left_out);
+            self.last_links = (at, links, left_out);
         }
     }
 }

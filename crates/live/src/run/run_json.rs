@@ -27,7 +27,7 @@ use crate::verdict::lateness::Contention;
 use crate::verdict::validity::{self, LatenessEvidence};
 
 /// What was seen of a run while it was prepared and performed.
-pub struct Witnessed {
+pub struct RunObservations {
     /// Whether threads had real-time priority.
     pub real_time: bool,
     /// How much earlier than their time deliveries were begun.
@@ -54,22 +54,22 @@ pub struct Witnessed {
     pub probe: Option<Value>,
     /// What the machine did to it.
     pub contention: Contention,
-    halts: Vec<String>,
+    stalls: Vec<String>,
     senders: HistogramSnapshot,
     cpu_pressure_percent: Option<f64>,
     turned_away: u64,
     no_descriptor: u64,
 }
 
-impl Witnessed {
+impl RunObservations {
     /// Of a run that is prepared.
     pub fn new(
         real_time: bool,
         compensation: Duration,
         emulator_priority: Priority,
         tcp: Value,
-    ) -> Witnessed {
-        Witnessed {
+    ) -> RunObservations {
+        RunObservations {
             real_time,
             compensation,
             emulator_priority,
@@ -81,7 +81,7 @@ impl Witnessed {
             schedule: None,
             probe: None,
             contention: Contention::default(),
-            halts: Vec::new(),
+            stalls: Vec::new(),
             senders: HistogramSnapshot::default(),
             cpu_pressure_percent: None,
             turned_away: 0,
@@ -96,13 +96,13 @@ impl Witnessed {
         self.senders = control.figures.sender_lateness.snapshot();
         self.turned_away = control.figures.turned_away.load(Relaxed);
         self.no_descriptor = control.figures.no_descriptor.load(Relaxed);
-        self.halts = sampler.halts();
+        self.stalls = sampler.stalls();
         self.cpu_pressure_percent = sampler.cpu_pressure_percent();
         self.contention.steal_percent = sampler.steal_percent();
         self.contention.throttled_periods = sampler.throttled_periods();
         self.contention.disk_pressure_percent = sampler.disk_pressure_percent();
         self.contention.memory_pressure_percent = sampler.memory_pressure_percent();
-        self.contention.held_up = self.emulator.as_ref().map(|shared| shared.held_up.hold_ups());
+        self.contention.held_up = self.emulator.as_ref().map(|shared| shared.held_up.snapshot());
         self.contention.steal = sampler.steal();
     }
 
@@ -119,24 +119,24 @@ impl Witnessed {
 }
 
 /// The facts of `run.json`.
-pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_stalls: u64) -> RunFacts {
-    let counters = witnessed.emulator.as_deref();
+pub fn facts(plan: &Plan, observed: &RunObservations, warnings: &[String], recorder_stalls: u64) -> RunFacts {
+    let counters = observed.emulator.as_deref();
     let evidence = LatenessEvidence {
         emulator: counters.map(|counters| counters.lateness.by_limit(|path| ends(plan, path))),
-        senders: witnessed.senders.clone(),
-        halts: witnessed.halts.clone(),
-        ring_drops: witnessed.ring_drops,
+        senders: observed.senders.clone(),
+        stalls: observed.stalls.clone(),
+        ring_drops: observed.ring_drops,
         refused: counters.map_or(0, |counters| counters.refused.load(Relaxed)),
-        cpu_pressure_percent: witnessed.cpu_pressure_percent,
-        real_time: witnessed.real_time,
+        cpu_pressure_percent: observed.cpu_pressure_percent,
+        real_time: observed.real_time,
         recorder_stalls,
-        turned_away: witnessed.turned_away,
-        no_descriptor: witnessed.no_descriptor,
-        behind: witnessed.behind,
-        ambiguous_topics: witnessed.ambiguous_topics,
-        contention: witnessed.contention.clone(),
+        turned_away: observed.turned_away,
+        no_descriptor: observed.no_descriptor,
+        behind: observed.behind,
+        ambiguous_topics: observed.ambiguous_topics,
+        contention: observed.contention.clone(),
     };
-    let phases = witnessed.schedule.map(|schedule| {
+    let phases = observed.schedule.map(|schedule| {
         json!({
             "publish_from_ns": schedule.publish_from,
             "measure_from_ns": schedule.measure_from,
@@ -148,21 +148,21 @@ pub fn facts(plan: &Plan, witnessed: &Witnessed, warnings: &[String], recorder_s
             "frames_arrived": counters.arrived.load(Relaxed),
             "frames_delivered": counters.delivered.load(Relaxed),
             "frames_unrouted": counters.unrouted.load(Relaxed),
-            "latency_compensation_ns": witnessed.compensation,
+            "latency_compensation_ns": observed.compensation,
         })
     });
-    let loopback = witnessed
+    let loopback = observed
         .loopback
         .map(|seen| json!({ "frames_captured": seen.frames, "frames_dropped": seen.dropped }));
     let details = [
         ("phases", json!(phases)),
         ("emulator", json!(emulator)),
         ("loopback", json!(loopback)),
-        ("tcp", witnessed.tcp.clone()),
+        ("tcp", observed.tcp.clone()),
         ("network", json!(plan.network.description)),
-        ("probe", json!(witnessed.probe)),
+        ("probe", json!(observed.probe)),
     ];
-    let stations = (!witnessed.stations.is_empty()).then(|| ("stations", json!(witnessed.stations)));
+    let stations = (!observed.stations.is_empty()).then(|| ("stations", json!(observed.stations)));
     RunFacts {
         versions: versions(plan),
         warnings: warnings.to_vec(),

@@ -5,7 +5,7 @@ use mqttlab_recording::{Event, EventKind, Process, Resource, Sink};
 use mqttlab_run::{ServerFigures, Stations};
 use mqttlab_units::{Duration, Instant};
 
-use crate::host::server_stalls::Halts;
+use crate::host::server_stalls::ServerStalls;
 use crate::host::usage::{self, Pressure, ProcessorTime, Usage};
 use crate::network::namespaces::Namespace;
 use crate::network::tcp_states::SocketStates;
@@ -21,7 +21,7 @@ pub struct Sampler {
     /// Process 1 of each server, its place in the plan, and what the server's processes had used when last sampled.
     servers: Vec<(libc::pid_t, u16, ServerFigures)>,
     /// When each of them stood still.
-    halts: Vec<Halts>,
+    stalls: Vec<ServerStalls>,
     sockets: SocketStates,
     stations: Stations,
     measured: [Option<(std::time::Instant, Pressure)>; 2],
@@ -39,7 +39,7 @@ impl Sampler {
             next_sample: Instant::ZERO,
             next_tick: Instant::ZERO,
             servers: Vec::new(),
-            halts: Vec::new(),
+            stalls: Vec::new(),
             sockets: SocketStates::every(plan.recording.tcp_state_interval),
             stations: Stations::of(plan),
             measured: [None, None],
@@ -52,7 +52,7 @@ impl Sampler {
     pub fn watch_server(&mut self, (place, name): (usize, &str), server: &ServerHandle) {
         let figures = ServerFigures { server: name.to_owned(), ..ServerFigures::default() };
         self.servers.push((server.init(), place as u16, figures));
-        self.halts.push(Halts::default());
+        self.stalls.push(ServerStalls::default());
     }
 
     /// What servers had used when they were last sampled.
@@ -61,9 +61,9 @@ impl Sampler {
     }
 
     /// When servers stood still, a sentence for each time.
-    pub fn halts(&self) -> Vec<String> {
-        let named = self.servers.iter().zip(&self.halts);
-        named.flat_map(|((_, _, figures), halts)| halts.in_words(&figures.server)).collect()
+    pub fn stalls(&self) -> Vec<String> {
+        let named = self.servers.iter().zip(&self.stalls);
+        named.flat_map(|((_, _, figures), stalls)| stalls.in_words(&figures.server)).collect()
     }
 
     /// Samples the TCP connections of hosts with a namespace of their own, too. The servers' come first, for a connection has
@@ -102,9 +102,9 @@ impl Sampler {
         let pressure = Pressure::now();
         let engine = Usage::of(&[std::process::id() as libc::pid_t]);
         self.sink.resource(&engine.row(now, Process::Engine, pressure));
-        for ((init, server, figures), halts) in self.servers.iter_mut().zip(&mut self.halts) {
+        for ((init, server, figures), stalls) in self.servers.iter_mut().zip(&mut self.stalls) {
             let usage = Usage::of(&usage::descendants(*init));
-            halts.note(now, usage.halt);
+            stalls.note(now, usage.stall);
             // A server that has ended has used what it had used.
             let cpu_s = (usage.cpu_user + usage.cpu_system).as_s_f64().max(figures.cpu_s);
             (figures.cpu_s, figures.rss_bytes) = (cpu_s, usage.rss_bytes);

@@ -19,9 +19,9 @@ use crate::network::emulator::Emulator;
 use crate::network::testbed::Testbed;
 use crate::parts::Company;
 use crate::parts::client_share::Standing as ClientsStanding;
-use crate::processes::programs::{Place, Programs};
-use crate::processes::server::{RunningServer, told};
-use crate::run::progress::LiveFigures;
+use crate::processes::programs::{ProgramContext, Programs};
+use crate::processes::server::{RunningServer, named};
+use crate::run::progress::LiveProgress;
 use crate::run::run_json;
 use crate::run::sampler::Sampler;
 
@@ -41,11 +41,11 @@ pub(crate) struct Stages<'a, 'b> {
     pub(crate) emulator: Option<&'a Emulator>,
     pub(crate) sampler: &'a mut Sampler,
     pub(crate) announcer: &'a mut Announcer<'b>,
-    pub(crate) figures: LiveFigures,
+    pub(crate) figures: LiveProgress,
 }
 
 /// How the clients stand. They are shown out by their workers, and not told when the measurement has found enough.
-struct Clients<'a> {
+struct AllClients<'a> {
     control: &'a Control,
     /// In all parts.
     count: u32,
@@ -57,7 +57,7 @@ struct Clients<'a> {
     may_publish: bool,
 }
 
-impl Standing for Clients<'_> {
+impl Standing for AllClients<'_> {
     fn clients(&self) -> u32 {
         self.count
     }
@@ -79,7 +79,7 @@ impl Standing for Clients<'_> {
     }
 }
 
-impl Clients<'_> {
+impl AllClients<'_> {
     fn all(&self) -> ClientsStanding {
         self.control.figures.standing().and(&self.others)
     }
@@ -94,7 +94,7 @@ impl Stages<'_, '_> {
         let count = *self.plan.client_numbers().last().expect("there is an end");
         let (control, programs) = (self.control, [0; 2]);
         let (others, may_publish) = (ClientsStanding::default(), self.programs.count() > 0);
-        let mut clients = Clients { control, count, others, programs, may_publish };
+        let mut clients = AllClients { control, count, others, programs, may_publish };
         let mut conductor = Conductor::new(self.plan.phases, self.control.now());
         self.enter(&conductor, &clients);
         loop {
@@ -107,7 +107,7 @@ impl Stages<'_, '_> {
         }
     }
 
-    fn enter(&mut self, conductor: &Conductor, clients: &Clients<'_>) {
+    fn enter(&mut self, conductor: &Conductor, clients: &AllClients<'_>) {
         let now = self.control.now();
         if let Some(phase) = conductor.stage().phase() {
             self.announcer.phase(phase, now, conductor.length());
@@ -122,10 +122,10 @@ impl Stages<'_, '_> {
     }
 
     /// Waits until the present stage is over.
-    fn wait(&mut self, conductor: &Conductor, clients: &mut Clients<'_>) -> Result<(), Interruption> {
+    fn wait(&mut self, conductor: &Conductor, clients: &mut AllClients<'_>) -> Result<(), Interruption> {
         loop {
             let now = self.control.now();
-            self.tend_programs(clients)?;
+            self.advance_programs(clients)?;
             clients.others = self.company.share_standing(|| self.control.figures.standing())?;
             if self.is_over(conductor, now, clients) {
                 return Ok(());
@@ -146,7 +146,7 @@ impl Stages<'_, '_> {
     }
 
     /// Whether the present stage is over: as the part says that conducts the run, or by its time.
-    fn is_over(&self, conductor: &Conductor, now: Instant, clients: &Clients<'_>) -> bool {
+    fn is_over(&self, conductor: &Conductor, now: Instant, clients: &AllClients<'_>) -> bool {
         match conductor.stage() {
             Stage::Connect if self.company.is_led() => self.company.ordered().is_some(),
             Stage::CoolDown if self.company.is_led() => {
@@ -158,13 +158,13 @@ impl Stages<'_, '_> {
     }
 
     /// Starts programs that are due, and notes how they stand.
-    fn tend_programs(&mut self, clients: &mut Clients<'_>) -> Result<(), Interruption> {
+    fn advance_programs(&mut self, clients: &mut AllClients<'_>) -> Result<(), Interruption> {
         if self.programs.count() == 0 {
             return Ok(());
         }
         let priority = self.control.worker_priority;
-        let place = Place { plan: self.plan, testbed: self.testbed, priority, logs: self.directory };
-        let tended = self.programs.tend(|| self.control.now(), &place, self.sampler, self.announcer);
+        let place = ProgramContext { plan: self.plan, testbed: self.testbed, priority, logs: self.directory };
+        let tended = self.programs.advance(|| self.control.now(), &place, self.sampler, self.announcer);
         tended.map_err(Interruption::Program)?;
         clients.programs = [self.programs.gathered(), self.programs.ready()];
         clients.may_publish = !self.programs.have_ended();
@@ -193,13 +193,13 @@ impl Stages<'_, '_> {
             let status = self.servers.remove(place).handle.stop();
             let now = self.control.now();
             self.announcer.warn(format!("the server `{}` ended during the run ({status})", server.name));
-            self.sampler.event(now, EventKind::ServerExit, &told(server, &status));
+            self.sampler.event(now, EventKind::ServerExit, &named(server, &status));
         }
         Ok(())
     }
 
     /// Tells the clients when to publish, and stores it with the recording.
-    fn announce(&mut self, conductor: &Conductor, clients: &Clients<'_>) {
+    fn announce(&mut self, conductor: &Conductor, clients: &AllClients<'_>) {
         let schedule = conductor.schedule().expect("a notice has a schedule");
         self.company.publish(&schedule);
         if !self.company.is_led() {

@@ -18,7 +18,7 @@ use rcgen::{
 };
 
 /// A certificate and its key.
-pub(crate) struct Identity {
+pub(crate) struct CertifiedKey {
     pub(crate) certificate: Certificate,
     pub(crate) key: KeyPair,
 }
@@ -51,24 +51,24 @@ impl Authority {
     ///
     /// # Errors
     /// As [`Authority::new`].
-    pub(crate) fn client(&self) -> Result<Identity, rcgen::Error> {
+    pub(crate) fn client(&self) -> Result<CertifiedKey, rcgen::Error> {
         let mut parameters = parameters("mqttlab client", 3);
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.identity(&parameters, CLIENT_CERTIFICATE)
     }
 
     /// What a server shows that listens there.
-    fn server(&self, endpoint: &Endpoint) -> Result<Identity, rcgen::Error> {
+    fn server(&self, endpoint: &Endpoint) -> Result<CertifiedKey, rcgen::Error> {
         let mut parameters = parameters("mqttlab server", 2);
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         parameters.subject_alt_names = vec![SanType::IpAddress(endpoint.address)];
         self.identity(&parameters, SERVER_CERTIFICATE)
     }
 
-    fn identity(&self, parameters: &CertificateParams, length: usize) -> Result<Identity, rcgen::Error> {
+    fn identity(&self, parameters: &CertificateParams, length: usize) -> Result<CertifiedKey, rcgen::Error> {
         let key = KeyPair::generate()?;
         let certificate = of_length(length, || parameters.signed_by(&key, &self.issuer))?;
-        Ok(Identity { certificate, key })
+        Ok(CertifiedKey { certificate, key })
     }
 
     /// Gives the servers that listen for TLS what they need, as files of theirs.
@@ -79,7 +79,7 @@ impl Authority {
         for server in &mut plan.servers {
             let secured = server.endpoints.iter().find(|endpoint| endpoint.transport.is_secured());
             let (Some(endpoint), Some(process)) = (secured, &mut server.process) else { continue };
-            let Identity { certificate, key } = self.server(endpoint)?;
+            let CertifiedKey { certificate, key } = self.server(endpoint)?;
             let texts = [
                 ("ca.pem", Text::open(self.certificate.pem())),
                 ("server.pem", Text::open(certificate.pem())),

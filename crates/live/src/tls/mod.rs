@@ -27,22 +27,22 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, KeyLog, RootCertStore, SupportedProtocolVersion};
 
-use certificates::{Authority, Identity};
+use certificates::{Authority, CertifiedKey};
 
 /// What clients need who open TLS, by group.
 #[derive(Clone, Default)]
-pub struct Secured {
+pub struct TlsConfigs {
     groups: Vec<Option<Arc<ClientConfig>>>,
 }
 
-impl Secured {
+impl TlsConfigs {
     /// Of a plan; its servers get their certificates. Secrets are logged in the recording's directory `place`.
     ///
     /// # Errors
     /// A sentence.
-    pub fn of(plan: &mut Plan, place: &Path) -> Result<Secured, String> {
+    pub fn of(plan: &mut Plan, place: &Path) -> Result<TlsConfigs, String> {
         if plan.groups.iter().all(|group| group.tls().is_none()) {
-            return Ok(Secured::default());
+            return Ok(TlsConfigs::default());
         }
         let unmade = |error: rcgen::Error| format!("certificates cannot be made: {error}");
         for group in &plan.groups {
@@ -63,7 +63,7 @@ impl Secured {
             config(tls, roots, &client, Arc::clone(&log)).map(Some).map_err(unset)
         };
         let groups: Result<_, String> = plan.groups.iter().map(of_group).collect();
-        Ok(Secured { groups: groups? })
+        Ok(TlsConfigs { groups: groups? })
     }
 
     /// What a group's clients are told; `None` where they do not open TLS.
@@ -110,7 +110,7 @@ fn trusted(trust: &Trust) -> Result<RootCertStore, String> {
 fn config(
     tls: &TlsPlan,
     roots: RootCertStore,
-    client: &Identity,
+    client: &CertifiedKey,
     log: Arc<SecretsLog>,
 ) -> Result<Arc<ClientConfig>, rustls::Error> {
     let versions: &[&SupportedProtocolVersion] = match tls.version {

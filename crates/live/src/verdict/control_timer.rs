@@ -16,20 +16,20 @@ use std::thread::{self, JoinHandle};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::histogram::{Histogram, HistogramSnapshot};
+use crate::histogram::{AtomicHistogram, HistogramSnapshot};
 use crate::host::priority::Priority;
-use crate::verdict::thread_delays::{Counters, HoldUps, Observer};
+use crate::verdict::thread_delays::{DelayCounters, DelayObserver, ThreadDelays};
 
 /// A running timer. Ends when dropped.
 pub struct ControlTimer {
-    shared: Arc<Shared>,
+    shared: Arc<TimerShared>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
-    lateness: Histogram,
-    held_up: Counters,
+struct TimerShared {
+    lateness: AtomicHistogram,
+    held_up: DelayCounters,
     stop: AtomicBool,
 }
 
@@ -39,7 +39,7 @@ impl ControlTimer {
     /// # Errors
     /// Too many threads.
     pub fn start(clock: Clock, priority: Priority) -> io::Result<ControlTimer> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(TimerShared::default());
         let own = Arc::clone(&shared);
         let thread = thread::Builder::new().name("control-timer".into()).spawn(move || {
             let _ = priority.apply();
@@ -49,8 +49,8 @@ impl ControlTimer {
     }
 
     /// What held it up so far.
-    pub fn held_up(&self) -> HoldUps {
-        self.shared.held_up.hold_ups()
+    pub fn held_up(&self) -> ThreadDelays {
+        self.shared.held_up.snapshot()
     }
 
     /// How late it was woken so far.
@@ -68,9 +68,9 @@ impl Drop for ControlTimer {
     }
 }
 
-impl Shared {
+impl TimerShared {
     fn run(&self, clock: &Clock) {
-        let mut observer = Observer::of_this_thread();
+        let mut observer = DelayObserver::of_this_thread();
         let mut due = clock.now() + PERIOD;
         while !self.stop.load(Relaxed) {
             sleep_until(clock, due);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_millisecond_in_which_it_was_held_up_counts() {
-        let shared = Shared::default();
+        let shared = TimerShared::default();
         let at = |us: u64| Instant::from_ns(us * 1000);
         assert_eq!(shared.woken(at(1000), at(900)), at(1000), "woken by a signal");
         assert_eq!(shared.woken(at(1000), at(1010)), at(2000));

@@ -12,7 +12,7 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::HistogramSnapshot;
-use crate::verdict::thread_delays::HoldUps;
+use crate::verdict::thread_delays::ThreadDelays;
 
 /// What was seen of the machine during a run. `None` where the kernel does not say.
 #[derive(Clone, Debug, Default)]
@@ -32,9 +32,9 @@ pub struct Contention {
     /// Its page faults that waited for a disk.
     pub faults_major: Option<u64>,
     /// What held the emulator up.
-    pub held_up: Option<HoldUps>,
+    pub held_up: Option<ThreadDelays>,
     /// What held the control timer up.
-    pub control_held_up: Option<HoldUps>,
+    pub control_held_up: Option<ThreadDelays>,
     /// The processors' time that the hypervisor gave to others.
     pub steal: Option<Duration>,
     /// The part of the run in which some task of this machine waited for a disk, in percent.
@@ -57,11 +57,11 @@ pub struct Late {
     /// See [`Contention`].
     pub throttled_periods: Option<u64>,
     /// See [`Contention`].
-    pub control_held_up: Option<HoldUps>,
+    pub control_held_up: Option<ThreadDelays>,
     /// See [`Contention`].
     pub steal: Option<Duration>,
     /// What held the late thread up, where that is known.
-    pub held_up: Option<HoldUps>,
+    pub held_up: Option<ThreadDelays>,
     /// The part of the run in which the late thread had a processor.
     pub cpu_percent: Option<f64>,
     /// The late thread's page faults that waited for a disk.
@@ -269,13 +269,13 @@ impl Late {
 
 impl Late {
     /// What held the late thread up; of the control timer where nothing is known of it.
-    fn held(&self) -> HoldUps {
+    fn held(&self) -> ThreadDelays {
         self.held_up.or(self.control_held_up).unwrap_or_default()
     }
 
     /// In brackets, behind a cause.
     fn waited(&self) -> String {
-        let HoldUps { count, total, run_queue, .. } = self.held();
+        let ThreadDelays { count, total, run_queue, .. } = self.held();
         if count == 0 {
             return String::new();
         }
@@ -315,20 +315,20 @@ mod tests {
         real_time: true,
     };
     /// For 200 ms, nobody knows why.
-    const HELD_UP: HoldUps = HoldUps {
+    const HELD_UP: ThreadDelays = ThreadDelays {
         count: 40,
         total: Duration::from_ms(200),
         run_queue: Duration::from_ms(4),
         recorder: Duration::ZERO,
         working: Duration::ZERO,
     };
-    const AT_WORK: HoldUps = HoldUps { working: Duration::from_ms(150), ..HELD_UP };
-    const QUEUED: HoldUps = HoldUps { run_queue: Duration::from_ms(150), ..HELD_UP };
+    const AT_WORK: ThreadDelays = ThreadDelays { working: Duration::from_ms(150), ..HELD_UP };
+    const QUEUED: ThreadDelays = ThreadDelays { run_queue: Duration::from_ms(150), ..HELD_UP };
     /// A control timer that was late, too.
     const MACHINE: Late = Late { control_p99: Some(Duration::from_us(1100)), ..NOTHING };
     const BUSY_DISK: Option<f64> = Some(62.0);
 
-    fn held(held_up: HoldUps) -> Late {
+    fn held(held_up: ThreadDelays) -> Late {
         Late { held_up: Some(held_up), ..NOTHING }
     }
 
@@ -416,17 +416,21 @@ mod tests {
                 Late { disk_pressure_percent: BUSY_DISK, ..NOTHING },
                 LatenessCause::DiskTraffic,
             ),
-            ("a disk", held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP }), LatenessCause::Disk),
+            (
+                "a disk",
+                held(ThreadDelays { recorder: Duration::from_ms(150), ..HELD_UP }),
+                LatenessCause::Disk,
+            ),
             (
                 "a disk that was waited for a little",
-                held(HoldUps { recorder: Duration::from_ms(9), ..HELD_UP }),
+                held(ThreadDelays { recorder: Duration::from_ms(9), ..HELD_UP }),
                 LatenessCause::Unknown,
             ),
             (
                 "a disk goes before others' traffic",
                 Late {
                     disk_pressure_percent: BUSY_DISK,
-                    ..held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP })
+                    ..held(ThreadDelays { recorder: Duration::from_ms(150), ..HELD_UP })
                 },
                 LatenessCause::Disk,
             ),
@@ -480,7 +484,7 @@ mod tests {
             MACHINE,
             held(QUEUED),
             held(AT_WORK),
-            held(HoldUps { recorder: Duration::from_ms(150), ..HELD_UP }),
+            held(ThreadDelays { recorder: Duration::from_ms(150), ..HELD_UP }),
             Late { disk_pressure_percent: BUSY_DISK, ..held(QUEUED) },
             Late { cpu_percent: Some(93.0), ..NOTHING },
         ] {

@@ -11,7 +11,7 @@ use mqttlab_plan::{Hop, PathPlan};
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
-use crate::histogram::{Histogram, HistogramSnapshot};
+use crate::histogram::{AtomicHistogram, HistogramSnapshot};
 use crate::network::wire::Wiring;
 
 /// Every path bears this much.
@@ -19,7 +19,7 @@ pub const LATENESS: Duration = Duration::from_us(100);
 
 /// Counters for the frames of all paths.
 #[derive(Default)]
-pub struct PathsLateness {
+pub struct PathLatenessCounters {
     /// The place of each path's counter.
     of_path: Vec<usize>,
     counters: Vec<Counter>,
@@ -29,12 +29,12 @@ struct Counter {
     limit: Duration,
     paths: usize,
     first: usize,
-    late: Histogram,
+    late: AtomicHistogram,
 }
 
 /// Paths that bear the same lateness, and how late frames came there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PathsLate {
+pub struct PathLateness {
     /// How late a frame may be at the 99th percentile.
     pub limit: Duration,
     /// How many paths there are.
@@ -45,9 +45,9 @@ pub struct PathsLate {
     pub late: HistogramSnapshot,
 }
 
-impl PathsLateness {
+impl PathLatenessCounters {
     /// Nothing counted yet.
-    pub fn of(wiring: &Wiring) -> PathsLateness {
+    pub fn of(wiring: &Wiring) -> PathLatenessCounters {
         let limits = limits(wiring);
         let mut places = BTreeMap::new();
         for (path, limit) in limits.iter().enumerate() {
@@ -60,9 +60,9 @@ impl PathsLateness {
             limit,
             paths,
             first,
-            late: Histogram::default(),
+            late: AtomicHistogram::default(),
         };
-        PathsLateness { of_path, counters: places.iter().map(counter).collect() }
+        PathLatenessCounters { of_path, counters: places.iter().map(counter).collect() }
     }
 
     /// A frame came over this path, so late.
@@ -73,12 +73,12 @@ impl PathsLateness {
     /// How late frames came, over all paths.
     pub fn snapshot(&self) -> HistogramSnapshot {
         let all = self.counters.iter().map(|counter| counter.late.snapshot());
-        all.reduce(|sum, late| sum.and(&late)).unwrap_or_else(|| Histogram::default().snapshot())
+        all.reduce(|sum, late| sum.and(&late)).unwrap_or_else(|| AtomicHistogram::default().snapshot())
     }
 
     /// The same by limit, the smallest first; `ends` names the hosts at a path's ends.
-    pub fn by_limit(&self, ends: impl Fn(usize) -> [String; 2]) -> Vec<PathsLate> {
-        let late = |Counter { limit, paths, first, late }: &Counter| PathsLate {
+    pub fn by_limit(&self, ends: impl Fn(usize) -> [String; 2]) -> Vec<PathLateness> {
+        let late = |Counter { limit, paths, first, late }: &Counter| PathLateness {
             limit: *limit,
             paths: *paths,
             ends: ends(*first),
@@ -88,15 +88,16 @@ impl PathsLateness {
     }
 }
 
-impl PathsLate {
+impl PathLateness {
     /// As `run.json` holds it.
-    pub fn told(&self) -> Value {
+    pub fn facts(&self) -> Value {
         let [from, to] = &self.ends;
-        let mut told = json!({ "from": from, "to": to, "paths": self.paths, "limit_ns": self.limit.as_ns() });
+        let mut facts =
+            json!({ "from": from, "to": to, "paths": self.paths, "limit_ns": self.limit.as_ns() });
         for (name, value) in self.late.summary().as_object().into_iter().flatten() {
-            told[name] = value.clone();
+            facts[name] = value.clone();
         }
-        told
+        facts
     }
 
     /// In words, behind "on".
@@ -193,13 +194,13 @@ mod tests {
 
     #[test]
     fn what_is_counted_on_a_path_is_counted_with_those_that_bear_the_same() {
-        let late = PathsLateness::of(&star(&[[550, 550], [1, 1]], &[]));
+        let late = PathLatenessCounters::of(&star(&[[550, 550], [1, 1]], &[]));
         late.count(2, Duration::from_ms(3));
         late.count(1, Duration::from_us(7));
         let by_limit = late.by_limit(|path| [path.to_string(), String::new()]);
-        let told: Vec<_> =
+        let facts: Vec<_> =
             by_limit.iter().map(|one| (one.paths, one.ends[0].as_str(), one.late.max())).collect();
-        assert_eq!(told, [(2, "2", Duration::from_ms(3)), (2, "0", Duration::from_us(7))]);
+        assert_eq!(facts, [(2, "2", Duration::from_ms(3)), (2, "0", Duration::from_us(7))]);
         assert_eq!((late.snapshot().len(), late.snapshot().max()), (2, Duration::from_ms(3)));
     }
 }

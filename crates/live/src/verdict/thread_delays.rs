@@ -24,7 +24,7 @@ use crate::clock::processor_time;
 
 /// Times in which a thread was held up, and what it waited for, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HoldUps {
+pub struct ThreadDelays {
     /// How many there were.
     pub count: u64,
     /// How long they took together.
@@ -39,7 +39,7 @@ pub struct HoldUps {
 
 /// The same while the thread runs.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct DelayCounters {
     count: AtomicU64,
     total_ns: AtomicU64,
     run_queue_ns: AtomicU64,
@@ -47,24 +47,24 @@ pub struct Counters {
     working_ns: AtomicU64,
 }
 
-/// What a thread says of itself. Made and used on it.
-pub struct Observer {
+/// Reads a thread's own counters. Made and used on it.
+pub struct DelayObserver {
     /// This thread's; `None` where the kernel counts no waits.
     schedstat: Option<File>,
-    last: Reading,
+    last: DelayReading,
     /// Up to when hold-ups have been counted.
     counted: Instant,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Reading {
+struct DelayReading {
     at: Instant,
     on_processor: Duration,
     run_queue: Duration,
     recorder: Duration,
 }
 
-impl HoldUps {
+impl ThreadDelays {
     /// As `run.json` holds it.
     pub fn facts(&self) -> Value {
         json!({
@@ -88,11 +88,11 @@ impl HoldUps {
     }
 }
 
-impl Counters {
+impl DelayCounters {
     /// What was counted so far.
-    pub fn hold_ups(&self) -> HoldUps {
+    pub fn snapshot(&self) -> ThreadDelays {
         let length = |counter: &AtomicU64| Duration::from_ns(counter.load(Relaxed));
-        HoldUps {
+        ThreadDelays {
             count: self.count.load(Relaxed),
             total: length(&self.total_ns),
             run_queue: length(&self.run_queue_ns),
@@ -101,7 +101,7 @@ impl Counters {
         }
     }
 
-    fn add(&self, held: HoldUps) {
+    fn add(&self, held: ThreadDelays) {
         let all = [
             (&self.total_ns, held.total),
             (&self.run_queue_ns, held.run_queue),
@@ -115,15 +115,21 @@ impl Counters {
     }
 }
 
-impl Observer {
+impl DelayObserver {
     /// Of the calling thread.
-    pub fn of_this_thread() -> Observer {
+    pub fn of_this_thread() -> DelayObserver {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
-        Observer { schedstat, last: Reading::default(), counted: Instant::ZERO }
+        DelayObserver { schedstat, last: DelayReading::default(), counted: Instant::ZERO }
     }
 
     /// What was `due` is done `now`. `waited` is how long the thread has waited for the recorder so far.
-    pub fn done(&mut self, due: Instant, now: Instant, waited: std::time::Duration, counters: &Counters) {
+    pub fn done(
+        &mut self,
+        due: Instant,
+        now: Instant,
+        waited: std::time::Duration,
+        counters: &DelayCounters,
+    ) {
         // Of several things that one hold-up delays the first has waited for all of it.
         let begun = due.max(self.counted);
         let length = now.checked_since(begun).unwrap_or(Duration::ZERO);
@@ -143,13 +149,13 @@ impl Observer {
         }
     }
 
-    fn read(&self, at: Instant, waited: std::time::Duration) -> Reading {
+    fn read(&self, at: Instant, waited: std::time::Duration) -> DelayReading {
         let mut bytes = [0; 64];
         let read = self.schedstat.as_ref().and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
         let text = std::str::from_utf8(&bytes[..read]).unwrap_or_default();
         // Time on a processor, time waiting for one, turns.
         let waiting = text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0);
-        Reading {
+        DelayReading {
             at,
             on_processor: processor_time(),
             run_queue: Duration::from_ns(waiting),
@@ -159,7 +165,7 @@ impl Observer {
 }
 
 /// What of a hold-up lies between two readings.
-fn explained(length: Duration, before: Reading, after: Reading) -> HoldUps {
+fn explained(length: Duration, before: DelayReading, after: DelayReading) -> ThreadDelays {
     let mut left = length;
     let mut part = |grown: Duration| {
         let part = grown.min(left);
@@ -173,7 +179,7 @@ fn explained(length: Duration, before: Reading, after: Reading) -> HoldUps {
         (after.on_processor.saturating_sub(before.on_processor), after.at.since(before.at));
     let is_busy = worked.as_ns() as f64 >= BUSY_PART * passed.as_ns() as f64;
     let working = if is_busy { part(worked) } else { Duration::ZERO };
-    HoldUps { count: 1, total: length, run_queue, recorder, working }
+    ThreadDelays { count: 1, total: length, run_queue, recorder, working }
 }
 
 /// What is late by less is not held up: any network bears it (validity).
@@ -197,21 +203,25 @@ mod tests {
 
     #[test]
     fn frames_that_one_hold_up_delays_count_it_once() {
-        let (mut observer, counters) = (Observer::of_this_thread(), Counters::default());
+        let (mut observer, counters) = (DelayObserver::of_this_thread(), DelayCounters::default());
         let nothing = std::time::Duration::ZERO;
         // 20 ms without the thread, in which a frame was due every millisecond.
         (0..20).for_each(|due| observer.done(at(100 + due), at(120), nothing, &counters));
-        let seen = counters.hold_ups();
+        let seen = counters.snapshot();
         assert_eq!((seen.count, seen.total), (1, ms(20)));
         observer.done(at(121), at(121), nothing, &counters);
-        assert_eq!(counters.hold_ups(), seen, "in time");
+        assert_eq!(counters.snapshot(), seen, "in time");
     }
 
     #[test]
     fn a_hold_up_is_cut_into_what_it_was_waited_for() {
-        let before = Reading { at: at(90), ..Reading::default() };
-        let after =
-            |run_queue, recorder, on_processor| Reading { at: at(110), on_processor, run_queue, recorder };
+        let before = DelayReading { at: at(90), ..DelayReading::default() };
+        let after = |run_queue, recorder, on_processor| DelayReading {
+            at: at(110),
+            on_processor,
+            run_queue,
+            recorder,
+        };
         let queue = explained(ms(10), before, after(ms(9), ms(0), ms(3)));
         assert_eq!((queue.run_queue, queue.working, queue.elsewhere()), (ms(9), ms(0), ms(1)));
         let recorder = explained(ms(10), before, after(ms(0), ms(8), ms(3)));
@@ -229,11 +239,12 @@ mod tests {
     #[test]
     fn a_thread_that_waits_for_the_recorder_says_so() {
         // The kernel's own count may grow meanwhile, on a machine that has other work.
-        let mut observer = Observer { schedstat: None, last: Reading::default(), counted: Instant::ZERO };
-        let counters = Counters::default();
+        let mut observer =
+            DelayObserver { schedstat: None, last: DelayReading::default(), counted: Instant::ZERO };
+        let counters = DelayCounters::default();
         observer.in_time(at(50), std::time::Duration::ZERO);
         observer.done(at(51), at(56), std::time::Duration::from_millis(5), &counters);
-        let seen = counters.hold_ups();
+        let seen = counters.snapshot();
         assert_eq!((seen.total, seen.recorder), (ms(5), ms(5)));
     }
 }

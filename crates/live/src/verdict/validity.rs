@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use crate::histogram::HistogramSnapshot;
 use crate::verdict::lateness::{Contention, Late};
-use crate::verdict::path_lateness::{LATENESS, PathsLate};
+use crate::verdict::path_lateness::{LATENESS, PathLateness};
 
 /// What was observed of the run itself.
 #[derive(Clone, Debug, Default)]
 pub struct LatenessEvidence {
     /// How late frames were handed over, by what their paths bear; `None` when nothing was emulated.
-    pub emulator: Option<Vec<PathsLate>>,
+    pub emulator: Option<Vec<PathLateness>>,
     /// How late messages were handed to their sessions, without what a burst takes by itself.
     pub senders: HistogramSnapshot,
     /// When servers stood still, a sentence for each time.
-    pub halts: Vec<String>,
+    pub stalls: Vec<String>,
     /// Frames that never reached the emulated links.
     pub ring_drops: u64,
     /// Frames that the receiving host did not take.
@@ -76,7 +76,7 @@ pub fn verdict(evidence: &LatenessEvidence) -> Value {
     }
     if evidence.emulator.is_some() {
         verdict["emulator"] = all(paths).summary();
-        verdict["paths"] = paths.iter().map(PathsLate::told).collect();
+        verdict["paths"] = paths.iter().map(PathLateness::facts).collect();
     }
     if let Some(control) = &evidence.contention.control {
         verdict["control_timer"] = control.summary();
@@ -86,13 +86,13 @@ pub fn verdict(evidence: &LatenessEvidence) -> Value {
 }
 
 /// How late frames came, over all paths.
-fn all(paths: &[PathsLate]) -> HistogramSnapshot {
+fn all(paths: &[PathLateness]) -> HistogramSnapshot {
     paths.iter().fold(HistogramSnapshot::default(), |sum, paths| sum.and(&paths.late))
 }
 
 /// Why a run is not valid; `limit` is what the path bears that bears least, which the senders are judged by, too.
 fn reasons(evidence: &LatenessEvidence, limit: Duration) -> Vec<String> {
-    let mut reasons = evidence.halts.clone();
+    let mut reasons = evidence.stalls.clone();
     reasons.extend(unmet(evidence));
     let p99 = |snapshot: &HistogramSnapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
     // Without an emulator nothing asks for real-time priority, and it would not help.
@@ -167,17 +167,17 @@ const SENDER_LIMIT: Duration = Duration::from_ms(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::Histogram;
+    use crate::histogram::AtomicHistogram;
 
     /// Paths that bear `limit`, and frames that were so late there.
-    fn paths(limit: Duration, by: Duration) -> PathsLate {
-        let histogram = Histogram::default();
+    fn paths(limit: Duration, by: Duration) -> PathLateness {
+        let histogram = AtomicHistogram::default();
         (0..100).for_each(|_| histogram.count(by));
         let ends = ["field".into(), "broker".into()];
-        PathsLate { limit, paths: 1, ends, late: histogram.snapshot() }
+        PathLateness { limit, paths: 1, ends, late: histogram.snapshot() }
     }
 
-    fn late(by: Duration) -> Vec<PathsLate> {
+    fn late(by: Duration) -> Vec<PathLateness> {
         vec![paths(LATENESS, by)]
     }
 

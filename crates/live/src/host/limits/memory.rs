@@ -22,33 +22,33 @@ pub struct MemoryNeed {
 /// A sentence with the limit, the need and the remedy.
 pub fn check_memory(need: MemoryNeed, what_for: &str) -> Result<(), String> {
     let all = need.own_bytes + need.beside_bytes;
-    let mut rooms: Vec<(u64, Room)> = rooms().into_iter().map(|room| (all, room)).collect();
-    rooms.extend(own_room().map(|room| (need.own_bytes, room)));
-    let short = rooms.into_iter().filter(|(needed, room)| *needed > room.bytes);
-    match short.min_by_key(|(_, room)| room.bytes) {
+    let mut limits: Vec<(u64, MemoryLimit)> = limits().into_iter().map(|limit| (all, limit)).collect();
+    limits.extend(own_limit().map(|limit| (need.own_bytes, limit)));
+    let short = limits.into_iter().filter(|(needed, limit)| *needed > limit.bytes);
+    match short.min_by_key(|(_, limit)| limit.bytes) {
         None => Ok(()),
-        Some((needed, room)) => Err(room.refusal(needed, what_for)),
+        Some((needed, limit)) => Err(limit.refusal(needed, what_for)),
     }
 }
 
 /// How much there is, for `mqttlab doctor`.
 pub(crate) fn in_words() -> Result<String, String> {
-    let least = rooms().into_iter().chain(own_room()).min_by_key(|room| room.bytes);
-    least.map_or(Err("no MemAvailable in /proc/meminfo".into()), |room| {
-        Ok(format!("{} left in {}", size(room.bytes), room.place))
+    let least = limits().into_iter().chain(own_limit()).min_by_key(|limit| limit.bytes);
+    least.map_or(Err("no MemAvailable in /proc/meminfo".into()), |limit| {
+        Ok(format!("{} left in {}", size(limit.bytes), limit.place))
     })
 }
 
 /// What is left in some place.
-struct Room {
+struct MemoryLimit {
     bytes: u64,
     place: String,
     remedy: String,
 }
 
-impl Room {
+impl MemoryLimit {
     fn refusal(&self, needed: u64, what_for: &str) -> String {
-        let Room { bytes, place, remedy } = self;
+        let MemoryLimit { bytes, place, remedy } = self;
         format!(
             "this plan needs about {} of memory ({what_for}), but {place} has {} left: {remedy}, or use fewer clients",
             size(needed),
@@ -58,18 +58,18 @@ impl Room {
 }
 
 /// Of the machine and of every control group that limits this process.
-fn rooms() -> Vec<Room> {
+fn limits() -> Vec<MemoryLimit> {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let machine = available(&memory).map(|bytes| Room {
+    let machine = available(&memory).map(|bytes| MemoryLimit {
         bytes,
         place: "this machine".into(),
         remedy: "close other programs".into(),
     });
-    machine.into_iter().chain(directories("memory").into_iter().filter_map(room_of_group)).collect()
+    machine.into_iter().chain(directories("memory").into_iter().filter_map(limit_of_group)).collect()
 }
 
 /// What a group may still take. Pages of files are given back to it when it needs them.
-fn room_of_group(group: PathBuf) -> Option<Room> {
+fn limit_of_group(group: PathBuf) -> Option<MemoryLimit> {
     let (file, limit, used, names) = FILES.iter().find_map(|(limit, used, names)| {
         Some((limit, number(&group, limit)?, number(&group, used)?, names))
     })?;
@@ -77,7 +77,7 @@ fn room_of_group(group: PathBuf) -> Option<Room> {
         return None;
     }
     let of_files: u64 = names.iter().filter_map(|name| entry(&group, "memory.stat", name)).sum();
-    Some(Room {
+    Some(MemoryLimit {
         bytes: limit.saturating_sub(used.saturating_sub(of_files)),
         place: format!("the control group {}", group.display()),
         remedy: format!("raise its `{file}`"),
@@ -85,7 +85,7 @@ fn room_of_group(group: PathBuf) -> Option<Room> {
 }
 
 /// What this program's own limit leaves.
-fn own_room() -> Option<Room> {
+fn own_limit() -> Option<MemoryLimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a local.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
@@ -93,7 +93,7 @@ fn own_room() -> Option<Room> {
         return None;
     }
     let status = fs::read_to_string(Path::new("/proc/self/status")).unwrap_or_default();
-    Some(Room {
+    Some(MemoryLimit {
         bytes: limit.rlim_cur.saturating_sub(kib(&status, "VmSize").unwrap_or(0)),
         place: "this program".into(),
         remedy: "raise its limit (`ulimit -v`)".into(),
@@ -143,9 +143,9 @@ mod tests {
             "two",
             &[("memory.max", "1000000000\n"), ("memory.current", "900000000\n"), ("memory.stat", stat)],
         );
-        let room = room_of_group(two.clone()).unwrap();
-        assert_eq!(room.bytes, 400_000_000);
-        let words = room.refusal(2_500_000_000, "300000 clients");
+        let limit = limit_of_group(two.clone()).unwrap();
+        assert_eq!(limit.bytes, 400_000_000);
+        let words = limit.refusal(2_500_000_000, "300000 clients");
         let expected = format!(
             "this plan needs about 2.5 GB of memory (300000 clients), but the control group {} has 400 MB left: raise its \
              `memory.max`, or use fewer clients",
@@ -165,12 +165,12 @@ mod tests {
                 ("memory.stat", "total_inactive_file 100\nactive_file 77\n"),
             ],
         );
-        assert_eq!(room_of_group(one.clone()).unwrap().bytes, 500);
+        assert_eq!(limit_of_group(one.clone()).unwrap().bytes, 500);
         fs::write(one.join("memory.limit_in_bytes"), "9223372036854771712\n").unwrap();
-        assert!(room_of_group(one.clone()).is_none());
+        assert!(limit_of_group(one.clone()).is_none());
         fs::remove_dir_all(one).unwrap();
         let free = group("free", &[("memory.max", "max\n"), ("memory.current", "5\n")]);
-        assert!(room_of_group(free.clone()).is_none());
+        assert!(limit_of_group(free.clone()).is_none());
         fs::remove_dir_all(free).unwrap();
     }
 

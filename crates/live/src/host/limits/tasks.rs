@@ -14,35 +14,35 @@ use crate::host::control_groups::{directories, number};
 /// # Errors
 /// A sentence with the limit, the need and the remedy.
 pub(crate) fn check(needed: u64) -> Result<(), String> {
-    match least().filter(|room| needed > room.left()) {
+    match least().filter(|limit| needed > limit.left()) {
         None => Ok(()),
-        Some(room) => Err(room.refusal(needed)),
+        Some(limit) => Err(limit.refusal(needed)),
     }
 }
 
 /// How many there may be, for `mqttlab doctor`.
 pub(crate) fn in_words() -> String {
-    least().map_or("no limit on processes and threads".into(), |room| {
-        format!("{} more processes and threads for {}", room.left(), room.place)
+    least().map_or("no limit on processes and threads".into(), |limit| {
+        format!("{} more processes and threads for {}", limit.left(), limit.place)
     })
 }
 
 /// A limit, and how much of it is used.
 #[derive(Debug, PartialEq, Eq)]
-struct Room {
+struct TaskLimit {
     limit: u64,
     used: u64,
     place: String,
     remedy: String,
 }
 
-impl Room {
+impl TaskLimit {
     fn left(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
 
     fn refusal(&self, needed: u64) -> String {
-        let Room { limit, used, place, remedy } = self;
+        let TaskLimit { limit, used, place, remedy } = self;
         format!(
             "this plan needs about {needed} processes and threads, but {place} may have {limit} and has {used}: {remedy}, \
              or end other programs"
@@ -50,12 +50,16 @@ impl Room {
     }
 }
 
-fn least() -> Option<Room> {
-    directories("pids").into_iter().filter_map(room_of_group).chain(room_of_user()).min_by_key(Room::left)
+fn least() -> Option<TaskLimit> {
+    directories("pids")
+        .into_iter()
+        .filter_map(limit_of_group)
+        .chain(limit_of_user())
+        .min_by_key(TaskLimit::left)
 }
 
-fn room_of_group(group: PathBuf) -> Option<Room> {
-    Some(Room {
+fn limit_of_group(group: PathBuf) -> Option<TaskLimit> {
+    Some(TaskLimit {
         limit: number(&group, "pids.max")?,
         used: number(&group, "pids.current")?,
         place: format!("the control group {}", group.display()),
@@ -64,7 +68,7 @@ fn room_of_group(group: PathBuf) -> Option<Room> {
 }
 
 /// What `RLIMIT_NPROC` leaves this user, whom it may not concern.
-fn room_of_user() -> Option<Room> {
+fn limit_of_user() -> Option<TaskLimit> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let users = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let user = user_of(&status)?;
@@ -77,7 +81,7 @@ fn room_of_user() -> Option<Room> {
     if !known || limit.rlim_cur == libc::RLIM_INFINITY {
         return None;
     }
-    Some(Room {
+    Some(TaskLimit {
         limit: limit.rlim_cur,
         used: threads_of(user),
         place: format!("user {user}"),
@@ -140,9 +144,9 @@ mod tests {
         fs::create_dir_all(&group).unwrap();
         fs::write(group.join("pids.max"), "64\n").unwrap();
         fs::write(group.join("pids.current"), "60\n").unwrap();
-        let room = room_of_group(group.clone()).unwrap();
-        assert_eq!(room.left(), 4);
-        let words = room.refusal(20);
+        let limit = limit_of_group(group.clone()).unwrap();
+        assert_eq!(limit.left(), 4);
+        let words = limit.refusal(20);
         assert!(
             words.starts_with("this plan needs about 20 processes and threads, but the control group "),
             "{words}"
@@ -152,7 +156,7 @@ mod tests {
             "{words}"
         );
         fs::write(group.join("pids.max"), "max\n").unwrap();
-        assert_eq!(room_of_group(group.clone()), None);
+        assert_eq!(limit_of_group(group.clone()), None);
         fs::remove_dir_all(group).unwrap();
     }
 
