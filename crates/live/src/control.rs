@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use crate::histogram::AtomicHistogram;
 use crate::host::priority::Priority;
 use crate::network::radio_sleep::SleepNotifier;
-use crate::parts::client_share::{Share, Standing};
+use crate::parts::client_share::{ClientShare, ClientsStatus};
 
 /// Makes sockets that live in a host's namespace and carry its TCP knobs.
 pub trait SocketFactory: Send + Sync {
@@ -63,7 +63,7 @@ pub struct Control {
     /// How client workers are scheduled; see [`Control::enter_worker`].
     pub worker_priority: Priority,
     /// Which of the run's clients are here.
-    pub share: Share,
+    pub share: ClientShare,
     /// Which hosts' radios sleep.
     pub radio_sleep: Arc<SleepNotifier>,
     schedule: OnceLock<Schedule>,
@@ -125,7 +125,7 @@ pub struct GroupCounters {
 
 impl FleetFigures {
     /// What these figures say now.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn clients_status(&self) -> ClientsStatus {
         let ready = self.ready.load(Relaxed);
         let groups = self.groups.iter().map(|group| {
             // What is not sent was offered before: in this order nothing is taken from too little.
@@ -134,7 +134,7 @@ impl FleetFigures {
         });
         // What is still to be published is read before what it causes: who sees nothing to publish sees all of that.
         let publishing = self.publishing.load(Relaxed).into();
-        Standing {
+        ClientsStatus {
             connected: self.connected.load(Relaxed),
             ready,
             gathered: ready + self.failed.load(Relaxed),
@@ -160,7 +160,7 @@ impl Control {
         Control {
             clock,
             worker_priority,
-            share: Share::default(),
+            share: ClientShare::default(),
             radio_sleep: Arc::default(),
             schedule: OnceLock::new(),
             stopped: AtomicBool::new(false),
@@ -170,7 +170,7 @@ impl Control {
 
     /// The same with a part of the clients.
     #[must_use]
-    pub fn with_share(self, share: Share) -> Self {
+    pub fn with_share(self, share: ClientShare) -> Self {
         Control { share, ..self }
     }
 
@@ -222,7 +222,7 @@ impl Control {
     /// Whether everything that was due has been offered, and every delivery that it caused and every acknowledgement
     /// have arrived.
     pub fn is_settled(&self) -> bool {
-        self.figures.standing().is_settled()
+        self.figures.clients_status().is_settled()
     }
 }
 

@@ -42,6 +42,6 @@ pub use mqttlab_run::Schedule;
 pub use network::netlink::Metrics;
 pub use network::radio_sleep::SleepNotifier;
 pub use network::testbed::{BuildError, HostSockets, Testbed};
-pub use parts::client_share::Share;
+pub use parts::client_share::ClientShare;
 pub use run::{run, watchdog_of};
 pub use tls::TlsConfigs;

@@ -4,20 +4,20 @@ use serde::{Deserialize, Serialize};
 
 /// Which of a run's clients are performed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct ClientShare {
     /// This part, from 0.
     pub part: u32,
     /// Of so many.
     pub of: u32,
 }
 
-impl Default for Share {
-    fn default() -> Share {
-        Share { part: 0, of: 1 }
+impl Default for ClientShare {
+    fn default() -> ClientShare {
+        ClientShare { part: 0, of: 1 }
     }
 }
 
-impl Share {
+impl ClientShare {
     /// The place of a client among those here, by its number in the run; `None` for those of other parts.
     pub fn place(self, client: u32) -> Option<u32> {
         (client % self.of == self.part).then_some(client / self.of)
@@ -31,7 +31,7 @@ impl Share {
 
 /// How the clients of a part stand. Sums of parts mean the same of all their clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Standing {
+pub(crate) struct ClientsStatus {
     pub(crate) connected: u32,
     pub(crate) ready: u32,
     /// Ready, or given up.
@@ -47,9 +47,9 @@ pub(crate) struct Standing {
     pub(crate) groups: Vec<[u64; 3]>,
 }
 
-impl Standing {
+impl ClientsStatus {
     /// Of these clients and others together.
-    pub(crate) fn and(mut self, other: &Standing) -> Standing {
+    pub(crate) fn and(mut self, other: &ClientsStatus) -> ClientsStatus {
         self.connected += other.connected;
         self.ready += other.ready;
         self.gathered += other.gathered;
@@ -82,7 +82,7 @@ mod tests {
         for (of, clients) in [(1, 7), (3, 7), (4, 3), (5, 0)] {
             let mut counted = 0;
             for part in 0..of {
-                let share = Share { part, of };
+                let share = ClientShare { part, of };
                 let places: Vec<u32> = (0..clients).filter_map(|client| share.place(client)).collect();
                 assert_eq!(places, (0..share.count(clients)).collect::<Vec<_>>());
                 counted += places.len() as u32;
@@ -93,13 +93,15 @@ mod tests {
 
     #[test]
     fn parts_are_settled_together_and_not_each_alone() {
-        let publishers = Standing { expected: 10, sent: 10, groups: vec![[10, 0, 0]], ..Standing::default() };
-        let subscribers = Standing { delivered: 10, groups: vec![[0, 0, 10]], ..Standing::default() };
+        let publishers =
+            ClientsStatus { expected: 10, sent: 10, groups: vec![[10, 0, 0]], ..ClientsStatus::default() };
+        let subscribers =
+            ClientsStatus { delivered: 10, groups: vec![[0, 0, 10]], ..ClientsStatus::default() };
         assert!(!publishers.is_settled() && subscribers.is_settled());
         let both = publishers.clone().and(&subscribers);
         assert!(both.is_settled());
         assert_eq!(both.groups, [[10, 0, 10]]);
-        assert!(!Standing { publishing: 1, ..both }.is_settled());
-        assert!(!publishers.and(&Standing { delivered: 9, ..Standing::default() }).is_settled());
+        assert!(!ClientsStatus { publishing: 1, ..both }.is_settled());
+        assert!(!publishers.and(&ClientsStatus { delivered: 9, ..ClientsStatus::default() }).is_settled());
     }
 }

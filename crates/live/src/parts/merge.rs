@@ -11,9 +11,9 @@ use mqttlab_recording::{RunFacts, append_part};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
-use super::exchange::{Drift, Offset};
-use super::words::PartReport;
-use crate::parts::client_share::Share;
+use super::clock_offset::{ClockDrift, ClockOffset};
+use super::messages::PartReport;
+use crate::parts::client_share::ClientShare;
 
 /// What is to be said of the run that the rows do not say.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) struct Merged {
 pub(super) struct Collected {
     pub(super) number: u32,
     /// Part 0's clock less the part's, at the beginning.
-    pub(super) clock: Option<Offset>,
+    pub(super) clock: Option<ClockOffset>,
     /// What it says of itself.
     pub(super) report: Option<PartReport>,
     /// Whether all of its files are here.
@@ -43,13 +43,13 @@ pub(super) struct Collected {
 /// Brings the parts' rows into the recording in `place`, whose recorder is closed.
 pub(super) fn merge(plan: &Plan, parts: Vec<Collected>, place: &Path, facts: &mut RunFacts) -> Merged {
     let clients = *plan.client_numbers().last().expect("there is an end");
-    let count = |part| Share { part, of: plan.live.parts }.count(clients);
+    let count = |part| ClientShare { part, of: plan.live.parts }.count(clients);
     let mut told = vec![json!({ "part": 0, "clients": count(0), "problem": null })];
     let (mut bounds, mut merged) = (Vec::new(), Merged::default());
     for Collected { number, clock, report, kept, files, trouble } in parts {
         let clock = clock.map(|began| {
             let ended = report.as_ref().and_then(|report| report.clock).unwrap_or(began);
-            (began, Drift::between(began, ended))
+            (began, ClockDrift::between(began, ended))
         });
         let mut problem = trouble;
         if let Some(report) = &report {
@@ -81,7 +81,7 @@ pub(super) fn merge(plan: &Plan, parts: Vec<Collected>, place: &Path, facts: &mu
 }
 
 /// A part's run time as part 0 would have had it. `epoch_ns` is what the part's clock said at run time zero.
-fn corrected(at: Instant, epoch_ns: i64, drift: &Drift) -> Instant {
+fn corrected(at: Instant, epoch_ns: i64, drift: &ClockDrift) -> Instant {
     let grown = drift.at((at.as_ns() as i64).saturating_add(epoch_ns));
     Instant::from_ns(at.as_ns().saturating_add_signed(grown))
 }
@@ -93,7 +93,7 @@ fn bound_between(mut bounds: Vec<u64>) -> u64 {
 }
 
 /// `run.json`'s words on a part's clock: how far part 0's was ahead of it.
-fn clock_facts(began: &Offset, drift: &Drift) -> Value {
+fn clock_facts(began: &ClockOffset, drift: &ClockDrift) -> Value {
     json!({
         "offset_ns": began.offset_ns,
         "bound_ns": drift.bound_ns(),
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_time_is_corrected_by_what_its_own_clock_said() {
-        let at = |own_ns, offset_ns| Offset { offset_ns, bound_ns: 5, rounds: 1, own_ns };
-        let drift = Drift::between(at(1_000, -400), at(2_000, -300));
+        let at = |own_ns, offset_ns| ClockOffset { offset_ns, bound_ns: 5, rounds: 1, own_ns };
+        let drift = ClockDrift::between(at(1_000, -400), at(2_000, -300));
         let run_time = |ns| corrected(Instant::from_ns(ns), 1_000, &drift).as_ns();
         assert_eq!([run_time(0), run_time(500), run_time(1_000), run_time(3_000)], [0, 550, 1_100, 3_100]);
     }

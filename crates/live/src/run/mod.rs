@@ -46,8 +46,8 @@ use crate::network::namespaces::Privilege;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::testbed::Testbed;
 use crate::network::wire::Wiring;
-use crate::parts::client_share::Share;
-use crate::parts::{Company, Follow, Lead};
+use crate::parts::client_share::ClientShare;
+use crate::parts::{Follower, Leader, PartRole};
 use crate::probe;
 use crate::processes::broker_log::LoggedDrops;
 use crate::processes::programs::{self, Programs};
@@ -76,17 +76,17 @@ pub fn run(
     };
     let (performed, closed) = prepared.perform(&mut announcer);
     announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
-    let Performed { observed, result, began, company } = performed;
+    let Performed { observed, result, began, role } = performed;
     if let (false, Err(interruption)) = (began, &result) {
         // Provisional still: the directory goes with the claim on it.
         return Outcome::Failed(Failure::Interrupted(interruption.clone()));
     }
     let facts = run_json::facts(&plan, &observed, announcer.warnings(), closed.strain.stalls);
     let ended = Ended { place: &destination.directory, result, facts, closed, rows_missing: false };
-    match company {
-        Company::Alone => ended.finish(&plan, analyser),
-        Company::Leading(lead) => ended.taking_in(lead, &plan).finish(&plan, analyser),
-        Company::Following(follow) => ended.hand_over(follow, &plan, analyser),
+    match role {
+        PartRole::Alone => ended.finish(&plan, analyser),
+        PartRole::Leading(lead) => ended.taking_in(lead, &plan).finish(&plan, analyser),
+        PartRole::Following(follow) => ended.hand_over(follow, &plan, analyser),
     }
 }
 
@@ -102,7 +102,7 @@ struct Ended<'a> {
 
 impl Ended<'_> {
     /// With what the other parts have recorded.
-    fn taking_in(mut self, lead: Lead, plan: &Plan) -> Self {
+    fn taking_in(mut self, lead: Leader, plan: &Plan) -> Self {
         let merged = lead.merge(plan, self.place, &mut self.facts);
         self.closed.strain.rows_lost += merged.rows_lost;
         self.rows_missing = merged.rows_missing;
@@ -113,7 +113,7 @@ impl Ended<'_> {
     }
 
     /// To part 0. Where that is gone, the rows stay here, as a recording that is not complete.
-    fn hand_over(mut self, follow: Follow, plan: &Plan, analyser: &mut dyn FrameAnalyser) -> Outcome {
+    fn hand_over(mut self, follow: Follower, plan: &Plan, analyser: &mut dyn FrameAnalyser) -> Outcome {
         match follow.hand_over(self.place, &self.facts, self.closed.strain) {
             Ok(()) => {
                 mqttlab_recording::discard(self.place);
@@ -156,7 +156,7 @@ struct Prepared {
     recorder: Recorder,
     observed: RunObservations,
     watch: Watch,
-    company: Company,
+    role: PartRole,
     /// Keeps the processors from sleeping deeply while it is held.
     _awake: Option<CpuAwake>,
 }
@@ -167,7 +167,7 @@ struct Performed {
     result: Result<(), Interruption>,
     /// Whether clients were started, so that there is something to keep.
     began: bool,
-    company: Company,
+    role: PartRole,
 }
 
 /// What runs beside the conductor. Taken down in the opposite order.
@@ -190,7 +190,7 @@ fn prepare(
     announcer: &mut Announcer<'_>,
 ) -> Result<Prepared, String> {
     let place = &destination.directory;
-    let share = Share { part: destination.part.number(), of: plan.live.parts };
+    let share = ClientShare { part: destination.part.number(), of: plan.live.parts };
     limits::check(plan)?;
     let cannot_wait = |error| format!("cannot wait for signals: {error}");
     // Threads inherit that signals are taken; but the right to make namespaces is had only while there is one thread.
@@ -200,7 +200,7 @@ fn prepare(
         _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
     };
     let watch = watchdog_of(place, signals).and_then(Watch::new).map_err(cannot_wait)?;
-    let company = Company::meet(plan, destination, clock, announcer)?;
+    let role = PartRole::meet(plan, destination, clock, announcer)?;
     // Without an emulator there is nothing to go before; and endpoints that use all of the processors under
     // real-time priority are stopped for 50 ms in every second (sched_rt_runtime_us).
     let is_emulated = plan.network.kind == NetworkKind::Emulated;
@@ -246,7 +246,7 @@ fn prepare(
         recorder,
         observed,
         watch,
-        company,
+        role,
         _awake: awake,
     })
 }
@@ -270,7 +270,7 @@ impl Prepared {
         sampler.watch_sockets(&self.testbed, &self.plan);
         let result = self.conduct(&mut running, &mut sampler, announcer);
         let began = running.fleet.is_some();
-        self.company.leave(&result);
+        self.role.leave(&result);
         let result = self.take_down(running, &mut sampler, result, announcer);
         self.observed.note_end(&self.control, sampler);
         let closed = self.recorder.close();
@@ -278,7 +278,7 @@ impl Prepared {
             let lost = closed.strain.rows_lost;
             announcer.warn(format!("the recording was cut short: {error}; {lost} rows are lost"));
         }
-        (Performed { observed: self.observed, result, began, company: self.company }, closed)
+        (Performed { observed: self.observed, result, began, role: self.role }, closed)
     }
 
     fn conduct(
@@ -292,7 +292,7 @@ impl Prepared {
         // Where there can be no further thread the run fails soon enough.
         running.timer = ControlTimer::start(self.control.clock, self.observed.emulator_priority).ok();
         self.start_emulator(running)?;
-        self.company.gather(&mut self.watch, &self.control.clock)?;
+        self.role.gather(&mut self.watch, &self.control.clock)?;
         let heard: Vec<usize> = running.loopback.iter().map(LoopbackCapture::server).collect();
         let fleet = Fleet::start(
             Arc::clone(&self.plan),
@@ -312,7 +312,7 @@ impl Prepared {
             control: &self.control,
             recorder: &self.recorder,
             watch: &mut self.watch,
-            company: &self.company,
+            role: &self.role,
             servers: &mut running.servers,
             programs,
             testbed: &self.testbed,

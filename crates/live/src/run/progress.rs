@@ -8,7 +8,7 @@ use mqttlab_units::{Duration, Instant};
 use crate::control::Control;
 use crate::histogram::HistogramSnapshot;
 use crate::network::emulator;
-use crate::parts::client_share::Standing;
+use crate::parts::client_share::ClientsStatus;
 
 /// Remembers what was told last.
 pub(crate) struct LiveProgress {
@@ -43,7 +43,7 @@ impl LiveProgress {
     pub(crate) fn tick(
         &mut self,
         control: &Control,
-        others: &Standing,
+        others: &ClientsStatus,
         emulator: Option<&emulator::EmulatorCounters>,
         servers: Vec<ServerFigures>,
     ) -> Figures {
@@ -52,7 +52,7 @@ impl LiveProgress {
         let sender = since(&mut self.sender, figures.sender_lateness.snapshot());
         let late = emulator.map(|shared| since(&mut self.emulator, shared.lateness.snapshot()));
         let ns = |snapshot: &HistogramSnapshot, percent| snapshot.percentile(percent).map(Duration::as_ns);
-        let all = figures.standing().and(others);
+        let all = figures.clients_status().and(others);
         let mut sketch = Sketch::default();
         latency.each(|time, times| sketch.count(time, times));
         if let Some(shared) = emulator {
@@ -82,7 +82,7 @@ impl LiveProgress {
         }
     }
 
-    fn groups(&self, all: &Standing) -> Vec<GroupFigures> {
+    fn groups(&self, all: &ClientsStatus) -> Vec<GroupFigures> {
         let told = self.groups.iter().zip(&all.groups).map(|(name, &[offered, unsent, delivered])| {
             GroupFigures { group: name.clone(), offered, sent: offered.saturating_sub(unsent), delivered }
         });

@@ -17,8 +17,8 @@ use crate::control::Control;
 use crate::host::watch::Watch;
 use crate::network::emulator::Emulator;
 use crate::network::testbed::Testbed;
-use crate::parts::Company;
-use crate::parts::client_share::Standing as ClientsStanding;
+use crate::parts::PartRole;
+use crate::parts::client_share::ClientsStatus;
 use crate::processes::programs::{ProgramContext, Programs};
 use crate::processes::server::{RunningServer, named};
 use crate::run::progress::LiveProgress;
@@ -34,7 +34,7 @@ pub(crate) struct Stages<'a, 'b> {
     pub(crate) recorder: &'a Recorder,
     pub(crate) watch: &'a mut Watch,
     /// Who performs the run's other parts.
-    pub(crate) company: &'a Company,
+    pub(crate) role: &'a PartRole,
     pub(crate) servers: &'a mut Vec<RunningServer>,
     pub(crate) programs: &'a mut Programs,
     pub(crate) testbed: &'a Testbed,
@@ -50,7 +50,7 @@ struct AllClients<'a> {
     /// In all parts.
     count: u32,
     /// Those of other parts, where this one conducts.
-    others: ClientsStanding,
+    others: ClientsStatus,
     /// Programs that have gathered, and that are ready.
     programs: [u32; 2],
     /// Whether programs may still publish: what of theirs is under way nobody knows.
@@ -80,8 +80,8 @@ impl Standing for AllClients<'_> {
 }
 
 impl AllClients<'_> {
-    fn all(&self) -> ClientsStanding {
-        self.control.figures.standing().and(&self.others)
+    fn all(&self) -> ClientsStatus {
+        self.control.figures.clients_status().and(&self.others)
     }
 }
 
@@ -93,7 +93,7 @@ impl Stages<'_, '_> {
     pub(crate) fn go_through(&mut self) -> Result<(), Interruption> {
         let count = *self.plan.client_numbers().last().expect("there is an end");
         let (control, programs) = (self.control, [0; 2]);
-        let (others, may_publish) = (ClientsStanding::default(), self.programs.count() > 0);
+        let (others, may_publish) = (ClientsStatus::default(), self.programs.count() > 0);
         let mut clients = AllClients { control, count, others, programs, may_publish };
         let mut conductor = Conductor::new(self.plan.phases, self.control.now());
         self.enter(&conductor, &clients);
@@ -102,7 +102,7 @@ impl Stages<'_, '_> {
             if conductor.next(self.control.now()) == Stage::Disconnect {
                 return Ok(());
             }
-            self.company.ordered().into_iter().for_each(|schedule| conductor.follow(schedule));
+            self.role.ordered_schedule().into_iter().for_each(|schedule| conductor.follow(schedule));
             self.enter(&conductor, &clients);
         }
     }
@@ -126,7 +126,7 @@ impl Stages<'_, '_> {
         loop {
             let now = self.control.now();
             self.advance_programs(clients)?;
-            clients.others = self.company.share_standing(|| self.control.figures.standing())?;
+            clients.others = self.role.exchange_status(|| self.control.figures.clients_status())?;
             if self.is_over(conductor, now, clients) {
                 return Ok(());
             }
@@ -148,10 +148,9 @@ impl Stages<'_, '_> {
     /// Whether the present stage is over: as the part says that conducts the run, or by its time.
     fn is_over(&self, conductor: &Conductor, now: Instant, clients: &AllClients<'_>) -> bool {
         match conductor.stage() {
-            Stage::Connect if self.company.is_led() => self.company.ordered().is_some(),
-            Stage::CoolDown if self.company.is_led() => {
-                self.company.may_leave()
-                    || conductor.deadline().is_some_and(|deadline| now >= deadline + STEP)
+            Stage::Connect if self.role.is_follower() => self.role.ordered_schedule().is_some(),
+            Stage::CoolDown if self.role.is_follower() => {
+                self.role.may_leave() || conductor.deadline().is_some_and(|deadline| now >= deadline + STEP)
             }
             _ => conductor.is_over(now, clients),
         }
@@ -201,8 +200,8 @@ impl Stages<'_, '_> {
     /// Tells the clients when to publish, and stores it with the recording.
     fn announce(&mut self, conductor: &Conductor, clients: &AllClients<'_>) {
         let schedule = conductor.schedule().expect("a notice has a schedule");
-        self.company.publish(&schedule);
-        if !self.company.is_led() {
+        self.role.publish(&schedule);
+        if !self.role.is_follower() {
             let ready = clients.all().ready + clients.programs[1];
             let missing = conductor.warning_of_missing(ready, clients.count);
             missing.into_iter().for_each(|warning| self.announcer.warn(warning));

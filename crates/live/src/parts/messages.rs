@@ -11,21 +11,21 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::exchange::Offset;
-use crate::parts::client_share::Standing;
+use super::clock_offset::ClockOffset;
+use crate::parts::client_share::ClientsStatus;
 
 /// What a part says to part 0.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum FollowerMessage {
     /// The first words: who comes, and to what.
     Here { part: u32, run_id: String, plan: String, version: String },
     /// What is the time?
     Ask,
     /// Ready to connect.
-    Ready { clock: Offset },
+    Ready { clock: ClockOffset },
     /// How the clients stand.
-    Standing(Standing),
+    Standing(ClientsStatus),
     /// It has to end before its time.
     Trouble { problem: String },
     /// The clients have left; files follow, in this order.
@@ -35,7 +35,7 @@ pub(super) enum Said {
 /// What part 0 says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
-pub(super) enum Order {
+pub(super) enum LeaderMessage {
     /// What part 0's clock said at run time zero.
     Welcome { epoch_ns: i64, started_unix_ns: u64 },
     /// It cannot take part.
@@ -66,12 +66,12 @@ pub(super) struct PartReport {
     /// What its clock said at run time zero.
     pub(super) epoch_ns: i64,
     /// The exchange at the end; `None` where there was no time for it.
-    pub(super) clock: Option<Offset>,
+    pub(super) clock: Option<ClockOffset>,
 }
 
-impl Order {
-    pub(super) fn publish(schedule: &Schedule) -> Order {
-        Order::Publish {
+impl LeaderMessage {
+    pub(super) fn publish(schedule: &Schedule) -> LeaderMessage {
+        LeaderMessage::Publish {
             publish_from_ns: schedule.publish_from.as_ns(),
             measure_from_ns: schedule.measure_from.as_ns(),
             measure_until_ns: schedule.measure_until.as_ns(),
@@ -79,7 +79,7 @@ impl Order {
     }
 
     pub(super) fn schedule(&self) -> Option<Schedule> {
-        let &Order::Publish { publish_from_ns, measure_from_ns, measure_until_ns } = self else {
+        let &LeaderMessage::Publish { publish_from_ns, measure_from_ns, measure_until_ns } = self else {
             return None;
         };
         Some(Schedule {
@@ -91,14 +91,14 @@ impl Order {
 }
 
 /// One end of a connection between two parts.
-pub(super) struct Line {
+pub(super) struct LineReader {
     reader: BufReader<TcpStream>,
     /// What has come of a line that is not whole.
     partial: Vec<u8>,
 }
 
 /// The same connection's other direction, which several threads may use.
-pub(super) struct Voice(Mutex<TcpStream>);
+pub(super) struct LineWriter(Mutex<TcpStream>);
 
 /// Whether an error says that the other end is gone, with its program or its machine.
 pub(super) fn is_end(error: &io::Error) -> bool {
@@ -110,7 +110,7 @@ pub(super) fn is_end(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// What the kernel said.
-pub(super) fn converse(stream: TcpStream) -> io::Result<(Line, Voice)> {
+pub(super) fn split_stream(stream: TcpStream) -> io::Result<(LineReader, LineWriter)> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     let patience: libc::c_uint = SILENCE_MS;
@@ -120,16 +120,16 @@ pub(super) fn converse(stream: TcpStream) -> io::Result<(Line, Voice)> {
         let size = size_of_val(&patience) as libc::socklen_t;
         libc::setsockopt(stream.as_raw_fd(), level, option, (&raw const patience).cast(), size);
     }
-    let voice = Voice(Mutex::new(stream.try_clone()?));
-    Ok((Line { reader: BufReader::new(stream), partial: Vec::new() }, voice))
+    let writer = LineWriter(Mutex::new(stream.try_clone()?));
+    Ok((LineReader { reader: BufReader::new(stream), partial: Vec::new() }, writer))
 }
 
-impl Line {
-    /// The next thing that is said, or `None` when nothing was within the time that [`Line::wait_at_most`] permits.
+impl LineReader {
+    /// The next thing that is said, or `None` when nothing was within the time that [`LineReader::wait_at_most`] permits.
     ///
     /// # Errors
     /// The other end is gone, or says what is none of these words.
-    pub(super) fn hear<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    pub(super) fn read<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let room = (LINE_BYTES_MAX - self.partial.len()) as u64;
         match self.reader.by_ref().take(room).read_until(b'\n', &mut self.partial) {
             Err(error) if [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut].contains(&error.kind()) => {
@@ -145,7 +145,7 @@ impl Line {
         Ok(Some(said))
     }
 
-    /// How long [`Line::hear`] waits.
+    /// How long [`LineReader::read`] waits.
     ///
     /// # Errors
     /// What the kernel said.
@@ -163,12 +163,12 @@ impl Line {
     }
 }
 
-impl Voice {
+impl LineWriter {
     /// Says something.
     ///
     /// # Errors
     /// The other end is gone.
-    pub(super) fn say(&self, words: &impl Serialize) -> io::Result<()> {
+    pub(super) fn write(&self, words: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(words).expect("words can be written as JSON") + "\n";
         self.0.lock().expect("no thread panics with it").write_all(line.as_bytes())
     }
@@ -195,15 +195,15 @@ mod tests {
     fn what_is_said_in_pieces_is_heard_whole_and_an_end_is_an_error() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut line, voice) = converse(listener.accept().unwrap().0).unwrap();
+        let (mut line, writer) = split_stream(listener.accept().unwrap().0).unwrap();
         line.wait_at_most(20).unwrap();
         other.write_all(b"{\"say\":").unwrap();
-        assert!(matches!(line.hear::<Said>(), Ok(None)));
+        assert!(matches!(line.read::<FollowerMessage>(), Ok(None)));
         other.write_all(b"\"ask\"}\n{\"say\":\"dance\"}\n").unwrap();
-        assert!(matches!(line.hear(), Ok(Some(Said::Ask))));
-        assert!(line.hear::<Said>().is_err());
-        voice.say(&Order::Kept).unwrap();
+        assert!(matches!(line.read(), Ok(Some(FollowerMessage::Ask))));
+        assert!(line.read::<FollowerMessage>().is_err());
+        writer.write(&LeaderMessage::Kept).unwrap();
         drop(other);
-        assert!(line.hear::<Said>().is_err());
+        assert!(line.read::<FollowerMessage>().is_err());
     }
 }

@@ -13,20 +13,22 @@ use mqttlab_plan::Plan;
 use mqttlab_recording::RunFacts;
 use mqttlab_run::{Interruption, Schedule};
 
-use super::exchange::Offset;
+use super::clock_offset::ClockOffset;
 use super::merge::{self, Collected, Merged};
-use super::words::{Line, Order, PartReport, Said, Voice, converse, is_end};
+use super::messages::{
+    FollowerMessage, LeaderMessage, LineReader, LineWriter, PartReport, is_end, split_stream,
+};
 use crate::clock::{self, Clock};
-use crate::parts::client_share::Standing;
+use crate::parts::client_share::ClientsStatus;
 
-/// Who leads.
-pub(crate) struct Lead {
-    meeting: Arc<Meeting>,
+/// Part 0 of a run, to which the others connect.
+pub(crate) struct Leader {
+    shared: Arc<LeaderState>,
     address: SocketAddr,
 }
 
 /// What a part must know to take part, and what the parts have said.
-struct Meeting {
+struct LeaderState {
     clock: Clock,
     run_id: String,
     plan: String,
@@ -34,15 +36,15 @@ struct Meeting {
     directory: PathBuf,
     /// Whether nobody is waited for any more.
     closed: AtomicBool,
-    seats: Mutex<Vec<Seat>>,
+    states: Mutex<Vec<PartState>>,
 }
 
 /// What is known of a part.
 #[derive(Default)]
-struct Seat {
-    voice: Option<Arc<Voice>>,
-    clock: Option<Offset>,
-    standing: Standing,
+struct PartState {
+    writer: Option<Arc<LineWriter>>,
+    clock: Option<ClockOffset>,
+    standing: ClientsStatus,
     /// Whether its clients connect, publish or receive.
     is_running: bool,
     /// Whether they have been told to leave.
@@ -55,7 +57,7 @@ struct Seat {
     over: bool,
 }
 
-impl Lead {
+impl Leader {
     /// Listens for the other parts.
     ///
     /// # Errors
@@ -66,21 +68,21 @@ impl Lead {
         (run_id, plan): (&str, String),
         clock: Clock,
         directory: &Path,
-    ) -> io::Result<Lead> {
+    ) -> io::Result<Leader> {
         let listener = TcpListener::bind(listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let meeting = Arc::new(Meeting {
+        let shared = Arc::new(LeaderState {
             clock,
             run_id: run_id.to_owned(),
             plan,
             directory: directory.to_owned(),
             closed: AtomicBool::new(false),
-            seats: Mutex::new((1..parts).map(|_| Seat::default()).collect()),
+            states: Mutex::new((1..parts).map(|_| PartState::default()).collect()),
         });
-        let host = Arc::clone(&meeting);
+        let host = Arc::clone(&shared);
         thread::Builder::new().name("parts".into()).spawn(move || receive(&host, &listener))?;
-        Ok(Lead { meeting, address })
+        Ok(Leader { shared, address })
     }
 
     /// Where the others come to.
@@ -93,34 +95,34 @@ impl Lead {
     /// # Errors
     /// One of them cannot.
     pub(super) fn are_ready(&self) -> Result<bool, Interruption> {
-        let seats = self.meeting.seats();
-        troubles(&seats)?;
-        Ok(seats.iter().all(|seat| seat.clock.is_some()))
+        let states = self.shared.states();
+        first_failure(&states)?;
+        Ok(states.iter().all(|state| state.clock.is_some()))
     }
 
     /// The numbers of the parts that have not come.
     pub(super) fn missing(&self) -> Vec<u32> {
-        let seats = self.meeting.seats();
-        (1..).zip(seats.iter()).filter(|(_, seat)| seat.clock.is_none()).map(|(part, _)| part).collect()
+        let states = self.shared.states();
+        (1..).zip(states.iter()).filter(|(_, state)| state.clock.is_none()).map(|(part, _)| part).collect()
     }
 
     pub(super) fn begin(&self) {
-        self.meeting.closed.store(true, Relaxed);
-        self.meeting.seats().iter_mut().for_each(|seat| seat.is_running = true);
-        self.order(&Order::Begin);
+        self.shared.closed.store(true, Relaxed);
+        self.shared.states().iter_mut().for_each(|state| state.is_running = true);
+        self.send_all(&LeaderMessage::Begin);
     }
 
     pub(super) fn publish(&self, schedule: &Schedule) {
-        self.order(&Order::publish(schedule));
+        self.send_all(&LeaderMessage::publish(schedule));
     }
 
     /// Has the others leave: at the planned end, or before it.
     pub(super) fn leave(&self, result: &Result<(), Interruption>) {
-        self.meeting.closed.store(true, Relaxed);
-        self.meeting.seats().iter_mut().for_each(|seat| (seat.is_running, seat.has_left) = (false, true));
+        self.shared.closed.store(true, Relaxed);
+        self.shared.states().iter_mut().for_each(|state| (state.is_running, state.has_left) = (false, true));
         match result {
-            Ok(()) => self.order(&Order::Leave),
-            Err(interruption) => self.order(&Order::End { problem: interruption.to_string() }),
+            Ok(()) => self.send_all(&LeaderMessage::Leave),
+            Err(interruption) => self.send_all(&LeaderMessage::End { problem: interruption.to_string() }),
         }
     }
 
@@ -128,10 +130,10 @@ impl Lead {
     ///
     /// # Errors
     /// One of the parts is gone, or has to end.
-    pub(super) fn others(&self) -> Result<Standing, Interruption> {
-        let seats = self.meeting.seats();
-        troubles(&seats)?;
-        Ok(seats.iter().fold(Standing::default(), |sum, seat| sum.and(&seat.standing)))
+    pub(super) fn others(&self) -> Result<ClientsStatus, Interruption> {
+        let states = self.shared.states();
+        first_failure(&states)?;
+        Ok(states.iter().fold(ClientsStatus::default(), |sum, state| sum.and(&state.standing)))
     }
 
     /// Takes what the other parts hand over into the recording in `place`, which is still in spools.
@@ -141,68 +143,68 @@ impl Lead {
 
     fn collect(self) -> Vec<Collected> {
         let waited = Instant::now();
-        while waited.elapsed() < LONGEST_HAND_OVER && self.meeting.seats().iter().any(Seat::is_awaited) {
+        while waited.elapsed() < LONGEST_HAND_OVER && self.shared.states().iter().any(PartState::is_awaited) {
             thread::sleep(STEP);
         }
-        let mut seats = self.meeting.seats();
-        let collected = (1..).zip(seats.iter_mut()).map(|(number, seat)| Collected {
+        let mut states = self.shared.states();
+        let collected = (1..).zip(states.iter_mut()).map(|(number, state)| Collected {
             number,
-            clock: seat.clock,
-            report: seat.report.take(),
-            kept: seat.kept,
-            files: self.meeting.files_of(number),
-            trouble: seat.trouble.take(),
+            clock: state.clock,
+            report: state.report.take(),
+            kept: state.kept,
+            files: self.shared.files_of(number),
+            trouble: state.trouble.take(),
         });
         collected.collect()
     }
 
-    fn order(&self, order: &Order) {
-        let seats = self.meeting.seats();
-        let voices: Vec<Arc<Voice>> = seats.iter().filter_map(|seat| seat.voice.clone()).collect();
-        drop(seats);
-        for voice in voices {
+    fn send_all(&self, message: &LeaderMessage) {
+        let states = self.shared.states();
+        let writers: Vec<Arc<LineWriter>> = states.iter().filter_map(|state| state.writer.clone()).collect();
+        drop(states);
+        for writer in writers {
             // Whose connection is gone is noticed by whoever listens to it.
-            let _ = voice.say(order);
+            let _ = writer.write(message);
         }
     }
 }
 
-impl Drop for Lead {
+impl Drop for Leader {
     fn drop(&mut self) {
-        self.meeting.closed.store(true, Relaxed);
+        self.shared.closed.store(true, Relaxed);
     }
 }
 
-impl Seat {
+impl PartState {
     /// How long it may be silent; `None` for as long as it likes.
-    fn patience(&self) -> Option<Duration> {
+    fn silence_limit(&self) -> Option<Duration> {
         let is_closing = self.has_left.then_some(SILENCE_AT_END);
         if self.is_running { Some(SILENCE) } else { is_closing }
     }
 
     fn is_awaited(&self) -> bool {
-        self.voice.is_some() && !self.over
+        self.writer.is_some() && !self.over
     }
 }
 
-impl Meeting {
-    fn seats(&self) -> MutexGuard<'_, Vec<Seat>> {
-        self.seats.lock().expect("no thread panics with it")
+impl LeaderState {
+    fn states(&self) -> MutexGuard<'_, Vec<PartState>> {
+        self.states.lock().expect("no thread panics with it")
     }
 
     fn files_of(&self, part: u32) -> PathBuf {
         self.directory.join(format!("part-{part}.received"))
     }
 
-    fn with_seat(&self, part: u32, change: impl FnOnce(&mut Seat)) {
-        if let Some(seat) = self.seats().get_mut((part as usize).wrapping_sub(1)) {
-            change(seat);
+    fn update_state(&self, part: u32, change: impl FnOnce(&mut PartState)) {
+        if let Some(state) = self.states().get_mut((part as usize).wrapping_sub(1)) {
+            change(state);
         }
     }
 
     /// Whether somebody may take part; what is wrong, if not.
-    fn admit(&self, said: &Said, voice: &Arc<Voice>) -> Result<u32, String> {
-        let Said::Here { part, run_id, plan, version } = said else {
+    fn admit(&self, said: &FollowerMessage, writer: &Arc<LineWriter>) -> Result<u32, String> {
+        let FollowerMessage::Here { part, run_id, plan, version } = said else {
             return Err("it did not say who it is".into());
         };
         if *run_id != self.run_id {
@@ -215,71 +217,71 @@ impl Meeting {
         if *plan != self.plan {
             return Err("it has another plan".into());
         }
-        let mut seats = self.seats();
-        let parts = seats.len() + 1;
-        let seat = seats.get_mut((*part as usize).wrapping_sub(1));
-        let seat =
-            seat.ok_or_else(|| format!("it is part {part}, and the plan has parts 0 to {}", parts - 1))?;
-        if seat.voice.is_some() {
+        let mut states = self.states();
+        let parts = states.len() + 1;
+        let state = states.get_mut((*part as usize).wrapping_sub(1));
+        let state =
+            state.ok_or_else(|| format!("it is part {part}, and the plan has parts 0 to {}", parts - 1))?;
+        if state.writer.is_some() {
             return Err(format!("another one is part {part}"));
         }
-        seat.voice = Some(Arc::clone(voice));
+        state.writer = Some(Arc::clone(writer));
         Ok(*part)
     }
 }
 
 /// The first trouble that a part has told of or been in.
-fn troubles(seats: &[Seat]) -> Result<(), Interruption> {
-    let trouble = (1..).zip(seats).find_map(|(part, seat)| Some((part, seat.trouble.clone()?)));
+fn first_failure(states: &[PartState]) -> Result<(), Interruption> {
+    let trouble = (1..).zip(states).find_map(|(part, state)| Some((part, state.trouble.clone()?)));
     trouble.map_or(Ok(()), |(part, problem): (u32, String)| {
         Err(Interruption::Part(format!("part {part} of the run: {problem}")))
     })
 }
 
 /// Takes connections until everybody is here.
-fn receive(meeting: &Arc<Meeting>, listener: &TcpListener) {
-    while !meeting.closed.load(Relaxed) {
+fn receive(shared: &Arc<LeaderState>, listener: &TcpListener) {
+    while !shared.closed.load(Relaxed) {
         let Ok((stream, _)) = listener.accept() else {
             thread::sleep(STEP);
             continue;
         };
-        let host = Arc::clone(meeting);
+        let host = Arc::clone(shared);
         // Whoever says nothing has a thread for a while, and nothing else.
         let _ = thread::Builder::new().name("part".into()).spawn(move || serve(&host, stream));
     }
 }
 
 /// Listens to one part until it has handed its rows over, or is gone.
-fn serve(meeting: &Meeting, stream: TcpStream) {
-    let Ok((mut line, voice)) = converse(stream) else { return };
-    let voice = Arc::new(voice);
+fn serve(shared: &LeaderState, stream: TcpStream) {
+    let Ok((mut line, writer)) = split_stream(stream) else { return };
+    let writer = Arc::new(writer);
     let _ = line.wait_at_most(HELLO_MS);
-    let Ok(Some(first)) = line.hear::<Said>() else { return };
-    let part = match meeting.admit(&first, &voice) {
+    let Ok(Some(first)) = line.read::<FollowerMessage>() else { return };
+    let part = match shared.admit(&first, &writer) {
         Ok(part) => part,
         Err(problem) => {
-            let _ = voice.say(&Order::Refused { problem });
+            let _ = writer.write(&LeaderMessage::Refused { problem });
             return;
         }
     };
-    let (epoch_ns, started_unix_ns) = (meeting.clock.epoch_ns(), meeting.clock.started_unix_ns());
-    let outcome = voice
-        .say(&Order::Welcome { epoch_ns, started_unix_ns })
-        .and_then(|()| listen(meeting, part, &mut line, &voice));
-    meeting.with_seat(part, |seat| {
+    let (epoch_ns, started_unix_ns) = (shared.clock.epoch_ns(), shared.clock.started_unix_ns());
+    let outcome = writer
+        .write(&LeaderMessage::Welcome { epoch_ns, started_unix_ns })
+        .and_then(|()| listen(shared, part, &mut line, &writer));
+    shared.update_state(part, |state| {
         if let Err(error) = outcome {
             let words = if is_end(&error) { "it ended without a word".into() } else { error.to_string() };
-            seat.trouble.get_or_insert(words);
+            state.trouble.get_or_insert(words);
         }
-        seat.over = true;
+        state.over = true;
     });
 }
 
-fn listen(meeting: &Meeting, part: u32, line: &mut Line, voice: &Voice) -> io::Result<()> {
+fn listen(shared: &LeaderState, part: u32, line: &mut LineReader, writer: &LineWriter) -> io::Result<()> {
     line.wait_at_most(TICK_MS)?;
     let mut last = Instant::now();
     loop {
-        let said = line.hear::<Said>()?;
+        let said = line.read::<FollowerMessage>()?;
         let received_ns = clock::raw_ns();
         if said.is_some() {
             last = Instant::now();
@@ -287,30 +289,38 @@ fn listen(meeting: &Meeting, part: u32, line: &mut Line, voice: &Voice) -> io::R
         match said {
             None => {
                 let mut patience = None;
-                meeting.with_seat(part, |seat| patience = seat.patience());
+                shared.update_state(part, |state| patience = state.silence_limit());
                 if let Some(patience) = patience.filter(|patience| last.elapsed() > *patience) {
                     let words = format!("nothing was heard of it for {} s", patience.as_secs());
                     return Err(io::Error::other(words));
                 }
             }
-            Some(Said::Ask) => voice.say(&Order::Answer { received_ns, answered_ns: clock::raw_ns() })?,
-            Some(Said::Ready { clock }) => meeting.with_seat(part, |seat| seat.clock = Some(clock)),
-            Some(Said::Standing(standing)) => meeting.with_seat(part, |seat| seat.standing = standing),
-            Some(Said::Trouble { problem }) => meeting.with_seat(part, |seat| seat.trouble = Some(problem)),
-            Some(Said::Rows(report)) => {
+            Some(FollowerMessage::Ask) => {
+                writer.write(&LeaderMessage::Answer { received_ns, answered_ns: clock::raw_ns() })?
+            }
+            Some(FollowerMessage::Ready { clock }) => {
+                shared.update_state(part, |state| state.clock = Some(clock))
+            }
+            Some(FollowerMessage::Standing(standing)) => {
+                shared.update_state(part, |state| state.standing = standing)
+            }
+            Some(FollowerMessage::Trouble { problem }) => {
+                shared.update_state(part, |state| state.trouble = Some(problem))
+            }
+            Some(FollowerMessage::Rows(report)) => {
                 // What has come of it is kept, whatever becomes of the rest.
                 let files = report.files.clone();
-                meeting.with_seat(part, |seat| seat.report = Some(*report));
-                take_files(&meeting.files_of(part), &files, line)?;
-                meeting.with_seat(part, |seat| seat.kept = true);
-                return voice.say(&Order::Kept);
+                shared.update_state(part, |state| state.report = Some(*report));
+                take_files(&shared.files_of(part), &files, line)?;
+                shared.update_state(part, |state| state.kept = true);
+                return writer.write(&LeaderMessage::Kept);
             }
-            Some(Said::Here { .. }) => return Err(io::Error::other("it says twice who it is")),
+            Some(FollowerMessage::Here { .. }) => return Err(io::Error::other("it says twice who it is")),
         }
     }
 }
 
-fn take_files(to: &Path, files: &[(String, u64)], line: &mut Line) -> io::Result<()> {
+fn take_files(to: &Path, files: &[(String, u64)], line: &mut LineReader) -> io::Result<()> {
     line.wait_at_most(SILENCE.as_millis() as u64)?;
     fs::create_dir_all(to)?;
     for (name, bytes) in files {

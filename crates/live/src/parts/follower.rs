@@ -12,24 +12,26 @@ use std::time::{Duration, Instant};
 use mqttlab_recording::{RunFacts, Strain, part_files, read_layout};
 use mqttlab_run::{Interruption, Schedule};
 
-use super::exchange::{Offset, Round};
-use super::words::{Line, Order, PartReport, Said, Voice, converse, is_end};
+use super::clock_offset::{ClockExchange, ClockOffset};
+use super::messages::{
+    FollowerMessage, LeaderMessage, LineReader, LineWriter, PartReport, is_end, split_stream,
+};
 use crate::clock::{self, Clock};
-use crate::parts::client_share::Standing;
+use crate::parts::client_share::ClientsStatus;
 
-/// Who follows.
-pub(crate) struct Follow {
-    voice: Voice,
+/// A part of a run that is not part 0.
+pub(crate) struct Follower {
+    writer: LineWriter,
     /// The run's clock, as this machine has it.
     pub(super) clock: Clock,
-    offset: Offset,
-    heard: Arc<Heard>,
-    listener: Option<JoinHandle<Line>>,
+    offset: ClockOffset,
+    signals: Arc<LeaderSignals>,
+    listener: Option<JoinHandle<LineReader>>,
 }
 
 /// What part 0 has said so far.
 #[derive(Default)]
-struct Heard {
+struct LeaderSignals {
     begin: AtomicBool,
     schedule: OnceLock<Schedule>,
     leave: AtomicBool,
@@ -38,7 +40,7 @@ struct Heard {
     over: AtomicBool,
 }
 
-impl Follow {
+impl Follower {
     /// Goes to part 0, and finds out how far its clock is ahead.
     ///
     /// # Errors
@@ -47,32 +49,32 @@ impl Follow {
         number: u32,
         lead: SocketAddr,
         (run_id, plan): (&str, String),
-    ) -> Result<Follow, String> {
+    ) -> Result<Follower, String> {
         let failed = |error: io::Error| format!("part 0 of the run at {lead}: {error}");
         let stream = TcpStream::connect_timeout(&lead, CONNECT).map_err(failed)?;
-        let (mut line, voice) = converse(stream).map_err(failed)?;
+        let (mut line, writer) = split_stream(stream).map_err(failed)?;
         line.wait_at_most(ANSWER_MS).map_err(failed)?;
         let (run_id, version) = (run_id.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        voice.say(&Said::Here { part: number, run_id, plan, version }).map_err(failed)?;
-        let (epoch_ns, started_unix_ns) = match line.hear::<Order>().map_err(failed)? {
-            Some(Order::Welcome { epoch_ns, started_unix_ns }) => (epoch_ns, started_unix_ns),
-            Some(Order::Refused { problem }) => {
+        writer.write(&FollowerMessage::Here { part: number, run_id, plan, version }).map_err(failed)?;
+        let (epoch_ns, started_unix_ns) = match line.read::<LeaderMessage>().map_err(failed)? {
+            Some(LeaderMessage::Welcome { epoch_ns, started_unix_ns }) => (epoch_ns, started_unix_ns),
+            Some(LeaderMessage::Refused { problem }) => {
                 return Err(format!("part 0 of the run at {lead} refuses part {number}: {problem}"));
             }
             _ => return Err(format!("part 0 of the run at {lead} does not answer")),
         };
-        let offset = exchange(&mut line, &voice).map_err(failed)?;
+        let offset = exchange(&mut line, &writer).map_err(failed)?;
         let clock = Clock::with_epoch(epoch_ns, started_unix_ns).seen_from(offset.offset_ns);
-        let heard = Arc::new(Heard::default());
-        let ears = Arc::clone(&heard);
-        let listener = thread::Builder::new().name("part 0".into()).spawn(move || listen(line, &ears));
-        Ok(Follow { voice, clock, offset, heard, listener: Some(listener.map_err(failed)?) })
+        let signals = Arc::new(LeaderSignals::default());
+        let shared = Arc::clone(&signals);
+        let listener = thread::Builder::new().name("part 0".into()).spawn(move || listen(line, &shared));
+        Ok(Follower { writer, clock, offset, signals, listener: Some(listener.map_err(failed)?) })
     }
 
     /// Says that everything here is ready.
     pub(super) fn ready(&self) {
         // A connection that is gone is noticed by the listener.
-        let _ = self.voice.say(&Said::Ready { clock: self.offset });
+        let _ = self.writer.write(&FollowerMessage::Ready { clock: self.offset });
     }
 
     /// Whether everybody is.
@@ -81,24 +83,24 @@ impl Follow {
     /// Part 0 is gone, or ends the run.
     pub(super) fn may_begin(&self) -> Result<bool, Interruption> {
         self.trouble()?;
-        Ok(self.heard.begin.load(Relaxed))
+        Ok(self.signals.begin.load(Relaxed))
     }
 
     /// When to publish, once part 0 has said it.
     pub(super) fn schedule(&self) -> Option<Schedule> {
-        self.heard.schedule.get().copied()
+        self.signals.schedule.get().copied()
     }
 
     pub(super) fn may_leave(&self) -> bool {
-        self.heard.leave.load(Relaxed)
+        self.signals.leave.load(Relaxed)
     }
 
     /// Says how the clients here stand.
     ///
     /// # Errors
     /// Part 0 is gone, or ends the run.
-    pub(super) fn tell(&self, standing: Standing) -> Result<(), Interruption> {
-        let _ = self.voice.say(&Said::Standing(standing));
+    pub(super) fn report_status(&self, standing: ClientsStatus) -> Result<(), Interruption> {
+        let _ = self.writer.write(&FollowerMessage::Standing(standing));
         self.trouble()
     }
 
@@ -106,7 +108,7 @@ impl Follow {
     pub(super) fn leave(&self, result: &Result<(), Interruption>) {
         // What part 0 has ended it knows.
         if let (Err(interruption), Ok(())) = (result, self.trouble()) {
-            let _ = self.voice.say(&Said::Trouble { problem: interruption.to_string() });
+            let _ = self.writer.write(&FollowerMessage::Trouble { problem: interruption.to_string() });
         }
     }
 
@@ -132,22 +134,22 @@ impl Follow {
     }
 
     fn send(mut self, place: &Path, mut report: PartReport) -> io::Result<()> {
-        self.heard.over.store(true, Relaxed);
+        self.signals.over.store(true, Relaxed);
         let listener = self.listener.take().expect("it is taken once");
         let mut line = listener.join().expect("a listener does not panic");
-        report.clock = Some(exchange(&mut line, &self.voice)?);
+        report.clock = Some(exchange(&mut line, &self.writer)?);
         let files = report.files.clone();
-        self.voice.say(&Said::Rows(Box::new(report)))?;
+        self.writer.write(&FollowerMessage::Rows(Box::new(report)))?;
         for (name, bytes) in files {
-            let sent = self.voice.send(&mut File::open(place.join(&name))?.take(bytes))?;
+            let sent = self.writer.send(&mut File::open(place.join(&name))?.take(bytes))?;
             if sent < bytes {
                 return Err(io::Error::other(format!("{name} has become shorter")));
             }
         }
         line.wait_at_most(KEPT_MS)?;
         loop {
-            match line.hear::<Order>()? {
-                Some(Order::Kept) => return Ok(()),
+            match line.read::<LeaderMessage>()? {
+                Some(LeaderMessage::Kept) => return Ok(()),
                 Some(_) => {}
                 None => return Err(io::ErrorKind::TimedOut.into()),
             }
@@ -155,23 +157,23 @@ impl Follow {
     }
 
     fn trouble(&self) -> Result<(), Interruption> {
-        let trouble = self.heard.trouble.lock().expect("no thread panics with it").clone();
+        let trouble = self.signals.trouble.lock().expect("no thread panics with it").clone();
         trouble.map_or(Ok(()), |problem| Err(Interruption::Part(problem)))
     }
 }
 
 /// Asks what the time is, until it is known well.
-fn exchange(line: &mut Line, voice: &Voice) -> io::Result<Offset> {
+fn exchange(line: &mut LineReader, writer: &LineWriter) -> io::Result<ClockOffset> {
     line.wait_at_most(ANSWER_MS)?;
     let began = Instant::now();
     let mut rounds = Vec::with_capacity(ROUNDS);
     while rounds.len() < ROUNDS && (rounds.len() < ROUNDS_MIN || began.elapsed() < LONGEST) {
         let sent = clock::raw_ns();
-        voice.say(&Said::Ask)?;
+        writer.write(&FollowerMessage::Ask)?;
         loop {
-            match line.hear::<Order>()? {
-                Some(Order::Answer { received_ns: received, answered_ns: answered }) => {
-                    rounds.push(Round { sent, received, answered, back: clock::raw_ns() });
+            match line.read::<LeaderMessage>()? {
+                Some(LeaderMessage::Answer { received_ns: received, answered_ns: answered }) => {
+                    rounds.push(ClockExchange { sent, received, answered, back: clock::raw_ns() });
                     break;
                 }
                 // What was ordered in between does not matter any more.
@@ -180,25 +182,25 @@ fn exchange(line: &mut Line, voice: &Voice) -> io::Result<Offset> {
             }
         }
     }
-    Offset::of(&rounds).ok_or_else(|| io::ErrorKind::TimedOut.into())
+    ClockOffset::of(&rounds).ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
 /// Hears what part 0 orders, until it has nothing more to order.
-fn listen(mut line: Line, heard: &Heard) -> Line {
+fn listen(mut line: LineReader, signals: &LeaderSignals) -> LineReader {
     let trouble = |words: String| {
-        *heard.trouble.lock().expect("no thread panics with it") = Some(words);
+        *signals.trouble.lock().expect("no thread panics with it") = Some(words);
     };
     if let Err(error) = line.wait_at_most(LOOK_MS) {
         trouble(format!("part 0 of the run: {error}"));
     }
-    while !heard.over.load(Relaxed) {
-        match line.hear::<Order>() {
-            Ok(Some(Order::Begin)) => heard.begin.store(true, Relaxed),
-            Ok(Some(Order::Leave)) => heard.leave.store(true, Relaxed),
-            Ok(Some(Order::End { problem })) => trouble(format!("part 0 of the run: {problem}")),
+    while !signals.over.load(Relaxed) {
+        match line.read::<LeaderMessage>() {
+            Ok(Some(LeaderMessage::Begin)) => signals.begin.store(true, Relaxed),
+            Ok(Some(LeaderMessage::Leave)) => signals.leave.store(true, Relaxed),
+            Ok(Some(LeaderMessage::End { problem })) => trouble(format!("part 0 of the run: {problem}")),
             Ok(Some(order)) => {
                 if let Some(schedule) = order.schedule() {
-                    let _ = heard.schedule.set(schedule);
+                    let _ = signals.schedule.set(schedule);
                 }
             }
             Ok(None) => {}
