@@ -37,12 +37,12 @@ pub fn examine() -> Value {
             entry("packet", port(PortKind::Packet), "there is no fallback where TUN is missing"),
             entry(
                 "real_time_priority",
-                spell(priority::real_time_permitted(), "SCHED_FIFO", "permit it with `ulimit -r 10`, or run as root"),
+                finding(priority::real_time_permitted(), "SCHED_FIFO", "permit it with `ulimit -r 10`, or run as root"),
                 "on a busy machine the emulator is milliseconds late at the 99th percentile instead of 0.1 ms",
             ),
             entry(
                 "locked_memory",
-                spell(priority::lock_memory(), "mlockall", "permit it with `ulimit -l unlimited`, or run as root"),
+                finding(priority::lock_memory(), "mlockall", "permit it with `ulimit -l unlimited`, or run as root"),
                 "a page fault may delay the emulator when memory is short",
             ),
             entry("descriptors", Ok(limits::descriptors_in_words()), ""),
@@ -65,7 +65,7 @@ fn entry(name: &str, found: Result<String, String>, costs: &str) -> Value {
     }
 }
 
-fn spell(found: io::Result<()>, what: &str, remedy: &str) -> Result<String, String> {
+fn finding(found: io::Result<()>, what: &str, remedy: &str) -> Result<String, String> {
     found.map(|()| what.to_owned()).map_err(|error| format!("{error}; {remedy}"))
 }
 

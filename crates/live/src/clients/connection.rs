@@ -12,7 +12,7 @@ use super::layers::ClientLayers;
 use super::message_order::ReceivedInOrder;
 use super::outbox::SocketOutbox;
 use super::own_packets::{self, OwnPackets};
-use super::packet_reader::PacketReader;
+use super::packet_stream::PacketStream;
 
 /// What the fleet keeps for one client.
 pub(super) struct ClientConnection {
@@ -22,7 +22,7 @@ pub(super) struct ClientConnection {
     pub(super) socket: Option<OwnedFd>,
     /// What waits to be written to a stream.
     pub(super) outbox: SocketOutbox,
-    pub(super) incoming: PacketReader,
+    pub(super) incoming: PacketStream,
     /// Between the stream and its packets.
     pub(super) layered: Option<Box<ClientLayers>>,
     /// Instead of `incoming`, for ZeroMQ.
@@ -53,7 +53,7 @@ impl ClientConnection {
             slot,
             socket: None,
             outbox: SocketOutbox::default(),
-            incoming: PacketReader::default(),
+            incoming: PacketStream::default(),
             layered: layered.map(Box::new),
             frames: None,
             datagrams: over_datagrams.then(|| Box::new(ClientDatagrams::new())),

@@ -29,7 +29,7 @@ impl DeliverySample {
     }
 
     /// The messages since the last time.
-    pub fn take(&self) -> Vec<MessageFigures> {
+    pub fn drain(&self) -> Vec<MessageFigures> {
         let Ok(mut messages) = self.messages.lock() else { return Vec::new() };
         self.is_full.store(false, Relaxed);
         std::mem::take(&mut *messages)
@@ -46,7 +46,7 @@ mod tests {
         let offer = |numbers: std::ops::Range<u64>| {
             numbers.for_each(|at_ns| sample.offer(|| MessageFigures { at_ns, ..MessageFigures::default() }));
         };
-        let taken = || sample.take().iter().map(|message| message.at_ns).collect::<Vec<_>>();
+        let taken = || sample.drain().iter().map(|message| message.at_ns).collect::<Vec<_>>();
         offer(0..100);
         assert_eq!(taken(), (0..MESSAGES_MAX as u64).collect::<Vec<_>>());
         assert!(taken().is_empty());

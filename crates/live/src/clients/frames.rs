@@ -18,7 +18,7 @@ use super::writing::write_payload;
 
 impl ClientReader<'_, '_> {
     /// Takes what was read, packet by packet.
-    pub(super) fn take_frames(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
+    pub(super) fn handle_frames(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         let whole = self.turn.shared.plan.recording.payloads;
         let publishes = client.facts().publish.is_some();
         let mut frames = client.connection_mut().frames.take().unwrap_or_default();

@@ -101,28 +101,28 @@ impl ClientLayers {
     /// Appends a packet as it goes over the wire.
     pub(super) fn seal(&mut self, packet: &[u8], outbox: &mut SocketOutbox) {
         match &mut self.websocket {
-            Some(_) => self.say(Opcode::Binary, packet, outbox),
-            None => put(&mut self.secured, packet, outbox),
+            Some(_) => self.write_frame(Opcode::Binary, packet, outbox),
+            None => append(&mut self.secured, packet, outbox),
         }
     }
 
     /// Appends what says that nothing more will be said: of WebSocket with the status "normal closure", which the server answers
     /// before it ends the connection (RFC 6455 §7.1.1), of TLS alone its alert (RFC 8446 §6.1).
-    pub(super) fn say_farewell(&mut self, outbox: &mut SocketOutbox) {
+    pub(super) fn write_close(&mut self, outbox: &mut SocketOutbox) {
         match (&self.websocket, &mut self.secured) {
-            (Some(_), _) => self.say(Opcode::Close, &NORMAL_CLOSURE.to_be_bytes(), outbox),
-            (None, Some(secured)) => secured.say_farewell(outbox),
+            (Some(_), _) => self.write_frame(Opcode::Close, &NORMAL_CLOSURE.to_be_bytes(), outbox),
+            (None, Some(secured)) => secured.write_close(outbox),
             (None, None) => {}
         }
     }
 
     /// Appends a frame, where there are frames.
-    pub(super) fn say(&mut self, opcode: Opcode, payload: &[u8], outbox: &mut SocketOutbox) {
+    pub(super) fn write_frame(&mut self, opcode: Opcode, payload: &[u8], outbox: &mut SocketOutbox) {
         let Some(WebSocket { dice, frame, .. }) = &mut self.websocket else { return };
         let key = (dice.bits() as u32).to_ne_bytes();
         frame.clear();
         frame::encode(opcode, Some(key), payload, frame);
-        put(&mut self.secured, frame, outbox);
+        append(&mut self.secured, frame, outbox);
     }
 
     /// The stage is over at this time; says how long it took.
@@ -139,8 +139,8 @@ impl ClientLayers {
                 self.enter(OpeningStage::Securing, now)
             }
             (OpeningStage::Connecting | OpeningStage::Securing, secured, Some(websocket)) => {
-                websocket.ask();
-                put(secured, &websocket.frame, outbox);
+                websocket.make_request();
+                append(secured, &websocket.frame, outbox);
                 self.enter(OpeningStage::Upgrading, now)
             }
             _ => self.enter(OpeningStage::Open, now),
@@ -161,7 +161,7 @@ impl WebSocket {
     }
 
     /// Makes a request for an upgrade.
-    fn ask(&mut self) {
+    fn make_request(&mut self) {
         self.nonce = (u128::from(self.dice.bits()) << 64 | u128::from(self.dice.bits())).to_be_bytes();
         self.frame.clear();
         upgrade::request(&self.resource.0, &self.resource.1, self.nonce, &mut self.frame);
@@ -169,7 +169,7 @@ impl WebSocket {
 }
 
 /// Appends bytes, sealed where there is TLS.
-fn put(secured: &mut Option<TlsStream>, bytes: &[u8], outbox: &mut SocketOutbox) {
+fn append(secured: &mut Option<TlsStream>, bytes: &[u8], outbox: &mut SocketOutbox) {
     match secured {
         Some(secured) => secured.seal(bytes, outbox),
         None => outbox.bytes().extend_from_slice(bytes),

@@ -35,7 +35,7 @@ mod layers;
 mod message_order;
 mod outbox;
 mod own_packets;
-mod packet_reader;
+mod packet_stream;
 mod poll_pause;
 mod reading;
 mod reading_datagrams;

@@ -17,7 +17,7 @@ use super::Client;
 use super::connection::{ClientConnection, RelayedBytes};
 use super::epoll::Ready;
 use super::own_packets;
-use super::packet_reader::RawPacket;
+use super::packet_stream::RawPacket;
 use super::poll_pause;
 use super::socket;
 use super::turn::ClientTurn;
@@ -117,7 +117,7 @@ impl ClientReader<'_, '_> {
             // Read after the bytes were: nothing may seem to arrive before another thread has sent it.
             self.turn.read_clock();
             if client.is_listening(self.turn) {
-                self.take_bytes(client, &buffer[..count])?;
+                self.handle_bytes(client, &buffer[..count])?;
             }
             // Less than asked for is all there was; what comes later is announced anew.
             if count < buffer.len() && !ended {
@@ -127,26 +127,26 @@ impl ClientReader<'_, '_> {
         Ok(())
     }
 
-    fn take_bytes(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
+    fn handle_bytes(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         match client.connection().layered {
             Some(_) => self.unseal(client, bytes),
-            None => self.take_packets(client, bytes),
+            None => self.handle_packets(client, bytes),
         }
     }
 
     /// Takes what was read, packet by packet.
-    pub(super) fn take_packets(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
+    pub(super) fn handle_packets(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         if let AnySession::ZeroMq(_) = client.session() {
-            return self.take_frames(client, bytes);
+            return self.handle_frames(client, bytes);
         }
         let whole = client.facts().relay.is_some() || self.turn.shared.plan.recording.payloads;
         let mut incoming = std::mem::take(&mut client.connection_mut().incoming);
-        incoming.feed(bytes, whole, |raw| self.take_packet(client, raw))?;
+        incoming.feed(bytes, whole, |raw| self.handle_packet(client, raw))?;
         client.connection_mut().incoming = incoming;
         Ok(())
     }
 
-    fn take_packet(&mut self, client: &mut Client, raw: RawPacket<'_>) -> Result<(), Loss> {
+    fn handle_packet(&mut self, client: &mut Client, raw: RawPacket<'_>) -> Result<(), Loss> {
         let version = self.turn.shared.facts(client.who().group).version;
         if let Some(own) = &mut client.connection_mut().own_packets {
             let told = own_packets::mqtt::of(raw.header, raw.body, version);
@@ -160,7 +160,7 @@ impl ClientReader<'_, '_> {
             return client.message(self.turn, &ArrivingPublish { publish, payload, payload_bytes });
         }
         let input = match packet::decode(raw.header, raw.body, version)? {
-            Packet::Connack(connack) => return self.take_connack(client, &connack),
+            Packet::Connack(connack) => return self.handle_connack(client, &connack),
             Packet::Puback(answer) => Input::Puback { id: answer.id, refused: refused(&answer) },
             Packet::Pubrec(answer) => Input::Pubrec { id: answer.id, refused: refused(&answer) },
             Packet::Pubrel(answer) => Input::Pubrel { id: answer.id },
@@ -179,7 +179,7 @@ impl ClientReader<'_, '_> {
         client.packet(self.turn, Said::Mqtt(input))
     }
 
-    fn take_connack(&mut self, client: &mut Client, connack: &packet::Connack<'_>) -> Result<(), Loss> {
+    fn handle_connack(&mut self, client: &mut Client, connack: &packet::Connack<'_>) -> Result<(), Loss> {
         let number = |id| connack.properties.number(id).and_then(|value| u16::try_from(value).ok());
         let input = Input::Connack {
             accepted: connack.code == 0,

@@ -41,7 +41,7 @@ impl ClientReader<'_, '_> {
             };
             self.turn.read_clock();
             if client.is_listening(self.turn) {
-                outcome = self.take_datagram(client, &buffer[..count]);
+                outcome = self.handle_datagram(client, &buffer[..count]);
             }
             if outcome.is_err() {
                 break;
@@ -51,7 +51,7 @@ impl ClientReader<'_, '_> {
         outcome
     }
 
-    fn take_datagram(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
+    fn handle_datagram(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
         if client.connection().datagrams.is_none() {
             return Ok(());
         }

@@ -67,11 +67,11 @@ impl ClientReader<'_, '_> {
 
     /// Takes frames, or packets where there are none.
     fn unframe(&mut self, client: &mut Client, bytes: &[u8]) -> Result<(), Loss> {
-        let rest = self.take_answer(client, bytes)?;
+        let rest = self.handle_answer(client, bytes)?;
         let Some(layered) = &mut client.connection_mut().layered else { return Ok(()) };
-        let Some(websocket) = &mut layered.websocket else { return self.take_packets(client, bytes) };
+        let Some(websocket) = &mut layered.websocket else { return self.handle_packets(client, bytes) };
         let mut frames = std::mem::take(&mut websocket.frames);
-        frames.feed(&bytes[rest..], |came| self.take_frame(client, came))?;
+        frames.feed(&bytes[rest..], |came| self.handle_frame(client, came))?;
         if let Some(ClientLayers { websocket: Some(websocket), .. }) =
             client.connection_mut().layered.as_deref_mut()
         {
@@ -81,7 +81,7 @@ impl ClientReader<'_, '_> {
     }
 
     /// Takes what belongs to the answer to the upgrade, and says how many bytes did.
-    fn take_answer(&mut self, client: &mut Client, bytes: &[u8]) -> Result<usize, Loss> {
+    fn handle_answer(&mut self, client: &mut Client, bytes: &[u8]) -> Result<usize, Loss> {
         let layered = client.connection_mut().layered.as_deref_mut();
         let Some(ClientLayers { stage: OpeningStage::Upgrading, websocket: Some(websocket), .. }) = layered
         else {
@@ -97,9 +97,9 @@ impl ClientReader<'_, '_> {
         Ok(taken)
     }
 
-    fn take_frame(&mut self, client: &mut Client, came: Came<'_>) -> Result<(), Loss> {
+    fn handle_frame(&mut self, client: &mut Client, came: Came<'_>) -> Result<(), Loss> {
         match came {
-            Came::Data(bytes) => return self.take_packets(client, bytes),
+            Came::Data(bytes) => return self.handle_packets(client, bytes),
             Came::Pong => return Ok(()),
             Came::Ping(_) | Came::Close(_) => {}
         }
@@ -108,12 +108,12 @@ impl ClientReader<'_, '_> {
         };
         let Came::Close(code) = came else {
             if let Came::Ping(payload) = came {
-                layered.say(Opcode::Pong, payload, outbox);
+                layered.write_frame(Opcode::Pong, payload, outbox);
             }
             return Ok(());
         };
         // It is answered before the connection ends (§5.5.1).
-        layered.say_farewell(outbox);
+        layered.write_close(outbox);
         self.turn.write(client.connection_mut())?;
         let code = code.map_or_else(String::new, |code| format!(", code {code}"));
         Err(Loss::broken(format!("the broker closed the WebSocket{code}")))

@@ -35,7 +35,7 @@ impl ClientTimers {
     }
 
     /// Takes the next client that wants to be looked at by `now`.
-    pub(super) fn take(&mut self, now: Instant) -> Option<u32> {
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         while self.next().is_some_and(|at| at <= now) {
             let Reverse((at, client)) = self.heap.pop().expect("it was just seen");
             if self.earliest[client as usize] == Some(at) {
@@ -60,8 +60,11 @@ mod tests {
         timers.no_later_than(0, at(10));
         timers.no_later_than(0, at(40));
         assert_eq!(timers.next(), Some(at(10)));
-        assert_eq!((timers.take(at(25)), timers.take(at(25)), timers.take(at(25))), (Some(0), Some(1), None));
-        assert_eq!(timers.take(at(100)), None);
+        assert_eq!(
+            (timers.pop_due(at(25)), timers.pop_due(at(25)), timers.pop_due(at(25))),
+            (Some(0), Some(1), None)
+        );
+        assert_eq!(timers.pop_due(at(100)), None);
         assert_eq!(timers.next(), None);
     }
 }

@@ -56,7 +56,7 @@ impl TlsStream {
     }
 
     /// Appends what says that nothing more will be said.
-    pub(super) fn say_farewell(&mut self, outbox: &mut SocketOutbox) {
+    pub(super) fn write_close(&mut self, outbox: &mut SocketOutbox) {
         let Some(connection) = &mut self.connection else { return };
         connection.send_close_notify();
         drain(connection, outbox);

@@ -148,7 +148,7 @@ impl Worker {
         let mut due = std::mem::take(&mut self.due);
         let (clients, mut turn) = self.split();
         let now = turn.now;
-        due.extend(std::iter::from_fn(|| turn.timers.take(now)));
+        due.extend(std::iter::from_fn(|| turn.timers.pop_due(now)));
         for client in due.drain(..) {
             turn.wake(&mut clients[client as usize]);
         }

@@ -83,7 +83,7 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
             own.put(own_packets::mqtt::of_bytes(sealed, group.version()), outbox.end());
         }
         if packet == mqtt::Packet::Bare(Kind::Disconnect) {
-            layered.say_farewell(outbox);
+            layered.write_close(outbox);
         }
     }
 

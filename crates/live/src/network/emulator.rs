@@ -214,7 +214,7 @@ impl Driver {
             ready.clear();
             ready.extend(self.poller.wait(Some(timeout))?);
             if ready.is_empty() && !timeout.is_zero() {
-                self.learn(self.clock.now().since(now).saturating_sub(timeout));
+                self.adjust_margin(self.clock.now().since(now).saturating_sub(timeout));
             }
             if ready.contains(&WAKER) {
                 self.shared.unrouted.store(self.wire.unrouted(), Relaxed);
@@ -239,7 +239,7 @@ impl Driver {
     }
 
     /// The timer woke us this late. A moving average, and a little more, so that most wakes are in time.
-    fn learn(&mut self, late: Duration) {
+    fn adjust_margin(&mut self, late: Duration) {
         let ns = (self.margin.as_ns() * 7 + late.as_ns() * 5 / 4) / 8;
         self.margin = Duration::from_ns(ns).min(MARGIN_MAX);
     }

@@ -20,10 +20,10 @@ use mqttlab_units::Instant;
 pub struct SleepNotifier {
     has_changes: AtomicBool,
     /// `None` without radios.
-    pending: Mutex<Option<Pending>>,
+    pending: Mutex<Option<PendingChanges>>,
 }
 
-struct Pending {
+struct PendingChanges {
     rests: Rests,
     waiting: Vec<RadioChange>,
 }
@@ -40,7 +40,7 @@ impl SleepNotifier {
     /// For a plan's hosts.
     pub(crate) fn of(plan: &Plan) -> SleepNotifier {
         let has_radios = !plan.network.media.is_empty();
-        let pending = has_radios.then(|| Pending { rests: Rests::new(plan), waiting: Vec::new() });
+        let pending = has_radios.then(|| PendingChanges { rests: Rests::new(plan), waiting: Vec::new() });
         SleepNotifier { has_changes: AtomicBool::new(false), pending: Mutex::new(pending) }
     }
 

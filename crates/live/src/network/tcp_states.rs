@@ -42,7 +42,7 @@ pub fn mark(socket: BorrowedFd<'_>, client: u32) -> io::Result<()> {
 pub struct SocketStates {
     namespaces: Vec<OwnedFd>,
     /// The state last written for an end of a connection.
-    last: BTreeMap<(u32, End), SocketState>,
+    last: BTreeMap<(u32, End), TcpInfoState>,
     buffer: Vec<u8>,
     interval: Duration,
     next: Instant,
@@ -54,12 +54,12 @@ struct Socket {
     local: SocketAddrV4,
     peer: SocketAddrV4,
     mark: u32,
-    state: SocketState,
+    state: TcpInfoState,
 }
 
 /// What one end of a connection knows of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SocketState {
+struct TcpInfoState {
     rto_us: u32,
     srtt_us: u32,
     congestion_window_bytes: u64,
@@ -120,13 +120,13 @@ impl SocketStates {
     }
 }
 
-impl SocketState {
+impl TcpInfoState {
     /// `struct tcp_info` and the bytes that wait in the socket, acknowledged not yet or sent not yet.
-    fn read(info: &[u8], waiting_bytes: u32) -> Option<SocketState> {
+    fn read(info: &[u8], waiting_bytes: u32) -> Option<TcpInfoState> {
         let segment_bytes = u64::from(u32_at(info, 16)?);
         let slow_start_threshold = u32_at(info, 76)?;
         let unsent_bytes = u64::from(u32_at(info, 144)?);
-        Some(SocketState {
+        Some(TcpInfoState {
             rto_us: u32_at(info, 8)?,
             srtt_us: u32_at(info, 68)?,
             congestion_window_bytes: u64::from(u32_at(info, 80)?) * segment_bytes,
@@ -220,7 +220,7 @@ fn read(message: &[u8]) -> Option<Socket> {
         let size = usize::from(size);
         let value = rest.get(ATTRIBUTE_HEADER..size)?;
         match kind {
-            INET_DIAG_INFO => state = SocketState::read(value, waiting_bytes),
+            INET_DIAG_INFO => state = TcpInfoState::read(value, waiting_bytes),
             INET_DIAG_MARK => mark = u32_at(value, 0)?,
             _ => {}
         }

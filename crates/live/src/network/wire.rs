@@ -199,7 +199,7 @@ impl EmulatedWire {
         loop {
             match self.network.poll() {
                 Some(Output::Crossed { frame, copy, link, hop, entered, fate }) => {
-                    self.cross((frame as usize, copy), (link, hop), entered, fate, recorder);
+                    self.on_crossed((frame as usize, copy), (link, hop), entered, fate, recorder);
                 }
                 Some(Output::Arrived { frame, copy, at, .. }) => {
                     return Some(self.hand_over(frame as usize, copy, at, recorder));
@@ -242,7 +242,7 @@ impl EmulatedWire {
     }
 
     /// A piece has met a link or a medium.
-    fn cross(
+    fn on_crossed(
         &mut self,
         (place, copy): (usize, u16),
         (link, hop): (usize, u16),
@@ -251,7 +251,7 @@ impl EmulatedWire {
         recorder: &mut impl FrameRecorder,
     ) {
         let flight = &self.flights[place];
-        let piece = flight.piece(copy);
+        let piece = flight.frame_copy(copy);
         let size = Bytes(piece.bytes.len() as u64);
         let mut row = Frame {
             link: link as u16,
@@ -269,7 +269,7 @@ impl EmulatedWire {
                     (row.fate, row.cause) = (FrameFate::Corrupted, Cause::BitError);
                 }
                 recorder.frame(&row, &piece.bytes);
-                self.pass_on((place, copy), crossing, row, recorder);
+                self.apply_crossing((place, copy), crossing, row, recorder);
             }
             Fate::Dropped { cause, air } => {
                 (row.start, row.sent) = air.unzip();
@@ -282,7 +282,7 @@ impl EmulatedWire {
     }
 
     /// Does to a piece what the link did: flips a bit, and makes a copy of what is left.
-    fn pass_on(
+    fn apply_crossing(
         &mut self,
         (place, copy): (usize, u16),
         crossing: Crossing,
@@ -291,7 +291,7 @@ impl EmulatedWire {
     ) {
         let number = self.numbered;
         let flight = &mut self.flights[place];
-        let piece = flight.piece_mut(copy);
+        let piece = flight.frame_copy_mut(copy);
         if let Some(copy_at) = crossing.duplicate_at {
             let (delivered, fate, cause) = (Some(copy_at), FrameFate::Duplicated, Cause::None);
             recorder.frame(&Frame { frame: number, delivered, fate, cause, ..row }, &piece.bytes);
@@ -320,7 +320,7 @@ impl EmulatedWire {
         let WirePath { to, stages, .. } = self.paths[path];
         if stages == 0 {
             // A direction without links has one row all the same, so that a capture shows both directions.
-            let (piece, at) = (flight.piece(copy), Some(due));
+            let (piece, at) = (flight.frame_copy(copy), Some(due));
             let row = Frame { start: at, sent: at, delivered: at, ..self.row(flight, piece, due) };
             recorder.frame(&row, &piece.bytes);
         }
@@ -355,7 +355,7 @@ impl EmulatedWire {
     fn release(&mut self, place: usize, copy: u16) -> Vec<u8> {
         let flight = &mut self.flights[place];
         flight.outstanding -= 1;
-        let bytes = std::mem::take(&mut flight.piece_mut(copy).bytes);
+        let bytes = std::mem::take(&mut flight.frame_copy_mut(copy).bytes);
         if flight.outstanding == 0 {
             // The token of a frame whose copies are under way is theirs, too.
             flight.copies.clear();
@@ -371,14 +371,14 @@ impl EmulatedWire {
 }
 
 impl FrameInFlight {
-    fn piece(&self, copy: u16) -> &FrameCopy {
+    fn frame_copy(&self, copy: u16) -> &FrameCopy {
         if copy == 0 {
             return &self.itself;
         }
         self.copies.iter().find(|piece| piece.copy == copy).expect("a copy is told of when it is made")
     }
 
-    fn piece_mut(&mut self, copy: u16) -> &mut FrameCopy {
+    fn frame_copy_mut(&mut self, copy: u16) -> &mut FrameCopy {
         if copy == 0 {
             return &mut self.itself;
         }

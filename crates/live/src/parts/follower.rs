@@ -20,7 +20,7 @@ use crate::clock::{self, Clock};
 use crate::parts::client_share::ClientsStatus;
 
 /// A part of a run that is not part 0.
-pub(crate) struct Follower {
+pub(crate) struct PartFollower {
     writer: LineWriter,
     /// The run's clock, as this machine has it.
     pub(super) clock: Clock,
@@ -40,7 +40,7 @@ struct LeaderSignals {
     over: AtomicBool,
 }
 
-impl Follower {
+impl PartFollower {
     /// Goes to part 0, and finds out how far its clock is ahead.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Follower {
         number: u32,
         lead: SocketAddr,
         (run_id, plan): (&str, String),
-    ) -> Result<Follower, String> {
+    ) -> Result<PartFollower, String> {
         let failed = |error: io::Error| format!("part 0 of the run at {lead}: {error}");
         let stream = TcpStream::connect_timeout(&lead, CONNECT).map_err(failed)?;
         let (mut line, writer) = split_stream(stream).map_err(failed)?;
@@ -68,7 +68,7 @@ impl Follower {
         let signals = Arc::new(LeaderSignals::default());
         let shared = Arc::clone(&signals);
         let listener = thread::Builder::new().name("part 0".into()).spawn(move || listen(line, &shared));
-        Ok(Follower { writer, clock, offset, signals, listener: Some(listener.map_err(failed)?) })
+        Ok(PartFollower { writer, clock, offset, signals, listener: Some(listener.map_err(failed)?) })
     }
 
     /// Says that everything here is ready.

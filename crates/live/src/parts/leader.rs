@@ -22,7 +22,7 @@ use crate::clock::{self, Clock};
 use crate::parts::client_share::ClientsStatus;
 
 /// Part 0 of a run, to which the others connect.
-pub(crate) struct Leader {
+pub(crate) struct PartLeader {
     shared: Arc<LeaderState>,
     address: SocketAddr,
 }
@@ -57,7 +57,7 @@ struct PartState {
     over: bool,
 }
 
-impl Leader {
+impl PartLeader {
     /// Listens for the other parts.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Leader {
         (run_id, plan): (&str, String),
         clock: Clock,
         directory: &Path,
-    ) -> io::Result<Leader> {
+    ) -> io::Result<PartLeader> {
         let listener = TcpListener::bind(listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -82,7 +82,7 @@ impl Leader {
         });
         let host = Arc::clone(&shared);
         thread::Builder::new().name("parts".into()).spawn(move || receive(&host, &listener))?;
-        Ok(Leader { shared, address })
+        Ok(PartLeader { shared, address })
     }
 
     /// Where the others come to.
@@ -169,7 +169,7 @@ impl Leader {
     }
 }
 
-impl Drop for Leader {
+impl Drop for PartLeader {
     fn drop(&mut self) {
         self.shared.closed.store(true, Relaxed);
     }

@@ -27,8 +27,8 @@ use mqttlab_plan::{Backend, Destination, Part, Plan};
 use mqttlab_run::{Announcer, Interruption, Progress, Schedule};
 use mqttlab_units::Duration;
 
-pub(crate) use follower::Follower;
-pub(crate) use leader::Leader;
+pub(crate) use follower::PartFollower;
+pub(crate) use leader::PartLeader;
 
 use crate::clock::Clock;
 use crate::host::watch::Watch;
@@ -39,9 +39,9 @@ pub(crate) enum PartRole {
     /// With nobody.
     Alone,
     /// The others come here.
-    Leading(Leader),
+    Leading(PartLeader),
     /// Part 0 is elsewhere.
-    Following(Follower),
+    Following(PartFollower),
 }
 
 impl PartRole {
@@ -50,7 +50,7 @@ impl PartRole {
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn meet(
+    pub(crate) fn join(
         plan: &Plan,
         destination: &Destination,
         clock: &mut Clock,
@@ -68,13 +68,13 @@ impl PartRole {
             }
             _ if parts == 1 => Err("`live.parts` is 1: the run has no other parts".into()),
             Part::Leading { listen } => {
-                let lead = Leader::new(listen, parts, run()?, *clock, &destination.directory)
+                let lead = PartLeader::new(listen, parts, run()?, *clock, &destination.directory)
                     .map_err(|error| format!("part 0 cannot listen at {listen}: {error}"))?;
                 announcer.say(&Progress::Leading { address: lead.address().to_string() });
                 Ok(PartRole::Leading(lead))
             }
             Part::Following { number, lead } => {
-                let follow = Follower::new(number, lead, run()?)?;
+                let follow = PartFollower::new(number, lead, run()?)?;
                 *clock = follow.clock;
                 Ok(PartRole::Following(follow))
             }
@@ -85,7 +85,7 @@ impl PartRole {
     ///
     /// # Errors
     /// What ended the run before it began.
-    pub(crate) fn gather(&self, watch: &mut Watch, clock: &Clock) -> Result<(), Interruption> {
+    pub(crate) fn wait_for_parts(&self, watch: &mut Watch, clock: &Clock) -> Result<(), Interruption> {
         let began = clock.now();
         if let PartRole::Following(follow) = self {
             follow.ready();

@@ -214,7 +214,7 @@ impl ProbeSetup<'_> {
             });
             let sent = senders.map(|sender| sender.join().expect("a sender does not panic"));
             // What is on the links still arrives.
-            thread::sleep(expected.iter().map(patience).max().unwrap_or_default());
+            thread::sleep(expected.iter().map(receive_timeout).max().unwrap_or_default());
             over.store(true, Relaxed);
             let arrived = receivers.map(|receiver| receiver.join().expect("a receiver does not panic"));
             let [up, down] = sent;
@@ -243,10 +243,10 @@ impl ProbeSetup<'_> {
         }
         let frame_bytes = frame_bytes(slowest, payload + HEADER_BYTES);
         let fits = (budget.as_secs_f64() / 2.0 / time(payload)) as u64;
-        let length = links.iter().map(|link| room(link, frame_bytes) / 2).min().unwrap_or(TRAIN_MAX);
+        let length = links.iter().map(|link| queue_frames(link, frame_bytes) / 2).min().unwrap_or(TRAIN_MAX);
         let length = length.min(fits).clamp(2, TRAIN_MAX);
-        let patience =
-            time::Duration::from_secs_f64(2.0 * length as f64 * time(payload)) + patience(&expected[way]);
+        let patience = time::Duration::from_secs_f64(2.0 * length as f64 * time(payload))
+            + receive_timeout(&expected[way]);
         let plan = TrainPlan { length, payload: payload as usize, frame_bytes, patience, budget };
         let sockets = pair.sockets()?;
         udp::trains(&sockets[way], &sockets[1 - way], plan).map(Some)
@@ -287,13 +287,13 @@ fn interval(expected: &Expected, links: &[LinkSpec], length: time::Duration, par
 }
 
 /// How long a frame may be on its way.
-fn patience(expected: &Expected) -> time::Duration {
+fn receive_timeout(expected: &Expected) -> time::Duration {
     let longest = expected.delay_mean_ns + 8.0 * expected.delay_sd_ns;
     time::Duration::from_nanos(longest as u64).min(PATIENCE_MAX) + time::Duration::from_millis(100)
 }
 
 /// Frames of this size that a link's queue holds.
-fn room(link: &LinkSpec, frame_bytes: u64) -> u64 {
+fn queue_frames(link: &LinkSpec, frame_bytes: u64) -> u64 {
     let packets = link.queue.limit_packets.map_or(u64::MAX, u64::from);
     packets.min(link.queue.limit_bytes.map_or(u64::MAX, |bytes| bytes / frame_bytes))
 }

@@ -138,7 +138,7 @@ impl Programs {
 
     /// Asks all of them to end, and insists after a second.
     pub(crate) fn stop(self, now: impl Fn() -> Instant, sampler: &mut Sampler) {
-        self.running.iter().for_each(|program| program.handle.ask_to_end());
+        self.running.iter().for_each(|program| program.handle.terminate());
         let deadline = time::Instant::now() + GRACE;
         for program in self.running {
             let status = program.handle.stop_by(deadline);

@@ -28,7 +28,7 @@ pub(crate) fn is_ready(
 ) -> bool {
     let ask = || match readiness {
         Readiness::TcpAccept => connect(address).map(drop),
-        Readiness::Connack => greet(connect(address)?),
+        Readiness::Connack => exchange_connect(connect(address)?),
         Readiness::UdpBound => find_bound(address),
         Readiness::LogLine(text) => find_line(log, text),
     };
@@ -55,7 +55,7 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// A CONNECT, answered by a CONNACK. A refusal is an answer, too: who can refuse, serves.
-fn greet(mut stream: TcpStream) -> io::Result<()> {
+fn exchange_connect(mut stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let fields = ConnectFields {
         version: Version::V311,

@@ -130,7 +130,7 @@ impl ServerHandle {
         let arguments: Vec<String> = process.command.iter().map(text_of).collect();
         let mut command = command(&arguments, scratch.path(), log).map_err(ServerError::Files)?;
         command.envs(process.environment.iter().map(|(name, value)| (name, text_of(value))));
-        let (child, release, keeper) = keep(command, namespace)
+        let (child, release, keeper) = spawn_keeper(command, namespace)
             .map_err(|source| ServerError::Program { program: arguments[0].clone(), source })?;
         let pidfd = pidfd_open(child).map_err(ServerError::Files)?;
         Ok(ServerHandle {
@@ -198,7 +198,7 @@ impl ServerHandle {
     }
 
     /// Asks it to end, and does not wait.
-    pub fn ask_to_end(&self) {
+    pub fn terminate(&self) {
         for process in self.processes() {
             // SAFETY: kill takes integers only.
             unsafe { libc::kill(process, libc::SIGTERM) };
@@ -207,15 +207,15 @@ impl ServerHandle {
 
     /// Waits until then for the end that it was asked for, insists, and says how it ended.
     pub fn stop_by(mut self, deadline: Instant) -> String {
-        self.wait_and_insist(deadline)
+        self.wait_then_kill(deadline)
     }
 
     fn stop_and_wait(&mut self) -> String {
-        self.ask_to_end();
-        self.wait_and_insist(Instant::now() + GRACE)
+        self.terminate();
+        self.wait_then_kill(Instant::now() + GRACE)
     }
 
-    fn wait_and_insist(&mut self, deadline: Instant) -> String {
+    fn wait_then_kill(&mut self, deadline: Instant) -> String {
         while !self.has_exited() && Instant::now() < deadline {
             thread::sleep(POLL);
         }
@@ -270,7 +270,7 @@ fn command(arguments: &[String], directory: &Path, log: &Path) -> io::Result<Com
 type Keeper = (libc::pid_t, mpsc::Sender<()>, JoinHandle<Option<ExitStatus>>);
 
 /// Starts the command on a thread that lives until its `Sender` is dropped, and ties the command's life to it.
-fn keep(mut command: Command, namespace: Option<&Namespace>) -> io::Result<Keeper> {
+fn spawn_keeper(mut command: Command, namespace: Option<&Namespace>) -> io::Result<Keeper> {
     let namespace = namespace.map(|namespace| namespace.as_fd().try_clone_to_owned()).transpose()?;
     let (release, released) = mpsc::channel::<()>();
     let (report, started) = mpsc::sync_channel(1);

@@ -47,7 +47,7 @@ use crate::network::radio_sleep::SleepNotifier;
 use crate::network::testbed::Testbed;
 use crate::network::wire::Wiring;
 use crate::parts::client_share::ClientShare;
-use crate::parts::{Follower, Leader, PartRole};
+use crate::parts::{PartFollower, PartLeader, PartRole};
 use crate::probe;
 use crate::processes::broker_log::LoggedDrops;
 use crate::processes::programs::{self, Programs};
@@ -102,7 +102,7 @@ struct Ended<'a> {
 
 impl Ended<'_> {
     /// With what the other parts have recorded.
-    fn taking_in(mut self, lead: Leader, plan: &Plan) -> Self {
+    fn taking_in(mut self, lead: PartLeader, plan: &Plan) -> Self {
         let merged = lead.merge(plan, self.place, &mut self.facts);
         self.closed.strain.rows_lost += merged.rows_lost;
         self.rows_missing = merged.rows_missing;
@@ -113,7 +113,7 @@ impl Ended<'_> {
     }
 
     /// To part 0. Where that is gone, the rows stay here, as a recording that is not complete.
-    fn hand_over(mut self, follow: Follower, plan: &Plan, analyser: &mut dyn FrameAnalyser) -> Outcome {
+    fn hand_over(mut self, follow: PartFollower, plan: &Plan, analyser: &mut dyn FrameAnalyser) -> Outcome {
         match follow.hand_over(self.place, &self.facts, self.closed.strain) {
             Ok(()) => {
                 mqttlab_recording::discard(self.place);
@@ -200,7 +200,7 @@ fn prepare(
         _ => Some(Privilege::acquire().map_err(|error| error.to_string())?),
     };
     let watch = watchdog_of(place, signals).and_then(Watch::new).map_err(cannot_wait)?;
-    let role = PartRole::meet(plan, destination, clock, announcer)?;
+    let role = PartRole::join(plan, destination, clock, announcer)?;
     // Without an emulator there is nothing to go before; and endpoints that use all of the processors under
     // real-time priority are stopped for 50 ms in every second (sched_rt_runtime_us).
     let is_emulated = plan.network.kind == NetworkKind::Emulated;
@@ -292,7 +292,7 @@ impl Prepared {
         // Where there can be no further thread the run fails soon enough.
         running.timer = ControlTimer::start(self.control.clock, self.observed.emulator_priority).ok();
         self.start_emulator(running)?;
-        self.role.gather(&mut self.watch, &self.control.clock)?;
+        self.role.wait_for_parts(&mut self.watch, &self.control.clock)?;
         let heard: Vec<usize> = running.loopback.iter().map(LoopbackCapture::server).collect();
         let fleet = Fleet::start(
             Arc::clone(&self.plan),
@@ -321,7 +321,7 @@ impl Prepared {
             announcer,
             figures: LiveProgress::of(&self.plan),
         };
-        let result = stages.go_through();
+        let result = stages.run();
         self.observed.schedule = self.control.schedule();
         result?;
         self.observed.ambiguous_topics = ambiguous_topics(&self.plan, &self.directory);

@@ -78,7 +78,7 @@ impl LiveProgress {
             links: links.clone(),
             links_left_out: *links_left_out,
             servers,
-            messages: figures.sample.take(),
+            messages: figures.sample.drain(),
         }
     }
 

@@ -90,7 +90,7 @@ impl Stages<'_, '_> {
     ///
     /// # Errors
     /// What ended the run before.
-    pub(crate) fn go_through(&mut self) -> Result<(), Interruption> {
+    pub(crate) fn run(&mut self) -> Result<(), Interruption> {
         let count = *self.plan.client_numbers().last().expect("there is an end");
         let (control, programs) = (self.control, [0; 2]);
         let (others, may_publish) = (ClientsStatus::default(), self.programs.count() > 0);

@@ -7,7 +7,7 @@ use mqttlab_mqtt::{FixedHeader, Kind, Malformed};
 
 /// What a connection has received of a packet that is not complete.
 #[derive(Default)]
-pub(super) struct PacketReader {
+pub(super) struct PacketStream {
     gathered: Vec<u8>,
     /// Bytes of the packet that are still to come and not wanted.
     skip: usize,
@@ -30,7 +30,7 @@ enum ParseStep {
     Large(FixedHeader),
 }
 
-impl PacketReader {
+impl PacketStream {
     /// Takes the next bytes of the stream and hands every packet that they complete to `each`. With `whole`, large
     /// packets are gathered, too.
     ///
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn fed(stream: &[u8], pieces: usize, whole: bool) -> Vec<(Kind, usize, usize)> {
-        let (mut incoming, mut seen) = (PacketReader::default(), Vec::new());
+        let (mut incoming, mut seen) = (PacketStream::default(), Vec::new());
         for piece in stream.chunks(pieces) {
             let fed = incoming.feed(piece, whole, |raw| {
                 if raw.header.kind == Kind::Publish {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_packet_are_refused() {
-        let mut incoming = PacketReader::default();
+        let mut incoming = PacketStream::default();
         assert!(incoming.feed(&[0x00, 0x01], false, |_| Ok::<(), Malformed>(())).is_err());
     }
 }
