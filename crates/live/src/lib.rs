@@ -12,6 +12,10 @@
 //! it starts dies with it. The emulator drives the same machines in real time that the simulator drives in
 //! virtual time. Every thread reads the same clock.
 //!
+//! `run` performs a plan, `parts` shares a run among engines. `clients` is the fleet, `processes` has servers and clients that are
+//! programs, `network` the emulator and the hosts' namespaces, `host` the machine below, `verdict` whether the timing may be
+//! believed. `probe` measures a path, `measure` and `doctor` the machine.
+//!
 //! What it does not model: processors and disks of the hosts (all share this machine; the recording says how
 //! contended it was), and anything below IP.
 

@@ -16,7 +16,7 @@
 //!
 //! Times: a message is sent when it is handed to its session, written when the socket has taken its last byte,
 //! received when the read returned that brought its last byte. All messages of one read share that instant.
-//! When every publisher of a plan is back-to-back, workers look at their sockets less often; see `pace`.
+//! When every publisher of a plan is back-to-back, workers look at their sockets less often; see `poll_pause`.
 //!
 //! A relay repeats what it receives under another topic and leaves the identity in the payload, so that the
 //! subscriber of the copy measures the whole way from the first publisher's intended time.

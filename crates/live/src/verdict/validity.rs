@@ -2,7 +2,7 @@
 //!
 //! An emulator in user space is late when the machine is busy, and a load generator as well; neither shows in
 //! the latencies it causes. So both count how late they were, and a run in which the emulator's lateness at the
-//! 99th percentile exceeds what a path bears (`paths_late.rs`) is marked.
+//! 99th percentile exceeds what a path bears (`path_lateness`) is marked.
 //!
 //! What it does not know: how late the broker was scheduled. That is the broker's latency, and part of the result.
 
