@@ -51,7 +51,7 @@ impl ClientReader<'_, '_> {
     /// Notes a packet that was read, where that is wanted. What a publisher hears in one frame is a subscription.
     fn note_frames(&mut self, client: &mut Client, raw: &Raw<'_>, publishes: bool) {
         let Some(own) = &mut client.connection_mut().own_packets else { return };
-        let (told, bytes) = match raw {
+        let (facts, bytes) = match raw {
             Raw::Greeting(_) => {
                 (own_packets::zeromq::of_command(Kind::Greeting, greeting::BYTES), greeting::BYTES as u64)
             }
@@ -68,7 +68,7 @@ impl ClientReader<'_, '_> {
             }
             Raw::Message(message) => (own_packets::zeromq::of_message(message), message.len),
         };
-        own.read(Some(told), bytes, self.turn.now, self.turn.sink);
+        own.read(Some(facts), bytes, self.turn.now, self.turn.sink);
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct ClientReader<'r, 't> {
     answered: [u32; 3],
 }
 
-/// Who sent a message, as far as it can be told.
+/// Who sent a message, as far as it is known.
 pub(super) struct MessageOrigin {
     pub(super) publisher: Option<u32>,
     pub(super) sequence: u32,
@@ -149,8 +149,8 @@ impl ClientReader<'_, '_> {
     fn handle_packet(&mut self, client: &mut Client, raw: RawPacket<'_>) -> Result<(), Loss> {
         let version = self.turn.shared.facts(client.who().group).version;
         if let Some(own) = &mut client.connection_mut().own_packets {
-            let told = own_packets::mqtt::of(raw.header, raw.body, version);
-            own.read(told, raw.header.packet_len() as u64, self.turn.now, self.turn.sink);
+            let facts = own_packets::mqtt::of(raw.header, raw.body, version);
+            own.read(facts, raw.header.packet_len() as u64, self.turn.now, self.turn.sink);
         }
         if raw.header.kind == Kind::Publish {
             let (publish, head_len) = packet::publish_head(raw.header, raw.body, version)?;

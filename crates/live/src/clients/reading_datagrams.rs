@@ -82,9 +82,9 @@ impl ClientReader<'_, '_> {
             Heard::Message(payload) => (self.turn.shared.topic_name(client, account), *payload),
             Heard::Packet(_) => (None, &[][..]),
         };
-        let told = own_packets::datagram::of(account, payload, topic.as_deref());
+        let facts = own_packets::datagram::of(account, payload, topic.as_deref());
         if let Some(own) = &mut client.connection_mut().own_packets {
-            own.read(Some(told), bytes as u64, self.turn.now, self.turn.sink);
+            own.read(Some(facts), bytes as u64, self.turn.now, self.turn.sink);
         }
     }
 }

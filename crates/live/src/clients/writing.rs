@@ -62,8 +62,8 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
                 zeromq::encode(group, client.index, packet, connection.outbox.bytes());
                 let bytes = connection.outbox.bytes().len() - start;
                 if let Some(own) = &mut connection.own_packets {
-                    let told = own_packets::zeromq::of_command(zeromq::kind(packet), bytes);
-                    own.put(Some(told), connection.outbox.end());
+                    let facts = own_packets::zeromq::of_command(zeromq::kind(packet), bytes);
+                    own.put(Some(facts), connection.outbox.end());
                 }
                 return;
             }

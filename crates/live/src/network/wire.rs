@@ -519,7 +519,7 @@ mod tests {
             assert!(arrived.iter().all(|bytes| [0, 2].contains(&differing(bytes))), "{arrived:?}");
             assert_ne!(arrived[0], arrived[2], "the second link flips another bit of the copy");
             let first = round * 4;
-            let told: Vec<_> = rows.0.iter().map(|row| (row.hop, row.frame - first, row.fate)).collect();
+            let found: Vec<_> = rows.0.iter().map(|row| (row.hop, row.frame - first, row.fate)).collect();
             let expected = [
                 (0, 0, FrameFate::Corrupted),
                 (0, 1, FrameFate::Duplicated),
@@ -528,7 +528,7 @@ mod tests {
                 (1, 1, FrameFate::Corrupted),
                 (1, 3, FrameFate::Duplicated),
             ];
-            assert_eq!(told, expected);
+            assert_eq!(found, expected);
         }
         assert_eq!(
             (wire.poll(later, &mut rows), wire.flights.len()),
@@ -576,8 +576,8 @@ mod tests {
         assert!(delivered.since(start + air) < Duration::from_us(1), "{delivered}");
         assert_eq!(due, delivered + Duration::from_ms(5).saturating_sub(compensation));
         // Media are numbered after the links.
-        let told: Vec<_> = rows.0.iter().map(|row| (row.link, row.hop, row.hops, row.frame_bytes)).collect();
-        assert_eq!(told, [(2, 0, 2, 56), (0, 1, 2, 20)]);
+        let found: Vec<_> = rows.0.iter().map(|row| (row.link, row.hop, row.hops, row.frame_bytes)).collect();
+        assert_eq!(found, [(2, 0, 2, 56), (0, 1, 2, 20)]);
         wire.arrive(Instant::from_ns(20_000_000), 1, &packet(A));
         let back = wire.poll(Instant::from_ns(40_000_000), &mut rows).unwrap();
         assert_eq!(

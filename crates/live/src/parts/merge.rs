@@ -44,7 +44,7 @@ pub(super) struct Collected {
 pub(super) fn merge(plan: &Plan, parts: Vec<Collected>, place: &Path, facts: &mut RunFacts) -> Merged {
     let clients = *plan.client_numbers().last().expect("there is an end");
     let count = |part| ClientShare { part, of: plan.live.parts }.count(clients);
-    let mut told = vec![json!({ "part": 0, "clients": count(0), "problem": null })];
+    let mut parts_facts = vec![json!({ "part": 0, "clients": count(0), "problem": null })];
     let (mut bounds, mut merged) = (Vec::new(), Merged::default());
     for Collected { number, clock, report, kept, files, trouble } in parts {
         let clock = clock.map(|began| {
@@ -64,7 +64,7 @@ pub(super) fn merge(plan: &Plan, parts: Vec<Collected>, place: &Path, facts: &mu
         let _ = fs::remove_dir_all(&files);
         problem = problem.or(report.is_none().then(|| "it has handed nothing over".to_owned()));
         bounds.extend(clock.map(|(_, drift)| drift.bound_ns()));
-        told.push(json!({
+        parts_facts.push(json!({
             "part": number,
             "clients": count(number),
             "problem": problem,
@@ -75,7 +75,7 @@ pub(super) fn merge(plan: &Plan, parts: Vec<Collected>, place: &Path, facts: &mu
         let words = problem.map(|problem| format!("part {number} of the run: {problem}"));
         merged.problem = merged.problem.or(words);
     }
-    facts.details.insert("parts".into(), Value::Array(told));
+    facts.details.insert("parts".into(), Value::Array(parts_facts));
     facts.details.insert("clock_bound_ns".into(), json!(bound_between(bounds)));
     merged
 }

@@ -192,13 +192,13 @@ impl ProgramContext<'_> {
         };
         let mut files = program.files.clone();
         files.iter_mut().for_each(|file| file.text = file.text.with(filled));
-        let told = |text: &Text| if text.is_secret() { text.clone() } else { text.with(filled) };
+        let text_of = |text: &Text| if text.is_secret() { text.clone() } else { text.with(filled) };
         ServerProcess {
-            command: program.command.iter().map(told).collect(),
+            command: program.command.iter().map(text_of).collect(),
             environment: program
                 .environment
                 .iter()
-                .map(|(name, value)| (name.clone(), told(value)))
+                .map(|(name, value)| (name.clone(), text_of(value)))
                 .collect(),
             files,
             ready: Readiness::TcpAccept,
