@@ -106,6 +106,7 @@ def test_too_few_processes_and_threads_are_found_before_anything_starts(engine_f
 
 def test_doctor_says_what_there_is() -> None:
     found = {capability["name"]: capability for capability in doctor()["capabilities"]}
-    assert found["memory"]["available"] and "B left in " in found["memory"]["detail"]
+    assert found["memory"]["available"] and "B left (" in found["memory"]["detail"]
     assert "processes and threads" in found["processes"]["detail"]
     assert "64512 clients on a host" in found["ports"]["detail"]
+    assert re.match(r"no quota$|a quota of [\d.]+ processors \(`cpu\.", found["processor_time"]["detail"])

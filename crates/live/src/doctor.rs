@@ -37,7 +37,7 @@ pub fn examine() -> Value {
             entry("packet", port(PortKind::Packet), "there is no fallback where TUN is missing"),
             entry(
                 "real_time_priority",
-                finding(priority::real_time_permitted(), "SCHED_FIFO", "permit it with `ulimit -r 10`, or run as root"),
+                finding(priority::real_time_permitted(), "SCHED_FIFO", &priority::real_time_remedy()),
                 "on a busy machine the emulator is milliseconds late at the 99th percentile instead of 0.1 ms",
             ),
             entry(
@@ -45,6 +45,7 @@ pub fn examine() -> Value {
                 finding(priority::lock_memory(), "mlockall", "permit it with `ulimit -l unlimited`, or run as root"),
                 "a page fault may delay the emulator when memory is short",
             ),
+            entry("processor_time", Ok(limits::processor_time_in_words()), ""),
             entry("descriptors", Ok(limits::descriptors_in_words()), ""),
             entry("ports", Ok(limits::ports_in_words()), ""),
             entry("processes", Ok(tasks), ""),

@@ -23,6 +23,31 @@ pub fn entry(group: &Path, file: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
+/// How many processors' time a group may use, and the file that says so; `None` without a quota.
+pub fn quota(group: &Path) -> Option<(f64, &'static str)> {
+    // Version 1 writes -1 for no quota, version 2 `max`: neither is a number.
+    let one = || {
+        Some((number(group, "cpu.cfs_quota_us")?, number(group, "cpu.cfs_period_us")?, "cpu.cfs_quota_us"))
+    };
+    let two = || {
+        let text = fs::read_to_string(group.join("cpu.max")).ok()?;
+        let (quota, period) = text.trim().split_once(' ')?;
+        Some((quota.parse().ok()?, period.parse().ok()?, "cpu.max"))
+    };
+    let (quota_us, period_us, file) = one().or_else(two)?;
+    Some((quota_us as f64 / period_us as f64, file))
+}
+
+/// The group that has no real-time priority for its threads. Only version 1 has such limits, and a new group has none
+/// (Documentation/scheduler/sched-rt-group.rst).
+pub fn without_real_time() -> Option<PathBuf> {
+    directories("cpu").into_iter().find(|group| permits_no_real_time(group))
+}
+
+fn permits_no_real_time(group: &Path) -> bool {
+    number(group, "cpu.rt_runtime_us") == Some(0)
+}
+
 pub(crate) fn directories_in(mount: &Path, groups: &str, controller: &str) -> Vec<PathBuf> {
     let up_from = |(mount, group): (PathBuf, &str)| -> Vec<PathBuf> {
         let below = |group: &Path| mount.join(group.strip_prefix("/").unwrap_or(group));
@@ -58,5 +83,28 @@ mod tests {
         assert_eq!(found("4:cpu,cpuacct:/a\n", "cpu"), "/m/cpu,cpuacct/a /m/cpu,cpuacct/");
         assert_eq!(found("4:cpuset:/a\n", "cpu"), "");
         assert_eq!(found("9:name=systemd:/a\n4:memory:/x\n", "memory"), "/m/memory/x /m/memory/");
+    }
+
+    #[test]
+    fn a_quota_and_real_time_priority_are_read_in_both_versions() {
+        let group = std::env::temp_dir().join(format!("mqttlab-quota-{}", std::process::id()));
+        fs::create_dir_all(&group).unwrap();
+        let found = |file: &str, text: &str| {
+            fs::write(group.join(file), text).unwrap();
+            quota(&group)
+        };
+        assert_eq!(quota(&group), None);
+        assert_eq!(found("cpu.max", "max 100000\n"), None);
+        assert_eq!(found("cpu.max", "150000 100000\n"), Some((1.5, "cpu.max")));
+        fs::remove_file(group.join("cpu.max")).unwrap();
+        assert_eq!(found("cpu.cfs_quota_us", "-1\n"), None);
+        assert_eq!(found("cpu.cfs_period_us", "100000\n"), None);
+        assert_eq!(found("cpu.cfs_quota_us", "10000\n"), Some((0.1, "cpu.cfs_quota_us")));
+        assert!(!permits_no_real_time(&group));
+        fs::write(group.join("cpu.rt_runtime_us"), "950000\n").unwrap();
+        assert!(!permits_no_real_time(&group));
+        fs::write(group.join("cpu.rt_runtime_us"), "0\n").unwrap();
+        assert!(permits_no_real_time(&group));
+        fs::remove_dir_all(group).unwrap();
     }
 }

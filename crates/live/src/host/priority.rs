@@ -8,6 +8,8 @@
 use std::fs;
 use std::io::{self, Write};
 
+use crate::control_groups;
+
 /// How the kernel schedules a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
@@ -77,6 +79,14 @@ impl CpuAwake {
 pub fn real_time_permitted() -> io::Result<()> {
     let trial = std::thread::Builder::new().name("trial".into()).spawn(|| Priority::EMULATOR.apply())?;
     trial.join().expect("setting a priority does not panic")
+}
+
+/// What helps where it is not permitted.
+pub fn real_time_remedy() -> String {
+    control_groups::without_real_time()
+        .map_or("run as root, or permit it with `ulimit -r 10`".into(), |group| {
+            format!("the control group {} permits none: raise its `cpu.rt_runtime_us`", group.display())
+        })
 }
 
 /// Keeps all memory of the process in place, so that no page fault delays the emulator.

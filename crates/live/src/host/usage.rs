@@ -150,10 +150,15 @@ impl ProcessorTime {
 }
 
 /// Periods in which the control groups of this process, or those above them, had used up their processor time; `None`
-/// where nothing is limited.
+/// where nothing is limited. The kernel counts them in groups without a quota, too, and there are none.
 pub fn throttled_periods() -> Option<u64> {
-    let periods = |group: PathBuf| control_groups::entry(&group, "cpu.stat", "nr_throttled");
-    control_groups::directories("cpu").into_iter().filter_map(periods).reduce(|sum, one| sum + one)
+    let groups = control_groups::directories("cpu");
+    groups.iter().filter_map(|group| throttled_periods_of(group)).reduce(|sum, one| sum + one)
+}
+
+fn throttled_periods_of(group: &Path) -> Option<u64> {
+    control_groups::quota(group)?;
+    control_groups::entry(group, "cpu.stat", "nr_throttled")
 }
 
 impl Pressure {
@@ -331,6 +336,20 @@ mod tests {
         let after = ProcessorTime::of("cpu  160 0 60 860 10 0 0 10 90 0\n").unwrap();
         assert_eq!(after.steal_percent_since(before), 10.0);
         assert_eq!(after.steal_percent_since(after), 0.0);
+    }
+
+    #[test]
+    fn throttled_periods_are_those_of_groups_with_a_quota() {
+        let group = std::env::temp_dir().join(format!("mqttlab-throttled-{}", std::process::id()));
+        fs::create_dir_all(&group).unwrap();
+        // The root of version 1 has the file, too, and no quota.
+        fs::write(group.join("cpu.stat"), "nr_periods 9\nnr_throttled 4\n").unwrap();
+        fs::write(group.join("cpu.cfs_quota_us"), "-1\n").unwrap();
+        fs::write(group.join("cpu.cfs_period_us"), "100000\n").unwrap();
+        assert_eq!(throttled_periods_of(&group), None);
+        fs::write(group.join("cpu.cfs_quota_us"), "50000\n").unwrap();
+        assert_eq!(throttled_periods_of(&group), Some(4));
+        fs::remove_dir_all(group).unwrap();
     }
 
     #[test]

@@ -506,8 +506,8 @@ fn real_time(announcer: &mut Announcer<'_>) -> bool {
     let permitted = priority::real_time_permitted();
     if let Err(error) = &permitted {
         announcer.warn(format!(
-            "no real-time priority ({error}): on a busy machine the emulator's delays are milliseconds off; \
-             run as root, or permit it with `ulimit -r 10`"
+            "no real-time priority ({error}): on a busy machine the emulator's delays are milliseconds off; {}",
+            priority::real_time_remedy()
         ));
     }
     permitted.is_ok()

@@ -35,7 +35,7 @@ pub fn check_memory(need: MemoryNeed, what_for: &str) -> Result<(), String> {
 pub(crate) fn in_words() -> Result<String, String> {
     let least = limits().into_iter().chain(own_limit()).min_by_key(|limit| limit.bytes);
     least.map_or(Err("no MemAvailable in /proc/meminfo".into()), |limit| {
-        Ok(format!("{} left in {}", size(limit.bytes), limit.place))
+        Ok(format!("{} left ({})", size(limit.bytes), limit.place))
     })
 }
 

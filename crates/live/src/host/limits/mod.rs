@@ -14,6 +14,8 @@ use std::fs;
 
 use mqttlab_plan::{NetworkKind, Plan};
 
+use crate::control_groups;
+
 pub use memory::{MemoryNeed, check_memory};
 
 /// Refuses a plan that needs more than there is; raises the soft limit of descriptors to the hard one. Call it before
@@ -48,6 +50,19 @@ pub(crate) fn descriptors_in_words() -> String {
 pub(crate) fn ports_in_words() -> String {
     let (from, to) = OWN_PORTS;
     format!("{} clients on a host (ports {from} to {to})", u64::from(to.saturating_sub(from)) + 1)
+}
+
+/// How much processor time this program may use, for `mqttlab doctor`.
+pub(crate) fn processor_time_in_words() -> String {
+    let quotas = control_groups::directories("cpu").into_iter().filter_map(|group| {
+        control_groups::quota(&group).map(|(processors, file)| (processors, file, group))
+    });
+    quotas.min_by(|(one, ..), (other, ..)| one.total_cmp(other)).map_or(
+        "no quota".into(),
+        |(processors, file, group)| {
+            format!("a quota of {processors} processors (`{file}` of the control group {})", group.display())
+        },
+    )
 }
 
 /// How much memory is left, for `mqttlab doctor`.
