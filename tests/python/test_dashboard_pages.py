@@ -58,6 +58,16 @@ def test_a_run_opens_with_its_headline(store: Store) -> None:
             headline.milliseconds(flow.latency["p99"].value))[1:-1] in page
 
 
+def test_a_run_that_is_not_valid_says_why_once_and_has_its_numbers_near(tmp_path: Path) -> None:
+    """Reasons stood in the notice and again above the cards: on a telephone p99 was on the third screen."""
+    reasons = ["the emulator was 157.286399 ms late", "the senders were 195.035135 ms late", "no real-time priority"]
+    write(tmp_path / "late", [Message(0), Message(1)], validity={"valid": False, "reasons": reasons})
+    page = text_of(run.page(Store(tmp_path), "late", {}))
+    assert "Not valid" in page and "2 more reasons" in page
+    for words in ("the emulator was 157 ms late", "the senders were 195 ms late", "no real-time priority"):
+        assert page.count(words) == 1, words
+
+
 @pytest.mark.parametrize("part", [*run.PARTS, "no-such-part"])
 def test_every_part_of_a_run_has_its_verdict(store: Store, part: str) -> None:
     page = text_of(run.page(store, "seed-1", {"part": part}))

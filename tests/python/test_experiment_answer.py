@@ -74,8 +74,10 @@ def test_broken_thresholds_are_red_and_said_first(broken: ExperimentDirectory, a
     shown = repr(experiments.one(Store(broken.path.parent), "idea"))
     places = [shown.index(words) for words in (
         "All 2 threshold checks are broken.", "Thresholds, table", "What it costs, table",
-        "Design: points and blocks, table", ": points, table")]
-    assert places == sorted(places), "the answer stands before the matrix"
+        "Statistics of latency p99", ": points, table", "Design: 2 points", "Design: points and blocks, table",
+        "Values, run by run")]
+    assert places == sorted(places), "the answer comes first, then figures, then the statistics and the matrix"
+    assert shown.count("className='panel folded'") == 4, "statistics, variation, design and values are folded"
     assert shown.count("failed") == 4, "each broken threshold is red, in its table and in the matrix"
     page = (broken.path / "report.html").read_text(encoding="utf-8")
     assert re.findall(r'<section class="verdict (\w+)">', page) == ["broken"]
@@ -91,9 +93,11 @@ def test_a_recommendation_says_what_the_other_choice_costs(analysis: Analysis) -
     head, [row] = recommendations(analysis)
     assert "as good" not in " ".join(head) + text and "bootstrap" not in text
     assert analysis.recommendations is not None and "Holm" not in analysis.recommendations.rule
-    if row[3] != "none":
-        assert re.search(r"costs \d+ % more bytes|is cheaper: \d+ % fewer bytes|costs the same", row[3])
-        assert row[3].split(": ", 1)[1] in text
+    assert f": {float(row[2]):.3g} ms" in text or "(certainty" not in text, "the answer has its number"
+    assert head[2] == "its latency p99 (ms)"
+    if row[1] != "none":
+        assert re.search(r"costs \d+ % more bytes|is cheaper: \d+ % fewer bytes|costs the same", row[1])
+        assert row[1].split(": ", 1)[1] in text
 
 
 @pytest.mark.parametrize("columns", ["", "80", "150"])

@@ -100,6 +100,44 @@ def test_a_handshake_is_in_the_story_with_its_pubrels(tmp_path: Path) -> None:
     assert labels == ["PUBLISH(2,7)", "PUBREL(7)", "PUBLISH(2,3)", "PUBREL(3)"]
 
 
+def test_where_no_part_dominates_the_largest_are_named(tmp_path: Path) -> None:
+    told = Conversation()
+    qos2(told, forwarded=31, received=61)
+    whole = story(told.write(tmp_path))
+    parts = dict.fromkeys(whole.parts, 0) | {"handshake_ns": 30_000_000, "broker_ns": 1_000_000,
+                                             "wire_to_subscriber_ns": 33_000_000, "release_ns": 36_000_000}
+    said = cause(replace(whole, parts=parts, ends_ns=whole.begins_ns + 100_000_000))
+    assert said == "No single part dominates. The largest: release 36.0 ms, wire down 33.0 ms, handshake 30.0 ms."
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_client_beside_its_broker_is_named_on_its_end_of_a_frame(qos: int, tmp_path: Path) -> None:
+    """It read `broker ──► broker`."""
+    plan = compile_plan(parse_values({
+        "name": "beside", "backend": "sim", "phases": {"duration": "2 s", "cool_down": "2 s"},
+        "networks": [{"between": ["field", "broker"], "model": "lte"}],
+        "groups": [{"name": "p", "host": "field",
+                    "publish": {"topic": "t", "qos": qos, "payload": "50 B", "rate": "5 /s"}},
+                   {"name": "s", "host": "broker", "subscribe": [{"filter": "t", "qos": qos}]}]}))
+    perform(Job(plan, tmp_path / "run"), lambda event: None)
+    told = story(Recording.open(tmp_path / "run"))
+    text = "\n".join(ladder(told))
+    assert "broker ──► s-0" in text and "broker ──► broker" not in text
+    assert ("s-0 ──► broker" in text) == (qos == 2)
+
+
+def test_no_label_stands_across_the_head_of_an_arrow(tmp_path: Path) -> None:
+    told = Conversation()
+    qos2(told, forwarded=31, received=61)
+    drawn = Ladder(story(told.write(tmp_path)))
+    for ending, beginning in ((one, other) for one in drawn.story.arrows for other in drawn.story.arrows):
+        # An arrow that ends where another one sets out later: the other's label begins below the first one's head.
+        if ending.to_host == beginning.from_host and ending.from_host == beginning.to_host \
+                and ending.ended_ns < beginning.sent_ns and not ending.lost:
+            top = drawn.y(beginning.sent_ns) - LINE * len(drawn.lines[beginning.frame])
+            assert top >= drawn.y(ending.ended_ns), (ending.label(), beginning.label())
+
+
 def test_spans_fill_the_time_without_gaps(tmp_path: Path) -> None:
     told = story(lost().write(tmp_path))
     edges = [(span.from_ns, span.to_ns) for span in told.spans]
@@ -172,6 +210,9 @@ def test_the_page_is_whole_in_itself(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert head(told) in text
     assert re.search(r'(src|href)="', text) is None
+    # A telephone shows it at its size, and a dark system in the dark; the picture scrolls instead of shrinking.
+    assert 'name="viewport"' in text and "prefers-color-scheme:dark" in text
+    assert re.search(r"figure\{[^}]*overflow-x:auto\}", text) and re.search(r"figure svg\{[^}]*max-width:none", text)
     ElementTree.fromstring(drawing.read_text(encoding="utf-8"))
 
 

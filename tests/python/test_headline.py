@@ -311,6 +311,8 @@ def test_the_headline_equals_the_tables_of_an_import(tmp_path: Path) -> None:
     recording = Recording.open(tmp_path / "imported")
     held_together(recording)
     assert "Imported from" in headline.told(recording).scenario
+    # The sentence stands once on a page.
+    assert recording.plan["description"] and headline.described(recording) == ""
     if headline.told(recording).verdict == "valid":
         assert headline.told(recording).timing.startswith("as captured over 2")
 

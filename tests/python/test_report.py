@@ -88,12 +88,14 @@ def test_an_incomplete_run_says_so_on_terminal_and_page(tmp_path: Path) -> None:
 
 
 def test_a_late_run_is_not_valid_and_its_report_begins_with_the_reason(tmp_path: Path) -> None:
-    validity = {"valid": False, "reasons": ["the emulator was 3 ms late at p99"]}
+    validity = {"valid": False, "reasons": ["the emulator was 157.286399 ms late at p99, above 700 us", "late"]}
     run = write(tmp_path / "run", [Message(0)], validity=validity)
     text = io.StringIO()
     terminal(Recording.open(run), Console(file=text, width=200))
     assert text.getvalue().startswith("not valid")
-    assert "3 ms late" in text.getvalue()
+    assert "the emulator was 157 ms late at p99, above 700 us" in text.getvalue(), "a time is rounded to three digits"
+    page = write_html(Recording.open(run), tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "157 ms late" in page and "157.286" not in page.partition("validity")[0]
 
 
 def test_the_terminal_table_shows_counts_and_latencies(run: Path) -> None:

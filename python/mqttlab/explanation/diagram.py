@@ -80,7 +80,10 @@ class Ladder:
 
     def _arrow_places(self) -> list[Place]:
         return [Place(slot=(arrow.from_host, self._towards(arrow)), at_ns=arrow.sent_ns,
-                      lines=len(self.lines[arrow.frame]), above=True) for arrow in self.story.arrows]
+                      lines=len(self.lines[arrow.frame]), above=True) for arrow in self.story.arrows] + [
+            # The next label at the line where it ends stands below its head, not across it.
+            Place(slot=(arrow.to_host, "left" if self._towards(arrow) == "right" else "right"), at_ns=arrow.ended_ns,
+                  lines=0, above=False) for arrow in self.story.arrows if not arrow.lost]
 
     def _label_places(self) -> list[Place]:
         return [Place(slot=(label.host, self._side(label.host)), at_ns=label.at_ns, lines=1, above=False)

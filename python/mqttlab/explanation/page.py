@@ -30,13 +30,15 @@ def write(story: Story, directory: Path, name: str) -> tuple[Path, Path]:
 def html(story: Story, picture: str) -> str:
     """The page."""
     text = markup("\n".join(ladder(story)))
-    adjusted = (f"Neighbouring instants disagree by {ms(story.adjusted_ns)} in all; no part's error is larger."
-                if story.adjusted_ns else "All instants are in order.")
+    adjusted = (f'<p class="note">The recorded instants disagree by {ms(story.adjusted_ns)} in all; no part is further '
+                "off than that.</p>" if story.adjusted_ns else "")
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{markup(head(story))}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
         f"<style>{STYLE}</style></head><body><main><h1>{markup(head(story))}</h1>"
-        f'<p class="cause">{markup(cause(story))}</p>{_bar(story)}{_table(story)}<p class="note">{adjusted}</p>'
-        f'<figure>{picture}</figure><h2>The same as text</h2><pre>{text}</pre>'
+        f'<p class="cause">{markup(cause(story))}</p>{_bar(story)}{_table(story)}{adjusted}'
+        f'<figure tabindex="0">{picture}</figure><h2>The same as text</h2><pre tabindex="0">{text}</pre>'
         "<footer>Made by mqttlab from the recording alone. seq and ack count the bytes of the connection's streams "
         "from 0.</footer></main></body></html>"
     )
@@ -62,16 +64,23 @@ def _table(story: Story) -> str:
     return f"<table><thead><tr><th>part</th><th>time</th><th>share</th></tr></thead><tbody>{rows}</tbody></table>"
 
 
+# The picture keeps its size, so that its words can be read: on a narrow screen it scrolls. It has the colours of paper,
+# which a dark ground turns around, as the dashboard does.
 STYLE = """
-:root{font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:#1c2733;background:#f4f6f8}
-body{margin:0}main{max-width:1280px;margin:0 auto;padding:24px}h1{font-size:20px;margin:.2em 0 .4em}
-h2{font-size:16px;margin:1.2em 0 .4em}.cause{font-size:17px;border-left:6px solid #e69f00;background:#fff;
+:root{--ink:#1c2733;--faint:#51606f;--ground:#f4f6f8;--panel:#fff;--line:#dfe4ea;--mark:#e69f00;color-scheme:light;
+font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:var(--ink);background:var(--ground)}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e6ebf0;--faint:#aab6c2;--ground:#10161d;--panel:#18212b;
+--line:#2b3743;--mark:#f0b44a;color-scheme:dark}figure svg{filter:invert(.89) hue-rotate(180deg)}}
+body{margin:0}main{max-width:1280px;margin:0 auto;padding:24px;box-sizing:border-box}
+h1{font-size:20px;margin:.2em 0 .4em;overflow-wrap:anywhere}
+h2{font-size:16px;margin:1.2em 0 .4em}.cause{font-size:17px;border-left:6px solid var(--mark);background:var(--panel);
 padding:10px 14px;margin:0 0 14px}.bar{display:flex;height:22px;border-radius:4px;overflow:hidden;margin:0 0 12px}
-table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;background:#fff}
-th,td{padding:4px 12px;text-align:right;border-bottom:1px solid #e6e8eb}th:first-child,td:first-child{text-align:left}
+table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;background:var(--panel)}
+th,td{padding:4px 12px;text-align:right;border-bottom:1px solid var(--line)}
+th:first-child,td:first-child{text-align:left}
 td i{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:8px}
-figure{margin:14px 0;background:#fff;border:1px solid #dfe4ea;border-radius:8px;padding:8px}
-figure svg{max-width:100%;height:auto;display:block;margin:auto}
-pre{background:#fff;border:1px solid #dfe4ea;border-radius:8px;padding:12px;overflow-x:auto;font-size:12px}
-.note,footer{color:#51606f;font-size:13px}
+figure{margin:14px 0;background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:8px;overflow-x:auto}
+figure svg{display:block;margin:auto;max-width:none}
+pre{background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:12px;overflow-x:auto;font-size:12px}
+.note,footer{color:var(--faint);font-size:13px}@media(max-width:640px){main{padding:10px}}
 """

@@ -68,6 +68,8 @@ class Arrow:
     """Position up to which it acknowledges the other direction's stream."""
     own: bool
     """Whether it carries the message itself."""
+    to_broker: bool
+    """Whether it goes from the client to the other end of its connection."""
     remarks: tuple[str, ...] = ()
 
     def label(self, named: int = 2) -> str:
@@ -409,6 +411,7 @@ class _Teller:
             queue_ns=int((once["start_ns"] - once["entered_ns"]).sum() or 0), lost=lost, again=bool(again),
             packets=packets, offset=first["stream_offset"], data_bytes=first["payload_bytes"],
             acked=acks["acked"][0] if acks.height else None, own=carries and within,
+            to_broker=bool(first["way"] % 2),
         )
 
     def _packets(self, first: dict[str, Any], packet: int | None) -> tuple[tuple[str, ...], bool]:

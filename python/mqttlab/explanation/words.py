@@ -10,6 +10,8 @@ from mqttlab.metrics.attribution.transport import SLACK_NS
 
 # A part that takes this share of the latency is its cause.
 DOMINATES = 0.4
+# So many parts are named where none is.
+NAMED = 3
 # An acknowledgement kept back longer than this was delayed on purpose: Linux waits 40 ms at least, others up to 500.
 DELAYED_NS = 5_000_000
 
@@ -49,7 +51,9 @@ def cause(story: Story) -> str:
         return _nagle(story)
     part = max(PARTS, key=lambda name: story.parts[name])
     if story.parts[part] < DOMINATES * story.latency_ns:
-        return "No single part dominates: the table says where the time went."
+        longest = sorted((name for name in PARTS if story.parts[name]), key=lambda name: -story.parts[name])[:NAMED]
+        named = ", ".join(f"{title(story, name)} {ms(story.parts[name])}" for name in longest)
+        return f"No single part dominates. The largest: {named}."
     return _sentence(story, part)
 
 
@@ -192,6 +196,9 @@ def _arrow_row(story: Story, arrow: Arrow) -> tuple[str, str, str]:
     # A client lives at one end of its connection; at the other are broker or gateway.
     between = {story.names["broker"], *(host for host in story.hosts if not story.clients_at.get(host))}
     ends = [host if host in between else arrow.client or host for host in (arrow.from_host, arrow.to_host)]
+    if arrow.from_host == arrow.to_host and arrow.client:
+        # A client beside its broker: one host is both ends.
+        ends[0 if arrow.to_broker else 1] = arrow.client
     path = f"{'▶' if arrow.own else ' '} {ends[0]} {'──✕' if arrow.lost else '──►'} {ends[1]}"
     return _time(story, arrow.sent_ns), path, f"{arrow.label()}  [{'; '.join(_details(story, arrow))}]"
 

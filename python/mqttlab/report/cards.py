@@ -27,7 +27,8 @@ STYLE = """<style>
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(118px,1fr));gap:10px;margin:.2em 0 .6em}
 .card{border:1px solid var(--line);border-radius:6px;padding:8px 10px;min-width:0}
 .card.first{border-color:var(--accent);background:var(--first)}
-.card b{font-size:22px;font-variant-numeric:tabular-nums}.card b small{font-size:13px;font-weight:400;margin-left:3px}
+.card b{display:inline-flex;flex-wrap:wrap;align-items:baseline;font-size:22px;
+font-variant-numeric:tabular-nums}.card b small{font-size:13px;font-weight:400;margin-left:3px}
 .card span{display:block;font-size:12px;color:var(--faint)}.headline h2{margin:.6em 0 .3em}
 .headline .said{margin:.1em 0;font-size:14px}details summary{cursor:pointer;color:var(--faint)}
 @media(max-width:640px){section{padding:12px}.cards{grid-template-columns:repeat(2,1fr);gap:8px}

@@ -85,6 +85,14 @@ def told(recording: Recording) -> Told:
                 notes=tuple(dict.fromkeys(notes)), numbers=numbers)
 
 
+def described(recording: Recording) -> str:
+    """The description of the scenario; none where the headline's sentence begins with it, as an import's does."""
+    from mqttlab.scenario.one_sentence import one_sentence
+
+    words = str(recording.plan.get("description", ""))
+    return "" if one_sentence(recording.plan).startswith(words.rstrip(".")) else words
+
+
 def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, list[str]]:
     """The line about the timing, and the reasons that are not in it."""
     if word != "valid":

@@ -11,7 +11,7 @@ import polars as pl
 from mqttlab import figures, metrics
 from mqttlab.foreign import markup
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, cards, coverage, fleet, network, probe
+from mqttlab.report import attribution, captured, cards, coverage, fleet, headline, network, probe
 from mqttlab.report.facts import of_run
 from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, write_whole
 from mqttlab.report.text import disconnections_title, heading, lateness, meaning, number, verdict
@@ -49,7 +49,7 @@ def page(recording: Recording) -> str:
         _plan_section(recording),
     ]
     return page_of(
-        recording.name, str(recording.plan.get("description", "")), sections,
+        recording.name, headline.described(recording), sections,
         "Made by mqttlab from the recording alone; every number is defined by the tooltip of its heading.")
 
 

@@ -155,7 +155,7 @@ section{background:var(--panel);border:1px solid var(--line);border-radius:8px;p
 .contents{font-size:14px;margin:0 0 18px;padding:0 20px;color:var(--faint)}
 .contents ul{display:inline;margin:0;padding:0}
 .contents li{display:inline-block;margin-left:14px}
-.verdict{border-left:6px solid var(--good)}.verdict.not-valid{border-left-color:var(--warn)}
+.verdict{border-left:6px solid var(--good)}.verdict.not-valid{border-left-color:var(--bad)}
 .verdict.undecided{border-left-color:#8a8f98}.verdict.worse{border-left-color:var(--bad)}
 .verdict.incomplete{border-left-color:var(--bad)}.verdict p{margin:0 0 .4em}
 dl{display:flex;flex-wrap:wrap;gap:10px 32px;margin:.6em 0 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ from mqttlab.recording import Recording
 NOTHING = 1e-12
 # How the engine's warning begins, in the recording.
 NOTHING_DELIVERED = "Nothing was delivered"
+# A time with more digits than are read, in the engine's units.
+EXACT = re.compile(r"(\d+\.\d{2,}) (ns|us|ms|s)\b")
 UNITS = ("ms", "s", "B", "B/s", "kbit/s", "%")
 
 
@@ -84,11 +87,16 @@ def verdict(recording: Recording) -> tuple[str, list[str]]:
         reasons.append("Recorded with schema version 1, which counts what was under way at the end as lost.")
     if not recording.complete:
         reason = run.get("reason") or "the run ended before it was complete"
-        return "incomplete", [str(reason), *map(str, validity.get("reasons", [])), *reasons]
-    remarks = [str(text) for text in validity.get("reasons", []) or validity.get("remarks", [])]
+        return "incomplete", [str(reason), *(rounded(str(text)) for text in validity.get("reasons", [])), *reasons]
+    remarks = [rounded(str(text)) for text in validity.get("reasons", []) or validity.get("remarks", [])]
     if validity.get("valid", True) and not remarks:
         return "valid", reasons
     return ("valid" if validity.get("valid", True) else "not valid"), [*remarks, *reasons]
+
+
+def rounded(words: str) -> str:
+    """A sentence of the engine, its times to three digits: the recording has them to the nanosecond."""
+    return EXACT.sub(lambda found: f"{float(found[1]):.3g} {found[2]}", words)
 
 
 def delivered_nothing(recording: Recording) -> bool:

@@ -8,7 +8,7 @@
 use std::fs;
 use std::io::{self, Write};
 
-use crate::control_groups;
+use crate::host::control_groups;
 
 /// How the kernel schedules a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

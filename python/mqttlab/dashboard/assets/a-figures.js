@@ -45,10 +45,17 @@
 
   function want(places) {
     document.body.dataset.ready = "no";
-    for (const place of places) wanted.add(place);
+    // What is folded has no width to be drawn in.
+    for (const place of places) if (!place.closest("details:not([open])")) wanted.add(place);
     for (const place of wanted) if (distance(place) === 0) ask(place);
     pump();
   }
+
+  document.addEventListener("toggle", ({ target }) => {
+    const places = target.open ? [...target.querySelectorAll(".plot")] : [];
+    const undrawn = places.filter((place) => place.dataset.shows !== addressed(place));
+    if (undrawn.length) want(undrawn);
+  }, true);
 
   // How far a place is from what is seen of the page, in pixels.
   function distance(place) {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from dash import html
 
-from mqttlab.analysis import Judged
+from mqttlab.analysis import Analysis, Judged, Response
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.panels import (
     Coloured,
@@ -25,7 +25,9 @@ from mqttlab.errors import MqttlabError
 from mqttlab.experiment_answers import listed
 from mqttlab.experiments import ExperimentDirectory, ExperimentError, find_experiments
 from mqttlab.experiments.journal import RunRecord
+from mqttlab.plurals import counted
 from mqttlab.report.experiment import answer, tables
+from mqttlab.report.experiment.page import ROWS_OPEN
 from mqttlab.report.text import heading, number
 
 SIGNS = {"done": "✓ done", "running": "● running", "invalid": "✕ not valid", "incomplete": "… incomplete",
@@ -35,6 +37,8 @@ KINDS = {"broken": "problem", "undecided": "incomplete", "held": "valid", "none"
 VERDICTS = {"broken": ("✕", "failed"), "undecided": ("?", "running"), "held": ("✓", "done")}
 """Of thresholds: a sign, and the state whose colour it has."""
 VALUES_SHOWN = 500
+# Figures of a response that stand open: by factor, and its means.
+FIGURES_OPEN = 2
 
 
 def page(store: Store) -> html.Div:
@@ -43,10 +47,10 @@ def page(store: Store) -> html.Div:
     if not found:
         return html.Div([html.H1("Experiments"), notice("note", "There are no experiments here yet.", [
             "mqttlab experiment FILE makes one."])])
-    heads = [Head(words, text=True) for words in ("experiment", "question", "state", "answer", "date (UTC)")]
-    rows = [[Link(each.name, address(f"/experiment/{each.name}")), each.question,
+    heads = [Head(words, text=True) for words in ("experiment", "answer", "question", "state", "date (UTC)")]
+    rows = [[Link(each.name, address(f"/experiment/{each.name}")), each.answer, each.question,
              Coloured(each.state, {"broken": "failed", "held": "done"}[each.verdict])
-             if each.verdict in ("broken", "held") else each.state, each.answer,
+             if each.verdict in ("broken", "held") else each.state,
              each.date[:16].replace("T", " ")] for each in found]
     return html.Div([html.H1("Experiments"), html.Section([
         written_table("Experiments", heads, rows, wraps=True)], className="panel")])
@@ -70,21 +74,24 @@ def one(store: Store, name: str, analyses: Analyses | None = None) -> html.Div:
     place = store.directory / name
     return html.Div([
         html.P([link("Experiments", "/experiments"), " › ", name], className="crumbs"),
-        html.H1(name), html.P(file.question, className="lead"), facts(known),
+        html.H1(name), html.P(file.question, className="lead"),
         *_answered(analyses or Analyses(store), name,
-                   lambda judged: html.Section([html.H2("Design"), _matrix(directory, runs, name, judged)],
-                                               className="panel")),
-        html.Section([html.H2("Values, run by run"), _values(directory, name)], className="panel"),
+                   lambda judged: html.Section([html.H2("Design"), facts(known),
+                                                _matrix(directory, runs, name, judged)], className="panel"),
+                   len(design.points)),
+        folded("Values, run by run", [_values(directory, name)]),
         html.Section([html.H2("The same as one file"), html.Pre(f"mqttlab report {place}", tabIndex=0)],
                      className="panel"),
     ])
 
 
 def _answered(
-    analyses: Analyses, name: str, design: Callable[[Sequence[Judged]], html.Section],
+    analyses: Analyses, name: str, design: Callable[[Sequence[Judged]], html.Section], points: int,
 ) -> Content:
-    """What it says so far: its answer, thresholds and costs, then its design, and of each response points, effects,
-    trends and figures."""
+    """What it says so far: its answer, thresholds and costs, then the figures of each response.
+
+    Statistics and design are folded; the design is open as long as it is all there is to see.
+    """
     try:
         analysis, drawn = analyses.of(name)
     except ExperimentError as error:
@@ -96,29 +103,58 @@ def _answered(
     heads, rows = answer.thresholds(analysis)
     costs = answer.costs(analysis)
     if rows:
-        found.append(_panel("Thresholds", (heads, [(
-            Coloured(f"{VERDICTS[word][0]} {word}", VERDICTS[word][1]), *more) for word, *more in rows]), 4))
+        found.append(_long(_panel("Thresholds", (heads, [(
+            Coloured(f"{VERDICTS[word][0]} {word}", VERDICTS[word][1]), *more) for word, *more in rows]), 4),
+            "Thresholds: " + ", ".join(f"{count} {word}" for word in VERDICTS
+                                       if (count := [row[0] for row in rows].count(word))), len(rows)))
     if costs[1]:
-        found.append(_panel("What it costs", costs, 1, " ".join(analysis.costs_unknown)))
+        panel = _panel("What it costs", costs, 1, " ".join(analysis.costs_unknown))
+        found.append(_long(panel, f"What it costs: {len(costs[1])} points", len(costs[1])))
     if analysis.recommendations is not None:
-        found.append(_panel("Recommendation", answer.recommendations(analysis), 2, analysis.recommendations.rule))
-    found.append(design(analysis.thresholds))
-    if "variation" in drawn:
-        found.append(html.Div([_figure(name, "variation")], className="figures"))
+        found.append(_panel("Recommendation", answer.recommendations(analysis),
+                            answer.words_of_choices(analysis), analysis.recommendations.rule))
     for place, each in enumerate(analysis.responses):
-        found.append(html.H2(each.label))
         if not each.varies:
             found.append(html.P(tables.constant(each)))
             continue
-        found.append(_panel(f"{each.label}: points", tables.points(analysis, each), 1))
-        if each.model is not None:
-            found += [_panel(f"{each.label}: what the variation comes from", tables.variation(each), 1),
-                      _panel(f"{each.label}: effects", tables.effects(each), 2)]
-        if each.lines:
-            found.append(_panel(f"{each.label}: trends", tables.trends(each), 5))
-        found.append(html.Div([_figure(name, of) for of in drawn if of.startswith(f"response-{place}-")],
-                              className="figures"))
+        first, more = _figures_of(name, drawn, place)
+        found += [html.H2(each.label), first, folded(f"Statistics of {each.label}", [
+            *_statistics(analysis, each), *more])]
+    if "variation" in drawn:
+        found.append(folded("Where the variation comes from", [
+            html.Div([_figure(name, "variation")], className="figures")]))
+    found.append(folded(f"Design: {counted(points, 'point')}, with the state of each run", [
+        design(analysis.thresholds)]))
     return found
+
+
+def _figures_of(name: str, drawn: Sequence[str], place: int) -> tuple[html.Div, Content]:
+    """The figures of a response: those that show its points, and the statistics' own."""
+    its = [of for of in drawn if of.startswith(f"response-{place}-")]
+    parts = [html.Div([_figure(name, of) for of in some], className="figures")
+             for some in (its[:FIGURES_OPEN], its[FIGURES_OPEN:])]
+    return parts[0], parts[1:] if its[FIGURES_OPEN:] else []
+
+
+def _statistics(analysis: Analysis, each: Response) -> Content:
+    """Points, what varies them, effects and trends of a response, as tables."""
+    found = [_panel(f"{each.label}: points", tables.points(analysis, each), 1)]
+    if each.model is not None:
+        found += [_panel(f"{each.label}: what the variation comes from", tables.variation(each), 1),
+                  _panel(f"{each.label}: effects", tables.effects(each), 2)]
+    if each.lines:
+        found.append(_panel(f"{each.label}: trends", tables.trends(each), 5))
+    return found
+
+
+def _long(panel: html.Section, summary: str, rows: int) -> html.Section | html.Details:
+    """A panel as it is, or folded where its table is long."""
+    return folded(summary, [panel]) if rows > ROWS_OPEN else panel
+
+
+def folded(summary: str, parts: Content) -> html.Details:
+    """What is read after the answer, by those who ask for it."""
+    return html.Details([html.Summary(summary), *parts], className="panel folded")
 
 
 def _figure(name: str, of: str) -> html.Section:

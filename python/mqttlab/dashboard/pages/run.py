@@ -55,7 +55,7 @@ def page(store: Store, name: str, query: dict[str, str]) -> html.Div:
     return html.Div([
         html.P([link("Runs", "/"), " › ", name], className="crumbs"),
         html.H1(recording.name),
-        html.P(str(recording.plan.get("description", "")), className="lead"),
+        html.P(headline.described(recording), className="lead"),
         _verdict(store, name, recording),
         _worst(recording) if part != FIRST else None,
         html.Nav([link(title, address(f"/run/{name}", part=key), **({"aria-current": "page"} if key == part else {}))
@@ -67,9 +67,12 @@ def page(store: Store, name: str, query: dict[str, str]) -> html.Div:
 
 def _verdict(store: Store, name: str, recording: Recording) -> html.Div:
     word, reasons = verdict(recording)
-    said = notice(word.replace(" ", "-"), WORDS.get(word, word), reasons)
+    said = notice(word.replace(" ", "-"), WORDS.get(word, word), reasons[:1])
+    # The numbers shall be on the first screen, of a telephone too.
+    more = [html.Details([html.Summary(counted(len(reasons) - 1, "more reason")),
+                          html.Ul([html.Li(reason) for reason in reasons[1:]])])] if len(reasons) > 1 else []
     rows = [*of_run(recording), *lateness(recording)]
-    return html.Div([said, *_thresholds(verdicts.judged(store, name, recording)),
+    return html.Div([said, *more, *_thresholds(verdicts.judged(store, name, recording)),
                      html.Details([html.Summary("What was run, and how exactly"), facts(rows)])],
                     className="verdict")
 

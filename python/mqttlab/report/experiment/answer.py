@@ -83,9 +83,9 @@ def recommendations(analysis: Analysis) -> Table:
         mean = "–" if row.objective is None else number(row.objective.estimate)
         others = "; ".join(f"{levels(other)}: {_cost(analysis, row, other)}" for other in row.as_good) or "none"
         choice = levels(row.choice) if row.choice else "none delivers enough"
-        rows.append((*(row.environment[name] for name in names), choice, mean, _percent(row.certainty), others,
+        rows.append((*(row.environment[name] for name in names), choice, others, mean, _percent(row.certainty),
                      str(row.refused)))
-    head = ("choose", f"its {table.objective}", "certainty", "also fine, at which cost", "deliver too little")
+    head = ("choose", "also fine, at which cost", f"its {_objective(analysis)}", "certainty", "deliver too little")
     return (*names, *head), rows
 
 
@@ -140,10 +140,28 @@ def _choices(analysis: Analysis) -> list[str]:
                 "it": f"{levels(row.choice)} breaks a threshold, and has"}.get(
                     broken, f"choose {levels(row.choice)}, which has")
         sure = "" if row.certainty is None else f" (certainty {_percent(row.certainty)})"
-        said.append(f"{where}{verb} the {table.side} {table.objective}{sure}.")
+        mean = "" if row.objective is None else f": {number(row.objective.estimate, 3)} {_unit(analysis)}".rstrip()
+        said.append(f"{where}{verb} the {table.side} {table.objective}{mean}{sure}.")
         said += [f"These runs show no difference from {levels(other)}, which {_cost(analysis, row, other)}."
                  for other in row.as_good[:TOLD]]
     return [f"{words[:1].upper()}{words[1:]}" for words in said]
+
+
+def words_of_choices(analysis: Analysis) -> int:
+    """How many columns of the table of recommendations are words."""
+    table = analysis.recommendations
+    return 0 if table is None else len(table.rows[0].environment) + 2
+
+
+def _objective(analysis: Analysis) -> str:
+    table = analysis.recommendations
+    return "" if table is None else next(
+        (each.label for each in analysis.responses if each.name == table.objective), table.objective)
+
+
+def _unit(analysis: Analysis) -> str:
+    table = analysis.recommendations
+    return next((each.unit for each in analysis.responses if table is not None and each.name == table.objective), "")
 
 
 def _broken(analysis: Analysis, row: Recommendation) -> str:

@@ -19,6 +19,8 @@ LINES_MOST = 16
 PAIRS_MOST = 3
 TRENDS_MOST = 6
 RESPONSES_DRAWN = 4
+# A longer table is folded: figures show the points.
+ROWS_OPEN = 12
 # A broken threshold is red, and nothing is green that no threshold has judged.
 KINDS = {"broken": "broken", "undecided": "undecided", "held": "valid", "none": "none"}
 SIGNS = {"broken": "✕", "undecided": "?", "held": "✓"}
@@ -70,20 +72,30 @@ def _thresholds(analysis: Analysis) -> str:
     top = "".join(f'<th class="text">{markup(column)}</th>' for column in head)
     body = "".join(f'<tr><td class="text {row[0]}">{SIGNS[row[0]]} {row[0]}</td>' + "".join(
         f'<td class="text">{markup(cell)}</td>' for cell in row[1:]) + "</tr>" for row in rows)
-    return (f'<section><h2>Thresholds</h2><div class="scroll"><table class="thresholds"><thead><tr>{top}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div></section>")
+    shown = (f'<div class="scroll"><table class="thresholds"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+             "</div>")
+    if len(rows) > ROWS_OPEN:
+        counts = ", ".join(f"{count} {word}" for word in SIGNS if (count := [row[0] for row in rows].count(word)))
+        shown = f"<details><summary>{counts}</summary>{shown}</details>"
+    return f"<section><h2>Thresholds</h2>{shown}</section>"
 
 
 def _costs(analysis: Analysis) -> str:
     table, said = answer.costs(analysis), " ".join(analysis.costs_unknown)
     words = f"{COSTS} {said}" if table[1] else said
-    return f"<section><h2>What it costs</h2>{_table(table, 1)}<p>{markup(words)}</p></section>" if words else ""
+    if not words:
+        return ""
+    shown = _table(table, 1)
+    if len(table[1]) > ROWS_OPEN:
+        shown = f"<details><summary>All {len(table[1])} points</summary>{shown}</details>"
+    return f"<section><h2>What it costs</h2>{shown}<p>{markup(words)}</p></section>"
 
 
 def _recommendation(analysis: Analysis) -> str:
     if analysis.recommendations is None:
         return ""
-    return (f"<section><h2>Recommendation</h2>{_table(answer.recommendations(analysis), 2)}"
+    shown = _table(answer.recommendations(analysis), answer.words_of_choices(analysis))
+    return (f"<section><h2>Recommendation</h2>{shown}"
             f"<p>{markup(analysis.recommendations.rule)}</p></section>")
 
 

@@ -19,7 +19,10 @@ def headline(analysis: Analysis) -> str:
     counts = analysis.words()
     if not counts:
         return f"{counted(analysis.runs, 'run')}, without a reference to compare with"
-    return "Beside the reference: " + ", ".join(f"{counts[word]} {word}" for word in WORDS if word in counts)
+    reference = next((levels(point.levels) for each in analysis.responses for point in each.points
+                      if point.key == analysis.asked.reference), "")
+    return f"Compared with {reference or 'the reference'}: " + ", ".join(
+        f"{counts[word]} {word}" for word in WORDS if word in counts)
 
 
 def facts(analysis: Analysis) -> list[str]:

@@ -14,7 +14,7 @@ use std::fs;
 
 use mqttlab_plan::{NetworkKind, Plan};
 
-use crate::control_groups;
+use crate::host::control_groups;
 
 pub use memory::{MemoryNeed, check_memory};
 
