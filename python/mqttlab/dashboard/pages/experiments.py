@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from dash import html
 
@@ -128,7 +128,7 @@ def _answered(
     return found
 
 
-def _figures_of(name: str, drawn: Sequence[str], place: int) -> tuple[html.Div, Content]:
+def _figures_of(name: str, drawn: Collection[str], place: int) -> tuple[html.Div, Content]:
     """The figures of a response: those that show its points, and the statistics' own."""
     its = [of for of in drawn if of.startswith(f"response-{place}-")]
     parts = [html.Div([_figure(name, of) for of in some], className="figures")
