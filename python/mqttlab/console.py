@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import rich.console
@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mqttlab.foreign import HIDDEN, laid_out, visible
+from mqttlab.terminal import width_of_output
 
-WIDTH_OF_FILES = 100
 # A longer word without a digit may be broken, as may a longer name that has one: else one path takes a table's room.
 WORD_MOST, NAME_MOST = 20, 30
 NUMBER = re.compile(r"[^\w\s]*\d\S*")
@@ -26,22 +26,11 @@ NUMBER = re.compile(r"[^\w\s]*\d\S*")
 BESIDE, EDGE = 3, 1
 
 
-def width_of_output(environment: Mapping[str, str], *, is_terminal: bool) -> int | None:
-    """How many columns tables take: ``COLUMNS`` where it is set, else 100 where no terminal has a width of its own.
-
-    ``None`` where a terminal has one.
-    """
-    asked = environment.get("COLUMNS", "")
-    if asked.isascii() and asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    return None if is_terminal else WIDTH_OF_FILES
-
-
 class Console(rich.console.Console):
     """Rich's console, which shows control characters as escapes, a string's line ends too: a string is one line."""
 
     def __init__(self, *, width: int | None = None, **options: Any) -> None:
-        """As Rich's; ``width`` is for callers that know better than :func:`width_of_output`."""
+        """As Rich's; ``width`` is for callers that know better than :func:`mqttlab.terminal.width_of_output`."""
         super().__init__(width=width, **options)
         if width is None and (found := width_of_output(os.environ, is_terminal=self.is_terminal)) is not None:
             self.width = found
@@ -67,7 +56,7 @@ class Console(rich.console.Console):
 
 def print_table(
     console: rich.console.Console, title: str, heads: Sequence[str], rows: Sequence[Sequence[str | Text]], *,
-    left: Collection[int] = (0,), keys: int = 1,
+    left: Collection[int] = (0,), keys: int = 1, lines: bool = False,
 ) -> None:
     """Print a table that fits: words wrap in their cells, and what has no room beside them follows in further parts.
 
@@ -78,6 +67,7 @@ def print_table(
         rows: cells as they are, without markup; a styled one as a text.
         left: the columns of words, by their place; the others stand at the right.
         keys: how many columns say what a row is of. Each part begins with them.
+        lines: whether a line stands between rows, as cells of several lines need it.
     """
     cells = [[cell if isinstance(cell, Text) else Text(visible(cell)) for cell in row] for row in (heads, *rows)]
     columns = list(zip(*cells, strict=True))
@@ -85,8 +75,9 @@ def print_table(
     parts = _parts(least, keys, console.width - EDGE)
     for number, part in enumerate(parts, 1):
         of = f" (part {number} of {len(parts)} of its columns)" if len(parts) > 1 else ""
-        shown = Table(title=Text(visible(title) + of), title_justify="left", title_style="bold")
-        widths = _widths([max(cell.cell_len for cell in columns[place]) for place in part],
+        shown = Table(title=Text(visible(title) + of), title_justify="left", title_style="bold",
+                      show_lines=lines)
+        widths = _widths([max(map(_wanted, columns[place])) for place in part],
                          [least[place] for place in part], console.width - EDGE)
         for place, width in zip(part, widths, strict=True):
             shown.add_column(cells[0][place], justify="left" if place in left else "right", width=width,
@@ -98,6 +89,11 @@ def print_table(
         console.width = max(before, sum(widths) + BESIDE * len(widths) + EDGE)
         console.print(shown)
         console.width = before
+
+
+def _wanted(cell: Text) -> int:
+    """The columns of a cell's longest line."""
+    return max((Text(line).cell_len for line in cell.plain.split("\n")), default=0)
 
 
 def _least(cell: Text) -> int:

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from mqttlab.foreign import json_text, laid_out, visible
+
+WIDTH_OF_FILES = 100
+
+
+def width_of_output(environment: Mapping[str, str], *, is_terminal: bool) -> int | None:
+    """How many columns tables take: ``COLUMNS`` where it is set, else 100 where no terminal has a width of its own.
+
+    ``None`` where a terminal has one.
+    """
+    asked = environment.get("COLUMNS", "")
+    if asked.isascii() and asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return None if is_terminal else WIDTH_OF_FILES
+
+
+def width() -> int:
+    """How many columns standard output has by this rule."""
+    asked = width_of_output(os.environ, is_terminal=sys.stdout.isatty())
+    return shutil.get_terminal_size((WIDTH_OF_FILES, 24)).columns if asked is None else asked
 
 
 def say(words: object, *, head: str = "", err: bool = False, bold: bool | None = None,

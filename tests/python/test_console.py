@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 
 import pytest
+from rich.text import Text
 
-from mqttlab.console import WIDTH_OF_FILES, Console, print_table, width_of_output
+from commands import mqttlab
+from mqttlab.console import Console, print_table
+from mqttlab.networks import MODELS
+from mqttlab.terminal import WIDTH_OF_FILES, width_of_output
+from recordings import Message, write
 
 EDGES = "┏┡┗└┃│"
 
@@ -75,3 +81,45 @@ def test_a_long_path_takes_no_room_from_numbers() -> None:
     letters = re.sub(r"[^a-z0-9/]", "", "".join(line.split("│")[1] for line in rows_of_tables(text.getvalue())
                                               if line.startswith("│")))
     assert letters == path and "12.5" in text.getvalue()
+
+
+@pytest.mark.parametrize("columns", ["", "60", "80", "140"])
+@pytest.mark.parametrize("words", [("networks",), ("networks", "--tcp"), ("doctor",), ("study", "list")])
+def test_tables_of_small_commands_fit(
+    words: tuple[str, ...], columns: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They were as wide as they were, and cut `1000` to `100…` at 80 columns."""
+    monkeypatch.setenv("COLUMNS", columns)
+    printed = mqttlab(*words).stdout
+    tables_fit(printed, int(columns or 100))
+    assert "…" not in printed
+    if words == ("networks",):
+        assert set(numbers_of_tables(printed)) >= {f"{model.up.rate / 1000:g}" for model in MODELS.values()
+                                                   if model.up.rate is not None}
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "100"])
+def test_a_list_is_as_wide_as_the_terminal_and_cuts_no_cell(
+    columns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.chdir(tmp_path)
+    name = "a-recording-with-a-long-name-20261127-120000"
+    write(tmp_path / "runs" / name, [Message(0, 12_345.0)])
+    assert mqttlab("catalog", "scan", "runs").returncode == 0
+    for words in (("list",), ("list", "--where", "backend = sim", "--column", "latency_ms_p99", "--column", "name")):
+        printed = mqttlab(*words).stdout
+        assert f"runs/{name}" in printed and "12345" in printed
+        # What is longer than a line has one of its own.
+        assert all(len(line) <= int(columns) or line.split() == ["directory", f"runs/{name}"]
+                   for line in printed.splitlines()), printed
+
+
+def test_cells_of_several_lines_stand_apart_and_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(width=60)
+    print_table(console, "Claims", ("claim", "numbers"), [
+        ("QoS 2 is slower than QoS 0 " * 4, Text("1 of 3: 12.5 ms\n2 of 3: 13.25 ms")), ("short", "7")],
+        left=(0, 1), lines=True)
+    printed = capsys.readouterr().out
+    tables_fit(printed, 60)
+    assert "1 of 3: 12.5 ms" in printed and "2 of 3: 13.25 ms" in printed and printed.count("├") == 1

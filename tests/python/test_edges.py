@@ -52,7 +52,7 @@ PYTHON = {
     "memory": set(),
     "foreign": set(),
     "terminal": set(),
-    "console": set(),
+    "console": {"terminal"},
     "sheets": set(),
     "quantity": set(),
     "networks": {"quantity"},

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from mqttlab.brokers import ADAPTERS
-from mqttlab.console import Console
+from mqttlab.console import Console, print_table
 from mqttlab.engine import doctor, engine_path
 
 COSTS = {
@@ -28,29 +27,28 @@ TOOLS = {
 def show_doctor(console: Console) -> int:
     """Print the findings; 1 when live runs over an emulated network are impossible here, 0 otherwise."""
     findings = doctor()
-    table = Table(title=f"Engine {findings['engine']} ({engine_path()})", title_justify="left")
-    for column in ("what", "here", "detail", "effect if missing"):
-        table.add_column(column, overflow="fold")
+    rows: list[tuple[str, str | Text, str, str]] = []
     able: dict[str, bool] = {}
     for capability in findings["capabilities"]:
         name, available = capability["name"], capability["available"]
         able[name] = available
         costs = capability.get("costs") or COSTS.get(name, "")
-        _row(table, name.replace("_", " "), available, capability["detail"], costs)
+        rows.append(_row(name.replace("_", " "), available, capability["detail"], costs))
     for name, adapter in ADAPTERS.items():
         if name not in ("external", "program", "mqttlab"):
             found = adapter.found(None)
             detail = f"{found} {adapter.version()}" if found else f"install {name}"
-            _row(table, f"broker {name}", found is not None, detail, f"no runs on {name}")
+            rows.append(_row(f"broker {name}", found is not None, detail, f"no runs on {name}"))
     for name, cost in TOOLS.items():
         found = shutil.which(name)
-        _row(table, name, found is not None, found or f"install {name}", cost)
-    console.print(table)
+        rows.append(_row(name, found is not None, found or f"install {name}", cost))
+    print_table(console, f"Engine {findings['engine']} ({engine_path()})",
+                ("what", "here", "detail", "effect if missing"), rows, left=range(4))
     console.print(f"kernel {findings['kernel']}, {findings['processors']} processors, congestion control: "
                   f"{', '.join(findings['congestion_control'])}", highlight=False)
     return 0 if able.get("namespaces") and (able.get("tun") or able.get("packet")) else 1
 
 
-def _row(table: Table, what: str, available: bool, detail: str, cost: str) -> None:
-    table.add_row(what, "[green]yes[/]" if available else "[red]no[/]", escape(detail),
-                  "" if available else cost)
+def _row(what: str, available: bool, detail: str, cost: str) -> tuple[str, str | Text, str, str]:
+    here = Text("yes", style="green") if available else Text("no", style="red")
+    return what, here, detail, "" if available else cost

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import polars as pl
 from rich.markup import escape
-from rich.table import Table
 
-from mqttlab.console import Console
+from mqttlab.console import Console, print_table
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
 from mqttlab.metrics import attribution_gap, evidence, fates
 from mqttlab.metrics.attribution import explainable
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.report.attribution import coverage
+
+# Where a line of the ladder goes on: below the names of its ends.
+INDENT = 16
 
 
 def show_explanation(run: Path, message: str | None, slowest: int, console: Console) -> None:
@@ -77,13 +80,10 @@ def _client(recording: Recording, word: str) -> int:
 
 
 def _print(story: Story, console: Console) -> None:
-    console.print(f"[bold]{escape(head(story))}[/]", highlight=False, soft_wrap=True)
-    table = Table()
-    for column, side in (("part", "left"), ("time", "right"), ("share", "right")):
-        table.add_column(column, justify="right" if side == "right" else "left", no_wrap=True)
-    for row in parts_table(story):
-        table.add_row(*row)
-    console.print(table)
-    console.print(cause(story), highlight=False, soft_wrap=True, markup=False)
+    console.print(f"[bold]{escape(head(story))}[/]", highlight=False)
+    print_table(console, "", ("part", "time", "share"), parts_table(story))
+    console.print(cause(story), highlight=False, markup=False)
     for line in ladder(story):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+        for part in textwrap.wrap(line, console.width, subsequent_indent=" " * INDENT, break_long_words=False,
+                                  break_on_hyphens=False):
+            console.print(part, highlight=False, soft_wrap=True, markup=False)

@@ -12,12 +12,13 @@ from mqttlab.files import from_here
 from mqttlab.foreign import visible
 from mqttlab.plurals import counted
 from mqttlab.runs.directory import list_runs
-from mqttlab.terminal import say
+from mqttlab.terminal import say, width
 
 # Too many to read on a terminal.
 ROWS_MAX = 200
 CELL_MAX = 400
-WIDTH = 100
+# Between columns.
+GAP = 2
 COLUMNS = ("started (UTC)", "p99 ms", "not delivered", "status", "backend", "directory")
 
 
@@ -38,11 +39,7 @@ def show_list(runs: Path, *, everything: bool = False) -> None:
     found += [(summary.started, "", "", summary.status, summary.backend, str(summary.directory)) for summary in alone]
     rows = sorted(([visible(cell) for cell in (_minute(started), *rest)] for started, *rest in found),
                   key=lambda row: (row[0], row[-1]))
-    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
-    right = (False, True, True)
-    say(_line(COLUMNS, widths, right), bold=True)
-    for row in rows:
-        say(_line(row, widths, right), colour=None if row[3] == "complete" else "yellow")
+    _say_table(COLUMNS, rows, (False, True, True), [None if row[3] == "complete" else "yellow" for row in rows])
     left = len(known) + len(others) - len(rows)
     if left:
         say(f"mqttlab: and {counted(left, 'run')} of experiments; --all lists them, too, --experiments their "
@@ -64,7 +61,7 @@ def show_experiments(runs: Path) -> None:
         say(f"{_minute(each.date) or 'not begun'}  {visible(each.name)}  {visible(each.state)}",
             colour=colours.get(each.verdict), bold=True)
         for line in (each.question, each.answer):
-            for part in textwrap.wrap(visible(line), WIDTH - 2):
+            for part in textwrap.wrap(visible(line), width() - 2):
                 say(f"  {part}")
 
 
@@ -97,11 +94,7 @@ def show_found(
     rows = [(_minute(row[0]), *row[1:place], str(from_here(Path(row[place]))), *row[place + 1:]) for row in found.rows]
     names = (COLUMNS[0], *names[1:])
     cells = [tuple(_cell(value) for value in row) for row in rows[:ROWS_MAX]]
-    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-    right = [kind == "number" for kind in found.kinds]
-    say(_line(names, widths, right), bold=True)
-    for row in cells:
-        say(_line(row, widths, right))
+    _say_table(names, cells, [kind == "number" for kind in found.kinds])
     if len(rows) > ROWS_MAX:
         say(f"mqttlab: {len(rows) - ROWS_MAX} more rows; --limit shows fewer, mqttlab catalog query --csv all",
             err=True)
@@ -130,6 +123,37 @@ def _cell(value: Any) -> str:
         return "yes" if value else "no"
     text = f"{value:.6g}" if isinstance(value, float) else visible(str(value))
     return text if len(text) <= CELL_MAX else f"{text[:CELL_MAX - 3]}..."
+
+
+def _say_table(
+    names: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], colours: Sequence[str | None] = (),
+) -> None:
+    """Print rows as wide as the terminal, without its library of tables, which takes longer to load than to list.
+
+    What has no room in a line stands below it, with its name: no cell is cut.
+    """
+    room = width()
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    taken = [sum(widths[:count]) + GAP * (count - 1) for count in range(1, len(widths) + 1)]
+    fit = max(1, sum(each <= room for each in taken))
+    say(_line(names[:fit], widths[:fit], right[:fit]), bold=True)
+    for place, row in enumerate(rows):
+        colour = colours[place] if colours else None
+        say(_line(row[:fit], widths[:fit], right[:fit]), colour=colour)
+        rest = [f"{name} {cell}" for name, cell in zip(names[fit:], row[fit:], strict=True) if cell]
+        for line in _filled(rest, room - GAP):
+            say(" " * GAP + line, colour=colour)
+
+
+def _filled(words: Sequence[str], room: int) -> list[str]:
+    """Words in as few lines as hold them; a longer one has a line of its own, which the terminal folds."""
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + GAP + len(word) <= room:
+            lines[-1] += " " * GAP + word
+        else:
+            lines.append(word)
+    return lines
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool] = ()) -> str:

@@ -414,7 +414,7 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
 
     studies = known()
     if study == "list":
-        Console().print(list_studies(studies.values()))
+        list_studies(studies.values(), Console())
         return
     # `studies/perez2005`, as it was written when studies were directories, still names one.
     found = studies.get(Path(study).name)

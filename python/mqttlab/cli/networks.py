@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
-from mqttlab.console import Console
+from mqttlab.console import Console, print_table
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
+from mqttlab.networks.models import NetworkModel
+from mqttlab.networks.tcp import TcpProfile
 
 
 def show_networks(console: Console, tcp: bool) -> None:
     """Print the TCP profiles, or the network models with their placements and sources."""
-    console.print(_tcp_table() if tcp else _network_table())
+    models = list(MODELS.values())
+    if tcp:
+        _tcp_table(console, list(PROFILES.values()))
+    else:
+        _network_table(console, models)
     if not tcp:
         for name, words in PLACEMENTS.items():
             console.print(f"[bold]{name}[/]: {words}", highlight=False)
         console.print()
         console.print("Sources")
-        for model in MODELS.values():
+        for model in models:
             console.print(f"[bold]{model.name}[/] {model.title}: {model.source}", highlight=False)
 
 
-def _network_table() -> Table:
-    table = Table(title="Networks (delays in ms, rates in kbit/s, * default placement)",
-                  title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("name", "rate up", "rate down", "loss", "placement", "up", "down", "round trip"):
-        words = column in ("name", "placement")
-        table.add_column(column, justify="left" if words else "right", no_wrap=words)
-    for model in MODELS.values():
-        what = (model.name, _kbit(model.up.rate), _kbit(model.down.rate), _loss(model.up))
+def _network_table(console: Console, models: Sequence[NetworkModel]) -> None:
+    rows = []
+    for model in models:
+        name, what = model.name, (_kbit(model.up.rate), _kbit(model.down.rate), _loss(model.up))
         for placement in PLACEMENTS:
             figures = implied(place(model, placement))
-            table.add_row(
-                *what, placement + ("*" if placement == model.placement else ""),
-                f"{figures.up_ms:g}", f"{figures.down_ms:g}", f"{figures.round_trip_ms:g}",
-            )
-            what = ("", "", "", "")
-    return table
+            rows.append((name, placement + ("*" if placement == model.placement else ""), *what,
+                         f"{figures.up_ms:g}", f"{figures.down_ms:g}", f"{figures.round_trip_ms:g}"))
+            name, what = "", ("", "", "")
+    print_table(console, "Networks (delays in ms, rates in kbit/s, * default placement)",
+                ("name", "placement", "rate up", "rate down", "loss", "up", "down", "round trip"), rows, left=(0, 1),
+                keys=2)
 
 
-def _tcp_table() -> Table:
-    table = Table(title="TCP profiles", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("name", "control", "least RTO", "SACK", "timestamps", "MSS", "meaning"):
-        table.add_column(column, no_wrap=column == "name")
-    for profile in PROFILES.values():
-        table.add_row(
-            profile.name, profile.congestion_control, f"{profile.rto_min_ns / 1e6:g} ms", _yes(profile.sack),
-            _yes(profile.timestamps), "from MTU" if profile.mss_bytes is None else f"{profile.mss_bytes} B",
-            profile.meaning,
-        )
-    return table
+def _tcp_table(console: Console, profiles: Sequence[TcpProfile]) -> None:
+    heads = ("name", "control", "least RTO", "SACK", "timestamps", "MSS", "meaning")
+    rows = [(profile.name, profile.congestion_control, f"{profile.rto_min_ns / 1e6:g} ms", _yes(profile.sack),
+             _yes(profile.timestamps), "from MTU" if profile.mss_bytes is None else f"{profile.mss_bytes} B",
+             profile.meaning) for profile in profiles]
+    print_table(console, "TCP profiles", heads, rows, left=range(len(heads)))
 
 
 def _kbit(bit_s: int | None) -> str:

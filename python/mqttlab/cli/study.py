@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from rich import box
-from rich.console import Group
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.text import Text
 
 from mqttlab.console import Console, print_table
 from mqttlab.errors import UsageError
@@ -75,19 +73,15 @@ class Asked:
         return self.runs / f"study-{study.name}{'-quick' if self.quick else ''}"
 
 
-def list_studies(studies: Iterable[Study]) -> Table:
-    """The studies, a row each."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("name", no_wrap=True)
-    for column in ("scenarios", "live", "claims"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("published as", overflow="fold")
+def list_studies(studies: Iterable[Study], console: Console) -> None:
+    """Print the studies, a row each."""
+    rows = []
     for study in studies:
         scenarios = {case.name for case in study.cases(study.published, ())}
         live = study.live
-        table.add_row(study.name, str(len(scenarios)), f"{len(live.cases)} × {live.repetitions}",
-                      str(len(claims_of(study.published))), study.title)
-    return table
+        rows.append((study.name, str(len(scenarios)), f"{len(live.cases)} × {live.repetitions}",
+                     str(len(claims_of(study.published))), study.title))
+    print_table(console, "Studies", ("name", "scenarios", "live", "claims", "published as"), rows, left=(0, 4))
 
 
 def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
@@ -118,7 +112,7 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     if fitted := fit_rows(cells):
         print_table(console, "Fit", FIT_COLUMNS, fitted, left=(), keys=1)
     if judged:
-        console.print(_claims(judged))
+        _print_claims(judged, console)
     runs = len(cases) * len(every)
     words = "simulations" if asked.backend == "sim" else "live runs"
     console.print(f"{runs} {words} in {took_s:.1f} s", highlight=False)
@@ -238,11 +232,8 @@ def _progress(console: Console) -> Progress:
                     console=console, transient=True)
 
 
-def _claims(judged: Sequence[Comparison]) -> Table:
-    table = Table(title="Claims", title_justify="left", title_style="bold", show_lines=True)
-    for column in ("claim", "verdict", "held, if", "numbers"):
-        table.add_column(column)
-    for claim in judged:
-        numbers = [*claim.evidence.splitlines(), *(f"[dim]{line}[/]" for line in claim.reason.splitlines())]
-        table.add_row(claim.text, VERDICTS[claim.verdict], claim.rule, Group(*numbers))
-    return table
+def _print_claims(judged: Sequence[Comparison], console: Console) -> None:
+    rows = [(claim.text, Text.from_markup(VERDICTS[claim.verdict]), claim.rule, Text("\n").join([
+        *map(Text, claim.evidence.splitlines()), *(Text(line, style="dim") for line in claim.reason.splitlines())]))
+        for claim in judged]
+    print_table(console, "Claims", ("claim", "verdict", "held, if", "numbers"), rows, left=range(4), keys=2, lines=True)

@@ -116,8 +116,7 @@ def say_judged(console: Console, judged: Iterable[Judgement]) -> None:
     """A line for each threshold."""
     for each in judged:
         where = f"{each.point}: " if each.point else ""
-        console.print(f"{SHOWN[each.verdict]}  {escape(where + each.name)}: {escape(each.words)}", highlight=False,
-                      soft_wrap=True)
+        console.print(f"{SHOWN[each.verdict]}  {escape(where + each.name)}: {escape(each.words)}", highlight=False)
 
 
 def statuses(judged: Iterable[Judgement]) -> list[int]:
