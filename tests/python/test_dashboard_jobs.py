@@ -187,7 +187,7 @@ def test_how_long_the_queue_takes_is_known_for_live_runs_and_for_names_that_ran_
     # 2 s of warm-up, 10 s of cool-down, and what is around.
     assert left[first.identifier] == pytest.approx(300 + 12, abs=10) and left[second.identifier] is None
     words = live.told(jobs, Watch(jobs))["words"]
-    assert "2 waiting" in words and "5 min left" in words and "1 of which nobody knows" in words
+    assert "2 waiting" in words and "5 min left" in words and "1 of unknown length" in words
 
 
 def test_actions_take_nothing_that_is_none(jobs: Jobs) -> None:

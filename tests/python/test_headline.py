@@ -247,7 +247,7 @@ def test_a_model_whose_loss_was_taken_away_says_so() -> None:
 
 
 def test_a_sentence_says_what_nobody_receives() -> None:
-    assert "which nobody receives" in sentence(FLEET.replace('filter = "s/+"', 'filter = "other"'))
+    assert "without a subscriber" in sentence(FLEET.replace('filter = "s/+"', 'filter = "other"'))
 
 
 def test_many_groups_are_summed_up() -> None:

@@ -155,7 +155,7 @@ def test_groups_of_which_nobody_knows_the_packets_are_named_and_why(tmp_path: Pa
     told.own(1, False, 33)
     recording = of_three_protocols(tmp_path, told)
     assert silence(recording) == (
-        "Nobody recorded frames of some groups, and control_packets has no row of them: clients of MQTT-SN did not "
+        "No frames recorded for some groups, and no rows in control_packets: clients of MQTT-SN did not "
         "write down their own packets (motes); clients of ZeroMQ did not write down their own packets (feed, desk); "
         "programs do not say what they send and receive (paho).")
     assert coverage(recording).endswith(silence(recording))

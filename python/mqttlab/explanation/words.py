@@ -112,8 +112,8 @@ def _sentence(story: Story, part: str) -> str:
         "sleep_ns": f"Waited {took} for a sleeping client to be awake: it wakes up at intervals (`mqtt_sn.sleep`).",
         "register_ns": f"Waited {took} until its topic was registered: a round trip between client and gateway, and "
                        f"T_retry where a datagram was lost ({_frames(lost)}). Predefined and short topics need none.",
-        "retry_ns": f"Waited {took} until its datagram was sent again, which had been lost ({_frames(lost)}): nobody "
-                    f"repeats it before T_retry is over (`mqtt_sn.retry`).{resent}",
+        "retry_ns": f"Waited {took} until its datagram was sent again, which had been lost ({_frames(lost)}): it is "
+                    f"repeated when T_retry is over (`mqtt_sn.retry`).{resent}",
         "gateway_ns": f"Spent {took} inside the gateway: it was busy, its window or connection to the broker was not "
                       "free, or an earlier message to the same client was not acknowledged.",
         "sender_socket_ns": f"Waited {took} in the sender's socket for room in the congestion or receive window.",

@@ -63,7 +63,7 @@ def silence(recording: Recording) -> str:
     if not silent:
         return ""
     told = "; ".join(f"{why} ({', '.join(groups)})" for why, groups in silent.items())
-    return f"Nobody recorded frames of some groups, and control_packets has no row of them: {told}."
+    return f"No frames recorded for some groups, and no rows in control_packets: {told}."
 
 
 def drawn(recording: Recording) -> list[Figure]:

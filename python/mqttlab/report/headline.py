@@ -31,7 +31,7 @@ PARTS = {
     "queue_to_broker_ns": "queueing on the way to the broker", "wire_to_broker_ns": "on the wire to the broker",
     "retransmission_to_broker_ns": "waiting for a repeated segment to the broker",
     "gateway_ns": "inside the gateway", "handshake_ns": "in the QoS 2 handshake with the broker",
-    "undivided_ns": "in network and broker, which nobody recorded apart", "broker_ns": "inside the broker",
+    "undivided_ns": "in network and broker, not recorded apart", "broker_ns": "inside the broker",
     "broker_window_ns": "waiting for the broker's in-flight window",
     "broker_nagle_ns": "held by Nagle's algorithm at the broker",
     "broker_socket_ns": "waiting in the broker's socket",

@@ -124,8 +124,8 @@ def _secured(scenario: Scenario) -> Iterator[Problem]:
         server = scenario.server_of(group)
         if server.kind == "external" and scenario.backend == "live":
             if server.tls is None:
-                yield place, (f"is set, but `{server.name}` runs elsewhere and has no certificate of this run; say in "
-                              "its `tls.authority` whom clients trust, or use `transport = \"tcp\"`")
+                yield place, (f"is set, but `{server.name}` runs elsewhere and has no certificate of this run; name "
+                              "the authority that clients trust in its `tls.authority`, or use `transport = \"tcp\"`")
             if shows_certificate(group.transport):
                 yield (*place, "client_certificate"), (
                     f"is true, but `{server.name}` runs elsewhere and does not know this run's certificates; use false")

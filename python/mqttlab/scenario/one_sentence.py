@@ -46,7 +46,7 @@ def _ways(plan: StoredPlan, groups: list[dict[str, Any]]) -> Iterator[str]:
     publishing = [group for group in groups if group["publish"] or group["program"]]
     subscribing = [group for group in groups if not (group["publish"] or group["program"])]
     if not publishing:
-        yield f"{_all(groups)} connect, and nobody publishes."
+        yield f"{_all(groups)} connect; no client publishes."
         return
     if len(publishing) <= TOLD_MAX:
         yield from _each(groups, publishing, subscribing, where)
@@ -82,7 +82,7 @@ def _publishes(
     if not group["publish"]:
         return f"{who} run a program of their own"
     publish = group["publish"]
-    to = ", which nobody receives"
+    to = ", without a subscriber"
     if receivers:
         to = f" to {' and '.join(_subscribers(group, other, where if with_places else {}) for other in receivers)}"
     verb = "publish" if group["count"] != 1 else "publishes"

@@ -48,7 +48,7 @@ def dashboard(
     served = Dashboard(runs, where, read_secret(password_file, kept), queue,
                        url_of(catalog) if catalog and catalog != "none" else catalog)
     if not where.loopback:
-        say(f"Whoever reaches {where.host} and has the token can read every recording in {runs} and start runs. "
+        say(f"With the token, every host that reaches {where.host} can read all recordings in {runs} and start runs. "
             "The connection is not encrypted: beyond a network that you trust, put it behind SSH or a proxy "
             "with TLS.", err=True)
     shown = served.url if password_file is None else served.url.partition("?")[0]

@@ -185,7 +185,7 @@ def _words(jobs: Jobs, going_on: Sequence[QueuedJob], left: Mapping[str, float |
     known = [seconds for seconds in left.values() if seconds is not None]
     words = f"{number(running)} running, {number(len(going_on) - running)} waiting"
     if known and going_on:
-        more = f", and {len(left) - len(known)} of which nobody knows" if len(known) < len(left) else ""
+        more = f", and {len(left) - len(known)} of unknown length" if len(known) < len(left) else ""
         words += f"; about {span(sum(known))} left, one after the other{more}"
     return f"{words}. The queue is paused: nothing begins." if jobs.paused else f"{words}."
 

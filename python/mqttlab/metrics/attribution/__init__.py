@@ -36,8 +36,8 @@ __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band"
 
 WORDS = ("seen_by", "unattributed")
 ADDED = (*PARTS, "adjusted_ns", "legs", *WORDS)
-NO_PACKETS = ("packets were not recorded, because the scenario did not ask for them, or nobody saw frames and the "
-              "clients do not say what they know")
+NO_PACKETS = ("packets were not recorded, because the scenario did not ask for them, or no frames were captured and "
+              "the clients do not say what they know")
 # Rows of two tables beside each other: polars reads ahead, and holds what it has read.
 SUMMED_AT_ONCE = 500_000
 MEASURED = (pl.col("phase") == "measurement").alias("measured")
