@@ -24,6 +24,7 @@ use rustls::ClientConfig;
 
 use crate::clients::delivery_sample::DeliverySample;
 use crate::clock::Clock;
+use crate::contact::ContactCounters;
 use crate::histogram::AtomicHistogram;
 use crate::host::priority::Priority;
 use crate::network::radio_sleep::SleepNotifier;
@@ -108,6 +109,8 @@ pub struct FleetFigures {
     pub sender_lateness: AtomicHistogram,
     /// By group of the plan.
     pub groups: Vec<GroupCounters>,
+    /// By server of the plan.
+    pub servers: Vec<ContactCounters>,
     /// Some of the messages that were delivered since the last line.
     pub sample: DeliverySample,
 }
@@ -172,6 +175,13 @@ impl Control {
     #[must_use]
     pub fn with_share(self, share: ClientShare) -> Self {
         Control { share, ..self }
+    }
+
+    /// The same with so many servers.
+    #[must_use]
+    pub fn with_servers(mut self, servers: usize) -> Self {
+        self.figures.servers = std::iter::repeat_with(ContactCounters::default).take(servers).collect();
+        self
     }
 
     /// The same with radios that may sleep.

@@ -21,6 +21,7 @@
 
 pub mod clients;
 mod clock;
+mod contact;
 mod control;
 mod directory;
 pub mod doctor;

@@ -116,6 +116,7 @@ impl ClientReader<'_, '_> {
             };
             // Read after the bytes were: nothing may seem to arrive before another thread has sent it.
             self.turn.read_clock();
+            self.turn.note_heard(client.who());
             if client.is_listening(self.turn) {
                 self.handle_bytes(client, &buffer[..count])?;
             }

@@ -40,6 +40,7 @@ impl ClientReader<'_, '_> {
                 }
             };
             self.turn.read_clock();
+            self.turn.note_heard(client.who());
             if client.is_listening(self.turn) {
                 outcome = self.handle_datagram(client, &buffer[..count]);
             }

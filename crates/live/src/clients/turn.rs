@@ -15,6 +15,7 @@ use super::context::FleetContext;
 use super::epoll::Epoll;
 use super::poll_pause;
 use super::timers::ClientTimers;
+use crate::contact::Contact;
 use crate::control::FleetFigures;
 
 /// One client's turn.
@@ -41,6 +42,8 @@ pub(super) struct FigureChanges {
     pub(super) books: Books,
     /// By group.
     groups: Vec<GroupChanges>,
+    /// By server.
+    servers: Vec<Contact>,
     pub(super) turned_away: u64,
     pub(super) no_descriptor: u64,
 }
@@ -84,6 +87,22 @@ impl ClientTurn<'_> {
     pub(super) fn set_timer(&mut self, client: &Client) {
         if let Some(at) = client.next_deadline(self) {
             self.timers.no_later_than(client.connection().slot, at);
+        }
+    }
+
+    /// Notes that a client has read something now.
+    pub(super) fn note_heard(&mut self, client: Who) {
+        let server = self.shared.group(client.group).connects_to;
+        self.tally.servers[server].heard = Some(self.now);
+    }
+
+    /// Notes that the server must answer this message.
+    fn note_asked(&mut self, row: &Sent) {
+        let server = self.shared.plan.groups[self.shared.group_of(row.publisher)].connects_to;
+        if row.qos > 0 {
+            self.tally.servers[server].asked = Some(row.sent);
+        } else if self.shared.directory.deliveries(row.topic) > 0 {
+            self.tally.servers[server].due = Some(row.sent);
         }
     }
 
@@ -170,6 +189,7 @@ impl Surroundings for ClientTurn<'_> {
     }
 
     fn admitted(&mut self, row: &Sent) {
+        self.note_asked(row);
         // Before the socket gets it, so that nobody can receive what is not yet known.
         if u64::from(row.payload_bytes) < identity::BYTES_MIN as u64 {
             let (server, name) = self.shared.directory.topic(row.topic);
@@ -199,12 +219,12 @@ impl Surroundings for ClientTurn<'_> {
 }
 
 impl FigureChanges {
-    /// Without changes, of so many groups.
-    pub(super) fn new(groups: usize) -> FigureChanges {
-        let books = Books::default();
+    /// Without changes, of so many groups and servers.
+    pub(super) fn new(groups: usize, servers: usize) -> FigureChanges {
         FigureChanges {
-            books,
+            books: Books::default(),
             groups: vec![GroupChanges::default(); groups],
+            servers: vec![Contact::default(); servers],
             turned_away: 0,
             no_descriptor: 0,
         }
@@ -223,6 +243,11 @@ impl FigureChanges {
                 add(&figures.unsent, changes.unsent);
                 add(&figures.delivered, changes.delivered);
                 *changes = GroupChanges::default();
+            }
+        }
+        for (changes, counters) in self.servers.iter_mut().zip(&figures.servers) {
+            if *changes != Contact::default() {
+                counters.note(&std::mem::take(changes));
             }
         }
         let books = &self.books;

@@ -61,7 +61,7 @@ impl Worker {
         }
         let timers = ClientTimers::new(clients.len());
         let pace = PollPause::of(&shared.plan);
-        let tally = FigureChanges::new(shared.plan.groups.len());
+        let tally = FigureChanges::new(shared.plan.groups.len(), shared.plan.servers.len());
         Ok(Worker {
             shared,
             epoll: Epoll::new()?,

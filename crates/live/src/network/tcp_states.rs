@@ -50,15 +50,21 @@ pub struct SocketStates {
 
 /// A socket as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Socket {
-    local: SocketAddrV4,
-    peer: SocketAddrV4,
+pub(crate) struct Socket {
+    pub(crate) local: SocketAddrV4,
+    pub(crate) peer: SocketAddrV4,
     mark: u32,
     state: TcpInfoState,
+    /// Bytes that its peer has acknowledged so far (`tcpi_bytes_acked`).
+    pub(crate) acknowledged_bytes: u64,
+    /// The time since it last sent data.
+    pub(crate) since_sent: Duration,
+    /// The time since an acknowledgement last came.
+    pub(crate) since_acknowledged: Duration,
 }
 
 /// What one end of a connection knows of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TcpInfoState {
     rto_us: u32,
     srtt_us: u32,
@@ -120,6 +126,45 @@ impl SocketStates {
     }
 }
 
+impl Socket {
+    /// Bytes that were sent and that the peer has not acknowledged.
+    pub(crate) fn in_flight_bytes(&self) -> u64 {
+        self.state.unacknowledged_bytes
+    }
+
+    /// Bytes that it has sent so far, repetitions not counted.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.acknowledged_bytes + self.state.unacknowledged_bytes
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(
+        peer: SocketAddrV4,
+        in_flight_bytes: u64,
+        since_sent: Duration,
+        since_acknowledged: Duration,
+    ) -> Socket {
+        let state = TcpInfoState { unacknowledged_bytes: in_flight_bytes, ..TcpInfoState::default() };
+        Socket { local: peer, peer, mark: 0, state, acknowledged_bytes: 0, since_sent, since_acknowledged }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_acknowledged(self, acknowledged_bytes: u64) -> Socket {
+        Socket { acknowledged_bytes, ..self }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_srtt(mut self, srtt: Duration) -> Socket {
+        self.state.srtt_us = (srtt.as_ns() / 1000) as u32;
+        self
+    }
+
+    /// The smoothed round trip.
+    pub(crate) fn srtt(&self) -> Duration {
+        Duration::from_us(self.state.srtt_us.into())
+    }
+}
+
 impl TcpInfoState {
     /// `struct tcp_info` and the bytes that wait in the socket, acknowledged not yet or sent not yet.
     fn read(info: &[u8], waiting_bytes: u32) -> Option<TcpInfoState> {
@@ -153,7 +198,11 @@ impl TcpInfoState {
     }
 }
 
-fn open() -> io::Result<OwnedFd> {
+/// A question to the kernel about the sockets of this thread's namespace.
+///
+/// # Errors
+/// The kernel has no sock_diag, or forbids it.
+pub(crate) fn open() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers; a descriptor that it returns is ours alone.
     unsafe {
@@ -163,7 +212,10 @@ fn open() -> io::Result<OwnedFd> {
 }
 
 /// Appends every established TCP socket over IPv4 of the namespace that the netlink socket is of.
-fn dump(netlink: libc::c_int, buffer: &mut Vec<u8>, sockets: &mut Vec<Socket>) -> io::Result<()> {
+///
+/// # Errors
+/// The kernel does not answer.
+pub(crate) fn dump(netlink: libc::c_int, buffer: &mut Vec<u8>, sockets: &mut Vec<Socket>) -> io::Result<()> {
     let request = request();
     // SAFETY: the buffer is valid for its length.
     if unsafe { libc::send(netlink, request.as_ptr().cast(), request.len(), 0) } < 0 {
@@ -214,23 +266,33 @@ fn read(message: &[u8]) -> Option<Socket> {
     };
     let (local, peer) = (address(8, 4)?, address(24, 6)?);
     let waiting_bytes = u32_at(message, 60)?;
-    let (mut mark, mut state) = (0, None);
+    let (mut mark, mut state, mut ages) = (0, None, None);
     let mut rest = message.get(DIAG_BYTES..)?;
     while let (Some(size), Some(kind)) = (u16_at(rest, 0), u16_at(rest, 2)) {
         let size = usize::from(size);
         let value = rest.get(ATTRIBUTE_HEADER..size)?;
         match kind {
-            INET_DIAG_INFO => state = TcpInfoState::read(value, waiting_bytes),
+            INET_DIAG_INFO => {
+                state = TcpInfoState::read(value, waiting_bytes);
+                ages = u32_at(value, 44).zip(u32_at(value, 56)).zip(u64_at(value, 120));
+            }
             INET_DIAG_MARK => mark = u32_at(value, 0)?,
             _ => {}
         }
         rest = rest.get(size.next_multiple_of(4)..).unwrap_or_default();
     }
-    Some(Socket { local, peer, mark, state: state? })
+    let ((since_sent, since_acknowledged), acknowledged_bytes) = ages?;
+    let ms = |ms: u32| Duration::from_ms(ms.into());
+    let (since_sent, since_acknowledged) = (ms(since_sent), ms(since_acknowledged));
+    Some(Socket { local, peer, mark, state: state?, acknowledged_bytes, since_sent, since_acknowledged })
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

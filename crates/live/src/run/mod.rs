@@ -236,6 +236,7 @@ fn prepare(
         plan: Arc::new(equipped),
         control: Arc::new(
             Control::new(*clock, endpoint, plan.groups.len())
+                .with_servers(plan.servers.len())
                 .with_share(share)
                 .with_radio_sleep(SleepNotifier::of(plan)),
         ),
@@ -272,6 +273,7 @@ impl Prepared {
         let began = running.fleet.is_some();
         self.role.leave(&result);
         let result = self.take_down(running, &mut sampler, result, announcer);
+        sampler.unexplained().into_iter().for_each(|words| announcer.warn(words));
         self.observed.note_end(&self.control, sampler);
         let closed = self.recorder.close();
         if let Some(error) = &closed.failure {

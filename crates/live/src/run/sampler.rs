@@ -5,12 +5,14 @@ use mqttlab_recording::{Event, EventKind, Process, Resource, Sink};
 use mqttlab_run::{ServerFigures, Stations};
 use mqttlab_units::{Duration, Instant};
 
+use crate::control::FleetFigures;
 use crate::host::server_stalls::ServerStalls;
 use crate::host::usage::{self, Pressure, ProcessorTime, Usage};
 use crate::network::namespaces::Namespace;
 use crate::network::tcp_states::SocketStates;
 use crate::network::testbed::Testbed;
 use crate::processes::server::ServerHandle;
+use crate::verdict::server_silences::ServerSilences;
 
 /// The conductor's notebook.
 pub struct Sampler {
@@ -22,6 +24,8 @@ pub struct Sampler {
     servers: Vec<(libc::pid_t, u16, ServerFigures)>,
     /// When each of them stood still.
     stalls: Vec<ServerStalls>,
+    /// When servers elsewhere answered nobody.
+    silences: ServerSilences,
     sockets: SocketStates,
     stations: Stations,
     measured: [Option<(std::time::Instant, Pressure)>; 2],
@@ -40,6 +44,7 @@ impl Sampler {
             next_tick: Instant::ZERO,
             servers: Vec::new(),
             stalls: Vec::new(),
+            silences: ServerSilences::of(plan),
             sockets: SocketStates::every(plan.recording.tcp_state_interval),
             stations: Stations::of(plan),
             measured: [None, None],
@@ -63,7 +68,18 @@ impl Sampler {
     /// When servers stood still, a sentence for each time.
     pub fn stalls(&self) -> Vec<String> {
         let named = self.servers.iter().zip(&self.stalls);
-        named.flat_map(|((_, _, figures), stalls)| stalls.in_words(&figures.server)).collect()
+        let here = named.flat_map(|((_, _, figures), stalls)| stalls.in_words(&figures.server));
+        here.chain(self.silences.reasons()).collect()
+    }
+
+    /// When servers elsewhere answered nobody without a known cause, in words.
+    pub fn unexplained(&self) -> Vec<String> {
+        self.silences.unexplained()
+    }
+
+    /// Looks whether servers elsewhere answer.
+    pub fn listen(&mut self, now: Instant, figures: &FleetFigures) {
+        self.silences.listen(now, figures);
     }
 
     /// Samples the TCP connections of hosts with a namespace of their own, too. The servers' come first, for a connection has

@@ -132,6 +132,7 @@ impl Stages<'_, '_> {
             }
             let thread = self.emulator.map(|emulator| emulator.shared().thread.load(Relaxed));
             self.sampler.sample_if_due(now, thread);
+            self.sampler.listen(now, &self.control.figures);
             if self.sampler.tick_is_due(now) {
                 let shared = self.emulator.map(|emulator| &**emulator.shared());
                 let figures =

@@ -7,5 +7,6 @@
 pub(crate) mod control_timer;
 pub(crate) mod lateness;
 pub(crate) mod path_lateness;
+pub(crate) mod server_silences;
 pub(crate) mod thread_delays;
 pub(crate) mod validity;

@@ -4,6 +4,9 @@
 //! the latencies it causes. So both count how late they were, and a run in which the emulator's lateness at the
 //! 99th percentile exceeds what a path bears (`path_lateness`) is marked.
 //!
+//! A server that stood still did not run the scenario: the kernel says it of those here (`halts.rs`), and clients of those
+//! elsewhere (`silences.rs`).
+//!
 //! What it does not know: how late the broker was scheduled. That is the broker's latency, and part of the result.
 
 use mqttlab_run::Validity;
