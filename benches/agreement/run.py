@@ -4,6 +4,7 @@
     make agreement                                   all kinds, five seeds; some 40 minutes, resumable
     benches/agreement/run.py --sample                ten kinds, as `make bench` does
     benches/agreement/run.py --only loss --seeds 8   kinds with this word in their names
+    benches/agreement/run.py --simulate              simulations of another engine again, and no live run
 
 Each finished run is a line of the results file (`--results`), and a run that stands there with the same plan is not
 repeated: stop it whenever you like, and start it again. A live run that was not valid (the machine was held up) is
@@ -285,6 +286,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="run only kinds with this word in their names")
     parser.add_argument("--sample", action="store_true", help="run only the ten kinds of `make bench`")
+    parser.add_argument("--simulate", action="store_true", help="run no live run, only what another engine simulated")
     parser.add_argument("--seeds", type=int, default=SEEDS_MIN, help="runs a kind and backend (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="live runs at once (default: %(default)s)")
     parser.add_argument(
@@ -298,13 +300,13 @@ def main() -> None:
         parser.error(f"no kind has {options.only!r} in its name; known: {', '.join(kind.name for kind in kinds())}")
     seeds, results = list(range(1, options.seeds + 1)), Results(options.results)
     if not options.table:
-        for backend in ("sim", "live"):
+        for backend in ("sim",) if options.simulate else ("sim", "live"):
             perform_all(
                 [Trial(kind=kind, seed=seed, backend=backend) for kind in chosen for seed in seeds],
                 results,
                 options.jobs,
             )
-        parted = table(chosen, seeds, results)[1]
+        parted = [] if options.simulate else table(chosen, seeds, results)[1]
         perform_all(
             [
                 Trial(kind=kind, seed=seed, backend="live", again=True)
