@@ -342,6 +342,14 @@ def test_a_password_that_should_have_been_encoded_is_shown_no_more_than_another(
     assert leaks(tmp_path, Path(os.environ["MQTTLAB_QUEUE"]), said=said, secret=secret) == []
 
 
+def test_the_queue_keeps_no_password_of_the_place_where_recordings_go(tmp_path: Path) -> None:
+    scenario = written(tmp_path, '{ file = "/dev/null" }')
+    done = mqttlab("experiment", scenario, "--runs", tmp_path / "runs", "--to", "memory://lab:Zq9rXwEight@place")
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr
+    assert leaks(tmp_path, Path(os.environ["MQTTLAB_QUEUE"]), said=said, secret="Zq9rXwEight") == []
+
+
 def test_the_password_of_a_url_reaches_the_database_as_it_was_meant() -> None:
     for given, password in (("a@b", "a@b"), ("a%40b", "a@b"), ("a/b@", "a/b@"), ("***", "***")):
         url = secrets.safe_url(f"postgresql://lab:{given}@host:1/d?x=c@d")

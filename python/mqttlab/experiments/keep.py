@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mqttlab import secrets
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments.responses import Response, Value, values_of
 from mqttlab.recording import Recording
@@ -67,7 +68,8 @@ def keep_at(job: Job, outcome: Outcome, wanted: Iterable[Response], to: str) -> 
 def keeping(wanted: Iterable[Response], to: str | None = None) -> Callable[[Job, Outcome], Kept]:
     """An executor's ``keep`` for these responses; with the URL that recordings are moved to, if they are."""
     if to is not None:
-        return functools.partial(keep_at, wanted=tuple(wanted), to=to)
+        # The queue writes it down.
+        return functools.partial(keep_at, wanted=tuple(wanted), to=secrets.safe_url(to))
     return functools.partial(keep, wanted=tuple(wanted))
 
 

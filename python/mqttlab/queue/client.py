@@ -150,12 +150,15 @@ class Queue:
         """
         plan = job.plan
         catalog = None if catalog is None else secrets.safe_url(catalog)
-        self.handed.give(job.identifier, job.known_secrets | secrets.values_in(catalog or ""))
+        kept = None if keep is None else pickle.dumps(keep)
+        # What keeps a recording may name a place by a URL, with a mark in it.
+        marked = (catalog or "") + ("" if kept is None else kept.decode("latin-1"))
+        self.handed.give(job.identifier, job.known_secrets | secrets.values_in(marked))
         values = {
             "id": job.identifier, "run": job.identifier, "label": label or str(plan["name"]), "name": str(plan["name"]),
             "backend": str(plan["backend"]), "plan": job.text, "directory": str(job.directory.absolute()),
             "origin": None if job.origin is None else json.dumps(job.origin, default=str), "catalog": catalog,
-            "keep": None if keep is None else pickle.dumps(keep), "owner": owner, "submitted_at": now(),
+            "keep": kept, "owner": owner, "submitted_at": now(),
         }
         names = ", ".join(values)
         with self.store.writing() as connection:
