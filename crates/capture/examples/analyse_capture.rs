@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::process::ExitCode;
 
-use mqttlab_capture::metrics::{METRICS, Tally};
-use mqttlab_capture::{Analyser, Annotations, Error, Reader, Settings};
+use mqttlab_capture::metrics::{METRICS, MetricTally};
+use mqttlab_capture::{Analyser, AnalyserSettings, Annotations, CaptureError, CaptureReader};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,13 +26,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn open(path: &str) -> Result<Box<dyn Read>, Error> {
+fn open(path: &str) -> Result<Box<dyn Read>, CaptureError> {
     Ok(if path == "-" { Box::new(io::stdin()) } else { Box::new(File::open(path)?) })
 }
 
-fn analyse(input: Box<dyn Read>, frames: bool) -> Result<(), Error> {
-    let mut reader = Reader::new(input)?;
-    let mut analyser = Analyser::new(Settings::default());
+fn analyse(input: Box<dyn Read>, frames: bool) -> Result<(), CaptureError> {
+    let mut reader = CaptureReader::new(input)?;
+    let mut analyser = Analyser::new(AnalyserSettings::default());
     let mut out = BufWriter::new(io::stdout().lock());
     while let Some(frame) = reader.next_frame()? {
         if let Some(annotations) = analyser.frame(&frame)
@@ -60,7 +60,7 @@ fn line(out: &mut impl Write, annotations: &Annotations<'_>) -> io::Result<()> {
     writeln!(out, "{}\t{}\t{rtt}\t{in_flight}", annotations.frame, verdict.marks)
 }
 
-fn scope(out: &mut impl Write, name: &str, tally: &Tally, comma: &str) -> io::Result<()> {
+fn scope(out: &mut impl Write, name: &str, tally: &MetricTally, comma: &str) -> io::Result<()> {
     writeln!(out, "  \"{name}\": {{")?;
     let values: Vec<_> = METRICS.iter().flat_map(|metric| metric.values(tally)).collect();
     for (index, value) in values.iter().enumerate() {

@@ -3,9 +3,9 @@
 use mqttlab_recording::{ControlPacketRow, SeenBy};
 use mqttlab_units::Instant;
 
-use crate::analysis::Direction;
+use crate::analysis::ServerDirection;
 use crate::metrics::towards;
-use crate::mqtt::Packet;
+use crate::mqtt::CapturedPacket;
 
 /// Where and when a control packet was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Passage {
     /// The connection's number.
     pub connection: u32,
     /// Which way it went.
-    pub direction: Direction,
+    pub direction: ServerDirection,
     /// The client at the connection's end, when it is known.
     pub client: Option<u32>,
     /// When its first byte was first sent.
@@ -26,7 +26,7 @@ pub struct Passage {
 
 impl Passage {
     /// The row of the packet. Its message and its reason code are not told by the packet alone, and empty.
-    pub fn row_of<'a>(&self, packet: &'a Packet) -> ControlPacketRow<'a> {
+    pub fn row_of<'a>(&self, packet: &'a CapturedPacket) -> ControlPacketRow<'a> {
         ControlPacketRow {
             connection: self.connection,
             seen_by: SeenBy::Capture,

@@ -5,7 +5,7 @@ use std::io;
 
 /// Why a capture or a log cannot be read.
 #[derive(Debug)]
-pub enum Error {
+pub enum CaptureError {
     /// The file, pipe or socket failed.
     Io(io::Error),
     /// The first bytes belong to neither pcapng nor pcap.
@@ -29,33 +29,33 @@ pub enum Error {
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Io(error) => write!(f, "cannot read: {error}"),
-            Error::NotACapture { first } if first.is_empty() => {
+            CaptureError::Io(error) => write!(f, "cannot read: {error}"),
+            CaptureError::NotACapture { first } if first.is_empty() => {
                 f.write_str("not a pcapng or pcap file: it is empty")
             }
-            Error::NotACapture { first } => {
+            CaptureError::NotACapture { first } => {
                 write!(f, "not a pcapng or pcap file: it starts with the bytes {first:02x?}")
             }
-            Error::Malformed { offset, problem } => write!(f, "at byte {offset}: {problem}"),
-            Error::Log { line, problem } => write!(f, "line {line}: {problem}"),
+            CaptureError::Malformed { offset, problem } => write!(f, "at byte {offset}: {problem}"),
+            CaptureError::Log { line, problem } => write!(f, "line {line}: {problem}"),
         }
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for CaptureError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Io(error) => Some(error),
+            CaptureError::Io(error) => Some(error),
             _ => None,
         }
     }
 }
 
-impl From<io::Error> for Error {
+impl From<io::Error> for CaptureError {
     fn from(error: io::Error) -> Self {
-        Error::Io(error)
+        CaptureError::Io(error)
     }
 }

@@ -1,9 +1,9 @@
 //! The witness: what packets show, whoever captured them.
 //!
 //! ```text
-//!   pcapng, pcap ──► Reader ──► dissect ──► Segment + payload ─┐
-//!   emulator's frames ─────────────────► Segment + payload ────┼─► Analyser ──► marks, round trips, MQTT packets
-//!   simulator ─────────────────► Segment + packet descriptors ─┘        └─────► Tally ──► METRICS
+//!   pcapng, pcap ──► CaptureReader ──► dissect ──► TcpHeader + payload ─┐
+//!   emulator's frames ───────────────────────────► TcpHeader + payload ─┼─► Analyser ──► marks, round trips, MQTT packets
+//!   simulator ───────────────────────► TcpHeader + packet descriptors ──┘        └─────► MetricTally ──► METRICS
 //! ```
 //!
 //! Everything is read once, front to back, in bounded memory; nothing here panics or loops on what a file says.
@@ -11,9 +11,9 @@
 //! What it does not model: putting IP fragments together.
 
 pub mod analysis;
-mod carried;
 mod control_packet;
 mod error;
+mod frame_content;
 mod layers;
 mod link;
 pub mod log;
@@ -26,15 +26,15 @@ mod segment;
 mod zmtp;
 
 pub use analysis::{
-    Analyser, Analysis, Annotations, Completed, Connection, Direction, Gap, Marks, Others, Protocol, Sealed,
-    Settings,
+    AnalysedConnection, Analyser, AnalyserSettings, Analysis, Annotations, CaptureGap, Completed,
+    ConnectionProtocol, Marks, Others, ServerDirection, UnreadTls,
 };
-pub use carried::{Carried, Closed};
 pub use control_packet::Passage;
-pub use error::Error;
-pub use layers::{KeyLog, Secured, Unread};
-pub use link::{LinkType, Network};
-pub use reader::{Dropped, Frame, LinkTransit, Reader};
-pub use reassembly::{Payload, Sighting};
-pub use recorded::{FrameWitness, Joined, PacketReader, SegmentWitness, StreamJoin};
-pub use segment::{Bits, Datagram, Endpoint, Options, Segment, Transport, dissect};
+pub use error::CaptureError;
+pub use frame_content::{FrameContent, UnreadReason};
+pub use layers::{KeyLog, TlsFacts, Unread};
+pub use link::{LinkType, NetworkPacket};
+pub use reader::{CaptureReader, CapturedFrame, DroppedFrames, LinkTransit};
+pub use reassembly::{SegmentPayload, Sighting};
+pub use recorded::{FrameWitness, JoinedPacket, PacketReader, SegmentWitness, StreamJoin};
+pub use segment::{Bits, Options, SocketEndpoint, TcpHeader, TransportHeader, UdpHeader, dissect};

@@ -6,7 +6,7 @@ pub struct LinkType(pub u16);
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
+pub enum NetworkPacket {
     /// An IPv4 packet.
     Ipv4,
     /// An IPv6 packet.
@@ -55,20 +55,20 @@ impl LinkType {
     pub const LINUX_SLL2: LinkType = LinkType(276);
 
     /// What the frame carries, and at which byte that starts.
-    pub fn network(self, frame: &[u8]) -> (Network, usize) {
+    pub fn network(self, frame: &[u8]) -> (NetworkPacket, usize) {
         match self {
             LinkType::ETHERNET => ethernet(frame, 0),
             // Two numbers that libpcap writes for raw IP on some systems.
             LinkType::RAW | LinkType(12) | LinkType(14) => (by_nibble(frame), 0),
-            LinkType::IPV4 => (Network::Ipv4, 0),
-            LinkType::IPV6 => (Network::Ipv6, 0),
+            LinkType::IPV4 => (NetworkPacket::Ipv4, 0),
+            LinkType::IPV6 => (NetworkPacket::Ipv6, 0),
             LinkType::NULL | LinkType::LOOP => (by_family(frame), 4),
             LinkType::LINUX_SLL => behind_ethertype(frame, 14, 16),
             LinkType::LINUX_SLL2 => behind_ethertype(frame, 0, 20),
             LinkType::PPP | LinkType::PPP_HDLC => ppp(frame, 0),
             LinkType::PPP_ETHER => pppoe(frame, 0),
             LinkType::C_HDLC => behind_ethertype(frame, 2, 4),
-            _ => (Network::Other, 0),
+            _ => (NetworkPacket::Other, 0),
         }
     }
 
@@ -100,12 +100,12 @@ impl LinkType {
 }
 
 /// What an Ethernet frame that starts at `at` carries.
-pub(crate) fn ethernet(frame: &[u8], at: usize) -> (Network, usize) {
+pub(crate) fn ethernet(frame: &[u8], at: usize) -> (NetworkPacket, usize) {
     behind_ethertype(frame, at + 12, at + 14)
 }
 
 /// What lies behind the type at `kind_at`, whose own header ends at `payload_at`.
-fn behind_ethertype(frame: &[u8], kind_at: usize, payload_at: usize) -> (Network, usize) {
+fn behind_ethertype(frame: &[u8], kind_at: usize, payload_at: usize) -> (NetworkPacket, usize) {
     let (mut kind_at, mut payload_at) = (kind_at, payload_at);
     while let Some(kind) = be16(frame, kind_at) {
         if ETHERTYPES_VLAN.contains(&kind) {
@@ -119,70 +119,70 @@ fn behind_ethertype(frame: &[u8], kind_at: usize, payload_at: usize) -> (Network
             return (by_ethertype(frame, kind_at), payload_at);
         }
     }
-    (Network::Other, 0)
+    (NetworkPacket::Other, 0)
 }
 
 /// Labels up to the bottom of the stack (RFC 3032 §2.1), and a packet that says itself which version it is.
-fn mpls(frame: &[u8], mut at: usize) -> (Network, usize) {
+fn mpls(frame: &[u8], mut at: usize) -> (NetworkPacket, usize) {
     while let Some(&low) = frame.get(at + 2) {
         at += 4;
         if low & 1 == 1 {
             return (by_nibble(frame.get(at..).unwrap_or_default()), at);
         }
     }
-    (Network::Other, 0)
+    (NetworkPacket::Other, 0)
 }
 
 /// A PPPoE session's header (RFC 2516 §4) and PPP behind it.
-fn pppoe(frame: &[u8], at: usize) -> (Network, usize) {
+fn pppoe(frame: &[u8], at: usize) -> (NetworkPacket, usize) {
     ppp(frame, at + 6)
 }
 
 /// PPP's address and control, if they are there, and its protocol, of one byte or two (RFC 1661 §2, RFC 1662 §3.2).
-fn ppp(frame: &[u8], mut at: usize) -> (Network, usize) {
+fn ppp(frame: &[u8], mut at: usize) -> (NetworkPacket, usize) {
     if frame.get(at..at + 2) == Some(&[0xff, 0x03]) {
         at += 2;
     }
-    let Some(&first) = frame.get(at) else { return (Network::Other, 0) };
+    let Some(&first) = frame.get(at) else { return (NetworkPacket::Other, 0) };
     let (protocol, payload_at) = match be16(frame, at) {
         _ if first & 1 == 1 => (u16::from(first), at + 1),
         Some(protocol) => (protocol, at + 2),
-        None => return (Network::Other, 0),
+        None => return (NetworkPacket::Other, 0),
     };
     match protocol {
-        PPP_IPV4 => (Network::Ipv4, payload_at),
-        PPP_IPV6 => (Network::Ipv6, payload_at),
+        PPP_IPV4 => (NetworkPacket::Ipv4, payload_at),
+        PPP_IPV6 => (NetworkPacket::Ipv6, payload_at),
         PPP_MPLS => mpls(frame, payload_at),
-        _ => (Network::Other, 0),
+        _ => (NetworkPacket::Other, 0),
     }
 }
 
-pub(crate) fn by_ethertype(frame: &[u8], at: usize) -> Network {
+pub(crate) fn by_ethertype(frame: &[u8], at: usize) -> NetworkPacket {
     match be16(frame, at) {
-        Some(ETHERTYPE_IPV4) => Network::Ipv4,
-        Some(ETHERTYPE_IPV6) => Network::Ipv6,
-        Some(ETHERTYPE_MACSEC) => Network::Macsec,
-        _ => Network::Other,
+        Some(ETHERTYPE_IPV4) => NetworkPacket::Ipv4,
+        Some(ETHERTYPE_IPV6) => NetworkPacket::Ipv6,
+        Some(ETHERTYPE_MACSEC) => NetworkPacket::Macsec,
+        _ => NetworkPacket::Other,
     }
 }
 
-fn by_nibble(frame: &[u8]) -> Network {
+fn by_nibble(frame: &[u8]) -> NetworkPacket {
     match frame.first().map(|byte| byte >> 4) {
-        Some(4) => Network::Ipv4,
-        Some(6) => Network::Ipv6,
-        _ => Network::Other,
+        Some(4) => NetworkPacket::Ipv4,
+        Some(6) => NetworkPacket::Ipv6,
+        _ => NetworkPacket::Other,
     }
 }
 
 /// The address family's number differs between systems; that of IPv4 is 2 everywhere.
-fn by_family(frame: &[u8]) -> Network {
-    let Some(bytes) = frame.get(..4) else { return Network::Other };
+fn by_family(frame: &[u8]) -> NetworkPacket {
+    let Some(bytes) = frame.get(..4) else { return NetworkPacket::Other };
     let value = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     let family = if value > 0xffff { value.swap_bytes() } else { value };
     match family {
-        2 => Network::Ipv4,
-        10 | 24 | 28 | 30 => Network::Ipv6,
-        _ => Network::Other,
+        2 => NetworkPacket::Ipv4,
+        10 | 24 | 28 | 30 => NetworkPacket::Ipv6,
+        _ => NetworkPacket::Other,
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
         frame[12..16].copy_from_slice(&[0x88, 0xa8, 0, 1]);
         frame[16..20].copy_from_slice(&[0x81, 0x00, 0, 2]);
         frame[20..22].copy_from_slice(&[0x08, 0x00]);
-        assert_eq!(LinkType::ETHERNET.network(&frame), (Network::Ipv4, 22));
+        assert_eq!(LinkType::ETHERNET.network(&frame), (NetworkPacket::Ipv4, 22));
     }
 
     #[test]
@@ -236,14 +236,14 @@ mod tests {
         for link in
             [LinkType::ETHERNET, LinkType::RAW, LinkType::NULL, LinkType::LINUX_SLL, LinkType::LINUX_SLL2]
         {
-            assert_eq!(link.network(&[]).0, Network::Other, "{link:?}");
+            assert_eq!(link.network(&[]).0, NetworkPacket::Other, "{link:?}");
         }
     }
 
     #[test]
     fn loopback_families_are_read_in_either_byte_order() {
-        assert_eq!(LinkType::NULL.network(&[2, 0, 0, 0]), (Network::Ipv4, 4));
-        assert_eq!(LinkType::LOOP.network(&[0, 0, 0, 24]), (Network::Ipv6, 4));
-        assert_eq!(LinkType::NULL.network(&[30, 0, 0, 0]), (Network::Ipv6, 4));
+        assert_eq!(LinkType::NULL.network(&[2, 0, 0, 0]), (NetworkPacket::Ipv4, 4));
+        assert_eq!(LinkType::LOOP.network(&[0, 0, 0, 24]), (NetworkPacket::Ipv6, 4));
+        assert_eq!(LinkType::NULL.network(&[30, 0, 0, 0]), (NetworkPacket::Ipv6, 4));
     }
 }

@@ -14,7 +14,7 @@ use std::io::BufRead;
 
 use mqttlab_units::{Duration, Instant};
 
-use crate::Error;
+use crate::CaptureError;
 
 /// What a client did with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Action {
 
 /// A line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct LoggedEvent {
     /// When, in nanoseconds since the Unix epoch.
     pub time: Instant,
     /// What happened.
@@ -48,7 +48,7 @@ pub struct Event {
 
 /// A line of the generic format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct LoggedDelivery {
     /// The message's identifier, any text.
     pub id: String,
     /// When it was sent, in nanoseconds since the Unix epoch.
@@ -69,7 +69,7 @@ pub struct Delivery {
 
 /// A message that was sent, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct LoggedMessage {
     /// Which of the runs that were appended to one log, from 0.
     pub run: u32,
     /// Its identifier within the run.
@@ -88,7 +88,7 @@ pub struct Message {
     pub duplicates: u32,
 }
 
-impl Message {
+impl LoggedMessage {
     /// From sending to first receipt.
     pub fn round_trip(&self) -> Option<Duration> {
         self.received.map(|received| received.since(self.sent))
@@ -97,9 +97,9 @@ impl Message {
 
 /// The messages of a log.
 #[derive(Clone, Debug, Default)]
-pub struct Messages {
+pub struct LoggedMessages {
     /// In the order in which they were sent.
-    pub sent: Vec<Message>,
+    pub sent: Vec<LoggedMessage>,
     /// How many runs the log holds.
     pub runs: u32,
     /// Lines that say that sending failed.
@@ -113,8 +113,8 @@ pub struct Messages {
 /// Reads a log of Schuhmacher 2018, whose times are `utc_offset_s` seconds ahead of UTC.
 ///
 /// # Errors
-/// [`Error::Log`] with the line and field that cannot be read, [`Error::Io`] when reading fails.
-pub fn read_events(reader: impl BufRead, utc_offset_s: i64) -> Result<Vec<Event>, Error> {
+/// [`CaptureError::Log`] with the line and field that cannot be read, [`CaptureError::Io`] when reading fails.
+pub fn read_events(reader: impl BufRead, utc_offset_s: i64) -> Result<Vec<LoggedEvent>, CaptureError> {
     let mut events = Vec::new();
     for (index, line) in reader.lines().enumerate() {
         let line = line?;
@@ -122,17 +122,17 @@ pub fn read_events(reader: impl BufRead, utc_offset_s: i64) -> Result<Vec<Event>
             continue;
         }
         let event = parse_event(&line, utc_offset_s);
-        events.push(event.map_err(|problem| Error::Log { line: index as u64 + 1, problem })?);
+        events.push(event.map_err(|problem| CaptureError::Log { line: index as u64 + 1, problem })?);
     }
     Ok(events)
 }
 
-fn parse_event(line: &str, utc_offset_s: i64) -> Result<Event, String> {
+fn parse_event(line: &str, utc_offset_s: i64) -> Result<LoggedEvent, String> {
     let fields: Vec<&str> = line.trim_end().split(',').collect();
     let [date, time, action, topic, qos, size, id] = fields[..] else {
         return Err(format!("has {} fields, but must have 7", fields.len()));
     };
-    Ok(Event {
+    Ok(LoggedEvent {
         time: parse_time(date, time, utc_offset_s)?,
         action: match action {
             "sent" => Action::Sent,
@@ -198,8 +198,8 @@ fn parse_number(field: &str, text: &str) -> Result<u64, String> {
 ///
 /// A receipt belongs to the last message of its identifier that was sent no later. The first receipt delivers it,
 /// later ones are duplicates.
-pub fn match_messages(events: &[Event]) -> Messages {
-    let mut messages = Messages::default();
+pub fn match_messages(events: &[LoggedEvent]) -> LoggedMessages {
+    let mut messages = LoggedMessages::default();
     let mut by_id: HashMap<u64, Vec<usize>> = HashMap::new();
     for event in events {
         match event.action {
@@ -210,7 +210,7 @@ pub fn match_messages(events: &[Event]) -> Messages {
                 let again = sendings.last().is_some_and(|&last| messages.sent[last].run == current);
                 messages.runs += u32::from(again || messages.runs == 0);
                 sendings.push(messages.sent.len());
-                messages.sent.push(Message {
+                messages.sent.push(LoggedMessage {
                     run: messages.runs - 1,
                     id: event.id,
                     topic: event.topic.clone(),
@@ -232,8 +232,8 @@ pub fn match_messages(events: &[Event]) -> Messages {
     messages
 }
 
-impl Messages {
-    fn receive(&mut self, by_id: &HashMap<u64, Vec<usize>>, event: &Event) {
+impl LoggedMessages {
+    fn receive(&mut self, by_id: &HashMap<u64, Vec<usize>>, event: &LoggedEvent) {
         let sendings = by_id.get(&event.id).map_or(&[][..], Vec::as_slice);
         let Some(&index) = sendings.iter().rev().find(|&&index| self.sent[index].sent <= event.time) else {
             self.orphans += 1;
@@ -248,7 +248,7 @@ impl Messages {
 
     /// Round trips of the messages that arrived, sorted, in nanoseconds.
     pub fn round_trips_ns(&self) -> Vec<u64> {
-        let trips = self.sent.iter().filter_map(Message::round_trip);
+        let trips = self.sent.iter().filter_map(LoggedMessage::round_trip);
         let mut trips: Vec<u64> = trips.map(Duration::as_ns).collect();
         trips.sort_unstable();
         trips
@@ -272,8 +272,8 @@ impl Messages {
 /// each. Fields may be quoted.
 ///
 /// # Errors
-/// [`Error::Log`] with the line and field that cannot be read, [`Error::Io`] when reading fails.
-pub fn read_generic(reader: impl BufRead) -> Result<Vec<Delivery>, Error> {
+/// [`CaptureError::Log`] with the line and field that cannot be read, [`CaptureError::Io`] when reading fails.
+pub fn read_generic(reader: impl BufRead) -> Result<Vec<LoggedDelivery>, CaptureError> {
     let mut lines = reader.lines().enumerate();
     let Some((_, header)) = lines.next() else { return Ok(Vec::new()) };
     let header = split_quoted(header?.trim_start_matches('\u{feff}').trim_end());
@@ -281,7 +281,10 @@ pub fn read_generic(reader: impl BufRead) -> Result<Vec<Delivery>, Error> {
         header.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
     for required in ["id", "sent_ns", "received_ns", "topic", "qos", "payload_bytes"] {
         if !columns.contains_key(required) {
-            return Err(Error::Log { line: 1, problem: format!("the column `{required}` is missing") });
+            return Err(CaptureError::Log {
+                line: 1,
+                problem: format!("the column `{required}` is missing"),
+            });
         }
     }
     let mut deliveries = Vec::new();
@@ -289,13 +292,14 @@ pub fn read_generic(reader: impl BufRead) -> Result<Vec<Delivery>, Error> {
         let line = line?;
         if !line.trim().is_empty() {
             let delivery = parse_delivery(&split_quoted(line.trim_end()), &columns);
-            deliveries.push(delivery.map_err(|problem| Error::Log { line: index as u64 + 1, problem })?);
+            deliveries
+                .push(delivery.map_err(|problem| CaptureError::Log { line: index as u64 + 1, problem })?);
         }
     }
     Ok(deliveries)
 }
 
-fn parse_delivery(fields: &[String], columns: &BTreeMap<&str, usize>) -> Result<Delivery, String> {
+fn parse_delivery(fields: &[String], columns: &BTreeMap<&str, usize>) -> Result<LoggedDelivery, String> {
     let field = |name: &str| {
         columns.get(name).and_then(|&index| fields.get(index)).map_or("", |field| field.as_str())
     };
@@ -307,7 +311,7 @@ fn parse_delivery(fields: &[String], columns: &BTreeMap<&str, usize>) -> Result<
     if received.is_some_and(|received| received < sent) {
         return Err(format!("received_ns is {}, but sent_ns is later", field("received_ns")));
     }
-    Ok(Delivery {
+    Ok(LoggedDelivery {
         id: field("id").to_owned(),
         sent,
         received,

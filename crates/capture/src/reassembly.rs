@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Offsets count from the first byte after the SYN, or from the first byte captured. Bytes that came twice are
-//! delivered once, the first copy. A hole is given up, as a [`Piece`] without data, when the receiver has
+//! delivered once, the first copy. A hole is given up, as a [`StreamPiece`] without data, when the receiver has
 //! acknowledged it and [`HOLE_PATIENCE`] more segments did not fill it, when too much waits behind it, or at the
 //! end. Memory is bounded by [`PENDING_BYTES_MAX`] and [`PENDING_MAX`], whatever the input.
 //!
@@ -32,7 +32,7 @@ const BEFORE_MAX: usize = 256;
 
 /// What a segment carries, as far as the reader of the stream needs it.
 #[derive(Clone, Copy, Debug)]
-pub enum Payload<'a> {
+pub enum SegmentPayload<'a> {
     /// The captured bytes; fewer than the segment's length when the snap length cut them.
     Bytes(&'a [u8]),
     /// The MQTT packets whose first byte lies in the segment, from a simulator that moves no bytes.
@@ -55,7 +55,7 @@ impl Sighting {
 
 /// The next part of the stream, in order.
 #[derive(Debug)]
-pub enum Piece<'a> {
+pub enum StreamPiece<'a> {
     /// Data that was seen.
     Data {
         /// Stream offset of its first byte.
@@ -63,7 +63,7 @@ pub enum Piece<'a> {
         /// How many bytes of the stream it is.
         len: u64,
         /// The bytes or the packets that start in them.
-        payload: Payload<'a>,
+        payload: SegmentPayload<'a>,
         /// Where it was first seen.
         seen: Sighting,
     },
@@ -107,14 +107,14 @@ pub struct Reassembler {
     /// Behind the last byte that headers tell of, captured or not.
     reached: u64,
     /// What waits behind holes; nothing before the first hole.
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<Box<OutOfOrderData>>,
     /// What lies below the start, as distances from it.
     before: RangeSet,
 }
 
 /// What waits behind holes; there is something.
 #[derive(Debug, Default)]
-struct Waiting {
+struct OutOfOrderData {
     /// What the pieces cover together.
     covered: RangeSet,
     pending: VecDeque<Pending>,
@@ -141,14 +141,14 @@ impl Reassembler {
         &mut self,
         sequence: u32,
         len: u32,
-        payload: Payload<'_>,
+        payload: SegmentPayload<'_>,
         seen: Sighting,
-        sink: &mut dyn FnMut(Piece<'_>),
+        sink: &mut dyn FnMut(StreamPiece<'_>),
     ) -> Pushed {
         // What the snap length cut off is a hole until another copy fills it.
         let len = match payload {
-            Payload::Bytes(bytes) => u64::from(len).min(bytes.len() as u64),
-            Payload::Packets(_) => u64::from(len),
+            SegmentPayload::Bytes(bytes) => u64::from(len).min(bytes.len() as u64),
+            SegmentPayload::Packets(_) => u64::from(len),
         };
         if len == 0 {
             return Pushed::default();
@@ -188,7 +188,7 @@ impl Reassembler {
     }
 
     /// The receiver has acknowledged everything below `ack`.
-    pub fn acknowledge(&mut self, ack: u32, sink: &mut dyn FnMut(Piece<'_>)) {
+    pub fn acknowledge(&mut self, ack: u32, sink: &mut dyn FnMut(StreamPiece<'_>)) {
         let Some(expected) = self.sequence else { return };
         let ahead = ack.wrapping_sub(expected) as i32;
         if ahead > 0 {
@@ -199,7 +199,7 @@ impl Reassembler {
 
     /// The capture is over: everything that waits is delivered, its holes as missing. A hole behind the last
     /// byte is reported too, when the receiver has acknowledged it.
-    pub fn finish(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
+    pub fn finish(&mut self, sink: &mut dyn FnMut(StreamPiece<'_>)) {
         while let Some(hole) = self.hole() {
             self.skip(hole, sink);
         }
@@ -219,9 +219,9 @@ impl Reassembler {
         &mut self,
         start: u64,
         len: u64,
-        payload: Payload<'_>,
+        payload: SegmentPayload<'_>,
         seen: Sighting,
-        sink: &mut dyn FnMut(Piece<'_>),
+        sink: &mut dyn FnMut(StreamPiece<'_>),
     ) -> u64 {
         if start == self.next && self.waiting.is_none() {
             self.deliver(len, payload, seen, sink);
@@ -233,7 +233,7 @@ impl Reassembler {
     }
 
     /// Keeps those parts that no pending piece has yet.
-    fn store(&mut self, start: u64, len: u64, payload: Payload<'_>, seen: Sighting) -> u64 {
+    fn store(&mut self, start: u64, len: u64, payload: SegmentPayload<'_>, seen: Sighting) -> u64 {
         let waiting = self.waiting.get_or_insert_default();
         let mut added = 0;
         for gap in waiting.covered.gaps(start..start + len) {
@@ -248,7 +248,7 @@ impl Reassembler {
         added
     }
 
-    fn drain(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
+    fn drain(&mut self, sink: &mut dyn FnMut(StreamPiece<'_>)) {
         while let Some(waiting) = &mut self.waiting {
             if waiting.pending.front().is_none_or(|first| first.offset > self.next) {
                 break;
@@ -257,8 +257,8 @@ impl Reassembler {
             waiting.bytes -= piece.len;
             waiting.covered.take_from(piece.offset);
             let payload = match &piece.data {
-                Owned::Bytes(bytes) => Payload::Bytes(bytes),
-                Owned::Packets(packets) => Payload::Packets(packets),
+                Owned::Bytes(bytes) => SegmentPayload::Bytes(bytes),
+                Owned::Packets(packets) => SegmentPayload::Packets(packets),
             };
             self.deliver(piece.len, payload, piece.seen, sink);
         }
@@ -267,12 +267,18 @@ impl Reassembler {
         }
     }
 
-    fn deliver(&mut self, len: u64, payload: Payload<'_>, seen: Sighting, sink: &mut dyn FnMut(Piece<'_>)) {
-        sink(Piece::Data { offset: self.next, len, payload, seen });
+    fn deliver(
+        &mut self,
+        len: u64,
+        payload: SegmentPayload<'_>,
+        seen: Sighting,
+        sink: &mut dyn FnMut(StreamPiece<'_>),
+    ) {
+        sink(StreamPiece::Data { offset: self.next, len, payload, seen });
         self.advance(len);
     }
 
-    fn give_up_if_due(&mut self, sink: &mut dyn FnMut(Piece<'_>)) {
+    fn give_up_if_due(&mut self, sink: &mut dyn FnMut(StreamPiece<'_>)) {
         while let (Some(waiting), Some(hole)) = (&self.waiting, self.hole()) {
             let received = self.acknowledged >= self.next + hole && waiting.segments > HOLE_PATIENCE;
             let overfull = waiting.bytes > PENDING_BYTES_MAX || waiting.pending.len() > PENDING_MAX;
@@ -283,9 +289,9 @@ impl Reassembler {
         }
     }
 
-    fn skip(&mut self, hole: u64, sink: &mut dyn FnMut(Piece<'_>)) {
+    fn skip(&mut self, hole: u64, sink: &mut dyn FnMut(StreamPiece<'_>)) {
         if hole > 0 {
-            sink(Piece::Missing { offset: self.next, len: hole });
+            sink(StreamPiece::Missing { offset: self.next, len: hole });
             self.advance(hole);
         }
         self.drain(sink);
@@ -311,20 +317,20 @@ impl Reassembler {
     }
 }
 
-impl Payload<'_> {
+impl SegmentPayload<'_> {
     fn to_owned(self) -> Owned {
         match self {
-            Payload::Bytes(bytes) => Owned::Bytes(bytes.to_vec()),
-            Payload::Packets(packets) => Owned::Packets(packets.to_vec()),
+            SegmentPayload::Bytes(bytes) => Owned::Bytes(bytes.to_vec()),
+            SegmentPayload::Packets(packets) => Owned::Packets(packets.to_vec()),
         }
     }
 }
 
 /// The part of `len` bytes from `skip` on. Packet descriptors carry stream offsets of their own, and one that is
 /// out of a part's range is ignored by the decoder, so they need no cutting.
-fn slice(payload: Payload<'_>, skip: u64, len: u64) -> Payload<'_> {
+fn slice(payload: SegmentPayload<'_>, skip: u64, len: u64) -> SegmentPayload<'_> {
     match payload {
-        Payload::Bytes(bytes) => Payload::Bytes(&bytes[skip as usize..(skip + len) as usize]),
+        SegmentPayload::Bytes(bytes) => SegmentPayload::Bytes(&bytes[skip as usize..(skip + len) as usize]),
         packets => packets,
     }
 }

@@ -1,6 +1,6 @@
-//! Headers of IP, TCP and UDP, and the [`Segment`] that the analysis works on.
+//! Headers of IP, TCP and UDP, and the [`TcpHeader`] that the analysis works on.
 //!
-//! IP fragments after the first carry no ports and count as [`Transport::Other`]; a first fragment counts as a
+//! IP fragments after the first carry no ports and count as [`TransportHeader::Other`]; a first fragment counts as a
 //! segment whose tail was not captured. Neither is put together again. Checksums are not verified: offloading
 //! leaves them wrong in captures taken on the sending host.
 
@@ -8,13 +8,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use mqttlab_units::Instant;
 
-use crate::carried::Carried;
-use crate::link::Network;
-use crate::reader::Frame;
+use crate::frame_content::FrameContent;
+use crate::link::NetworkPacket;
+use crate::reader::CapturedFrame;
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Endpoint {
+pub struct SocketEndpoint {
     /// Its address.
     pub address: IpAddr,
     /// Its port.
@@ -70,13 +70,13 @@ pub struct Options {
 
 /// The header of a TCP segment with the sizes of what carried it.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment {
+pub struct TcpHeader {
     /// When it was seen.
     pub time: Instant,
     /// Sender.
-    pub source: Endpoint,
+    pub source: SocketEndpoint,
     /// Receiver.
-    pub destination: Endpoint,
+    pub destination: SocketEndpoint,
     /// Sequence number of the first payload byte (of the SYN, if set).
     pub sequence: u32,
     /// Acknowledgment number; meaningful with [`Bits::ACK`].
@@ -99,22 +99,22 @@ pub struct Segment {
 
 /// A UDP datagram's header.
 #[derive(Clone, Copy, Debug)]
-pub struct Datagram {
+pub struct UdpHeader {
     /// Sender.
-    pub source: Endpoint,
+    pub source: SocketEndpoint,
     /// Receiver.
-    pub destination: Endpoint,
+    pub destination: SocketEndpoint,
     /// Bytes of payload.
     pub payload_len: u32,
 }
 
 /// What a frame carries above the network layer.
 #[derive(Clone, Copy, Debug)]
-pub enum Transport<'a> {
+pub enum TransportHeader<'a> {
     /// A TCP segment and the captured part of its payload.
-    Tcp(Segment, &'a [u8]),
+    Tcp(TcpHeader, &'a [u8]),
     /// A UDP datagram and the captured part of its payload.
-    Udp(Datagram, &'a [u8]),
+    Udp(UdpHeader, &'a [u8]),
     /// Anything else, or a header that was cut or contradicts itself.
     Other,
 }
@@ -124,7 +124,7 @@ const PROTOCOL_UDP: u8 = 17;
 const IPV6_HEADER_LEN: usize = 40;
 
 /// An IP packet with its header read.
-struct Packet<'a> {
+struct IpPacket<'a> {
     source: IpAddr,
     destination: IpAddr,
     protocol: u8,
@@ -135,25 +135,25 @@ struct Packet<'a> {
 }
 
 /// Reads the headers of a frame.
-pub fn dissect<'a>(frame: &Frame<'a>) -> Transport<'a> {
-    let Carried { network, offset, .. } = frame.carried();
-    let Some(bytes) = frame.data.get(offset..) else { return Transport::Other };
+pub fn dissect<'a>(frame: &CapturedFrame<'a>) -> TransportHeader<'a> {
+    let FrameContent { network, offset, .. } = frame.carried();
+    let Some(bytes) = frame.data.get(offset..) else { return TransportHeader::Other };
     let wire_len = frame.original_len.saturating_sub(offset as u32);
     let packet = match network {
-        Network::Ipv4 => ipv4(bytes, wire_len),
-        Network::Ipv6 => ipv6(bytes, wire_len),
-        Network::Other | Network::Macsec => None,
+        NetworkPacket::Ipv4 => ipv4(bytes, wire_len),
+        NetworkPacket::Ipv6 => ipv6(bytes, wire_len),
+        NetworkPacket::Other | NetworkPacket::Macsec => None,
     };
-    let Some(packet) = packet else { return Transport::Other };
+    let Some(packet) = packet else { return TransportHeader::Other };
     match packet.protocol {
         PROTOCOL_TCP => tcp(frame, &packet),
         PROTOCOL_UDP => udp(&packet),
         _ => None,
     }
-    .unwrap_or(Transport::Other)
+    .unwrap_or(TransportHeader::Other)
 }
 
-fn ipv4(bytes: &[u8], wire_len: u32) -> Option<Packet<'_>> {
+fn ipv4(bytes: &[u8], wire_len: u32) -> Option<IpPacket<'_>> {
     let header = bytes.get(..20)?;
     let header_len = usize::from(header[0] & 0x0f) * 4;
     let fragment_offset = be16(header, 6) & 0x1fff;
@@ -168,7 +168,7 @@ fn ipv4(bytes: &[u8], wire_len: u32) -> Option<Packet<'_>> {
     if (total as usize) < header_len {
         return None;
     }
-    Some(Packet {
+    Some(IpPacket {
         source: Ipv4Addr::new(header[12], header[13], header[14], header[15]).into(),
         destination: Ipv4Addr::new(header[16], header[17], header[18], header[19]).into(),
         protocol: header[9],
@@ -178,7 +178,7 @@ fn ipv4(bytes: &[u8], wire_len: u32) -> Option<Packet<'_>> {
     })
 }
 
-fn ipv6(bytes: &[u8], wire_len: u32) -> Option<Packet<'_>> {
+fn ipv6(bytes: &[u8], wire_len: u32) -> Option<IpPacket<'_>> {
     let header = bytes.get(..IPV6_HEADER_LEN)?;
     if header[0] >> 4 != 6 {
         return None;
@@ -195,7 +195,7 @@ fn ipv6(bytes: &[u8], wire_len: u32) -> Option<Packet<'_>> {
         let octets: [u8; 16] = header[at..at + 16].try_into().expect("sixteen bytes of a checked header");
         IpAddr::from(Ipv6Addr::from(octets))
     };
-    Some(Packet {
+    Some(IpPacket {
         source: address(8),
         destination: address(24),
         protocol,
@@ -232,7 +232,7 @@ fn ipv6_extensions(bytes: &[u8], first: u8) -> Option<(u8, usize)> {
     }
 }
 
-fn tcp<'a>(frame: &Frame<'a>, packet: &Packet<'a>) -> Option<Transport<'a>> {
+fn tcp<'a>(frame: &CapturedFrame<'a>, packet: &IpPacket<'a>) -> Option<TransportHeader<'a>> {
     let bytes = packet.payload;
     let header = bytes.get(..20)?;
     let header_len = usize::from(header[12] >> 4) * 4;
@@ -241,10 +241,10 @@ fn tcp<'a>(frame: &Frame<'a>, packet: &Packet<'a>) -> Option<Transport<'a>> {
         return None;
     }
     let options = bytes.get(20..header_len.min(bytes.len())).unwrap_or_default();
-    let segment = Segment {
+    let segment = TcpHeader {
         time: frame.time,
-        source: Endpoint { address: packet.source, port: be16(header, 0) },
-        destination: Endpoint { address: packet.destination, port: be16(header, 2) },
+        source: SocketEndpoint { address: packet.source, port: be16(header, 0) },
+        destination: SocketEndpoint { address: packet.destination, port: be16(header, 2) },
         sequence: be32(header, 4),
         acknowledgment: be32(header, 8),
         bits: Bits(header[13]),
@@ -255,17 +255,17 @@ fn tcp<'a>(frame: &Frame<'a>, packet: &Packet<'a>) -> Option<Transport<'a>> {
         ip_len: packet.ip_len,
         frame_len: frame.original_len,
     };
-    Some(Transport::Tcp(segment, bytes.get(header_len..).unwrap_or_default()))
+    Some(TransportHeader::Tcp(segment, bytes.get(header_len..).unwrap_or_default()))
 }
 
-fn udp<'a>(packet: &Packet<'a>) -> Option<Transport<'a>> {
+fn udp<'a>(packet: &IpPacket<'a>) -> Option<TransportHeader<'a>> {
     let header = packet.payload.get(..8)?;
-    let datagram = Datagram {
-        source: Endpoint { address: packet.source, port: be16(header, 0) },
-        destination: Endpoint { address: packet.destination, port: be16(header, 2) },
+    let datagram = UdpHeader {
+        source: SocketEndpoint { address: packet.source, port: be16(header, 0) },
+        destination: SocketEndpoint { address: packet.destination, port: be16(header, 2) },
         payload_len: u32::from(be16(header, 4)).saturating_sub(8),
     };
-    Some(Transport::Udp(datagram, &packet.payload[8..]))
+    Some(TransportHeader::Udp(datagram, &packet.payload[8..]))
 }
 
 fn tcp_options(mut bytes: &[u8]) -> Options {

@@ -2,7 +2,7 @@
 //!
 //! A witness, as the one of MQTT: it frames packets, splits their lengths, and keeps a message's topic and the first bytes of its
 //! payload. A packet is given in the same words: a message is a PUBLISH of QoS 0, everything else a PINGREQ, and
-//! [`Packet::frames`] says what it is.
+//! [`CapturedPacket::frames`] says what it is.
 //!
 //! What it does not do: find its way again. After bytes that are missing between two packets, or in a stream whose beginning was not
 //! captured, nothing more of it is read, for nothing in ZMTP tells where a frame begins.
@@ -12,21 +12,21 @@ use std::sync::Arc;
 use mqttlab_zmtp::frame::FrameHeader;
 use mqttlab_zmtp::{command, greeting};
 
-use crate::mqtt::{Connect, Lengths, PAYLOAD_HEAD_MAX, Packet, PacketDescriptor};
-use crate::reassembly::{Payload, Piece, Sighting};
+use crate::mqtt::{CapturedPacket, Lengths, PAYLOAD_HEAD_MAX, PacketDescriptor, SeenConnect};
+use crate::reassembly::{SegmentPayload, Sighting, StreamPiece};
 
 /// The packets of one direction.
 #[derive(Debug)]
-pub(crate) struct Framer {
-    state: State,
-    packet: Partial,
+pub(crate) struct ZmtpFramer {
+    state: ZmtpState,
+    packet: PartialZmtpPacket,
     /// Bytes that were not read as packets.
     pub(crate) skipped_bytes: u64,
 }
 
 /// What comes next.
 #[derive(Debug)]
-enum State {
+enum ZmtpState {
     /// The greeting, of which so many bytes were seen.
     Greeting(usize),
     /// A frame's header, of which these bytes were seen.
@@ -39,7 +39,7 @@ enum State {
 
 /// A packet of which something was seen.
 #[derive(Debug, Default)]
-struct Partial {
+struct PartialZmtpPacket {
     start: u64,
     first: Option<Sighting>,
     latest: Option<Sighting>,
@@ -52,43 +52,49 @@ struct Partial {
     damaged: bool,
 }
 
-impl Framer {
+impl ZmtpFramer {
     /// Of a stream that is read from its first byte, or not.
-    pub(crate) fn new(from_start: bool) -> Framer {
-        let state = if from_start { State::Greeting(0) } else { State::Lost };
-        Framer { state, packet: Partial::default(), skipped_bytes: 0 }
+    pub(crate) fn new(from_start: bool) -> ZmtpFramer {
+        let state = if from_start { ZmtpState::Greeting(0) } else { ZmtpState::Lost };
+        ZmtpFramer { state, packet: PartialZmtpPacket::default(), skipped_bytes: 0 }
     }
 
     /// Takes the next part of the stream, and adds the packets that it completes.
-    pub(crate) fn feed(&mut self, piece: &Piece<'_>, packets: &mut Vec<Packet>) {
+    pub(crate) fn feed(&mut self, piece: &StreamPiece<'_>, packets: &mut Vec<CapturedPacket>) {
         match *piece {
-            Piece::Data { offset, payload: Payload::Bytes(bytes), len, seen } => {
+            StreamPiece::Data { offset, payload: SegmentPayload::Bytes(bytes), len, seen } => {
                 // What a capture has cut away is not there.
                 self.absorb(offset, bytes, seen, packets);
                 if (bytes.len() as u64) < len {
                     self.miss(len - bytes.len() as u64);
                 }
             }
-            Piece::Data { len, .. } => self.miss(len),
-            Piece::Missing { len, .. } => self.miss(len),
+            StreamPiece::Data { len, .. } => self.miss(len),
+            StreamPiece::Missing { len, .. } => self.miss(len),
         }
     }
 
     /// Bytes that nobody has seen: they may lie in a payload, whose length is known.
     fn miss(&mut self, len: u64) {
         match &mut self.state {
-            State::Body { left, .. } if *left > len => {
+            ZmtpState::Body { left, .. } if *left > len => {
                 *left -= len;
                 self.packet.damaged = true;
             }
             _ => {
                 self.skipped_bytes += len;
-                self.state = State::Lost;
+                self.state = ZmtpState::Lost;
             }
         }
     }
 
-    fn absorb(&mut self, mut offset: u64, mut bytes: &[u8], seen: Sighting, packets: &mut Vec<Packet>) {
+    fn absorb(
+        &mut self,
+        mut offset: u64,
+        mut bytes: &[u8],
+        seen: Sighting,
+        packets: &mut Vec<CapturedPacket>,
+    ) {
         while !bytes.is_empty() {
             let taken = self.step(offset, bytes, seen, packets);
             offset += taken as u64;
@@ -97,13 +103,19 @@ impl Framer {
     }
 
     /// Takes some of the bytes, at least one.
-    fn step(&mut self, offset: u64, bytes: &[u8], seen: Sighting, packets: &mut Vec<Packet>) -> usize {
+    fn step(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        seen: Sighting,
+        packets: &mut Vec<CapturedPacket>,
+    ) -> usize {
         match &mut self.state {
-            State::Lost => {
+            ZmtpState::Lost => {
                 self.skipped_bytes += bytes.len() as u64;
                 bytes.len()
             }
-            State::Greeting(have) => {
+            ZmtpState::Greeting(have) => {
                 let taken = (greeting::BYTES - *have).min(bytes.len());
                 *have += taken;
                 let whole = *have == greeting::BYTES;
@@ -114,7 +126,7 @@ impl Framer {
                 }
                 taken
             }
-            State::Header(have) => {
+            ZmtpState::Header(have) => {
                 have.push(bytes[0]);
                 self.packet.see(offset, seen);
                 match FrameHeader::peek(have) {
@@ -122,12 +134,12 @@ impl Framer {
                     Ok(Some(header)) => self.header(header, packets),
                     Err(_) => {
                         self.skipped_bytes += bytes.len() as u64;
-                        self.state = State::Lost;
+                        self.state = ZmtpState::Lost;
                     }
                 }
                 1
             }
-            State::Body { header, left } => {
+            ZmtpState::Body { header, left } => {
                 let taken = (*left).min(bytes.len() as u64) as usize;
                 *left -= taken as u64;
                 let (header, left) = (*header, *left);
@@ -141,7 +153,7 @@ impl Framer {
         }
     }
 
-    fn header(&mut self, header: FrameHeader, packets: &mut Vec<Packet>) {
+    fn header(&mut self, header: FrameHeader, packets: &mut Vec<CapturedPacket>) {
         let packet = &mut self.packet;
         packet.frames += 1;
         packet.header_bytes += header.header_len as u32;
@@ -151,15 +163,15 @@ impl Framer {
             true => packet.topic_bytes = bytes.min(u32::MAX.into()) as u32,
             false => packet.payload_bytes += bytes,
         }
-        self.state = State::Body { header, left: header.body_len };
+        self.state = ZmtpState::Body { header, left: header.body_len };
         if header.body_len == 0 {
             self.end_of_frame(header, packets);
         }
     }
 
-    fn end_of_frame(&mut self, header: FrameHeader, packets: &mut Vec<Packet>) {
+    fn end_of_frame(&mut self, header: FrameHeader, packets: &mut Vec<CapturedPacket>) {
         if header.more {
-            self.state = State::Header(Vec::new());
+            self.state = ZmtpState::Header(Vec::new());
             return;
         }
         use mqttlab_zmtp::Kind::{Cancel, Command, Message, Subscribe};
@@ -181,15 +193,15 @@ impl Framer {
         self.end(kind, client, packets);
     }
 
-    fn end(&mut self, kind: mqttlab_zmtp::Kind, client: Option<String>, packets: &mut Vec<Packet>) {
-        self.state = State::Header(Vec::new());
+    fn end(&mut self, kind: mqttlab_zmtp::Kind, client: Option<String>, packets: &mut Vec<CapturedPacket>) {
+        self.state = ZmtpState::Header(Vec::new());
         if let Some(packet) = std::mem::take(&mut self.packet).into_packet(kind, client) {
             packets.push(packet);
         }
     }
 }
 
-impl Partial {
+impl PartialZmtpPacket {
     fn see(&mut self, offset: u64, seen: Sighting) {
         if self.first.is_none() {
             (self.start, self.first) = (offset, Some(seen));
@@ -208,7 +220,7 @@ impl Partial {
         kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn into_packet(self, kind: mqttlab_zmtp::Kind, client: Option<String>) -> Option<Packet> {
+    fn into_packet(self, kind: mqttlab_zmtp::Kind, client: Option<String>) -> Option<CapturedPacket> {
         let is_message = kind == mqttlab_zmtp::Kind::Message;
         let descriptor = PacketDescriptor {
             offset: self.start,
@@ -229,9 +241,9 @@ impl Partial {
         let packet = descriptor.seen(self.first?, self.latest?);
         let topic = String::from_utf8(self.topic).ok().filter(|_| is_message);
         let connect = client.map(|client_id| {
-            Box::new(Connect { level: 0, flags: 0, keep_alive_s: 0, client_id, session_expiry_s: None })
+            Box::new(SeenConnect { level: 0, flags: 0, keep_alive_s: 0, client_id, session_expiry_s: None })
         });
-        Some(Packet {
+        Some(CapturedPacket {
             topic: topic.map(Arc::from),
             payload_head: packet.payload_head.with(if is_message { &self.head } else { &[] }),
             connect,
@@ -270,15 +282,18 @@ mod tests {
         Sighting { time: Instant::from_ns(frame), frame }
     }
 
-    fn found(pieces: &[(u64, Option<&[u8]>, u64)]) -> (Vec<Packet>, u64) {
-        let (mut framer, mut packets) = (Framer::new(true), Vec::new());
+    fn found(pieces: &[(u64, Option<&[u8]>, u64)]) -> (Vec<CapturedPacket>, u64) {
+        let (mut framer, mut packets) = (ZmtpFramer::new(true), Vec::new());
         for (number, (offset, bytes, len)) in (1..).zip(pieces) {
             let (offset, len) = (*offset, *len);
             let piece = match bytes {
-                Some(bytes) => {
-                    Piece::Data { offset, len, payload: Payload::Bytes(bytes), seen: seen(number) }
-                }
-                None => Piece::Missing { offset, len },
+                Some(bytes) => StreamPiece::Data {
+                    offset,
+                    len,
+                    payload: SegmentPayload::Bytes(bytes),
+                    seen: seen(number),
+                },
+                None => StreamPiece::Missing { offset, len },
             };
             framer.feed(&piece, &mut packets);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mqttlab_evidence::Received;
-use mqttlab_plan::Arrived;
+use mqttlab_plan::ArrivedMessages;
 use mqttlab_units::Instant;
 
 use crate::session::PacketId;
@@ -30,7 +30,7 @@ pub(crate) struct HeldMessage<R> {
 /// What a client knows of the messages that came to it.
 pub(crate) struct IncomingMessages<R> {
     /// Of each publisher, what has arrived.
-    arrived: BTreeMap<u32, Arrived>,
+    arrived: BTreeMap<u32, ArrivedMessages>,
     held: Vec<HeldMessage<R>>,
 }
 

@@ -7,7 +7,7 @@ use mqttlab_mqtt::Qos;
 use mqttlab_mqtt::client::{ClientOptions, Input};
 use mqttlab_mqttsn::Topic;
 use mqttlab_mqttsn::client::{ClientOptions as SnOptions, Search};
-use mqttlab_plan::{Entry, Group, Protocol};
+use mqttlab_plan::{Group, Protocol, RosterTopic};
 use mqttlab_units::{Duration, Instant, Seed};
 
 use crate::facts::Who;
@@ -66,7 +66,7 @@ enum SessionKind {
 
 impl Sessions {
     /// Of a group; `topics` are the run's, by number.
-    pub fn of(group: &Group, topics: &[Entry]) -> Sessions {
+    pub fn of(group: &Group, topics: &[RosterTopic]) -> Sessions {
         Sessions(match &group.protocol {
             Protocol::Mqtt(plan) => SessionKind::Mqtt(plan.options(group)),
             Protocol::MqttSn(plan) => SessionKind::MqttSn {

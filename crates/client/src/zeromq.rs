@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mqttlab_mqtt::Qos;
-use mqttlab_plan::{Entry, Group, ZeroMqPlan, zeromq};
+use mqttlab_plan::{Group, RosterTopic, ZeroMqPlan, zeromq};
 use mqttlab_units::Instant;
 use mqttlab_zmtp::client::{self, Client as Machine, ClientOptions, Input, Output, Reason};
 use mqttlab_zmtp::command::{self, Command};
@@ -39,7 +39,7 @@ pub struct Sockets {
 
 impl Sockets {
     /// Of a group; `topics` are the run's, by number.
-    pub fn of(plan: &ZeroMqPlan, group: &Group, topics: &[Entry]) -> Sockets {
+    pub fn of(plan: &ZeroMqPlan, group: &Group, topics: &[RosterTopic]) -> Sockets {
         let received = topics.iter().filter(|topic| topic.deliveries > 0);
         Sockets {
             socket: zeromq::socket_type(group),

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use mqttlab_import::Order;
+use mqttlab_import::ImportOrder;
 use mqttlab_plan::{Destination, Part};
 use mqttlab_units::{Duration, Instant};
 
 /// What the engine is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum EngineCommand {
     /// Perform the plan on standard input, and leave its recording there.
     Run(Destination),
     /// Simulate the plan on standard input until this instant, and print the state.
@@ -46,7 +46,7 @@ pub enum Command {
     /// Measure the paths of the plan on standard input, each for so many seconds.
     Probe(u64),
     /// Make a recording from captures, logs or tables that somebody else made.
-    Import(Order),
+    Import(ImportOrder),
     /// Be an MQTT-SN gateway with the settings of this file.
     Gateway(PathBuf),
     /// Be a proxy of ZeroMQ with the settings of this file.
@@ -61,51 +61,51 @@ pub enum Command {
 ///
 /// # Errors
 /// A sentence for the user, when they say nothing that the engine knows.
-pub fn parse(arguments: &[String]) -> Result<Command, String> {
+pub fn parse(arguments: &[String]) -> Result<EngineCommand, String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["run", rest @ ..] => run(rest),
-        ["check"] => Ok(Command::Check),
-        ["gateway", "--settings", settings] => Ok(Command::Gateway(settings.into())),
-        ["proxy", "--settings", settings] => Ok(Command::Proxy(settings.into())),
+        ["check"] => Ok(EngineCommand::Check),
+        ["gateway", "--settings", settings] => Ok(EngineCommand::Gateway(settings.into())),
+        ["proxy", "--settings", settings] => Ok(EngineCommand::Proxy(settings.into())),
         ["proxy", ..] => Err("proxy needs its settings: mqttlab-engine proxy --settings FILE".into()),
         ["gateway", ..] => Err("gateway needs its settings: mqttlab-engine gateway --settings FILE".into()),
-        ["schema"] => Ok(Command::Schema),
-        ["doctor"] => Ok(Command::Doctor),
+        ["schema"] => Ok(EngineCommand::Schema),
+        ["doctor"] => Ok(EngineCommand::Doctor),
         ["measure", "--seconds", seconds] => match seconds.parse::<f64>() {
             Ok(length) if (1.0..=300.0).contains(&length) => {
-                Ok(Command::Measure(Duration::from_s_f64(length)))
+                Ok(EngineCommand::Measure(Duration::from_s_f64(length)))
             }
             _ => Err(format!("--seconds {seconds}: write a number of seconds from 1 to 300")),
         },
         ["measure", ..] => Err("measure needs its time: mqttlab-engine measure --seconds N".into()),
-        ["probe"] => Ok(Command::Probe(PROBE_S)),
+        ["probe"] => Ok(EngineCommand::Probe(PROBE_S)),
         ["probe", "--seconds", seconds] => match seconds.parse() {
-            Ok(seconds @ 1..=3600) => Ok(Command::Probe(seconds)),
+            Ok(seconds @ 1..=3600) => Ok(EngineCommand::Probe(seconds)),
             _ => Err(format!("--seconds {seconds}: write a whole number of seconds from 1 to 3600")),
         },
         ["probe", ..] => Err("probe takes only --seconds: mqttlab-engine probe [--seconds N]".into()),
-        ["recover", directory] => Ok(Command::Recover { directory: directory.into(), out: None }),
+        ["recover", directory] => Ok(EngineCommand::Recover { directory: directory.into(), out: None }),
         ["recover", directory, "--out", out] | ["recover", "--out", out, directory] => {
-            Ok(Command::Recover { directory: directory.into(), out: Some(out.into()) })
+            Ok(EngineCommand::Recover { directory: directory.into(), out: Some(out.into()) })
         }
         ["recover", ..] => Err("recover needs a directory: mqttlab-engine recover DIR [--out DIR]".into()),
         ["snapshot", directory, "--out", out] | ["snapshot", "--out", out, directory] => {
-            Ok(Command::Snapshot { directory: directory.into(), out: out.into() })
+            Ok(EngineCommand::Snapshot { directory: directory.into(), out: out.into() })
         }
         ["snapshot", ..] => {
             Err("snapshot needs two directories: mqttlab-engine snapshot DIR --out DIR".into())
         }
-        ["summarise", directory] => Ok(Command::Summarise { directory: directory.into(), out: None }),
+        ["summarise", directory] => Ok(EngineCommand::Summarise { directory: directory.into(), out: None }),
         ["summarise", directory, "--out", out] | ["summarise", "--out", out, directory] => {
-            Ok(Command::Summarise { directory: directory.into(), out: Some(out.into()) })
+            Ok(EngineCommand::Summarise { directory: directory.into(), out: Some(out.into()) })
         }
         ["summarise", ..] => {
             Err("summarise needs a directory: mqttlab-engine summarise DIR [--out DIR]".into())
         }
-        ["import", rest @ ..] => mqttlab_import::parse(rest).map(Command::Import),
-        ["--version" | "-V"] => Ok(Command::Version),
-        ["--help" | "-h" | "help"] => Ok(Command::Help),
+        ["import", rest @ ..] => mqttlab_import::parse(rest).map(EngineCommand::Import),
+        ["--version" | "-V"] => Ok(EngineCommand::Version),
+        ["--help" | "-h" | "help"] => Ok(EngineCommand::Help),
         [] => Err("a command is missing".into()),
         ["check" | "schema" | "doctor", extra, ..] => Err(format!("`{extra}` is not expected here")),
         [other, ..] => Err(format!("there is no command `{other}`")),
@@ -113,7 +113,7 @@ pub fn parse(arguments: &[String]) -> Result<Command, String> {
 }
 
 /// What `run` is asked to do: perform the plan, or simulate it until an instant, and where it is recorded.
-fn run(words: &[&str]) -> Result<Command, String> {
+fn run(words: &[&str]) -> Result<EngineCommand, String> {
     let (mut directory, mut run_id, mut until) = (None, None, None);
     let (mut part, mut number, mut lead) = (Part::Whole, None, None);
     let mut rest = words;
@@ -143,8 +143,8 @@ fn run(words: &[&str]) -> Result<Command, String> {
         (Some(directory), []) => {
             let destination = Destination { directory, run_id, part };
             Ok(match until {
-                Some(until) => Command::RunUntil(destination, until),
-                None => Command::Run(destination),
+                Some(until) => EngineCommand::RunUntil(destination, until),
+                None => EngineCommand::Run(destination),
             })
         }
         (None, []) => {
@@ -241,13 +241,13 @@ Every process that it starts ends with it, even after kill -9.
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Command, String> {
+    fn parsed(line: &str) -> Result<EngineCommand, String> {
         parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn recover_takes_its_option_before_and_after_the_directory() {
-        let expected = Command::Recover { directory: "a".into(), out: Some("b".into()) };
+        let expected = EngineCommand::Recover { directory: "a".into(), out: Some("b".into()) };
         assert_eq!(parsed("recover a --out b"), Ok(expected.clone()));
         assert_eq!(parsed("recover --out b a"), Ok(expected));
     }
@@ -256,8 +256,8 @@ mod tests {
     fn a_run_says_where_it_is_recorded_and_may_say_what_it_is_called() {
         let id = "01JDA5K0C3ZV9X8W7T6S5R4Q3P";
         let expected = Destination { run_id: Some(id.into()), ..Destination::new("a") };
-        assert_eq!(parsed(&format!("run --identifier {id} --directory a")), Ok(Command::Run(expected)));
-        assert_eq!(parsed("run --directory a"), Ok(Command::Run(Destination::new("a"))));
+        assert_eq!(parsed(&format!("run --identifier {id} --directory a")), Ok(EngineCommand::Run(expected)));
+        assert_eq!(parsed("run --directory a"), Ok(EngineCommand::Run(Destination::new("a"))));
         assert!(parsed("run").unwrap_err().contains("--directory DIR"));
         assert!(parsed("run --directory a --identifier me").unwrap_err().contains("ULID"));
     }
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_part_of_a_run_leads_or_says_whom_it_follows() {
         let part = |line: &str| match parsed(&format!("run --directory a {line}")) {
-            Ok(Command::Run(destination)) => Ok(destination.part),
+            Ok(EngineCommand::Run(destination)) => Ok(destination.part),
             other => Err(format!("{other:?}")),
         };
         let lead: SocketAddr = "10.0.0.1:4000".parse().unwrap();
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_summary_goes_beside_the_tables_or_elsewhere() {
         let command =
-            |out: Option<&str>| Command::Summarise { directory: "a".into(), out: out.map(Into::into) };
+            |out: Option<&str>| EngineCommand::Summarise { directory: "a".into(), out: out.map(Into::into) };
         assert_eq!(parsed("summarise a"), Ok(command(None)));
         assert_eq!(parsed("summarise --out b a"), Ok(command(Some("b"))));
         assert!(parsed("summarise").unwrap_err().contains("needs a directory"));
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_always_says_where_it_goes() {
-        let expected = Command::Snapshot { directory: "a".into(), out: "b".into() };
+        let expected = EngineCommand::Snapshot { directory: "a".into(), out: "b".into() };
         assert_eq!(parsed("snapshot a --out b"), Ok(expected.clone()));
         assert_eq!(parsed("snapshot --out b a"), Ok(expected));
         assert!(parsed("snapshot a").unwrap_err().contains("two directories"));
@@ -304,7 +304,7 @@ mod tests {
     fn a_run_stops_at_a_time_that_is_there() {
         let until = |ms| {
             let destination = Destination::new("d");
-            Ok(Command::RunUntil(destination, Instant::ZERO + Duration::from_ms(ms)))
+            Ok(EngineCommand::RunUntil(destination, Instant::ZERO + Duration::from_ms(ms)))
         };
         assert_eq!(parsed("run --directory d --until 12.5"), until(12_500));
         assert_eq!(parsed("run --until 0 --directory d"), until(0));

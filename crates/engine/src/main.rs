@@ -10,58 +10,58 @@
 //! do: read scenarios, choose defaults, or compute metrics.
 
 mod arguments;
-mod complaint;
 mod import;
 mod observer;
 mod probe;
 mod simulation;
+mod stderr;
 
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
-use arguments::Command;
-use complaint::complain;
+use arguments::EngineCommand;
 use mqttlab_capture::FrameWitness;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
 use mqttlab_plan::{Backend, Destination, GatewayProgram, Plan, ProxyProgram, StoredServers};
 use mqttlab_recording::{recover, snapshot};
-use mqttlab_run::{Observer, Outcome, Verdict};
+use mqttlab_run::{RunObserver, RunOutcome, RunVerdict};
 use mqttlab_servers::{gateway, proxy};
 use mqttlab_summary::summarise;
 use mqttlab_units::Instant;
 use observer::Lines;
+use stderr::complain;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments::parse(&arguments) {
-        Ok(Command::Run(destination)) => with_whole_plan(|plan| run(plan, &destination)),
-        Ok(Command::RunUntil(destination, until)) => {
+        Ok(EngineCommand::Run(destination)) => with_whole_plan(|plan| run(plan, &destination)),
+        Ok(EngineCommand::RunUntil(destination, until)) => {
             with_whole_plan(|plan| run_until(plan, &destination, until))
         }
-        Ok(Command::Check) => with_plan(|_| ExitCode::SUCCESS),
-        Ok(Command::Probe(seconds)) => with_plan(|plan| probe::run(&plan, seconds)),
-        Ok(Command::Schema) => {
-            say(&serde_json::to_string_pretty(&Plan::schema()).expect("a schema can be written"))
+        Ok(EngineCommand::Check) => with_plan(|_| ExitCode::SUCCESS),
+        Ok(EngineCommand::Probe(seconds)) => with_plan(|plan| probe::run(&plan, seconds)),
+        Ok(EngineCommand::Schema) => {
+            print_line(&serde_json::to_string_pretty(&Plan::schema()).expect("a schema can be written"))
         }
-        Ok(Command::Doctor) => doctor(),
-        Ok(Command::Measure(length)) => probe::measure(length),
-        Ok(Command::Recover { directory, out }) => {
-            told(recover(&directory, out.as_deref(), &mut witness_of(&directory)).inspect(|_| {
+        Ok(EngineCommand::Doctor) => doctor(),
+        Ok(EngineCommand::Measure(length)) => probe::measure(length),
+        Ok(EngineCommand::Recover { directory, out }) => {
+            print_json(recover(&directory, out.as_deref(), &mut witness_of(&directory)).inspect(|_| {
                 sum_up(out.as_deref().unwrap_or(&directory));
             }))
         }
-        Ok(Command::Snapshot { directory, out }) => {
-            told(snapshot(&directory, &out, &mut witness_of(&directory)))
+        Ok(EngineCommand::Snapshot { directory, out }) => {
+            print_json(snapshot(&directory, &out, &mut witness_of(&directory)))
         }
-        Ok(Command::Summarise { directory, out }) => {
-            told(summarise(&directory, out.as_deref().unwrap_or(&directory)))
+        Ok(EngineCommand::Summarise { directory, out }) => {
+            print_json(summarise(&directory, out.as_deref().unwrap_or(&directory)))
         }
-        Ok(Command::Import(order)) => import::run(&order),
-        Ok(Command::Gateway(settings)) => run_gateway(&settings),
-        Ok(Command::Proxy(settings)) => run_proxy(&settings),
-        Ok(Command::Version) => say(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
-        Ok(Command::Help) => say(arguments::HELP.trim_end()),
+        Ok(EngineCommand::Import(order)) => import::run(&order),
+        Ok(EngineCommand::Gateway(settings)) => run_gateway(&settings),
+        Ok(EngineCommand::Proxy(settings)) => run_proxy(&settings),
+        Ok(EngineCommand::Version) => print_line(&format!("mqttlab-engine {}", env!("CARGO_PKG_VERSION"))),
+        Ok(EngineCommand::Help) => print_line(arguments::HELP.trim_end()),
         Err(problem) => {
             complain(format_args!("{problem} (see mqttlab-engine --help)"));
             ExitCode::from(WRONG)
@@ -102,14 +102,14 @@ fn run(plan: Plan, destination: &Destination) -> ExitCode {
     let mut lines = Lines::new();
     let outcome = perform(plan, destination, &mut lines);
     // A run that was stopped has no time to lose.
-    if outcome.verdict() == Verdict::Complete {
+    if outcome.verdict() == RunVerdict::Complete {
         sum_up(&destination.directory);
     }
     lines.on_progress(&outcome.done(&directory));
     match outcome.verdict() {
-        Verdict::Complete => ExitCode::SUCCESS,
-        Verdict::Failed => ExitCode::FAILURE,
-        Verdict::Incomplete => ExitCode::from(INCOMPLETE),
+        RunVerdict::Complete => ExitCode::SUCCESS,
+        RunVerdict::Failed => ExitCode::FAILURE,
+        RunVerdict::Incomplete => ExitCode::from(INCOMPLETE),
     }
 }
 
@@ -122,7 +122,7 @@ fn sum_up(directory: &Path) {
     }
 }
 
-fn perform(plan: Plan, destination: &Destination, lines: &mut Lines) -> Outcome {
+fn perform(plan: Plan, destination: &Destination, lines: &mut Lines) -> RunOutcome {
     match plan.backend {
         Backend::Live => {
             let mut witness = witness(plan.server_ports(), &destination.directory);
@@ -137,7 +137,7 @@ fn run_until(plan: Plan, destination: &Destination, until: Instant) -> ExitCode 
         complain("`backend` is live, but only a simulation can be stopped to be looked at");
         return ExitCode::from(WRONG);
     }
-    told(simulation::run_until(plan, destination, until))
+    print_json(simulation::run_until(plan, destination, until))
 }
 
 /// The MQTT-SN gateway, until a signal ends it.
@@ -179,7 +179,7 @@ fn serve<S: serde::de::DeserializeOwned>(
 
 fn doctor() -> ExitCode {
     let findings = serde_json::to_string_pretty(&mqttlab_live::doctor::examine());
-    say(&findings.expect("a JSON value can be written"))
+    print_line(&findings.expect("a JSON value can be written"))
 }
 
 /// Who reads the frames of a recording that is there already.
@@ -196,9 +196,9 @@ fn witness(ports: Vec<u16>, directory: &Path) -> FrameWitness {
     FrameWitness::new(ports).with_key_log(directory.join(KEY_LOG)).with_reader(reader)
 }
 
-fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> ExitCode {
+fn print_json<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> ExitCode {
     match outcome {
-        Ok(found) => say(&serde_json::to_string_pretty(&found).expect("it can be written as JSON")),
+        Ok(found) => print_line(&serde_json::to_string_pretty(&found).expect("it can be written as JSON")),
         Err(error) => {
             complain(error);
             ExitCode::FAILURE
@@ -207,7 +207,7 @@ fn told<E: std::fmt::Display>(outcome: Result<impl serde::Serialize, E>) -> Exit
 }
 
 /// Prints, and does not mind when nobody reads.
-fn say(text: &str) -> ExitCode {
+fn print_line(text: &str) -> ExitCode {
     use io::Write;
     let _ = writeln!(io::stdout(), "{text}");
     ExitCode::SUCCESS

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use mqttlab_live::Watchdog;
-use mqttlab_run::{Interruption, Observer, Pace, Progress};
+use mqttlab_run::{Interruption, Progress, RunObserver, SimulationPace};
 
 /// Writes progress lines for whoever started the engine.
 pub struct Lines {
@@ -41,7 +41,7 @@ impl Lines {
     }
 }
 
-impl Observer for Lines {
+impl RunObserver for Lines {
     fn on_progress(&mut self, progress: &Progress) {
         let line = serde_json::to_string(progress).expect("progress is made of strings and numbers") + "\n";
         let written = self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush());
@@ -53,13 +53,13 @@ impl Observer for Lines {
         told.or(self.is_broken.then_some(Interruption::Abandoned))
     }
 
-    fn figures_due(&mut self, events: u64, now: mqttlab_units::Instant) -> Option<Pace> {
+    fn figures_due(&mut self, events: u64, now: mqttlab_units::Instant) -> Option<SimulationPace> {
         let passed = self.last.elapsed();
         if passed < INTERVAL {
             return None;
         }
         let simulated = now.checked_since(self.simulated).unwrap_or_default();
-        let pace = Pace {
+        let pace = SimulationPace {
             events_per_s: ((events - self.events) as f64 / passed.as_secs_f64()) as u64,
             speed: simulated.as_s_f64() / passed.as_secs_f64(),
         };

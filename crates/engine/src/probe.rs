@@ -44,7 +44,7 @@ pub fn with_watchdog(work: impl FnOnce() -> Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            crate::complaint::complain(problem);
+            crate::stderr::complain(problem);
             ExitCode::FAILURE
         }
     }

@@ -3,16 +3,16 @@
 use mqttlab_capture::SegmentWitness;
 use mqttlab_live::{MemoryNeed, Signals, check_memory};
 use mqttlab_plan::{Destination, Plan};
-use mqttlab_run::{Failure, Interruption, Outcome};
+use mqttlab_run::{Failure, Interruption, RunOutcome};
 use mqttlab_sim::{Simulation, SimulationState};
 use mqttlab_units::Instant;
 
 use crate::observer::Lines;
 
 /// Runs a plan in virtual time.
-pub fn run(plan: Plan, destination: &Destination, lines: &mut Lines) -> Outcome {
+pub fn run(plan: Plan, destination: &Destination, lines: &mut Lines) -> RunOutcome {
     if let Err(problem) = prepare(&plan, destination, lines) {
-        return Outcome::Failed(Failure::Setup(problem));
+        return RunOutcome::Failed(Failure::Setup(problem));
     }
     let witness = SegmentWitness::new(plan.server_ports());
     mqttlab_sim::run(plan, destination, Box::new(witness), lines)

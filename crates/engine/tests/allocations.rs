@@ -11,7 +11,7 @@ use std::path::Path;
 
 use common::{Quiet, Scratch, plan, simulation};
 use mqttlab_counting::{Counting, calls_of_all_threads};
-use mqttlab_run::Outcome;
+use mqttlab_run::RunOutcome;
 use mqttlab_summary::summarise;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn spent(plan: &Value, directory: &Path) -> Spent {
     simulation.run(&mut Quiet).expect("a run");
     let delivered = simulation.counts().delivered;
     mark();
-    assert_eq!(simulation.finish(Ok(()), &mut Quiet), Outcome::Complete);
+    assert_eq!(simulation.finish(Ok(()), &mut Quiet), RunOutcome::Complete);
     mark();
     summarise(directory, directory).expect("derived tables");
     mark();

@@ -14,8 +14,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
-use mqttlab_capture::mqtt::Packet;
-use mqttlab_capture::{Bits, Completed, Direction, Joined, StreamJoin};
+use mqttlab_capture::mqtt::CapturedPacket;
+use mqttlab_capture::{Bits, Completed, JoinedPacket, ServerDirection, StreamJoin};
 use mqttlab_recording::{Frame, FrameFate, Transit};
 use mqttlab_units::{Duration, Instant};
 
@@ -24,20 +24,20 @@ use mqttlab_units::{Duration, Instant};
 pub struct BothEnds {
     join: StreamJoin,
     /// What frames carry that have more links to cross, by their numbers.
-    under_way: BTreeMap<u64, Carried>,
+    under_way: BTreeMap<u64, SegmentRange>,
     /// FINs and RSTs by their arrival, and those that wait for packets before them.
     closings: BinaryHeap<Reverse<Closing>>,
     held: Vec<Closing>,
     /// Directions of connections of which frames are missing.
-    broken: HashSet<(u32, Direction)>,
+    broken: HashSet<(u32, ServerDirection)>,
     /// Packets of these.
-    loose: Vec<Joined>,
+    loose: Vec<JoinedPacket>,
 }
 
 /// What happens at a receiver.
-pub enum Arrived {
+pub enum ReceiverEvent {
     /// A packet is complete, or never will be.
-    Packet(Box<Joined>),
+    Packet(Box<JoinedPacket>),
     /// A connection ends.
     Closing(Closing),
 }
@@ -50,7 +50,7 @@ pub struct Closing {
     /// The connection's number.
     pub connection: u32,
     /// Whose end closes.
-    pub direction: Direction,
+    pub direction: ServerDirection,
     is_reset: bool,
 }
 
@@ -63,11 +63,11 @@ impl Closing {
 
 /// A segment's bytes in its stream, and its flags.
 #[derive(Clone, Copy)]
-pub struct Carried {
+pub struct SegmentRange {
     /// The connection's number.
     pub connection: u32,
     /// Which direction of it.
-    pub direction: Direction,
+    pub direction: ServerDirection,
     /// Where its payload begins, and its length.
     pub start: u64,
     /// See above.
@@ -81,16 +81,16 @@ impl BothEnds {
     pub fn expect(&mut self, completed: &Completed, arrival: Option<Instant>) {
         let Completed { connection, direction, packet } = completed;
         let (connection, direction) = (*connection as u32, *direction);
-        let packet: Packet = packet.clone();
+        let packet: CapturedPacket = packet.clone();
         if self.broken.contains(&(connection, direction)) {
-            self.loose.push(Joined { connection, direction, packet, complete: arrival, segments: 1 });
+            self.loose.push(JoinedPacket { connection, direction, packet, complete: arrival, segments: 1 });
         } else {
             self.join.expect(connection, direction, packet);
         }
     }
 
     /// A segment comes to its first link, at this time.
-    pub fn set_out(&mut self, carried: Carried, transit: &Transit, at: Instant) {
+    pub fn enter_first_link(&mut self, carried: SegmentRange, transit: &Transit, at: Instant) {
         if carried.bytes > 0 {
             self.join.sent(carried.connection, carried.direction, carried.range());
         }
@@ -98,13 +98,13 @@ impl BothEnds {
     }
 
     /// A frame comes to a further link of its path. Answers what it carries.
-    pub fn pass_on(&mut self, transit: &Transit, at: Instant) -> Option<Carried> {
+    pub fn enter_next_link(&mut self, transit: &Transit, at: Instant) -> Option<SegmentRange> {
         let carried = self.under_way.remove(&transit.frame)?;
         self.cross(carried, transit, at);
         Some(carried)
     }
 
-    fn cross(&mut self, carried: Carried, transit: &Transit, at: Instant) {
+    fn cross(&mut self, carried: SegmentRange, transit: &Transit, at: Instant) {
         let Some(arrives) = arrival(transit, at) else { return };
         if !transit.is_last() {
             if self.under_way.len() >= UNDER_WAY_MAX {
@@ -113,7 +113,7 @@ impl BothEnds {
             self.under_way.insert(transit.frame, carried);
             return;
         }
-        let Carried { connection, direction, bits, .. } = carried;
+        let SegmentRange { connection, direction, bits, .. } = carried;
         if carried.bytes > 0 {
             self.join.arrived(connection, direction, carried.range(), arrives);
         }
@@ -124,7 +124,7 @@ impl BothEnds {
     }
 
     /// Frames of this direction are missing: its streams cannot be followed byte by byte any more.
-    pub fn distrust(&mut self, connection: u32, direction: Direction) {
+    pub fn distrust(&mut self, connection: u32, direction: ServerDirection) {
         if self.broken.insert((connection, direction)) {
             self.join.give_up_on(connection, direction);
         }
@@ -132,44 +132,44 @@ impl BothEnds {
 
     /// Nothing more comes.
     pub fn end(&mut self) {
-        self.join.settle(Instant::from_ns(u64::MAX));
+        self.join.advance(Instant::from_ns(u64::MAX));
         self.join.give_up();
     }
 
     /// The next thing that has happened by `now`, before which nothing more can be told to arrive.
-    pub fn next(&mut self, now: Instant) -> Option<Arrived> {
+    pub fn next(&mut self, now: Instant) -> Option<ReceiverEvent> {
         if let Some(joined) = self.packet() {
             return Some(joined);
         }
         while let Some(&Reverse(closing)) = self.closings.peek().filter(|Reverse(closing)| closing.at <= now)
         {
-            self.join.settle(closing.at);
+            self.join.advance(closing.at);
             if let Some(joined) = self.packet() {
                 return Some(joined);
             }
             self.closings.pop();
             if closing.is_reset || !self.join.awaits(closing.connection, closing.direction) {
-                return Some(Arrived::Closing(closing));
+                return Some(ReceiverEvent::Closing(closing));
             }
             self.held.push(closing);
         }
-        self.join.settle(now);
+        self.join.advance(now);
         if let Some(joined) = self.packet() {
             return Some(joined);
         }
         let join = &self.join;
         let free = |closing: &Closing| !join.awaits(closing.connection, closing.direction);
         let place = self.held.iter().position(free)?;
-        Some(Arrived::Closing(self.held.remove(place)))
+        Some(ReceiverEvent::Closing(self.held.remove(place)))
     }
 
-    fn packet(&mut self) -> Option<Arrived> {
+    fn packet(&mut self) -> Option<ReceiverEvent> {
         let joined = self.join.poll().or_else(|| (!self.loose.is_empty()).then(|| self.loose.remove(0)))?;
-        Some(Arrived::Packet(Box::new(joined)))
+        Some(ReceiverEvent::Packet(Box::new(joined)))
     }
 }
 
-impl Carried {
+impl SegmentRange {
     fn range(self) -> std::ops::Range<u64> {
         self.start..self.start + u64::from(self.bytes)
     }

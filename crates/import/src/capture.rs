@@ -9,40 +9,41 @@ use std::fs;
 use std::sync::Arc;
 
 use mqttlab_capture::{
-    Analyser, Analysis, Completed, Direction, Frame, KeyLog, Segment, Settings, Transport, dissect, metrics,
+    Analyser, AnalyserSettings, Analysis, CapturedFrame, Completed, KeyLog, ServerDirection, TcpHeader,
+    TransportHeader, dissect, metrics,
 };
 use mqttlab_recording::{
-    Cause, Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, Gap, Headers, Layout,
+    Cause, Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, FrameHeaders, Gap, Layout,
     PacketRow, Transit,
 };
 use mqttlab_units::Instant;
 
 use super::both_ends::{self, BothEnds};
-use super::capture_point::{CapturePoint, Place};
+use super::capture_point::{CapturePoint, PathPlace};
 use super::clock::CaptureClock;
-use super::completeness::{self, Evidence};
-use super::conversations::{Conversations, SILENCE};
+use super::completeness::{self, CaptureCompleteness};
+use super::conversations::{CapturedConnections, SILENCE};
 use super::dedup::Dedup;
-use super::error::{Error, Result};
+use super::error::{ImportError, Result};
 use super::gaps::Gaps;
 use super::headers::{self, IpHeader};
-use super::matcher::{Matcher, Row};
-use super::mqttsn::Datagrams;
-use super::options::Order;
+use super::matcher::{MatchedRow, Matcher};
+use super::mqttsn::GatewayTraffic;
+use super::options::ImportOrder;
 use super::output::{Findings, ImportOutput};
 use super::participants::{Participants, written};
 use super::plan::Facts;
-use super::progress::{Observer, ProgressWatch};
-use super::row_texts::RowWords;
-use super::servers::Servers;
-use super::source::{CapturedAt, Frames, Meter};
+use super::progress::{ImportObserver, ProgressWatch};
+use super::row_texts::RowTexts;
+use super::servers::ObservedServers;
+use super::source::{CaptureFrames, CapturedAt, Meter};
 use super::streams::CapturedStreams;
 
 /// Imports captures.
-pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
+pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<Ending> {
     let key_log = key_log(order)?;
     let meter = Meter::of(&order.files).unpacking(order.unpacked_max);
-    let mut frames = Frames::open(&order.files, &meter)?;
+    let mut frames = CaptureFrames::open(&order.files, &meter)?;
     let start = frames.run_started().unwrap_or(frames.start());
     let mut importer = Importer::new(order, key_log, CaptureClock::starting(start))?;
     if frames.run_started().is_some() {
@@ -65,21 +66,21 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
 }
 
 /// The secrets of TLS connections that the order names.
-fn key_log(order: &Order) -> Result<KeyLog> {
+fn key_log(order: &ImportOrder) -> Result<KeyLog> {
     let mut key_log = KeyLog::default();
     for file in &order.key_logs {
-        let text = fs::read(file).map_err(|error| Error::in_file(file, error))?;
+        let text = fs::read(file).map_err(|error| ImportError::in_file(file, error))?;
         if key_log.add(&text) == 0 {
             let problem = "there are no secrets of TLS in it; a key log has lines such as `CLIENT_RANDOM`, 64 and 96 \
                            hexadecimal digits";
-            return Err(Error::in_file(file, problem));
+            return Err(ImportError::in_file(file, problem));
         }
     }
     Ok(key_log)
 }
 
 struct Importer<'a> {
-    order: &'a Order,
+    order: &'a ImportOrder,
     output: ImportOutput<'a>,
     clock: CaptureClock,
     analyser: Analyser,
@@ -88,20 +89,20 @@ struct Importer<'a> {
     dedup: Dedup,
     /// Where the captures say when each frame arrived.
     both_ends: Option<BothEnds>,
-    conversations: Conversations,
+    conversations: CapturedConnections,
     /// MQTT-SN.
-    datagrams: Datagrams,
+    datagrams: GatewayTraffic,
     matcher: Matcher,
-    seen: Evidence,
+    seen: CaptureCompleteness,
     gaps: Gaps,
     /// Gaps of connections whose client is not known yet.
-    gaps_of_strangers: Vec<mqttlab_capture::Gap>,
+    gaps_of_strangers: Vec<mqttlab_capture::CaptureGap>,
     /// Since when a subscription may have passed unseen.
     subscriptions_unknown_from: Option<Instant>,
     /// When the last frame was captured, and the one before it.
     latest: [Instant; 2],
     packets: Vec<Completed>,
-    words: RowWords,
+    words: RowTexts,
     /// Stands for topics that are not in their packets.
     no_topic: Arc<str>,
 }
@@ -117,9 +118,9 @@ struct FramePlace {
 }
 
 impl<'a> Importer<'a> {
-    fn new(order: &'a Order, key_log: KeyLog, clock: CaptureClock) -> Result<Importer<'a>> {
+    fn new(order: &'a ImportOrder, key_log: KeyLog, clock: CaptureClock) -> Result<Importer<'a>> {
         let (broker_ports, key_log) = (order.broker_ports.clone(), Arc::new(key_log));
-        let settings = Settings { broker_ports, key_log, ..Settings::default() };
+        let settings = AnalyserSettings { broker_ports, key_log, ..AnalyserSettings::default() };
         Ok(Importer {
             order,
             output: ImportOutput::open(order, clock)?,
@@ -129,23 +130,24 @@ impl<'a> Importer<'a> {
             streams: CapturedStreams::default(),
             dedup: Dedup::default(),
             both_ends: None,
-            conversations: Conversations::default(),
-            datagrams: Datagrams::new(order.gateway_ports.clone()),
-            matcher: Matcher::new(order.deliver_on_release).with_servers(Servers::new(order.one_broker)),
-            seen: Evidence::default(),
+            conversations: CapturedConnections::default(),
+            datagrams: GatewayTraffic::new(order.gateway_ports.clone()),
+            matcher: Matcher::new(order.deliver_on_release)
+                .with_servers(ObservedServers::new(order.one_broker)),
+            seen: CaptureCompleteness::default(),
             gaps: Gaps::default(),
             gaps_of_strangers: Vec::new(),
             subscriptions_unknown_from: None,
             latest: [Instant::ZERO; 2],
             packets: Vec::new(),
-            words: RowWords::default(),
+            words: RowTexts::default(),
             no_topic: "".into(),
         })
     }
 
-    fn frame(&mut self, CapturedAt { link, transit }: CapturedAt, frame: &Frame<'_>) -> Result<()> {
-        self.settle(self.clock.at(frame.time))?;
-        self.seen.look(frame, self.clock);
+    fn frame(&mut self, CapturedAt { link, transit }: CapturedAt, frame: &CapturedFrame<'_>) -> Result<()> {
+        self.process_arrivals(self.clock.at(frame.time))?;
+        self.seen.count_frame(frame, self.clock);
         self.latest = [self.clock.at(frame.time), self.latest[0]];
         let transport = dissect(frame);
         let earlier = match transit {
@@ -160,17 +162,17 @@ impl<'a> Importer<'a> {
         let number = transit.map_or(self.seen.frames, |(_, transit)| transit.frame);
         let place = FramePlace { link, frame: number, hop: 0, transit };
         match transport {
-            Transport::Tcp(segment, payload) => {
+            TransportHeader::Tcp(segment, payload) => {
                 let [source, destination] = self.dedup.canonical([segment.source, segment.destination]);
-                self.segment(place, frame, &Segment { source, destination, ..segment }, payload)
+                self.segment(place, frame, &TcpHeader { source, destination, ..segment }, payload)
             }
             transport => {
                 self.analyser.other_frame(frame.time, frame.original_len);
                 let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
-                if let Transport::Udp(datagram, payload) = &transport {
+                if let TransportHeader::Udp(datagram, payload) = &transport {
                     self.seen.look_inside(datagram, payload);
                 }
-                if let Transport::Udp(datagram, payload) = &transport
+                if let TransportHeader::Udp(datagram, payload) = &transport
                     && let Some(seen) = self.datagrams.seen(datagram, payload, &mut self.participants)
                 {
                     return self.datagram(place, frame, (&ip, datagram), &seen);
@@ -181,14 +183,21 @@ impl<'a> Importer<'a> {
     }
 
     /// A frame that another link has carried before: its headers, and nothing that was counted there.
-    fn passing(&mut self, place: FramePlace, frame: &Frame<'_>, transport: &Transport<'_>) -> Result<()> {
+    fn passing(
+        &mut self,
+        place: FramePlace,
+        frame: &CapturedFrame<'_>,
+        transport: &TransportHeader<'_>,
+    ) -> Result<()> {
         let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
-        let Transport::Tcp(segment, _) = transport else { return self.other(place, frame, &ip, transport) };
+        let TransportHeader::Tcp(segment, _) = transport else {
+            return self.other(place, frame, &ip, transport);
+        };
         let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let to_broker = self.order.broker_ports.contains(&segment.destination.port);
         let row = self.row(place, frame, if to_broker { Way::Up } else { Way::Down }, hosts);
-        let carried = self.pass_on(place, self.clock.at(frame.time));
-        let headers = Headers {
+        let carried = self.enter_next_link(place, self.clock.at(frame.time));
+        let headers = FrameHeaders {
             connection: carried.map(|carried| carried.connection),
             stream_offset: carried.filter(|carried| carried.bytes > 0).map(|carried| carried.start),
             ..headers::of_segment(segment, &mut self.words.sack)
@@ -199,24 +208,24 @@ impl<'a> Importer<'a> {
     fn other(
         &mut self,
         place: FramePlace,
-        frame: &Frame<'_>,
+        frame: &CapturedFrame<'_>,
         ip: &IpHeader,
-        transport: &Transport<'_>,
+        transport: &TransportHeader<'_>,
     ) -> Result<()> {
         let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let row = self.row(place, frame, Way::Up, hosts);
         let headers = match transport {
-            Transport::Udp(datagram, _) => headers::of_datagram(datagram, ip),
-            _ => Headers { ip_bytes: ip.bytes, protocol: ip.protocol, ..Headers::default() },
+            TransportHeader::Udp(datagram, _) => headers::of_datagram(datagram, ip),
+            _ => FrameHeaders { ip_bytes: ip.bytes, protocol: ip.protocol, ..FrameHeaders::default() },
         };
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
     }
 
     /// A frame without IP: between hosts that have no name here.
-    fn unaddressed(&mut self, place: FramePlace, frame: &Frame<'_>) -> Result<()> {
+    fn unaddressed(&mut self, place: FramePlace, frame: &CapturedFrame<'_>) -> Result<()> {
         let nowhere = self.participants.nowhere();
         let row = self.row(place, frame, Way::Up, [nowhere; 2]);
-        Ok(self.output.recorder.packet(&PacketRow::new(&row, &Headers::default()))?)
+        Ok(self.output.recorder.packet(&PacketRow::new(&row, &FrameHeaders::default()))?)
     }
 
     /// Everything happens to a captured frame when it is captured, and when its first bit went out nobody knows; unless the
@@ -225,7 +234,7 @@ impl<'a> Importer<'a> {
     fn row(
         &self,
         place: FramePlace,
-        frame: &Frame<'_>,
+        frame: &CapturedFrame<'_>,
         direction: Way,
         [from_host, to_host]: [u16; 2],
     ) -> FrameRow {
@@ -255,9 +264,9 @@ impl<'a> Importer<'a> {
     fn take_rows(&mut self) -> Result<()> {
         while let Some(row) = self.matcher.poll() {
             match row {
-                Row::Sent(row) => self.output.recorder.sent(&row)?,
-                Row::Acknowledged(row) => self.output.recorder.acknowledged(&row)?,
-                Row::Received(row) => self.output.recorder.received(&row)?,
+                MatchedRow::Sent(row) => self.output.recorder.sent(&row)?,
+                MatchedRow::Acknowledged(row) => self.output.recorder.acknowledged(&row)?,
+                MatchedRow::Received(row) => self.output.recorder.received(&row)?,
             }
         }
         Ok(())
@@ -280,14 +289,14 @@ impl<'a> Importer<'a> {
             let [from, until] = [gap.from, gap.until].map(|at| self.clock.at(at));
             self.gaps.note(Some(client), from, until);
             // A SUBSCRIBE may have been in it.
-            if gap.from > Instant::ZERO && gap.direction == Direction::ToServer {
+            if gap.from > Instant::ZERO && gap.direction == ServerDirection::ToServer {
                 self.subscriptions_unknown(from);
             }
             if gap.from > Instant::ZERO {
                 self.matcher.distrust_order(client);
             }
         }
-        for client in self.matcher.guessed() {
+        for client in self.matcher.guessed_subscribers() {
             // Nobody knows whether it shares its subscription with others, nor until when it holds.
             self.gaps.note(Some(client), Instant::ZERO, Instant::from_ns(u64::MAX));
         }
@@ -331,7 +340,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn finish(mut self, frames: &Frames, observer: &mut dyn Observer) -> Result<Ending> {
+    fn finish(mut self, frames: &CaptureFrames, observer: &mut dyn ImportObserver) -> Result<Ending> {
         self.packets.extend_from_slice(self.analyser.flush());
         self.note_gaps();
         self.end_arrivals()?;
@@ -340,7 +349,7 @@ impl<'a> Importer<'a> {
         self.matcher.finish();
         self.take_rows()?;
         self.note_dropped(frames.dropped_anywhere());
-        let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
+        let analyser = std::mem::replace(&mut self.analyser, Analyser::new(AnalyserSettings::default()));
         let analysis = analyser.finish();
         self.note_attempts(&analysis);
         let receivers_known_until_ns = self.note_missing_directions(&analysis);
@@ -366,13 +375,13 @@ impl<'a> Importer<'a> {
             broker: broker.map_or("none captured".into(), |broker| self.matcher.servers.told_with(broker)),
             broker_port: broker.map(|broker| broker.port),
             broker_ports: self.broker_ports(&analysis),
-            gateways: self.datagrams.told(),
+            gateways: self.datagrams.gateway_addresses(),
             gateway_ports: self.datagrams.ports(),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let connections = self.conversations.told(self.participants.clients());
-        let mut told = self.seen.told(&analysis, &self.matcher);
-        told["captured_at"] = point.told();
+        let connections = self.conversations.as_json(self.participants.clients());
+        let mut told = self.seen.as_json(&analysis, &self.matcher);
+        told["captured_at"] = point.as_json();
         let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;
@@ -435,7 +444,7 @@ impl<'a> Importer<'a> {
                 self.gaps.note(Some(client), Instant::ZERO, Instant::from_ns(u64::MAX));
             }
             let [_, down] = &connection.directions;
-            if let Some((first, _)) = down.span.filter(|_| missing == Direction::ToServer) {
+            if let Some((first, _)) = down.span.filter(|_| missing == ServerDirection::ToServer) {
                 let from = self.clock.at(first).as_ns().saturating_sub(SILENCE.as_ns());
                 unknown_from = Some(unknown_from.map_or(from, |until| until.min(from)));
             }
@@ -452,13 +461,13 @@ impl<'a> Importer<'a> {
             let words =
                 format!("{from} could not open a connection to {to}: {} SYN and no handshake", up.syn);
             let at = self.clock.at(first);
-            self.conversations.say(at, EventKind::Note, None, None, words);
+            self.conversations.push_event(at, EventKind::Note, None, None, words);
         }
     }
 }
 
 /// Where captures of mqttlab's own were taken.
-fn own_place(frames: &Frames) -> Option<Place> {
-    let place = if frames.show_both_ends() { Place::BothEnds } else { Place::Senders };
+fn own_place(frames: &CaptureFrames) -> Option<PathPlace> {
+    let place = if frames.show_both_ends() { PathPlace::BothEnds } else { PathPlace::Senders };
     frames.are_own().then_some(place)
 }

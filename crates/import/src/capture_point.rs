@@ -13,15 +13,15 @@
 
 use std::fmt::{self, Display};
 
-use mqttlab_capture::metrics::Tally;
-use mqttlab_capture::{Analysis, Connection, Direction};
+use mqttlab_capture::metrics::MetricTally;
+use mqttlab_capture::{AnalysedConnection, Analysis, ServerDirection};
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 /// Where a capture was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturePoint {
-    place: Place,
+    place: PathPlace,
     /// The least round trips to clients and to brokers, in the middle of all connections.
     ways: Option<[Duration; 2]>,
     /// Whether the user has said so.
@@ -32,7 +32,7 @@ pub struct CapturePoint {
 
 /// Places on the way from clients to broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PathPlace {
     /// At the broker, or near it.
     Broker,
     /// At the clients, or near them.
@@ -49,14 +49,17 @@ pub enum Place {
 
 impl CapturePoint {
     /// What round trips say, unless the user has said it, or the capture is one of mqttlab's own.
-    pub fn of(analysis: &Analysis, said: Option<Place>, own: Option<Place>) -> CapturePoint {
-        let ways = Some([to_end(analysis, Direction::FromServer), to_end(analysis, Direction::ToServer)]);
+    pub fn of(analysis: &Analysis, said: Option<PathPlace>, own: Option<PathPlace>) -> CapturePoint {
+        let ways = Some([
+            to_end(analysis, ServerDirection::FromServer),
+            to_end(analysis, ServerDirection::ToServer),
+        ]);
         let lacks_acks = lacks_acks(analysis);
         let ways = ways.and_then(|[clients, broker]| Some([clients?, broker?])).filter(|_| !lacks_acks);
-        let place = match (own.filter(|own| *own == Place::BothEnds).or(said).or(own), ways) {
+        let place = match (own.filter(|own| *own == PathPlace::BothEnds).or(said).or(own), ways) {
             (Some(known), _) => known,
-            (None, Some([clients, broker])) => Place::of(clients, broker),
-            (None, None) => Place::Unknown,
+            (None, Some([clients, broker])) => PathPlace::of(clients, broker),
+            (None, None) => PathPlace::Unknown,
         };
         CapturePoint { place, ways, is_said: said == Some(place), lacks_acks }
     }
@@ -74,8 +77,8 @@ impl CapturePoint {
 
     fn place_warning(&self) -> Option<String> {
         let away = match (self.place, self.ways) {
-            (Place::Clients, ways) => ways.map(|[_, broker]| broker),
-            (Place::Senders, _) => {
+            (PathPlace::Clients, ways) => ways.map(|[_, broker]| broker),
+            (PathPlace::Senders, _) => {
                 return Some(
                     "The capture was written by mqttlab: each frame has the time at which it came to its sender's link. The way \
                      to the broker counts as the broker's time, and the last way to a subscriber is in no latency. The recording \
@@ -83,7 +86,7 @@ impl CapturePoint {
                         .into(),
                 );
             }
-            (Place::Between, Some([clients, broker])) if clients.max(broker) >= NEAR => {
+            (PathPlace::Between, Some([clients, broker])) if clients.max(broker) >= NEAR => {
                 return Some(format!(
                     "The capture was taken between clients and broker ({self}): the way on to the broker and back counts as the \
                  broker's time, and the ways of messages to and from the capture's place are in no latency."
@@ -99,7 +102,7 @@ impl CapturePoint {
     }
 
     /// For `run.json`.
-    pub fn told(&self) -> Value {
+    pub fn as_json(&self) -> Value {
         let ms = |way: usize| self.ways.map(|ways| ways[way].as_s_f64() * 1e3);
         json!({"place": self.place.name(), "said": self.is_said, "in_words": self.to_string(),
                "round_trip_to_clients_ms": ms(0), "round_trip_to_broker_ms": ms(1)})
@@ -109,15 +112,17 @@ impl CapturePoint {
 impl Display for CapturePoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match self.place {
-            Place::Broker => "at the broker",
-            Place::Clients => "at the clients",
-            Place::Between => "between clients and broker",
-            Place::Senders => "at the sender of each frame, by mqttlab",
-            Place::BothEnds => "at both ends of each link, by mqttlab",
-            Place::Unknown if self.lacks_acks => {
+            PathPlace::Broker => "at the broker",
+            PathPlace::Clients => "at the clients",
+            PathPlace::Between => "between clients and broker",
+            PathPlace::Senders => "at the sender of each frame, by mqttlab",
+            PathPlace::BothEnds => "at both ends of each link, by mqttlab",
+            PathPlace::Unknown if self.lacks_acks => {
                 return f.write_str("not known: acknowledgements without data are missing");
             }
-            Place::Unknown => return f.write_str("not known: there are no acknowledgements of both ends"),
+            PathPlace::Unknown => {
+                return f.write_str("not known: there are no acknowledgements of both ends");
+            }
         };
         let by = if self.is_said { ", as was said" } else { "" };
         write!(f, "{place}{by}")?;
@@ -130,38 +135,40 @@ impl Display for CapturePoint {
     }
 }
 
-impl Place {
+impl PathPlace {
     /// Reads what the user says.
-    pub fn said(word: &str) -> Option<Place> {
-        [Place::Broker, Place::Clients, Place::Between].into_iter().find(|place| place.name() == word)
+    pub fn parse(word: &str) -> Option<PathPlace> {
+        [PathPlace::Broker, PathPlace::Clients, PathPlace::Between]
+            .into_iter()
+            .find(|place| place.name() == word)
     }
 
-    fn of(clients: Duration, broker: Duration) -> Place {
+    fn of(clients: Duration, broker: Duration) -> PathPlace {
         let [clients, broker] = [clients, broker].map(Duration::as_ns);
         if broker.saturating_mul(APART) <= clients {
-            Place::Broker
+            PathPlace::Broker
         } else if clients.saturating_mul(APART) <= broker {
-            Place::Clients
+            PathPlace::Clients
         } else {
-            Place::Between
+            PathPlace::Between
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Place::Broker => "broker",
-            Place::Clients => "clients",
-            Place::Between => "between",
-            Place::Senders => "senders",
-            Place::BothEnds => "both ends",
-            Place::Unknown => "unknown",
+            PathPlace::Broker => "broker",
+            PathPlace::Clients => "clients",
+            PathPlace::Between => "between",
+            PathPlace::Senders => "senders",
+            PathPlace::BothEnds => "both ends",
+            PathPlace::Unknown => "unknown",
         }
     }
 }
 
 /// The least time from a segment of this direction to its acknowledgement, in the middle of the brokers' connections. Delayed
 /// acknowledgements make others longer.
-fn to_end(analysis: &Analysis, direction: Direction) -> Option<Duration> {
+fn to_end(analysis: &Analysis, direction: ServerDirection) -> Option<Duration> {
     let ours = analysis.connections.iter().filter(|connection| connection.is_broker_s);
     let times = ours.map(|connection| &connection.directions[direction as usize].ack_rtt_ns);
     let mut least: Vec<u64> =
@@ -173,17 +180,17 @@ fn to_end(analysis: &Analysis, direction: Direction) -> Option<Duration> {
 /// Whether there is no acknowledgement without data, though data went both ways for longer than an acknowledgement may wait. The
 /// handshake has one, and so has every pause.
 fn lacks_acks(analysis: &Analysis) -> bool {
-    let lasted = |connection: &Connection| {
+    let lasted = |connection: &AnalysedConnection| {
         let [up, down] = connection.directions.each_ref().map(|tally| tally.span);
         let (Some((first, _)), Some((_, last))) = (up, down) else { return false };
         last.checked_since(first).is_some_and(|lasted| lasted > ACKNOWLEDGED_WITHIN)
     };
-    let talked = |connection: &&Connection| {
+    let talked = |connection: &&AnalysedConnection| {
         let both = connection.directions.iter().all(|tally| tally.segments_with_payload > 0);
         connection.is_broker_s && both && lasted(connection)
     };
     let mut found = analysis.connections.iter().filter(talked).peekable();
-    let has_none = |tally: &Tally| {
+    let has_none = |tally: &MetricTally| {
         let others = tally.syn + tally.syn_ack + tally.fin + tally.rst;
         tally.segments <= tally.segments_with_payload + others
     };
@@ -205,14 +212,14 @@ mod tests {
     fn the_nearer_end_says_where_the_capture_was_taken() {
         let us = Duration::from_us;
         for (clients, broker, place) in [
-            (20_000, 30, Place::Broker),
-            (30, 20_000, Place::Clients),
-            (10_000, 10_000, Place::Between),
-            (40, 30, Place::Between),
+            (20_000, 30, PathPlace::Broker),
+            (30, 20_000, PathPlace::Clients),
+            (10_000, 10_000, PathPlace::Between),
+            (40, 30, PathPlace::Between),
         ] {
-            assert_eq!(Place::of(us(clients), us(broker)), place);
+            assert_eq!(PathPlace::of(us(clients), us(broker)), place);
         }
-        assert_eq!(Place::said("clients"), Some(Place::Clients));
-        assert_eq!(Place::said("unknown"), None);
+        assert_eq!(PathPlace::parse("clients"), Some(PathPlace::Clients));
+        assert_eq!(PathPlace::parse("unknown"), None);
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_capture::{Analysis, Closed, Connection, Datagram, Direction, Frame, Protocol, Unread};
+use mqttlab_capture::{
+    AnalysedConnection, Analysis, CapturedFrame, ConnectionProtocol, ServerDirection, UdpHeader, Unread,
+    UnreadReason,
+};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
@@ -11,7 +14,7 @@ use super::matcher::Matcher;
 
 /// What the evidence is like.
 #[derive(Default)]
-pub struct Evidence {
+pub struct CaptureCompleteness {
     /// Frames, each once.
     pub frames: u64,
     /// Frames that were seen again further along their path.
@@ -34,14 +37,14 @@ pub struct Evidence {
     before_start: u64,
     untimed: u64,
     fragments: u64,
-    closed: BTreeMap<Closed, u64>,
+    closed: BTreeMap<UnreadReason, u64>,
     /// Datagrams that begin connections of QUIC, by the lower of their ports.
     quic: BTreeMap<u16, u64>,
 }
 
-impl Evidence {
+impl CaptureCompleteness {
     /// Takes a frame into account.
-    pub fn look(&mut self, frame: &Frame<'_>, clock: CaptureClock) {
+    pub fn count_frame(&mut self, frame: &CapturedFrame<'_>, clock: CaptureClock) {
         let carried = frame.carried();
         self.fragments += u64::from(carried.is_fragment);
         if let Some(closed) = carried.closed {
@@ -60,7 +63,7 @@ impl Evidence {
 
     /// Takes a datagram into account that is no MQTT-SN: MQTT may be in QUIC, whose first packets have long headers with a
     /// version (RFC 9000 §17.2, RFC 9369 §3.1).
-    pub fn look_inside(&mut self, datagram: &Datagram, payload: &[u8]) {
+    pub fn look_inside(&mut self, datagram: &UdpHeader, payload: &[u8]) {
         if let [0xc0..=0xff, version @ ..] = payload
             && let Some([0, 0, 0, 1] | [0x6b, 0x33, 0x43, 0xcf]) = version.get(..4)
         {
@@ -185,12 +188,14 @@ impl Evidence {
     fn say_unread(&self, analysis: &Analysis, ports: &str, sealed: bool, reasons: &mut Vec<String>) {
         for (&protocol, &count) in &analysis.on_broker_ports {
             let remedy = match protocol {
-                Protocol::WebSocket => {
+                ConnectionProtocol::WebSocket => {
                     "There is no MQTT in their frames: another protocol, or compressed (permessage-deflate)."
                 }
-                Protocol::ZeroMq => "Of ZeroMQ only runs of mqttlab's own are read, not captures.",
-                Protocol::Http | Protocol::Other => "Say with --broker-port where the broker listens.",
-                Protocol::Mqtt | Protocol::Tls | Protocol::Unknown => continue,
+                ConnectionProtocol::ZeroMq => "Of ZeroMQ only runs of mqttlab's own are read, not captures.",
+                ConnectionProtocol::Http | ConnectionProtocol::Other => {
+                    "Say with --broker-port where the broker listens."
+                }
+                ConnectionProtocol::Mqtt | ConnectionProtocol::Tls | ConnectionProtocol::Unknown => continue,
             };
             let name = protocol.name();
             reasons.push(format!(
@@ -207,17 +212,22 @@ impl Evidence {
             let others: Vec<String> = analysis
                 .others
                 .iter()
-                .filter(|((_, protocol), _)| *protocol != Protocol::Unknown)
+                .filter(|((_, protocol), _)| *protocol != ConnectionProtocol::Unknown)
                 .take(SHOWN)
                 .map(|((port, protocol), others)| {
-                    let unread =
-                        if *protocol == Protocol::ZeroMq { ", of which only own runs are read" } else { "" };
+                    let unread = if *protocol == ConnectionProtocol::ZeroMq {
+                        ", of which only own runs are read"
+                    } else {
+                        ""
+                    };
                     format!("{} on port {port} ({} connections){unread}", protocol.name(), others.connections)
                 })
                 .chain(quic)
                 .collect();
             // Of these a port says nothing new.
-            let told = |protocol: &Protocol| matches!(protocol, Protocol::ZeroMq | Protocol::Unknown);
+            let told = |protocol: &ConnectionProtocol| {
+                matches!(protocol, ConnectionProtocol::ZeroMq | ConnectionProtocol::Unknown)
+            };
             let is_told = !others.is_empty() && analysis.others.keys().all(|(_, protocol)| told(protocol));
             let remedy = if is_told { "" } else { " Say where the broker listens with --broker-port." };
             let found =
@@ -299,7 +309,7 @@ impl Evidence {
     }
 
     /// The numbers behind it, for `run.json`.
-    pub fn told(&self, analysis: &Analysis, matcher: &Matcher) -> Value {
+    pub fn as_json(&self, analysis: &Analysis, matcher: &Matcher) -> Value {
         let traced = matcher.traced();
         let others: Vec<Value> = analysis
             .others
@@ -327,7 +337,7 @@ impl Evidence {
             "frames_not_read": closed,
             "frames_without_tcp": {"frames": without_tcp.frames, "bytes": without_tcp.bytes},
             "other_connections": others,
-            "servers": matcher.servers.told(),
+            "servers": matcher.servers.as_json(),
             "tls": secured(analysis),
             "control_packets": self.control_packets,
             "control_packets_damaged": self.damaged,
@@ -365,15 +375,15 @@ fn secured(analysis: &Analysis) -> Vec<Value> {
 
 /// Directions of connections of which nothing was captured.
 fn say_missing_directions(analysis: &Analysis, reasons: &mut Vec<String>) {
-    for missing in Direction::BOTH {
+    for missing in ServerDirection::BOTH {
         let broker_s = || analysis.connections.iter().filter(|connection| connection.is_broker_s);
         let count = broker_s().filter(|connection| missing_direction(connection) == Some(missing)).count();
         let [what, unknown] = match missing {
-            Direction::ToServer => [
+            ServerDirection::ToServer => [
                 "what clients sent to the broker is",
                 "what they published and subscribed to is not known, and messages from the broker may be theirs",
             ],
-            Direction::FromServer => {
+            ServerDirection::FromServer => {
                 ["what the broker sent is", "what it acknowledged, granted and delivered there is not known"]
             }
         };
@@ -388,19 +398,19 @@ fn say_missing_directions(analysis: &Analysis, reasons: &mut Vec<String>) {
 }
 
 /// The direction of which nothing was captured although the other one shows that it was there.
-pub fn missing_direction(connection: &Connection) -> Option<Direction> {
+pub fn missing_direction(connection: &AnalysedConnection) -> Option<ServerDirection> {
     let [up, down] = &connection.directions;
     match (up.segments, down.segments) {
         // Who was never answered has sent nothing but SYNs.
-        (1.., 0) if connection.is_broker_s && up.segments > up.syn => Some(Direction::FromServer),
-        (0, 1..) if connection.is_broker_s && down.segments > down.rst => Some(Direction::ToServer),
+        (1.., 0) if connection.is_broker_s && up.segments > up.syn => Some(ServerDirection::FromServer),
+        (0, 1..) if connection.is_broker_s && down.segments > down.rst => Some(ServerDirection::ToServer),
         _ => None,
     }
 }
 
 /// Since when the client at a broker's connection may have subscribed unseen: its CONNECT was not captured, and where its
 /// SYN was not either, it was open before the capture began.
-pub fn unseen_subscriptions_since(connection: &Connection) -> Option<Instant> {
+pub fn unseen_subscriptions_since(connection: &AnalysedConnection) -> Option<Instant> {
     let [up, down] = &connection.directions;
     if !connection.is_broker_s || connection.connect.is_some() {
         return None;

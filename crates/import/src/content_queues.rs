@@ -10,12 +10,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use mqttlab_recording::{Identified, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
 
-use super::message::{Message, Publish};
+use super::message::{CountedMessage, SeenPublish};
 
 /// Messages that may still be delivered.
 #[derive(Default)]
-pub struct WaitingMessages {
-    queues: NumberMap<u64, WaitingQueue>,
+pub struct ContentQueues {
+    queues: NumberMap<u64, ContentQueue>,
     /// The queues of the messages, oldest first.
     order: VecDeque<u64>,
     /// Clients of which packets were not captured.
@@ -23,17 +23,17 @@ pub struct WaitingMessages {
 }
 
 #[derive(Default)]
-struct WaitingQueue {
+struct ContentQueue {
     /// How many messages have left at the front.
     gone: u64,
-    messages: VecDeque<(Message, Instant)>,
+    messages: VecDeque<(CountedMessage, Instant)>,
     /// The place of the next message, counted from the first ever, for receivers that have had one.
     next: NumberMap<u32, u64>,
 }
 
-impl WaitingMessages {
+impl ContentQueues {
     /// A message reaches a server.
-    pub fn put(&mut self, publish: &Publish<'_>, message: Message, server: u32) {
+    pub fn put(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, server: u32) {
         let key = queue(key(publish), server);
         self.queues.entry(key).or_default().messages.push_back((message, publish.complete));
         self.order.push_back(key);
@@ -48,23 +48,23 @@ impl WaitingMessages {
     }
 
     /// The message that a client publishes to a server again.
-    pub fn again(&self, publish: &Publish<'_>, server: u32) -> Option<Message> {
+    pub fn again(&self, publish: &SeenPublish<'_>, server: u32) -> Option<CountedMessage> {
         let (message, _) = self.queues.get(&queue(key(publish), server))?.messages.back()?;
         (message.publisher == publish.client).then_some(*message)
     }
 
     /// The message that a client receives, which has been subscribed since then: one that was published to its server, the
     /// first of these, else one of another server's, whose content tells it apart and which was published a moment ago.
-    pub fn take(
+    pub fn match_delivery(
         &mut self,
-        publish: &Publish<'_>,
+        publish: &SeenPublish<'_>,
         since: Instant,
         servers: impl Iterator<Item = u32>,
-    ) -> Option<(Message, Identified)> {
+    ) -> Option<(CountedMessage, Identified)> {
         let key = key(publish);
         let mut again = None;
         for (place, server) in servers.enumerate() {
-            match self.take_at(publish, since, (queue(key, server), place == 0)) {
+            match self.match_at(publish, since, (queue(key, server), place == 0)) {
                 Some((message, identified, false)) => return Some((message, identified)),
                 Some((message, identified, true)) => again = again.or(Some((message, identified))),
                 None => {}
@@ -74,12 +74,12 @@ impl WaitingMessages {
     }
 
     /// What one queue has for a client, and whether it had it before.
-    fn take_at(
+    fn match_at(
         &mut self,
-        publish: &Publish<'_>,
+        publish: &SeenPublish<'_>,
         since: Instant,
         (key, is_own): (u64, bool),
-    ) -> Option<(Message, Identified, bool)> {
+    ) -> Option<(CountedMessage, Identified, bool)> {
         let queue = self.queues.get_mut(&key)?;
         let end = queue.gone + queue.messages.len() as u64;
         // Of a packet that was cut the rest may be another message's.
@@ -128,7 +128,7 @@ impl WaitingMessages {
 }
 
 /// What copies of a message have in common.
-pub fn key(publish: &Publish<'_>) -> u64 {
+pub fn key(publish: &SeenPublish<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (publish.topic, publish.payload_bytes, publish.head).hash(&mut hasher);
     hasher.finish()
@@ -149,27 +149,28 @@ const WAITING_MAX: usize = 1 << 16;
 mod tests {
     use super::*;
 
-    fn copy(client: u32, head: &'static [u8], complete_ns: u64) -> Publish<'static> {
-        Publish { client, head, complete: Instant::from_ns(complete_ns), ..Publish::example() }
+    fn copy(client: u32, head: &'static [u8], complete_ns: u64) -> SeenPublish<'static> {
+        SeenPublish { client, head, complete: Instant::from_ns(complete_ns), ..SeenPublish::example() }
     }
 
-    fn message(sequence: u32) -> Message {
-        Message { publisher: 0, sequence }
+    fn message(sequence: u32) -> CountedMessage {
+        CountedMessage { publisher: 0, sequence }
     }
 
     fn taken(
-        waiting: &mut WaitingMessages,
+        waiting: &mut ContentQueues,
         client: u32,
         head: &'static [u8],
         since_ns: u64,
     ) -> Option<(u32, Identified)> {
-        let taken = waiting.take(&copy(client, head, 99), Instant::from_ns(since_ns), [0].into_iter());
+        let taken =
+            waiting.match_delivery(&copy(client, head, 99), Instant::from_ns(since_ns), [0].into_iter());
         taken.map(|(message, identified)| (message.sequence, identified))
     }
 
     #[test]
     fn different_contents_are_found_in_any_order_and_a_second_copy_is_the_same_message() {
-        let mut waiting = WaitingMessages::default();
+        let mut waiting = ContentQueues::default();
         waiting.put(&copy(0, b"a", 1), message(0), 0);
         waiting.put(&copy(0, b"b", 2), message(1), 0);
         assert_eq!(taken(&mut waiting, 5, b"b", 0), Some((1, Identified::Payload)));
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn equal_contents_are_told_apart_by_their_order_since_the_receiver_subscribed() {
-        let mut waiting = WaitingMessages::default();
+        let mut waiting = ContentQueues::default();
         for sequence in 0..4 {
             waiting.put(&copy(0, b"x", u64::from(sequence)), message(sequence), 0);
         }
@@ -191,17 +192,17 @@ mod tests {
 
     #[test]
     fn what_was_cut_tells_nothing_by_its_content_and_is_not_counted_where_more_may_be_missing() {
-        let mut waiting = WaitingMessages::default();
-        let cut = |client| Publish { is_whole: false, ..copy(client, b"", 1) };
+        let mut waiting = ContentQueues::default();
+        let cut = |client| SeenPublish { is_whole: false, ..copy(client, b"", 1) };
         waiting.put(&cut(0), message(0), 0);
         waiting.distrust(5);
-        assert_eq!(waiting.take(&cut(5), Instant::ZERO, [0].into_iter()), None);
+        assert_eq!(waiting.match_delivery(&cut(5), Instant::ZERO, [0].into_iter()), None);
         assert_eq!(
-            waiting.take(&cut(6), Instant::ZERO, [0].into_iter()),
+            waiting.match_delivery(&cut(6), Instant::ZERO, [0].into_iter()),
             Some((message(0), Identified::Order))
         );
         assert_eq!(
-            waiting.take(&cut(6), Instant::ZERO, [0].into_iter()),
+            waiting.match_delivery(&cut(6), Instant::ZERO, [0].into_iter()),
             None,
             "nobody knows that it came twice"
         );
@@ -209,21 +210,21 @@ mod tests {
 
     #[test]
     fn a_retained_message_is_the_last_one() {
-        let mut waiting = WaitingMessages::default();
+        let mut waiting = ContentQueues::default();
         waiting.put(&copy(0, b"x", 1), message(0), 0);
         waiting.put(&copy(0, b"x", 2), message(1), 0);
-        let retained = Publish { retain: true, ..copy(5, b"x", 9) };
+        let retained = SeenPublish { retain: true, ..copy(5, b"x", 9) };
         assert_eq!(
-            waiting.take(&retained, Instant::ZERO, [0].into_iter()),
+            waiting.match_delivery(&retained, Instant::ZERO, [0].into_iter()),
             Some((message(1), Identified::Order))
         );
     }
 
     #[test]
     fn a_message_of_another_server_is_one_only_where_its_content_tells_it_apart() {
-        let mut waiting = WaitingMessages::default();
-        let take = |waiting: &mut WaitingMessages, publish: Publish<'_>| {
-            let taken = waiting.take(&publish, Instant::ZERO, [1, 0].into_iter());
+        let mut waiting = ContentQueues::default();
+        let take = |waiting: &mut ContentQueues, publish: SeenPublish<'_>| {
+            let taken = waiting.match_delivery(&publish, Instant::ZERO, [1, 0].into_iter());
             taken.map(|(message, identified)| (message.sequence, identified))
         };
         waiting.put(&copy(0, b"x", 1), message(0), 0);
@@ -243,8 +244,8 @@ mod tests {
             "not the first of two"
         );
         waiting.put(&copy(0, b"y", 1), message(3), 0);
-        let late = Publish { complete: Instant::from_ns(11_000_000_000), ..copy(5, b"y", 9) };
+        let late = SeenPublish { complete: Instant::from_ns(11_000_000_000), ..copy(5, b"y", 9) };
         assert_eq!(take(&mut waiting, late), None);
-        assert_eq!(take(&mut waiting, Publish { retain: true, ..late }), Some((3, Identified::Payload)));
+        assert_eq!(take(&mut waiting, SeenPublish { retain: true, ..late }), Some((3, Identified::Payload)));
     }
 }

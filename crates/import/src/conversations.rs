@@ -9,8 +9,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use mqttlab_capture::mqtt::{Connect, Kind, Packet};
-use mqttlab_capture::{Bits, Direction, Endpoint};
+use mqttlab_capture::mqtt::{CapturedPacket, Kind, SeenConnect};
+use mqttlab_capture::{Bits, ServerDirection, SocketEndpoint};
 use mqttlab_recording::{Client, Event, EventKind, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
@@ -21,9 +21,9 @@ use super::participants::{Participants, written};
 
 /// All conversations, by the connection's number.
 #[derive(Default)]
-pub struct Conversations {
+pub struct CapturedConnections {
     ends: NumberMap<u32, Ends>,
-    of: NumberMap<u32, Conversation>,
+    of: NumberMap<u32, CapturedConnection>,
     /// The connection that a client uses now.
     current: NumberMap<u32, u32>,
     /// Clients whose last connection was lost.
@@ -39,8 +39,8 @@ pub struct Conversations {
 /// Who is at the ends of a connection, and when it opened.
 #[derive(Clone, Copy)]
 struct Ends {
-    client: Endpoint,
-    broker: Endpoint,
+    client: SocketEndpoint,
+    broker: SocketEndpoint,
     opened: Instant,
     /// Whether a segment of the broker's was seen.
     answered: bool,
@@ -49,7 +49,7 @@ struct Ends {
     lively_since: Instant,
 }
 
-struct Conversation {
+struct CapturedConnection {
     client: u32,
     /// How long its session outlives it; `None`: for ever.
     keeps: Option<Duration>,
@@ -57,26 +57,26 @@ struct Conversation {
     /// When it ended, and how.
     ended: Option<(Instant, String)>,
     /// What the CONNECT says, and when it was sent.
-    connect: Option<(Instant, Connect)>,
+    connect: Option<(Instant, SeenConnect)>,
     /// Whether the CONNECT has neither been accepted nor refused.
     asks: bool,
     subscribing: NumberMap<u16, (Instant, Vec<String>)>,
 }
 
-impl Conversations {
+impl CapturedConnections {
     /// A segment of a connection was seen: its ends are known from the first one.
     pub fn seen(
         &mut self,
         connection: u32,
-        direction: Direction,
-        [client, broker]: [Endpoint; 2],
+        direction: ServerDirection,
+        [client, broker]: [SocketEndpoint; 2],
         at: Instant,
         matcher: &mut Matcher,
     ) {
         self.expire(at, matcher);
         let ends = Ends { client, broker, opened: at, answered: false, heard: at, lively_since: at };
         let ends = self.ends.entry(connection).or_insert(ends);
-        ends.answered |= direction == Direction::FromServer;
+        ends.answered |= direction == ServerDirection::FromServer;
         if at.checked_since(ends.heard).is_some_and(|passed| passed >= SILENCE) {
             ends.lively_since = at;
         }
@@ -108,7 +108,7 @@ impl Conversations {
     }
 
     /// Every connection that carries MQTT, by number, for `run.json`. Without its CONNECT little is known of it.
-    pub fn told(&self, clients: &[Client]) -> Value {
+    pub fn as_json(&self, clients: &[Client]) -> Value {
         let mut numbers: Vec<u32> = self.of.keys().copied().collect();
         numbers.sort_unstable();
         let told = numbers.into_iter().take(CONNECTIONS_TOLD).filter_map(|number| {
@@ -137,7 +137,7 @@ impl Conversations {
     }
 
     /// The client's end of a connection, and the broker's.
-    pub fn ends(&self, connection: u32) -> Option<(Endpoint, Endpoint)> {
+    pub fn ends(&self, connection: u32) -> Option<(SocketEndpoint, SocketEndpoint)> {
         self.ends.get(&connection).map(|ends| (ends.client, ends.broker))
     }
 
@@ -149,7 +149,7 @@ impl Conversations {
     }
 
     /// The broker's end of the first connection that carries MQTT.
-    pub fn broker(&self) -> Option<Endpoint> {
+    pub fn broker(&self) -> Option<SocketEndpoint> {
         let first = self.of.keys().min()?;
         self.ends.get(first).map(|ends| ends.broker)
     }
@@ -158,15 +158,15 @@ impl Conversations {
     pub fn packet(
         &mut self,
         connection: u32,
-        direction: Direction,
-        packet: &Packet,
+        direction: ServerDirection,
+        packet: &CapturedPacket,
         times: [Instant; 2],
         participants: &mut Participants,
         matcher: &mut Matcher,
     ) -> Option<u32> {
         let ends = *self.ends.get(&connection)?;
         let id = packet.connect.as_ref().map_or("", |connect| &*connect.client_id);
-        let conversation = self.of.entry(connection).or_insert_with(|| Conversation {
+        let conversation = self.of.entry(connection).or_insert_with(|| CapturedConnection {
             client: participants.client(id, ends.client, ends.broker),
             // A client without a name cannot come back to a session.
             keeps: Some(Duration::ZERO),
@@ -177,35 +177,39 @@ impl Conversations {
             subscribing: NumberMap::default(),
         });
         let client = conversation.client;
-        matcher.servers.serves(client, ends.broker);
+        matcher.servers.assign(client, ends.broker);
         let unnamed = packet.connect.is_none() && conversation.connect.is_none();
         if unnamed && !self.current.contains_key(&client) {
             self.unknown.insert(connection);
         }
-        if direction == Direction::FromServer && packet.kind != Kind::Connack {
+        if direction == ServerDirection::FromServer && packet.kind != Kind::Connack {
             self.accepted(connection, true, matcher);
         }
         let conversation = self.of.get_mut(&connection)?;
         match (packet.kind.mqtt()?, direction) {
-            (Kind::Connect, Direction::ToServer) => self.connect(connection, ends, packet, times[0], matcher),
-            (Kind::Connack, Direction::FromServer) => {
+            (Kind::Connect, ServerDirection::ToServer) => {
+                self.connect(connection, ends, packet, times[0], matcher)
+            }
+            (Kind::Connack, ServerDirection::FromServer) => {
                 self.connack(connection, ends.opened, packet, times[1], matcher);
             }
-            (Kind::Subscribe, Direction::ToServer) => self.subscribe(connection, packet, times, matcher),
-            (Kind::Suback, Direction::FromServer) => self.suback(connection, packet, times[1], matcher),
-            (Kind::Unsubscribe, Direction::ToServer) => {
+            (Kind::Subscribe, ServerDirection::ToServer) => {
+                self.subscribe(connection, packet, times, matcher)
+            }
+            (Kind::Suback, ServerDirection::FromServer) => self.suback(connection, packet, times[1], matcher),
+            (Kind::Unsubscribe, ServerDirection::ToServer) => {
                 for filter in body::filters(bytes(packet), packet.level, false) {
                     matcher.subscriptions.unsubscribe(client, &filter, times[1]);
                 }
             }
-            (Kind::Disconnect, Direction::ToServer) => {
+            (Kind::Disconnect, ServerDirection::ToServer) => {
                 conversation.goodbye = true;
                 if let Some(expiry_s) = body::session_expiry(bytes(packet), 1) {
                     conversation.keeps = kept(expiry_s);
                 }
-                self.leave(connection, times[1], matcher);
+                self.end_connection(connection, times[1], matcher);
             }
-            (Kind::Disconnect, Direction::FromServer) => {
+            (Kind::Disconnect, ServerDirection::FromServer) => {
                 let code = bytes(packet).first().copied().unwrap_or_default();
                 let words = format!("DISCONNECT with code 0x{code:02x} from the broker");
                 self.end(connection, times[1], EventKind::Disconnect, words, matcher);
@@ -219,7 +223,7 @@ impl Conversations {
     pub fn closing(
         &mut self,
         connection: u32,
-        direction: Direction,
+        direction: ServerDirection,
         bits: Bits,
         at: Instant,
         matcher: &mut Matcher,
@@ -228,7 +232,7 @@ impl Conversations {
             return;
         }
         let Some(goodbye) = self.of.get(&connection).map(|conversation| conversation.goodbye) else { return };
-        let who = if direction == Direction::ToServer { "the client" } else { "the broker" };
+        let who = if direction == ServerDirection::ToServer { "the client" } else { "the broker" };
         let how = if bits.has(Bits::RST) { "reset" } else { "closed" };
         let (kind, words) = if goodbye {
             (EventKind::Close, String::new())
@@ -238,7 +242,14 @@ impl Conversations {
         self.end(connection, at, kind, words, matcher);
     }
 
-    fn connect(&mut self, connection: u32, ends: Ends, packet: &Packet, at: Instant, matcher: &mut Matcher) {
+    fn connect(
+        &mut self,
+        connection: u32,
+        ends: Ends,
+        packet: &CapturedPacket,
+        at: Instant,
+        matcher: &mut Matcher,
+    ) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let Some(connect) = &packet.connect else { return };
@@ -254,16 +265,16 @@ impl Conversations {
             self.accepted(connection, true, matcher);
         }
         if self.lost.remove(&client) {
-            self.say(ends.opened, EventKind::Reconnect, Some(client), None, String::new());
+            self.push_event(ends.opened, EventKind::Reconnect, Some(client), None, String::new());
         }
-        self.say(at, EventKind::Connect, Some(client), None, format!("from {}", written(ends.client)));
+        self.push_event(at, EventKind::Connect, Some(client), None, format!("from {}", written(ends.client)));
     }
 
     fn connack(
         &mut self,
         connection: u32,
         opened: Instant,
-        packet: &Packet,
+        packet: &CapturedPacket,
         at: Instant,
         matcher: &mut Matcher,
     ) {
@@ -277,12 +288,12 @@ impl Conversations {
                 let present = body::session_present(bytes(packet));
                 self.accepted(connection, present, matcher);
                 let words = if present { "session present".into() } else { String::new() };
-                self.say(at, EventKind::Connack, Some(client), at.checked_since(opened), words);
+                self.push_event(at, EventKind::Connack, Some(client), at.checked_since(opened), words);
             }
             Some(code) => {
                 conversation.asks = false;
                 let words = format!("CONNACK with code 0x{code:02x}");
-                self.say(at, EventKind::Refused, Some(client), None, words);
+                self.push_event(at, EventKind::Refused, Some(client), None, words);
             }
             None => {}
         }
@@ -311,7 +322,13 @@ impl Conversations {
         self.current.insert(client, connection);
     }
 
-    fn subscribe(&mut self, connection: u32, packet: &Packet, times: [Instant; 2], matcher: &mut Matcher) {
+    fn subscribe(
+        &mut self,
+        connection: u32,
+        packet: &CapturedPacket,
+        times: [Instant; 2],
+        matcher: &mut Matcher,
+    ) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let filters = body::filters(bytes(packet), packet.level, true);
@@ -327,10 +344,10 @@ impl Conversations {
         if let Some(id) = packet.id {
             conversation.subscribing.insert(id, (times[0], filters));
         }
-        self.say(times[0], EventKind::Subscribe, Some(client), None, words);
+        self.push_event(times[0], EventKind::Subscribe, Some(client), None, words);
     }
 
-    fn suback(&mut self, connection: u32, packet: &Packet, at: Instant, matcher: &mut Matcher) {
+    fn suback(&mut self, connection: u32, packet: &CapturedPacket, at: Instant, matcher: &mut Matcher) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let asked = packet.id.and_then(|id| conversation.subscribing.remove(&id));
@@ -346,9 +363,9 @@ impl Conversations {
                 refused.push(format!("{filter} with code 0x{code:02x}"));
             }
         }
-        self.say(at, EventKind::Suback, Some(client), at.checked_since(asked), String::new());
+        self.push_event(at, EventKind::Suback, Some(client), at.checked_since(asked), String::new());
         if !refused.is_empty() {
-            self.say(at, EventKind::Refused, Some(client), None, refused.join(", "));
+            self.push_event(at, EventKind::Refused, Some(client), None, refused.join(", "));
         }
     }
 
@@ -367,13 +384,13 @@ impl Conversations {
         if is_over && self.current.get(&client) == Some(&connection) {
             matcher.forget(client, None);
         }
-        self.say(at, kind, Some(client), None, words);
-        self.leave(connection, at, matcher);
+        self.push_event(at, kind, Some(client), None, words);
+        self.end_connection(connection, at, matcher);
     }
 
     /// A connection is over: its session ends now, later, or never. Another connection of the client may have taken it
     /// over.
-    fn leave(&mut self, connection: u32, at: Instant, matcher: &mut Matcher) {
+    fn end_connection(&mut self, connection: u32, at: Instant, matcher: &mut Matcher) {
         matcher.part(connection);
         let Some(conversation) = self.of.get(&connection) else { return };
         let (client, keeps) = (conversation.client, conversation.keeps);
@@ -403,12 +420,12 @@ impl Conversations {
     /// A client's session is over, with the subscriptions that it asked for before a time.
     fn session_over(&mut self, client: u32, before: Instant, at: Instant, matcher: &mut Matcher) {
         if matcher.subscriptions.forget(client, before, at) {
-            self.say(at, EventKind::SessionEnd, Some(client), None, String::new());
+            self.push_event(at, EventKind::SessionEnd, Some(client), None, String::new());
         }
     }
 
     /// Adds an event.
-    pub fn say(
+    pub fn push_event(
         &mut self,
         at: Instant,
         kind: EventKind,
@@ -434,7 +451,7 @@ fn version(level: u8) -> String {
     }
 }
 
-fn bytes(packet: &Packet) -> &[u8] {
+fn bytes(packet: &CapturedPacket) -> &[u8] {
     packet.body.as_deref().unwrap_or_default()
 }
 

@@ -14,26 +14,26 @@ use mqttlab_capture::log::split_quoted;
 use mqttlab_recording::Ending;
 use mqttlab_units::Instant;
 
-use super::error::{Error, Result};
-use super::options::Order;
-use super::progress::{Observer, ProgressWatch};
+use super::error::{ImportError, Result};
+use super::options::ImportOrder;
+use super::progress::{ImportObserver, ProgressWatch};
 use super::source::{Meter, open};
 use super::timeline::{LoggedReceipt, Offer, Timeline};
 use super::timestamps::{self, TimeUnit};
 
 /// Imports tables.
-pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
+pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<Ending> {
     let meter = Meter::of(&order.files).unpacking(order.unpacked_max);
     let mut watch = ProgressWatch::new(meter.clone(), observer);
     let mut timeline = Timeline::default();
     for file in &order.files {
         let text = open(file, &meter)?;
         let mut table =
-            Table { file, timeline: &mut timeline, known: HashMap::new(), topics: HashMap::new() };
+            MessageTable { file, timeline: &mut timeline, known: HashMap::new(), topics: HashMap::new() };
         table.read(text, order.utc_offset_s, &mut watch)?;
     }
     if timeline.offers.is_empty() {
-        return Err(Error::in_file(&order.files[0], "there is no message in the table"));
+        return Err(ImportError::in_file(&order.files[0], "there is no message in the table"));
     }
     timeline.write(order, watch)
 }
@@ -82,7 +82,7 @@ struct CsvLine {
 }
 
 /// A table on its way into the timeline.
-struct Table<'a> {
+struct MessageTable<'a> {
     file: &'a Path,
     timeline: &'a mut Timeline,
     /// Offers by publisher and message.
@@ -90,7 +90,7 @@ struct Table<'a> {
     topics: HashMap<String, Arc<str>>,
 }
 
-impl Table<'_> {
+impl MessageTable<'_> {
     fn read(&mut self, text: impl Read, utc_offset_s: i64, watch: &mut ProgressWatch<'_>) -> Result<()> {
         let mut text = BufReader::new(text);
         let mut columns: Option<CsvColumns> = None;
@@ -98,7 +98,8 @@ impl Table<'_> {
         loop {
             number += 1;
             bytes.clear();
-            let wrong = |problem: String| Error::in_file(self.file, format!("line {number}: {problem}"));
+            let wrong =
+                |problem: String| ImportError::in_file(self.file, format!("line {number}: {problem}"));
             if text.read_until(b'\n', &mut bytes).map_err(|error| wrong(error.to_string()))? == 0 {
                 break;
             }
@@ -122,14 +123,14 @@ impl Table<'_> {
             let last = fields.last().map_or(0, |field| field.trim().len());
             shortest = Some(last).filter(|&last| last > 0).into_iter().chain(shortest).min();
             let line = columns.line(&fields, utc_offset_s).map_err(wrong)?;
-            self.tell(line).map_err(wrong)?;
+            self.add_line(line).map_err(wrong)?;
             watch.add(1);
         }
-        columns.map(|_| ()).ok_or_else(|| Error::in_file(self.file, "is empty"))
+        columns.map(|_| ()).ok_or_else(|| ImportError::in_file(self.file, "is empty"))
     }
 
     /// Adds a line to the timeline.
-    fn tell(&mut self, line: CsvLine) -> std::result::Result<(), String> {
+    fn add_line(&mut self, line: CsvLine) -> std::result::Result<(), String> {
         let participants = &mut self.timeline.participants;
         let publisher = participants.logged(&line.publisher, "");
         let subscriber = line.subscriber.as_deref().map(|name| participants.logged(name, ""));
@@ -290,19 +291,19 @@ fn distance(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Reading;
+    use crate::progress::ImportProgress;
 
     struct Nobody;
 
-    impl Observer for Nobody {
-        fn on_reading(&mut self, _: Reading) {}
+    impl ImportObserver for Nobody {
+        fn on_reading(&mut self, _: ImportProgress) {}
         fn on_writing(&mut self, _: Instant) {}
         fn on_warning(&mut self, _: &str) {}
     }
 
     fn timeline(text: &str) -> std::result::Result<Timeline, String> {
         let mut timeline = Timeline::default();
-        let mut table = Table {
+        let mut table = MessageTable {
             file: Path::new("x.csv"),
             timeline: &mut timeline,
             known: HashMap::new(),
@@ -310,8 +311,8 @@ mod tests {
         };
         let read = table.read(text.as_bytes(), 0, &mut ProgressWatch::new(Meter::of(&[]), &mut Nobody));
         read.map(|()| timeline).map_err(|error| match error {
-            Error::Evidence(problem) => problem,
-            Error::Recording(error) => error.to_string(),
+            ImportError::Evidence(problem) => problem,
+            ImportError::Recording(error) => error.to_string(),
         })
     }
 

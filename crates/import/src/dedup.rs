@@ -8,12 +8,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use mqttlab_capture::{Bits, Endpoint, Frame, LinkType, Network, Transport};
+use mqttlab_capture::{Bits, CapturedFrame, LinkType, NetworkPacket, SocketEndpoint, TransportHeader};
 use mqttlab_recording::NumberMap;
 use mqttlab_units::{Duration, Instant};
 
 /// Sender and receiver of a segment.
-pub type Ends = [Endpoint; 2];
+pub type Ends = [SocketEndpoint; 2];
 
 /// Recognises frames that were seen before.
 #[derive(Default)]
@@ -58,8 +58,8 @@ impl Dedup {
     pub fn earlier(
         &mut self,
         link: u16,
-        frame: &Frame<'_>,
-        transport: &Transport<'_>,
+        frame: &CapturedFrame<'_>,
+        transport: &TransportHeader<'_>,
         next: u64,
     ) -> Option<(u64, u8)> {
         let ends = ends(transport);
@@ -168,16 +168,16 @@ impl Dedup {
     }
 }
 
-fn ends(transport: &Transport<'_>) -> Option<Ends> {
+fn ends(transport: &TransportHeader<'_>) -> Option<Ends> {
     match transport {
-        Transport::Tcp(segment, _) => Some([segment.source, segment.destination]),
+        TransportHeader::Tcp(segment, _) => Some([segment.source, segment.destination]),
         _ => None,
     }
 }
 
 /// Whether a segment has more to it than an acknowledgement, of which a receiver may send equal ones at once.
-fn carries(transport: &Transport<'_>) -> bool {
-    matches!(transport, Transport::Tcp(segment, _) if segment.payload_len > 0 || segment.bits.has(Bits::SYN))
+fn carries(transport: &TransportHeader<'_>) -> bool {
+    matches!(transport, TransportHeader::Tcp(segment, _) if segment.payload_len > 0 || segment.bits.has(Bits::SYN))
 }
 
 struct Fingerprint {
@@ -189,12 +189,12 @@ struct Fingerprint {
     hops_left: u8,
 }
 
-fn fingerprint(frame: &Frame<'_>, is_tcp: bool) -> Option<Fingerprint> {
+fn fingerprint(frame: &CapturedFrame<'_>, is_tcp: bool) -> Option<Fingerprint> {
     let carried = frame.carried();
     let packet = frame.data.get(carried.offset..)?;
     let mut hasher = DefaultHasher::new();
     let (identified, hops_left, payload) = match carried.network {
-        Network::Ipv4 => {
+        NetworkPacket::Ipv4 => {
             let header = packet.get(..20)?;
             // Ethernet pads short frames; the header says how long the packet is.
             let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -206,15 +206,15 @@ fn fingerprint(frame: &Frame<'_>, is_tcp: bool) -> Option<Fingerprint> {
             let payload = packet.get(begin..packet.len().min(length.max(begin)))?;
             (header[4..6] != [0, 0], header[8], payload)
         }
-        Network::Ipv6 => {
+        NetworkPacket::Ipv6 => {
             let header = packet.get(..40)?;
             let length = 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
             (&header[..7], &header[8..40]).hash(&mut hasher);
             (false, header[7], packet.get(40..packet.len().min(length))?)
         }
-        Network::Other | Network::Macsec => return None,
+        NetworkPacket::Other | NetworkPacket::Macsec => return None,
     };
-    match payload.get(18..).filter(|_| is_tcp && carried.network == Network::Ipv4) {
+    match payload.get(18..).filter(|_| is_tcp && carried.network == NetworkPacket::Ipv4) {
         Some(rest) => (&payload[4..16], rest).hash(&mut hasher),
         None => payload.hash(&mut hasher),
     }
@@ -253,9 +253,9 @@ mod tests {
         dedup.earlier(link, &frame, &dissect(&frame), next)
     }
 
-    fn frame(link_type: LinkType, data: &[u8], at_ms: u64) -> Frame<'_> {
+    fn frame(link_type: LinkType, data: &[u8], at_ms: u64) -> CapturedFrame<'_> {
         let (original_len, time) = (data.len() as u32, Instant::from_ns(at_ms * 1_000_000));
-        Frame { time, is_timed: true, interface: 0, link_type, original_len, data }
+        CapturedFrame { time, is_timed: true, interface: 0, link_type, original_len, data }
     }
 
     /// A frame of a capture of all interfaces: came in (0) or went out (4), with so many hops left.
@@ -322,7 +322,7 @@ mod tests {
         (at_us, next): (u64, u64),
     ) -> Option<(u64, u8)> {
         let data = syn(ends, id, ttl);
-        let frame = Frame { time: Instant::from_ns(at_us * 1_000), ..frame(LinkType::RAW, &data, 0) };
+        let frame = CapturedFrame { time: Instant::from_ns(at_us * 1_000), ..frame(LinkType::RAW, &data, 0) };
         dedup.earlier(0, &frame, &dissect(&frame), next)
     }
 
@@ -331,8 +331,10 @@ mod tests {
         let mut dedup = Dedup::default();
         assert_eq!(passes(&mut dedup, [1, 2], 7, 64, (0, 1)), None);
         assert_eq!(passes(&mut dedup, [1, 3], 7, 63, (20, 2)), Some((1, 1)));
-        let end =
-            |last: u8| Endpoint { address: [10, 0, 0, last].into(), port: u16::from_be_bytes([last; 2]) };
+        let end = |last: u8| SocketEndpoint {
+            address: [10, 0, 0, last].into(),
+            port: u16::from_be_bytes([last; 2]),
+        };
         assert_eq!(dedup.canonical([end(3), end(1)]), [end(2), end(1)]);
         assert_eq!(passes(&mut dedup, [3, 1], 0, 64, (100, 2)), None, "the answer, without a number");
         assert_eq!(passes(&mut dedup, [2, 1], 0, 63, (120, 3)), Some((2, 1)));

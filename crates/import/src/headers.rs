@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use mqttlab_capture::{Carried, Datagram, Frame, Network, Segment};
-use mqttlab_recording::Headers;
+use mqttlab_capture::{CapturedFrame, FrameContent, NetworkPacket, TcpHeader, UdpHeader};
+use mqttlab_recording::FrameHeaders;
 
 /// An IP packet's header, as far as frames without TCP and UDP need it.
 pub struct IpHeader {
@@ -19,13 +19,13 @@ pub struct IpHeader {
 }
 
 /// The IP header of a frame; `None` when it carries none, or a cut one.
-pub fn ip(frame: &Frame<'_>) -> Option<IpHeader> {
-    let Carried { network, offset, .. } = frame.carried();
+pub fn ip(frame: &CapturedFrame<'_>) -> Option<IpHeader> {
+    let FrameContent { network, offset, .. } = frame.carried();
     let packet = frame.data.get(offset..)?;
     let on_link = frame.original_len.saturating_sub(offset as u32);
     let length = |at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
     match network {
-        Network::Ipv4 => {
+        NetworkPacket::Ipv4 => {
             let address =
                 |at: usize| Ipv4Addr::new(packet[at], packet[at + 1], packet[at + 2], packet[at + 3]);
             packet.get(..20)?;
@@ -38,7 +38,7 @@ pub fn ip(frame: &Frame<'_>) -> Option<IpHeader> {
                 bytes,
             })
         }
-        Network::Ipv6 => {
+        NetworkPacket::Ipv6 => {
             let address = |at: usize| <[u8; 16]>::try_from(&packet[at..at + 16]).ok().map(Ipv6Addr::from);
             packet.get(..40)?;
             let bytes = if length(4) == 0 { on_link } else { 40 + length(4) };
@@ -49,12 +49,12 @@ pub fn ip(frame: &Frame<'_>) -> Option<IpHeader> {
                 bytes,
             })
         }
-        Network::Other | Network::Macsec => None,
+        NetworkPacket::Other | NetworkPacket::Macsec => None,
     }
 }
 
 /// A segment's columns. Selective acknowledgements are written into `sack`.
-pub fn of_segment<'a>(segment: &Segment, sack: &'a mut String) -> Headers<'a> {
+pub fn of_segment<'a>(segment: &TcpHeader, sack: &'a mut String) -> FrameHeaders<'a> {
     sack.clear();
     for (index, (left, right)) in
         segment.options.sack[..usize::from(segment.options.sack_blocks)].iter().enumerate()
@@ -62,7 +62,7 @@ pub fn of_segment<'a>(segment: &Segment, sack: &'a mut String) -> Headers<'a> {
         let blank = if index == 0 { "" } else { " " };
         write!(sack, "{blank}{left}-{right}").expect("a string takes all");
     }
-    Headers {
+    FrameHeaders {
         ip_bytes: segment.ip_len,
         protocol: TCP,
         source_port: Some(segment.source.port),
@@ -75,19 +75,19 @@ pub fn of_segment<'a>(segment: &Segment, sack: &'a mut String) -> Headers<'a> {
         tsval: segment.options.timestamps.map(|(value, _)| value),
         tsecr: segment.options.timestamps.map(|(_, echo)| echo),
         sack: Some(sack.as_str()).filter(|sack| !sack.is_empty()),
-        ..Headers::default()
+        ..FrameHeaders::default()
     }
 }
 
 /// A datagram's columns.
-pub fn of_datagram(datagram: &Datagram, ip: &IpHeader) -> Headers<'static> {
-    Headers {
+pub fn of_datagram(datagram: &UdpHeader, ip: &IpHeader) -> FrameHeaders<'static> {
+    FrameHeaders {
         ip_bytes: ip.bytes,
         protocol: ip.protocol,
         source_port: Some(datagram.source.port),
         destination_port: Some(datagram.destination.port),
         payload_bytes: datagram.payload_len,
-        ..Headers::default()
+        ..FrameHeaders::default()
     }
 }
 

@@ -9,7 +9,7 @@ use mqttlab_recording::identity::Identity;
 use mqttlab_recording::{NumberMap, NumberSet};
 use mqttlab_units::Instant;
 
-use super::message::{Message, Publish};
+use super::message::{CountedMessage, SeenPublish};
 
 /// Publishers by the numbers of their run.
 #[derive(Default)]
@@ -36,11 +36,11 @@ struct Publisher {
 
 /// What a PUBLISH to the broker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum PublishOrigin {
     /// A message, and when it was intended.
-    New(Message, Instant),
+    New(CountedMessage, Instant),
     /// A message that was published before: sent again, or another client's, passed on by a relay.
-    Known(Message),
+    Known(CountedMessage),
     /// Not one of ours.
     Foreign,
 }
@@ -57,21 +57,21 @@ impl Identities {
     }
 
     /// A PUBLISH reaches the broker with this identity.
-    pub fn published(&mut self, identity: &Identity, publish: &Publish<'_>) -> Origin {
+    pub fn published(&mut self, identity: &Identity, publish: &SeenPublish<'_>) -> PublishOrigin {
         let Some(known) = self.publishers.get_mut(&identity.publisher) else {
             return self.first(identity, publish);
         };
-        let Some(message) = known.message(identity) else { return Origin::Foreign };
+        let Some(message) = known.message(identity) else { return PublishOrigin::Foreign };
         let own = known.client == publish.client;
         if own && identity.sequence > known.highest {
             known.highest = identity.sequence;
             known.connection = publish.connection;
-            return Origin::New(message, self.intended(identity, publish.first));
+            return PublishOrigin::New(message, self.intended(identity, publish.first));
         }
         let another_run =
             if own { known.begins_again(identity, publish) } else { !self.heard.contains(&publish.client) };
         if publish.dup || !another_run {
-            return Origin::Known(message);
+            return PublishOrigin::Known(message);
         }
         self.begin_again();
         self.add(identity, publish)
@@ -88,12 +88,12 @@ impl Identities {
     }
 
     /// The message of an identity.
-    pub fn known(&self, identity: &Identity) -> Option<Message> {
+    pub fn known(&self, identity: &Identity) -> Option<CountedMessage> {
         self.publishers.get(&identity.publisher)?.message(identity)
     }
 
     /// The message that a PUBLISH from the broker carries to a client.
-    pub fn delivered(&mut self, identity: &Identity, client: u32) -> Option<Message> {
+    pub fn delivered(&mut self, identity: &Identity, client: u32) -> Option<CountedMessage> {
         let message = self.known(identity)?;
         self.heard.insert(client);
         Some(message)
@@ -101,21 +101,21 @@ impl Identities {
 
     /// A publisher is believed when its numbers are small: in a foreign binary payload one in 2^15 passes the check of
     /// the identity, and then both numbers are random.
-    fn first(&mut self, identity: &Identity, publish: &Publish<'_>) -> Origin {
+    fn first(&mut self, identity: &Identity, publish: &SeenPublish<'_>) -> PublishOrigin {
         if identity.publisher > PUBLISHER_MAX || identity.sequence > STEP_MAX {
-            return Origin::Foreign;
+            return PublishOrigin::Foreign;
         }
         self.add(identity, publish)
     }
 
-    fn add(&mut self, identity: &Identity, publish: &Publish<'_>) -> Origin {
-        let Publish { client, connection, .. } = *publish;
+    fn add(&mut self, identity: &Identity, publish: &SeenPublish<'_>) -> PublishOrigin {
+        let SeenPublish { client, connection, .. } = *publish;
         let base = self.bases.get(&client).copied().unwrap_or_default();
         self.clients.insert(client);
         let publisher = Publisher { client, connection, base, highest: identity.sequence };
-        let message = Message { publisher: client, sequence: base.saturating_add(identity.sequence) };
+        let message = CountedMessage { publisher: client, sequence: base.saturating_add(identity.sequence) };
         self.publishers.insert(identity.publisher, publisher);
-        Origin::New(message, self.intended(identity, publish.first))
+        PublishOrigin::New(message, self.intended(identity, publish.first))
     }
 
     /// The intended time on this recording's clock: never later than the sending.
@@ -134,14 +134,14 @@ impl Identities {
 
 impl Publisher {
     /// The message of an identity whose count is near what has been seen.
-    fn message(&self, identity: &Identity) -> Option<Message> {
+    fn message(&self, identity: &Identity) -> Option<CountedMessage> {
         let near = identity.sequence <= self.highest.saturating_add(STEP_MAX);
         let sequence = self.base.saturating_add(identity.sequence);
-        near.then_some(Message { publisher: self.client, sequence })
+        near.then_some(CountedMessage { publisher: self.client, sequence })
     }
 
     /// Whether a count that was passed before is another run's, and not a message that is sent again.
-    fn begins_again(&self, identity: &Identity, publish: &Publish<'_>) -> bool {
+    fn begins_again(&self, identity: &Identity, publish: &SeenPublish<'_>) -> bool {
         self.connection != publish.connection
             && (identity.sequence == 0 || identity.sequence < self.highest / 2)
     }
@@ -156,9 +156,9 @@ const STEP_MAX: u32 = 1 << 20;
 mod tests {
     use super::*;
 
-    fn publish(client: u32, connection: u32, first_ns: u64, dup: bool) -> Publish<'static> {
+    fn publish(client: u32, connection: u32, first_ns: u64, dup: bool) -> SeenPublish<'static> {
         let first = Instant::from_ns(first_ns);
-        Publish { client, connection, first, dup, ..Publish::example() }
+        SeenPublish { client, connection, first, dup, ..SeenPublish::example() }
     }
 
     fn identity(publisher: u32, sequence: u32, intended_ns: u64) -> Identity {
@@ -171,7 +171,7 @@ mod tests {
         let mut intended = |sequence, intended_ns, sent_ns| match identities
             .published(&identity(4, sequence, intended_ns), &publish(0, 0, sent_ns, false))
         {
-            Origin::New(_, at) => at.as_ns(),
+            PublishOrigin::New(_, at) => at.as_ns(),
             other => panic!("{other:?}"),
         };
         assert_eq!(intended(0, 1_000, 7_000), 7_000);
@@ -182,13 +182,13 @@ mod tests {
     #[test]
     fn a_relayed_copy_and_a_repetition_are_the_message_they_carry() {
         let mut identities = Identities::default();
-        let message = Message { publisher: 7, sequence: 3 };
+        let message = CountedMessage { publisher: 7, sequence: 3 };
         let first = identities.published(&identity(1, 3, 0), &publish(7, 0, 50, false));
-        assert_eq!(first, Origin::New(message, Instant::from_ns(50)));
+        assert_eq!(first, PublishOrigin::New(message, Instant::from_ns(50)));
         assert_eq!(identities.delivered(&identity(1, 3, 0), 8), Some(message));
         let relayed = identities.published(&identity(1, 3, 0), &publish(8, 1, 60, false));
         let again = identities.published(&identity(1, 3, 0), &publish(7, 2, 70, true));
-        assert_eq!([relayed, again], [Origin::Known(message); 2]);
+        assert_eq!([relayed, again], [PublishOrigin::Known(message); 2]);
     }
 
     #[test]
@@ -196,11 +196,14 @@ mod tests {
         let mut identities = Identities::default();
         identities.published(&identity(1, 9, 0), &publish(7, 0, 50, false));
         let second = identities.published(&identity(1, 0, 0), &publish(7, 1, 90, false));
-        assert_eq!(second, Origin::New(Message { publisher: 7, sequence: 10 }, Instant::from_ns(90)));
+        assert_eq!(
+            second,
+            PublishOrigin::New(CountedMessage { publisher: 7, sequence: 10 }, Instant::from_ns(90))
+        );
         let third = identities.published(&identity(1, 0, 0), &publish(9, 2, 95, false));
         assert_eq!(
             third,
-            Origin::New(Message { publisher: 9, sequence: 0 }, Instant::from_ns(95)),
+            PublishOrigin::New(CountedMessage { publisher: 9, sequence: 0 }, Instant::from_ns(95)),
             "no relay"
         );
     }
@@ -209,7 +212,7 @@ mod tests {
     fn numbers_that_no_run_would_have_are_not_believed() {
         let mut identities = Identities::default();
         let foreign = identity(1 << 20, 5, 0);
-        assert_eq!(identities.published(&foreign, &publish(0, 0, 0, false)), Origin::Foreign);
+        assert_eq!(identities.published(&foreign, &publish(0, 0, 0, false)), PublishOrigin::Foreign);
         identities.published(&identity(1, 0, 0), &publish(0, 0, 0, false));
         assert_eq!(identities.delivered(&identity(1, 1 << 30, 0), 3), None);
     }

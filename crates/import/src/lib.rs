@@ -48,16 +48,16 @@ mod timestamps;
 
 use mqttlab_recording::Ending;
 
-pub use error::{Error, Result};
-pub use options::{Evidence, MQTT_PORT, Order, parse};
+pub use error::{ImportError, Result};
+pub use options::{EvidenceKind, ImportOrder, MQTT_PORT, parse};
 pub use programs::ProgramReader;
-pub use progress::{Observer, Reading};
+pub use progress::{ImportObserver, ImportProgress};
 
 /// Imports what the order names. A recording whose evidence ends early is [`Ending::Incomplete`].
-pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
+pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<Ending> {
     match order.evidence {
-        Evidence::Capture => capture::import(order, observer),
-        Evidence::Log => log::import(order, observer),
-        Evidence::Csv => csv::import(order, observer),
+        EvidenceKind::Capture => capture::import(order, observer),
+        EvidenceKind::Log => log::import(order, observer),
+        EvidenceKind::Csv => csv::import(order, observer),
     }
 }

@@ -11,28 +11,28 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::sync::Arc;
 
-use mqttlab_capture::Error as LogError;
-use mqttlab_capture::log::{Action, Event, read_events};
+use mqttlab_capture::CaptureError as LogError;
+use mqttlab_capture::log::{Action, LoggedEvent, read_events};
 use mqttlab_recording::Ending;
 use mqttlab_units::Instant;
 
-use super::error::{Error, Result};
-use super::options::Order;
-use super::progress::{Observer, ProgressWatch};
+use super::error::{ImportError, Result};
+use super::options::ImportOrder;
+use super::progress::{ImportObserver, ProgressWatch};
 use super::source::{Meter, labels, open};
 use super::timeline::{LoggedReceipt, Offer, Timeline};
 
 /// Imports logs.
-pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
+pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<Ending> {
     let meter = Meter::of(&order.files).unpacking(order.unpacked_max);
     let mut watch = ProgressWatch::new(meter.clone(), observer);
     let mut timeline = Timeline::default();
     let mut logs = Vec::new();
     for (file, label) in order.files.iter().zip(labels(&order.files)) {
         let mut text = Vec::new();
-        open(file, &meter)?.read_to_end(&mut text).map_err(|error| Error::in_file(file, error))?;
+        open(file, &meter)?.read_to_end(&mut text).map_err(|error| ImportError::in_file(file, error))?;
         let events = read(&text, order.utc_offset_s, &label, &mut timeline.findings.faults)
-            .map_err(|problem| Error::in_file(file, problem))?;
+            .map_err(|problem| ImportError::in_file(file, problem))?;
         watch.add(events.len() as u64);
         if events.is_empty() {
             timeline
@@ -43,10 +43,10 @@ pub fn import(order: &Order, observer: &mut dyn Observer) -> Result<Ending> {
         logs.push((label, events));
     }
     if logs.iter().all(|(_, events)| events.is_empty()) {
-        return Err(Error::in_file(&order.files[0], "there is no line to import"));
+        return Err(ImportError::in_file(&order.files[0], "there is no line to import"));
     }
     let (relays, senders): (Vec<_>, Vec<_>) = logs.into_iter().partition(|(_, events)| is_relay(events));
-    let mut sent = Sendings::default();
+    let mut sent = LoggedSendings::default();
     for (label, events) in &senders {
         timeline.sender(label, events, &mut sent);
     }
@@ -62,7 +62,7 @@ fn read(
     utc_offset_s: i64,
     label: &str,
     faults: &mut Vec<String>,
-) -> std::result::Result<Vec<Event>, String> {
+) -> std::result::Result<Vec<LoggedEvent>, String> {
     let error = match read_events(text, utc_offset_s) {
         Ok(events) => return Ok(events),
         Err(error) => error,
@@ -71,26 +71,26 @@ fn read(
     let last = text[..whole].iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
     if matches!(error, LogError::Log { line, .. } if line == last) && whole > 0 && whole < text.len() {
         faults.push(format!("{label} ends in the middle of line {last}"));
-        return read_events(&text[..whole], utc_offset_s).map_err(said);
+        return read_events(&text[..whole], utc_offset_s).map_err(describe);
     }
-    Err(said(error))
+    Err(describe(error))
 }
 
-fn said(error: LogError) -> String {
+fn describe(error: LogError) -> String {
     format!("{error}; a log has lines of date,time,action,topic,qos,size,id")
 }
 
-fn is_relay(events: &[Event]) -> bool {
+fn is_relay(events: &[LoggedEvent]) -> bool {
     events.first().is_some_and(|event| event.action == Action::Received)
 }
 
 /// What was sent, by identifier: topic, time, and which of the timeline's offers it is.
 #[derive(Default)]
-struct Sendings {
+struct LoggedSendings {
     by_id: HashMap<u64, Vec<(Arc<str>, Instant, usize)>>,
 }
 
-impl Sendings {
+impl LoggedSendings {
     /// The last message of an identifier that was sent no later, of those that are meant.
     fn last(&self, id: u64, by: Instant, is_meant: impl Fn(&str, usize) -> bool) -> Option<usize> {
         let sendings = self.by_id.get(&id)?.iter();
@@ -100,7 +100,7 @@ impl Sendings {
 }
 
 impl Timeline {
-    fn sender(&mut self, label: &str, events: &[Event], sent: &mut Sendings) {
+    fn sender(&mut self, label: &str, events: &[LoggedEvent], sent: &mut LoggedSendings) {
         let client = self.participants.logged(label, "senders");
         let mine = self.offers.len();
         let (mut in_run, mut given_up) = (HashSet::new(), HashSet::new());
@@ -130,7 +130,7 @@ impl Timeline {
         }
     }
 
-    fn relay(&mut self, label: &str, events: &[Event], sent: &Sendings) {
+    fn relay(&mut self, label: &str, events: &[LoggedEvent], sent: &LoggedSendings) {
         let client = self.participants.logged(label, "relays");
         let mut topics = HashSet::new();
         let mut strangers = 0;
@@ -150,7 +150,7 @@ impl Timeline {
         }
     }
 
-    fn offer(&mut self, client: u32, event: &Event, sent: Option<Instant>) -> Arc<str> {
+    fn offer(&mut self, client: u32, event: &LoggedEvent, sent: Option<Instant>) -> Arc<str> {
         let topic = match self.offers.last() {
             Some(last) if *last.topic == *event.topic => Arc::clone(&last.topic),
             _ => Arc::from(event.topic.as_str()),
@@ -167,7 +167,7 @@ impl Timeline {
         topic
     }
 
-    fn receive(&mut self, client: u32, event: &Event, offer: Option<usize>) {
+    fn receive(&mut self, client: u32, event: &LoggedEvent, offer: Option<usize>) {
         self.receipts.push(LoggedReceipt {
             offer,
             subscriber: client,
@@ -178,7 +178,7 @@ impl Timeline {
     }
 }
 
-fn bytes(event: &Event) -> u32 {
+fn bytes(event: &LoggedEvent) -> u32 {
     u32::try_from(event.payload_bytes).unwrap_or(u32::MAX)
 }
 
@@ -186,7 +186,7 @@ fn bytes(event: &Event) -> u32 {
 mod tests {
     use super::*;
 
-    fn events(lines: &[(&str, &str, &str, u32)]) -> Vec<Event> {
+    fn events(lines: &[(&str, &str, &str, u32)]) -> Vec<LoggedEvent> {
         let text: String = lines
             .iter()
             .map(|(second, action, topic, id)| {
@@ -207,7 +207,7 @@ mod tests {
         let relay =
             events(&[("02", "received", "t", 0), ("03", "sent", "t_2", 0), ("06", "received", "t", 9)]);
         assert!(is_relay(&relay) && !is_relay(&sender));
-        let (mut timeline, mut sent) = (Timeline::default(), Sendings::default());
+        let (mut timeline, mut sent) = (Timeline::default(), LoggedSendings::default());
         timeline.sender("a", &sender, &mut sent);
         timeline.relay("b", &relay, &sent);
         assert_eq!(traced(&timeline), [(0, Some(0)), (1, Some(0)), (1, None)]);
@@ -225,7 +225,7 @@ mod tests {
             ("05", "fail", "t", 1),
             ("06", "fail", "t", 0),
         ]);
-        let (mut timeline, mut sent) = (Timeline::default(), Sendings::default());
+        let (mut timeline, mut sent) = (Timeline::default(), LoggedSendings::default());
         timeline.sender("a", &sender, &mut sent);
         let sent: Vec<bool> = timeline.offers.iter().map(|offer| offer.sent.is_some()).collect();
         assert_eq!(sent, [true, false, true, false]);

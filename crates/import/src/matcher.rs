@@ -9,8 +9,8 @@
 //!
 //! A PUBLISH to the broker is a message, unless it repeats one: by DUP and packet identifier, or because it carries
 //! the identity of a message that was published before (a relay's copy). A PUBLISH from the broker is a delivery of
-//! the message with the same identity, else of the one with the same content ([`WaitingMessages`]), else foreign. Behind a hole
-//! in its publisher's stream a message is known only later than its delivery, which waits for it ([`Untraced`]).
+//! the message with the same identity, else of the one with the same content ([`ContentQueues`]), else foreign. Behind a hole
+//! in its publisher's stream a message is known only later than its delivery, which waits for it ([`UntracedDelivery`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use std::sync::Arc;
 use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
-use super::content_queues::{self, WaitingMessages};
-use super::identities::{Identities, Origin};
-use super::message::{Message, Publish};
-use super::servers::Servers;
-use super::subscriptions::Subscriptions;
+use super::content_queues::{self, ContentQueues};
+use super::identities::{Identities, PublishOrigin};
+use super::message::{CountedMessage, SeenPublish};
+use super::servers::ObservedServers;
+use super::subscriptions::ObservedSubscriptions;
 
 /// A row for the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum MatchedRow {
     /// A message was published.
     Sent(Sent),
     /// It was acknowledged.
@@ -47,16 +47,16 @@ pub struct Traced {
 /// Everything that is known about the messages under way.
 pub struct Matcher {
     /// Who subscribes to what.
-    pub subscriptions: Subscriptions,
+    pub subscriptions: ObservedSubscriptions,
     /// Who is connected to which server.
-    pub servers: Servers,
+    pub servers: ObservedServers,
     identities: Identities,
-    waiting: WaitingMessages,
+    waiting: ContentQueues,
     counts: NumberMap<u32, u32>,
     /// Not acknowledged, by publisher and packet identifier.
-    outgoing: NumberMap<(u32, u16), Outgoing>,
+    outgoing: NumberMap<(u32, u16), UnacknowledgedMessage>,
     /// Not acknowledged by the receiver, by receiver and packet identifier.
-    incoming: NumberMap<(u32, u16), Delivery>,
+    incoming: NumberMap<(u32, u16), PendingDelivery>,
     deliver_on_release: bool,
     traced: Traced,
     /// Clients that were taken for subscribers because a message reached them.
@@ -74,36 +74,36 @@ pub struct Matcher {
 
 /// A row, or one that is not known yet. The rows behind it wait, for their order says who came first.
 enum Slot {
-    Row(Row),
-    Untraced(Received, Box<Untraced>),
+    Row(MatchedRow),
+    Untraced(Received, Box<UntracedDelivery>),
 }
 
 /// A message whose acknowledgement is awaited, and the connection that carried it last.
 #[derive(Clone, Copy)]
-struct Outgoing {
-    message: Message,
+struct UnacknowledgedMessage {
+    message: CountedMessage,
     connection: u32,
 }
 
 /// A delivery at QoS 1 or 2 under way.
 #[derive(Clone)]
-struct Delivery {
+struct PendingDelivery {
     connection: u32,
-    message: Option<(Message, Identified)>,
+    message: Option<(CountedMessage, Identified)>,
     /// The row that waits for the PUBREL.
-    held: Option<Held>,
+    held: Option<HeldDelivery>,
 }
 
 /// A delivery's row, and what it takes to trace it later.
 #[derive(Clone)]
-struct Held {
+struct HeldDelivery {
     row: Received,
-    untraced: Option<Untraced>,
+    untraced: Option<UntracedDelivery>,
 }
 
 /// What is known of a delivery whose message was not.
 #[derive(Clone)]
-struct Untraced {
+struct UntracedDelivery {
     key: u64,
     connection: u32,
     topic: Arc<str>,
@@ -116,10 +116,10 @@ impl Matcher {
     /// A matcher without messages. At QoS 2 a message counts as delivered at its PUBREL, or already at its PUBLISH.
     pub fn new(deliver_on_release: bool) -> Matcher {
         Matcher {
-            subscriptions: Subscriptions::default(),
-            servers: Servers::default(),
+            subscriptions: ObservedSubscriptions::default(),
+            servers: ObservedServers::default(),
             identities: Identities::default(),
-            waiting: WaitingMessages::default(),
+            waiting: ContentQueues::default(),
             counts: NumberMap::default(),
             outgoing: NumberMap::default(),
             incoming: NumberMap::default(),
@@ -135,7 +135,7 @@ impl Matcher {
     }
 
     /// The same one with these servers, of which nobody has a client yet.
-    pub fn with_servers(mut self, servers: Servers) -> Matcher {
+    pub fn with_servers(mut self, servers: ObservedServers) -> Matcher {
         self.servers = servers;
         self
     }
@@ -146,7 +146,7 @@ impl Matcher {
     }
 
     /// The next row.
-    pub fn poll(&mut self) -> Option<Row> {
+    pub fn poll(&mut self) -> Option<MatchedRow> {
         match self.rows.front()? {
             Slot::Untraced(..) if !self.over && self.rows.len() <= ROWS_WAITING_MAX => return None,
             _ => {}
@@ -156,7 +156,7 @@ impl Matcher {
             Slot::Untraced(row, untraced) => {
                 self.forget_untraced(untraced.key);
                 self.traced.foreign += 1;
-                Row::Received(row)
+                MatchedRow::Received(row)
             }
         })
     }
@@ -172,7 +172,7 @@ impl Matcher {
     }
 
     /// Clients that were taken for subscribers since this was asked last.
-    pub fn guessed(&mut self) -> Vec<u32> {
+    pub fn guessed_subscribers(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.guessed)
     }
 
@@ -182,7 +182,7 @@ impl Matcher {
     }
 
     /// A PUBLISH was sent to the broker. Returns the message that it carries.
-    pub fn published(&mut self, publish: &Publish<'_>) -> Message {
+    pub fn published(&mut self, publish: &SeenPublish<'_>) -> CountedMessage {
         let place = publish.id.map(|id| (publish.client, id));
         if publish.dup
             && let Some(outgoing) = place.and_then(|place| self.outgoing.get_mut(&place))
@@ -192,35 +192,35 @@ impl Matcher {
         }
         let origin = match identity::find(publish.head) {
             Some(identity) => self.identities.published(&identity, publish),
-            None => Origin::Foreign,
+            None => PublishOrigin::Foreign,
         };
         let (message, intended) = match origin {
-            Origin::New(message, intended) => (message, Some(intended)),
-            Origin::Known(message) => {
+            PublishOrigin::New(message, intended) => (message, Some(intended)),
+            PublishOrigin::Known(message) => {
                 if self.servers.of(publish.client) != self.servers.of(message.publisher) {
                     self.relayed.insert((message.publisher, message.sequence));
                 }
                 (message, None)
             }
-            Origin::Foreign => self.foreign(publish),
+            PublishOrigin::Foreign => self.foreign(publish),
         };
         if let Some(intended) = intended {
             self.sent(publish, message, intended);
             self.trace_again(publish);
         }
         if let Some(place) = place {
-            self.outgoing.insert(place, Outgoing { message, connection: publish.connection });
+            self.outgoing.insert(place, UnacknowledgedMessage { message, connection: publish.connection });
         }
         message
     }
 
     /// The message that somebody passes on with these first bytes, if its identity is known.
-    pub fn passed_on(&self, head: &[u8]) -> Option<Message> {
+    pub fn passed_on(&self, head: &[u8]) -> Option<CountedMessage> {
         identity::find(head).and_then(|identity| self.identities.known(&identity))
     }
 
     /// A message without an identity: new, unless it is a repetition whose first copy was acknowledged or forgotten.
-    fn foreign(&mut self, publish: &Publish<'_>) -> (Message, Option<Instant>) {
+    fn foreign(&mut self, publish: &SeenPublish<'_>) -> (CountedMessage, Option<Instant>) {
         if let Some(message) =
             self.waiting.again(publish, self.servers.of(publish.client)).filter(|_| publish.dup)
         {
@@ -230,13 +230,13 @@ impl Matcher {
         let first = if self.identities.knows(publish.client) { FOREIGN_FROM } else { 0 };
         let count = self.counts.entry(publish.client).or_default();
         *count = (*count).max(first);
-        let message = Message { publisher: publish.client, sequence: *count };
+        let message = CountedMessage { publisher: publish.client, sequence: *count };
         *count = count.saturating_add(1);
         self.waiting.put(publish, message, self.servers.of(publish.client));
         (message, Some(publish.first))
     }
 
-    fn sent(&mut self, publish: &Publish<'_>, message: Message, intended: Instant) {
+    fn sent(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, intended: Instant) {
         let server = self.servers.of(publish.client);
         let topic = self.subscriptions.topic(publish.topic, publish.complete, server);
         if self.servers.are_several() {
@@ -245,7 +245,7 @@ impl Matcher {
                 .iter()
                 .for_each(|&client| self.servers.fits(server, client));
         }
-        self.rows.push_back(Slot::Row(Row::Sent(Sent {
+        self.rows.push_back(Slot::Row(MatchedRow::Sent(Sent {
             publisher: message.publisher,
             sequence: message.sequence,
             topic,
@@ -263,13 +263,17 @@ impl Matcher {
         if let Some(outgoing) = self.outgoing.remove(&(client, id))
             && outgoing.message.publisher == client
         {
-            let Message { publisher, sequence } = outgoing.message;
-            self.rows.push_back(Slot::Row(Row::Acknowledged(Acknowledged { publisher, sequence, at })));
+            let CountedMessage { publisher, sequence } = outgoing.message;
+            self.rows.push_back(Slot::Row(MatchedRow::Acknowledged(Acknowledged {
+                publisher,
+                sequence,
+                at,
+            })));
         }
     }
 
     /// A PUBLISH came from the broker. Returns the message that it carries, when that is known.
-    pub fn delivered(&mut self, publish: &Publish<'_>) -> Option<Message> {
+    pub fn delivered(&mut self, publish: &SeenPublish<'_>) -> Option<CountedMessage> {
         let place = publish.id.map(|id| (publish.client, id));
         let earlier = place.and_then(|place| self.incoming.get(&place).cloned());
         let since = self.subscribed_since(publish);
@@ -285,12 +289,15 @@ impl Matcher {
             // Its identifier is in use again, so that its release was not captured.
             self.received(held);
         }
-        let row =
-            Held { row: received(publish, message), untraced: message.is_none().then(|| publish.into()) };
+        let row = HeldDelivery {
+            row: received(publish, message),
+            untraced: message.is_none().then(|| publish.into()),
+        };
         let hold = publish.qos == 2 && self.deliver_on_release;
         if let Some(place) = place {
             let connection = publish.connection;
-            self.incoming.insert(place, Delivery { connection, message, held: hold.then(|| row.clone()) });
+            self.incoming
+                .insert(place, PendingDelivery { connection, message, held: hold.then(|| row.clone()) });
         }
         if !hold || place.is_none() {
             self.received(row);
@@ -301,7 +308,7 @@ impl Matcher {
     /// The broker released a packet identifier at QoS 2.
     pub fn released(&mut self, client: u32, id: u16, at: Instant) {
         if let Some(held) = self.incoming.get_mut(&(client, id)).and_then(|delivery| delivery.held.take()) {
-            self.received(Held { row: Received { received: at, ..held.row }, ..held });
+            self.received(HeldDelivery { row: Received { received: at, ..held.row }, ..held });
         }
     }
 
@@ -327,7 +334,7 @@ impl Matcher {
 
     /// Since when the receiver subscribes to the topic; if its SUBSCRIBE was not captured it has as long as there is
     /// its connection, and is expected to receive from now on.
-    fn subscribed_since(&mut self, publish: &Publish<'_>) -> Instant {
+    fn subscribed_since(&mut self, publish: &SeenPublish<'_>) -> Instant {
         self.subscriptions.since(publish.client, publish.topic).unwrap_or_else(|| {
             if self.parted.contains(&publish.connection) {
                 return publish.since;
@@ -339,18 +346,18 @@ impl Matcher {
         })
     }
 
-    fn received(&mut self, held: Held) {
+    fn received(&mut self, held: HeldDelivery) {
         self.rows.push_back(match held.untraced {
             Some(untraced) => {
                 *self.untraced.entry(untraced.key).or_default() += 1;
                 Slot::Untraced(held.row, Box::new(untraced))
             }
-            None => Slot::Row(Row::Received(held.row)),
+            None => Slot::Row(MatchedRow::Received(held.row)),
         });
     }
 
     /// A message turns out to have been published: deliveries of it may have been seen before.
-    fn trace_again(&mut self, published: &Publish<'_>) {
+    fn trace_again(&mut self, published: &SeenPublish<'_>) {
         let key = content_queues::key(published);
         if !self.untraced.contains_key(&key) {
             return;
@@ -370,7 +377,7 @@ impl Matcher {
                 ..*row
             };
             self.forget_untraced(key);
-            *slot = Slot::Row(Row::Received(row));
+            *slot = Slot::Row(MatchedRow::Received(row));
         }
         self.rows = rows;
     }
@@ -384,12 +391,12 @@ impl Matcher {
         }
     }
 
-    fn trace(&mut self, publish: &Publish<'_>, since: Instant) -> Option<(Message, Identified)> {
+    fn trace(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<(CountedMessage, Identified)> {
         let identity = identity::find(publish.head);
         let ours = identity.and_then(|identity| self.identities.delivered(&identity, publish.client));
         let traced = match ours {
             Some(message) => Some((message, Identified::Payload)),
-            None => self.waiting.take(publish, since, self.servers.own_first(publish.client)),
+            None => self.waiting.match_delivery(publish, since, self.servers.own_first(publish.client)),
         };
         match traced {
             Some((_, Identified::Order)) => self.traced.by_order += 1,
@@ -405,9 +412,9 @@ impl Matcher {
     }
 }
 
-impl From<&Publish<'_>> for Untraced {
-    fn from(publish: &Publish<'_>) -> Untraced {
-        Untraced {
+impl From<&SeenPublish<'_>> for UntracedDelivery {
+    fn from(publish: &SeenPublish<'_>) -> UntracedDelivery {
+        UntracedDelivery {
             key: content_queues::key(publish),
             connection: publish.connection,
             topic: Arc::clone(publish.topic),
@@ -418,9 +425,9 @@ impl From<&Publish<'_>> for Untraced {
     }
 }
 
-impl Untraced {
-    fn publish(&self, row: &Received) -> Publish<'_> {
-        Publish {
+impl UntracedDelivery {
+    fn publish(&self, row: &Received) -> SeenPublish<'_> {
+        SeenPublish {
             client: row.subscriber,
             connection: self.connection,
             since: self.since,
@@ -438,7 +445,7 @@ impl Untraced {
     }
 }
 
-fn received(publish: &Publish<'_>, message: Option<(Message, Identified)>) -> Received {
+fn received(publish: &SeenPublish<'_>, message: Option<(CountedMessage, Identified)>) -> Received {
     Received {
         subscriber: publish.client,
         publisher: message.map(|(message, _)| message.publisher),
@@ -458,11 +465,11 @@ const ROWS_WAITING_MAX: usize = 1024;
 const FOREIGN_FROM: u32 = 1 << 31;
 
 #[cfg(test)]
-impl Publish<'static> {
+impl SeenPublish<'static> {
     /// A small PUBLISH for tests.
-    pub fn example() -> Publish<'static> {
+    pub fn example() -> SeenPublish<'static> {
         static TOPIC: std::sync::LazyLock<Arc<str>> = std::sync::LazyLock::new(|| "t".into());
-        Publish {
+        SeenPublish {
             client: 0,
             connection: 0,
             since: Instant::ZERO,
@@ -489,21 +496,23 @@ mod tests {
         Instant::from_ns(ns)
     }
 
-    fn publish(client: u32, qos: u8, at_ns: u64) -> Publish<'static> {
+    fn publish(client: u32, qos: u8, at_ns: u64) -> SeenPublish<'static> {
         let at = at(at_ns);
         let id = (qos > 0).then_some(7);
-        Publish { client, qos, id, first: at, complete: at, ..Publish::example() }
+        SeenPublish { client, qos, id, first: at, complete: at, ..SeenPublish::example() }
     }
 
     /// What the matcher says, in words.
-    fn said(matcher: &mut Matcher) -> Vec<String> {
+    fn written(matcher: &mut Matcher) -> Vec<String> {
         std::iter::from_fn(|| matcher.poll())
             .map(|row| match row {
-                Row::Sent(row) => format!("{}.{} sent at {}", row.publisher, row.sequence, row.sent.as_ns()),
-                Row::Acknowledged(row) => {
+                MatchedRow::Sent(row) => {
+                    format!("{}.{} sent at {}", row.publisher, row.sequence, row.sent.as_ns())
+                }
+                MatchedRow::Acknowledged(row) => {
                     format!("{}.{} acknowledged at {}", row.publisher, row.sequence, row.at.as_ns())
                 }
-                Row::Received(row) => {
+                MatchedRow::Received(row) => {
                     let publisher = row.publisher.map_or("?".into(), |publisher| publisher.to_string());
                     let at = row.received.as_ns();
                     format!("{publisher}.{} to {} at {at}", row.sequence, row.subscriber)
@@ -517,10 +526,10 @@ mod tests {
         let mut matcher = Matcher::new(true);
         matcher.published(&publish(0, 1, 10));
         matcher.delivered(&publish(5, 1, 20));
-        matcher.published(&Publish { dup: true, ..publish(0, 1, 30) });
+        matcher.published(&SeenPublish { dup: true, ..publish(0, 1, 30) });
         matcher.acknowledged(0, 7, at(40));
         matcher.acknowledged(0, 7, at(50));
-        assert_eq!(said(&mut matcher), ["0.0 sent at 10", "0.0 to 5 at 20", "0.0 acknowledged at 40"]);
+        assert_eq!(written(&mut matcher), ["0.0 sent at 10", "0.0 to 5 at 20", "0.0 acknowledged at 40"]);
     }
 
     #[test]
@@ -528,16 +537,16 @@ mod tests {
         let mut matcher = Matcher::new(true);
         matcher.published(&publish(0, 2, 10));
         matcher.delivered(&publish(5, 2, 20));
-        matcher.delivered(&Publish { dup: true, ..publish(5, 2, 25) });
+        matcher.delivered(&SeenPublish { dup: true, ..publish(5, 2, 25) });
         matcher.released(5, 7, at(30));
         matcher.released(5, 7, at(35));
         matcher.completed(5, 7);
-        assert_eq!(said(&mut matcher), ["0.0 sent at 10", "0.0 to 5 at 30"]);
+        assert_eq!(written(&mut matcher), ["0.0 sent at 10", "0.0 to 5 at 30"]);
         let mut early = Matcher::new(false);
         early.published(&publish(0, 2, 10));
         early.delivered(&publish(5, 2, 20));
         early.released(5, 7, at(30));
-        assert_eq!(said(&mut early), ["0.0 sent at 10", "0.0 to 5 at 20"]);
+        assert_eq!(written(&mut early), ["0.0 sent at 10", "0.0 to 5 at 20"]);
     }
 
     #[test]
@@ -545,29 +554,29 @@ mod tests {
         let mut matcher = Matcher::new(true);
         matcher.published(&publish(0, 0, 10));
         matcher.delivered(&publish(5, 1, 20));
-        matcher.delivered(&Publish { dup: true, ..publish(5, 1, 25) });
-        assert_eq!(said(&mut matcher)[1..], ["0.0 to 5 at 20", "0.0 to 5 at 25"]);
+        matcher.delivered(&SeenPublish { dup: true, ..publish(5, 1, 25) });
+        assert_eq!(written(&mut matcher)[1..], ["0.0 to 5 at 20", "0.0 to 5 at 25"]);
     }
 
     #[test]
     fn what_nobody_published_is_foreign() {
         let mut matcher = Matcher::new(true);
         assert_eq!(matcher.delivered(&publish(5, 0, 20)), None);
-        assert_eq!(said(&mut matcher), [""; 0], "it may be published behind a hole");
+        assert_eq!(written(&mut matcher), [""; 0], "it may be published behind a hole");
         matcher.finish();
-        assert_eq!((said(&mut matcher), matcher.traced().foreign), (vec!["?.0 to 5 at 20".into()], 1));
+        assert_eq!((written(&mut matcher), matcher.traced().foreign), (vec!["?.0 to 5 at 20".into()], 1));
     }
 
     #[test]
     fn a_delivery_waits_for_a_message_that_is_known_late_and_keeps_its_place() {
         let mut matcher = Matcher::new(true);
         matcher.delivered(&publish(5, 0, 20));
-        matcher.delivered(&Publish { head: b"y", ..publish(5, 0, 21) });
-        matcher.published(&Publish { head: b"y", ..publish(0, 0, 19) });
+        matcher.delivered(&SeenPublish { head: b"y", ..publish(5, 0, 21) });
+        matcher.published(&SeenPublish { head: b"y", ..publish(0, 0, 19) });
         matcher.published(&publish(0, 0, 10));
         matcher.finish();
-        let said = said(&mut matcher);
-        assert_eq!(said, ["0.1 to 5 at 20", "0.0 to 5 at 21", "0.0 sent at 19", "0.1 sent at 10"]);
+        let written = written(&mut matcher);
+        assert_eq!(written, ["0.1 to 5 at 20", "0.0 to 5 at 21", "0.0 sent at 19", "0.1 sent at 10"]);
     }
 
     #[test]
@@ -575,14 +584,14 @@ mod tests {
         let mut head = [0; 17];
         Identity { publisher: 3, sequence: 8, intended: Some(Instant::ZERO) }.write(&mut head);
         let copied =
-            |client, at_ns| Publish { head: &*Box::leak(Box::new(head)), ..publish(client, 1, at_ns) };
+            |client, at_ns| SeenPublish { head: &*Box::leak(Box::new(head)), ..publish(client, 1, at_ns) };
         let mut matcher = Matcher::new(true);
         matcher.published(&copied(0, 10));
         matcher.delivered(&copied(1, 20));
         matcher.published(&copied(1, 30));
         matcher.acknowledged(1, 7, at(35));
         matcher.delivered(&copied(2, 40));
-        assert_eq!(said(&mut matcher), ["0.8 sent at 10", "0.8 to 1 at 20", "0.8 to 2 at 40"]);
+        assert_eq!(written(&mut matcher), ["0.8 sent at 10", "0.8 to 1 at 20", "0.8 to 2 at 40"]);
     }
 
     #[test]
@@ -592,7 +601,7 @@ mod tests {
         matcher.delivered(&publish(5, 0, 20));
         matcher.published(&publish(0, 0, 30));
         let topics: Vec<u32> = std::iter::from_fn(|| matcher.poll())
-            .filter_map(|row| if let Row::Sent(row) = row { Some(row.topic) } else { None })
+            .filter_map(|row| if let MatchedRow::Sent(row) = row { Some(row.topic) } else { None })
             .collect();
         let (topics_of, receivers) = std::mem::take(&mut matcher.subscriptions).into_layout(&matcher.servers);
         let sets: Vec<&[u32]> =

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use mqttlab_capture::mqtt::{PAYLOAD_HEAD_MAX, Packet};
+use mqttlab_capture::mqtt::{CapturedPacket, PAYLOAD_HEAD_MAX};
 use mqttlab_units::Instant;
 
 /// A message, as this recording counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct CountedMessage {
     /// The publishing client.
     pub publisher: u32,
     /// Its count.
@@ -16,7 +16,7 @@ pub struct Message {
 
 /// A PUBLISH packet. Times are on the recording's clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Publish<'a> {
+pub struct SeenPublish<'a> {
     /// The client at the connection's end: publisher or receiver.
     pub client: u32,
     /// The connection's number.
@@ -45,19 +45,19 @@ pub struct Publish<'a> {
     pub complete: Instant,
 }
 
-impl<'a> Publish<'a> {
+impl<'a> SeenPublish<'a> {
     /// What a packet says, seen from `first` to `complete`; `topic` is its own, or stands for one that was not captured.
     /// Messages can have been under way since the beginning.
     pub fn of(
-        packet: &'a Packet,
+        packet: &'a CapturedPacket,
         client: u32,
         connection: u32,
         topic: &'a Arc<str>,
         [first, complete]: [Instant; 2],
-    ) -> Publish<'a> {
+    ) -> SeenPublish<'a> {
         let head = packet.payload_head.as_slice();
         let head_bytes = PAYLOAD_HEAD_MAX.min(packet.lengths.payload as usize);
-        Publish {
+        SeenPublish {
             client,
             connection,
             since: Instant::ZERO,

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use mqttlab_capture::{Datagram, Direction, Endpoint};
+use mqttlab_capture::{ServerDirection, SocketEndpoint, UdpHeader};
 use mqttlab_mqtt::topic::is_name;
 use mqttlab_mqttsn::ReturnCode;
 use mqttlab_mqttsn::packet::{Filter, Packet, Topic, decode};
@@ -26,18 +26,18 @@ use mqttlab_recording::{ControlPacketRow, DatagramAccount, Event, EventKind, See
 use mqttlab_units::{Duration, Instant};
 
 use super::matcher::Matcher;
-use super::message::Message;
+use super::message::CountedMessage;
 use super::participants::{Participants, written};
 
 /// Everything that is known of gateways and their clients.
-pub struct Datagrams {
+pub struct GatewayTraffic {
     /// Ports that were named.
     ports: Vec<u16>,
-    gateways: HashSet<Endpoint>,
+    gateways: HashSet<SocketEndpoint>,
     addresses: HashSet<IpAddr>,
     /// By client's and gateway's end.
-    of: HashMap<[Endpoint; 2], Conversation>,
-    sessions: HashMap<u32, Session>,
+    of: HashMap<[SocketEndpoint; 2], GatewayConversation>,
+    sessions: HashMap<u32, GatewaySession>,
     /// Clients by the address of their gateway and their identifier.
     ids: HashMap<(IpAddr, Box<str>), u32>,
     /// Clients over which TCP connections of gateways passed on, by connection.
@@ -46,7 +46,7 @@ pub struct Datagrams {
 }
 
 /// Datagrams between two sockets.
-struct Conversation {
+struct GatewayConversation {
     number: u32,
     client: Option<u32>,
     /// Bytes to the gateway, and from it.
@@ -55,7 +55,7 @@ struct Conversation {
 
 /// What a client and its gateway have agreed on.
 #[derive(Default)]
-struct Session {
+struct GatewaySession {
     topics: HashMap<u16, Arc<str>>,
     registering: HashMap<u16, Arc<str>>,
     subscribing: HashMap<u16, (Instant, Option<String>)>,
@@ -66,11 +66,11 @@ struct Session {
 }
 
 /// A packet of MQTT-SN, where it was seen.
-pub struct SeenPacket<'a> {
+pub struct SeenSnPacket<'a> {
     pub connection: u32,
-    pub direction: Direction,
+    pub direction: ServerDirection,
     pub client: Option<u32>,
-    pub gateway: Endpoint,
+    pub gateway: SocketEndpoint,
     pub packet: Packet<&'a str, &'a [u8]>,
     /// Bytes of its sender before it, and its own.
     pub start: u64,
@@ -79,10 +79,10 @@ pub struct SeenPacket<'a> {
     pub topic: Option<Arc<str>>,
 }
 
-impl Datagrams {
+impl GatewayTraffic {
     /// Of gateways that listen on these ports, and on others.
-    pub fn new(ports: Vec<u16>) -> Datagrams {
-        Datagrams {
+    pub fn new(ports: Vec<u16>) -> GatewayTraffic {
+        GatewayTraffic {
             ports,
             gateways: HashSet::new(),
             addresses: HashSet::new(),
@@ -108,7 +108,7 @@ impl Datagrams {
     }
 
     /// The gateways at this address.
-    pub fn at(&self, address: IpAddr) -> impl Iterator<Item = Endpoint> {
+    pub fn at(&self, address: IpAddr) -> impl Iterator<Item = SocketEndpoint> {
         self.gateways.iter().copied().filter(move |gateway| gateway.address == address)
     }
 
@@ -132,20 +132,20 @@ impl Datagrams {
     /// What a datagram carries; `None` for what is no MQTT-SN.
     pub fn seen<'a>(
         &mut self,
-        datagram: &Datagram,
+        datagram: &UdpHeader,
         payload: &'a [u8],
         participants: &mut Participants,
-    ) -> Option<SeenPacket<'a>> {
+    ) -> Option<SeenSnPacket<'a>> {
         let packet = decode(payload).ok()?.packet;
         let direction = self.direction(datagram, &packet)?;
         let (client_end, gateway) = match direction {
-            Direction::ToServer => (datagram.source, datagram.destination),
-            Direction::FromServer => (datagram.destination, datagram.source),
+            ServerDirection::ToServer => (datagram.source, datagram.destination),
+            ServerDirection::FromServer => (datagram.destination, datagram.source),
         };
         self.gateways.insert(gateway);
         self.addresses.insert(gateway.address);
         let number = FIRST + self.of.len() as u32;
-        let fresh = Conversation { number, client: None, positions: [0; 2] };
+        let fresh = GatewayConversation { number, client: None, positions: [0; 2] };
         let conversation = self.of.entry([client_end, gateway]).or_insert(fresh);
         let id = match &packet {
             Packet::Connect { client_id, .. } | Packet::Pingreq { client_id: Some(client_id) } => {
@@ -165,7 +165,7 @@ impl Datagrams {
             }
             None => {}
         }
-        let position = &mut conversation.positions[usize::from(direction == Direction::FromServer)];
+        let position = &mut conversation.positions[usize::from(direction == ServerDirection::FromServer)];
         let (start, bytes) = (*position, payload.len() as u32);
         *position += u64::from(bytes);
         let (connection, client) = (conversation.number, conversation.client);
@@ -173,17 +173,17 @@ impl Datagrams {
             Packet::Publish { topic, .. } => self.topic(client, *topic),
             _ => None,
         };
-        Some(SeenPacket { connection, direction, client, gateway, packet, start, bytes, topic })
+        Some(SeenSnPacket { connection, direction, client, gateway, packet, start, bytes, topic })
     }
 
-    fn direction(&self, datagram: &Datagram, packet: &Packet<&str, &[u8]>) -> Option<Direction> {
-        let is_gateway = |end: Endpoint| self.ports.contains(&end.port) || self.gateways.contains(&end);
+    fn direction(&self, datagram: &UdpHeader, packet: &Packet<&str, &[u8]>) -> Option<ServerDirection> {
+        let is_gateway = |end: SocketEndpoint| self.ports.contains(&end.port) || self.gateways.contains(&end);
         match (packet, is_gateway(datagram.destination), is_gateway(datagram.source)) {
             // Gateways speak to clients, and both may be at one port.
-            (Packet::Connect { .. }, ..) => Some(Direction::ToServer),
-            (Packet::Connack { .. }, ..) => Some(Direction::FromServer),
-            (_, true, _) => Some(Direction::ToServer),
-            (_, false, true) => Some(Direction::FromServer),
+            (Packet::Connect { .. }, ..) => Some(ServerDirection::ToServer),
+            (Packet::Connack { .. }, ..) => Some(ServerDirection::FromServer),
+            (_, true, _) => Some(ServerDirection::ToServer),
+            (_, false, true) => Some(ServerDirection::FromServer),
             (_, false, false) => None,
         }
     }
@@ -197,17 +197,17 @@ impl Datagrams {
     }
 
     /// What a packet means for its client's session.
-    pub fn learn(&mut self, seen: &SeenPacket<'_>, at: Instant, matcher: &mut Matcher) {
+    pub fn on_packet(&mut self, seen: &SeenSnPacket<'_>, at: Instant, matcher: &mut Matcher) {
         let Some(client) = seen.client else { return };
         let session = self.sessions.entry(client).or_default();
         match &seen.packet {
             Packet::Connect { clean, .. } => {
                 session.asked = Some((at, *clean));
                 session.leaving = false;
-                self.say(at, EventKind::Connect, client, None, String::new());
+                self.push_event(at, EventKind::Connect, client, None, String::new());
             }
             Packet::Connack { code } => self.connack(seen, client, *code, at, matcher),
-            Packet::Register { topic_id, name, .. } if seen.direction == Direction::FromServer => {
+            Packet::Register { topic_id, name, .. } if seen.direction == ServerDirection::FromServer => {
                 session.topics.insert(*topic_id, Arc::from(*name));
             }
             Packet::Register { id, name, .. } => {
@@ -224,7 +224,7 @@ impl Datagrams {
                     matcher.subscriptions.ask(client, filter, at);
                 }
                 session.subscribing.insert(*id, (at, filter.clone()));
-                self.say(at, EventKind::Subscribe, client, None, filter.unwrap_or_default());
+                self.push_event(at, EventKind::Subscribe, client, None, filter.unwrap_or_default());
             }
             Packet::Suback { topic_id, id, code, .. } => {
                 self.suback((client, *id), *topic_id, *code, at, matcher)
@@ -241,7 +241,7 @@ impl Datagrams {
 
     fn connack(
         &mut self,
-        seen: &SeenPacket<'_>,
+        seen: &SeenSnPacket<'_>,
         client: u32,
         code: ReturnCode,
         at: Instant,
@@ -252,7 +252,7 @@ impl Datagrams {
         let took = at.checked_since(asked);
         if code != ReturnCode::Accepted {
             let words = format!("CONNACK with code 0x{:02x}", code.number());
-            return self.say(at, EventKind::Refused, client, None, words);
+            return self.push_event(at, EventKind::Refused, client, None, words);
         }
         session.clean = clean;
         if clean {
@@ -260,7 +260,7 @@ impl Datagrams {
             matcher.forget(client, Some(seen.connection));
             matcher.subscriptions.forget(client, asked, asked);
         }
-        self.say(at, EventKind::Connack, client, took, String::new());
+        self.push_event(at, EventKind::Connack, client, took, String::new());
     }
 
     fn suback(
@@ -278,19 +278,19 @@ impl Datagrams {
         if code != ReturnCode::Accepted {
             matcher.subscriptions.unsubscribe(client, &filter, at);
             let words = format!("{filter} with code 0x{:02x}", code.number());
-            return self.say(at, EventKind::Refused, client, None, words);
+            return self.push_event(at, EventKind::Refused, client, None, words);
         }
         matcher.subscriptions.grant(client, &filter, at);
         // A filter with wild cards has no identifier (§5.4.16).
         if topic_id != 0 && is_name(&filter) {
             session.topics.insert(topic_id, Arc::from(&*filter));
         }
-        self.say(at, EventKind::Suback, client, took, String::new());
+        self.push_event(at, EventKind::Suback, client, took, String::new());
     }
 
-    fn disconnect(&mut self, seen: &SeenPacket<'_>, client: u32, at: Instant, matcher: &mut Matcher) {
+    fn disconnect(&mut self, seen: &SeenSnPacket<'_>, client: u32, at: Instant, matcher: &mut Matcher) {
         let Some(session) = self.sessions.get_mut(&client) else { return };
-        let is_clients = seen.direction == Direction::ToServer;
+        let is_clients = seen.direction == ServerDirection::ToServer;
         let was_leaving = std::mem::replace(&mut session.leaving, true);
         // The gateway answers a client's DISCONNECT with one of its own.
         if was_leaving {
@@ -302,28 +302,35 @@ impl Datagrams {
         } else {
             (EventKind::Disconnect, "DISCONNECT from the gateway".into())
         };
-        self.say(at, kind, client, None, words);
+        self.push_event(at, kind, client, None, words);
         if clean {
             matcher.forget(client, None);
             if matcher.subscriptions.forget(client, Instant::from_ns(u64::MAX), at) {
-                self.say(at, EventKind::SessionEnd, client, None, String::new());
+                self.push_event(at, EventKind::SessionEnd, client, None, String::new());
             }
         }
     }
 
-    fn say(&mut self, at: Instant, kind: EventKind, client: u32, took: Option<Duration>, words: String) {
+    fn push_event(
+        &mut self,
+        at: Instant,
+        kind: EventKind,
+        client: u32,
+        took: Option<Duration>,
+        words: String,
+    ) {
         self.events.push_back((Event { at, kind, client: Some(client), took }, words));
     }
 
     /// Every gateway, as people write it.
-    pub fn told(&self) -> Vec<String> {
+    pub fn gateway_addresses(&self) -> Vec<String> {
         let mut told: Vec<String> = self.gateways.iter().map(|&gateway| written(gateway)).collect();
         told.sort_unstable();
         told
     }
 }
 
-impl SeenPacket<'_> {
+impl SeenSnPacket<'_> {
     /// What it says of itself.
     pub fn account(&self) -> DatagramAccount<'_> {
         DatagramAccount::of_packet(&self.packet, self.bytes, |message| message.len())
@@ -334,7 +341,7 @@ impl SeenPacket<'_> {
         &self,
         sent: Instant,
         complete: Option<Instant>,
-        message: Option<Message>,
+        message: Option<CountedMessage>,
     ) -> ControlPacketRow<'_> {
         let account = self.account();
         ControlPacketRow {
@@ -343,8 +350,8 @@ impl SeenPacket<'_> {
             transport: account.kind.protocol().transport(),
             protocol: account.kind.protocol().as_str(),
             direction: match self.direction {
-                Direction::ToServer => Towards::Broker,
-                Direction::FromServer => Towards::Client,
+                ServerDirection::ToServer => Towards::Broker,
+                ServerDirection::FromServer => Towards::Client,
             },
             client: self.client,
             kind: account.kind.name(),

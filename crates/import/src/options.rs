@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::capture_point::Place;
+use super::capture_point::PathPlace;
 
 /// What is to be imported, and how it is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct ImportOrder {
     /// What kind of files they are.
-    pub evidence: Evidence,
+    pub evidence: EvidenceKind,
     /// The files; `-` is standard input.
     pub files: Vec<PathBuf>,
     /// The recording's directory.
@@ -20,7 +20,7 @@ pub struct Order {
     /// Ports that gateways of MQTT-SN listen on (captures). Others are recognised by their clients' CONNECT.
     pub gateway_ports: Vec<u16>,
     /// Where the user says that it was taken (captures). Otherwise round trips tell.
-    pub captured_at: Option<Place>,
+    pub captured_at: Option<PathPlace>,
     /// Whether all servers are one broker (captures). Otherwise deliveries tell.
     pub one_broker: bool,
     /// Logs of the secrets of TLS connections (captures).
@@ -35,7 +35,7 @@ pub struct Order {
 
 /// Kinds of evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evidence {
+pub enum EvidenceKind {
     /// pcapng and pcap.
     Capture,
     /// Logs of Schuhmacher 2018.
@@ -48,15 +48,15 @@ pub enum Evidence {
 ///
 /// # Errors
 /// A sentence for the user, when they say nothing that the engine knows.
-pub fn parse(words: &[&str]) -> Result<Order, String> {
+pub fn parse(words: &[&str]) -> Result<ImportOrder, String> {
     let (evidence, mut rest) = match words.split_first() {
-        Some((&"capture", rest)) => (Evidence::Capture, rest.iter()),
-        Some((&"log", rest)) => (Evidence::Log, rest.iter()),
-        Some((&"csv", rest)) => (Evidence::Csv, rest.iter()),
+        Some((&"capture", rest)) => (EvidenceKind::Capture, rest.iter()),
+        Some((&"log", rest)) => (EvidenceKind::Log, rest.iter()),
+        Some((&"csv", rest)) => (EvidenceKind::Csv, rest.iter()),
         Some((other, _)) => return Err(format!("unknown kind of input `{other}`; known: capture, log, csv")),
         None => return Err("import needs a kind of input: capture, log or csv".into()),
     };
-    let mut order = Order {
+    let mut order = ImportOrder {
         evidence,
         files: Vec::new(),
         output: PathBuf::new(),
@@ -90,7 +90,7 @@ pub fn parse(words: &[&str]) -> Result<Order, String> {
     complete(order)
 }
 
-fn complete(mut order: Order) -> Result<Order, String> {
+fn complete(mut order: ImportOrder) -> Result<ImportOrder, String> {
     let Some(first) = order.files.first() else { return Err("import needs a file".into()) };
     if order.output.as_os_str().is_empty() {
         return Err("import needs --output DIR".into());
@@ -114,8 +114,8 @@ fn bytes(option: &str, text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("{option} is `{text}`, but must be a number of bytes"))
 }
 
-fn place(text: &str) -> Result<Place, String> {
-    Place::said(text)
+fn place(text: &str) -> Result<PathPlace, String> {
+    PathPlace::parse(text)
         .ok_or_else(|| format!("--captured-at is `{text}`, but must be broker, clients or between"))
 }
 
@@ -156,7 +156,7 @@ pub const MQTT_PORT: u16 = 1883;
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Order, String> {
+    fn parsed(line: &str) -> Result<ImportOrder, String> {
         parse(&line.split_whitespace().collect::<Vec<_>>())
     }
 

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::clock::CaptureClock;
 use super::error::Result;
-use super::options::Order;
+use super::options::ImportOrder;
 use super::plan::{self, Facts};
-use super::progress::Observer;
+use super::progress::ImportObserver;
 
 /// What is said about the evidence.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub struct Findings {
 
 /// A recording being written.
 pub struct ImportOutput<'a> {
-    order: &'a Order,
+    order: &'a ImportOrder,
     clock: CaptureClock,
     /// Takes the rows.
     pub recorder: DirectRecorder,
@@ -35,8 +35,8 @@ impl<'a> ImportOutput<'a> {
     /// Starts a recording whose time is counted on `clock`.
     ///
     /// # Errors
-    /// [`Error::Recording`](super::error::Error::Recording) when the directory cannot be written, or holds one already.
-    pub fn open(order: &'a Order, clock: CaptureClock) -> Result<ImportOutput<'a>> {
+    /// [`ImportError::Recording`](super::error::ImportError::Recording) when the directory cannot be written, or holds one already.
+    pub fn open(order: &'a ImportOrder, clock: CaptureClock) -> Result<ImportOutput<'a>> {
         let layout = stamped(Layout::default(), clock);
         let facts = Facts {
             length_ns: 0,
@@ -61,7 +61,7 @@ impl<'a> ImportOutput<'a> {
         facts: &Facts,
         findings: Findings,
         details: BTreeMap<String, Value>,
-        observer: &mut dyn Observer,
+        observer: &mut dyn ImportObserver,
     ) -> Result<Ending> {
         let layout = stamped(layout, self.clock);
         let path = self.order.output.join("plan.json");

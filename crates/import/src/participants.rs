@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use mqttlab_capture::Endpoint;
+use mqttlab_capture::SocketEndpoint;
 use mqttlab_recording::Client;
 
 /// Hosts and clients in the order of their first appearance.
@@ -14,7 +14,7 @@ pub struct Participants {
     hosts: Vec<String>,
     host_of: HashMap<IpAddr, u16>,
     clients: Vec<Client>,
-    by_id: HashMap<(Endpoint, String), u32>,
+    by_id: HashMap<(SocketEndpoint, String), u32>,
     by_name: HashMap<String, u32>,
     names: HashSet<String>,
 }
@@ -33,7 +33,7 @@ impl Participants {
     }
 
     /// The client that connects from `end` to `broker` with an identifier; the same one when it connects again.
-    pub fn client(&mut self, id: &str, end: Endpoint, broker: Endpoint) -> u32 {
+    pub fn client(&mut self, id: &str, end: SocketEndpoint, broker: SocketEndpoint) -> u32 {
         let key = if id.is_empty() { (end, String::new()) } else { (broker, id.to_owned()) };
         if let Some(&known) = self.by_id.get(&key) {
             return known;
@@ -82,7 +82,7 @@ impl Participants {
 }
 
 /// An endpoint as people write it.
-pub fn written(end: Endpoint) -> String {
+pub fn written(end: SocketEndpoint) -> String {
     match end.address {
         IpAddr::V4(address) => format!("{address}:{}", end.port),
         IpAddr::V6(address) => format!("[{address}]:{}", end.port),
@@ -123,8 +123,8 @@ const NOWHERE: &str = "not recorded";
 mod tests {
     use super::*;
 
-    fn end(last: u8, port: u16) -> Endpoint {
-        Endpoint { address: [10, 0, 0, last].into(), port }
+    fn end(last: u8, port: u16) -> SocketEndpoint {
+        SocketEndpoint { address: [10, 0, 0, last].into(), port }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use mqttlab_recording::Layout;
 use serde_json::{Value, json};
 
-use super::options::{Evidence, Order};
+use super::options::{EvidenceKind, ImportOrder};
 
 /// What the evidence says about the whole.
 pub struct Facts {
@@ -28,7 +28,7 @@ pub struct Facts {
 }
 
 /// The plan as it is stored.
-pub fn plan(order: &Order, layout: &Layout, facts: &Facts) -> Value {
+pub fn plan(order: &ImportOrder, layout: &Layout, facts: &Facts) -> Value {
     let mut groups: BTreeMap<&str, u32> = BTreeMap::new();
     for client in &layout.clients {
         *groups.entry(&client.group).or_default() += 1;
@@ -88,11 +88,11 @@ fn broker(facts: &Facts) -> Value {
     json!({"name": "broker", "kind": facts.broker, "version": "", "endpoints": endpoints, "role": {"broker": {}}})
 }
 
-fn description(order: &Order) -> String {
+fn description(order: &ImportOrder) -> String {
     let what = match order.evidence {
-        Evidence::Capture => "capture",
-        Evidence::Log => "message log",
-        Evidence::Csv => "table of messages",
+        EvidenceKind::Capture => "capture",
+        EvidenceKind::Log => "message log",
+        EvidenceKind::Csv => "table of messages",
     };
     let files: Vec<String> = order
         .files

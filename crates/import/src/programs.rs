@@ -17,8 +17,8 @@
 
 use std::collections::HashMap;
 
-use mqttlab_capture::mqtt::{Kind, Packet};
-use mqttlab_capture::{Direction, Joined, PacketReader};
+use mqttlab_capture::mqtt::{CapturedPacket, Kind};
+use mqttlab_capture::{JoinedPacket, PacketReader, ServerDirection};
 use mqttlab_mqtt::topic::matches;
 use mqttlab_recording::{
     Event, EventKind, Identified, Layout, PositionSample, Received, SeenRow, Sent, Session, Topic, identity,
@@ -26,8 +26,8 @@ use mqttlab_recording::{
 use mqttlab_units::{Duration, Instant};
 
 use crate::body;
-use crate::matcher::{Matcher, Row};
-use crate::message::Publish;
+use crate::matcher::{MatchedRow, Matcher};
+use crate::message::SeenPublish;
 use crate::positions;
 
 /// Follows the clients of a live recording that are programs. Without any it finds nothing.
@@ -36,7 +36,7 @@ pub struct ProgramReader {
     /// Whether a client is a program, by number.
     is_program: Vec<bool>,
     matcher: Option<Matcher>,
-    connections: HashMap<u32, Connection>,
+    connections: HashMap<u32, ProgramConnection>,
     /// The connection that a client uses, or used last.
     current: HashMap<u32, u32>,
     /// SUBSCRIBEs without an answer, by client and packet identifier: when they were sent, and their filters.
@@ -52,7 +52,7 @@ pub struct ProgramReader {
 }
 
 /// A connection of a client's.
-struct Connection {
+struct ProgramConnection {
     asked: Instant,
     said_goodbye: bool,
 }
@@ -67,25 +67,25 @@ impl ProgramReader {
         self.is_program.get(client as usize).copied().unwrap_or_default()
     }
 
-    fn say(&mut self, at: Instant, kind: EventKind, client: u32, took: Option<Duration>, words: &str) {
+    fn push_event(&mut self, at: Instant, kind: EventKind, client: u32, took: Option<Duration>, words: &str) {
         if self.is_program(client) {
             self.events.push((Event { at, kind, client: Some(client), took }, words.to_owned()));
         }
     }
 
-    fn publish(&mut self, seen: &Joined, client: u32) {
+    fn publish(&mut self, seen: &JoinedPacket, client: u32) {
         let Some(matcher) = &mut self.matcher else { return };
-        let Joined { packet, connection, direction, .. } = seen;
+        let JoinedPacket { packet, connection, direction, .. } = seen;
         let Some(topic) = &packet.topic else { return };
         let is_program = |client: u32| self.is_program.get(client as usize).copied().unwrap_or_default();
         let first = packet.first.time;
         let publish =
-            Publish::of(packet, client, *connection, topic, [first, seen.complete.unwrap_or(first)]);
-        if *direction == Direction::ToServer {
+            SeenPublish::of(packet, client, *connection, topic, [first, seen.complete.unwrap_or(first)]);
+        if *direction == ServerDirection::ToServer {
             if is_program(client) {
                 let publisher = matcher.published(&publish).publisher;
                 let at = packet.first.time;
-                self.positions.extend(positions::said(packet, *direction, [client, publisher], at));
+                self.positions.extend(positions::position_of(packet, *direction, [client, publisher], at));
             }
             return;
         }
@@ -113,26 +113,32 @@ impl ProgramReader {
         }
     }
 
-    fn connect(&mut self, seen: &Joined, client: u32) {
+    fn connect(&mut self, seen: &JoinedPacket, client: u32) {
         let Some(connect) = &seen.packet.connect else { return };
         let at = seen.packet.first.time;
         let before =
             self.current.insert(client, seen.connection).and_then(|number| self.connections.get(&number));
         if before.is_some_and(|before| !before.said_goodbye) {
-            self.say(at, EventKind::Disconnect, client, None, "it had connected before, and came again");
-            self.say(at, EventKind::Reconnect, client, None, "");
+            self.push_event(
+                at,
+                EventKind::Disconnect,
+                client,
+                None,
+                "it had connected before, and came again",
+            );
+            self.push_event(at, EventKind::Reconnect, client, None, "");
         }
-        self.connections.insert(seen.connection, Connection { asked: at, said_goodbye: false });
+        self.connections.insert(seen.connection, ProgramConnection { asked: at, said_goodbye: false });
         let expiry = match connect.session_expiry_s {
             Some(u32::MAX) => None,
             Some(expiry_s) => Some(Duration::from_s(expiry_s.into())),
             None => (connect.flags & CLEAN != 0).then_some(Duration::ZERO),
         };
         self.expiry.insert(client, expiry);
-        self.say(at, EventKind::Connect, client, None, &connect.client_id);
+        self.push_event(at, EventKind::Connect, client, None, &connect.client_id);
     }
 
-    fn connack(&mut self, seen: &Joined, client: u32, at: Instant) {
+    fn connack(&mut self, seen: &JoinedPacket, client: u32, at: Instant) {
         let (Some(matcher), Some(connection)) = (&mut self.matcher, self.connections.get(&seen.connection))
         else {
             return;
@@ -146,16 +152,22 @@ impl ProgramReader {
                     matcher.subscriptions.forget(client, asked, asked);
                 }
                 let words = if present { "session present" } else { "" };
-                self.say(at, EventKind::Connack, client, at.checked_since(asked), words);
+                self.push_event(at, EventKind::Connack, client, at.checked_since(asked), words);
             }
             Some(code) => {
-                self.say(at, EventKind::Refused, client, None, &format!("CONNACK with code 0x{code:02x}"));
+                self.push_event(
+                    at,
+                    EventKind::Refused,
+                    client,
+                    None,
+                    &format!("CONNACK with code 0x{code:02x}"),
+                );
             }
             None => {}
         }
     }
 
-    fn subscribe(&mut self, packet: &Packet, client: u32) {
+    fn subscribe(&mut self, packet: &CapturedPacket, client: u32) {
         let Some(matcher) = &mut self.matcher else { return };
         let at = packet.first.time;
         let filters = body::filters(bytes(packet), packet.level, true);
@@ -164,10 +176,10 @@ impl ProgramReader {
         if let Some(id) = packet.id {
             self.subscribing.insert((client, id), (at, filters));
         }
-        self.say(at, EventKind::Subscribe, client, None, &words);
+        self.push_event(at, EventKind::Subscribe, client, None, &words);
     }
 
-    fn suback(&mut self, packet: &Packet, client: u32, at: Instant) {
+    fn suback(&mut self, packet: &CapturedPacket, client: u32, at: Instant) {
         let asked = packet.id.and_then(|id| self.subscribing.remove(&(client, id)));
         let (Some(matcher), Some((asked, filters))) = (&mut self.matcher, asked) else { return };
         let codes = body::codes(bytes(packet), packet.level).iter().copied().chain(std::iter::repeat(0));
@@ -179,7 +191,7 @@ impl ProgramReader {
                 matcher.subscriptions.unsubscribe(client, &filter, at);
             }
         }
-        self.say(at, EventKind::Suback, client, at.checked_since(asked), "");
+        self.push_event(at, EventKind::Suback, client, at.checked_since(asked), "");
     }
 
     /// Adds programs to the receivers of own clients' topics that they have subscribed to.
@@ -209,7 +221,7 @@ impl PacketReader for ProgramReader {
         self.matcher = self.is_program.contains(&true).then(|| Matcher::new(true));
     }
 
-    fn packet(&mut self, seen: &Joined, client: Option<u32>) {
+    fn packet(&mut self, seen: &JoinedPacket, client: Option<u32>) {
         let (Some(client), true) = (client, self.matcher.is_some()) else { return };
         let packet = &seen.packet;
         let Some(kind) = packet.kind.mqtt() else { return };
@@ -218,25 +230,27 @@ impl PacketReader for ProgramReader {
         }
         let Some(at) = seen.complete else { return };
         match (kind, seen.direction) {
-            (Kind::Connect, Direction::ToServer) => return self.connect(seen, client),
-            (Kind::Connack, Direction::FromServer) => return self.connack(seen, client, at),
-            (Kind::Subscribe, Direction::ToServer) => return self.subscribe(packet, client),
-            (Kind::Suback, Direction::FromServer) => return self.suback(packet, client, at),
-            (Kind::Disconnect, Direction::ToServer) => {
+            (Kind::Connect, ServerDirection::ToServer) => return self.connect(seen, client),
+            (Kind::Connack, ServerDirection::FromServer) => return self.connack(seen, client, at),
+            (Kind::Subscribe, ServerDirection::ToServer) => return self.subscribe(packet, client),
+            (Kind::Suback, ServerDirection::FromServer) => return self.suback(packet, client, at),
+            (Kind::Disconnect, ServerDirection::ToServer) => {
                 if let Some(connection) = self.connections.get_mut(&seen.connection) {
                     connection.said_goodbye = true;
                 }
                 // The client leaves when it says so, not when the server has heard it.
-                return self.say(packet.first.time, EventKind::Close, client, None, "");
+                return self.push_event(packet.first.time, EventKind::Close, client, None, "");
             }
             _ => {}
         }
         let (Some(matcher), Some(id)) = (&mut self.matcher, packet.id) else { return };
         match (kind, seen.direction) {
-            (Kind::Puback | Kind::Pubcomp, Direction::FromServer) => matcher.acknowledged(client, id, at),
-            (Kind::Puback | Kind::Pubcomp, Direction::ToServer) => matcher.completed(client, id),
-            (Kind::Pubrel, Direction::FromServer) => matcher.released(client, id, at),
-            (Kind::Unsubscribe, Direction::ToServer) => {
+            (Kind::Puback | Kind::Pubcomp, ServerDirection::FromServer) => {
+                matcher.acknowledged(client, id, at)
+            }
+            (Kind::Puback | Kind::Pubcomp, ServerDirection::ToServer) => matcher.completed(client, id),
+            (Kind::Pubrel, ServerDirection::FromServer) => matcher.released(client, id, at),
+            (Kind::Unsubscribe, ServerDirection::ToServer) => {
                 for filter in body::filters(bytes(packet), packet.level, false) {
                     matcher.subscriptions.unsubscribe(client, &filter, at);
                 }
@@ -252,12 +266,12 @@ impl PacketReader for ProgramReader {
         matcher.finish();
         while let Some(row) = matcher.poll() {
             match row {
-                Row::Sent(row) => emit(SeenRow::Sent(&Sent { topic: first_topic + row.topic, ..row })),
-                Row::Acknowledged(row) => emit(SeenRow::Acknowledged(&row)),
-                Row::Received(row) if row.publisher.is_some() || self.is_foreign(&row) => {
+                MatchedRow::Sent(row) => emit(SeenRow::Sent(&Sent { topic: first_topic + row.topic, ..row })),
+                MatchedRow::Acknowledged(row) => emit(SeenRow::Acknowledged(&row)),
+                MatchedRow::Received(row) if row.publisher.is_some() || self.is_foreign(&row) => {
                     emit(SeenRow::Received(&row));
                 }
-                Row::Received(_) => {}
+                MatchedRow::Received(_) => {}
             }
         }
         self.received.iter().for_each(|row| emit(SeenRow::Received(row)));
@@ -285,7 +299,7 @@ impl ProgramReader {
     }
 }
 
-fn bytes(packet: &Packet) -> &[u8] {
+fn bytes(packet: &CapturedPacket) -> &[u8] {
     packet.body.as_deref().unwrap_or_default()
 }
 

@@ -7,9 +7,9 @@ use mqttlab_units::Instant as RunInstant;
 use super::source::Meter;
 
 /// Who follows an import.
-pub trait Observer {
+pub trait ImportObserver {
     /// How far the reading is: some times a second.
-    fn on_reading(&mut self, reading: Reading);
+    fn on_reading(&mut self, reading: ImportProgress);
     /// All is read, up to this instant of the recording. What follows is its tables, and takes as long as they are large.
     fn on_writing(&mut self, end: RunInstant);
     /// Something to be read before the numbers are trusted.
@@ -18,7 +18,7 @@ pub trait Observer {
 
 /// How far the reading is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct ImportProgress {
     /// Bytes of the files read, compressed as they are.
     pub read_bytes: u64,
     /// Bytes that there are; `None` when they come through a pipe.
@@ -30,7 +30,7 @@ pub struct Reading {
 /// Says every now and then how far the reading is.
 pub struct ProgressWatch<'a> {
     meter: Meter,
-    observer: &'a mut dyn Observer,
+    observer: &'a mut dyn ImportObserver,
     said: Instant,
     rows: u64,
     unsaid: u64,
@@ -38,7 +38,7 @@ pub struct ProgressWatch<'a> {
 
 impl<'a> ProgressWatch<'a> {
     /// Watches the files' meter.
-    pub fn new(meter: Meter, observer: &'a mut dyn Observer) -> ProgressWatch<'a> {
+    pub fn new(meter: Meter, observer: &'a mut dyn ImportObserver) -> ProgressWatch<'a> {
         ProgressWatch { meter, observer, said: Instant::now(), rows: 0, unsaid: 0 }
     }
 
@@ -57,7 +57,7 @@ impl<'a> ProgressWatch<'a> {
     }
 
     /// All is read, up to this instant of the recording. Returns the observer for what follows.
-    pub fn end(mut self, end: RunInstant) -> &'a mut dyn Observer {
+    pub fn end(mut self, end: RunInstant) -> &'a mut dyn ImportObserver {
         self.say();
         self.observer.on_writing(end);
         self.observer
@@ -65,7 +65,7 @@ impl<'a> ProgressWatch<'a> {
 
     fn say(&mut self) {
         let (read_bytes, total_bytes) = (self.meter.read(), self.meter.total());
-        self.observer.on_reading(Reading { read_bytes, total_bytes, rows: self.rows });
+        self.observer.on_reading(ImportProgress { read_bytes, total_bytes, rows: self.rows });
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use mqttlab_capture::mqtt::{Kind, Packet};
+use mqttlab_capture::mqtt::{CapturedPacket, Kind};
 
 /// Texts of a row, kept for their memory.
 #[derive(Default)]
-pub struct RowWords {
+pub struct RowTexts {
     /// Selective acknowledgements.
     pub sack: String,
     /// Packets.
@@ -15,7 +15,7 @@ pub struct RowWords {
     pub marks: String,
 }
 
-impl RowWords {
+impl RowTexts {
     /// Forgets the last row's.
     pub fn clear(&mut self) {
         self.mqtt.clear();
@@ -24,7 +24,7 @@ impl RowWords {
 }
 
 /// A packet as the `mqtt` column names it, behind those that are there.
-pub fn name(packet: &Packet, words: &mut String) {
+pub fn name(packet: &CapturedPacket, words: &mut String) {
     if !words.is_empty() {
         words.push(' ');
     }
@@ -39,7 +39,7 @@ pub fn name(packet: &Packet, words: &mut String) {
 }
 
 /// The code of a packet that has one for the whole of it.
-pub fn reason(packet: &Packet) -> Option<u8> {
+pub fn reason(packet: &CapturedPacket) -> Option<u8> {
     let body = packet.body.as_deref()?;
     match packet.kind.mqtt()? {
         Kind::Connack => super::body::connack_code(body),

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use mqttlab_capture::Endpoint;
+use mqttlab_capture::SocketEndpoint;
 use mqttlab_recording::NumberMap;
 use serde_json::{Value, json};
 
@@ -16,9 +16,9 @@ use super::participants::written;
 
 /// Servers by number, in the order of their first client.
 #[derive(Default)]
-pub struct Servers {
-    ends: Vec<Endpoint>,
-    numbers: HashMap<Endpoint, u32>,
+pub struct ObservedServers {
+    ends: Vec<SocketEndpoint>,
+    numbers: HashMap<SocketEndpoint, u32>,
     of_client: NumberMap<u32, u32>,
     /// What each pair says of being one broker; the lesser number first.
     between: BTreeMap<(u32, u32), Between>,
@@ -40,19 +40,19 @@ struct Between {
 /// Which servers are one broker: the number of the broker of each server.
 pub struct Brokers(Vec<u32>);
 
-impl Servers {
+impl ObservedServers {
     /// No servers yet; `all_are_one`: those that come are one broker.
-    pub fn new(all_are_one: bool) -> Servers {
-        Servers { all_are_one, ..Servers::default() }
+    pub fn new(all_are_one: bool) -> ObservedServers {
+        ObservedServers { all_are_one, ..ObservedServers::default() }
     }
 
     /// A client is connected to the server at this address.
-    pub fn serves(&mut self, client: u32, end: Endpoint) {
+    pub fn assign(&mut self, client: u32, end: SocketEndpoint) {
         let server = self.number(end);
         self.of_client.entry(client).or_insert(server);
     }
 
-    fn number(&mut self, end: Endpoint) -> u32 {
+    fn number(&mut self, end: SocketEndpoint) -> u32 {
         let next = self.ends.len() as u32;
         let number = *self.numbers.entry(end).or_insert(next);
         if number == next {
@@ -78,7 +78,7 @@ impl Servers {
     }
 
     /// Two addresses are one broker for certain.
-    pub fn join(&mut self, one: Endpoint, other: Endpoint) {
+    pub fn join(&mut self, one: SocketEndpoint, other: SocketEndpoint) {
         let pair = pair(self.number(one), self.number(other));
         if !self.joined.contains(&pair) {
             self.joined.push(pair);
@@ -152,7 +152,7 @@ impl Servers {
     }
 
     /// The brokers in words, `first` before the others.
-    pub fn told_with(&self, first: Endpoint) -> String {
+    pub fn told_with(&self, first: SocketEndpoint) -> String {
         let brokers = self.brokers();
         let others = self
             .ends
@@ -179,7 +179,7 @@ impl Servers {
     }
 
     /// The servers for `run.json`: address, the broker that it belongs to (by the address of its first server), clients.
-    pub fn told(&self) -> Value {
+    pub fn as_json(&self) -> Value {
         let brokers = self.brokers();
         let servers = (0..self.ends.len() as u32).map(|server| {
             json!({
@@ -217,14 +217,14 @@ const NAMED: usize = 6;
 mod tests {
     use super::*;
 
-    fn end(last: u8) -> Endpoint {
-        Endpoint { address: [10, 0, 0, last].into(), port: 1883 }
+    fn end(last: u8) -> SocketEndpoint {
+        SocketEndpoint { address: [10, 0, 0, last].into(), port: 1883 }
     }
 
     /// Three servers with a client each.
-    fn servers() -> Servers {
-        let mut servers = Servers::default();
-        (0..3).for_each(|client| servers.serves(client, end(client as u8)));
+    fn servers() -> ObservedServers {
+        let mut servers = ObservedServers::default();
+        (0..3).for_each(|client| servers.assign(client, end(client as u8)));
         servers
     }
 

@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
-use mqttlab_capture::{Frame, LinkTransit, LinkType};
+use mqttlab_capture::{CapturedFrame, LinkTransit, LinkType};
 use mqttlab_units::{Duration, Instant};
 
 /// A frame that waits for its turn.
-pub struct Held {
+pub struct HeldFrame {
     /// When it was captured.
     pub time: Instant,
     /// Whether the capture says so.
@@ -29,10 +29,10 @@ pub struct Held {
     pub transit: Option<LinkTransit>,
 }
 
-impl Held {
+impl HeldFrame {
     /// A place for a frame.
-    pub fn empty() -> Held {
-        Held {
+    pub fn empty() -> HeldFrame {
+        HeldFrame {
             time: Instant::ZERO,
             is_timed: true,
             dropped_before: 0,
@@ -45,7 +45,7 @@ impl Held {
     }
 
     /// Takes a frame out of its reader's hands.
-    pub fn hold(&mut self, frame: &Frame<'_>) {
+    pub fn hold(&mut self, frame: &CapturedFrame<'_>) {
         self.time = frame.time;
         self.is_timed = frame.is_timed;
         self.interface = frame.interface;
@@ -60,11 +60,11 @@ impl Held {
 #[derive(Default)]
 pub struct Sorting {
     /// By time; equal ones in the order of the file.
-    waiting: VecDeque<Held>,
+    waiting: VecDeque<HeldFrame>,
     /// A frame whose time is far behind: alone, if the next one's is not.
-    suspect: Option<Held>,
+    suspect: Option<HeldFrame>,
     /// Room of frames that are gone.
-    rooms: Vec<Held>,
+    rooms: Vec<HeldFrame>,
     /// The latest time that was read, and that of the frame that was handed out last.
     latest: Instant,
     handed_out: Instant,
@@ -85,7 +85,7 @@ impl Sorting {
     }
 
     /// The first frame that was read, as far as it is here: also one whose time is far behind.
-    pub fn first(&self) -> Option<&Held> {
+    pub fn first(&self) -> Option<&HeldFrame> {
         self.waiting.front().or(self.suspect.as_ref())
     }
 
@@ -95,24 +95,24 @@ impl Sorting {
     }
 
     /// Room for a frame.
-    pub fn room(&mut self) -> Held {
-        self.rooms.pop().unwrap_or_else(Held::empty)
+    pub fn room(&mut self) -> HeldFrame {
+        self.rooms.pop().unwrap_or_else(HeldFrame::empty)
     }
 
     /// A frame whose room can be used again.
-    pub fn give_back(&mut self, held: Held) {
+    pub fn give_back(&mut self, held: HeldFrame) {
         self.rooms.push(held);
     }
 
     /// The next frame.
-    pub fn next(&mut self) -> Option<Held> {
+    pub fn next(&mut self) -> Option<HeldFrame> {
         let held = self.waiting.pop_front()?;
         self.handed_out = self.handed_out.max(held.time);
         Some(held)
     }
 
     /// A frame was read.
-    pub fn put(&mut self, mut held: Held) {
+    pub fn put(&mut self, mut held: HeldFrame) {
         if !held.is_timed {
             return self.waiting.push_back(held);
         }
@@ -147,7 +147,7 @@ impl Sorting {
     }
 
     /// The clock went back before this frame. Says how far.
-    fn step(&mut self, mut held: Held) -> Duration {
+    fn step(&mut self, mut held: HeldFrame) -> Duration {
         let back = self.latest.checked_since(held.time).unwrap_or_default();
         self.steps += 1;
         self.moved = self.moved.saturating_add(back);
@@ -157,7 +157,7 @@ impl Sorting {
     }
 
     /// A frame is not in its place.
-    fn insert(&mut self, held: Held) {
+    fn insert(&mut self, held: HeldFrame) {
         self.swapped += 1;
         self.late += u64::from(held.time < self.handed_out);
         let place = self.waiting.partition_point(|other| other.time <= held.time);
@@ -165,7 +165,7 @@ impl Sorting {
     }
 
     /// What is wrong with the times of a capture.
-    pub fn say(&self, label: &str, reasons: &mut Vec<String>, warnings: &mut Vec<String>) {
+    pub fn report_disorder(&self, label: &str, reasons: &mut Vec<String>, warnings: &mut Vec<String>) {
         if self.steps > 0 {
             let (times, moved) = (if self.steps == 1 { "" } else { " in all" }, self.moved);
             reasons.push(format!(
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(out, [5_000, 5_010, 5_010, 5_015, 5_210, 5_210]);
         assert_eq!((sorting.moved, sorting.steps), (Duration::from_ms(4_310), 2));
         let (mut reasons, mut warnings) = (Vec::new(), Vec::new());
-        sorting.say("a", &mut reasons, &mut warnings);
+        sorting.report_disorder("a", &mut reasons, &mut warnings);
         assert!(reasons[0].starts_with("The clock of a went back by"), "{reasons:?}");
         assert!(warnings.is_empty());
     }

@@ -10,12 +10,12 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use mqttlab_capture::{Frame, Reader};
+use mqttlab_capture::{CaptureReader, CapturedFrame};
 use mqttlab_recording::{Direction, Transit};
 use mqttlab_units::Instant;
 
-use super::error::{Error, Result};
-use super::sorting::{Held, Sorting};
+use super::error::{ImportError, Result};
+use super::sorting::{HeldFrame, Sorting};
 
 /// Counts the bytes that are read from all files.
 #[derive(Clone)]
@@ -99,23 +99,23 @@ impl<R: Read> Read for Unpacked<R> {
 /// Opens a file, or standard input for `-`, and decompresses it.
 ///
 /// # Errors
-/// [`Error::Evidence`] when there is no such file, it cannot be read, or it is an archive of files.
+/// [`ImportError::Evidence`] when there is no such file, it cannot be read, or it is an archive of files.
 pub fn open(file: &Path, meter: &Meter) -> Result<Box<dyn Read>> {
     let raw: Box<dyn Read> = if file == Path::new("-") {
         Box::new(io::stdin())
     } else {
-        let facts = file.metadata().map_err(|error| Error::in_file(file, said(&error)))?;
+        let facts = file.metadata().map_err(|error| ImportError::in_file(file, describe(&error)))?;
         if facts.is_dir() {
-            return Err(Error::in_file(file, "is a directory; name the files in it"));
+            return Err(ImportError::in_file(file, "is a directory; name the files in it"));
         }
-        Box::new(File::open(file).map_err(|error| Error::in_file(file, said(&error)))?)
+        Box::new(File::open(file).map_err(|error| ImportError::in_file(file, describe(&error)))?)
     };
     let read = decompressed(Metered { inner: raw, meter: meter.clone() }, meter);
     let (head, plain) = read
         .and_then(|plain| ahead(plain, TAR_MAGIC.end))
-        .map_err(|error| Error::in_file(file, format!("cannot be read: {error}")))?;
+        .map_err(|error| ImportError::in_file(file, format!("cannot be read: {error}")))?;
     if head.get(TAR_MAGIC).is_some_and(|magic| magic == b"ustar") {
-        return Err(Error::in_file(
+        return Err(ImportError::in_file(
             file,
             "is an archive; unpack it first (tar -xf) and name the files in it",
         ));
@@ -123,7 +123,7 @@ pub fn open(file: &Path, meter: &Meter) -> Result<Box<dyn Read>> {
     Ok(plain)
 }
 
-fn said(error: &io::Error) -> String {
+fn describe(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".into(),
         io::ErrorKind::PermissionDenied => "cannot be read: permission denied".into(),
@@ -164,16 +164,16 @@ fn ahead(mut stream: impl Read + 'static, count: usize) -> io::Result<(Vec<u8>, 
 }
 
 /// The frames of one or several captures, by time.
-pub struct Frames {
+pub struct CaptureFrames {
     captures: Vec<Capture>,
-    current: Held,
+    current: HeldFrame,
     /// Names of links, by number.
     links: Vec<String>,
     /// Why captures ended before their end.
     faults: Vec<String>,
-    /// See [`Frames::take_secrets`].
+    /// See [`CaptureFrames::take_secrets`].
     secrets: Vec<u8>,
-    /// See [`Frames::show_both_ends`].
+    /// See [`CaptureFrames::show_both_ends`].
     show_both_ends: bool,
 }
 
@@ -188,7 +188,7 @@ pub struct CapturedAt {
 
 struct Capture {
     label: String,
-    reader: Reader<Box<dyn Read>>,
+    reader: CaptureReader<Box<dyn Read>>,
     /// Frames that were read and wait for their turn.
     sorting: Sorting,
     /// Whether there is no frame left to read.
@@ -197,23 +197,24 @@ struct Capture {
     links: HashMap<(u32, u32), u16>,
 }
 
-impl Frames {
+impl CaptureFrames {
     /// Opens captures and reads the first frame of each.
     ///
     /// # Errors
-    /// [`Error::Evidence`] when a file cannot be opened, is no capture, or none holds a frame.
-    pub fn open(files: &[PathBuf], meter: &Meter) -> Result<Frames> {
+    /// [`ImportError::Evidence`] when a file cannot be opened, is no capture, or none holds a frame.
+    pub fn open(files: &[PathBuf], meter: &Meter) -> Result<CaptureFrames> {
         let labels = labels(files);
-        let mut frames = Frames {
+        let mut frames = CaptureFrames {
             captures: Vec::new(),
-            current: Held::empty(),
+            current: HeldFrame::empty(),
             links: Vec::new(),
             faults: Vec::new(),
             secrets: Vec::new(),
             show_both_ends: false,
         };
         for (file, label) in files.iter().zip(labels) {
-            let reader = Reader::new(open(file, meter)?).map_err(|error| Error::in_file(file, error))?;
+            let reader =
+                CaptureReader::new(open(file, meter)?).map_err(|error| ImportError::in_file(file, error))?;
             let (sorting, links) = (Sorting::default(), HashMap::new());
             let mut capture = Capture { label, reader, sorting, is_read: false, links };
             // One is enough to begin with: a pipe may bring more only later.
@@ -222,7 +223,7 @@ impl Frames {
         }
         if frames.captures.iter().all(|capture| capture.time().is_none()) {
             let problem = frames.faults.first().cloned().unwrap_or("there is no frame to import".into());
-            return Err(Error::in_file(&files[0], problem));
+            return Err(ImportError::in_file(&files[0], problem));
         }
         let is_told = |capture: &Capture| {
             let first = capture.sorting.first();
@@ -259,7 +260,7 @@ impl Frames {
     }
 
     /// The next frame, and where it was captured.
-    pub fn next(&mut self) -> Option<(CapturedAt, Frame<'_>)> {
+    pub fn next(&mut self) -> Option<(CapturedAt, CapturedFrame<'_>)> {
         for capture in &mut self.captures {
             capture.fill(&mut self.faults, &mut self.secrets);
         }
@@ -270,11 +271,11 @@ impl Frames {
         let next = capture.sorting.next()?;
         capture.sorting.give_back(std::mem::replace(&mut self.current, next));
         let link = capture.link(&self.current, &mut self.links, self.show_both_ends);
-        let Held { time, is_timed, interface, link_type, original_len, ref data, ref transit, .. } =
+        let HeldFrame { time, is_timed, interface, link_type, original_len, ref data, ref transit, .. } =
             self.current;
         let transit = transit.as_ref().filter(|_| self.show_both_ends);
         let at = CapturedAt { link, transit: transit.map(|told| (told.direction, told.transit)) };
-        Some((at, Frame { time, is_timed, interface, link_type, original_len, data }))
+        Some((at, CapturedFrame { time, is_timed, interface, link_type, original_len, data }))
     }
 
     /// Frames that its capture dropped between the last frame and the one before it.
@@ -311,7 +312,7 @@ impl Frames {
     pub fn disorder(&self) -> (Vec<String>, Vec<String>) {
         let (mut reasons, mut warnings) = (Vec::new(), Vec::new());
         for capture in &self.captures {
-            capture.sorting.say(&capture.label, &mut reasons, &mut warnings);
+            capture.sorting.report_disorder(&capture.label, &mut reasons, &mut warnings);
         }
         (reasons, warnings)
     }
@@ -353,7 +354,7 @@ impl Capture {
             Err(error) => {
                 self.end();
                 return faults.push(match error {
-                    mqttlab_capture::Error::Io(error) => {
+                    mqttlab_capture::CaptureError::Io(error) => {
                         format!("{} cannot be read to its end: {error}", self.label)
                     }
                     error => format!("{} is damaged {error}", self.label),
@@ -367,7 +368,7 @@ impl Capture {
 
     /// The number of an interface's link, which gets one when its first frame comes. A capture of all interfaces of a
     /// host has a link for each that it names; captures of our own name their links.
-    fn link(&mut self, held: &Held, links: &mut Vec<String>, is_named: bool) -> u16 {
+    fn link(&mut self, held: &HeldFrame, links: &mut Vec<String>, is_named: bool) -> u16 {
         let name = held.transit.as_ref().map(|told| &*told.link).filter(|_| is_named);
         let known = name.and_then(|name| links.iter().position(|link| link == name));
         let on_host = held.link_type.place_on_host(&held.data).map_or(0, |(interface, _)| interface);
@@ -450,7 +451,7 @@ mod tests {
     fn frames_of_several_captures_come_by_time_from_plain_and_compressed_files() {
         let packed = zstd::encode_all(&pcap(&[2, 4, 3])[..], 1).unwrap();
         let files = [written("a.pcap", &pcap(&[1, 5])), written("b.pcap.zst", &packed)];
-        let mut frames = Frames::open(&files, &Meter::of(&files)).unwrap();
+        let mut frames = CaptureFrames::open(&files, &Meter::of(&files)).unwrap();
         let mut seen = Vec::new();
         while let Some((at, frame)) = frames.next() {
             seen.push((at.link, frame.time.as_ns() / 1_000_000_000));
@@ -468,7 +469,7 @@ mod tests {
     fn what_is_left_of_a_cut_file_is_read_and_the_cut_is_named() {
         let whole = pcap(&[1, 2]);
         let file = written("cut.pcap", &whole[..whole.len() - 1]);
-        let mut frames = Frames::open(std::slice::from_ref(&file), &Meter::of(&[])).unwrap();
+        let mut frames = CaptureFrames::open(std::slice::from_ref(&file), &Meter::of(&[])).unwrap();
         assert!(frames.next().is_some() && frames.next().is_none());
         assert!(frames.faults()[0].ends_with("ends in the middle of a frame"), "{:?}", frames.faults());
         std::fs::remove_file(file).unwrap();
@@ -482,13 +483,13 @@ mod tests {
             let meter = Meter::of(std::slice::from_ref(&file)).unpacking(most);
             let mut bytes = Vec::new();
             open(&file, &meter).and_then(|mut plain| {
-                plain.read_to_end(&mut bytes).map_err(|error| Error::in_file(&file, error))
+                plain.read_to_end(&mut bytes).map_err(|error| ImportError::in_file(&file, error))
             })?;
-            Ok::<usize, Error>(bytes.len())
+            Ok::<usize, ImportError>(bytes.len())
         };
         assert_eq!(read(None).unwrap(), 100_000, "what is small may unpack to any number of times its size");
         assert_eq!(read(Some(100_000)).unwrap(), 100_000);
-        let Err(Error::Evidence(said)) = read(Some(99_999)) else { panic!("it is above the bound") };
+        let Err(ImportError::Evidence(said)) = read(Some(99_999)) else { panic!("it is above the bound") };
         assert!(said.contains("unpacks to more than 0.1 MB") && said.contains("--unpacked-max"), "{said}");
         assert_eq!(Meter::of(&[]).unpacked_max(), UNPACKED_ALWAYS);
         let meter = Meter::of(&[]);

@@ -5,18 +5,18 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use mqttlab_capture::{Bits, Direction, Segment};
+use mqttlab_capture::{Bits, ServerDirection, TcpHeader};
 use mqttlab_recording::NumberMap;
 
 /// Both directions of every connection.
 #[derive(Default)]
 pub struct CapturedStreams {
-    ways: NumberMap<(u64, Direction), Way>,
+    ways: NumberMap<(u64, ServerDirection), CarriedStream>,
 }
 
 /// One direction of a connection.
 #[derive(Default)]
-struct Way {
+struct CarriedStream {
     /// The sequence number of offset 0.
     start: Option<u32>,
     /// The highest offset seen.
@@ -30,8 +30,8 @@ impl CapturedStreams {
     pub fn place(
         &mut self,
         connection: u64,
-        direction: Direction,
-        segment: &Segment,
+        direction: ServerDirection,
+        segment: &TcpHeader,
         captured: usize,
     ) -> Option<u64> {
         let way = self.ways.entry((connection, direction)).or_default();
@@ -59,7 +59,7 @@ impl CapturedStreams {
 
     /// How many segments carried a byte of the packet at `bytes`, which is complete. Packets of a direction must be
     /// asked for in the order of the stream.
-    pub fn carriers(&mut self, connection: u64, direction: Direction, bytes: Range<u64>) -> u32 {
+    pub fn carriers(&mut self, connection: u64, direction: ServerDirection, bytes: Range<u64>) -> u32 {
         let Some(way) = self.ways.get_mut(&(connection, direction)) else { return 0 };
         let carry = |segment: &&Range<u64>| segment.start < bytes.end && segment.end > bytes.start;
         let count = way.segments.iter().filter(carry).count();
@@ -74,14 +74,14 @@ const SEGMENTS_MAX: usize = 8192;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mqttlab_capture::{Endpoint, Options};
+    use mqttlab_capture::{Options, SocketEndpoint};
     use mqttlab_units::Instant;
 
-    const UP: Direction = Direction::ToServer;
+    const UP: ServerDirection = ServerDirection::ToServer;
 
-    fn segment(sequence: u32, bits: Bits, payload_len: u32) -> Segment {
-        let end = Endpoint { address: [10, 0, 0, 1].into(), port: 1 };
-        Segment {
+    fn segment(sequence: u32, bits: Bits, payload_len: u32) -> TcpHeader {
+        let end = SocketEndpoint { address: [10, 0, 0, 1].into(), port: 1 };
+        TcpHeader {
             time: Instant::ZERO,
             source: end,
             destination: end,

@@ -1,7 +1,7 @@
 //! Who should receive what, as the SUBSCRIBE packets say.
 //!
 //! A message is expected by everyone whose filter matches its topic and was granted when it reaches the broker, and who is at
-//! that broker, which [`Servers`] tells in the end. Of a
+//! that broker, which [`ObservedServers`] tells in the end. Of a
 //! shared subscription (MQTT 5 §4.8.2) nothing is expected of anybody in particular. A client whose SUBSCRIBE was not
 //! captured is taken for a subscriber to a topic from the first message of it that it receives.
 //!
@@ -16,13 +16,13 @@ use mqttlab_mqtt::topic::{is_filter, matches, share};
 use mqttlab_recording::{GivenUp, Topic};
 use mqttlab_units::Instant;
 
-use super::servers::Servers;
+use super::servers::ObservedServers;
 
 /// Everybody's subscriptions, and the topics that messages were published to.
 #[derive(Default)]
-pub struct Subscriptions {
+pub struct ObservedSubscriptions {
     tree: TopicTree<u32>,
-    of_client: HashMap<u32, Vec<Held>>,
+    of_client: HashMap<u32, Vec<HeldSubscription>>,
     sets: BTreeMap<Arc<[u32]>, u32>,
     /// The same sets by number.
     receivers: Vec<Arc<[u32]>>,
@@ -42,7 +42,7 @@ pub struct Subscriptions {
     changed_at: Instant,
 }
 
-struct Held {
+struct HeldSubscription {
     filter: String,
     since: Instant,
     /// Since when messages are expected; `None`: the broker has not said that it may.
@@ -57,13 +57,13 @@ struct Past {
     until: Instant,
 }
 
-impl Subscriptions {
+impl ObservedSubscriptions {
     /// A client asks for a subscription: messages may come from now on. Filters that MQTT does not allow are passed
     /// over.
     pub fn ask(&mut self, client: u32, filter: &str, at: Instant) {
         let held = self.of_client.entry(client).or_default();
         if is_filter(filter) && held.iter().all(|known| known.filter != filter) {
-            held.push(Held { filter: filter.to_owned(), since: at, granted: None });
+            held.push(HeldSubscription { filter: filter.to_owned(), since: at, granted: None });
             self.changed(at);
         }
     }
@@ -83,15 +83,15 @@ impl Subscriptions {
     /// A client gives a subscription up, or does not get it.
     pub fn unsubscribe(&mut self, client: u32, filter: &str, at: Instant) {
         if let Some(held) = self.of_client.get_mut(&client) {
-            let over: Vec<Held> = held.extract_if(.., |known| known.filter == filter).collect();
+            let over: Vec<HeldSubscription> = held.extract_if(.., |known| known.filter == filter).collect();
             self.end(client, over, at);
             self.changed(at);
             self.give_up(client, filter, at);
         }
     }
 
-    fn end(&mut self, client: u32, over: Vec<Held>, until: Instant) {
-        for Held { filter, granted, .. } in over {
+    fn end(&mut self, client: u32, over: Vec<HeldSubscription>, until: Instant) {
+        for HeldSubscription { filter, granted, .. } in over {
             self.tree.remove(&filter, |&holder| holder == client);
             if let Some(granted) = granted.filter(|_| share(&filter).is_none()) {
                 self.past.push_back(Past { client, filter, granted, until });
@@ -123,7 +123,7 @@ impl Subscriptions {
     /// were any.
     pub fn forget(&mut self, client: u32, before: Instant, at: Instant) -> bool {
         let Some(held) = self.of_client.get_mut(&client) else { return false };
-        let over: Vec<Held> = held.extract_if(.., |held| held.since < before).collect();
+        let over: Vec<HeldSubscription> = held.extract_if(.., |held| held.since < before).collect();
         let any = !over.is_empty();
         self.end(client, over, at);
         if any {
@@ -152,7 +152,7 @@ impl Subscriptions {
         }
         let held = self.of_client.get(&client)?;
         *self.covered.entry(key).or_insert_with(|| {
-            let covers = |held: &&Held| matches(inner(&held.filter), topic);
+            let covers = |held: &&HeldSubscription| matches(inner(&held.filter), topic);
             held.iter().filter(covers).map(|held| held.since).min()
         })
     }
@@ -224,7 +224,7 @@ impl Subscriptions {
     }
 
     /// Topics and sets of receivers, by number: of each topic those who are at the broker of its server.
-    pub fn into_layout(mut self, servers: &Servers) -> (Vec<Topic>, Vec<Vec<u32>>) {
+    pub fn into_layout(mut self, servers: &ObservedServers) -> (Vec<Topic>, Vec<Vec<u32>>) {
         if servers.are_several() {
             let (brokers, everyone) = (servers.brokers(), std::mem::take(&mut self.receivers));
             self.sets.clear();
@@ -262,18 +262,18 @@ const PAST_MAX: usize = 1 << 16;
 mod tests {
     use super::*;
 
-    fn receivers(subscriptions: &mut Subscriptions, topic: &str) -> Vec<u32> {
+    fn receivers(subscriptions: &mut ObservedSubscriptions, topic: &str) -> Vec<u32> {
         receivers_at(subscriptions, topic, 99)
     }
 
-    fn receivers_at(subscriptions: &mut Subscriptions, topic: &str, at_ns: u64) -> Vec<u32> {
+    fn receivers_at(subscriptions: &mut ObservedSubscriptions, topic: &str, at_ns: u64) -> Vec<u32> {
         let number = subscriptions.topic(&topic.into(), Instant::from_ns(at_ns), 0);
         subscriptions.receivers_of(number).to_vec()
     }
 
     #[test]
     fn a_topic_is_for_those_who_subscribe_at_the_time() {
-        let mut subscriptions = Subscriptions::default();
+        let mut subscriptions = ObservedSubscriptions::default();
         let at = Instant::from_ns;
         for (client, filter, asked) in [(3, "a/+", 1), (1, "a/#", 2), (1, "a/b", 3), (4, "#", 4)] {
             subscriptions.ask(client, filter, at(asked));
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_known_late_is_for_those_who_subscribed_when_it_reached_the_broker() {
-        let mut subscriptions = Subscriptions::default();
+        let mut subscriptions = ObservedSubscriptions::default();
         let at = Instant::from_ns;
         for (client, granted) in [(1, 10), (2, 30)] {
             subscriptions.ask(client, "a/#", at(granted - 1));
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_shared_subscription_covers_its_topics_and_expects_nothing() {
-        let mut subscriptions = Subscriptions::default();
+        let mut subscriptions = ObservedSubscriptions::default();
         subscriptions.ask(3, "$share/team/a/b", Instant::ZERO);
         subscriptions.grant(3, "$share/team/a/b", Instant::ZERO);
         assert_eq!(receivers(&mut subscriptions, "a/b"), [0_u32; 0]);

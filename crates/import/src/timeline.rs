@@ -9,13 +9,13 @@ use serde_json::json;
 
 use super::clock::CaptureClock;
 use super::error::Result;
-use super::options::Order;
+use super::options::ImportOrder;
 use super::output::{Findings, ImportOutput};
 use super::participants::Participants;
 use super::plan::Facts;
 use super::progress::ProgressWatch;
-use super::servers::Servers;
-use super::subscriptions::Subscriptions;
+use super::servers::ObservedServers;
+use super::subscriptions::ObservedSubscriptions;
 
 /// Everything that the evidence tells. Times are since 1970, or since whatever the evidence counts from.
 #[derive(Default)]
@@ -64,7 +64,7 @@ pub struct LoggedReceipt {
 
 impl Timeline {
     /// Writes it down, for who watched how it was read.
-    pub fn write(mut self, order: &Order, watch: ProgressWatch<'_>) -> Result<Ending> {
+    pub fn write(mut self, order: &ImportOrder, watch: ProgressWatch<'_>) -> Result<Ending> {
         let (start, end) = self.span();
         let length_ns = end.as_ns().saturating_sub(start.as_ns());
         let observer = watch.end(Instant::from_ns(length_ns));
@@ -72,7 +72,7 @@ impl Timeline {
         let clock = CaptureClock::starting(start);
         let mut output = ImportOutput::open(order, clock)?;
         let sequences = self.sequences();
-        let mut subscriptions = Subscriptions::default();
+        let mut subscriptions = ObservedSubscriptions::default();
         for (offer, &sequence) in self.offers.iter_mut().zip(&sequences) {
             let topic = subscriptions.topic_for(&offer.topic, std::mem::take(&mut offer.receivers), 0);
             write_offer(&mut output, offer, sequence, topic, clock)?;
@@ -104,7 +104,7 @@ impl Timeline {
         };
         let told = json!({"messages": self.offers.len(), "deliveries": self.receipts.len()});
         let details = BTreeMap::from([("import".into(), told)]);
-        let (topics, receivers) = subscriptions.into_layout(&Servers::default());
+        let (topics, receivers) = subscriptions.into_layout(&ObservedServers::default());
         let (hosts, clients) = (self.participants.hosts().to_vec(), self.participants.clients().to_vec());
         let layout = Layout { hosts, clients, topics, receivers, ..Layout::default() };
         output.close(layout, &facts, self.findings, details, observer)

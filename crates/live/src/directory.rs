@@ -1,6 +1,6 @@
 //! Who is who in a live run, as the plan's roster numbers it and the recording stores it.
 
-use mqttlab_plan::{Entry, Plan, Roster};
+use mqttlab_plan::{Plan, Roster, RosterTopic};
 use mqttlab_recording::{Client, Layout, Session, Topic};
 
 use crate::clock::Clock;
@@ -47,7 +47,7 @@ impl Directory {
     }
 
     /// The topics that somebody publishes to of their own accord, by number.
-    pub fn topics(&self) -> &[Entry] {
+    pub fn topics(&self) -> &[RosterTopic] {
         self.roster.topics()
     }
 

@@ -6,7 +6,7 @@ use crate::{NetworkKind, Plan};
 
 /// Whose address it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source<'a> {
+pub enum AddressOwner<'a> {
     /// A host's own, by the host's name.
     Host(&'a str),
     /// The one that all hosts share on a loopback network.
@@ -17,12 +17,12 @@ pub enum Source<'a> {
 
 impl Plan {
     /// The address that most clients connect from, and how many these are.
-    pub fn most_crowded_address(&self) -> (Source<'_>, u64) {
+    pub fn most_crowded_address(&self) -> (AddressOwner<'_>, u64) {
         let clients = self.groups.iter().map(|group| u64::from(group.count)).sum();
         match self.network.kind {
             // Each part of a run is a machine with its share of them.
-            NetworkKind::External => return (Source::Machine, self.live.most_in_a_part(clients)),
-            NetworkKind::Loopback => return (Source::Loopback, clients),
+            NetworkKind::External => return (AddressOwner::Machine, self.live.most_in_a_part(clients)),
+            NetworkKind::Loopback => return (AddressOwner::Loopback, clients),
             NetworkKind::Veth | NetworkKind::Emulated => {}
         }
         let mut by_host = BTreeMap::<usize, u64>::new();
@@ -34,7 +34,7 @@ impl Plan {
             }
         }
         let (host, clients) = by_host.into_iter().max_by_key(|(_, clients)| *clients).unwrap_or_default();
-        (Source::Host(self.hosts.get(host).map_or("", |host| &host.name)), clients)
+        (AddressOwner::Host(self.hosts.get(host).map_or("", |host| &host.name)), clients)
     }
 
     /// Refuses a plan with more clients behind one address than it has `ports`, which are so called in `range`.
@@ -47,14 +47,14 @@ impl Plan {
             return Ok(());
         }
         let (place, remedy) = match source {
-            Source::Host(name) => {
+            AddressOwner::Host(name) => {
                 (format!("host `{name}`"), "spread them over several hosts (`hosts.NAME.count`)")
             }
-            Source::Loopback => (
+            AddressOwner::Loopback => (
                 "the loopback device".into(),
                 "use `network = \"direct\"`, and spread them over several hosts (`hosts.NAME.count`)",
             ),
-            Source::Machine => {
+            AddressOwner::Machine => {
                 ("this machine".into(), "widen `net.ipv4.ip_local_port_range`, or use fewer clients")
             }
         };

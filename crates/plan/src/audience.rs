@@ -15,17 +15,17 @@ use mqttlab_mqtt::topic::share;
 use mqttlab_zmtp::prefixes::Prefixes;
 
 /// Every subscription of a plan.
-pub struct Subscriptions<'p> {
+pub struct PlannedSubscriptions<'p> {
     plan: &'p Plan,
     /// By server.
-    trees: Vec<TopicTree<Taker>>,
+    trees: Vec<TopicTree<PlannedTaker>>,
     /// Of proxies of ZeroMQ, whose subscriptions are prefixes.
     prefixes: Vec<Prefixes>,
 }
 
 /// Who receives a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Audience {
+pub struct MessageAudience {
     /// Clients, by number.
     pub clients: BTreeSet<u32>,
     /// Shared subscriptions.
@@ -35,21 +35,21 @@ pub struct Audience {
 }
 
 #[derive(Clone, Copy)]
-struct Taker {
+struct PlannedTaker {
     group: usize,
-    of: Of,
+    of: TakerKind,
 }
 
 #[derive(Clone, Copy)]
-enum Of {
+enum TakerKind {
     Client(u32),
     Share(u32),
 }
 
-impl<'p> Subscriptions<'p> {
+impl<'p> PlannedSubscriptions<'p> {
     /// All of them, by filter.
-    pub fn of(plan: &'p Plan) -> Subscriptions<'p> {
-        let mut trees: Vec<TopicTree<Taker>> = plan.servers.iter().map(|_| TopicTree::new()).collect();
+    pub fn of(plan: &'p Plan) -> PlannedSubscriptions<'p> {
+        let mut trees: Vec<TopicTree<PlannedTaker>> = plan.servers.iter().map(|_| TopicTree::new()).collect();
         let mut prefixes = vec![Prefixes::default(); plan.servers.len()];
         let mut shares = BTreeMap::new();
         for (group, (members, start)) in plan.groups.iter().zip(plan.client_numbers()).enumerate() {
@@ -63,23 +63,23 @@ impl<'p> Subscriptions<'p> {
                         continue;
                     }
                     let Some((_, inner)) = share(&filter) else {
-                        tree.insert(&filter, Taker { group, of: Of::Client(start + client) });
+                        tree.insert(&filter, PlannedTaker { group, of: TakerKind::Client(start + client) });
                         continue;
                     };
                     let next = shares.len() as u32;
                     let share = *shares.entry((server, filter.clone())).or_insert(next);
                     if share == next {
-                        tree.insert(inner, Taker { group, of: Of::Share(share) });
+                        tree.insert(inner, PlannedTaker { group, of: TakerKind::Share(share) });
                     }
                 }
             }
         }
-        Subscriptions { plan, trees, prefixes }
+        PlannedSubscriptions { plan, trees, prefixes }
     }
 
     /// Who receives what is published to a server's `topic`, copies by relays included. A relay that hears itself would make
     /// endless copies; what comes after `RELAY_ROUNDS` is not expected.
-    pub fn audience(&self, server: usize, topic: &str) -> Audience {
+    pub fn audience(&self, server: usize, topic: &str) -> MessageAudience {
         let (mut clients, mut shares) = (self.prefixes[server].takers(topic.as_bytes()), BTreeSet::new());
         let mut names = BTreeSet::from([topic.to_owned()]);
         let mut relayed = false;
@@ -88,8 +88,8 @@ impl<'p> Subscriptions<'p> {
             for name in &names {
                 self.trees[server].each_match(name, |taker| {
                     match taker.of {
-                        Of::Client(client) => clients.insert(client),
-                        Of::Share(share) => shares.insert(share),
+                        TakerKind::Client(client) => clients.insert(client),
+                        TakerKind::Share(share) => shares.insert(share),
                     };
                     copies
                         .extend(self.relay(taker.group).map(|relay| format!("{name}{}", relay.topic_suffix)));
@@ -98,7 +98,7 @@ impl<'p> Subscriptions<'p> {
             relayed |= !copies.is_empty();
             names = copies;
         }
-        Audience { clients, shares: shares.len() as u32, relayed }
+        MessageAudience { clients, shares: shares.len() as u32, relayed }
     }
 
     fn relay(&self, group: usize) -> Option<&Relay> {

@@ -14,7 +14,7 @@
 
 mod addresses;
 mod arrivals;
-mod arrived;
+mod arrived_messages;
 mod audience;
 mod bounds;
 mod check;
@@ -41,10 +41,10 @@ use mqttlab_units::{Duration, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use addresses::Source;
+pub use addresses::AddressOwner;
 pub use arrivals::Arrivals;
-pub use arrived::Arrived;
-pub use audience::{Audience, Subscriptions};
+pub use arrived_messages::ArrivedMessages;
+pub use audience::{MessageAudience, PlannedSubscriptions};
 pub use destination::{Destination, Part};
 pub use error::PlanError;
 pub use group::{
@@ -56,7 +56,7 @@ pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
-pub use roster::{Entry, Roster};
+pub use roster::{Roster, RosterTopic};
 pub use secret::{Secrets, Text, hidden};
 pub use server::{
     BrokerRole, BrokerSettings, Endpoint, EndpointTransport, ProxyRole, Readiness, Role, Server, ServerFile,

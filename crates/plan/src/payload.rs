@@ -34,7 +34,7 @@ pub use place::{SaidPlaces, find_place};
 pub struct PayloadMaker {
     seed: Seed,
     size: Bytes,
-    content: Content,
+    content: PayloadContent,
 }
 
 /// Where a payload carries its identity.
@@ -47,7 +47,7 @@ pub enum IdentityPlace {
 }
 
 #[derive(Clone, Debug)]
-enum Content {
+enum PayloadContent {
     Same(Arc<[u8]>),
     Random,
     Gps,
@@ -74,17 +74,19 @@ impl PayloadMaker {
     /// The file cannot be read, or its size is no longer that of the plan.
     pub fn new(payload: &Payload, seed: Seed) -> io::Result<PayloadMaker> {
         let content = match payload {
-            Payload::Fixed { bytes } => Content::Same((b'a'..=b'z').cycle().take(*bytes as usize).collect()),
-            Payload::Random { .. } => Content::Random,
-            Payload::Gps => Content::Gps,
-            Payload::Image => Content::Image(pictures(seed)),
+            Payload::Fixed { bytes } => {
+                PayloadContent::Same((b'a'..=b'z').cycle().take(*bytes as usize).collect())
+            }
+            Payload::Random { .. } => PayloadContent::Random,
+            Payload::Gps => PayloadContent::Gps,
+            Payload::Image => PayloadContent::Image(pictures(seed)),
             Payload::File { path, bytes } => {
                 let content = std::fs::read(path)?;
                 if content.len() as u64 != *bytes {
                     let problem = format!("{} has {} B, but had {bytes} B", path.display(), content.len());
                     return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
                 }
-                Content::Same(content.into())
+                PayloadContent::Same(content.into())
             }
         };
         Ok(PayloadMaker { seed, size: payload.size(), content })
@@ -103,9 +105,9 @@ impl PayloadMaker {
     /// Where the identity is to be written.
     pub fn identity_place(&self) -> IdentityPlace {
         match self.content {
-            Content::Same(_) | Content::Random => IdentityPlace::Start,
-            Content::Gps => IdentityPlace::Text(gps::IDENTITY_AT),
-            Content::Image(_) => IdentityPlace::Text(IMAGE_HEAD.len()),
+            PayloadContent::Same(_) | PayloadContent::Random => IdentityPlace::Start,
+            PayloadContent::Gps => IdentityPlace::Text(gps::IDENTITY_AT),
+            PayloadContent::Image(_) => IdentityPlace::Text(IMAGE_HEAD.len()),
         }
     }
 
@@ -113,7 +115,7 @@ impl PayloadMaker {
     /// when messages differ.
     pub fn shared(&self) -> Option<&Arc<[u8]>> {
         match &self.content {
-            Content::Same(bytes) => Some(bytes),
+            PayloadContent::Same(bytes) => Some(bytes),
             _ => None,
         }
     }
@@ -121,10 +123,10 @@ impl PayloadMaker {
     /// Appends the payload of the message `sequence` of `client`. The identity's place holds placeholders.
     pub fn write(&self, client: u32, sequence: u64, out: &mut Vec<u8>) {
         match &self.content {
-            Content::Same(bytes) => out.extend_from_slice(bytes),
-            Content::Random => self.write_random(client, sequence, out),
-            Content::Gps => gps::write(self.seed.index(u64::from(client)), sequence, out),
-            Content::Image(pictures) => {
+            PayloadContent::Same(bytes) => out.extend_from_slice(bytes),
+            PayloadContent::Random => self.write_random(client, sequence, out),
+            PayloadContent::Gps => gps::write(self.seed.index(u64::from(client)), sequence, out),
+            PayloadContent::Image(pictures) => {
                 let picture = sequence.wrapping_add(u64::from(client)) % pictures.len() as u64;
                 out.extend_from_slice(&pictures[picture as usize]);
             }

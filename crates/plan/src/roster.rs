@@ -10,12 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mqttlab_units::Seed;
 
-use crate::{Endpoint, Group, NetworkKind, Plan, Protocol, ProtocolVersion, Role, Server, Subscriptions};
+use crate::{
+    Endpoint, Group, NetworkKind, Plan, PlannedSubscriptions, Protocol, ProtocolVersion, Role, Server,
+};
 
 /// Numbers behind names.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
-    topics: Vec<Entry>,
+    topics: Vec<RosterTopic>,
     receivers: Vec<Vec<u32>>,
     /// By server and name.
     numbers: BTreeMap<(usize, String), u32>,
@@ -25,7 +27,7 @@ pub struct Roster {
 
 /// A topic of a server: two servers may have topics of one name, which have nothing to do with each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct RosterTopic {
     /// Index of the server.
     pub server: usize,
     /// The topic name.
@@ -50,12 +52,12 @@ impl Roster {
                 roster.published.push(topics);
             }
         }
-        roster.find_receivers(&Subscriptions::of(plan));
+        roster.find_receivers(&PlannedSubscriptions::of(plan));
         roster
     }
 
     /// The topics that somebody publishes to of their own accord, by number.
-    pub fn topics(&self) -> &[Entry] {
+    pub fn topics(&self) -> &[RosterTopic] {
         &self.topics
     }
 
@@ -79,12 +81,19 @@ impl Roster {
     fn number(&mut self, server: usize, name: String) -> u32 {
         let next = self.numbers.len() as u32;
         *self.numbers.entry((server, name.clone())).or_insert_with(|| {
-            self.topics.push(Entry { server, name, receivers: 0, deliveries: 0, shares: 0, relayed: false });
+            self.topics.push(RosterTopic {
+                server,
+                name,
+                receivers: 0,
+                deliveries: 0,
+                shares: 0,
+                relayed: false,
+            });
             next
         })
     }
 
-    fn find_receivers(&mut self, subscriptions: &Subscriptions<'_>) {
+    fn find_receivers(&mut self, subscriptions: &PlannedSubscriptions<'_>) {
         let mut sets: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         for topic in &mut self.topics {
             let audience = subscriptions.audience(topic.server, &topic.name);

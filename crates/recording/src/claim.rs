@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use mqttlab_evidence::Layout;
 
 use crate::derived::DERIVED_TABLES;
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, ErrorContext, Result};
 use crate::identifier;
 use crate::layout;
 use crate::spool::Spool;

@@ -10,22 +10,22 @@ use parquet::errors::Result;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescPtr;
 
-use crate::absent::Absent;
 use crate::distinct::{Distinct, VALUE_MAX};
 use crate::encoding::{Integer, alike, bounds, put_differences, put_indices, put_run, width_of};
+use crate::null_rows::NullRows;
 use crate::pages::{PAGE_ROWS, Pages, Zstd};
 
 /// A column's values, gathered until the page is full, and its pages, gathered until the row group is.
 pub(crate) trait Buffer: Default {
     /// Encodes the gathered values as a page.
-    fn end_page(&mut self, shape: Shape, zstd: &mut Zstd) -> Result<()>;
+    fn end_page(&mut self, shape: TableShape, zstd: &mut Zstd) -> Result<()>;
     /// Hands out the pages as a column chunk, and begins the next.
     fn end_chunk(&mut self, column: ColumnDescPtr, zstd: &mut Zstd) -> Result<(Bytes, ColumnCloseResult)>;
 }
 
 /// What every column of a table has in common with the others, and what it has not.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct TableShape {
     /// How many rows the page has.
     pub(crate) rows: usize,
     /// Whether a row may leave the column empty.
@@ -33,29 +33,29 @@ pub(crate) struct Shape {
 }
 
 /// The values of a page, each in its row's place.
-pub(crate) struct Values<T> {
+pub(crate) struct PageValues<T> {
     values: Box<[T; PAGE_ROWS]>,
-    pub(crate) absent: Absent,
+    pub(crate) absent: NullRows,
 }
 
-impl<T: Copy + Default> Default for Values<T> {
+impl<T: Copy + Default> Default for PageValues<T> {
     fn default() -> Self {
         let values = vec![T::default(); PAGE_ROWS].into_boxed_slice();
         let Ok(values) = values.try_into() else { unreachable!("it was made as long as a page") };
-        Values { values, absent: Absent::default() }
+        PageValues { values, absent: NullRows::default() }
     }
 }
 
-impl<T: Copy + Default> Values<T> {
+impl<T: Copy + Default> PageValues<T> {
     #[inline]
     pub(crate) fn set(&mut self, place: usize, value: T) {
         self.values[place] = value;
     }
 
     /// Begins a page's body, and hands out the values of the rows that have one. The next page begins.
-    pub(crate) fn begin(&mut self, shape: Shape, body: &mut Vec<u8>) -> &[T] {
+    pub(crate) fn begin(&mut self, shape: TableShape, body: &mut Vec<u8>) -> &[T] {
         body.clear();
-        let Shape { rows, nullable } = shape;
+        let TableShape { rows, nullable } = shape;
         let count = if nullable { self.absent.put(rows, &mut self.values, body) } else { rows };
         &self.values[..count]
     }
@@ -63,7 +63,7 @@ impl<T: Copy + Default> Values<T> {
 
 /// A column of integers.
 pub(crate) struct Integers<T> {
-    pub(crate) values: Values<T>,
+    pub(crate) values: PageValues<T>,
     form: Form<T>,
     range: Option<(T, T)>,
     body: Vec<u8>,
@@ -85,7 +85,7 @@ enum Form<T> {
 impl<T: Integer> Default for Integers<T> {
     fn default() -> Self {
         let (form, range, pages) = (Form::Untried, None, Pages::default());
-        Integers { values: Values::default(), form, range, body: Vec::new(), pages }
+        Integers { values: PageValues::default(), form, range, body: Vec::new(), pages }
     }
 }
 
@@ -109,7 +109,7 @@ impl Bounds for u64 {
 }
 
 impl<T: Bounds> Buffer for Integers<T> {
-    fn end_page(&mut self, shape: Shape, zstd: &mut Zstd) -> Result<()> {
+    fn end_page(&mut self, shape: TableShape, zstd: &mut Zstd) -> Result<()> {
         let values = self.values.begin(shape, &mut self.body);
         let found = (!values.is_empty()).then(|| bounds(values));
         if let Some((least, most)) = found {
@@ -184,15 +184,15 @@ fn put_known<T: Integer>(known: &mut Distinct<T>, values: &[T], body: &mut Vec<u
 }
 
 /// A column of numbers with a fraction, or of truths: few, and stored plainly.
-pub(crate) struct Plain<T> {
-    pub(crate) values: Values<T>,
+pub(crate) struct PlainColumn<T> {
+    pub(crate) values: PageValues<T>,
     body: Vec<u8>,
     pages: Pages,
 }
 
-impl<T: Copy + Default> Default for Plain<T> {
+impl<T: Copy + Default> Default for PlainColumn<T> {
     fn default() -> Self {
-        Plain { values: Values::default(), body: Vec::new(), pages: Pages::default() }
+        PlainColumn { values: PageValues::default(), body: Vec::new(), pages: Pages::default() }
     }
 }
 
@@ -215,8 +215,8 @@ impl Stored for bool {
     }
 }
 
-impl<T: Stored> Buffer for Plain<T> {
-    fn end_page(&mut self, shape: Shape, zstd: &mut Zstd) -> Result<()> {
+impl<T: Stored> Buffer for PlainColumn<T> {
+    fn end_page(&mut self, shape: TableShape, zstd: &mut Zstd) -> Result<()> {
         T::put(self.values.begin(shape, &mut self.body), &mut self.body);
         self.pages.data(&self.body, shape.rows, Encoding::PLAIN, zstd)
     }

@@ -13,7 +13,7 @@ use mqttlab_evidence::{
 };
 
 use crate::claim::Claim;
-use crate::error::{Context, Result};
+use crate::error::{ErrorContext, Result};
 use crate::finish;
 use crate::layout;
 use crate::packets::PacketTables;

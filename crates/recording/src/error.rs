@@ -78,12 +78,12 @@ impl std::error::Error for Error {
 }
 
 /// Says what was being done, and to what, when an I/O error came.
-pub(crate) trait Context<T> {
+pub(crate) trait ErrorContext<T> {
     /// Turns the error into [`Error::Disk`].
     fn on(self, action: &'static str, path: &Path) -> Result<T>;
 }
 
-impl<T> Context<T> for io::Result<T> {
+impl<T> ErrorContext<T> for io::Result<T> {
     fn on(self, action: &'static str, path: &Path) -> Result<T> {
         self.map_err(|source| Error::Disk { action, path: path.to_owned(), source })
     }

@@ -109,7 +109,7 @@ impl Attendance {
 
 /// A message that has not arrived.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Absent {
+pub(crate) struct UndeliveredMessage {
     pub publisher: u32,
     /// `None`: some member of a shared subscription.
     pub subscriber: Option<u32>,
@@ -129,7 +129,7 @@ pub(crate) struct Absent {
 }
 
 /// What the clients' connections say of a message: what it is lost by, or what may have become of it.
-enum Verdict {
+enum LossVerdict {
     Lost(LossCause),
     Unknown(LossCause),
 }
@@ -175,7 +175,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What became of it, and why, or what may have.
-    pub(crate) fn judge(&self, absent: &Absent) -> (MessageFate, Option<LossCause>) {
+    pub(crate) fn judge(&self, absent: &UndeliveredMessage) -> (MessageFate, Option<LossCause>) {
         let lost = |cause| (MessageFate::Lost, Some(cause));
         let unknown = |cause| (MessageFate::Unknown, Some(cause));
         if let Some(cause) = absent.dropped {
@@ -205,8 +205,8 @@ impl<'a> Judge<'a> {
         }
         let verdict = if self.layout.drops_are_complete { None } else { self.by_connections(absent) };
         match verdict {
-            Some(Verdict::Lost(cause)) => lost(cause),
-            Some(Verdict::Unknown(cause)) => unknown(cause),
+            Some(LossVerdict::Lost(cause)) => lost(cause),
+            Some(LossVerdict::Unknown(cause)) => unknown(cause),
             None if self.missing.end => unknown(LossCause::NotRecorded),
             None if self.may_be_dropped(absent) => unknown(LossCause::QueueFull),
             None => (MessageFate::UnderWay, None),
@@ -216,7 +216,7 @@ impl<'a> Judge<'a> {
     /// Whether the broker had it before its receiver's first subscription, so that nobody was to deliver it. At QoS 1 and 2 the
     /// acknowledgement says so; at QoS 0 that it was sent before the SUBSCRIBE was, and that no connection broke on which it may
     /// have waited.
-    fn precedes_subscription(&self, absent: &Absent) -> bool {
+    fn precedes_subscription(&self, absent: &UndeliveredMessage) -> bool {
         let Some(who) = absent.subscriber.and_then(|subscriber| self.attendance(subscriber)) else {
             return false;
         };
@@ -235,7 +235,7 @@ impl<'a> Judge<'a> {
 
     /// Whether its broker acknowledged it and dropped it, because its publisher had too much in flight. Nothing else explains it where
     /// a message without a place was acknowledged, reached nobody, and no connection broke and no queue was full.
-    fn is_over_inflight(&self, absent: &Absent) -> bool {
+    fn is_over_inflight(&self, absent: &UndeliveredMessage) -> bool {
         let broke = |who: Option<&Attendance>| who.is_some_and(|who| who.broke_after(absent.sent));
         let ends = [self.attendance(absent.publisher), self.attended_by(absent)];
         absent.crowded
@@ -246,18 +246,18 @@ impl<'a> Judge<'a> {
 
     /// Whether its receiver is one of the run's clients, of which events say when they subscribed; imports have worked out from
     /// packets who was subscribed.
-    fn is_client_s(&self, absent: &Absent) -> bool {
+    fn is_client_s(&self, absent: &UndeliveredMessage) -> bool {
         absent.subscriber.is_some_and(|subscriber| self.attendance(subscriber).is_some())
     }
 
-    fn has_gap(&self, absent: &Absent) -> bool {
+    fn has_gap(&self, absent: &UndeliveredMessage) -> bool {
         let concerns = |client: u32| client == absent.publisher || Some(client) == absent.subscriber;
         self.gaps.iter().any(|gap| gap.until >= absent.sent && gap.client.is_none_or(concerns))
     }
 
     /// Whether its server has said that it dropped messages for the receiver when it may have come to this one. At QoS 1 and 2
     /// the server has it before it acknowledges it; at QoS 0 nobody says when.
-    fn may_be_dropped(&self, absent: &Absent) -> bool {
+    fn may_be_dropped(&self, absent: &UndeliveredMessage) -> bool {
         let of_client = |client: u32| self.attendances.get(client as usize)?.dropping;
         // Of a shared subscription nobody says which member it was for.
         let since = absent.subscriber.map_or(self.dropping, of_client);
@@ -265,16 +265,16 @@ impl<'a> Judge<'a> {
     }
 
     /// What the clients' connections say; `None`: that somebody owes it still.
-    fn by_connections(&self, absent: &Absent) -> Option<Verdict> {
+    fn by_connections(&self, absent: &UndeliveredMessage) -> Option<LossVerdict> {
         let broke = |who: Option<&Attendance>| who.is_some_and(|who| who.broke_after(absent.sent));
         if absent.qos == 0 && broke(self.attendance(absent.publisher)) {
-            return Some(Verdict::Unknown(LossCause::ConnectionLost));
+            return Some(LossVerdict::Unknown(LossCause::ConnectionLost));
         }
         let subscriber = absent.subscriber?;
         let Some(attendance) = self.attendance(subscriber) else { return self.by_end(absent, subscriber) };
         // A copy may still wait at a relay, whatever the publisher has heard from the broker.
         if self.layout.is_relayed(absent.topic) {
-            return broke(Some(attendance)).then_some(Verdict::Unknown(LossCause::ConnectionLost));
+            return broke(Some(attendance)).then_some(LossVerdict::Unknown(LossCause::ConnectionLost));
         }
         let cause = if attendance.sessions > 1 { LossCause::SessionEnded } else { LossCause::NotSubscribed };
         match attendance.subscribed {
@@ -284,12 +284,12 @@ impl<'a> Judge<'a> {
                 without_session(absent, LossCause::SessionEnded)
             }
             Some(_) => (absent.qos == 0 && broke(Some(attendance)))
-                .then_some(Verdict::Unknown(LossCause::ConnectionLost)),
+                .then_some(LossVerdict::Unknown(LossCause::ConnectionLost)),
         }
     }
 
     /// What foreign evidence says of sessions and subscriptions that ended after the message was sent.
-    fn by_end(&self, absent: &Absent, subscriber: u32) -> Option<Verdict> {
+    fn by_end(&self, absent: &UndeliveredMessage, subscriber: u32) -> Option<LossVerdict> {
         let attendance = self.attendances.get(subscriber as usize)?;
         let after = |at: &Instant| *at >= absent.sent;
         if attendance.session_ended.as_ref().is_some_and(after) {
@@ -299,12 +299,12 @@ impl<'a> Judge<'a> {
             };
         }
         if self.given_up.get(&(absent.topic, subscriber)).is_some_and(after) {
-            let fate = if absent.qos == 0 { Verdict::Lost } else { Verdict::Unknown };
+            let fate = if absent.qos == 0 { LossVerdict::Lost } else { LossVerdict::Unknown };
             return Some(fate(LossCause::NotSubscribed));
         }
         // Nobody promises a message at QoS 0 to a session without a connection.
         (absent.qos == 0 && attendance.parted.as_ref().is_some_and(after))
-            .then_some(Verdict::Unknown(LossCause::ConnectionLost))
+            .then_some(LossVerdict::Unknown(LossCause::ConnectionLost))
     }
 
     /// Whether a client is away for longer than its session lasts.
@@ -317,7 +317,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What is known of its receiver, live, simulated or imported.
-    fn attended_by(&self, absent: &Absent) -> Option<&Attendance> {
+    fn attended_by(&self, absent: &UndeliveredMessage) -> Option<&Attendance> {
         self.attendances.get(absent.subscriber? as usize)
     }
 
@@ -328,16 +328,16 @@ impl<'a> Judge<'a> {
 }
 
 /// The receiver has no session when the recording ends. What its publisher still has may yet reach a new one.
-fn without_session(absent: &Absent, cause: LossCause) -> Option<Verdict> {
-    (absent.qos == 0 || absent.acknowledged.is_some()).then_some(Verdict::Lost(cause))
+fn without_session(absent: &UndeliveredMessage, cause: LossCause) -> Option<LossVerdict> {
+    (absent.qos == 0 || absent.acknowledged.is_some()).then_some(LossVerdict::Lost(cause))
 }
 
 /// The receiver subscribed after the message was sent: it gets what the broker had only then.
-fn before_subscription(absent: &Absent, since: Instant, cause: LossCause) -> Option<Verdict> {
+fn before_subscription(absent: &UndeliveredMessage, since: Instant, cause: LossCause) -> Option<LossVerdict> {
     match absent.acknowledged {
-        Some(at) if at <= since => Some(Verdict::Lost(cause)),
+        Some(at) if at <= since => Some(LossVerdict::Lost(cause)),
         None if absent.qos > 0 => None,
-        _ => Some(Verdict::Unknown(cause)),
+        _ => Some(LossVerdict::Unknown(cause)),
     }
 }
 

@@ -9,25 +9,25 @@ use mqttlab_units::Instant;
 use serde_json::Value;
 
 use crate::claim::{self, Claim};
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, ErrorContext, Result};
 use crate::fate::{Attendance, Judge, Missing};
 use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
-use crate::gather::for_each;
 use crate::identifier;
-use crate::join::{self, ClientTally, Joined};
+use crate::join::{self, ClientTally, JoinedMessages};
 use crate::layout;
-use crate::packets::{self, Network};
+use crate::message_rows::for_each;
+use crate::observed_rows;
+use crate::packets::{self, WrittenNetwork};
 use crate::payloads::payloads;
 use crate::recorder::Strain;
-use crate::run::{self, Said};
+use crate::run::{self, RunAccount};
 use crate::samples;
-use crate::seen;
 use crate::spool::Spool;
 use crate::summary::Summary;
 use crate::table::TableWriter;
 use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow};
-use crate::validity::{self, Flow, Seen};
+use crate::validity::{self, Flow, RunEvidence};
 
 /// What a finished recording is made of, beside its spools.
 pub struct Finish<'a> {
@@ -55,10 +55,10 @@ pub fn finalise(dir: &Path, finish: Finish<'_>) -> Result<Summary> {
     let _claim = finish.claim.map_or_else(|| Claim::resume(dir), Ok)?;
     refuse_finished(dir)?;
     let mut network = packets::convert(dir, dir, &layout, finish.analyser, finish.captures)?;
-    network.has_seen = seen::write(dir, &mut layout, finish.analyser)?;
+    network.has_seen = observed_rows::write(dir, &mut layout, finish.analyser)?;
     let missing = Missing { rows: finish.rows_missing || finish.strain.rows_lost > 0, end: false };
     let (facts, ending, strain) = (&finish.facts, &finish.ending, finish.strain);
-    let run = Said { facts, ending, strain, missing, running: false };
+    let run = RunAccount { facts, ending, strain, missing, running: false };
     complete(dir, dir, &layout, network, &run)
 }
 
@@ -77,12 +77,12 @@ pub fn recover(dir: &Path, out: Option<&Path>, analyser: &mut dyn FrameAnalyser)
     let mut network = packets::convert(dir, to, &layout, analyser, false)?;
     // What is found is read from where the spools are.
     if to == dir {
-        network.has_seen = seen::write(dir, &mut layout, analyser)?;
+        network.has_seen = observed_rows::write(dir, &mut layout, analyser)?;
     }
     let ending = Ending::Incomplete(Reason::Killed);
     let (facts, strain, missing) =
         (&RunFacts::default(), Strain::default(), Missing { rows: false, end: true });
-    let run = Said { facts, ending: &ending, strain, missing, running: false };
+    let run = RunAccount { facts, ending: &ending, strain, missing, running: false };
     complete(dir, to, &layout, network, &run)
 }
 
@@ -115,13 +115,13 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
         fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
     }
     let mut network = packets::convert(dir, out, &layout, analyser, false)?;
-    network.has_seen = seen::write(out, &mut layout, analyser)?;
+    network.has_seen = observed_rows::write(out, &mut layout, analyser)?;
     let now = identifier::unix_now_ns().map_or_else(|| "an unknown time".into(), run::rfc3339);
     let ending = Ending::Incomplete(if running { Reason::GoingOn { until: now } } else { Reason::Killed });
     // What is not there of a run that goes on is under way, as far as anybody knows.
     let missing = Missing { rows: false, end: !running };
     let (facts, strain) = (&RunFacts::default(), Strain::default());
-    let run = Said { facts, ending: &ending, strain, missing, running };
+    let run = RunAccount { facts, ending: &ending, strain, missing, running };
     complete(out, out, &layout, network, &run)
 }
 
@@ -144,12 +144,12 @@ fn refuse_finished(dir: &Path) -> Result<()> {
 pub(crate) fn complete_direct(
     dir: &Path,
     layout: &Layout,
-    network: Network,
+    network: WrittenNetwork,
     facts: &RunFacts,
     ending: &Ending,
 ) -> Result<Summary> {
     let (strain, missing) = (Strain::default(), Missing::default());
-    complete(dir, dir, layout, network, &Said { facts, ending, strain, missing, running: false })
+    complete(dir, dir, layout, network, &RunAccount { facts, ending, strain, missing, running: false })
 }
 
 /// Everything but the network: the other tables, the word on the whole, and the end of the spools.
@@ -157,8 +157,8 @@ fn complete(
     from: &Path,
     to: &Path,
     layout: &Layout,
-    mut network: Network,
-    said: &Said<'_>,
+    mut network: WrittenNetwork,
+    said: &RunAccount<'_>,
 ) -> Result<Summary> {
     let mut files = std::mem::take(&mut network.files);
     let (size, contacts, end) = events(from, to, layout)?;
@@ -169,7 +169,7 @@ fn complete(
     payloads(from, to, &mut files)?;
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
     let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end);
-    let Joined { size, tallies, fates: messages, flow, warning } =
+    let JoinedMessages { size, tallies, fates: messages, flow, warning } =
         join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
     network.warnings.extend(warning);
     files.insert("messages.parquet".into(), size);
@@ -184,7 +184,7 @@ fn complete(
         network.warnings.extend(flow.warning());
     }
     let facts = RunFacts { validity: validity(layout, &contacts, flow, said), ..said.facts.clone() };
-    let said = Said { facts: &facts, ..*said };
+    let said = RunAccount { facts: &facts, ..*said };
     run::write(to, layout, &summary, &said, &network.warnings)?;
     if from == to {
         remove_spools(from)?;
@@ -193,11 +193,11 @@ fn complete(
 }
 
 /// What is to be said of the run's validity: of one that came to its end, for others say why they did not.
-fn validity(layout: &Layout, contacts: &[Contact], flow: Flow, said: &Said<'_>) -> Value {
+fn validity(layout: &Layout, contacts: &[Contact], flow: Flow, said: &RunAccount<'_>) -> Value {
     let known = layout.clients.iter().zip(contacts).filter(|(client, _)| client.session.is_some());
     let known = known
         .map(|(_, contact)| (&contact.attendance, contact.suback_ns.is_some(), contact.failure.as_deref()));
-    validity::judged(&said.facts.validity, &Seen::of(known, said.strain.rows_lost, flow))
+    validity::judged(&said.facts.validity, &RunEvidence::of(known, said.strain.rows_lost, flow))
 }
 
 /// What the events say about a client.

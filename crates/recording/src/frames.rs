@@ -22,7 +22,7 @@ pub trait FrameAnalyser {
     fn begin(&mut self, _layout: &Layout) {}
 
     /// Reads one frame on one link. `bytes` is its IP packet.
-    fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_>;
+    fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> FrameHeaders<'_>;
 
     /// Hands out the control packets that are complete since the last call; after `end`, also those that never
     /// were.
@@ -123,7 +123,7 @@ pub struct Judgement<'a> {
 /// What a frame's bytes say. The columns of `packets` by the same names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Headers<'a> {
+pub struct FrameHeaders<'a> {
     pub ip_bytes: u32,
     pub protocol: u8,
     pub source_port: Option<u16>,
@@ -145,7 +145,7 @@ pub struct Headers<'a> {
 
 impl<'a> PacketRow<'a> {
     /// The row of a frame with the given headers.
-    pub fn new(frame: &Frame, headers: &Headers<'a>) -> PacketRow<'a> {
+    pub fn new(frame: &Frame, headers: &FrameHeaders<'a>) -> PacketRow<'a> {
         PacketRow {
             link: frame.link,
             direction: frame.direction,
@@ -186,21 +186,21 @@ impl<'a> PacketRow<'a> {
 /// Reads headers, numbers the connections, and counts the positions in their streams.
 #[derive(Default)]
 pub struct HeaderAnalyser {
-    connections: BTreeMap<Ends, Connection>,
+    connections: BTreeMap<Ends, FrameConnection>,
     sack: String,
 }
 
 /// Both ends of a connection, the lesser one first.
 type Ends = (([u8; 16], u16), ([u8; 16], u16));
 
-struct Connection {
+struct FrameConnection {
     number: u32,
     /// For each direction, the sequence number that stream offset 0 has, and the highest offset seen.
     streams: [Option<(u32, u64)>; 2],
 }
 
 impl FrameAnalyser for HeaderAnalyser {
-    fn frame(&mut self, _: &Frame, bytes: &[u8]) -> Headers<'_> {
+    fn frame(&mut self, _: &Frame, bytes: &[u8]) -> FrameHeaders<'_> {
         self.read(bytes, true).unwrap_or_default()
     }
 
@@ -210,14 +210,15 @@ impl FrameAnalyser for HeaderAnalyser {
 impl HeaderAnalyser {
     /// What the headers of a frame say by themselves: without the connection's number and the place in its stream, which
     /// are known from where the sender put it on its first link.
-    pub fn passed_on(&mut self, bytes: &[u8]) -> Headers<'_> {
+    pub fn passed_on(&mut self, bytes: &[u8]) -> FrameHeaders<'_> {
         self.read(bytes, false).unwrap_or_default()
     }
 
     /// `None` when the bytes are not an IP packet. Without `follow` streams are left as they are.
-    fn read(&mut self, bytes: &[u8], follow: bool) -> Option<Headers<'_>> {
+    fn read(&mut self, bytes: &[u8], follow: bool) -> Option<FrameHeaders<'_>> {
         let ip = Ip::read(bytes)?;
-        let mut headers = Headers { ip_bytes: ip.bytes, protocol: ip.protocol, ..Headers::default() };
+        let mut headers =
+            FrameHeaders { ip_bytes: ip.bytes, protocol: ip.protocol, ..FrameHeaders::default() };
         match ip.protocol {
             TCP => self.read_tcp(&ip, headers, follow),
             UDP => {
@@ -230,7 +231,12 @@ impl HeaderAnalyser {
         }
     }
 
-    fn read_tcp<'a>(&'a mut self, ip: &Ip<'_>, headers: Headers<'a>, follow: bool) -> Option<Headers<'a>> {
+    fn read_tcp<'a>(
+        &'a mut self,
+        ip: &Ip<'_>,
+        headers: FrameHeaders<'a>,
+        follow: bool,
+    ) -> Option<FrameHeaders<'a>> {
         let tcp = ip.payload;
         let Some(&[data_offset, flags]) = tcp.get(12..14) else { return Some(headers) };
         let header_bytes = usize::from(data_offset >> 4) * 4;
@@ -241,7 +247,7 @@ impl HeaderAnalyser {
         let place = follow.then(|| self.place(ends, seq, flags, payload_bytes));
         let options = tcp.get(20..header_bytes.min(tcp.len())).unwrap_or_default();
         let timestamps = self.read_options(options);
-        Some(Headers {
+        Some(FrameHeaders {
             source_port: Some(source_port),
             destination_port: Some(destination_port),
             connection: place.map(|(connection, _)| connection),
@@ -295,7 +301,7 @@ impl HeaderAnalyser {
         let ends = if forwards { (source, destination) } else { (destination, source) };
         let count = self.connections.len() as u32;
         let connection =
-            self.connections.entry(ends).or_insert(Connection { number: count, streams: [None, None] });
+            self.connections.entry(ends).or_insert(FrameConnection { number: count, streams: [None, None] });
         let stream = &mut connection.streams[usize::from(forwards)];
         // The SYN takes one sequence number (RFC 9293 §3.4); without one the first segment seen begins the stream.
         let syn = flags & SYN != 0;

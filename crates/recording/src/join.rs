@@ -11,14 +11,16 @@ use mqttlab_evidence::{Dropped, Layout, LossCause, MessageFate, Phase, Received,
 use mqttlab_units::Instant;
 
 use crate::error::Result;
-use crate::fate::{Absent, Judge};
+use crate::fate::{Judge, UndeliveredMessage};
 use crate::footer::FileSize;
-use crate::gather::{BLOCK_BITS, Delivery, Latest, Message, Rows, Survey, for_each, key, ranges};
+use crate::message_rows::{
+    BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges,
+};
 use crate::spool::Spool;
 use crate::summary::Fates;
 use crate::table::TableWriter;
 use crate::tables::{MessageColumns, MessageRow};
-use crate::untraced::{SPANS_MOST, Untraced};
+use crate::untraced::{SPANS_MOST, UntracedDeliveries};
 use crate::validity::Flow;
 
 /// What the messages say about a client.
@@ -39,7 +41,7 @@ pub(crate) struct ClientTally {
 }
 
 /// What the table of messages comes to.
-pub(crate) struct Joined {
+pub(crate) struct JoinedMessages {
     pub(crate) size: FileSize,
     /// By client.
     pub(crate) tallies: Vec<ClientTally>,
@@ -56,13 +58,17 @@ pub(crate) fn messages(
     layout: &Layout,
     judge: &Judge<'_>,
     range_rows: u64,
-) -> Result<Joined> {
+) -> Result<JoinedMessages> {
     let (survey, rows) = Survey::of(from, range_rows)?;
     let mut out = TableOut {
         layout,
         judge,
         dropped: dropped(from)?,
-        untraced: if survey.foreign { Untraced::read(from, SPANS_MOST)? } else { Untraced::default() },
+        untraced: if survey.foreign {
+            UntracedDeliveries::read(from, SPANS_MOST)?
+        } else {
+            UntracedDeliveries::default()
+        },
         in_flight: (0, Vec::new()),
         crowded: false,
         latest: None,
@@ -85,7 +91,7 @@ pub(crate) fn messages(
         let blocks = survey.blocks.iter().map(|(&block, &count)| (block, count)).collect();
         let ranges = ranges(&blocks, BLOCK_BITS, range_rows);
         for range in &ranges {
-            let rows = Rows::read(from, range, &survey)?.ordered();
+            let rows = GatheredRows::read(from, range, &survey)?.ordered();
             if out.latest.is_none() && rows.misses_any(layout) {
                 out.latest = Some(Latest::of(from, &ranges, &survey)?);
             }
@@ -98,7 +104,7 @@ pub(crate) fn messages(
     let met = MessageFate::ALL.iter().zip(out.fates).filter(|(_, count)| *count > 0);
     let fates = met.map(|(fate, count)| (fate.as_str(), count)).collect();
     let warning = out.untraced.warning();
-    Ok(Joined { size: out.table.finish()?, tallies: out.tallies, fates, flow: out.flow, warning })
+    Ok(JoinedMessages { size: out.table.finish()?, tallies: out.tallies, fates, flow: out.flow, warning })
 }
 
 /// What is known to have been dropped, by message.
@@ -118,7 +124,7 @@ struct TableOut<'a> {
     layout: &'a Layout,
     judge: &'a Judge<'a>,
     dropped: DroppedRows,
-    untraced: Untraced,
+    untraced: UntracedDeliveries,
     /// The publisher of the message before, and when those of its QoS 2 messages were acknowledged that may be in flight.
     in_flight: (u32, Vec<Option<Instant>>),
     /// Whether the present message found no place at the broker and reached nobody.
@@ -133,7 +139,7 @@ struct TableOut<'a> {
 }
 
 impl<'a> TableOut<'a> {
-    fn message(&mut self, message: &Message<'_>) -> Result<()> {
+    fn message(&mut self, message: &GatheredMessage<'_>) -> Result<()> {
         let mut row = self.blank(message);
         if let Some(sent) = message.sent {
             self.count_sent(sent, message.acknowledged);
@@ -181,7 +187,12 @@ impl<'a> TableOut<'a> {
 
     /// Walks those who should have received the message beside those who did, both in order. Answers how many others
     /// received it.
-    fn receivers(&mut self, row: &MessageRow<'_>, expected: &[u32], message: &Message<'_>) -> Result<u32> {
+    fn receivers(
+        &mut self,
+        row: &MessageRow<'_>,
+        expected: &[u32],
+        message: &GatheredMessage<'_>,
+    ) -> Result<u32> {
         let mut expected = expected.iter().copied().peekable();
         let mut others = 0;
         for copies in message.deliveries.chunk_by(|one, other| one.row.subscriber == other.row.subscriber) {
@@ -207,7 +218,7 @@ impl<'a> TableOut<'a> {
     }
 
     /// A receiver that has not got the message.
-    fn absent(&mut self, row: &MessageRow<'_>, message: &Message<'_>, subscriber: u32) -> Result<()> {
+    fn absent(&mut self, row: &MessageRow<'_>, message: &GatheredMessage<'_>, subscriber: u32) -> Result<()> {
         let Some(sent) = message.sent else { return Ok(()) };
         let dropped = self.dropped.get(&key(sent.publisher, sent.sequence)).and_then(|rows| {
             let concerns = |whom: Option<u32>| whom.is_none_or(|whom| whom == subscriber);
@@ -219,7 +230,14 @@ impl<'a> TableOut<'a> {
         let known = absent(sent, message.acknowledged);
         let overtaken = overtaken.is_some();
         let crowded = self.crowded;
-        let absent = Absent { subscriber: Some(subscriber), dropped, overtaken, untraced, crowded, ..known };
+        let absent = UndeliveredMessage {
+            subscriber: Some(subscriber),
+            dropped,
+            overtaken,
+            untraced,
+            crowded,
+            ..known
+        };
         self.judged(row, &absent, Some(subscriber))
     }
 
@@ -242,13 +260,18 @@ impl<'a> TableOut<'a> {
         let mut members = members.copied();
         for _ in 0..missing {
             let (member, dropped) = members.next().map_or((None, None), |(whom, cause)| (whom, Some(cause)));
-            let absent = Absent { dropped, ..absent(sent, acknowledged) };
+            let absent = UndeliveredMessage { dropped, ..absent(sent, acknowledged) };
             self.judged(row, &absent, member)?;
         }
         Ok(())
     }
 
-    fn judged(&mut self, row: &MessageRow<'_>, absent: &Absent, subscriber: Option<u32>) -> Result<()> {
+    fn judged(
+        &mut self,
+        row: &MessageRow<'_>,
+        absent: &UndeliveredMessage,
+        subscriber: Option<u32>,
+    ) -> Result<()> {
         let (fate, cause) = self.judge.judge(absent);
         if fate == MessageFate::NoReceiver {
             return Ok(());
@@ -263,7 +286,12 @@ impl<'a> TableOut<'a> {
         self.row(&MessageRow { subscriber, fate, cause, ..*row })
     }
 
-    fn delivered(&mut self, row: &MessageRow<'_>, delivery: &Delivery, duplicate: bool) -> Result<()> {
+    fn delivered(
+        &mut self,
+        row: &MessageRow<'_>,
+        delivery: &GatheredDelivery,
+        duplicate: bool,
+    ) -> Result<()> {
         let received_ns = delivery.row.received.as_ns();
         // The clock is one for all; a delivery before its intended time comes only from a foreign recording.
         let latency_ns = row.intended_ns.filter(|_| !self.layout.is_untimed);
@@ -290,7 +318,7 @@ impl<'a> TableOut<'a> {
     }
 
     /// A copy from the broker's store: how long ago it was published says nothing about the way that it took.
-    fn retained(&mut self, row: &MessageRow<'_>, delivery: &Delivery) -> Result<()> {
+    fn retained(&mut self, row: &MessageRow<'_>, delivery: &GatheredDelivery) -> Result<()> {
         self.row(&MessageRow {
             fate: MessageFate::Retained,
             phase: if row.intended_ns.is_some() { row.phase } else { self.phase(delivery.row.received) },
@@ -307,7 +335,7 @@ impl<'a> TableOut<'a> {
     }
 
     /// The part of a row that is the same for every receiver.
-    fn blank(&self, message: &Message<'_>) -> MessageRow<'a> {
+    fn blank(&self, message: &GatheredMessage<'_>) -> MessageRow<'a> {
         let (sent, unsent) = (message.sent, message.unsent);
         let layout = self.layout;
         let topic = sent.map(|row| row.topic).or(unsent.map(|row| row.topic));
@@ -363,8 +391,8 @@ impl<'a> TableOut<'a> {
 }
 
 /// A message of which nothing more is known than that it was sent.
-fn absent(sent: &Sent, acknowledged: Option<Instant>) -> Absent {
-    Absent {
+fn absent(sent: &Sent, acknowledged: Option<Instant>) -> UndeliveredMessage {
+    UndeliveredMessage {
         publisher: sent.publisher,
         subscriber: None,
         topic: sent.topic,
@@ -444,7 +472,7 @@ mod tests {
             let to = root.join(rows.to_string());
             std::fs::create_dir_all(&to).unwrap();
             let judge = Judge::new(&layout, &[], Vec::new(), Missing::default(), Instant::ZERO);
-            let Joined { tallies, fates, flow, .. } =
+            let JoinedMessages { tallies, fates, flow, .. } =
                 messages(&root.join("spools"), &to, &layout, &judge, rows).unwrap();
             (std::fs::read(to.join("messages.parquet")).unwrap(), format!("{tallies:?}{flow:?}"), fates)
         };

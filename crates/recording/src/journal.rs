@@ -16,7 +16,7 @@ use parquet::file::metadata::{
 };
 use parquet::schema::types::SchemaDescriptor;
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, ErrorContext, Result};
 use crate::footer::{CREATED_BY, FileSize, schema_version, temporary};
 
 /// The journal of a table that is being written.

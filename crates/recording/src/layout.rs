@@ -7,7 +7,7 @@ use std::path::Path;
 use mqttlab_evidence::Layout;
 use mqttlab_units::Instant;
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, ErrorContext, Result};
 use crate::machine;
 use crate::schema::SCHEMA_VERSION;
 

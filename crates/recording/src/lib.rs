@@ -20,7 +20,6 @@
 //!
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 
-mod absent;
 mod claim;
 mod column;
 mod derived;
@@ -32,13 +31,15 @@ mod fate;
 mod finish;
 mod footer;
 mod frames;
-mod gather;
 mod hash;
 pub mod identifier;
 mod join;
 mod journal;
 mod layout;
 mod machine;
+mod message_rows;
+mod null_rows;
+mod observed_rows;
 mod own_packets;
 mod packets;
 mod pages;
@@ -47,18 +48,17 @@ mod payloads;
 pub mod pcapng;
 pub mod reading;
 mod recorder;
+mod refusals;
 mod run;
 mod samples;
 mod schema;
-mod seen;
 mod spool;
 mod summary;
 mod table;
 mod tables;
+mod text_columns;
 mod untraced;
 mod validity;
-mod why;
-mod words;
 
 // What the interface here is made of.
 pub use mqttlab_evidence::{
@@ -80,12 +80,12 @@ pub use error::{Error, Result};
 pub use finish::{Finish, finalise, recover, snapshot};
 pub use footer::FileSize;
 pub use frames::{
-    FrameAnalyser, HeaderAnalyser, Headers, Judgement, SeenPacket, SeenRow, SeenSegment, SegmentAnalyser,
+    FrameAnalyser, FrameHeaders, HeaderAnalyser, Judgement, SeenPacket, SeenRow, SeenSegment, SegmentAnalyser,
 };
 pub use hash::{Folded, FoldedHash, NumberMap, NumberSet};
 pub use layout::{read as read_layout, store_phases};
 pub use parts::{append_part, is_part_file, part_files};
-pub use recorder::{Closed, Recorder, Sink, Strain};
+pub use recorder::{ClosedRecorder, Recorder, Sink, Strain};
 pub use run::digest;
 pub use schema::SCHEMA_VERSION;
 pub use spool::holds_rows;

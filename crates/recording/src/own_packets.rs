@@ -12,7 +12,7 @@ use std::path::Path;
 use mqttlab_evidence::{OwnPacket, SeenBy, Towards};
 
 use crate::error::Result;
-use crate::gather::for_each;
+use crate::message_rows::for_each;
 use crate::spool::Spool;
 use crate::tables::ControlPacketRow;
 

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use mqttlab_evidence::{Cause, Direction, Frame, FrameFate, Layout, Record, Transit};
 
-use crate::error::{Context, Result};
+use crate::error::{ErrorContext, Result};
 use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
-use crate::gather::{for_each, ranges};
 use crate::journal;
+use crate::message_rows::{for_each, ranges};
 use crate::own_packets;
 use crate::pcapng::PcapngWriter;
-use crate::spool::{Reader, Spool};
+use crate::spool::{Spool, SpoolReader};
 use crate::summary::LinkTally;
 use crate::table::TableWriter;
 use crate::tables::{
@@ -53,7 +53,7 @@ struct Otherwise {
 
 /// What became of them.
 #[derive(Debug, Default)]
-pub(crate) struct Network {
+pub(crate) struct WrittenNetwork {
     pub files: BTreeMap<String, FileSize>,
     pub links: Vec<LinkTally>,
     /// What could not be saved.
@@ -111,7 +111,7 @@ impl PacketTables {
         }
     }
 
-    pub(crate) fn finish(self, layout: &Layout) -> Result<Network> {
+    pub(crate) fn finish(self, layout: &Layout) -> Result<WrittenNetwork> {
         let links = self.counts.into_iter().enumerate().filter_map(|(place, counts)| {
             let name = layout.links.get(place / 2).cloned();
             let link = name.unwrap_or_else(|| format!("link {}", place / 2));
@@ -124,7 +124,7 @@ impl PacketTables {
             ("control_packets.parquet".to_string(), self.control_packets.finish()?),
             ("network_metrics.parquet".to_string(), self.network_metrics.finish()?),
         ]);
-        Ok(Network { files, links, warnings: Vec::new(), has_seen: false })
+        Ok(WrittenNetwork { files, links, warnings: Vec::new(), has_seen: false })
     }
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn convert(
     layout: &Layout,
     analyser: &mut dyn FrameAnalyser,
     captures: bool,
-) -> Result<Network> {
+) -> Result<WrittenNetwork> {
     if !Spool::Frames.path(from).exists() {
         return adopt(from, to);
     }
@@ -215,9 +215,11 @@ fn hand_out_metrics(analyser: &mut dyn FrameAnalyser, tables: &mut PacketTables)
 
 /// A producer that writes its packets straight into the tables leaves no frames. If it was killed before they were
 /// finished there are journals beside them, and what was written can be read.
-fn adopt(from: &Path, to: &Path) -> Result<Network> {
-    let mut network =
-        Network { warnings: vec!["the links' counters were lost".into()], ..Network::default() };
+fn adopt(from: &Path, to: &Path) -> Result<WrittenNetwork> {
+    let mut network = WrittenNetwork {
+        warnings: vec!["the links' counters were lost".into()],
+        ..WrittenNetwork::default()
+    };
     let finished = NETWORK_TABLES.iter().all(|name| from.join(name).exists());
     let mut saved = BTreeMap::new();
     for name in NETWORK_TABLES {
@@ -290,7 +292,7 @@ fn write_captures(from: &Path, to: &Path, layout: &Layout) -> Result<BTreeMap<St
 /// bytes in the spool. The link's own copies did not come to it.
 fn frames_of(from: &Path, range: &Range<u64>) -> Result<Vec<(Frame, u64, usize)>> {
     let mut frames = Vec::new();
-    let Some(mut spool) = Reader::open(Spool::Frames, from)? else { return Ok(frames) };
+    let Some(mut spool) = SpoolReader::open(Spool::Frames, from)? else { return Ok(frames) };
     let least = spool.least_bytes();
     while let Some(record) = spool.next()? {
         let (frame, size) = (Frame::take(&record[..least]), record.len() - least);

@@ -14,8 +14,8 @@ use mqttlab_evidence::{
 };
 use mqttlab_units::Instant;
 
-use crate::error::{Context, Result};
-use crate::gather::for_each;
+use crate::error::{ErrorContext, Result};
+use crate::message_rows::for_each;
 use crate::spool::{self, Spool};
 
 /// Name and size of the files of rows in a directory, whose [`Recorder`](crate::Recorder) is closed.

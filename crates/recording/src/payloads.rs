@@ -10,9 +10,9 @@ use std::path::Path;
 
 use mqttlab_evidence::Payload;
 
-use crate::error::{Context, Result};
+use crate::error::{ErrorContext, Result};
 use crate::footer::FileSize;
-use crate::gather::for_each;
+use crate::message_rows::for_each;
 use crate::spool::{HEADER_BYTES, Spool};
 use crate::table::TableWriter;
 use crate::tables::{PayloadColumns, PayloadRow};

@@ -16,7 +16,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, ErrorContext, Result};
 use crate::hash::FoldedHash;
 
 /// Words by number, each once, over all the columns and tables that share them.
@@ -59,13 +59,13 @@ pub enum Wanted {
 
 /// Some rows of a column.
 #[derive(Debug, Default)]
-pub struct Values {
+pub struct ColumnValues {
     /// Of integers, words and what texts tell, by row; [`ABSENT`] in rows without a value.
     pub integers: Vec<i64>,
     texts: Vec<Option<ByteArray>>,
 }
 
-impl Values {
+impl ColumnValues {
     /// The text of a row; `None` without a value.
     pub fn text(&self, row: usize) -> Option<&[u8]> {
         self.texts[row].as_ref().map(ByteArray::data)
@@ -106,9 +106,9 @@ impl TableReader {
         &self,
         wanted: &[(&str, Wanted)],
         words: &mut Vocabulary,
-        mut take: impl FnMut(&[Values], usize, &mut Vocabulary) -> Result<()>,
+        mut take: impl FnMut(&[ColumnValues], usize, &mut Vocabulary) -> Result<()>,
     ) -> Result<()> {
-        let mut values: Vec<Values> = wanted.iter().map(|_| Values::default()).collect();
+        let mut values: Vec<ColumnValues> = wanted.iter().map(|_| ColumnValues::default()).collect();
         for number in 0..self.file.num_row_groups() {
             let mut columns = self.columns(number, wanted)?;
             let mut left = self.file.metadata().row_group(number).num_rows() as usize;
@@ -124,73 +124,73 @@ impl TableReader {
         Ok(())
     }
 
-    fn columns(&self, group: usize, wanted: &[(&str, Wanted)]) -> Result<Vec<Column>> {
+    fn columns(&self, group: usize, wanted: &[(&str, Wanted)]) -> Result<Vec<RowGroupColumn>> {
         let group = self.file.get_row_group(group).map_err(|error| damaged(&self.path, &error))?;
         let schema = group.metadata().schema_descr();
         let open = |&(name, kind): &(&str, Wanted)| {
             let index = (0..schema.num_columns()).find(|&index| schema.column(index).name() == name);
-            let Some(index) = index else { return Ok(Column::missing(kind)) };
+            let Some(index) = index else { return Ok(RowGroupColumn::missing(kind)) };
             let column = schema.column(index);
             let signed =
                 !matches!(column.logical_type_ref(), Some(LogicalType::Integer(kind)) if !kind.is_signed);
             if let Some(value) = alike(group.metadata().column(index), signed) {
-                return Ok(Column { source: Some(Source::Alike(value)), wanted: kind, signed });
+                return Ok(RowGroupColumn { source: Some(ColumnSource::Alike(value)), wanted: kind, signed });
             }
             let reader = group.get_column_reader(index).map_err(|error| damaged(&self.path, &error))?;
-            let source = Source::of(reader).ok_or_else(|| Error::Damaged {
+            let source = ColumnSource::of(reader).ok_or_else(|| Error::Damaged {
                 path: self.path.clone(),
                 what: format!("column `{name}` is of a type that no recording has"),
             })?;
-            Ok(Column { source: Some(source), wanted: kind, signed })
+            Ok(RowGroupColumn { source: Some(source), wanted: kind, signed })
         };
         wanted.iter().map(open).collect()
     }
 }
 
 /// A column of a row group that is being read.
-struct Column {
-    source: Option<Source>,
+struct RowGroupColumn {
+    source: Option<ColumnSource>,
     wanted: Wanted,
     signed: bool,
 }
 
-enum Source {
+enum ColumnSource {
     /// All values of the row group are this one.
     Alike(i64),
-    Truths(Decoder<BoolType>),
-    Narrow(Decoder<Int32Type>),
-    Wide(Decoder<Int64Type>),
-    Bytes(Decoder<ByteArrayType>),
+    Truths(ColumnDecoder<BoolType>),
+    Narrow(ColumnDecoder<Int32Type>),
+    Wide(ColumnDecoder<Int64Type>),
+    Bytes(ColumnDecoder<ByteArrayType>),
 }
 
 /// A column's decoder, and the values and levels of the rows that are being read.
-struct Decoder<T: DataType> {
+struct ColumnDecoder<T: DataType> {
     reader: ColumnReaderImpl<T>,
     found: Vec<T::T>,
     levels: Vec<i16>,
 }
 
-impl Source {
-    fn of(reader: ColumnReader) -> Option<Source> {
+impl ColumnSource {
+    fn of(reader: ColumnReader) -> Option<ColumnSource> {
         Some(match reader {
-            ColumnReader::BoolColumnReader(reader) => Source::Truths(Decoder::of(reader)),
-            ColumnReader::Int32ColumnReader(reader) => Source::Narrow(Decoder::of(reader)),
-            ColumnReader::Int64ColumnReader(reader) => Source::Wide(Decoder::of(reader)),
-            ColumnReader::ByteArrayColumnReader(reader) => Source::Bytes(Decoder::of(reader)),
+            ColumnReader::BoolColumnReader(reader) => ColumnSource::Truths(ColumnDecoder::of(reader)),
+            ColumnReader::Int32ColumnReader(reader) => ColumnSource::Narrow(ColumnDecoder::of(reader)),
+            ColumnReader::Int64ColumnReader(reader) => ColumnSource::Wide(ColumnDecoder::of(reader)),
+            ColumnReader::ByteArrayColumnReader(reader) => ColumnSource::Bytes(ColumnDecoder::of(reader)),
             _ => return None,
         })
     }
 }
 
-impl Column {
-    fn missing(wanted: Wanted) -> Column {
-        Column { source: None, wanted, signed: true }
+impl RowGroupColumn {
+    fn missing(wanted: Wanted) -> RowGroupColumn {
+        RowGroupColumn { source: None, wanted, signed: true }
     }
 
     fn read(
         &mut self,
         rows: usize,
-        into: &mut Values,
+        into: &mut ColumnValues,
         words: &mut Vocabulary,
     ) -> parquet::errors::Result<()> {
         into.integers.clear();
@@ -205,16 +205,16 @@ impl Column {
         integers.reserve(rows);
         let widen = |value: i32| if signed { value.into() } else { i64::from(value as u32) };
         match source {
-            Source::Truths(column) => column.spread(rows, |value| {
+            ColumnSource::Truths(column) => column.spread(rows, |value| {
                 integers.push(value.map_or(ABSENT, |&value| value.into()));
             }),
-            Source::Narrow(column) => column.widen(rows, integers, |&value| widen(value)),
-            Source::Wide(column) => column.widen(rows, integers, |&value| value),
-            Source::Alike(value) => {
+            ColumnSource::Narrow(column) => column.widen(rows, integers, |&value| widen(value)),
+            ColumnSource::Wide(column) => column.widen(rows, integers, |&value| value),
+            ColumnSource::Alike(value) => {
                 integers.resize(rows, *value);
                 Ok(())
             }
-            Source::Bytes(column) => match wanted {
+            ColumnSource::Bytes(column) => match wanted {
                 Wanted::Texts => column.spread(rows, |value| into.texts.push(value.cloned())),
                 Wanted::Told(tell) => column.spread(rows, |value| {
                     integers.push(value.map_or(ABSENT, |value| tell(value.data())));
@@ -242,9 +242,9 @@ impl Column {
     }
 }
 
-impl<T: DataType> Decoder<T> {
-    fn of(reader: ColumnReaderImpl<T>) -> Decoder<T> {
-        Decoder { reader, found: Vec::new(), levels: Vec::new() }
+impl<T: DataType> ColumnDecoder<T> {
+    fn of(reader: ColumnReaderImpl<T>) -> ColumnDecoder<T> {
+        ColumnDecoder { reader, found: Vec::new(), levels: Vec::new() }
     }
 
     /// Reads so many rows, and hands out what each of them has.
@@ -284,7 +284,7 @@ impl<T: DataType> Decoder<T> {
     }
 
     fn read(&mut self, rows: usize) -> parquet::errors::Result<()> {
-        let Decoder { reader, found, levels } = self;
+        let ColumnDecoder { reader, found, levels } = self;
         found.clear();
         levels.clear();
         let mut read = 0;

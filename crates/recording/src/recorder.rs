@@ -28,7 +28,7 @@ use mqttlab_evidence::{
 };
 
 use crate::claim::Claim;
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, ErrorContext, Result};
 use crate::spool::{self, Spool};
 
 /// A recording being written.
@@ -43,7 +43,7 @@ pub struct Recorder {
 
 /// What a recorder leaves when it is closed.
 #[derive(Debug)]
-pub struct Closed {
+pub struct ClosedRecorder {
     /// How hard the writer was pressed, and whether rows are missing.
     pub strain: Strain,
     /// The error that stopped the writer, if one did.
@@ -156,9 +156,9 @@ impl Recorder {
     /// Writes everything that was handed over, waits for the sinks to be gone, and ends. Then
     /// [`finalise`](crate::finalise) makes the recording's tables. With an error rows are missing, as many as the
     /// strain says.
-    pub fn close(mut self) -> Closed {
+    pub fn close(mut self) -> ClosedRecorder {
         self.stop_writer();
-        Closed { strain: self.strain(), failure: self.failure(), claim: self.claim.take() }
+        ClosedRecorder { strain: self.strain(), failure: self.failure(), claim: self.claim.take() }
     }
 
     fn stop_writer(&mut self) {
@@ -305,7 +305,7 @@ impl Sink {
         while let Ok(batch) = self.emptied.try_recv() {
             self.spare[batch.spool as usize].push(batch.bytes);
         }
-        let batch = self.take(spool);
+        let batch = self.take_batch(spool);
         match self.queue.try_send(batch) {
             Ok(()) => self.batches[spool as usize] = self.spare[spool as usize].pop().unwrap_or_default(),
             Err(TrySendError::Full(batch)) if batch.bytes.len() < BATCH_BYTES_MAX => {
@@ -318,7 +318,7 @@ impl Sink {
         }
     }
 
-    fn take(&mut self, spool: Spool) -> SpoolBatch {
+    fn take_batch(&mut self, spool: Spool) -> SpoolBatch {
         let bytes = std::mem::take(&mut self.batches[spool as usize]);
         let rows = std::mem::take(&mut self.rows[spool as usize]);
         SpoolBatch { spool, bytes, rows, home: self.home.clone() }
@@ -356,7 +356,7 @@ impl Drop for Sink {
             if self.batches[spool as usize].is_empty() {
                 continue;
             }
-            let batch = self.take(spool);
+            let batch = self.take_batch(spool);
             match self.queue.try_send(batch) {
                 Ok(()) => {}
                 Err(TrySendError::Full(batch)) => self.wait_for_writer(batch),
@@ -408,7 +408,7 @@ impl Writer {
                 return;
             }
             if stop {
-                return self.take_leave();
+                return self.drain_sinks();
             }
             if turned.elapsed() >= TURN {
                 turned = time::Instant::now();
@@ -430,7 +430,7 @@ impl Writer {
     }
 
     /// Writes what sinks hand over that are not gone yet. One that stays, and is silent, is not waited for.
-    fn take_leave(&mut self) {
+    fn drain_sinks(&mut self) {
         while let Ok(batch) = self.batches.recv_timeout(SINKS_GONE_WITHIN) {
             self.write(batch);
         }
@@ -496,7 +496,7 @@ mod tests {
     use mqttlab_units::{Duration, Instant};
 
     use super::*;
-    use crate::gather::for_each;
+    use crate::message_rows::for_each;
     use mqttlab_evidence::EventKind;
 
     /// A disk that takes its time, and refuses everything beyond `room`, in the middle of a record.
@@ -535,7 +535,7 @@ mod tests {
                 scope.spawn(move || push(&mut sink, publisher as u32));
             }
         });
-        let Closed { strain, failure, .. } = recorder.close();
+        let ClosedRecorder { strain, failure, .. } = recorder.close();
         let mut rows = 0;
         let mut count = || {
             rows += 1;

@@ -9,14 +9,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::error::{Context, Result};
+use crate::error::{ErrorContext, Result};
 use crate::fate::Missing;
 use crate::recorder::Strain;
 use crate::schema::SCHEMA_VERSION;
 use crate::summary::Summary;
 
 /// What is said about a run beside its rows.
-pub(crate) struct Said<'a> {
+pub(crate) struct RunAccount<'a> {
     pub facts: &'a RunFacts,
     pub ending: &'a Ending,
     pub strain: Strain,
@@ -41,10 +41,10 @@ pub(crate) fn write(
     dir: &Path,
     layout: &Layout,
     summary: &Summary,
-    said: &Said<'_>,
+    said: &RunAccount<'_>,
     warnings: &[String],
 ) -> Result<()> {
-    let Said { facts, ending, strain, running, .. } = *said;
+    let RunAccount { facts, ending, strain, running, .. } = *said;
     let (name, status, reason) = match ending {
         Ending::Complete => ("run.json", "complete", Value::Null),
         Ending::Incomplete(reason) if running => ("incomplete.json", "running", json!(reason)),

@@ -7,7 +7,7 @@ use mqttlab_units::Duration;
 
 use crate::error::Result;
 use crate::footer::FileSize;
-use crate::gather::for_each;
+use crate::message_rows::for_each;
 use crate::spool::Spool;
 use crate::table::TableWriter;
 use crate::tables::{

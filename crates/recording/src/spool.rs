@@ -16,7 +16,7 @@ use mqttlab_evidence::{
     Sent, TcpSample, Unsent,
 };
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, ErrorContext, Result};
 use crate::schema::SCHEMA_VERSION;
 
 /// The spools of a recording.
@@ -194,7 +194,7 @@ pub(crate) fn create(spool: Spool, dir: &Path) -> Result<File> {
 }
 
 /// Reads the whole records of a spool, one after the other.
-pub(crate) struct Reader {
+pub(crate) struct SpoolReader {
     spool: Spool,
     path: PathBuf,
     file: File,
@@ -209,14 +209,14 @@ pub(crate) struct Reader {
     least_bytes: usize,
 }
 
-impl Reader {
+impl SpoolReader {
     /// Opens the spool; `None` when it is not there, or was killed before its header was whole.
-    pub(crate) fn open(spool: Spool, dir: &Path) -> Result<Option<Reader>> {
-        Reader::open_at(spool, spool.path(dir))
+    pub(crate) fn open(spool: Spool, dir: &Path) -> Result<Option<SpoolReader>> {
+        SpoolReader::open_at(spool, spool.path(dir))
     }
 
-    /// As [`Reader::open`], of a file of that kind elsewhere.
-    pub(crate) fn open_at(spool: Spool, path: PathBuf) -> Result<Option<Reader>> {
+    /// As [`SpoolReader::open`], of a file of that kind elsewhere.
+    pub(crate) fn open_at(spool: Spool, path: PathBuf) -> Result<Option<SpoolReader>> {
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -224,8 +224,17 @@ impl Reader {
         };
         let (record_bytes, least_bytes) = (spool.record_bytes(), spool.least_bytes());
         let bytes = vec![0; READ_BYTES];
-        let mut reader =
-            Reader { spool, path, file, bytes, record: 0..0, read: 0, place: 0, record_bytes, least_bytes };
+        let mut reader = SpoolReader {
+            spool,
+            path,
+            file,
+            bytes,
+            record: 0..0,
+            read: 0,
+            place: 0,
+            record_bytes,
+            least_bytes,
+        };
         Ok(if reader.header_is_whole()? { Some(reader) } else { None })
     }
 

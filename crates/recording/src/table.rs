@@ -20,12 +20,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::column::{Buffer, Integers, Plain};
-use crate::error::{Context, Error, Result};
+use crate::column::{Buffer, Integers, PlainColumn};
+use crate::error::{Error, ErrorContext, Result};
 use crate::footer::{CREATED_BY, FileSize, schema_version, temporary};
 use crate::journal::Journal;
 use crate::pages::{PAGE_ROWS, Zstd};
-use crate::words::{Codes, Words};
+use crate::text_columns::{Codes, Words};
 
 /// What a table is made of.
 #[derive(Debug)]
@@ -106,8 +106,8 @@ cells! {
     u16 as "u16" => u32, Integers<u32>;
     u32 as "u32" => u32, Integers<u32>;
     u64 as "i64" => u64, Integers<u64>;
-    f64 as "f64" => f64, Plain<f64>;
-    bool as "bool" => bool, Plain<bool>;
+    f64 as "f64" => f64, PlainColumn<f64>;
+    bool as "bool" => bool, PlainColumn<bool>;
 }
 
 impl Cell for &str {
@@ -208,7 +208,7 @@ macro_rules! table {
             ) -> parquet::errors::Result<()> {
                 $({
                     let nullable = <$kind as $crate::table::Cell>::NULLABLE;
-                    let shape = $crate::column::Shape { rows, nullable };
+                    let shape = $crate::column::TableShape { rows, nullable };
                     $crate::column::Buffer::end_page(&mut self.$field, shape, zstd)?;
                 })*
                 Ok(())

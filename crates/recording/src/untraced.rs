@@ -13,7 +13,7 @@ use mqttlab_evidence::{Received, Sent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;
-use crate::gather::for_each;
+use crate::message_rows::for_each;
 use crate::spool::Spool;
 
 /// The first and the last instant of deliveries that are not told apart.
@@ -21,22 +21,22 @@ type Span = (Instant, Instant);
 
 /// By receiver and size.
 #[derive(Default)]
-pub(crate) struct Untraced {
+pub(crate) struct UntracedDeliveries {
     spans: BTreeMap<(u32, u32), Vec<Span>>,
     kept: usize,
     most: usize,
     joined: u64,
 }
 
-impl Untraced {
+impl UntracedDeliveries {
     /// Of the deliveries in the spools of `from`.
-    pub(crate) fn read(from: &Path, most: usize) -> Result<Untraced> {
+    pub(crate) fn read(from: &Path, most: usize) -> Result<UntracedDeliveries> {
         let mut sizes = BTreeSet::new();
         for_each(from, Spool::Sent, |row: Sent, _| {
             sizes.insert(row.payload_bytes);
             Ok(())
         })?;
-        let mut found = Untraced { most, ..Untraced::default() };
+        let mut found = UntracedDeliveries { most, ..UntracedDeliveries::default() };
         for_each(from, Spool::Received, |row: Received, _| {
             if row.publisher.is_none() && sizes.contains(&row.payload_bytes) {
                 found.note((row.subscriber, row.payload_bytes), row.received);
@@ -107,14 +107,14 @@ pub(crate) const SPANS_MOST: usize = 1 << 20;
 mod tests {
     use super::*;
 
-    fn noted(times: impl IntoIterator<Item = u64>, most: usize) -> Untraced {
-        let mut untraced = Untraced { most, ..Untraced::default() };
+    fn noted(times: impl IntoIterator<Item = u64>, most: usize) -> UntracedDeliveries {
+        let mut untraced = UntracedDeliveries { most, ..UntracedDeliveries::default() };
         times.into_iter().for_each(|ns| untraced.note((2, 20), Instant::from_ns(ns)));
         untraced.spans.values_mut().for_each(put_in_order);
         untraced
     }
 
-    fn any(untraced: &Untraced, since: u64, until: Option<u64>) -> bool {
+    fn any(untraced: &UntracedDeliveries, since: u64, until: Option<u64>) -> bool {
         untraced.any((2, 20), Instant::from_ns(since), until.map(Instant::from_ns))
     }
 
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn receivers_that_have_one_each_are_kept_apart_whatever_the_room() {
-        let mut untraced = Untraced { most: 4, ..Untraced::default() };
+        let mut untraced = UntracedDeliveries { most: 4, ..UntracedDeliveries::default() };
         (0..1_000).for_each(|who| untraced.note((who, 20), Instant::from_ns(u64::from(who))));
         let alone = |who: u32| untraced.any((who, 20), Instant::ZERO, Some(Instant::from_ns(who.into())));
         assert!((0..1_000).all(alone) && untraced.warning().is_none());

@@ -10,8 +10,8 @@ use mqttlab_evidence::{MessageFate, Phase};
 use serde_json::{Value, json};
 
 use crate::fate::Attendance;
+use crate::refusals;
 use crate::tables::MessageRow;
-use crate::why;
 
 /// Reasons that have a line of their own each.
 const REASONS_NAMED: usize = 5;
@@ -117,7 +117,7 @@ fn s(ns: u64) -> f64 {
 
 /// What a recording's rows say of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct RunEvidence {
     /// Clients of whose connections something is known.
     pub clients: usize,
     /// Those that the broker never accepted.
@@ -132,15 +132,15 @@ pub(crate) struct Seen {
     pub flow: Flow,
 }
 
-impl Seen {
+impl RunEvidence {
     /// What these clients' connections say. Each comes with whether it had a SUBACK, and with why its last connection
     /// failed.
     pub(crate) fn of<'a>(
         clients: impl Iterator<Item = (&'a Attendance, bool, Option<&'a str>)>,
         rows_lost: u64,
         flow: Flow,
-    ) -> Seen {
-        let mut seen = Seen { rows_lost, flow, ..Seen::default() };
+    ) -> RunEvidence {
+        let mut seen = RunEvidence { rows_lost, flow, ..RunEvidence::default() };
         for (attendance, subscribed, failure) in clients {
             seen.clients += 1;
             if !attendance.ever_connected() {
@@ -157,7 +157,7 @@ impl Seen {
 
     fn reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
-        let Seen { clients, never_connected, never_subscribed, away, rows_lost, flow, .. } = *self;
+        let RunEvidence { clients, never_connected, never_subscribed, away, rows_lost, flow, .. } = *self;
         if rows_lost > 0 {
             reasons.push(format!(
                 "{rows_lost} rows could not be written, so that counts are too low: free space on the disk, or \
@@ -195,11 +195,11 @@ impl Seen {
 
     /// A line for each reason that clients were told, the most frequent first: how many, why, and what helps.
     fn why_never_connected(&self) -> Vec<String> {
-        let Seen { clients, never_connected, .. } = *self;
+        let RunEvidence { clients, never_connected, .. } = *self;
         // Different words of one reason, such as the seconds since a certificate's end, are one reason.
         let mut grouped: BTreeMap<String, usize> = BTreeMap::new();
         for (detail, count) in &self.refusals {
-            *grouped.entry(why::explained(detail)).or_default() += count;
+            *grouped.entry(refusals::explained(detail)).or_default() += count;
         }
         let untold = never_connected.saturating_sub(grouped.values().sum());
         if untold > 0 {
@@ -224,7 +224,7 @@ impl Seen {
 }
 
 /// The producer's verdict, with what the rows say before it. A producer that gave none gets none.
-pub(crate) fn judged(verdict: &Value, seen: &Seen) -> Value {
+pub(crate) fn judged(verdict: &Value, seen: &RunEvidence) -> Value {
     let reasons = seen.reasons();
     let Some(known) = verdict.as_object().filter(|_| !reasons.is_empty()) else { return verdict.clone() };
     let before = known.get("reasons").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -239,7 +239,7 @@ pub(crate) fn judged(verdict: &Value, seen: &Seen) -> Value {
 mod tests {
     use super::*;
 
-    fn check(seen: &Seen, expected: &[&str]) {
+    fn check(seen: &RunEvidence, expected: &[&str]) {
         let producer = json!({ "valid": true, "reasons": [], "ring_drops": 0 });
         let verdict = judged(&producer, seen);
         let reasons: Vec<&str> =
@@ -252,17 +252,17 @@ mod tests {
 
     #[test]
     fn a_run_is_not_valid_when_clients_never_came_rows_were_lost_or_the_broker_had_gone() {
-        let everybody = || Seen { clients: 61, ..Seen::default() };
+        let everybody = || RunEvidence { clients: 61, ..RunEvidence::default() };
         check(&everybody(), &[]);
         check(
-            &Seen { never_connected: 22, ..everybody() },
+            &RunEvidence { never_connected: 22, ..everybody() },
             &["22 of 61 clients never connected: none was told"],
         );
-        check(&Seen { never_subscribed: 1, ..everybody() }, &["1 of 61 clients connected"]);
-        check(&Seen { rows_lost: 7, ..everybody() }, &["7 rows could not be written"]);
-        check(&Seen { away: 60, ..everybody() }, &[]);
-        check(&Seen { away: 61, ..everybody() }, &["when the run ended no client"]);
-        let few = Seen { away: 1, never_connected: 60, ..everybody() };
+        check(&RunEvidence { never_subscribed: 1, ..everybody() }, &["1 of 61 clients connected"]);
+        check(&RunEvidence { rows_lost: 7, ..everybody() }, &["7 rows could not be written"]);
+        check(&RunEvidence { away: 60, ..everybody() }, &[]);
+        check(&RunEvidence { away: 61, ..everybody() }, &["when the run ended no client"]);
+        let few = RunEvidence { away: 1, never_connected: 60, ..everybody() };
         check(&few, &["60 of 61 clients never connected", "when the run ended no client"]);
     }
 
@@ -270,7 +270,8 @@ mod tests {
     fn why_clients_never_connected_is_said_the_most_frequent_reason_first() {
         let told = [("a", 2), ("CONNECT: code 0x05", 30), ("c", 1), ("d", 4), ("e", 1), ("f", 1)];
         let told = told.map(|(why, count)| (why.to_string(), count));
-        let seen = Seen { clients: 61, never_connected: 42, refusals: told.into(), ..Seen::default() };
+        let seen =
+            RunEvidence { clients: 61, never_connected: 42, refusals: told.into(), ..RunEvidence::default() };
         check(
             &seen,
             &[
@@ -296,8 +297,10 @@ mod tests {
             slow: 1,
             ..Flow::default()
         };
-        let still = |flow| check(&Seen { flow, ..Seen::default() }, &["778 of 900 expected deliveries"]);
-        let flows = |flow| check(&Seen { flow, ..Seen::default() }, &[]);
+        let still = |flow| {
+            check(&RunEvidence { flow, ..RunEvidence::default() }, &["778 of 900 expected deliveries"])
+        };
+        let flows = |flow| check(&RunEvidence { flow, ..RunEvidence::default() }, &[]);
         still(frozen);
         // More than a link carries: what comes in the cool-down is late.
         flows(Flow { slow: 2, ..frozen });
@@ -307,7 +310,10 @@ mod tests {
         flows(Flow::default());
         // It stopped when most had come, and nothing has come since.
         let silent = Flow { last_ns: 5_900, under_way: 45, arrived: 855, ..frozen };
-        check(&Seen { flow: silent, ..Seen::default() }, &["nothing arrived after 0.000 s of the run"]);
+        check(
+            &RunEvidence { flow: silent, ..RunEvidence::default() },
+            &["nothing arrived after 0.000 s of the run"],
+        );
         flows(Flow { last_ns: 6_001, ..silent });
         flows(Flow { under_way: 44, ..silent });
         flows(Flow { expected: 90, under_way: 9, ..silent });
@@ -319,7 +325,7 @@ mod tests {
         let none = Flow { expected: 100, under_way: 90, lost: 7, ..Flow::default() };
         assert!(words(none).contains("none happened (7 lost, 90 under way at the end, 3 of unknown fate)"));
         assert!(words(Flow { without_receiver: 5, ..Flow::default() }).contains("any of the 5 messages"));
-        check(&Seen { flow: none, ..Seen::default() }, &[]);
+        check(&RunEvidence { flow: none, ..RunEvidence::default() }, &[]);
         for flow in [Flow { delivered: 1, ..none }, Flow::default()] {
             assert_eq!(flow.warning(), None);
         }
@@ -328,9 +334,9 @@ mod tests {
     #[test]
     fn what_the_rows_say_comes_before_what_the_producer_says_and_an_import_is_not_judged() {
         let late = json!({ "valid": false, "reasons": ["late"] });
-        let seen = Seen { clients: 1, never_connected: 1, ..Seen::default() };
+        let seen = RunEvidence { clients: 1, never_connected: 1, ..RunEvidence::default() };
         assert_eq!(judged(&late, &seen)["reasons"][1], "late");
         assert_eq!(judged(&Value::Null, &seen), Value::Null);
-        assert_eq!(judged(&late, &Seen::default()), late);
+        assert_eq!(judged(&late, &RunEvidence::default()), late);
     }
 }

@@ -2,11 +2,11 @@
 
 use mqttlab_units::{Duration, Instant};
 
-use crate::{Interruption, Observer, Phase, Progress};
+use crate::{Interruption, Progress, RunObserver, RunPhase};
 
 /// Tells an observer, and keeps the warnings for the recording.
 pub struct Announcer<'a> {
-    observer: &'a mut dyn Observer,
+    observer: &'a mut dyn RunObserver,
     warnings: Warnings,
 }
 
@@ -16,7 +16,7 @@ pub struct Warnings(Vec<String>);
 
 impl Warnings {
     /// Warns of something: said once, and kept for the recording.
-    pub fn warn(&mut self, observer: &mut dyn Observer, text: String) {
+    pub fn warn(&mut self, observer: &mut dyn RunObserver, text: String) {
         if !self.0.contains(&text) {
             observer.on_progress(&Progress::Warning { text: text.clone() });
             self.0.push(text);
@@ -31,7 +31,7 @@ impl Warnings {
 
 impl<'a> Announcer<'a> {
     /// Of a run that has said nothing.
-    pub fn new(observer: &'a mut dyn Observer) -> Announcer<'a> {
+    pub fn new(observer: &'a mut dyn RunObserver) -> Announcer<'a> {
         Announcer { observer, warnings: Warnings::default() }
     }
 
@@ -41,7 +41,7 @@ impl<'a> Announcer<'a> {
     }
 
     /// A phase begins, and takes this long at most; zero for unknown.
-    pub fn phase(&mut self, phase: Phase, at: Instant, length: Duration) {
+    pub fn phase(&mut self, phase: RunPhase, at: Instant, length: Duration) {
         self.say(&Progress::begin(phase, at, length));
     }
 
@@ -68,7 +68,7 @@ mod tests {
     #[derive(Default)]
     struct Heard(Vec<Progress>);
 
-    impl Observer for Heard {
+    impl RunObserver for Heard {
         fn on_progress(&mut self, progress: &Progress) {
             self.0.push(progress.clone());
         }
@@ -87,14 +87,14 @@ mod tests {
         }
         assert_eq!(announcer.warnings(), ["late", "no disk"]);
         assert_eq!(announcer.cancelled(), None);
-        announcer.phase(Phase::WarmUp, Instant::from_ns(3), Duration::from_ns(4));
+        announcer.phase(RunPhase::WarmUp, Instant::from_ns(3), Duration::from_ns(4));
         assert_eq!(announcer.cancelled(), Some(Interruption::Signal("SIGINT")));
         assert_eq!(
             heard.0,
             [
                 Progress::Warning { text: "late".into() },
                 Progress::Warning { text: "no disk".into() },
-                Progress::Phase { phase: Phase::WarmUp, at_ns: 3, length_ns: 4 },
+                Progress::Phase { phase: RunPhase::WarmUp, at_ns: 3, length_ns: 4 },
             ]
         );
     }

@@ -7,18 +7,18 @@
 //!                                                        or time over
 //! ```
 //!
-//! A machine without a clock: asked at [`Conductor::deadline`], or whenever something may have changed, whether the present
-//! stage [is over](Conductor::is_over), and told to [go on](Conductor::next). When clients publish is fixed when they have
+//! A machine without a clock: asked at [`RunConductor::deadline`], or whenever something may have changed, whether the present
+//! stage [is over](RunConductor::is_over), and told to [go on](RunConductor::next). When clients publish is fixed when they have
 //! connected, so that all of them know it before it begins.
 
 use mqttlab_plan::Phases;
 use mqttlab_units::{Duration, Instant};
 
-use crate::Phase;
+use crate::RunPhase;
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum RunStage {
     /// Clients connect and subscribe.
     Connect,
     /// They are told when to publish.
@@ -47,7 +47,7 @@ pub struct Schedule {
 }
 
 /// How a run's clients stand, asked only where it decides.
-pub trait Standing {
+pub trait RunStanding {
     /// How many clients there are.
     fn clients(&self) -> u32;
 
@@ -66,46 +66,46 @@ pub trait Standing {
 
 /// The phases of one run.
 #[derive(Clone, Debug)]
-pub struct Conductor {
+pub struct RunConductor {
     phases: Phases,
-    stage: Stage,
+    stage: RunStage,
     began: Instant,
     schedule: Option<Schedule>,
 }
 
-impl Stage {
+impl RunStage {
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {
-            Stage::Notice => "notice",
-            Stage::Disconnect => "disconnect",
-            Stage::Over => "over",
-            Stage::Connect | Stage::WarmUp | Stage::Measurement | Stage::CoolDown => {
-                self.phase().map_or("", Phase::name)
+            RunStage::Notice => "notice",
+            RunStage::Disconnect => "disconnect",
+            RunStage::Over => "over",
+            RunStage::Connect | RunStage::WarmUp | RunStage::Measurement | RunStage::CoolDown => {
+                self.phase().map_or("", RunPhase::name)
             }
         }
     }
 
     /// The phase that begins with it, for observers and the recording; a stage without one belongs to the phase before.
-    pub fn phase(self) -> Option<Phase> {
+    pub fn phase(self) -> Option<RunPhase> {
         match self {
-            Stage::Connect => Some(Phase::Connect),
-            Stage::WarmUp => Some(Phase::WarmUp),
-            Stage::Measurement => Some(Phase::Measurement),
-            Stage::CoolDown => Some(Phase::CoolDown),
-            Stage::Notice | Stage::Disconnect | Stage::Over => None,
+            RunStage::Connect => Some(RunPhase::Connect),
+            RunStage::WarmUp => Some(RunPhase::WarmUp),
+            RunStage::Measurement => Some(RunPhase::Measurement),
+            RunStage::CoolDown => Some(RunPhase::CoolDown),
+            RunStage::Notice | RunStage::Disconnect | RunStage::Over => None,
         }
     }
 }
 
-impl Conductor {
+impl RunConductor {
     /// Of a run whose clients begin to connect.
-    pub fn new(phases: Phases, now: Instant) -> Conductor {
-        Conductor { phases, stage: Stage::Connect, began: now, schedule: None }
+    pub fn new(phases: Phases, now: Instant) -> RunConductor {
+        RunConductor { phases, stage: RunStage::Connect, began: now, schedule: None }
     }
 
     /// Where the run is.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> RunStage {
         self.stage
     }
 
@@ -118,65 +118,65 @@ impl Conductor {
     pub fn deadline(&self) -> Option<Instant> {
         let schedule = || self.schedule.expect("the schedule is fixed when the clients have connected");
         match self.stage {
-            Stage::Connect => Some(self.began + self.phases.connect_timeout),
-            Stage::Notice => Some(schedule().publish_from),
-            Stage::WarmUp => Some(schedule().measure_from),
-            Stage::Measurement => Some(schedule().measure_until),
-            Stage::CoolDown => Some(schedule().measure_until + self.phases.cool_down),
-            Stage::Disconnect => Some(self.began + FAREWELL),
-            Stage::Over => None,
+            RunStage::Connect => Some(self.began + self.phases.connect_timeout),
+            RunStage::Notice => Some(schedule().publish_from),
+            RunStage::WarmUp => Some(schedule().measure_from),
+            RunStage::Measurement => Some(schedule().measure_until),
+            RunStage::CoolDown => Some(schedule().measure_until + self.phases.cool_down),
+            RunStage::Disconnect => Some(self.began + FAREWELL),
+            RunStage::Over => None,
         }
     }
 
     /// How long the present stage's phase takes at most, as planned; zero for a stage without a phase.
     pub fn length(&self) -> Duration {
         match self.stage {
-            Stage::Connect => self.phases.connect_timeout,
-            Stage::WarmUp => self.phases.warm_up,
-            Stage::Measurement => self.phases.duration,
-            Stage::CoolDown => self.phases.cool_down,
-            Stage::Notice | Stage::Disconnect | Stage::Over => Duration::ZERO,
+            RunStage::Connect => self.phases.connect_timeout,
+            RunStage::WarmUp => self.phases.warm_up,
+            RunStage::Measurement => self.phases.duration,
+            RunStage::CoolDown => self.phases.cool_down,
+            RunStage::Notice | RunStage::Disconnect | RunStage::Over => Duration::ZERO,
         }
     }
 
     /// Whether the present stage is over: its time is, or it need not last as long.
-    pub fn is_over(&self, now: Instant, standing: &impl Standing) -> bool {
+    pub fn is_over(&self, now: Instant, standing: &impl RunStanding) -> bool {
         self.deadline().is_some_and(|deadline| now >= deadline) || self.is_over_early(now, standing)
     }
 
     /// Whether the present stage need not last as long as it may.
-    pub fn is_over_early(&self, now: Instant, standing: &impl Standing) -> bool {
+    pub fn is_over_early(&self, now: Instant, standing: &impl RunStanding) -> bool {
         match self.stage {
-            Stage::Connect => standing.gathered() >= standing.clients(),
-            Stage::Measurement => standing.has_measured_enough(),
+            RunStage::Connect => standing.gathered() >= standing.clients(),
+            RunStage::Measurement => standing.has_measured_enough(),
             // Messages intended just before the end may still be on their way into their sessions.
-            Stage::CoolDown => {
+            RunStage::CoolDown => {
                 let ended = self.schedule.map_or(Instant::ZERO, |schedule| schedule.measure_until);
                 now >= ended + SETTLE && standing.is_settled()
             }
-            Stage::Disconnect => standing.is_gone(),
-            Stage::Notice | Stage::WarmUp | Stage::Over => false,
+            RunStage::Disconnect => standing.is_gone(),
+            RunStage::Notice | RunStage::WarmUp | RunStage::Over => false,
         }
     }
 
     /// Ends the present stage; the one that begins. A measurement that ends before its time moves its end in the
     /// schedule: what is due later is not offered.
-    pub fn next(&mut self, now: Instant) -> Stage {
+    pub fn next(&mut self, now: Instant) -> RunStage {
         self.stage = match self.stage {
-            Stage::Connect => {
+            RunStage::Connect => {
                 self.schedule = Some(Schedule::after(now + NOTICE, &self.phases));
-                Stage::Notice
+                RunStage::Notice
             }
-            Stage::Notice => Stage::WarmUp,
-            Stage::WarmUp => Stage::Measurement,
-            Stage::Measurement => {
+            RunStage::Notice => RunStage::WarmUp,
+            RunStage::WarmUp => RunStage::Measurement,
+            RunStage::Measurement => {
                 if let Some(schedule) = &mut self.schedule {
                     schedule.measure_until = schedule.measure_until.min(now);
                 }
-                Stage::CoolDown
+                RunStage::CoolDown
             }
-            Stage::CoolDown => Stage::Disconnect,
-            Stage::Disconnect | Stage::Over => Stage::Over,
+            RunStage::CoolDown => RunStage::Disconnect,
+            RunStage::Disconnect | RunStage::Over => RunStage::Over,
         };
         self.began = now;
         self.stage
@@ -227,7 +227,7 @@ mod tests {
         gone: bool,
     }
 
-    impl Standing for Clients {
+    impl RunStanding for Clients {
         fn clients(&self) -> u32 {
             3
         }
@@ -253,10 +253,10 @@ mod tests {
         Instant::ZERO + Duration::from_ms(ms)
     }
 
-    fn conductor() -> Conductor {
+    fn conductor() -> RunConductor {
         let [connect_timeout, warm_up, duration, cool_down] =
             [5_000, 100, 1_000, 2_000].map(Duration::from_ms);
-        Conductor::new(Phases { connect_timeout, warm_up, duration, cool_down }, at(10))
+        RunConductor::new(Phases { connect_timeout, warm_up, duration, cool_down }, at(10))
     }
 
     #[test]
@@ -270,12 +270,12 @@ mod tests {
             conductor.next(deadline);
         }
         let expected = [
-            (Stage::Connect, at(5_010)),
-            (Stage::Notice, at(5_210)),
-            (Stage::WarmUp, at(5_310)),
-            (Stage::Measurement, at(6_310)),
-            (Stage::CoolDown, at(8_310)),
-            (Stage::Disconnect, at(8_810)),
+            (RunStage::Connect, at(5_010)),
+            (RunStage::Notice, at(5_210)),
+            (RunStage::WarmUp, at(5_310)),
+            (RunStage::Measurement, at(6_310)),
+            (RunStage::CoolDown, at(8_310)),
+            (RunStage::Disconnect, at(8_810)),
         ];
         assert_eq!(told, expected);
     }
@@ -287,7 +287,7 @@ mod tests {
         assert!(!conductor.is_over(at(20), &clients), "one is missing");
         clients.gathered = 3;
         assert!(conductor.is_over(at(20), &clients));
-        assert_eq!(conductor.next(at(20)), Stage::Notice);
+        assert_eq!(conductor.next(at(20)), RunStage::Notice);
         let schedule = Schedule { publish_from: at(220), measure_from: at(320), measure_until: at(1_320) };
         assert_eq!(conductor.schedule(), Some(schedule));
         assert!(!conductor.is_over(at(219), &clients), "a notice is never cut short");
@@ -295,15 +295,15 @@ mod tests {
         conductor.next(at(320));
         clients.measured = true;
         assert!(conductor.is_over(at(800), &clients));
-        assert_eq!(conductor.next(at(800)), Stage::CoolDown);
+        assert_eq!(conductor.next(at(800)), RunStage::CoolDown);
         assert_eq!(conductor.schedule().unwrap().measure_until, at(800), "what is due later is not offered");
         clients.settled = true;
         assert!(!conductor.is_over(at(899), &clients), "messages may be on their way into their sessions");
         assert!(conductor.is_over(at(900), &clients));
-        assert_eq!(conductor.next(at(900)), Stage::Disconnect);
+        assert_eq!(conductor.next(at(900)), RunStage::Disconnect);
         clients.gone = true;
         assert!(conductor.is_over(at(901), &clients));
-        assert_eq!(conductor.next(at(901)), Stage::Over);
+        assert_eq!(conductor.next(at(901)), RunStage::Over);
         assert!(!conductor.is_over(at(100_000), &clients), "what is over does not end again");
     }
 

@@ -199,7 +199,7 @@ impl Watched {
     /// Adds the latencies of the deliveries since the last line, and tells those of the last few lines.
     pub fn latencies(&mut self, now: Instant, since_last: Sketch) -> RecentLatency {
         self.latencies.add(now, since_last);
-        self.latencies.told()
+        self.latencies.snapshot()
     }
 
     /// What links have done, those that did most where there are more than a line should hold, and how many are left out.
@@ -260,7 +260,7 @@ impl RecentLatencies {
         }
     }
 
-    fn told(&self) -> RecentLatency {
+    fn snapshot(&self) -> RecentLatency {
         let mut all = Sketch::default();
         self.lines.iter().for_each(|(_, sketch)| all.add(sketch));
         RecentLatency {
@@ -363,7 +363,7 @@ mod tests {
             sketch.count(Duration::from_ms(line), 1);
             recent.add(at(line), sketch);
         }
-        let told = recent.told();
+        let told = recent.snapshot();
         assert_eq!((told.count, told.since_ns), (20, at(5).as_ns()));
         assert!(told.buckets[0].0 >= 6_000_000, "the sixth line is the first that is left");
     }

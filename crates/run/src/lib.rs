@@ -5,8 +5,8 @@
 //!     └────────────┴─────────── interruption ─────────────┴──► what was recorded is kept, and marked
 //! ```
 //!
-//! The simulator and the live testbed step one [`Conductor`], each by its own clock; what they say goes to an [`Observer`];
-//! and both end with an [`Outcome`]. An import has no phases, but is watched and ends in the same way.
+//! The simulator and the live testbed step one [`RunConductor`], each by its own clock; what they say goes to a [`RunObserver`];
+//! and both end with a [`RunOutcome`]. An import has no phases, but is watched and ends in the same way.
 //!
 //! What it does not model: what happens within a phase, and whether a number may be believed (who measures says that).
 
@@ -22,15 +22,15 @@ mod stations;
 mod validity;
 
 pub use announcer::{Announcer, Warnings};
-pub use conductor::{Conductor, FAREWELL, NOTICE, SETTLE, Schedule, Stage, Standing};
+pub use conductor::{FAREWELL, NOTICE, RunConductor, RunStage, RunStanding, SETTLE, Schedule};
 pub use figures::{
     Figures, GroupFigures, LINKS_MAX, LinkDrops, LinkFigures, MESSAGES_MAX, MessageFigures, RecentLatency,
     ServerFigures, Watched,
 };
 pub use interruption::Interruption;
-pub use observer::{Observer, Pace};
-pub use outcome::{Failure, Outcome};
-pub use progress::{Phase, Progress, Verdict};
+pub use observer::{RunObserver, SimulationPace};
+pub use outcome::{Failure, RunOutcome};
+pub use progress::{Progress, RunPhase, RunVerdict};
 pub use sketch::Sketch;
 pub use stations::Stations;
 pub use validity::Validity;

@@ -5,7 +5,7 @@ use mqttlab_units::Instant;
 use crate::{Interruption, Progress};
 
 /// Watches a run from outside: is told how far it is, and may end it.
-pub trait Observer {
+pub trait RunObserver {
     /// Something happened that a user may want to see.
     fn on_progress(&mut self, progress: &Progress);
 
@@ -14,7 +14,7 @@ pub trait Observer {
 
     /// Whether figures are due, for a run that has no clock to know it by: how fast it has been since the last ones, of
     /// `events` handled and the run time `now`; `None` when none are due.
-    fn figures_due(&mut self, events: u64, now: Instant) -> Option<Pace> {
+    fn figures_due(&mut self, events: u64, now: Instant) -> Option<SimulationPace> {
         let _ = (events, now);
         None
     }
@@ -22,7 +22,7 @@ pub trait Observer {
 
 /// How fast a simulation goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pace {
+pub struct SimulationPace {
     /// Events in a second of real time.
     pub events_per_s: u64,
     /// Simulated seconds in a second of real time.

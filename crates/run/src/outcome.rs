@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::{Interruption, Progress, Verdict};
+use crate::{Interruption, Progress, RunVerdict};
 
 /// How a run ended.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// As planned.
     Complete,
     /// Cut short; what was recorded is kept and marked.
@@ -32,34 +32,34 @@ pub enum Failure {
     },
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Of a run that went on to its end, or was interrupted.
-    pub fn of(result: Result<(), Interruption>) -> Outcome {
+    pub fn of(result: Result<(), Interruption>) -> RunOutcome {
         match result {
-            Ok(()) => Outcome::Complete,
-            Err(interruption) => Outcome::Incomplete(Failure::Interrupted(interruption)),
+            Ok(()) => RunOutcome::Complete,
+            Err(interruption) => RunOutcome::Incomplete(Failure::Interrupted(interruption)),
         }
     }
 
     /// Of such a run whose recording could not be finished.
-    pub fn unfinished(result: Result<(), Interruption>, problem: String) -> Outcome {
-        Outcome::Incomplete(Failure::Recording { interruption: result.err(), problem })
+    pub fn unfinished(result: Result<(), Interruption>, problem: String) -> RunOutcome {
+        RunOutcome::Incomplete(Failure::Recording { interruption: result.err(), problem })
     }
 
     /// In a word.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> RunVerdict {
         match self {
-            Outcome::Complete => Verdict::Complete,
-            Outcome::Incomplete(_) => Verdict::Incomplete,
-            Outcome::Failed(_) => Verdict::Failed,
+            RunOutcome::Complete => RunVerdict::Complete,
+            RunOutcome::Incomplete(_) => RunVerdict::Incomplete,
+            RunOutcome::Failed(_) => RunVerdict::Failed,
         }
     }
 
     /// Why it did not complete.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
-            Outcome::Complete => None,
-            Outcome::Incomplete(failure) | Outcome::Failed(failure) => Some(failure),
+            RunOutcome::Complete => None,
+            RunOutcome::Incomplete(failure) | RunOutcome::Failed(failure) => Some(failure),
         }
     }
 
@@ -98,21 +98,21 @@ mod tests {
     fn an_outcome_says_how_and_why() {
         let interrupted = || Err(Interruption::Signal("SIGTERM"));
         let table = [
-            (Outcome::of(Ok(())), Verdict::Complete, None),
-            (Outcome::of(interrupted()), Verdict::Incomplete, Some("the run was stopped by SIGTERM")),
+            (RunOutcome::of(Ok(())), RunVerdict::Complete, None),
+            (RunOutcome::of(interrupted()), RunVerdict::Incomplete, Some("the run was stopped by SIGTERM")),
             (
-                Outcome::unfinished(interrupted(), "no space left".into()),
-                Verdict::Incomplete,
+                RunOutcome::unfinished(interrupted(), "no space left".into()),
+                RunVerdict::Incomplete,
                 Some("the run was stopped by SIGTERM; the recording could not be finished: no space left"),
             ),
             (
-                Outcome::unfinished(Ok(()), "no space left".into()),
-                Verdict::Incomplete,
+                RunOutcome::unfinished(Ok(()), "no space left".into()),
+                RunVerdict::Incomplete,
                 Some("the recording could not be finished: no space left"),
             ),
             (
-                Outcome::Failed(Failure::Setup("no /dev/net/tun".into())),
-                Verdict::Failed,
+                RunOutcome::Failed(Failure::Setup("no /dev/net/tun".into())),
+                RunVerdict::Failed,
                 Some("no /dev/net/tun"),
             ),
         ];

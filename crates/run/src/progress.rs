@@ -17,7 +17,7 @@ pub enum Progress {
     /// A phase begins.
     Phase {
         /// Which.
-        phase: Phase,
+        phase: RunPhase,
         /// Run time.
         at_ns: u64,
         /// How long it will take at most, 0 when unknown.
@@ -33,7 +33,7 @@ pub enum Progress {
     /// The run is over; always the last line.
     Done {
         /// How it ended.
-        verdict: Verdict,
+        verdict: RunVerdict,
         /// A sentence when it did not complete.
         reason: Option<String>,
         /// The recording.
@@ -44,7 +44,7 @@ pub enum Progress {
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum RunPhase {
     /// Namespaces, links, broker.
     Setup,
     /// Clients connect and subscribe.
@@ -61,21 +61,21 @@ pub enum Phase {
 
 impl Progress {
     /// A phase begins, and takes this long at most; zero for unknown.
-    pub fn begin(phase: Phase, at: Instant, length: Duration) -> Progress {
+    pub fn begin(phase: RunPhase, at: Instant, length: Duration) -> Progress {
         Progress::Phase { phase, at_ns: at.as_ns(), length_ns: length.as_ns() }
     }
 }
 
-impl Phase {
+impl RunPhase {
     /// Its word in the recording and in progress lines.
     pub fn name(self) -> &'static str {
         match self {
-            Phase::Setup => "setup",
-            Phase::Connect => "connect",
-            Phase::WarmUp => "warm_up",
-            Phase::Measurement => "measurement",
-            Phase::CoolDown => "cool_down",
-            Phase::Finalise => "finalise",
+            RunPhase::Setup => "setup",
+            RunPhase::Connect => "connect",
+            RunPhase::WarmUp => "warm_up",
+            RunPhase::Measurement => "measurement",
+            RunPhase::CoolDown => "cool_down",
+            RunPhase::Finalise => "finalise",
         }
     }
 }
@@ -83,7 +83,7 @@ impl Phase {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum RunVerdict {
     /// As planned.
     Complete,
     /// Cut short, by the user, the broker or the disk; what was recorded is kept and marked.

@@ -47,7 +47,7 @@ impl Stations {
             told: None,
         };
         let mut tracks: Vec<Track> = network.stations().into_iter().map(track).collect();
-        settle(&mut tracks, plan);
+        assign_clients(&mut tracks, plan);
         let interval = plan.recording.tcp_state_interval;
         let next = (!tracks.is_empty()).then_some(Instant::ZERO);
         Stations { media, tracks, interval, next, rows_left: ROWS }
@@ -90,7 +90,7 @@ impl Track {
 }
 
 /// Finds the clients of each station's host.
-fn settle(tracks: &mut [Track], plan: &Plan) {
+fn assign_clients(tracks: &mut [Track], plan: &Plan) {
     if tracks.is_empty() {
         return;
     }

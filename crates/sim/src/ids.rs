@@ -44,7 +44,7 @@ id! {
 
 /// A connection. Slots are used again once nothing can arrive for their connections; the generation tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConnectionId {
+pub(crate) struct TcpConnectionId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
@@ -69,15 +69,15 @@ impl Side {
 
 /// Everything of a kind, by identifier.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<I, T> {
+pub(crate) struct IdTable<I, T> {
     rows: Vec<T>,
     key: PhantomData<I>,
 }
 
-impl<I: Id, T> Table<I, T> {
+impl<I: Id, T> IdTable<I, T> {
     /// An empty table with room for so many rows.
     pub(crate) fn with_capacity(rows: usize) -> Self {
-        Table { rows: Vec::with_capacity(rows), key: PhantomData }
+        IdTable { rows: Vec::with_capacity(rows), key: PhantomData }
     }
 
     /// Adds a row, and says what it is known by.
@@ -100,13 +100,13 @@ impl<I: Id, T> Table<I, T> {
     }
 }
 
-impl<I: Id, T> FromIterator<T> for Table<I, T> {
+impl<I: Id, T> FromIterator<T> for IdTable<I, T> {
     fn from_iter<R: IntoIterator<Item = T>>(rows: R) -> Self {
-        Table { rows: rows.into_iter().collect(), key: PhantomData }
+        IdTable { rows: rows.into_iter().collect(), key: PhantomData }
     }
 }
 
-impl<I: Id, T> Index<I> for Table<I, T> {
+impl<I: Id, T> Index<I> for IdTable<I, T> {
     type Output = T;
 
     fn index(&self, id: I) -> &T {
@@ -114,7 +114,7 @@ impl<I: Id, T> Index<I> for Table<I, T> {
     }
 }
 
-impl<I: Id, T> IndexMut<I> for Table<I, T> {
+impl<I: Id, T> IndexMut<I> for IdTable<I, T> {
     fn index_mut(&mut self, id: I) -> &mut T {
         &mut self.rows[id.index()]
     }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_table_numbers_its_rows_in_the_order_in_which_they_come() {
-        let mut table: Table<HostId, char> = Table::with_capacity(2);
+        let mut table: IdTable<HostId, char> = IdTable::with_capacity(2);
         let ids = ['a', 'b'].map(|row| table.push(row));
         assert_eq!((ids, table.len()), ([HostId(0), HostId(1)], 2));
         table[ids[1]] = 'c';

@@ -15,7 +15,7 @@ mod clients;
 mod control;
 mod hosts;
 mod ids;
-mod message;
+mod message_tokens;
 mod records;
 mod servers;
 mod simulation;
@@ -23,12 +23,12 @@ mod topics;
 
 use mqttlab_plan::{Destination, Plan};
 use mqttlab_recording::SegmentAnalyser;
-use mqttlab_run::{Failure, Observer, Outcome};
+use mqttlab_run::{Failure, RunObserver, RunOutcome};
 
 pub use control::limits::memory_needed;
 pub use hosts::wire::FrameCounts;
 pub use records::state::{
-    ClientState, Counts, HostState, LinkState, ServerState, SessionState, SimulationState, SocketState,
+    ClientState, HostState, LinkState, ServerState, SessionState, SimCounts, SimulationState, SocketState,
 };
 pub use simulation::Simulation;
 
@@ -37,13 +37,13 @@ pub fn run(
     plan: Plan,
     destination: &Destination,
     analyser: Box<dyn SegmentAnalyser>,
-    observer: &mut dyn Observer,
-) -> Outcome {
+    observer: &mut dyn RunObserver,
+) -> RunOutcome {
     match Simulation::new(plan, destination, analyser, observer) {
         Ok(mut simulation) => {
             let result = simulation.run(observer);
             simulation.finish(result, observer)
         }
-        Err(problem) => Outcome::Failed(Failure::Setup(problem)),
+        Err(problem) => RunOutcome::Failed(Failure::Setup(problem)),
     }
 }

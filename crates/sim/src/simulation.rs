@@ -12,43 +12,43 @@
 //! is there for whoever acts at it.
 //!
 //! Nothing is entered twice: a program that acts lets TCP send, and what TCP has to tell programs in turn is drained
-//! here, one thing after the other ([`Simulation::settle`]).
+//! here, one thing after the other ([`Simulation::run_connection`]).
 
 use mqttlab_client::{Books, Rests};
 use mqttlab_plan::{Destination, Plan, Roster};
 use mqttlab_recording::{EventKind, SegmentAnalyser};
-use mqttlab_run::{Interruption, Observer, Outcome, Phase, Progress, Stage, Stations, Warnings};
+use mqttlab_run::{Interruption, Progress, RunObserver, RunOutcome, RunPhase, RunStage, Stations, Warnings};
 use mqttlab_units::Instant;
 
-use crate::clients::Clients;
+use crate::clients::SimClients;
 use crate::clients::groups::Groups;
-use crate::clients::surroundings::Surroundings;
-use crate::control::agenda::Agenda;
-use crate::control::conductor::Conductor;
-use crate::control::event::Event;
+use crate::clients::surroundings::SimSurroundings;
+use crate::control::conductor::SimConductor;
+use crate::control::event::SimEvent;
+use crate::control::event_queue::EventQueue;
 use crate::hosts::Hosts;
 use crate::hosts::connections::Connections;
-use crate::hosts::transport::{Arrival, Transport};
-use crate::hosts::wire::Wire;
-use crate::ids::{ConnectionId, Id, ServerId, Side};
-use crate::records::Evidence;
-use crate::records::figures::LiveFigures;
+use crate::hosts::transport::{HostArrival, SimTransport};
+use crate::hosts::wire::SimWire;
+use crate::ids::{Id, ServerId, Side, TcpConnectionId};
+use crate::records::Records;
+use crate::records::figures::SimFigures;
 use crate::records::recording;
 use crate::records::sampling::Sampling;
-use crate::servers::{ServerSurroundings, Servers};
-use crate::topics::Topics;
+use crate::servers::{ServerSurroundings, SimServers};
+use crate::topics::SimTopics;
 
 /// A plan in virtual time, which can be run through or stepped.
 pub struct Simulation {
-    pub(crate) agenda: Agenda<Event>,
-    pub(crate) transport: Transport,
-    pub(crate) clients: Clients,
-    pub(crate) servers: Servers,
-    pub(crate) evidence: Evidence,
-    pub(crate) conductor: Conductor,
+    pub(crate) agenda: EventQueue<SimEvent>,
+    pub(crate) transport: SimTransport,
+    pub(crate) clients: SimClients,
+    pub(crate) servers: SimServers,
+    pub(crate) evidence: Records,
+    pub(crate) conductor: SimConductor,
     pub(crate) books: Books,
-    figures: LiveFigures,
-    topics: Topics,
+    figures: SimFigures,
+    topics: SimTopics,
     pub(crate) groups: Groups,
     roster: Roster,
     /// What the plan says about its network, for the recording.
@@ -69,15 +69,15 @@ impl Simulation {
         plan: Plan,
         destination: &Destination,
         analyser: Box<dyn SegmentAnalyser>,
-        observer: &mut dyn Observer,
+        observer: &mut dyn RunObserver,
     ) -> Result<Simulation, String> {
         let roster = Roster::of(&plan);
         let recorder = recording::begin(&plan, destination, &roster)?;
-        let evidence = Evidence::new(recorder, plan.recording.packets, analyser);
+        let evidence = Records::new(recorder, plan.recording.packets, analyser);
         let sampling = Sampling::new(plan.recording.tcp_state_interval, Stations::of(&plan));
         let hosts = Hosts::new(&plan)?;
         let bare_links = [plan.direct_link(), plan.loopback_link()];
-        let servers = Servers::new(&plan.servers, plan.seed)?;
+        let servers = SimServers::new(&plan.servers, plan.seed)?;
         let there = |group| (ServerId::from_index(plan.serving(group)), *plan.endpoint_of(group));
         let there: Vec<_> = plan.groups.iter().map(there).collect();
         let rests = Rests::new(&plan);
@@ -89,17 +89,17 @@ impl Simulation {
             groups.keep_payloads(seed).map_err(|error| error.to_string())?;
         }
         let connections = Connections::new(seed, groups.client_count(), hosts.len());
-        let wire = Wire::new(network, seed, bare_links);
+        let wire = SimWire::new(network, seed, bare_links);
         let mut simulation = Simulation {
-            agenda: Agenda::default(),
-            transport: Transport::new(hosts, connections, wire, rests),
-            clients: Clients::new(&groups, sim.client_wake_up, seed),
+            agenda: EventQueue::default(),
+            transport: SimTransport::new(hosts, connections, wire, rests),
+            clients: SimClients::new(&groups, sim.client_wake_up, seed),
             servers,
             evidence,
-            conductor: Conductor::new(phases, sim, groups.subscriber_count(), groups.client_count()),
+            conductor: SimConductor::new(phases, sim, groups.subscriber_count(), groups.client_count()),
             books: Books::default(),
-            figures: LiveFigures::new(&groups),
-            topics: Topics::of(&roster),
+            figures: SimFigures::new(&groups),
+            topics: SimTopics::of(&roster),
             groups,
             roster,
             description,
@@ -118,8 +118,8 @@ impl Simulation {
     }
 
     /// The clients, and what they may touch.
-    fn clients(&mut self) -> (&mut Clients, Surroundings<'_>) {
-        let around = Surroundings {
+    fn clients(&mut self) -> (&mut SimClients, SimSurroundings<'_>) {
+        let around = SimSurroundings {
             agenda: &mut self.agenda,
             transport: &mut self.transport,
             evidence: &mut self.evidence,
@@ -135,7 +135,7 @@ impl Simulation {
     }
 
     /// The servers, and what they may touch.
-    fn servers(&mut self) -> (&mut Servers, ServerSurroundings<'_>) {
+    fn servers(&mut self) -> (&mut SimServers, ServerSurroundings<'_>) {
         let around = ServerSurroundings {
             agenda: &mut self.agenda,
             transport: &mut self.transport,
@@ -153,7 +153,7 @@ impl Simulation {
 
     /// Whether the plan has been carried out to its end.
     pub fn is_over(&self) -> bool {
-        self.conductor.stage() == Stage::Over
+        self.conductor.stage() == RunStage::Over
     }
 
     /// When the next event is, which is now while frames are at the ends of their paths. `None`: nothing is left to happen.
@@ -168,7 +168,7 @@ impl Simulation {
     ///
     /// # Errors
     /// Why it ended before: nothing was left to happen, a row could not be written, or the observer has had enough.
-    pub fn run(&mut self, observer: &mut dyn Observer) -> Result<(), Interruption> {
+    pub fn run(&mut self, observer: &mut dyn RunObserver) -> Result<(), Interruption> {
         while !self.is_over() {
             self.step(observer)?;
         }
@@ -179,7 +179,7 @@ impl Simulation {
     ///
     /// # Errors
     /// As [`Simulation::run`].
-    pub fn run_until(&mut self, until: Instant, observer: &mut dyn Observer) -> Result<(), Interruption> {
+    pub fn run_until(&mut self, until: Instant, observer: &mut dyn RunObserver) -> Result<(), Interruption> {
         while !self.is_over() && self.next_event_at().is_some_and(|at| at <= until) {
             self.step(observer)?;
         }
@@ -193,7 +193,7 @@ impl Simulation {
     ///
     /// # Errors
     /// As [`Simulation::run`].
-    pub fn step(&mut self, observer: &mut dyn Observer) -> Result<(), Interruption> {
+    pub fn step(&mut self, observer: &mut dyn RunObserver) -> Result<(), Interruption> {
         let now = self.agenda.now();
         if let Some(arrival) = self.transport.arrive(now) {
             self.attend_arrival(arrival);
@@ -215,23 +215,23 @@ impl Simulation {
             self.leave_stage(observer);
         }
         if self.sampling.is_due(self.agenda.now()) {
-            self.sampling.take(self.agenda.now(), self.transport.connections(), &mut self.evidence);
+            self.sampling.sample(self.agenda.now(), self.transport.connections(), &mut self.evidence);
         }
         self.events += 1;
         if self.events.is_multiple_of(EVENTS_A_LOOK) { self.look_up(observer) } else { Ok(()) }
     }
 
-    fn attend_arrival(&mut self, arrival: Arrival) {
+    fn attend_arrival(&mut self, arrival: HostArrival) {
         match arrival {
-            Arrival::Segment(connection, side) => {
-                self.settle(connection, side);
+            HostArrival::Segment(connection, side) => {
+                self.run_connection(connection, side);
                 self.retire(connection);
             }
-            Arrival::Datagram(datagram) if datagram.from == Side::Server => {
+            HostArrival::Datagram(datagram) if datagram.from == Side::Server => {
                 let (clients, mut around) = self.clients();
                 clients.on_datagram(&mut around, datagram);
             }
-            Arrival::Datagram(datagram) => {
+            HostArrival::Datagram(datagram) => {
                 let (servers, mut around) = self.servers();
                 servers.on_datagram(&mut around, datagram);
             }
@@ -239,34 +239,34 @@ impl Simulation {
     }
 
     /// What is first on the agenda happens.
-    fn dispatch(&mut self, observer: &mut dyn Observer) {
-        let Some(event) = self.agenda.take() else { return };
+    fn dispatch(&mut self, observer: &mut dyn RunObserver) {
+        let Some(event) = self.agenda.pop() else { return };
         match event {
-            Event::Client(id) => {
+            SimEvent::Client(id) => {
                 let (clients, mut around) = self.clients();
                 clients.on_timer(&mut around, id);
             }
-            Event::Timer { connection, side } => {
+            SimEvent::Timer { connection, side } => {
                 if self.transport.on_timer(self.agenda.now(), connection, side) {
-                    self.settle(connection, side);
+                    self.run_connection(connection, side);
                     self.retire(connection);
                 }
             }
-            Event::Read { connection, side } if self.transport.connections().is_current(connection) => {
+            SimEvent::Read { connection, side } if self.transport.connections().is_current(connection) => {
                 self.read(connection, side);
-                self.settle(connection, side);
+                self.run_connection(connection, side);
                 self.retire(connection);
             }
-            Event::Read { .. } => {}
-            Event::ReadDatagrams(id) => {
+            SimEvent::Read { .. } => {}
+            SimEvent::ReadDatagrams(id) => {
                 let (clients, mut around) = self.clients();
                 clients.read_datagrams(&mut around, id);
             }
-            Event::Server(id) => {
+            SimEvent::Server(id) => {
                 let (servers, mut around) = self.servers();
                 servers.on_timer(&mut around, id);
             }
-            Event::Stage(stage) => {
+            SimEvent::Stage(stage) => {
                 // A stage that ended early is another one by now; none comes twice.
                 if self.conductor.stage() == stage {
                     self.leave_stage(observer);
@@ -276,7 +276,7 @@ impl Simulation {
     }
 
     /// Lets TCP send, and tells the program on its side what it has to tell, until both are silent.
-    fn settle(&mut self, connection: ConnectionId, side: Side) {
+    fn run_connection(&mut self, connection: TcpConnectionId, side: Side) {
         while let Some(event) =
             self.transport.next_event(&mut self.agenda, &mut self.evidence, connection, side)
         {
@@ -290,7 +290,7 @@ impl Simulation {
         }
     }
 
-    fn read(&mut self, connection: ConnectionId, side: Side) {
+    fn read(&mut self, connection: TcpConnectionId, side: Side) {
         if self.is_a_servers(connection, side) {
             let (servers, mut around) = self.servers();
             servers.read(&mut around, (connection, side));
@@ -301,27 +301,27 @@ impl Simulation {
     }
 
     /// Whether a server is at this side of a connection: it has accepted it, or opened it.
-    fn is_a_servers(&self, connection: ConnectionId, side: Side) -> bool {
+    fn is_a_servers(&self, connection: TcpConnectionId, side: Side) -> bool {
         self.transport.connection(connection).server_at(side).is_some()
     }
 
-    fn retire(&mut self, connection: ConnectionId) {
+    fn retire(&mut self, connection: TcpConnectionId) {
         self.transport.retire(self.agenda.now(), &mut self.evidence, &self.topics, connection);
     }
 
-    fn leave_stage(&mut self, observer: &mut dyn Observer) {
+    fn leave_stage(&mut self, observer: &mut dyn RunObserver) {
         let now = self.now();
         let is_stopped = self.conductor.wants_to_stop();
         match self.conductor.next(now) {
-            Stage::Notice => self.announce(observer),
-            Stage::CoolDown if is_stopped => {
+            RunStage::Notice => self.announce(observer),
+            RunStage::CoolDown if is_stopped => {
                 let (clients, mut around) = self.clients();
                 clients.stop_publishing(&mut around);
             }
-            Stage::Disconnect => {
+            RunStage::Disconnect => {
                 self.evidence.set_run_over();
                 let (clients, mut around) = self.clients();
-                clients.leave(&mut around);
+                clients.disconnect_all(&mut around);
             }
             _ => {}
         }
@@ -329,7 +329,7 @@ impl Simulation {
     }
 
     /// Tells the clients when to publish.
-    fn announce(&mut self, observer: &mut dyn Observer) {
+    fn announce(&mut self, observer: &mut dyn RunObserver) {
         let (ready, all) = (self.books.ready as u32, self.groups.client_count() as u32);
         let missing = self.conductor.stages().warning_of_missing(ready, all);
         missing.into_iter().for_each(|warning| self.warnings.warn(observer, warning));
@@ -339,17 +339,17 @@ impl Simulation {
     }
 
     /// The present stage has begun.
-    fn enter(&mut self, observer: &mut dyn Observer) {
+    fn enter(&mut self, observer: &mut dyn RunObserver) {
         let (now, stage) = (self.now(), self.conductor.stage());
         let Some(deadline) = self.conductor.stages().deadline() else { return };
-        self.agenda.add(deadline.max(now), Event::Stage(stage));
+        self.agenda.add(deadline.max(now), SimEvent::Stage(stage));
         if let Some(phase) = stage.phase() {
             observer.on_progress(&Progress::begin(phase, now, self.conductor.stages().length()));
             self.evidence.event(now, EventKind::Phase, None, None, phase.name());
         }
     }
 
-    fn look_up(&mut self, observer: &mut dyn Observer) -> Result<(), Interruption> {
+    fn look_up(&mut self, observer: &mut dyn RunObserver) -> Result<(), Interruption> {
         if let Some(error) = self.evidence.failure() {
             return Err(Interruption::Disk(error.to_string()));
         }
@@ -358,16 +358,16 @@ impl Simulation {
         }
         if let Some(pace) = observer.figures_due(self.events, self.now()) {
             let (now, wire) = (self.now(), self.transport.wire());
-            let figures = self.figures.told(now, pace, &self.books, &self.groups, wire);
+            let figures = self.figures.snapshot(now, pace, &self.books, &self.groups, wire);
             observer.on_progress(&Progress::Tick(Box::new(figures)));
         }
         Ok(())
     }
 
     /// Ends the simulation, be it at the plan's end or not, and makes the recording of it.
-    pub fn finish(mut self, result: Result<(), Interruption>, observer: &mut dyn Observer) -> Outcome {
+    pub fn finish(mut self, result: Result<(), Interruption>, observer: &mut dyn RunObserver) -> RunOutcome {
         let at_ns = self.now().as_ns();
-        observer.on_progress(&Progress::Phase { phase: Phase::Finalise, at_ns, length_ns: 0 });
+        observer.on_progress(&Progress::Phase { phase: RunPhase::Finalise, at_ns, length_ns: 0 });
         self.transport.end(&mut self.evidence, &self.topics);
         let (clients, mut around) = self.clients();
         clients.end(&mut around);

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 
 use mqttlab_plan::Roster;
 
-use crate::hosts::stream::Packet;
+use crate::hosts::stream::StreamPacket;
 use crate::ids::{Id, ServerId};
 
 #[derive(Default)]
-pub(crate) struct Topics {
+pub(crate) struct SimTopics {
     topics: Vec<(ServerId, String)>,
     /// The numbers of each server's topics.
     numbers: Vec<BTreeMap<String, u32>>,
 }
 
-impl Topics {
-    pub(crate) fn of(roster: &Roster) -> Topics {
-        let mut topics = Topics::default();
+impl SimTopics {
+    pub(crate) fn of(roster: &Roster) -> SimTopics {
+        let mut topics = SimTopics::default();
         roster.topics().iter().for_each(|topic| {
             topics.number(ServerId::from_index(topic.server), &topic.name);
         });
@@ -53,7 +53,7 @@ impl Topics {
     }
 
     /// The topic of a message; of other packets nothing.
-    pub(crate) fn name_of(&self, packet: &Packet) -> &str {
+    pub(crate) fn name_of(&self, packet: &StreamPacket) -> &str {
         if packet.kind.is_message() { self.name(packet.topic) } else { "" }
     }
 }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn two_servers_topics_of_one_name_are_two() {
-        let mut topics = Topics::default();
+        let mut topics = SimTopics::default();
         let [here, there] = [ServerId(1), ServerId(0)].map(|server| topics.number(server, "a"));
         assert_ne!(here, there);
         assert_eq!((topics.number(ServerId(1), "a"), topics.len()), (here, 2));

@@ -13,7 +13,7 @@ use crate::partitions::Packed;
 
 /// Kinds that matter to who follows a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PacketKind {
+pub(crate) enum FollowedKind {
     Publish,
     Release,
     /// PUBACK and PUBCOMP: the exchange is over.
@@ -38,7 +38,7 @@ pub(crate) enum PacketKind {
 pub(crate) struct NamedPacket {
     /// Its row in the table.
     pub(crate) number: u32,
-    pub(crate) kind: PacketKind,
+    pub(crate) kind: FollowedKind,
     pub(crate) to_broker: bool,
     /// Whether it is a datagram between a client of MQTT-SN and its gateway.
     pub(crate) is_datagram: bool,
@@ -144,7 +144,7 @@ impl Packed<FIELDS> for NamedPacket {
         let is = |bit: i64| fields[1] >> (16 + bit) & 1 == 1;
         NamedPacket {
             number: fields[0] as u32,
-            kind: PacketKind::Publish,
+            kind: FollowedKind::Publish,
             to_broker: is(0),
             is_datagram: is(1),
             is_clients: is(2),
@@ -289,7 +289,7 @@ impl ControlSums {
         for_each(dir, words, |packet, (kind, sizes)| {
             found.packets += 1;
             found.has_clients |= packet.is_clients;
-            if packet.kind == PacketKind::Publish && !packet.is_named() {
+            if packet.kind == FollowedKind::Publish && !packet.is_named() {
                 found.unnamed_topics.insert(packet.topic());
             }
             found.count(packet, kind, sizes);
@@ -304,7 +304,7 @@ impl ControlSums {
         for (sum, size) in sums.bytes.iter_mut().zip(sizes) {
             *sum += size;
         }
-        if packet.kind == PacketKind::Publish {
+        if packet.kind == FollowedKind::Publish {
             let topic = self.topics.entry(packet.topic()).or_default();
             *(if packet.to_broker { &mut topic.to_broker } else { &mut topic.to_client }) += 1;
             topic.payload_bytes += u64::from(packet.payload_bytes);
@@ -364,7 +364,7 @@ struct Kinds {
     received: i64,
     over: [i64; 2],
     /// What only MQTT-SN's clients and gateways are followed by.
-    others: [(i64, PacketKind); 6],
+    others: [(i64, FollowedKind); 6],
 }
 
 impl Kinds {
@@ -376,26 +376,26 @@ impl Kinds {
             received: code("PUBREC"),
             over: [code("PUBACK"), code("PUBCOMP")],
             others: [
-                (code("REGISTER"), PacketKind::Register),
-                (code("REGACK"), PacketKind::Registered),
-                (code("CONNECT"), PacketKind::Connect),
-                (code("DISCONNECT"), PacketKind::Disconnect),
-                (code("PINGREQ"), PacketKind::Ping),
-                (code("PINGRESP"), PacketKind::Pong),
+                (code("REGISTER"), FollowedKind::Register),
+                (code("REGACK"), FollowedKind::Registered),
+                (code("CONNECT"), FollowedKind::Connect),
+                (code("DISCONNECT"), FollowedKind::Disconnect),
+                (code("PINGREQ"), FollowedKind::Ping),
+                (code("PINGRESP"), FollowedKind::Pong),
             ],
         }
     }
 
-    fn of(&self, kind: i64, reason: i64) -> PacketKind {
+    fn of(&self, kind: i64, reason: i64) -> FollowedKind {
         match kind {
-            _ if self.publishes.contains(&kind) => PacketKind::Publish,
-            _ if kind == self.release => PacketKind::Release,
+            _ if self.publishes.contains(&kind) => FollowedKind::Publish,
+            _ if kind == self.release => FollowedKind::Release,
             // MQTT 5 §3.5.2.1: reason codes from 0x80 on are errors.
-            _ if kind == self.received => PacketKind::Received { refuses: reason >= 0x80 },
-            _ if self.over.contains(&kind) => PacketKind::Over,
+            _ if kind == self.received => FollowedKind::Received { refuses: reason >= 0x80 },
+            _ if self.over.contains(&kind) => FollowedKind::Over,
             _ => {
                 let other = self.others.iter().find(|(code, _)| *code == kind);
-                other.map_or(PacketKind::Other, |&(_, kind)| kind)
+                other.map_or(FollowedKind::Other, |&(_, kind)| kind)
             }
         }
     }
@@ -409,7 +409,7 @@ mod tests {
     fn a_packed_publish_comes_back_with_what_was_absent() {
         let one = NamedPacket {
             number: 3,
-            kind: PacketKind::Publish,
+            kind: FollowedKind::Publish,
             to_broker: true,
             is_datagram: false,
             is_clients: true,

@@ -7,49 +7,49 @@ use mqttlab_recording::reading::ABSENT;
 pub(crate) const SLACK_NS: i64 = 200_000;
 
 /// An instant, if it is known.
-pub(crate) type Moment = Option<i64>;
+pub(crate) type MaybeInstant = Option<i64>;
 
 /// The instant that a table has.
-pub(crate) fn known(at: i64) -> Moment {
+pub(crate) fn known(at: i64) -> MaybeInstant {
     (at != ABSENT).then_some(at)
 }
 
 /// An instant as it is kept where there are millions: eight bytes, not sixteen.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kept(i64);
+pub(crate) struct PackedInstant(i64);
 
-impl Default for Kept {
-    fn default() -> Kept {
-        Kept::NONE
+impl Default for PackedInstant {
+    fn default() -> PackedInstant {
+        PackedInstant::NONE
     }
 }
 
-impl Kept {
-    pub(crate) const NONE: Kept = Kept(ABSENT);
+impl PackedInstant {
+    pub(crate) const NONE: PackedInstant = PackedInstant(ABSENT);
 
-    pub(crate) fn get(self) -> Moment {
+    pub(crate) fn get(self) -> MaybeInstant {
         known(self.0)
     }
 }
 
-impl From<Moment> for Kept {
-    fn from(moment: Moment) -> Kept {
-        Kept(moment.unwrap_or(ABSENT))
+impl From<MaybeInstant> for PackedInstant {
+    fn from(moment: MaybeInstant) -> PackedInstant {
+        PackedInstant(moment.unwrap_or(ABSENT))
     }
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for PackedInstant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.get().fmt(f)
     }
 }
 
 /// The earliest of those that are known.
-pub(crate) fn least<const N: usize>(moments: [Moment; N]) -> Moment {
+pub(crate) fn least<const N: usize>(moments: [MaybeInstant; N]) -> MaybeInstant {
     moments.into_iter().flatten().min()
 }
 
 /// The latest of those that are known.
-pub(crate) fn most<const N: usize>(moments: [Moment; N]) -> Moment {
+pub(crate) fn most<const N: usize>(moments: [MaybeInstant; N]) -> MaybeInstant {
     moments.into_iter().flatten().max()
 }

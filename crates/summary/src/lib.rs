@@ -42,7 +42,7 @@ use attribution::deliveries::follow;
 use attribution::packet_partitions::PacketSpread;
 pub use checks::Check;
 use control_packets::ControlSums;
-use network::frames::Frames;
+use network::frames::FrameTable;
 use settings::RunSettings;
 
 /// The file that says that a recording's derived tables are there.
@@ -71,7 +71,7 @@ pub struct Summarised {
 
 /// How much is held at once. What is derived is the same, but for the last bits of means where `heap_rows` differs.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SummaryLimits {
     /// Rows of messages that are followed together, about.
     pub range_rows: u64,
     /// Rows of frames, or of control packets, that are brought together by connection at once, about.
@@ -80,9 +80,9 @@ pub struct Limits {
     pub memory_rows: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { range_rows: 1 << 16, heap_rows: 200_000, memory_rows: 500_000 }
+impl Default for SummaryLimits {
+    fn default() -> SummaryLimits {
+        SummaryLimits { range_rows: 1 << 16, heap_rows: 200_000, memory_rows: 500_000 }
     }
 }
 
@@ -94,14 +94,14 @@ const SOURCES: [&str; 4] = ["messages", "packets", "control_packets", "network_m
 /// # Errors
 /// There is no recording, a table cannot be read, or `out` cannot be written to.
 pub fn summarise(dir: &Path, out: &Path) -> Result<Summarised> {
-    summarise_within(dir, out, Limits::default())
+    summarise_within(dir, out, SummaryLimits::default())
 }
 
 /// The same, with so much held at once.
 ///
 /// # Errors
 /// As [`summarise`].
-pub fn summarise_within(dir: &Path, out: &Path, limits: Limits) -> Result<Summarised> {
+pub fn summarise_within(dir: &Path, out: &Path, limits: SummaryLimits) -> Result<Summarised> {
     fs::create_dir_all(out).map_err(|source| disk("create", out, source))?;
     let done = out.join(DONE);
     // First of all: a pass that is broken off must not leave the word that all is there.
@@ -112,14 +112,14 @@ pub fn summarise_within(dir: &Path, out: &Path, limits: Limits) -> Result<Summar
         return Err(Error::NotARecording(dir.to_owned()));
     }
     let mut words = Vocabulary::default();
-    let frames = Frames::of(dir, limits)?;
+    let frames = FrameTable::of(dir, limits)?;
     let stream_ends = if frames.rows > 0 { Some(frames.parts(out, "summary-stream-ends")?) } else { None };
     // Who has neither frames nor clients' own packets needs no settings, and may have none.
     let is_told = frames.rows > 0 || control_packets::count(dir)? > 0;
     let settings = is_told.then(|| RunSettings::read(dir)).transpose();
     let known = settings.as_ref().ok().and_then(Option::as_ref);
     let mut spread = PacketSpread::new(dir, out, stream_ends, known, limits)?;
-    let control = ControlSums::read(dir, &mut words, |packet| spread.take(packet))?;
+    let control = ControlSums::read(dir, &mut words, |packet| spread.add(packet))?;
     control.write(out, &words)?;
     let deliveries = match known {
         _ if frames.rows == 0 && !control.has_clients => 0,

@@ -20,20 +20,20 @@ pub(crate) trait Packed<const N: usize>: Copy {
 }
 
 /// Records in a number of parts.
-pub(crate) enum Parts<T, const N: usize> {
+pub(crate) enum Partitions<T, const N: usize> {
     Kept(Vec<Vec<T>>),
-    Stored(StoredParts<N>),
+    Stored(StoredPartitions<N>),
 }
 
 /// Parts in a file, which goes with them.
-pub(crate) struct StoredParts<const N: usize> {
+pub(crate) struct StoredPartitions<const N: usize> {
     path: PathBuf,
     file: File,
     end: u64,
-    parts: Vec<StoredPart<N>>,
+    parts: Vec<StoredPartition<N>>,
 }
 
-struct StoredPart<const N: usize> {
+struct StoredPartition<const N: usize> {
     packed: Vec<u8>,
     latest: [i64; N],
     records: usize,
@@ -41,30 +41,35 @@ struct StoredPart<const N: usize> {
     pieces: Vec<(u64, u32)>,
 }
 
-impl<T: Packed<N>, const N: usize> Parts<T, N> {
+impl<T: Packed<N>, const N: usize> Partitions<T, N> {
     /// So many parts, in memory, or in a file of that name in `dir`.
-    pub(crate) fn new(count: usize, stored: bool, dir: &Path, name: &str) -> Result<Parts<T, N>> {
+    pub(crate) fn new(count: usize, stored: bool, dir: &Path, name: &str) -> Result<Partitions<T, N>> {
         if !stored {
-            return Ok(Parts::Kept((0..count).map(|_| Vec::new()).collect()));
+            return Ok(Partitions::Kept((0..count).map(|_| Vec::new()).collect()));
         }
         let path = dir.join(format!("{name}.tmp"));
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
         let file = file.map_err(|source| disk("create", &path, source))?;
-        let part = || StoredPart { packed: Vec::new(), latest: [0; N], records: 0, pieces: Vec::new() };
-        Ok(Parts::Stored(StoredParts { path, file, end: 0, parts: (0..count).map(|_| part()).collect() }))
+        let part = || StoredPartition { packed: Vec::new(), latest: [0; N], records: 0, pieces: Vec::new() };
+        Ok(Partitions::Stored(StoredPartitions {
+            path,
+            file,
+            end: 0,
+            parts: (0..count).map(|_| part()).collect(),
+        }))
     }
 
     /// How many parts there are.
     pub(crate) fn count(&self) -> usize {
         match self {
-            Parts::Kept(parts) => parts.len(),
-            Parts::Stored(stored) => stored.parts.len(),
+            Partitions::Kept(parts) => parts.len(),
+            Partitions::Stored(stored) => stored.parts.len(),
         }
     }
 
     /// Makes room for so many records in all, where they are kept.
     pub(crate) fn make_room(&mut self, records: usize) {
-        if let Parts::Kept(parts) = self {
+        if let Partitions::Kept(parts) = self {
             let each = records / parts.len();
             parts.iter_mut().for_each(|part| part.reserve_exact(each));
         }
@@ -73,24 +78,24 @@ impl<T: Packed<N>, const N: usize> Parts<T, N> {
     #[inline]
     pub(crate) fn push(&mut self, part: usize, record: &T) -> Result<()> {
         match self {
-            Parts::Kept(parts) => {
+            Partitions::Kept(parts) => {
                 parts[part].push(*record);
                 Ok(())
             }
-            Parts::Stored(stored) => stored.put(part, &record.fields()),
+            Partitions::Stored(stored) => stored.put(part, &record.fields()),
         }
     }
 
     /// The records of a part, in the order in which they were pushed. Those in memory are there once.
-    pub(crate) fn take(&mut self, part: usize) -> Result<Vec<T>> {
+    pub(crate) fn read_part(&mut self, part: usize) -> Result<Vec<T>> {
         match self {
-            Parts::Kept(parts) => Ok(std::mem::take(&mut parts[part])),
-            Parts::Stored(stored) => stored.read(part),
+            Partitions::Kept(parts) => Ok(std::mem::take(&mut parts[part])),
+            Partitions::Stored(stored) => stored.read(part),
         }
     }
 }
 
-impl<const N: usize> StoredParts<N> {
+impl<const N: usize> StoredPartitions<N> {
     fn put(&mut self, part: usize, fields: &[i64; N]) -> Result<()> {
         let one = &mut self.parts[part];
         for (field, latest) in fields.iter().zip(&mut one.latest) {
@@ -153,7 +158,7 @@ fn unpack(bytes: &mut std::slice::Iter<'_, u8>) -> i64 {
     (packed >> 1) as i64 ^ -((packed & 1) as i64)
 }
 
-impl<const N: usize> Drop for StoredParts<N> {
+impl<const N: usize> Drop for StoredPartitions<N> {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -238,7 +243,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("mqttlab-parts-of-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         for stored in [false, true] {
-            let mut parts = Parts::<(i64, i64), 2>::new(7, stored, &dir, "records").unwrap();
+            let mut parts = Partitions::<(i64, i64), 2>::new(7, stored, &dir, "records").unwrap();
             assert_eq!(fs::read_dir(&dir).unwrap().count(), usize::from(stored));
             let record = |number: i64| (number * number, if number % 3 == 0 { i64::MIN } else { i64::MAX });
             for number in 0..50_000 {
@@ -246,9 +251,9 @@ mod tests {
             }
             for part in (0..7).rev() {
                 let expected: Vec<_> = (0..50_000).filter(|number| number % 7 == part).map(record).collect();
-                assert!(parts.take(part as usize).unwrap() == expected);
+                assert!(parts.read_part(part as usize).unwrap() == expected);
             }
-            assert_eq!(parts.take(0).unwrap().is_empty(), !stored);
+            assert_eq!(parts.read_part(0).unwrap().is_empty(), !stored);
         }
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         fs::remove_dir_all(&dir).unwrap();

@@ -5,66 +5,72 @@ use std::collections::{BTreeMap, HashSet};
 use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
 
-use super::flags::{self, Half, Marks, Verdict};
-use super::protocol::{self, Protocol};
+use super::exchanges::{answered, requested};
+use super::first_bytes::Undecided;
+use super::flags::{self, DirectionHistory, Marks, SegmentVerdict};
+use super::protocol::{self, ConnectionProtocol};
 use super::sequence;
-use super::undecided::Undecided;
-use super::{Annotations, Completed, Direction, Gap, Settings};
-use crate::layers::{Content, KeyLog, Layers, Opened, Opening, Secured, begun_as_websocket};
-use crate::metrics::{Exchange, Tally};
-use crate::mqtt::{Connect, Context, Framer, Kind, Packet, Unseen, may_start_as_connect, starts_as_connect};
-use crate::reassembly::{Payload, Piece, Reassembler, Sighting};
-use crate::segment::{Bits, Endpoint, Segment};
+use super::{AnalyserSettings, Annotations, CaptureGap, Completed, ServerDirection};
+use crate::layers::{
+    ConnectionLayers, KeyLog, Opened, OpenedBytes, TlsFacts, WebSocketOpening, begun_as_websocket,
+};
+use crate::metrics::{Exchange, MetricTally};
+use crate::mqtt::{
+    CapturedPacket, ConnectionContext, Kind, MqttFramer, SeenConnect, UnseenTime, may_start_as_connect,
+    starts_as_connect,
+};
+use crate::reassembly::{Reassembler, SegmentPayload, Sighting, StreamPiece};
+use crate::segment::{Bits, SocketEndpoint, TcpHeader};
 use crate::zmtp;
 
 /// A connection and what was counted of it.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub struct AnalysedConnection {
     /// Numbered from 0 in order of appearance.
     pub number: u64,
     /// The end that opened it, as far as can be told.
-    pub client: Endpoint,
+    pub client: SocketEndpoint,
     /// The other end.
-    pub server: Endpoint,
-    /// What its streams carry; what is [`Protocol::Mqtt`] was decoded.
-    pub protocol: Protocol,
+    pub server: SocketEndpoint,
+    /// What its streams carry; what is [`ConnectionProtocol::Mqtt`] was decoded.
+    pub protocol: ConnectionProtocol,
     /// What is known of its TLS, where it has any.
-    pub tls: Option<Box<Secured>>,
+    pub tls: Option<Box<TlsFacts>>,
     /// Whether it is a broker's: by its port, or because it carries MQTT.
     pub is_broker_s: bool,
     /// Whether its first bytes are not in the capture: neither its SYN is, nor a CONNECT in front of all else.
     pub is_joined_late: bool,
     /// What its CONNECT said.
-    pub connect: Option<Box<Connect>>,
+    pub connect: Option<Box<SeenConnect>>,
     /// SYN to the acknowledgment that completed the handshake.
     pub initial_rtt: Option<Duration>,
-    /// What was counted, by [`Direction`].
-    pub directions: [Tally; 2],
+    /// What was counted, by [`ServerDirection`].
+    pub directions: [MetricTally; 2],
 }
 
 /// Servers of which a CONNECT was seen.
-pub(super) type Brokers = HashSet<Endpoint, FoldedHash>;
+pub(super) type Brokers = HashSet<SocketEndpoint, FoldedHash>;
 
 /// A request waits for its answer under the direction it was sent in, its kind and its packet identifier.
-type Waiting = BTreeMap<(Direction, Exchange, u16), Instant>;
+type Waiting = BTreeMap<(ServerDirection, Exchange, u16), Instant>;
 
 /// What a segment brought to light. It is kept from segment to segment for its room.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SegmentFindings {
     pub(super) completed: Vec<Completed>,
     /// Packets that the decoder has handed on and that have not been counted yet.
-    packets: Vec<Packet>,
+    packets: Vec<CapturedPacket>,
     /// Times in which packets may have passed unseen.
-    pub(super) gaps: Vec<Gap>,
+    pub(super) gaps: Vec<CaptureGap>,
 }
 
 /// A connection being followed.
 #[derive(Debug)]
-pub(super) struct Follower {
+pub(super) struct ConnectionFollower {
     number: u64,
-    client: Endpoint,
-    server: Endpoint,
-    protocol: Protocol,
+    client: SocketEndpoint,
+    server: SocketEndpoint,
+    protocol: ConnectionProtocol,
     /// Whether the server listens on a broker's port, or is known as a broker's by another connection.
     on_broker_port: bool,
     /// The client's first bytes, as long as they may yet become a CONNECT.
@@ -73,12 +79,12 @@ pub(super) struct Follower {
     begins_with_connect: bool,
     /// Whether packets of ZMTP are wanted.
     reads_zeromq: bool,
-    ways: [Way; 2],
+    ways: [DirectionState; 2],
     /// What lies between TCP and MQTT, where there is anything.
-    layers: Option<Box<Layers>>,
-    context: Context,
-    connect: Option<Box<Connect>>,
-    handshake: Handshake,
+    layers: Option<Box<ConnectionLayers>>,
+    context: ConnectionContext,
+    connect: Option<Box<SeenConnect>>,
+    handshake: SynHandshake,
     waiting: Waiting,
     last_frame: u64,
     last_time: Instant,
@@ -91,16 +97,16 @@ const SYN_REPEATED_WITHIN: Duration = Duration::from_s(130);
 
 /// One direction.
 #[derive(Debug)]
-struct Way {
-    half: Half,
+struct DirectionState {
+    half: DirectionHistory,
     stream: Reassembler,
-    framer: Option<Framer>,
+    framer: Option<MqttFramer>,
     /// Instead of it, for ZMTP.
-    frames: Option<zmtp::Framer>,
+    frames: Option<zmtp::ZmtpFramer>,
     from_start: bool,
     publishes_in: PerSegment,
     publishes_from: PerSegment,
-    tally: Tally,
+    tally: MetricTally,
 }
 
 /// Counts packets segment by segment; packets of one segment come in a row.
@@ -111,42 +117,48 @@ struct PerSegment {
 }
 
 #[derive(Debug, Default)]
-struct Handshake {
+struct SynHandshake {
     syn: Option<Instant>,
     initial_rtt: Option<Duration>,
     synchronized: bool,
 }
 
-impl Follower {
-    pub(super) fn new(number: u64, segment: &Segment, settings: &Settings, brokers: &Brokers) -> Self {
-        let is_broker = |end: &Endpoint| settings.broker_ports.contains(&end.port) || brokers.contains(end);
+impl ConnectionFollower {
+    pub(super) fn new(
+        number: u64,
+        segment: &TcpHeader,
+        settings: &AnalyserSettings,
+        brokers: &Brokers,
+    ) -> Self {
+        let is_broker =
+            |end: &SocketEndpoint| settings.broker_ports.contains(&end.port) || brokers.contains(end);
         let (client, server) = sides(segment, is_broker);
-        let way = || Way {
-            half: Half::default(),
+        let way = || DirectionState {
+            half: DirectionHistory::default(),
             stream: Reassembler::default(),
             framer: None,
             frames: None,
             from_start: false,
             publishes_in: PerSegment::default(),
             publishes_from: PerSegment::default(),
-            tally: Tally::default(),
+            tally: MetricTally::default(),
         };
         let mut ways = [way(), way()];
         ways[0].tally.connections = 1;
-        Follower {
+        ConnectionFollower {
             number,
             client,
             server,
-            protocol: Protocol::Unknown,
+            protocol: ConnectionProtocol::Unknown,
             on_broker_port: is_broker(&server),
             undecided: None,
             begins_with_connect: false,
             reads_zeromq: settings.reads_zeromq,
             ways,
             layers: None,
-            context: Context::default(),
+            context: ConnectionContext::default(),
             connect: None,
-            handshake: Handshake::default(),
+            handshake: SynHandshake::default(),
             waiting: Waiting::new(),
             last_frame: 0,
             last_time: segment.time,
@@ -165,7 +177,7 @@ impl Follower {
     /// host repeats it any more. A client that has its answer repeats none at all (RFC 9293 §3.10.7.4); one without gives up
     /// after some two minutes. Wireshark takes an equal number for a repetition, however late: tools that write captures, and
     /// hosts without a clock for their numbers (RFC 6528), begin with the same one every time.
-    pub(super) fn is_another(&self, syn: &Segment) -> bool {
+    pub(super) fn is_another(&self, syn: &TcpHeader) -> bool {
         let base = self.ways[self.direction(syn) as usize].half.base;
         let is_answered = self.handshake.synchronized && self.handshake.initial_rtt.is_some();
         let silence = if is_answered { COPIED_WITHIN } else { SYN_REPEATED_WITHIN };
@@ -175,43 +187,43 @@ impl Follower {
 
     /// Whether it is a broker's connection: by its port, or because it carries MQTT.
     pub(super) fn is_broker_s(&self) -> bool {
-        self.on_broker_port || self.protocol == Protocol::Mqtt
+        self.on_broker_port || self.protocol == ConnectionProtocol::Mqtt
     }
 
     /// The broker at its end, if a CONNECT was seen.
-    pub(super) fn broker(&self) -> Option<Endpoint> {
+    pub(super) fn broker(&self) -> Option<SocketEndpoint> {
         self.connect.as_ref().map(|_| self.server)
     }
 
     /// Another connection shows that its server is a broker: what it carries is looked at again.
-    pub(super) fn learn(&mut self, brokers: &Brokers) {
-        let is_open = matches!(self.protocol, Protocol::Unknown | Protocol::Other);
+    pub(super) fn reclassify(&mut self, brokers: &Brokers) {
+        let is_open = matches!(self.protocol, ConnectionProtocol::Unknown | ConnectionProtocol::Other);
         if self.on_broker_port || !is_open || !brokers.contains(&self.server) {
             return;
         }
         self.on_broker_port = true;
-        if self.protocol == Protocol::Other {
+        if self.protocol == ConnectionProtocol::Other {
             // What has gone by was not looked at.
-            self.protocol = Protocol::Unknown;
+            self.protocol = ConnectionProtocol::Unknown;
             self.ways.iter_mut().for_each(|way| way.from_start = false);
         }
     }
 
-    pub(super) fn reused(&mut self, direction: Direction) {
+    pub(super) fn reused(&mut self, direction: ServerDirection) {
         self.ways[direction as usize].tally.mark(Marks::REUSED_PORTS);
     }
 
-    fn direction(&self, segment: &Segment) -> Direction {
-        if segment.source == self.client { Direction::ToServer } else { Direction::FromServer }
+    fn direction(&self, segment: &TcpHeader) -> ServerDirection {
+        if segment.source == self.client { ServerDirection::ToServer } else { ServerDirection::FromServer }
     }
 
     pub(super) fn segment(
         &mut self,
         frame: u64,
-        segment: &Segment,
-        payload: Payload<'_>,
+        segment: &TcpHeader,
+        payload: SegmentPayload<'_>,
         key_log: &KeyLog,
-        found: &mut Found,
+        found: &mut SegmentFindings,
     ) -> Annotations<'static> {
         self.last_frame = frame;
         // Of several links, captures are merged by time; a recording's frames may come in another order.
@@ -236,11 +248,11 @@ impl Follower {
         }
     }
 
-    fn judge(&mut self, direction: Direction, segment: &Segment) -> Verdict {
+    fn judge(&mut self, direction: ServerDirection, segment: &TcpHeader) -> SegmentVerdict {
         let [to_server, from_server] = &mut self.ways;
         let (forward, reverse) = match direction {
-            Direction::ToServer => (to_server, from_server),
-            Direction::FromServer => (from_server, to_server),
+            ServerDirection::ToServer => (to_server, from_server),
+            ServerDirection::FromServer => (from_server, to_server),
         };
         let initial_rtt = self.handshake.initial_rtt;
         let verdict = flags::judge(&mut forward.half, &mut reverse.half, initial_rtt, segment);
@@ -255,7 +267,7 @@ impl Follower {
         verdict
     }
 
-    fn handshake(&mut self, segment: &Segment) {
+    fn handshake(&mut self, segment: &TcpHeader) {
         let handshake = &mut self.handshake;
         let tally = &mut self.ways[0].tally;
         if segment.bits.has(Bits::SYN) {
@@ -282,11 +294,11 @@ impl Follower {
     /// Hands the payload to this direction's stream and the acknowledgment to the other's.
     fn stream(
         &mut self,
-        direction: Direction,
-        segment: &Segment,
-        (payload, seen): (Payload<'_>, Sighting),
+        direction: ServerDirection,
+        segment: &TcpHeader,
+        (payload, seen): (SegmentPayload<'_>, Sighting),
         key_log: &KeyLog,
-        found: &mut Found,
+        found: &mut SegmentFindings,
     ) -> u64 {
         let mut sequence = segment.sequence;
         if segment.bits.has(Bits::SYN) {
@@ -323,20 +335,24 @@ impl Follower {
     }
 
     /// The first bytes decide what a connection carries; on a broker's port it is MQTT unless they say otherwise.
-    fn sniff(&mut self, direction: Direction, payload: Payload<'_>) {
-        if self.protocol == Protocol::Unknown {
+    fn sniff(&mut self, direction: ServerDirection, payload: SegmentPayload<'_>) {
+        if self.protocol == ConnectionProtocol::Unknown {
             self.protocol = match payload {
-                Payload::Packets(_) => Protocol::Mqtt,
+                SegmentPayload::Packets(_) => ConnectionProtocol::Mqtt,
                 // A frame whose payload was cut away tells nothing.
-                Payload::Bytes([]) => return,
-                Payload::Bytes(bytes) if direction == Direction::ToServer && starts_as_connect(bytes) => {
+                SegmentPayload::Bytes([]) => return,
+                SegmentPayload::Bytes(bytes)
+                    if direction == ServerDirection::ToServer && starts_as_connect(bytes) =>
+                {
                     self.begins_with_connect();
-                    Protocol::Mqtt
+                    ConnectionProtocol::Mqtt
                 }
-                Payload::Bytes(bytes) if direction == Direction::ToServer && self.waits_for_more(bytes) => {
+                SegmentPayload::Bytes(bytes)
+                    if direction == ServerDirection::ToServer && self.waits_for_more(bytes) =>
+                {
                     return;
                 }
-                Payload::Bytes(bytes) => self.begins_as(direction, bytes),
+                SegmentPayload::Bytes(bytes) => self.begins_as(direction, bytes),
             };
         }
         self.read(direction);
@@ -345,7 +361,7 @@ impl Follower {
     /// Whether the client's first bytes may be a CONNECT when more of them come. At a broker's port they are taken for one, where
     /// the connection is known from its SYN on.
     fn waits_for_more(&mut self, bytes: &[u8]) -> bool {
-        let is_known = self.on_broker_port && self.ways[Direction::ToServer as usize].from_start;
+        let is_known = self.on_broker_port && self.ways[ServerDirection::ToServer as usize].from_start;
         if self.undecided.is_none() && !is_known && may_start_as_connect(bytes) {
             self.undecided = Some(Box::default());
         }
@@ -362,63 +378,63 @@ impl Follower {
     }
 
     /// The client's first bytes have become a CONNECT, or they cannot any more.
-    fn decide(&mut self, found: &mut Found) {
+    fn decide(&mut self, found: &mut SegmentFindings) {
         let Some(undecided) = self.undecided.take_if(|undecided| !undecided.is_open()) else { return };
         let is_connect = undecided.is_connect();
-        if self.protocol == Protocol::Unknown {
+        if self.protocol == ConnectionProtocol::Unknown {
             self.protocol = match is_connect {
-                true => Protocol::Mqtt,
-                false => self.begins_as(Direction::ToServer, undecided.bytes()),
+                true => ConnectionProtocol::Mqtt,
+                false => self.begins_as(ServerDirection::ToServer, undecided.bytes()),
             };
         }
         if is_connect {
             self.begins_with_connect();
         }
-        self.read(Direction::ToServer);
-        let way = &mut self.ways[Direction::ToServer as usize];
+        self.read(ServerDirection::ToServer);
+        let way = &mut self.ways[ServerDirection::ToServer as usize];
         let mut packets = std::mem::take(&mut found.packets);
         if let Some(framer) = way.framer.as_mut().filter(|_| self.layers.is_none()) {
             undecided.pieces().for_each(|piece| framer.feed(&mut self.context, &piece, &mut packets));
         }
         for packet in packets.drain(..) {
-            self.packet(Direction::ToServer, packet, found);
+            self.packet(ServerDirection::ToServer, packet, found);
         }
         found.packets = packets;
     }
 
     /// Begins to read a direction of what is known now.
-    fn read(&mut self, direction: Direction) {
+    fn read(&mut self, direction: ServerDirection) {
         let way = &mut self.ways[direction as usize];
-        if self.protocol == Protocol::Mqtt && self.layers.is_none() && way.framer.is_none() {
-            way.framer = Some(Framer::new(direction == Direction::ToServer, way.from_start));
+        if self.protocol == ConnectionProtocol::Mqtt && self.layers.is_none() && way.framer.is_none() {
+            way.framer = Some(MqttFramer::new(direction == ServerDirection::ToServer, way.from_start));
         }
-        if self.protocol == Protocol::ZeroMq && self.reads_zeromq && way.frames.is_none() {
-            way.frames = Some(zmtp::Framer::new(way.from_start));
+        if self.protocol == ConnectionProtocol::ZeroMq && self.reads_zeromq && way.frames.is_none() {
+            way.frames = Some(zmtp::ZmtpFramer::new(way.from_start));
         }
     }
 
     /// What begins so, if not with a CONNECT.
-    fn begins_as(&mut self, direction: Direction, bytes: &[u8]) -> Protocol {
+    fn begins_as(&mut self, direction: ServerDirection, bytes: &[u8]) -> ConnectionProtocol {
         let starts = [self.ways[0].from_start, self.ways[1].from_start];
         match protocol::of(bytes) {
             // What is asked for may stand in a later segment.
-            asked @ (Protocol::WebSocket | Protocol::Http) => {
-                self.layers = Some(Box::new(Layers::websocket([true; 2])));
+            asked @ (ConnectionProtocol::WebSocket | ConnectionProtocol::Http) => {
+                self.layers = Some(Box::new(ConnectionLayers::websocket([true; 2])));
                 asked
             }
-            Protocol::Unknown
+            ConnectionProtocol::Unknown
                 if !starts[direction as usize]
-                    && begun_as_websocket(bytes, direction == Direction::ToServer) =>
+                    && begun_as_websocket(bytes, direction == ServerDirection::ToServer) =>
             {
-                self.layers = Some(Box::new(Layers::websocket([false; 2])));
-                Protocol::WebSocket
+                self.layers = Some(Box::new(ConnectionLayers::websocket([false; 2])));
+                ConnectionProtocol::WebSocket
             }
-            Protocol::Tls => {
-                self.layers = Some(Box::new(Layers::tls()));
-                Protocol::Tls
+            ConnectionProtocol::Tls => {
+                self.layers = Some(Box::new(ConnectionLayers::tls()));
+                ConnectionProtocol::Tls
             }
-            Protocol::Unknown if self.on_broker_port => Protocol::Mqtt,
-            Protocol::Unknown => Protocol::Other,
+            ConnectionProtocol::Unknown if self.on_broker_port => ConnectionProtocol::Mqtt,
+            ConnectionProtocol::Unknown => ConnectionProtocol::Other,
             known => known,
         }
     }
@@ -426,22 +442,22 @@ impl Follower {
     /// Runs `act` on a direction's stream, decoding the pieces that it hands on.
     fn with_stream<T>(
         &mut self,
-        direction: Direction,
+        direction: ServerDirection,
         key_log: &KeyLog,
-        found: &mut Found,
-        act: impl FnOnce(&mut Reassembler, &mut dyn FnMut(Piece<'_>)) -> T,
+        found: &mut SegmentFindings,
+        act: impl FnOnce(&mut Reassembler, &mut dyn FnMut(StreamPiece<'_>)) -> T,
     ) -> T {
         let mut packets = std::mem::take(&mut found.packets);
-        let Way { stream, framer, frames, tally, .. } = &mut self.ways[direction as usize];
+        let DirectionState { stream, framer, frames, tally, .. } = &mut self.ways[direction as usize];
         let (context, layers) = (&mut self.context, &mut self.layers);
-        let undecided = self.undecided.as_mut().filter(|_| direction == Direction::ToServer);
+        let undecided = self.undecided.as_mut().filter(|_| direction == ServerDirection::ToServer);
         let mut undecided = undecided.filter(|_| framer.is_none());
         let result = act(stream, &mut |piece| {
-            if let Piece::Missing { len, .. } = piece {
+            if let StreamPiece::Missing { len, .. } = piece {
                 tally.missing_bytes += len;
             }
             if let Some(undecided) = &mut undecided {
-                undecided.take(&piece);
+                undecided.feed(&piece);
             }
             match (layers.as_mut(), framer.as_mut()) {
                 (Some(layers), _) => layers.feed(direction as usize, &piece, key_log),
@@ -464,19 +480,19 @@ impl Follower {
     }
 
     /// Decodes what the layers have opened.
-    fn look_inside(&mut self, found: &mut Found, packets: &mut Vec<Packet>) {
+    fn look_inside(&mut self, found: &mut SegmentFindings, packets: &mut Vec<CapturedPacket>) {
         while let Some(opened) = self.layers.as_mut().and_then(|layers| layers.poll()) {
-            let direction = Direction::BOTH[opened.way];
+            let direction = ServerDirection::BOTH[opened.way];
             self.sniff_inside(direction, &opened);
             let (context, way) = (&mut self.context, &mut self.ways[opened.way]);
             let (Some(framer), Some(layers)) = (&mut way.framer, &mut self.layers) else { continue };
             let Opened { offset, seen, .. } = opened;
             let piece = match &opened.content {
-                Content::Bytes(bytes) => {
-                    let (len, payload) = (bytes.len() as u64, Payload::Bytes(bytes));
-                    Piece::Data { offset, len, payload, seen }
+                OpenedBytes::Bytes(bytes) => {
+                    let (len, payload) = (bytes.len() as u64, SegmentPayload::Bytes(bytes));
+                    StreamPiece::Data { offset, len, payload, seen }
                 }
-                Content::Missing(len) => Piece::Missing { offset, len: *len },
+                OpenedBytes::Missing(len) => StreamPiece::Missing { offset, len: *len },
             };
             framer.feed(context, &piece, packets);
             packets.iter_mut().for_each(|packet| layers.carry(opened.way, packet));
@@ -486,37 +502,43 @@ impl Follower {
             }
         }
         match self.layers.as_ref().map(|layers| layers.opening()) {
-            Some(Opening::Refused) if matches!(self.protocol, Protocol::Http | Protocol::WebSocket) => {
+            Some(WebSocketOpening::Refused)
+                if matches!(self.protocol, ConnectionProtocol::Http | ConnectionProtocol::WebSocket) =>
+            {
                 self.layers = None;
             }
-            Some(Opening::Upgraded) if self.protocol == Protocol::Http => self.protocol = Protocol::WebSocket,
+            Some(WebSocketOpening::Upgraded) if self.protocol == ConnectionProtocol::Http => {
+                self.protocol = ConnectionProtocol::WebSocket
+            }
             _ => {}
         }
     }
 
     /// The first bytes inside decide, as they do without layers.
-    fn sniff_inside(&mut self, direction: Direction, opened: &Opened) {
+    fn sniff_inside(&mut self, direction: ServerDirection, opened: &Opened) {
         let Some(layers) = &self.layers else { return };
         let (from_start, named) = (layers.is_from_start(opened.way), layers.names_mqtt());
-        if let (Content::Bytes(bytes), true) = (&opened.content, self.protocol != Protocol::Mqtt) {
-            let begins =
-                direction == Direction::ToServer && (starts_as_connect(bytes) || may_start_as_connect(bytes));
+        if let (OpenedBytes::Bytes(bytes), true) =
+            (&opened.content, self.protocol != ConnectionProtocol::Mqtt)
+        {
+            let begins = direction == ServerDirection::ToServer
+                && (starts_as_connect(bytes) || may_start_as_connect(bytes));
             if named || begins || self.on_broker_port || !from_start {
-                self.protocol = Protocol::Mqtt;
+                self.protocol = ConnectionProtocol::Mqtt;
             }
         }
         let way = &mut self.ways[direction as usize];
-        if self.protocol == Protocol::Mqtt && way.framer.is_none() {
-            way.framer = Some(Framer::new(direction == Direction::ToServer, from_start));
+        if self.protocol == ConnectionProtocol::Mqtt && way.framer.is_none() {
+            way.framer = Some(MqttFramer::new(direction == ServerDirection::ToServer, from_start));
         }
     }
 
-    fn note_unseen(&mut self, direction: Direction, found: &mut Found) {
+    fn note_unseen(&mut self, direction: ServerDirection, found: &mut SegmentFindings) {
         let way = &mut self.ways[direction as usize];
         let Some(framer) = &mut way.framer else { return };
-        while let Some(Unseen { from, until }) = framer.unseen() {
+        while let Some(UnseenTime { from, until }) = framer.unseen() {
             let last = way.tally.span.map_or(until, |(_, last)| last);
-            found.gaps.push(Gap {
+            found.gaps.push(CaptureGap {
                 connection: self.number,
                 direction,
                 from,
@@ -526,7 +548,7 @@ impl Follower {
     }
 
     /// Damaged packets are handed on, but the decoder counts them with those that were cut.
-    fn packet(&mut self, direction: Direction, packet: Packet, found: &mut Found) {
+    fn packet(&mut self, direction: ServerDirection, packet: CapturedPacket, found: &mut SegmentFindings) {
         // What is counted here are packets of MQTT.
         let Some(kind) = packet.kind.mqtt().filter(|_| !packet.damaged) else {
             found.completed.push(Completed { connection: self.number, direction, packet });
@@ -546,7 +568,7 @@ impl Follower {
     }
 
     /// Starts waiting for an answer, or ends it. Repeated requests wait from the first.
-    fn exchange(&mut self, direction: Direction, kind: Kind, packet: &Packet) {
+    fn exchange(&mut self, direction: ServerDirection, kind: Kind, packet: &CapturedPacket) {
         let id = packet.id.unwrap_or(0);
         if let Some(exchange) = answered(kind) {
             let requester = direction.opposite();
@@ -570,8 +592,8 @@ impl Follower {
         }
     }
 
-    pub(super) fn finish(mut self, key_log: &KeyLog, found: &mut Found) -> Connection {
-        for direction in Direction::BOTH {
+    pub(super) fn finish(mut self, key_log: &KeyLog, found: &mut SegmentFindings) -> AnalysedConnection {
+        for direction in ServerDirection::BOTH {
             self.with_stream(direction, key_log, found, |stream, sink| stream.finish(sink));
             let mut packets = Vec::new();
             let way = &mut self.ways[direction as usize];
@@ -596,12 +618,12 @@ impl Follower {
             way.publishes_in.end(&mut way.tally.publish_per_segment);
             way.publishes_from.end(&mut way.tally.publish_starts_per_segment);
         }
-        if self.undecided.is_some() && self.protocol == Protocol::Unknown {
-            self.protocol = Protocol::Other;
+        if self.undecided.is_some() && self.protocol == ConnectionProtocol::Unknown {
+            self.protocol = ConnectionProtocol::Other;
         }
         let is_broker_s = self.is_broker_s();
         let [to_server, from_server] = self.ways;
-        Connection {
+        AnalysedConnection {
             number: self.number,
             client: self.client,
             server: self.server,
@@ -616,9 +638,9 @@ impl Follower {
     }
 }
 
-impl Way {
+impl DirectionState {
     /// Where the segment lies against the highest sequence number seen, before it is remembered.
-    fn count_order(&mut self, segment: &Segment) {
+    fn count_order(&mut self, segment: &TcpHeader) {
         let Some(next) = self.half.next else { return };
         let end = segment.sequence.wrapping_add(segment.payload_len);
         self.tally.holes += u64::from(sequence::after(segment.sequence, next));
@@ -643,36 +665,11 @@ impl PerSegment {
     }
 }
 
-fn requested(kind: Kind, qos: u8) -> Option<Exchange> {
-    match kind {
-        Kind::Connect => Some(Exchange::Connect),
-        Kind::Publish if qos == 1 => Some(Exchange::PublishPuback),
-        Kind::Publish if qos == 2 => Some(Exchange::PublishPubrec),
-        Kind::Pubrec => Some(Exchange::PubrecPubrel),
-        Kind::Pubrel => Some(Exchange::PubrelPubcomp),
-        Kind::Subscribe => Some(Exchange::Subscribe),
-        Kind::Unsubscribe => Some(Exchange::Unsubscribe),
-        Kind::Pingreq => Some(Exchange::Ping),
-        _ => None,
-    }
-}
-
-fn answered(kind: Kind) -> Option<Exchange> {
-    match kind {
-        Kind::Connack => Some(Exchange::Connect),
-        Kind::Puback => Some(Exchange::PublishPuback),
-        Kind::Pubrec => Some(Exchange::PublishPubrec),
-        Kind::Pubrel => Some(Exchange::PubrecPubrel),
-        Kind::Pubcomp => Some(Exchange::PubrelPubcomp),
-        Kind::Suback => Some(Exchange::Subscribe),
-        Kind::Unsuback => Some(Exchange::Unsubscribe),
-        Kind::Pingresp => Some(Exchange::Ping),
-        _ => None,
-    }
-}
-
 /// Client and server of a connection, by its first segment.
-fn sides(segment: &Segment, is_broker: impl Fn(&Endpoint) -> bool) -> (Endpoint, Endpoint) {
+fn sides(
+    segment: &TcpHeader,
+    is_broker: impl Fn(&SocketEndpoint) -> bool,
+) -> (SocketEndpoint, SocketEndpoint) {
     let to = (segment.source, segment.destination);
     let from = (segment.destination, segment.source);
     match (is_broker(&segment.source), is_broker(&segment.destination)) {

@@ -13,7 +13,7 @@ use mqttlab_units::{Duration, Instant};
 
 use super::sequence::after;
 use super::unacknowledged::Unacknowledged;
-use crate::segment::{Bits, Segment};
+use crate::segment::{Bits, TcpHeader};
 
 /// A set of marks on a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl fmt::Display for Marks {
 
 /// What a segment turned out to be.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Verdict {
+pub struct SegmentVerdict {
     /// Its marks.
     pub marks: Marks,
     /// From the data segment that this one acknowledges exactly, to this one.
@@ -104,7 +104,7 @@ pub struct Verdict {
 
 /// What is remembered of one direction of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Half {
+pub(super) struct DirectionHistory {
     /// Sequence number of the first segment.
     pub(super) base: Option<u32>,
     /// One past the highest sequence number seen, and when that was.
@@ -150,11 +150,11 @@ const SYN_FIN: Bits = Bits::SYN.and(Bits::FIN);
 
 /// Judges a segment from `forward`'s sender and remembers it.
 pub(super) fn judge(
-    forward: &mut Half,
-    reverse: &mut Half,
+    forward: &mut DirectionHistory,
+    reverse: &mut DirectionHistory,
     initial_rtt: Option<Duration>,
-    segment: &Segment,
-) -> Verdict {
+    segment: &TcpHeader,
+) -> SegmentVerdict {
     forward.learn(reverse, segment);
     let view = View { segment, ack: acknowledgment(segment) };
     let mut marks = view.window_marks(forward, reverse);
@@ -175,7 +175,7 @@ pub(super) fn judge(
     if view.occupies() && !marks.has(Marks::KEEP_ALIVE) {
         marks.set(view.order_marks(forward, reverse, initial_rtt));
     }
-    let mut verdict = Verdict { marks, ..Verdict::default() };
+    let mut verdict = SegmentVerdict { marks, ..SegmentVerdict::default() };
     forward.remember(&view, marks);
     // The field is read without its flag too, as Wireshark does: a client's repeated SYN, whose field is zero, makes
     // the server's SYN before it old whenever that one's number lies in the upper half of the sequence space.
@@ -193,12 +193,12 @@ pub(super) fn judge(
     verdict
 }
 
-fn acknowledgment(segment: &Segment) -> Option<u32> {
+fn acknowledgment(segment: &TcpHeader) -> Option<u32> {
     segment.bits.has(Bits::ACK).then_some(segment.acknowledgment)
 }
 
-impl Half {
-    fn learn(&mut self, reverse: &mut Half, segment: &Segment) {
+impl DirectionHistory {
+    fn learn(&mut self, reverse: &mut DirectionHistory, segment: &TcpHeader) {
         if self.base.is_none() {
             self.base = Some(segment.sequence);
         }
@@ -253,7 +253,7 @@ impl Half {
 
 /// A segment and what of it is asked again and again.
 struct View<'a> {
-    segment: &'a Segment,
+    segment: &'a TcpHeader,
     ack: Option<u32>,
 }
 
@@ -273,7 +273,7 @@ impl View<'_> {
     }
 
     /// The marks that compare a segment with what is expected next and with the windows.
-    fn window_marks(&self, forward: &mut Half, reverse: &Half) -> Marks {
+    fn window_marks(&self, forward: &mut DirectionHistory, reverse: &DirectionHistory) -> Marks {
         let mut marks = Marks::default();
         let segment = self.segment;
         let expected = forward.next == Some(segment.sequence);
@@ -303,7 +303,12 @@ impl View<'_> {
     }
 
     /// The marks of a segment without data that repeats sequence and acknowledgment number.
-    fn repeated_ack_marks(&self, forward: &mut Half, reverse: &Half, marks: &mut Marks) {
+    fn repeated_ack_marks(
+        &self,
+        forward: &mut DirectionHistory,
+        reverse: &DirectionHistory,
+        marks: &mut Marks,
+    ) {
         let window = self.segment.window;
         let same_window = forward.window == Some(window);
         if window != 0 && !same_window {
@@ -319,7 +324,7 @@ impl View<'_> {
         }
     }
 
-    fn acks_unseen(&self, reverse: &Half) -> bool {
+    fn acks_unseen(&self, reverse: &DirectionHistory) -> bool {
         match (self.ack, reverse.highest_expected_ack) {
             (Some(ack), Some(highest)) => after(ack, highest),
             _ => false,
@@ -327,7 +332,12 @@ impl View<'_> {
     }
 
     /// Retransmission of some kind, out of order, or neither.
-    fn order_marks(&self, forward: &Half, reverse: &Half, initial_rtt: Option<Duration>) -> Marks {
+    fn order_marks(
+        &self,
+        forward: &DirectionHistory,
+        reverse: &DirectionHistory,
+        initial_rtt: Option<Duration>,
+    ) -> Marks {
         let segment = self.segment;
         let end = segment.sequence.wrapping_add(segment.payload_len);
         if segment.payload_len > 0 && reverse.last_ack.is_some_and(|ack| !after(end, ack)) {
@@ -350,7 +360,7 @@ impl View<'_> {
         Marks::RETRANSMISSION
     }
 
-    fn is_fast_retransmission(&self, reverse: &Half) -> bool {
+    fn is_fast_retransmission(&self, reverse: &DirectionHistory) -> bool {
         reverse.duplicate_acks >= FAST_RETRANSMISSION_DUPLICATES
             && reverse.last_ack == Some(self.segment.sequence)
             && within(self.segment.time, reverse.last_ack_time, FAST_RETRANSMISSION_WITHIN)

@@ -9,15 +9,16 @@
 //! a broker port, when the client's first bytes are a CONNECT, in however many segments, and when another connection to the
 //! same address and port began so.
 //!
-//! Memory is bounded by [`Limits`]: connections beyond them are finished early, oldest activity first, and the
+//! Memory is bounded by [`MemoryLimits`]: connections beyond them are finished early, oldest activity first, and the
 //! sums of old ones are kept only in the total.
 
 mod connection;
+mod exchanges;
+mod first_bytes;
 mod flags;
 mod protocol;
 mod sequence;
 mod unacknowledged;
-mod undecided;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,67 +27,67 @@ use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
 
 use crate::layers::{KeyLog, Unread};
-use crate::metrics::Tally;
-use crate::mqtt::Packet;
-use crate::reader::Frame;
-use crate::reassembly::Payload;
-use crate::segment::{Bits, Endpoint, Segment, Transport, dissect};
-use connection::{Brokers, Follower, Found};
+use crate::metrics::MetricTally;
+use crate::mqtt::CapturedPacket;
+use crate::reader::CapturedFrame;
+use crate::reassembly::SegmentPayload;
+use crate::segment::{Bits, SocketEndpoint, TcpHeader, TransportHeader, dissect};
+use connection::{Brokers, ConnectionFollower, SegmentFindings};
 
-pub use connection::Connection;
-pub use flags::{Marks, Verdict};
-pub use protocol::Protocol;
+pub use connection::AnalysedConnection;
+pub use flags::{Marks, SegmentVerdict};
+pub use protocol::ConnectionProtocol;
 
 /// Towards the server or from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
+pub enum ServerDirection {
     /// From the client.
     ToServer = 0,
     /// From the server.
     FromServer = 1,
 }
 
-impl Direction {
+impl ServerDirection {
     /// Both, in the order of their numbers.
-    pub const BOTH: [Direction; 2] = [Direction::ToServer, Direction::FromServer];
+    pub const BOTH: [ServerDirection; 2] = [ServerDirection::ToServer, ServerDirection::FromServer];
 
     /// The other one.
-    pub const fn opposite(self) -> Direction {
+    pub const fn opposite(self) -> ServerDirection {
         match self {
-            Direction::ToServer => Direction::FromServer,
-            Direction::FromServer => Direction::ToServer,
+            ServerDirection::ToServer => ServerDirection::FromServer,
+            ServerDirection::FromServer => ServerDirection::ToServer,
         }
     }
 }
 
 /// How a capture is to be read.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AnalyserSettings {
     /// Ports that brokers listen on.
     pub broker_ports: Vec<u16>,
     /// Secrets of TLS connections.
     pub key_log: Arc<KeyLog>,
     /// Bounds on memory.
-    pub limits: Limits,
+    pub limits: MemoryLimits,
     /// Whether packets of ZeroMQ are handed on, too.
     pub reads_zeromq: bool,
 }
 
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct MemoryLimits {
     /// Connections followed at once.
     pub open_max: usize,
     /// Finished connections whose own sums are kept.
     pub finished_max: usize,
 }
 
-impl Default for Settings {
+impl Default for AnalyserSettings {
     fn default() -> Self {
-        Settings {
+        AnalyserSettings {
             broker_ports: vec![1883],
             key_log: Arc::default(),
-            limits: Limits { open_max: 65_536, finished_max: 10_000 },
+            limits: MemoryLimits { open_max: 65_536, finished_max: 10_000 },
             reads_zeromq: false,
         }
     }
@@ -100,9 +101,9 @@ pub struct Annotations<'a> {
     /// Which connection, numbered from 0 in order of appearance.
     pub connection: u64,
     /// Which direction of it.
-    pub direction: Direction,
+    pub direction: ServerDirection,
     /// Marks, round trip and bytes in flight.
-    pub verdict: Verdict,
+    pub verdict: SegmentVerdict,
     /// SYN to the acknowledgment that completed the handshake, once known.
     pub initial_rtt: Option<Duration>,
     /// Payload bytes that had not been seen before.
@@ -115,21 +116,21 @@ pub struct Annotations<'a> {
 /// A packet, and where it was sent.
 #[derive(Clone, Debug)]
 pub struct Completed {
-    /// [`Connection::number`].
+    /// [`AnalysedConnection::number`].
     pub connection: u64,
     /// Which direction of it.
-    pub direction: Direction,
+    pub direction: ServerDirection,
     /// The packet.
-    pub packet: Packet,
+    pub packet: CapturedPacket,
 }
 
 /// A time in which packets may have passed that were not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// [`Connection::number`].
+pub struct CaptureGap {
+    /// [`AnalysedConnection::number`].
     pub connection: u64,
     /// Which direction of it.
-    pub direction: Direction,
+    pub direction: ServerDirection,
     /// When the last packet before was complete; zero where the stream's start was not captured.
     pub from: Instant,
     /// When the next packet began, or the connection's last segment was seen.
@@ -149,7 +150,7 @@ pub struct Others {
 
 /// Connections with TLS that were not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sealed {
+pub struct UnreadTls {
     /// How many connections.
     pub connections: u64,
     /// The numbers of the first of them.
@@ -160,35 +161,35 @@ pub struct Sealed {
 #[derive(Debug, Default)]
 pub struct Analysis {
     /// What both directions of the broker's connections add up to.
-    pub total: Tally,
-    /// The two directions of the broker's connections, by [`Direction`].
-    pub directions: [Tally; 2],
+    pub total: MetricTally,
+    /// The two directions of the broker's connections, by [`ServerDirection`].
+    pub directions: [MetricTally; 2],
     /// Connections in order of appearance, those that are not a broker's among them.
-    pub connections: Vec<Connection>,
+    pub connections: Vec<AnalysedConnection>,
     /// Connections that are not a broker's, by their server's port and what they carry.
-    pub others: BTreeMap<(u16, Protocol), Others>,
+    pub others: BTreeMap<(u16, ConnectionProtocol), Others>,
     /// Connections to brokers' ports with what they carry.
-    pub on_broker_ports: BTreeMap<Protocol, u64>,
+    pub on_broker_ports: BTreeMap<ConnectionProtocol, u64>,
     /// Connections with TLS that were not read, by their server's port and why.
-    pub sealed: BTreeMap<(u16, Unread), Sealed>,
+    pub sealed: BTreeMap<(u16, Unread), UnreadTls>,
     /// Frames that do not carry TCP.
     pub without_tcp: Others,
     /// All frames, the others' and those without TCP among them: their sizes, the first and the last.
-    pub everything: Tally,
-    /// Connections beyond [`Limits::finished_max`], which are in the sums only.
+    pub everything: MetricTally,
+    /// Connections beyond [`MemoryLimits::finished_max`], which are in the sums only.
     pub connections_unlisted: u64,
     /// UDP datagrams.
     pub datagrams: u64,
 }
 
 /// Both ends of a connection, the lesser one first.
-type Ends = (Endpoint, Endpoint);
+type Ends = (SocketEndpoint, SocketEndpoint);
 
 /// Follows every connection.
 pub struct Analyser {
-    settings: Settings,
+    settings: AnalyserSettings,
     frames: u64,
-    followers: Vec<Option<Box<Follower>>>,
+    followers: Vec<Option<Box<ConnectionFollower>>>,
     vacant: Vec<usize>,
     by_ends: HashMap<Ends, usize, FoldedHash>,
     /// Where a CONNECT went: every connection there is a broker's.
@@ -196,14 +197,14 @@ pub struct Analyser {
     /// Connections that had a segment of late, by their ports: they will have the next one.
     latest: [Option<(Ends, usize)>; LATEST],
     seen_connections: u64,
-    found: Found,
-    all_frames: Tally,
+    found: SegmentFindings,
+    all_frames: MetricTally,
     analysis: Analysis,
 }
 
 impl Analyser {
     /// An analyser that has seen nothing.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: AnalyserSettings) -> Self {
         Analyser {
             settings,
             frames: 0,
@@ -213,22 +214,24 @@ impl Analyser {
             brokers: Brokers::default(),
             latest: [None; LATEST],
             seen_connections: 0,
-            found: Found::default(),
-            all_frames: Tally::default(),
+            found: SegmentFindings::default(),
+            all_frames: MetricTally::default(),
             analysis: Analysis::default(),
         }
     }
 
     /// Takes a captured frame; `None` when it does not carry TCP.
-    pub fn frame(&mut self, frame: &Frame<'_>) -> Option<Annotations<'_>> {
+    pub fn frame(&mut self, frame: &CapturedFrame<'_>) -> Option<Annotations<'_>> {
         match dissect(frame) {
-            Transport::Tcp(segment, payload) => Some(self.segment(&segment, Payload::Bytes(payload))),
-            Transport::Udp(..) => {
+            TransportHeader::Tcp(segment, payload) => {
+                Some(self.segment(&segment, SegmentPayload::Bytes(payload)))
+            }
+            TransportHeader::Udp(..) => {
                 self.analysis.datagrams += 1;
                 self.other_frame(frame.time, frame.original_len);
                 None
             }
-            Transport::Other => {
+            TransportHeader::Other => {
                 self.other_frame(frame.time, frame.original_len);
                 None
             }
@@ -249,19 +252,19 @@ impl Analyser {
     }
 
     /// The next time in which packets may have passed unseen.
-    pub fn gap(&mut self) -> Option<Gap> {
+    pub fn gap(&mut self) -> Option<CaptureGap> {
         self.found.gaps.pop()
     }
 
     /// Takes a TCP segment.
-    pub fn segment(&mut self, segment: &Segment, payload: Payload<'_>) -> Annotations<'_> {
+    pub fn segment(&mut self, segment: &TcpHeader, payload: SegmentPayload<'_>) -> Annotations<'_> {
         self.frames += 1;
         self.all_frames.frame(segment.time, segment.frame_len);
         self.found.completed.clear();
         let ends = ordered(segment.source, segment.destination);
         let (slot, reused) = self.slot(ends, segment);
         let follower = self.followers[slot].as_mut().expect("a slot in the index is occupied");
-        follower.learn(&self.brokers);
+        follower.reclassify(&self.brokers);
         let mut annotations =
             follower.segment(self.frames, segment, payload, &self.settings.key_log, &mut self.found);
         if let Some(broker) = follower.broker() {
@@ -281,7 +284,7 @@ impl Analyser {
         self.by_ends.clear();
         self.vacant.clear();
         self.latest = [None; LATEST];
-        let mut open: Vec<Box<Follower>> = self.followers.drain(..).flatten().collect();
+        let mut open: Vec<Box<ConnectionFollower>> = self.followers.drain(..).flatten().collect();
         open.sort_by_key(|follower| follower.number());
         for follower in open {
             self.finish_connection(follower);
@@ -302,7 +305,7 @@ impl Analyser {
     }
 
     /// Where the segment's connection is followed, and whether it took over the ports of an earlier one.
-    fn slot(&mut self, ends: Ends, segment: &Segment) -> (usize, bool) {
+    fn slot(&mut self, ends: Ends, segment: &TcpHeader) -> (usize, bool) {
         let latest = latest(&ends);
         let known = match self.latest[latest] {
             Some((latest, slot)) if latest == ends => Some(slot),
@@ -321,7 +324,7 @@ impl Analyser {
         if self.by_ends.len() >= self.settings.limits.open_max {
             self.close_idle();
         }
-        let follower = Follower::new(self.seen_connections, segment, &self.settings, &self.brokers);
+        let follower = ConnectionFollower::new(self.seen_connections, segment, &self.settings, &self.brokers);
         self.seen_connections += 1;
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.followers.push(None);
@@ -357,7 +360,7 @@ impl Analyser {
         }
     }
 
-    fn finish_connection(&mut self, follower: Box<Follower>) {
+    fn finish_connection(&mut self, follower: Box<ConnectionFollower>) {
         let connection = follower.finish(&self.settings.key_log, &mut self.found);
         if let Some(unread) = connection.tls.as_ref().and_then(|tls| tls.unread) {
             let sealed = self.analysis.sealed.entry((connection.server.port, unread)).or_default();
@@ -393,7 +396,7 @@ fn latest((one, other): &Ends) -> usize {
     usize::from(one.port ^ other.port) % LATEST
 }
 
-fn ordered(a: Endpoint, b: Endpoint) -> Ends {
+fn ordered(a: SocketEndpoint, b: SocketEndpoint) -> Ends {
     if a <= b { (a, b) } else { (b, a) }
 }
 

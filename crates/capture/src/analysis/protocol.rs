@@ -2,7 +2,7 @@
 
 /// What a connection carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Protocol {
+pub enum ConnectionProtocol {
     /// MQTT over TCP.
     Mqtt,
     /// ZMTP, ZeroMQ's protocol, over TCP.
@@ -19,34 +19,34 @@ pub enum Protocol {
     Other,
 }
 
-impl Protocol {
+impl ConnectionProtocol {
     /// As reports write it.
     pub const fn name(self) -> &'static str {
         match self {
-            Protocol::Mqtt => "MQTT",
-            Protocol::ZeroMq => "ZeroMQ",
-            Protocol::Tls => "TLS",
-            Protocol::WebSocket => "WebSocket",
-            Protocol::Http => "HTTP",
-            Protocol::Unknown => "no data",
-            Protocol::Other => "other",
+            ConnectionProtocol::Mqtt => "MQTT",
+            ConnectionProtocol::ZeroMq => "ZeroMQ",
+            ConnectionProtocol::Tls => "TLS",
+            ConnectionProtocol::WebSocket => "WebSocket",
+            ConnectionProtocol::Http => "HTTP",
+            ConnectionProtocol::Unknown => "no data",
+            ConnectionProtocol::Other => "other",
         }
     }
 }
 
-/// What bytes that begin like these are; [`Protocol::Unknown`] when they are none of these.
-pub(super) fn of(bytes: &[u8]) -> Protocol {
+/// What bytes that begin like these are; [`ConnectionProtocol::Unknown`] when they are none of these.
+pub(super) fn of(bytes: &[u8]) -> ConnectionProtocol {
     match bytes {
         // A record of TLS (RFC 8446 §5.1): change cipher spec, alert, handshake or data, at most 2^14 + 256 bytes.
-        [0x14..=0x17, 3, 0..=4, length, ..] if *length <= 0x41 => Protocol::Tls,
+        [0x14..=0x17, 3, 0..=4, length, ..] if *length <= 0x41 => ConnectionProtocol::Tls,
         // A greeting's signature (ZeroMQ RFC 37): eight bytes between are padding, the last one a number in older versions.
-        [0xff, 0, 0, 0, 0, 0, 0, 0, _, 0x7f, ..] => Protocol::ZeroMq,
+        [0xff, 0, 0, 0, 0, 0, 0, 0, _, 0x7f, ..] => ConnectionProtocol::ZeroMq,
         _ if METHODS.iter().any(|method| bytes.starts_with(method)) => {
             let text = bytes.to_ascii_lowercase();
             let upgrade = text.windows(WEBSOCKET.len()).any(|window| window == WEBSOCKET);
-            if upgrade { Protocol::WebSocket } else { Protocol::Http }
+            if upgrade { ConnectionProtocol::WebSocket } else { ConnectionProtocol::Http }
         }
-        _ => Protocol::Unknown,
+        _ => ConnectionProtocol::Unknown,
     }
 }
 
@@ -61,12 +61,12 @@ mod tests {
 
     #[test]
     fn tls_and_web_sockets_are_told_by_their_first_bytes() {
-        assert_eq!(of(&[0x16, 3, 1, 2, 0, 1, 0]), Protocol::Tls);
-        assert_eq!(of(&[0x17, 3, 3, 0, 0x45, 9]), Protocol::Tls);
-        assert_eq!(of(b"GET /mqtt HTTP/1.1\r\nUpgrade: WebSocket\r\n"), Protocol::WebSocket);
-        assert_eq!(of(b"HTTP/1.1 200 OK\r\n"), Protocol::Http);
+        assert_eq!(of(&[0x16, 3, 1, 2, 0, 1, 0]), ConnectionProtocol::Tls);
+        assert_eq!(of(&[0x17, 3, 3, 0, 0x45, 9]), ConnectionProtocol::Tls);
+        assert_eq!(of(b"GET /mqtt HTTP/1.1\r\nUpgrade: WebSocket\r\n"), ConnectionProtocol::WebSocket);
+        assert_eq!(of(b"HTTP/1.1 200 OK\r\n"), ConnectionProtocol::Http);
         let signature = [&[0xff][..], &[0; 7], &[1, 0x7f, 3]].concat();
-        assert_eq!(of(&signature), Protocol::ZeroMq);
-        assert_eq!(of(&[0x10, 12, 0, 4, b'M', b'Q', b'T', b'T', 4]), Protocol::Unknown);
+        assert_eq!(of(&signature), ConnectionProtocol::ZeroMq);
+        assert_eq!(of(&[0x10, 12, 0, 4, b'M', b'Q', b'T', b'T', 4]), ConnectionProtocol::Unknown);
     }
 }

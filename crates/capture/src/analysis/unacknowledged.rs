@@ -10,14 +10,14 @@ use super::sequence::after;
 const SEGMENTS_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct UnacknowledgedSegment {
     start: u32,
     end: u32,
     time: Instant,
 }
 
 /// A segment that an acknowledgment covers exactly.
-pub(super) struct Acked {
+pub(super) struct AcknowledgedSegment {
     /// When its oldest copy was sent.
     pub(super) sent: Instant,
     /// Whether it was sent more than once.
@@ -28,7 +28,7 @@ pub(super) struct Acked {
 /// sent twice.
 #[derive(Debug, Default)]
 pub(super) struct Unacknowledged {
-    segments: VecDeque<Sent>,
+    segments: VecDeque<UnacknowledgedSegment>,
     /// How many segments start below the one before them. While there are none, an acknowledgment removes a
     /// prefix and nothing else has to be looked at.
     disordered: u32,
@@ -46,17 +46,17 @@ impl Unacknowledged {
             // Most connections never have more than one under way.
             self.segments.reserve_exact(1);
         }
-        self.segments.push_back(Sent { start, end, time });
+        self.segments.push_back(UnacknowledgedSegment { start, end, time });
     }
 
     /// Removes what `ack` covers.
-    pub(super) fn acknowledge(&mut self, ack: u32) -> Option<Acked> {
-        let mut acked: Option<Acked> = None;
-        let mut note = |segment: &Sent| {
+    pub(super) fn acknowledge(&mut self, ack: u32) -> Option<AcknowledgedSegment> {
+        let mut acked: Option<AcknowledgedSegment> = None;
+        let mut note = |segment: &UnacknowledgedSegment| {
             if segment.end == ack {
                 match &mut acked {
                     Some(acked) => acked.resent = true,
-                    None => acked = Some(Acked { sent: segment.time, resent: false }),
+                    None => acked = Some(AcknowledgedSegment { sent: segment.time, resent: false }),
                 }
             }
         };
@@ -103,7 +103,7 @@ impl Unacknowledged {
 }
 
 /// A segment that is acknowledged in part waits with the rest of it.
-fn trim(segment: &mut Sent, ack: u32) {
+fn trim(segment: &mut UnacknowledgedSegment, ack: u32) {
     if after(ack, segment.start) {
         segment.start = ack;
     }

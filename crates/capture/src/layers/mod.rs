@@ -12,18 +12,18 @@
 //! What is missing below is missing inside: a hole whose length inside is known keeps its length, any other is
 //! [`UNKNOWN_BYTES`] long, so that nobody takes it for a part of one packet.
 
-mod places;
+mod stream_spans;
 mod tls;
 mod websocket;
 
 use std::collections::VecDeque;
 
-use crate::mqtt::Packet;
-use crate::reassembly::{Payload, Piece, Sighting};
-use places::{Place, Places};
-use tls::Tls;
+use crate::mqtt::CapturedPacket;
+use crate::reassembly::{SegmentPayload, Sighting, StreamPiece};
+use stream_spans::{Places, StreamSpan};
+use tls::TlsConnection;
 
-pub use tls::{KeyLog, Secured, Unread};
+pub use tls::{KeyLog, TlsFacts, Unread};
 pub(crate) use websocket::begun as begun_as_websocket;
 
 /// The length of a hole of which nobody knows how long it is inside: longer than any control packet.
@@ -31,9 +31,9 @@ pub(crate) const UNKNOWN_BYTES: u64 = 1 << 32;
 
 /// The layers of a connection; its directions are numbered, towards the server first.
 #[derive(Debug)]
-pub(crate) struct Layers {
-    tls: Option<Tls>,
-    websocket: Option<[websocket::Half; 2]>,
+pub(crate) struct ConnectionLayers {
+    tls: Option<TlsConnection>,
+    websocket: Option<[websocket::WebSocketDirection; 2]>,
     inside: [Inside; 2],
     ready: VecDeque<Opened>,
 }
@@ -55,14 +55,14 @@ pub(crate) struct Opened {
     /// Offset inside.
     pub(crate) offset: u64,
     /// What it is.
-    pub(crate) content: Content,
+    pub(crate) content: OpenedBytes,
     /// After which segment it could be read.
     pub(crate) seen: Sighting,
 }
 
 /// Bytes, or how many are missing.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum OpenedBytes {
     Bytes(Vec<u8>),
     Missing(u64),
 }
@@ -70,23 +70,23 @@ pub(crate) enum Content {
 /// A part of what is inside a layer, and where it was carried; what is missing was carried nowhere.
 #[derive(Debug)]
 struct Chunk {
-    content: Content,
-    place: Option<Place>,
+    content: OpenedBytes,
+    place: Option<StreamSpan>,
 }
 
 impl Chunk {
-    fn data(bytes: Vec<u8>, place: Place) -> Chunk {
-        Chunk { content: Content::Bytes(bytes), place: Some(place) }
+    fn data(bytes: Vec<u8>, place: StreamSpan) -> Chunk {
+        Chunk { content: OpenedBytes::Bytes(bytes), place: Some(place) }
     }
 
     fn missing(len: u64) -> Chunk {
-        Chunk { content: Content::Missing(len), place: None }
+        Chunk { content: OpenedBytes::Missing(len), place: None }
     }
 }
 
 /// What was counted of one layer in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
+struct LayerTally {
     /// What the layer adds to what is inside: what opens it, headers, what masks or seals, what it says of its own. Bytes.
     overhead_bytes: u64,
     /// Bytes passed over, in search of a record or frame or because they are not read.
@@ -110,7 +110,7 @@ pub(crate) struct LayerCounts {
 
 /// What is known of a connection that begins as a WebSocket does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum WebSocketOpening {
     /// Not yet anything.
     Unknown,
     /// It is one.
@@ -119,41 +119,41 @@ pub(crate) enum Opening {
     Refused,
 }
 
-impl Layers {
-    fn none() -> Layers {
-        Layers { tls: None, websocket: None, inside: Default::default(), ready: VecDeque::new() }
+impl ConnectionLayers {
+    fn none() -> ConnectionLayers {
+        ConnectionLayers { tls: None, websocket: None, inside: Default::default(), ready: VecDeque::new() }
     }
 
     /// A connection that asks for a WebSocket, or is one; `from_start` says of which direction the start was captured.
-    pub(crate) fn websocket(from_start: [bool; 2]) -> Layers {
+    pub(crate) fn websocket(from_start: [bool; 2]) -> ConnectionLayers {
         let websocket = Some(websocket::both(from_start));
-        Layers { websocket, ..Layers::none() }
+        ConnectionLayers { websocket, ..ConnectionLayers::none() }
     }
 
     /// A connection with TLS.
-    pub(crate) fn tls() -> Layers {
-        let tls = Some(Tls::default());
-        Layers { tls, ..Layers::none() }
+    pub(crate) fn tls() -> ConnectionLayers {
+        let tls = Some(TlsConnection::default());
+        ConnectionLayers { tls, ..ConnectionLayers::none() }
     }
 
     /// What is known of its TLS.
-    pub(crate) fn secured(&self) -> Option<Secured> {
-        self.tls.as_ref().map(Tls::told)
+    pub(crate) fn secured(&self) -> Option<TlsFacts> {
+        self.tls.as_ref().map(TlsConnection::facts)
     }
 
     /// Whether it has become a WebSocket, by what both ends said.
-    pub(crate) fn opening(&self) -> Opening {
-        let Some(halves) = &self.websocket else { return Opening::Unknown };
-        match halves.each_ref().map(websocket::Half::opening) {
-            [Opening::Refused, _] | [_, Opening::Refused] => Opening::Refused,
-            [Opening::Unknown, Opening::Unknown] => Opening::Unknown,
-            _ => Opening::Upgraded,
+    pub(crate) fn opening(&self) -> WebSocketOpening {
+        let Some(halves) = &self.websocket else { return WebSocketOpening::Unknown };
+        match halves.each_ref().map(websocket::WebSocketDirection::opening) {
+            [WebSocketOpening::Refused, _] | [_, WebSocketOpening::Refused] => WebSocketOpening::Refused,
+            [WebSocketOpening::Unknown, WebSocketOpening::Unknown] => WebSocketOpening::Unknown,
+            _ => WebSocketOpening::Upgraded,
         }
     }
 
     /// Whether what was said when it opened names MQTT as what is inside.
     pub(crate) fn names_mqtt(&self) -> bool {
-        self.websocket.iter().flatten().any(websocket::Half::names_mqtt)
+        self.websocket.iter().flatten().any(websocket::WebSocketDirection::names_mqtt)
     }
 
     /// Whether the start of what is inside was captured in a direction.
@@ -163,35 +163,41 @@ impl Layers {
     }
 
     /// Takes the next piece of a direction's TCP stream.
-    pub(crate) fn feed(&mut self, way: usize, piece: &Piece<'_>, key_log: &KeyLog) {
-        let Layers { tls, websocket, inside, ready } = self;
+    pub(crate) fn feed(&mut self, way: usize, piece: &StreamPiece<'_>, key_log: &KeyLog) {
+        let ConnectionLayers { tls, websocket, inside, ready } = self;
         let Some(tls) = tls else {
             return match *piece {
-                Piece::Data { offset, len, payload: Payload::Bytes(bytes), seen } => {
-                    open_frames(way, Ok((bytes, Place::plain(offset, len, seen))), websocket, inside, ready);
+                StreamPiece::Data { offset, len, payload: SegmentPayload::Bytes(bytes), seen } => {
+                    open_frames(
+                        way,
+                        Ok((bytes, StreamSpan::plain(offset, len, seen))),
+                        websocket,
+                        inside,
+                        ready,
+                    );
                 }
                 // A simulator's packets have no layers here: it says what these add.
-                Piece::Data { .. } => {}
-                Piece::Missing { len, .. } => open_frames(way, Err(len), websocket, inside, ready),
+                StreamPiece::Data { .. } => {}
+                StreamPiece::Missing { len, .. } => open_frames(way, Err(len), websocket, inside, ready),
             };
         };
         // Both directions' records may be opened by one piece: some wait for the other end's hello.
         let mut emit = |way: usize, chunk: Chunk| match (chunk.content, chunk.place) {
-            (Content::Bytes(bytes), Some(place)) => {
+            (OpenedBytes::Bytes(bytes), Some(place)) => {
                 if way == 0 && inside[0].offset == 0 && websocket.is_none() && bytes.starts_with(b"GET ") {
                     *websocket = Some(websocket::both([true; 2]));
                 }
                 open_frames(way, Ok((&bytes, place)), websocket, inside, ready);
             }
-            (Content::Missing(len), _) => open_frames(way, Err(len), websocket, inside, ready),
-            (Content::Bytes(_), None) => {}
+            (OpenedBytes::Missing(len), _) => open_frames(way, Err(len), websocket, inside, ready),
+            (OpenedBytes::Bytes(_), None) => {}
         };
         match *piece {
-            Piece::Data { offset, len, payload: Payload::Bytes(bytes), seen } => {
-                tls.feed(way, bytes, Place::plain(offset, len, seen), key_log, &mut emit);
+            StreamPiece::Data { offset, len, payload: SegmentPayload::Bytes(bytes), seen } => {
+                tls.feed(way, bytes, StreamSpan::plain(offset, len, seen), key_log, &mut emit);
             }
-            Piece::Data { .. } => {}
-            Piece::Missing { len, .. } => tls.miss(way, len, key_log, &mut emit),
+            StreamPiece::Data { .. } => {}
+            StreamPiece::Missing { len, .. } => tls.miss(way, len, key_log, &mut emit),
         }
     }
 
@@ -201,7 +207,7 @@ impl Layers {
     }
 
     /// Tells of a packet by the TCP stream that carried it, not by the stream inside. Packets must be asked for in order.
-    pub(crate) fn carry(&mut self, way: usize, packet: &mut Packet) {
+    pub(crate) fn carry(&mut self, way: usize, packet: &mut CapturedPacket) {
         let Some(place) = self.inside[way].places.find(packet.start..packet.end) else { return };
         (packet.start, packet.end) = (place.start, place.end);
         packet.first = place.first;
@@ -223,12 +229,12 @@ impl Layers {
 /// Takes a part of the stream below WebSocket, or the length of a hole in it; without WebSocket it is what is inside.
 fn open_frames(
     way: usize,
-    part: Result<(&[u8], Place), u64>,
-    websocket: &mut Option<[websocket::Half; 2]>,
+    part: Result<(&[u8], StreamSpan), u64>,
+    websocket: &mut Option<[websocket::WebSocketDirection; 2]>,
     inside: &mut [Inside; 2],
     ready: &mut VecDeque<Opened>,
 ) {
-    let mut emit = |chunk| inside[way].take(way, chunk, ready);
+    let mut emit = |chunk| inside[way].feed(way, chunk, ready);
     match (websocket, part) {
         (Some(halves), Ok((bytes, place))) => halves[way].feed(bytes, place, &mut emit),
         (Some(halves), Err(len)) => halves[way].miss(len, &mut emit),
@@ -238,20 +244,20 @@ fn open_frames(
 }
 
 impl Inside {
-    fn take(&mut self, way: usize, chunk: Chunk, ready: &mut VecDeque<Opened>) {
+    fn feed(&mut self, way: usize, chunk: Chunk, ready: &mut VecDeque<Opened>) {
         let Chunk { content, place } = chunk;
         let offset = self.offset;
         let (len, seen) = match (&content, place) {
-            (Content::Bytes(bytes), Some(place)) => {
+            (OpenedBytes::Bytes(bytes), Some(place)) => {
                 let len = bytes.len() as u64;
                 self.places.add(offset..offset + len, place);
                 (len, place.last)
             }
-            (Content::Missing(len), _) => {
+            (OpenedBytes::Missing(len), _) => {
                 self.is_headless |= offset == 0;
                 (*len, Sighting::NEVER)
             }
-            (Content::Bytes(_), None) => return,
+            (OpenedBytes::Bytes(_), None) => return,
         };
         self.offset += len;
         ready.push_back(Opened { way, offset, content, seen });

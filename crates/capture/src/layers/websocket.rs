@@ -12,51 +12,51 @@
 //!
 //! What it does not model: extensions. Frames that use one (compression) are passed over, and count as impossible.
 
-use super::places::Place;
-use super::{Chunk, Counts, Opening, UNKNOWN_BYTES};
+use super::stream_spans::StreamSpan;
+use super::{Chunk, LayerTally, UNKNOWN_BYTES, WebSocketOpening};
 use crate::mqtt::fits_packet;
 
 /// One direction.
 #[derive(Debug)]
-pub(super) struct Half {
+pub(super) struct WebSocketDirection {
     to_server: bool,
     from_start: bool,
     /// Whether the HTTP message names MQTT as what is inside.
     names_mqtt: bool,
-    state: State,
-    counts: Counts,
+    state: WebSocketState,
+    counts: LayerTally,
 }
 
 /// Both directions.
-pub(super) fn both(from_start: [bool; 2]) -> [Half; 2] {
-    [Half::new(true, from_start[0]), Half::new(false, from_start[1])]
+pub(super) fn both(from_start: [bool; 2]) -> [WebSocketDirection; 2] {
+    [WebSocketDirection::new(true, from_start[0]), WebSocketDirection::new(false, from_start[1])]
 }
 
 #[derive(Debug)]
-enum State {
+enum WebSocketState {
     /// In the HTTP message, as far as it has come.
     Head(Vec<u8>),
     /// In a frame's header, as far as it has come.
-    Header(Vec<u8>, Option<Place>),
-    Payload(Payload),
-    Searching(Box<Search>),
+    Header(Vec<u8>, Option<StreamSpan>),
+    Payload(WebSocketPayload),
+    Searching(Box<WebSocketResync>),
     /// Not WebSocket.
     Other,
 }
 
 #[derive(Debug)]
-struct Payload {
+struct WebSocketPayload {
     left: u64,
     key: [u8; 4],
     /// How many bytes of the payload have gone by.
     gone: u64,
-    kind: Kind,
+    kind: WebSocketOpcode,
     /// The header, until its first byte of payload comes.
-    header: Option<Place>,
+    header: Option<StreamSpan>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum WebSocketOpcode {
     Data,
     Control,
     Extended,
@@ -64,35 +64,39 @@ enum Kind {
 
 /// What has come since framing was lost.
 #[derive(Debug, Default)]
-struct Search {
+struct WebSocketResync {
     bytes: Vec<u8>,
     /// Position in `bytes` at which each part begins, and its place.
-    parts: Vec<(usize, Place)>,
+    parts: Vec<(usize, StreamSpan)>,
     /// Positions before it start no frame.
     from: usize,
 }
 
 /// A frame's header.
 #[derive(Clone, Copy, Debug)]
-struct Header {
+struct WebSocketHeader {
     len: usize,
     payload: u64,
     key: [u8; 4],
-    kind: Kind,
+    kind: WebSocketOpcode,
 }
 
 #[derive(Debug)]
 enum HeaderRead {
-    Whole(Header),
+    Whole(WebSocketHeader),
     TooShort,
     Impossible,
 }
 
-impl Half {
+impl WebSocketDirection {
     /// A direction whose stream begins with the HTTP message, or in the middle.
-    fn new(to_server: bool, from_start: bool) -> Half {
-        let state = if from_start { State::Head(Vec::new()) } else { State::Searching(Box::default()) };
-        Half { to_server, from_start, names_mqtt: false, state, counts: Counts::default() }
+    fn new(to_server: bool, from_start: bool) -> WebSocketDirection {
+        let state = if from_start {
+            WebSocketState::Head(Vec::new())
+        } else {
+            WebSocketState::Searching(Box::default())
+        };
+        WebSocketDirection { to_server, from_start, names_mqtt: false, state, counts: LayerTally::default() }
     }
 
     /// Whether its opening names MQTT as what is inside.
@@ -106,25 +110,25 @@ impl Half {
     }
 
     /// Whether the stream is a WebSocket.
-    pub(super) fn opening(&self) -> Opening {
+    pub(super) fn opening(&self) -> WebSocketOpening {
         match self.state {
-            State::Head(_) => Opening::Unknown,
-            State::Other => Opening::Refused,
-            _ => Opening::Upgraded,
+            WebSocketState::Head(_) => WebSocketOpening::Unknown,
+            WebSocketState::Other => WebSocketOpening::Refused,
+            _ => WebSocketOpening::Upgraded,
         }
     }
 
     /// Takes the next bytes of the stream below.
-    pub(super) fn feed(&mut self, bytes: &[u8], place: Place, emit: &mut dyn FnMut(Chunk)) {
+    pub(super) fn feed(&mut self, bytes: &[u8], place: StreamSpan, emit: &mut dyn FnMut(Chunk)) {
         self.absorb(bytes, place, emit);
-        self.settle(emit);
+        self.decode(emit);
     }
 
-    fn absorb(&mut self, bytes: &[u8], place: Place, emit: &mut dyn FnMut(Chunk)) {
+    fn absorb(&mut self, bytes: &[u8], place: StreamSpan, emit: &mut dyn FnMut(Chunk)) {
         let mut at = 0;
         while at < bytes.len() {
             let rest = place.part(at..bytes.len(), bytes.len());
-            if let State::Searching(search) = &mut self.state {
+            if let WebSocketState::Searching(search) = &mut self.state {
                 return search.push(&bytes[at..], rest);
             }
             at += self.step(&bytes[at..], rest, emit);
@@ -134,16 +138,16 @@ impl Half {
     /// Bytes of the stream below are missing.
     pub(super) fn miss(&mut self, len: u64, emit: &mut dyn FnMut(Chunk)) {
         match &mut self.state {
-            State::Other => {}
-            State::Payload(payload) if len <= payload.left => {
-                let Payload { kind, .. } = *payload;
+            WebSocketState::Other => {}
+            WebSocketState::Payload(payload) if len <= payload.left => {
+                let WebSocketPayload { kind, .. } = *payload;
                 payload.gone += len;
                 payload.left -= len;
                 payload.header = None;
                 if payload.left == 0 {
-                    self.state = State::Header(Vec::new(), None);
+                    self.state = WebSocketState::Header(Vec::new(), None);
                 }
-                if kind == Kind::Data {
+                if kind == WebSocketOpcode::Data {
                     emit(Chunk::missing(len));
                 }
             }
@@ -152,18 +156,18 @@ impl Half {
     }
 
     /// No more will come; what was counted.
-    pub(super) fn finish(&mut self) -> Counts {
-        if let State::Searching(search) = &mut self.state {
+    pub(super) fn finish(&mut self) -> LayerTally {
+        if let WebSocketState::Searching(search) = &mut self.state {
             self.counts.skipped_bytes += search.bytes.len() as u64;
-            **search = Search::default();
+            **search = WebSocketResync::default();
         }
         self.counts
     }
 
     /// Takes bytes up to the next change of state; none when that is a loss of framing.
-    fn step(&mut self, bytes: &[u8], place: Place, emit: &mut dyn FnMut(Chunk)) -> usize {
+    fn step(&mut self, bytes: &[u8], place: StreamSpan, emit: &mut dyn FnMut(Chunk)) -> usize {
         match &mut self.state {
-            State::Head(head) => {
+            WebSocketState::Head(head) => {
                 let before = head.len();
                 head.extend_from_slice(bytes);
                 let end = end_of_head(head, before);
@@ -173,18 +177,19 @@ impl Half {
                     let text = String::from_utf8_lossy(&head[..end]).to_ascii_lowercase();
                     let opens = opens_websocket(&text, self.to_server);
                     self.names_mqtt = opens && names(&text, "sec-websocket-protocol", "mqtt");
-                    self.state = if opens { State::Header(Vec::new(), None) } else { State::Other };
+                    self.state =
+                        if opens { WebSocketState::Header(Vec::new(), None) } else { WebSocketState::Other };
                 } else if head.len() > HEAD_MAX {
-                    self.state = State::Other;
+                    self.state = WebSocketState::Other;
                 }
                 used
             }
-            State::Header(begun, at) => {
+            WebSocketState::Header(begun, at) => {
                 let before = begun.len();
                 let wanted = HEADER_MAX.min(before + bytes.len());
                 begun.extend_from_slice(&bytes[..wanted - before]);
                 let seen = place.part(0..wanted - before, bytes.len()).behind(*at);
-                match Header::read(begun, self.to_server) {
+                match WebSocketHeader::read(begun, self.to_server) {
                     HeaderRead::Whole(header) => {
                         let seen = place.part(0..header.len - before, bytes.len()).behind(*at);
                         self.begin(header, seen, emit);
@@ -202,54 +207,60 @@ impl Half {
                     }
                 }
             }
-            State::Payload(payload) => {
+            WebSocketState::Payload(payload) => {
                 let len = usize::try_from(payload.left).unwrap_or(usize::MAX).min(bytes.len());
                 let here = place.part(0..len, bytes.len()).behind(payload.header.take());
                 match payload.kind {
-                    Kind::Data => emit(Chunk::data(payload.unmask(&bytes[..len]), here)),
-                    Kind::Control => self.counts.overhead_bytes += len as u64,
-                    Kind::Extended => self.counts.skipped_bytes += len as u64,
+                    WebSocketOpcode::Data => emit(Chunk::data(payload.unmask(&bytes[..len]), here)),
+                    WebSocketOpcode::Control => self.counts.overhead_bytes += len as u64,
+                    WebSocketOpcode::Extended => self.counts.skipped_bytes += len as u64,
                 }
                 payload.gone += len as u64;
                 payload.left -= len as u64;
                 if payload.left == 0 {
-                    self.state = State::Header(Vec::new(), None);
+                    self.state = WebSocketState::Header(Vec::new(), None);
                 }
                 len
             }
-            State::Searching(_) => 0,
-            State::Other => bytes.len(),
+            WebSocketState::Searching(_) => 0,
+            WebSocketState::Other => bytes.len(),
         }
     }
 
     /// A frame begins. What an extension made of its payload nobody reads, so that packets may lie in it.
-    fn begin(&mut self, header: Header, seen: Place, emit: &mut dyn FnMut(Chunk)) {
+    fn begin(&mut self, header: WebSocketHeader, seen: StreamSpan, emit: &mut dyn FnMut(Chunk)) {
         self.counts.overhead_bytes += header.len as u64;
-        if header.kind == Kind::Extended {
+        if header.kind == WebSocketOpcode::Extended {
             self.counts.impossible += 1;
             emit(Chunk::missing(UNKNOWN_BYTES));
         }
-        let Header { payload, key, kind, .. } = header;
+        let WebSocketHeader { payload, key, kind, .. } = header;
         self.state = if payload == 0 {
-            State::Header(Vec::new(), None)
+            WebSocketState::Header(Vec::new(), None)
         } else {
-            State::Payload(Payload { left: payload, key, gone: 0, kind, header: Some(seen) })
+            WebSocketState::Payload(WebSocketPayload {
+                left: payload,
+                key,
+                gone: 0,
+                kind,
+                header: Some(seen),
+            })
         };
     }
 
     /// From here on the next frame is searched.
     fn lose(&mut self, emit: &mut dyn FnMut(Chunk)) {
-        if let State::Searching(search) = &self.state {
+        if let WebSocketState::Searching(search) = &self.state {
             self.counts.skipped_bytes += search.bytes.len() as u64;
         }
-        self.state = State::Searching(Box::default());
+        self.state = WebSocketState::Searching(Box::default());
         emit(Chunk::missing(UNKNOWN_BYTES));
     }
 
     /// Goes on behind what has come since framing was lost, as far as frames are found in it. Each round passes a frame or
     /// ends, so rounds are bounded by bytes.
-    fn settle(&mut self, emit: &mut dyn FnMut(Chunk)) {
-        while let State::Searching(search) = &mut self.state
+    fn decode(&mut self, emit: &mut dyn FnMut(Chunk)) {
+        while let WebSocketState::Searching(search) = &mut self.state
             && !search.bytes.is_empty()
         {
             let Some(at) = search.find(self.to_server) else {
@@ -258,7 +269,7 @@ impl Half {
             };
             let search = std::mem::take(search);
             self.counts.skipped_bytes += at as u64;
-            self.state = State::Header(Vec::new(), None);
+            self.state = WebSocketState::Header(Vec::new(), None);
             for (place, bytes) in search.parts_from(at) {
                 self.absorb(bytes, place, emit);
             }
@@ -266,14 +277,14 @@ impl Half {
     }
 }
 
-impl Payload {
+impl WebSocketPayload {
     fn unmask(&self, bytes: &[u8]) -> Vec<u8> {
         let keys = self.key.iter().cycle().skip((self.gone % 4) as usize);
         bytes.iter().zip(keys).map(|(byte, key)| byte ^ key).collect()
     }
 }
 
-impl Header {
+impl WebSocketHeader {
     /// Reads a header out of bytes that may end too early (§5.2).
     fn read(bytes: &[u8], masked: bool) -> HeaderRead {
         let &[first, second, ref rest @ ..] = bytes else { return HeaderRead::TooShort };
@@ -304,18 +315,18 @@ impl Header {
             key = *found;
         }
         let kind = match (is_control, reserved) {
-            (true, _) => Kind::Control,
-            (false, 0) => Kind::Data,
-            (false, _) => Kind::Extended,
+            (true, _) => WebSocketOpcode::Control,
+            (false, 0) => WebSocketOpcode::Data,
+            (false, _) => WebSocketOpcode::Extended,
         };
         let len = 2 + length_bytes + if masked { 4 } else { 0 };
-        HeaderRead::Whole(Header { len, payload, key, kind })
+        HeaderRead::Whole(WebSocketHeader { len, payload, key, kind })
     }
 }
 
 /// Whether a frame begins with these bytes, as far as they tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judged {
+enum HeaderJudgement {
     No,
     /// It may, and ends here.
     Perhaps(usize),
@@ -324,32 +335,33 @@ enum Judged {
 }
 
 /// Judges the header and the control packet behind it. Only whole data frames in one fragment are believed.
-fn judge(bytes: &[u8], to_server: bool) -> Judged {
+fn judge(bytes: &[u8], to_server: bool) -> HeaderJudgement {
     if bytes.first().is_some_and(|&first| first != FIRST_OF_BINARY) {
-        return Judged::No;
+        return HeaderJudgement::No;
     }
-    let header = match Header::read(bytes, to_server) {
+    let header = match WebSocketHeader::read(bytes, to_server) {
         HeaderRead::Whole(header) => header,
-        HeaderRead::TooShort => return Judged::Short,
-        HeaderRead::Impossible => return Judged::No,
+        HeaderRead::TooShort => return HeaderJudgement::Short,
+        HeaderRead::Impossible => return HeaderJudgement::No,
     };
     let behind = &bytes[header.len..];
-    let payload = Payload { left: header.payload, key: header.key, gone: 0, kind: header.kind, header: None };
+    let payload =
+        WebSocketPayload { left: header.payload, key: header.key, gone: 0, kind: header.kind, header: None };
     let head = payload.unmask(&behind[..behind.len().min(PACKET_HEADER_MAX)]);
     match fits_packet(&head, header.payload, to_server) {
-        Some(true) => Judged::Perhaps(header.len.saturating_add(header.payload as usize)),
-        Some(false) => Judged::No,
-        None => Judged::Short,
+        Some(true) => HeaderJudgement::Perhaps(header.len.saturating_add(header.payload as usize)),
+        Some(false) => HeaderJudgement::No,
+        None => HeaderJudgement::Short,
     }
 }
 
 /// Whether a stream whose start was not captured seems to be a WebSocket with MQTT: a segment begins with a whole frame.
 pub(crate) fn begun(bytes: &[u8], to_server: bool) -> bool {
-    matches!(judge(bytes, to_server), Judged::Perhaps(_))
+    matches!(judge(bytes, to_server), HeaderJudgement::Perhaps(_))
 }
 
-impl Search {
-    fn push(&mut self, bytes: &[u8], place: Place) {
+impl WebSocketResync {
+    fn push(&mut self, bytes: &[u8], place: StreamSpan) {
         self.parts.push((self.bytes.len(), place));
         self.bytes.extend_from_slice(bytes);
     }
@@ -365,10 +377,10 @@ impl Search {
         while self.from < self.bytes.len() {
             let rest = &self.bytes[self.from..];
             match judge(rest, to_server) {
-                Judged::No => {}
-                Judged::Short => return None,
-                Judged::Perhaps(end) if end > SEARCHED_MAX / 2 => {}
-                Judged::Perhaps(end) => match rest.get(end) {
+                HeaderJudgement::No => {}
+                HeaderJudgement::Short => return None,
+                HeaderJudgement::Perhaps(end) if end > SEARCHED_MAX / 2 => {}
+                HeaderJudgement::Perhaps(end) => match rest.get(end) {
                     None if end == rest.len() => return Some(self.from),
                     None => return None,
                     Some(&next) if next & 0x70 == 0 && matches!(next & 0x0f, 0..=2 | 8..=10) => {
@@ -404,7 +416,7 @@ impl Search {
     }
 
     /// What has come from a position on, with its places.
-    fn parts_from(&self, from: usize) -> impl Iterator<Item = (Place, &[u8])> {
+    fn parts_from(&self, from: usize) -> impl Iterator<Item = (StreamSpan, &[u8])> {
         let ends = self.parts.iter().skip(1).map(|(at, _)| *at).chain([self.bytes.len()]);
         self.parts.iter().zip(ends).filter(move |(_, end)| *end > from).map(move |(&(at, place), end)| {
             let start = at.max(from);

@@ -25,7 +25,7 @@ enum Samples {
         count: u64,
     },
     Exact(Box<Exact>),
-    Histogram(Box<Histogram>),
+    Histogram(Box<SampleHistogram>),
 }
 
 /// Samples as their differences, each in as few bytes as it takes.
@@ -37,7 +37,7 @@ struct Exact {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Histogram {
+struct SampleHistogram {
     count: u64,
     sum: u128,
     min: u64,
@@ -47,7 +47,7 @@ struct Histogram {
 
 /// What can be said of samples, worked out once.
 #[derive(Clone, Debug)]
-pub struct Summary<'a> {
+pub struct SampleSummary<'a> {
     /// How many samples.
     pub count: u64,
     /// Their sum.
@@ -63,7 +63,7 @@ pub struct Summary<'a> {
 enum Ranks<'a> {
     Same,
     Sorted(Vec<u64>),
-    Histogram(&'a Histogram),
+    Histogram(&'a SampleHistogram),
 }
 
 impl Default for Distribution {
@@ -131,9 +131,9 @@ impl Distribution {
         }
     }
 
-    fn histogram(&mut self) -> &mut Histogram {
+    fn histogram(&mut self) -> &mut SampleHistogram {
         if !matches!(self.0, Samples::Histogram(_)) {
-            let mut histogram = Box::<Histogram>::default();
+            let mut histogram = Box::<SampleHistogram>::default();
             match &self.0 {
                 Samples::Same { value, count } => histogram.add(*value, *count),
                 Samples::Exact(exact) => histogram.add_all(exact),
@@ -157,9 +157,9 @@ impl Distribution {
     }
 
     /// Everything there is to say.
-    pub fn summary(&self) -> Summary<'_> {
+    pub fn summary(&self) -> SampleSummary<'_> {
         match &self.0 {
-            Samples::Same { value, count } => Summary {
+            Samples::Same { value, count } => SampleSummary {
                 count: *count,
                 sum: u128::from(*value) * u128::from(*count),
                 min: *value,
@@ -169,7 +169,7 @@ impl Distribution {
             Samples::Exact(exact) => {
                 let mut sorted: Vec<u64> = exact.samples().collect();
                 sorted.sort_unstable();
-                Summary {
+                SampleSummary {
                     count: exact.count.into(),
                     sum: sorted.iter().copied().map(u128::from).sum(),
                     min: sorted[0],
@@ -177,7 +177,7 @@ impl Distribution {
                     ranks: Ranks::Sorted(sorted),
                 }
             }
-            Samples::Histogram(histogram) => Summary {
+            Samples::Histogram(histogram) => SampleSummary {
                 count: histogram.count,
                 sum: histogram.sum,
                 min: histogram.min,
@@ -212,7 +212,7 @@ impl Exact {
     }
 }
 
-impl Histogram {
+impl SampleHistogram {
     fn add(&mut self, sample: u64, times: u64) {
         self.min = if self.count == 0 { sample } else { self.min.min(sample) };
         self.max = self.max.max(sample);
@@ -232,10 +232,10 @@ impl Histogram {
         }
         let found = (0_u32..).zip(&counts).filter(|(_, count)| **count > 0);
         let buckets = found.map(|(index, &count)| (index, count.into())).collect();
-        self.merge(&Histogram { count: exact.count.into(), sum, min, max, buckets });
+        self.merge(&SampleHistogram { count: exact.count.into(), sum, min, max, buckets });
     }
 
-    fn merge(&mut self, other: &Histogram) {
+    fn merge(&mut self, other: &SampleHistogram) {
         self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
         self.count += other.count;
@@ -246,7 +246,7 @@ impl Histogram {
     }
 }
 
-impl Summary<'_> {
+impl SampleSummary<'_> {
     /// The arithmetic mean.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)

@@ -5,7 +5,7 @@ mod rows;
 mod table;
 mod tally;
 
-pub use distribution::{Distribution, EXACT_MAX, Summary, interpolate};
+pub use distribution::{Distribution, EXACT_MAX, SampleSummary, interpolate};
 pub use rows::{rows, towards};
-pub use table::{METRICS, Metric, Reading, Unit, Value};
-pub use tally::{Exchange, Extent, PublishBytes, Tally};
+pub use table::{METRICS, Metric, MetricReading, MetricValue, Unit};
+pub use tally::{Exchange, MetricTally, PublishBytes, SizeExtent};

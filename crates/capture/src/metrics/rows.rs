@@ -2,8 +2,8 @@
 
 use mqttlab_recording::{NetworkMetricRow, Towards};
 
-use super::{METRICS, Tally};
-use crate::analysis::{Analysis, Direction};
+use super::{METRICS, MetricTally};
+use crate::analysis::{Analysis, ServerDirection};
 
 /// Hands out every metric with a value: of the run, of its directions, and of each direction of each connection,
 /// of which `who` tells number and client by the analyser's number. Zeros are left out where there are many tallies.
@@ -13,7 +13,7 @@ pub fn rows(
     emit: &mut dyn FnMut(&NetworkMetricRow<'_>),
 ) {
     let names: Vec<Vec<String>> = METRICS.iter().map(|metric| metric.names().collect()).collect();
-    let mut values = |tally: &Tally, zeros: bool, of: NetworkMetricRow<'_>| {
+    let mut values = |tally: &MetricTally, zeros: bool, of: NetworkMetricRow<'_>| {
         for (metric, names) in METRICS.iter().zip(&names) {
             for (name, value) in names.iter().zip(metric.read(tally)) {
                 if let Some(value) = value.filter(|&value| zeros || value != 0.0) {
@@ -31,13 +31,13 @@ pub fn rows(
         value: 0.0,
     };
     values(&analysis.total, true, run);
-    for direction in Direction::BOTH {
+    for direction in ServerDirection::BOTH {
         let of = NetworkMetricRow { scope: "direction", direction: Some(towards(direction)), ..run };
         values(&analysis.directions[direction as usize], true, of);
     }
     for connection in &analysis.connections {
         let (number, client) = who(connection.number as u32);
-        for direction in Direction::BOTH {
+        for direction in ServerDirection::BOTH {
             let of = NetworkMetricRow {
                 scope: "connection",
                 connection: Some(number),
@@ -51,9 +51,9 @@ pub fn rows(
 }
 
 /// The direction as the tables name it.
-pub fn towards(direction: Direction) -> Towards {
+pub fn towards(direction: ServerDirection) -> Towards {
     match direction {
-        Direction::ToServer => Towards::Broker,
-        Direction::FromServer => Towards::Client,
+        ServerDirection::ToServer => Towards::Broker,
+        ServerDirection::FromServer => Towards::Client,
     }
 }

@@ -1,7 +1,7 @@
 //! Every metric of the network layer, declared once: name, unit, meaning, where the meaning comes from, and how it
-//! is read off a [`Tally`]. The catalogue of metrics takes them from here.
+//! is read off a [`MetricTally`]. The catalogue of metrics takes them from here.
 
-use super::{Distribution, Exchange, Extent, PublishBytes, Tally};
+use super::{Distribution, Exchange, MetricTally, PublishBytes, SizeExtent};
 use crate::analysis::Marks;
 use crate::mqtt::Kind;
 
@@ -22,15 +22,15 @@ pub enum Unit {
 
 /// How a metric is read off a tally.
 #[derive(Clone, Copy)]
-pub enum Reading {
+pub enum MetricReading {
     /// A sum.
-    Count(fn(&Tally) -> u64),
+    Count(fn(&MetricTally) -> u64),
     /// A quotient; absent when its divisor is zero.
-    Quotient(fn(&Tally) -> Option<f64>),
+    Quotient(fn(&MetricTally) -> Option<f64>),
     /// Minimum, mean and maximum: `_min`, `_mean` and `_max` are appended to the name.
-    Extent(fn(&Tally) -> &Extent),
+    Extent(fn(&MetricTally) -> &SizeExtent),
     /// As above with `_count`, `_p50`, `_p95` and `_p99`. The factor turns samples into the unit.
-    Distribution(fn(&Tally) -> &Distribution, f64),
+    Distribution(fn(&MetricTally) -> &Distribution, f64),
 }
 
 /// A metric.
@@ -44,12 +44,12 @@ pub struct Metric {
     /// Who defines it so.
     pub source: &'static str,
     /// How it is read.
-    pub reading: Reading,
+    pub reading: MetricReading,
 }
 
 /// A metric's value in a tally.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Value {
+pub struct MetricValue {
     /// The metric's name with the statistic's suffix.
     pub name: String,
     /// The value in the metric's unit; absent when nothing was observed.
@@ -58,9 +58,9 @@ pub struct Value {
 
 impl Metric {
     /// Its values in a tally: one, or one for each statistic.
-    pub fn values(&self, tally: &Tally) -> Vec<Value> {
+    pub fn values(&self, tally: &MetricTally) -> Vec<MetricValue> {
         let named = self.names().zip(self.read(tally));
-        named.map(|(name, value)| Value { name, value }).collect()
+        named.map(|(name, value)| MetricValue { name, value }).collect()
     }
 
     /// The names of its values.
@@ -71,18 +71,18 @@ impl Metric {
     /// What is appended to its name, for each statistic.
     pub fn suffixes(&self) -> &'static [&'static str] {
         match self.reading {
-            Reading::Count(_) | Reading::Quotient(_) => &[""],
-            Reading::Extent(_) => &["_min", "_mean", "_max"],
-            Reading::Distribution(..) => &["_count", "_min", "_mean", "_p50", "_p95", "_p99", "_max"],
+            MetricReading::Count(_) | MetricReading::Quotient(_) => &[""],
+            MetricReading::Extent(_) => &["_min", "_mean", "_max"],
+            MetricReading::Distribution(..) => &["_count", "_min", "_mean", "_p50", "_p95", "_p99", "_max"],
         }
     }
 
     /// Its values, in the order of their names; what is beyond these is empty.
-    pub fn read(&self, tally: &Tally) -> [Option<f64>; VALUES_MAX] {
+    pub fn read(&self, tally: &MetricTally) -> [Option<f64>; VALUES_MAX] {
         match self.reading {
-            Reading::Count(read) => padded([Some(read(tally) as f64)]),
-            Reading::Quotient(read) => padded([read(tally)]),
-            Reading::Extent(read) => {
+            MetricReading::Count(read) => padded([Some(read(tally) as f64)]),
+            MetricReading::Quotient(read) => padded([read(tally)]),
+            MetricReading::Extent(read) => {
                 let extent = read(tally);
                 let present = extent.count > 0;
                 padded([
@@ -91,7 +91,7 @@ impl Metric {
                     present.then_some(extent.max as f64),
                 ])
             }
-            Reading::Distribution(read, factor) => {
+            MetricReading::Distribution(read, factor) => {
                 let samples = read(tally).summary();
                 let scaled = |value: Option<f64>| value.map(|value| value * factor);
                 let present = samples.count > 0;
@@ -299,7 +299,7 @@ pub const METRICS: &[Metric] = &[
         unit: Unit::Bytes,
         definition: "Bytes sent and not acknowledged, after each segment with payload.",
         source: WIRESHARK,
-        reading: Reading::Distribution(|t| &t.in_flight_bytes, 1.0),
+        reading: MetricReading::Distribution(|t| &t.in_flight_bytes, 1.0),
     },
     count("mqtt_packets", "MQTT control packets that were captured whole.", MQTT, |t| t.packets.iter().sum()),
     count("mqtt_connect", "CONNECT packets.", MQTT, |t| t.packets_of(Kind::Connect)),
@@ -468,7 +468,7 @@ const fn metric(
     unit: Unit,
     definition: &'static str,
     source: &'static str,
-    reading: Reading,
+    reading: MetricReading,
 ) -> Metric {
     Metric { name, unit, definition, source, reading }
 }
@@ -477,27 +477,27 @@ const fn count(
     name: &'static str,
     what: &'static str,
     source: &'static str,
-    read: fn(&Tally) -> u64,
+    read: fn(&MetricTally) -> u64,
 ) -> Metric {
-    metric(name, Unit::Count, what, source, Reading::Count(read))
+    metric(name, Unit::Count, what, source, MetricReading::Count(read))
 }
 
 const fn bytes(
     name: &'static str,
     what: &'static str,
     source: &'static str,
-    read: fn(&Tally) -> u64,
+    read: fn(&MetricTally) -> u64,
 ) -> Metric {
-    metric(name, Unit::Bytes, what, source, Reading::Count(read))
+    metric(name, Unit::Bytes, what, source, MetricReading::Count(read))
 }
 
 const fn extent(
     name: &'static str,
     what: &'static str,
     source: &'static str,
-    read: fn(&Tally) -> &Extent,
+    read: fn(&MetricTally) -> &SizeExtent,
 ) -> Metric {
-    metric(name, Unit::Bytes, what, source, Reading::Extent(read))
+    metric(name, Unit::Bytes, what, source, MetricReading::Extent(read))
 }
 
 const fn quotient(
@@ -505,42 +505,42 @@ const fn quotient(
     unit: Unit,
     what: &'static str,
     source: &'static str,
-    read: fn(&Tally) -> Option<f64>,
+    read: fn(&MetricTally) -> Option<f64>,
 ) -> Metric {
-    metric(name, unit, what, source, Reading::Quotient(read))
+    metric(name, unit, what, source, MetricReading::Quotient(read))
 }
 
 const fn seconds(
     name: &'static str,
     what: &'static str,
     source: &'static str,
-    read: fn(&Tally) -> &Distribution,
+    read: fn(&MetricTally) -> &Distribution,
 ) -> Metric {
-    metric(name, Unit::Seconds, what, source, Reading::Distribution(read, NS))
+    metric(name, Unit::Seconds, what, source, MetricReading::Distribution(read, NS))
 }
 
-const fn packets(name: &'static str, what: &'static str, read: fn(&Tally) -> &Distribution) -> Metric {
-    metric(name, Unit::Count, what, "Borsatti 2020", Reading::Distribution(read, 1.0))
+const fn packets(name: &'static str, what: &'static str, read: fn(&MetricTally) -> &Distribution) -> Metric {
+    metric(name, Unit::Count, what, "Borsatti 2020", MetricReading::Distribution(read, 1.0))
 }
 
-const fn overhead(name: &'static str, what: &'static str, read: fn(&Tally) -> Option<f64>) -> Metric {
-    metric(name, Unit::Bytes, what, "Schuhmacher 2018", Reading::Quotient(read))
+const fn overhead(name: &'static str, what: &'static str, read: fn(&MetricTally) -> Option<f64>) -> Metric {
+    metric(name, Unit::Bytes, what, "Schuhmacher 2018", MetricReading::Quotient(read))
 }
 
-const fn exchange(name: &'static str, what: &'static str, read: fn(&Tally) -> &Distribution) -> Metric {
-    metric(name, Unit::Seconds, what, MQTT, Reading::Distribution(read, NS))
+const fn exchange(name: &'static str, what: &'static str, read: fn(&MetricTally) -> &Distribution) -> Metric {
+    metric(name, Unit::Seconds, what, MQTT, MetricReading::Distribution(read, NS))
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-fn rate(tally: &Tally, bytes: u64) -> Option<f64> {
+fn rate(tally: &MetricTally, bytes: u64) -> Option<f64> {
     let seconds = tally.duration()?.as_s_f64();
     (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
 }
 
-fn per(tally: &Tally, qos: usize, read: fn(&PublishBytes) -> u64) -> Option<f64> {
+fn per(tally: &MetricTally, qos: usize, read: fn(&PublishBytes) -> u64) -> Option<f64> {
     let bytes = tally.published(qos);
     share(read(bytes), bytes.count)
 }
@@ -561,7 +561,7 @@ mod tests {
     #[test]
     fn an_empty_tally_has_no_value_that_is_not_a_number() {
         for metric in METRICS {
-            for value in metric.values(&Tally::default()) {
+            for value in metric.values(&MetricTally::default()) {
                 assert!(value.value.is_none_or(f64::is_finite), "{}", value.name);
             }
         }

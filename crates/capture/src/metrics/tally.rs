@@ -5,8 +5,8 @@ use mqttlab_units::{Duration, Instant};
 use super::Distribution;
 use crate::analysis::Marks;
 use crate::layers::LayerCounts;
-use crate::mqtt::{Kind, Packet};
-use crate::segment::{Bits, Segment};
+use crate::mqtt::{CapturedPacket, Kind};
+use crate::segment::{Bits, TcpHeader};
 
 /// Kinds of answers that are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +68,7 @@ impl PublishBytes {
 
 /// Minimum, mean and maximum of sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct SizeExtent {
     /// How many.
     pub count: u64,
     /// Their sum.
@@ -81,11 +81,11 @@ pub struct Extent {
 
 /// Counters and distributions; they merge.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct MetricTally {
     /// First and last frame.
     pub span: Option<(Instant, Instant)>,
     /// Frames on the link, by size in bytes.
-    pub frames: Extent,
+    pub frames: SizeExtent,
     /// Frames larger than an untagged Ethernet frame without check sequence.
     pub frames_larger_than_1514: u64,
     /// IP packet bytes.
@@ -145,7 +145,7 @@ pub struct Tally {
     /// PUBLISH packets and acknowledgments by quality of service, where there are any.
     publish: [Option<Box<PublishBytes>>; 3],
     /// Application payload of PUBLISH packets, by size in bytes.
-    pub messages: Extent,
+    pub messages: SizeExtent,
     /// PUBLISH packets per segment that completes any.
     pub publish_per_segment: Distribution,
     /// PUBLISH packets per segment that holds the first byte of any.
@@ -162,7 +162,7 @@ pub struct Tally {
 
 const ETHERNET_FRAME_MAX: u32 = 1514;
 
-impl Tally {
+impl MetricTally {
     /// A frame of any kind.
     pub(crate) fn frame(&mut self, time: Instant, len: u32) {
         self.span = Some(self.span.map_or((time, time), |(first, last)| (first.min(time), last.max(time))));
@@ -171,7 +171,7 @@ impl Tally {
     }
 
     /// The headers of a TCP segment.
-    pub(crate) fn segment(&mut self, segment: &Segment) {
+    pub(crate) fn segment(&mut self, segment: &TcpHeader) {
         self.segments += 1;
         self.tcp_frame_bytes += u64::from(segment.frame_len);
         self.ip_bytes += u64::from(segment.ip_len);
@@ -204,7 +204,7 @@ impl Tally {
     }
 
     /// A packet of MQTT, and what it is.
-    pub(crate) fn packet(&mut self, packet: &Packet, kind: Kind) {
+    pub(crate) fn packet(&mut self, packet: &CapturedPacket, kind: Kind) {
         self.packets[kind as usize] += 1;
         self.mqtt_bytes += packet.lengths.total();
         match kind {
@@ -218,7 +218,7 @@ impl Tally {
         }
     }
 
-    fn publish(&mut self, packet: &Packet) {
+    fn publish(&mut self, packet: &CapturedPacket) {
         let lengths = &packet.lengths;
         self.publish_dup += u64::from(packet.dup);
         self.messages.record(u64::from(lengths.payload));
@@ -278,7 +278,7 @@ impl Tally {
     }
 
     /// Adds everything of another tally.
-    pub fn merge(&mut self, other: &Tally) {
+    pub fn merge(&mut self, other: &MetricTally) {
         self.span = match (self.span, other.span) {
             (Some(ours), Some(theirs)) => Some((ours.0.min(theirs.0), ours.1.max(theirs.1))),
             (ours, theirs) => ours.or(theirs),
@@ -299,7 +299,7 @@ impl Tally {
         }
     }
 
-    fn merge_counters(&mut self, other: &Tally) {
+    fn merge_counters(&mut self, other: &MetricTally) {
         macro_rules! add {
             ($($field:ident)*) => { $(self.$field += other.$field;)* };
         }
@@ -309,7 +309,7 @@ impl Tally {
         add!(mqtt_bytes tls_bytes websocket_bytes publish_dup skipped_bytes partial impossible);
     }
 
-    fn merge_distributions(&mut self, other: &Tally) {
+    fn merge_distributions(&mut self, other: &MetricTally) {
         macro_rules! merge {
             ($($field:ident)*) => { $(self.$field.merge(&other.$field);)* };
         }
@@ -332,12 +332,12 @@ impl PublishBytes {
     }
 }
 
-impl Extent {
+impl SizeExtent {
     fn record(&mut self, value: u64) {
-        self.merge(&Extent { count: 1, sum: value, min: value, max: value });
+        self.merge(&SizeExtent { count: 1, sum: value, min: value, max: value });
     }
 
-    fn merge(&mut self, other: &Extent) {
+    fn merge(&mut self, other: &SizeExtent) {
         if other.count == 0 {
             return;
         }

@@ -45,7 +45,7 @@ pub struct PacketDescriptor {
     pub id: Option<u16>,
     /// Its size in parts.
     pub lengths: Lengths,
-    /// The producer's own number for the message; handed on in [`Packet::message`](super::Packet::message).
+    /// The producer's own number for the message; handed on in [`CapturedPacket::message`](super::CapturedPacket::message).
     pub message: u64,
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use mqttlab_units::Instant;
 
 use super::layout::{self, Fixed, FixedRead};
-use super::resync::{self, Candidates, Clues};
-use super::{PAYLOAD_TEXT_MAX, Packet, PacketDescriptor, PayloadHead};
-use crate::reassembly::{Payload, Piece, Sighting};
+use super::resync::{self, Clues, ResyncCandidates};
+use super::{CapturedPacket, PAYLOAD_TEXT_MAX, PacketDescriptor, PayloadHead};
+use crate::reassembly::{SegmentPayload, Sighting, StreamPiece};
 
 /// Packets of a simulator's that may be under way at once in one direction.
 const DESCRIBED_MAX: usize = 65_536;
@@ -17,7 +17,7 @@ pub(super) const DEFAULT_LEVEL: u8 = 4;
 
 /// What both directions of a connection know together.
 #[derive(Debug, Default)]
-pub struct Context {
+pub struct ConnectionContext {
     /// Protocol level, from the CONNECT or from a packet that only MQTT 5 allows.
     pub level: Option<u8>,
     topic: Option<Arc<str>>,
@@ -36,7 +36,7 @@ pub struct FramerCounts {
 
 /// A time in which packets may have passed that were not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unseen {
+pub struct UnseenTime {
     /// When the last packet before was complete; zero where the stream's start was not captured.
     pub from: Instant,
     /// When the next one began; the last instant there is when none came.
@@ -45,9 +45,9 @@ pub struct Unseen {
 
 /// One direction's decoder.
 #[derive(Debug)]
-pub struct Framer {
+pub struct MqttFramer {
     to_server: bool,
-    state: State,
+    state: FramerState,
     described: VecDeque<Described>,
     counts: FramerCounts,
     /// Whether framing was found again by searching, so that packets are believed as long as they are possible.
@@ -56,21 +56,21 @@ pub struct Framer {
     heard: Instant,
     /// Since when framing is lost.
     lost: Option<Instant>,
-    unseen: Vec<Unseen>,
+    unseen: Vec<UnseenTime>,
     /// Topics by alias (MQTT 5 §3.3.2.3.4).
     aliases: BTreeMap<u16, Arc<str>>,
 }
 
 #[derive(Debug)]
-enum State {
+enum FramerState {
     /// At the first byte of a packet.
     Between,
     /// Inside a fixed header.
     Header(Box<(Vec<u8>, Start)>),
     /// Inside a packet.
-    Inside(Box<Partial>),
+    Inside(Box<PartialPacket>),
     /// Framing is lost.
-    Searching(Box<Search>),
+    Searching(Box<MqttResync>),
 }
 
 /// A packet under way of which there are no bytes.
@@ -89,7 +89,7 @@ struct Start {
 }
 
 #[derive(Debug)]
-struct Partial {
+struct PartialPacket {
     fixed: Fixed,
     start: Start,
     head: Vec<u8>,
@@ -102,19 +102,19 @@ struct Partial {
 }
 
 #[derive(Debug, Default)]
-struct Search {
+struct MqttResync {
     offset: u64,
     bytes: Vec<u8>,
     /// Position in `bytes` at which each piece starts, and where it was seen. The first may start before.
     pieces: Vec<(i64, Sighting)>,
-    candidates: Candidates,
+    candidates: ResyncCandidates,
 }
 
-impl Framer {
+impl MqttFramer {
     /// A decoder for the stream towards or from the server. In mid-stream it first searches for a packet.
     pub fn new(to_server: bool, from_start: bool) -> Self {
-        let state = if from_start { State::Between } else { State::Searching(Box::default()) };
-        Framer {
+        let state = if from_start { FramerState::Between } else { FramerState::Searching(Box::default()) };
+        MqttFramer {
             to_server,
             state,
             described: VecDeque::new(),
@@ -128,7 +128,7 @@ impl Framer {
     }
 
     /// The next time in which packets may have passed unseen, once it is over.
-    pub fn unseen(&mut self) -> Option<Unseen> {
+    pub fn unseen(&mut self) -> Option<UnseenTime> {
         self.unseen.pop()
     }
 
@@ -138,46 +138,51 @@ impl Framer {
     }
 
     /// Takes the next piece of the stream and appends the packets that it completes.
-    pub fn feed(&mut self, context: &mut Context, piece: &Piece<'_>, packets: &mut Vec<Packet>) {
+    pub fn feed(
+        &mut self,
+        context: &mut ConnectionContext,
+        piece: &StreamPiece<'_>,
+        packets: &mut Vec<CapturedPacket>,
+    ) {
         match *piece {
-            Piece::Missing { offset, len } => self.miss(context, offset, len, packets),
-            Piece::Data { offset, payload: Payload::Bytes(bytes), seen, .. } => {
+            StreamPiece::Missing { offset, len } => self.miss(context, offset, len, packets),
+            StreamPiece::Data { offset, payload: SegmentPayload::Bytes(bytes), seen, .. } => {
                 self.absorb(context, offset, bytes, seen, packets);
-                self.settle(context, packets);
+                self.decode(context, packets);
             }
-            Piece::Data { offset, len, payload: Payload::Packets(descriptors), seen } => {
+            StreamPiece::Data { offset, len, payload: SegmentPayload::Packets(descriptors), seen } => {
                 self.describe(offset, len, descriptors, seen, packets);
             }
         }
     }
 
     /// No more will come.
-    pub fn finish(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
-        self.settle(context, packets);
-        if matches!(self.state, State::Header(_) | State::Inside(_)) {
+    pub fn finish(&mut self, context: &mut ConnectionContext, packets: &mut Vec<CapturedPacket>) {
+        self.decode(context, packets);
+        if matches!(self.state, FramerState::Header(_) | FramerState::Inside(_)) {
             self.counts.partial += 1;
         }
         self.counts.partial += self.described.len() as u64;
         self.described.clear();
-        if let State::Searching(search) = &self.state {
+        if let FramerState::Searching(search) = &self.state {
             self.counts.skipped_bytes += search.bytes.len() as u64;
         }
         if let Some(from) = self.lost.take() {
-            self.unseen.push(Unseen { from, until: Instant::from_ns(u64::MAX) });
+            self.unseen.push(UnseenTime { from, until: Instant::from_ns(u64::MAX) });
         }
-        self.state = State::Between;
+        self.state = FramerState::Between;
     }
 
     fn absorb(
         &mut self,
-        context: &mut Context,
+        context: &mut ConnectionContext,
         mut offset: u64,
         mut bytes: &[u8],
         seen: Sighting,
-        packets: &mut Vec<Packet>,
+        packets: &mut Vec<CapturedPacket>,
     ) {
         while !bytes.is_empty() {
-            if let State::Searching(search) = &mut self.state {
+            if let FramerState::Searching(search) = &mut self.state {
                 search.push(offset, bytes, seen);
                 return;
             }
@@ -190,18 +195,18 @@ impl Framer {
     /// Consumes bytes up to the next change of state; may consume none when framing is lost.
     fn step(
         &mut self,
-        context: &mut Context,
+        context: &mut ConnectionContext,
         offset: u64,
         bytes: &[u8],
         seen: Sighting,
-        packets: &mut Vec<Packet>,
+        packets: &mut Vec<CapturedPacket>,
     ) -> usize {
         match &mut self.state {
-            State::Between => {
+            FramerState::Between => {
                 let start = Start { offset, seen, latest: seen };
                 self.header(context, bytes, 0, bytes.len(), start, packets)
             }
-            State::Header(begun) => {
+            FramerState::Header(begun) => {
                 let (begun, start) = &mut **begun;
                 let before = begun.len();
                 let mut joined = std::mem::take(begun);
@@ -209,9 +214,9 @@ impl Framer {
                 let start = Start { latest: later(start.latest, seen), ..*start };
                 self.header(context, &joined, before, bytes.len(), start, packets)
             }
-            State::Inside(partial) => {
+            FramerState::Inside(partial) => {
                 partial.start.latest = later(partial.start.latest, seen);
-                let used = partial.take(bytes, context.level.unwrap_or(DEFAULT_LEVEL));
+                let used = partial.consume(bytes, context.level.unwrap_or(DEFAULT_LEVEL));
                 match used {
                     Some(used) => {
                         if partial.is_whole() {
@@ -227,7 +232,7 @@ impl Framer {
                     }
                 }
             }
-            State::Searching(_) => 0,
+            FramerState::Searching(_) => 0,
         }
     }
 
@@ -235,12 +240,12 @@ impl Framer {
     /// were used.
     fn header(
         &mut self,
-        context: &mut Context,
+        context: &mut ConnectionContext,
         bytes: &[u8],
         before: usize,
         fresh: usize,
         start: Start,
-        packets: &mut Vec<Packet>,
+        packets: &mut Vec<CapturedPacket>,
     ) -> usize {
         match Fixed::read(bytes) {
             FixedRead::Whole(fixed) if !resync::may_be(&fixed, self.to_server, context.level) => {
@@ -250,7 +255,7 @@ impl Framer {
                 let Some(wanted) = fixed.wanted(&[], context.level.unwrap_or(DEFAULT_LEVEL)) else {
                     return self.lose(before);
                 };
-                let partial = Partial {
+                let partial = PartialPacket {
                     fixed,
                     start,
                     head: Vec::new(),
@@ -260,14 +265,14 @@ impl Framer {
                     after_hole: 0,
                 };
                 let whole = partial.is_whole();
-                self.state = State::Inside(Box::new(partial));
+                self.state = FramerState::Inside(Box::new(partial));
                 if whole {
                     self.complete(context, packets);
                 }
                 usize::from(fixed.header_len) - before
             }
             FixedRead::TooShort => {
-                self.state = State::Header(Box::new((bytes.to_vec(), start)));
+                self.state = FramerState::Header(Box::new((bytes.to_vec(), start)));
                 fresh
             }
             FixedRead::Invalid => self.lose(before),
@@ -284,13 +289,15 @@ impl Framer {
 
     /// From here on packets are searched. What aliases stand for may change meanwhile.
     fn search(&mut self) {
-        self.state = State::Searching(Box::default());
+        self.state = FramerState::Searching(Box::default());
         self.lost.get_or_insert(self.heard);
         self.aliases.clear();
     }
 
-    fn complete(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
-        let State::Inside(partial) = std::mem::replace(&mut self.state, State::Between) else { return };
+    fn complete(&mut self, context: &mut ConnectionContext, packets: &mut Vec<CapturedPacket>) {
+        let FramerState::Inside(partial) = std::mem::replace(&mut self.state, FramerState::Between) else {
+            return;
+        };
         let clues = Clues { to_server: self.to_server, level: context.level, topic: None };
         if partial.damaged {
             self.counts.partial += 1;
@@ -304,20 +311,26 @@ impl Framer {
         }
         let packet = partial.into_packet(context, &mut self.aliases);
         if let Some(from) = self.lost.take() {
-            self.unseen.push(Unseen { from, until: packet.first.time });
+            self.unseen.push(UnseenTime { from, until: packet.first.time });
         }
         self.heard = packet.complete.time;
         packets.push(packet);
     }
 
-    fn miss(&mut self, context: &mut Context, offset: u64, len: u64, packets: &mut Vec<Packet>) {
-        self.settle(context, packets);
+    fn miss(
+        &mut self,
+        context: &mut ConnectionContext,
+        offset: u64,
+        len: u64,
+        packets: &mut Vec<CapturedPacket>,
+    ) {
+        self.decode(context, packets);
         let described = self.described.len();
         self.described.retain(|described| described.descriptor.end() <= offset);
         self.counts.partial += (described - self.described.len()) as u64;
         match &mut self.state {
             // The hole lies inside one packet: its end is still known.
-            State::Inside(partial) if partial.gone + len <= u64::from(partial.fixed.remaining) => {
+            FramerState::Inside(partial) if partial.gone + len <= u64::from(partial.fixed.remaining) => {
                 partial.gone += len;
                 partial.damaged = true;
                 partial.wanted = partial.head.len();
@@ -325,23 +338,23 @@ impl Framer {
                     self.complete(context, packets);
                 }
             }
-            State::Inside(_) | State::Header(_) => {
+            FramerState::Inside(_) | FramerState::Header(_) => {
                 self.counts.partial += 1;
                 self.search();
             }
-            State::Between => self.search(),
-            State::Searching(search) => {
+            FramerState::Between => self.search(),
+            FramerState::Searching(search) => {
                 // What was gathered before the hole does not go on behind it.
                 self.counts.skipped_bytes += search.bytes.len() as u64;
-                self.state = State::Searching(Box::default());
+                self.state = FramerState::Searching(Box::default());
             }
         }
     }
 
     /// Searches what has been gathered until a packet is found and the rest framed, or more bytes are needed. Each
     /// round either passes a packet or ends, so rounds are bounded by bytes.
-    fn settle(&mut self, context: &mut Context, packets: &mut Vec<Packet>) {
-        while let State::Searching(search) = &mut self.state
+    fn decode(&mut self, context: &mut ConnectionContext, packets: &mut Vec<CapturedPacket>) {
+        while let FramerState::Searching(search) = &mut self.state
             && !search.bytes.is_empty()
         {
             let clues =
@@ -352,7 +365,7 @@ impl Framer {
             };
             let search = std::mem::take(search);
             self.counts.skipped_bytes += at as u64;
-            self.state = State::Between;
+            self.state = FramerState::Between;
             self.resynchronised = true;
             for (offset, bytes, seen) in search.pieces_from(at) {
                 self.absorb(context, offset, bytes, seen, packets);
@@ -366,7 +379,7 @@ impl Framer {
         len: u64,
         descriptors: &[PacketDescriptor],
         seen: Sighting,
-        packets: &mut Vec<Packet>,
+        packets: &mut Vec<CapturedPacket>,
     ) {
         let end = offset + len;
         for described in &mut self.described {
@@ -389,13 +402,13 @@ impl Framer {
     }
 }
 
-impl Partial {
+impl PartialPacket {
     fn is_whole(&self) -> bool {
         self.gone == u64::from(self.fixed.remaining)
     }
 
     /// Takes bytes of this packet; `None` when they contradict its fixed header.
-    fn take(&mut self, bytes: &[u8], level: u8) -> Option<usize> {
+    fn consume(&mut self, bytes: &[u8], level: u8) -> Option<usize> {
         let available = (u64::from(self.fixed.remaining) - self.gone).min(bytes.len() as u64) as usize;
         let mut copied = 0;
         while self.head.len() < self.wanted && copied < available && !self.damaged {
@@ -411,7 +424,11 @@ impl Partial {
         Some(available)
     }
 
-    fn into_packet(self, context: &mut Context, aliases: &mut BTreeMap<u16, Arc<str>>) -> Packet {
+    fn into_packet(
+        self,
+        context: &mut ConnectionContext,
+        aliases: &mut BTreeMap<u16, Arc<str>>,
+    ) -> CapturedPacket {
         let level = context.level.unwrap_or(DEFAULT_LEVEL);
         let parts = layout::parts(&self.fixed, &self.head, level);
         let publish = self.fixed.kind == super::Kind::Publish;
@@ -433,7 +450,7 @@ impl Partial {
             _ => None,
         };
         let body = keeps_body(self.fixed.kind).then(|| self.head.as_slice().into());
-        Packet {
+        CapturedPacket {
             kind: self.fixed.kind.into(),
             qos: self.fixed.qos(),
             dup: publish && self.fixed.flags & 8 != 0,
@@ -457,12 +474,12 @@ impl Partial {
     }
 }
 
-impl Search {
+impl MqttResync {
     fn push(&mut self, offset: u64, bytes: &[u8], seen: Sighting) {
         if self.bytes.is_empty() {
             self.offset = offset;
             self.pieces.clear();
-            self.candidates = Candidates::default();
+            self.candidates = ResyncCandidates::default();
         }
         self.pieces.push((self.bytes.len() as i64, seen));
         self.bytes.extend_from_slice(bytes);
@@ -510,7 +527,7 @@ fn later(a: Sighting, b: Sighting) -> Sighting {
 }
 
 impl Described {
-    fn into_packet(self) -> Packet {
+    fn into_packet(self) -> CapturedPacket {
         self.descriptor.seen(self.first, self.latest)
     }
 }

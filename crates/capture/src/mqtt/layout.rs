@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Connect, Kind, Lengths, PAYLOAD_HEAD_MAX, PAYLOAD_TEXT_MAX};
+use super::{Kind, Lengths, PAYLOAD_HEAD_MAX, PAYLOAD_TEXT_MAX, SeenConnect};
 
 /// Bytes of a packet after its fixed header that are worth keeping, properties of any length included up to here.
 const HEAD_MAX: usize = 128 * 1024;
@@ -91,7 +91,7 @@ pub(super) fn begins_text(first: &u8) -> bool {
 }
 
 /// The parts of a packet and what is read from them.
-pub(super) struct Parts {
+pub(super) struct PacketLayout {
     pub(super) lengths: Lengths,
     pub(super) id: Option<u16>,
     pub(super) topic: std::ops::Range<usize>,
@@ -100,7 +100,7 @@ pub(super) struct Parts {
 }
 
 /// Splits a packet by its first bytes. What the bytes do not tell counts as payload.
-pub(super) fn parts(fixed: &Fixed, head: &[u8], level: u8) -> Parts {
+pub(super) fn parts(fixed: &Fixed, head: &[u8], level: u8) -> PacketLayout {
     let mut lengths = Lengths { fixed_header: u32::from(fixed.header_len), ..Lengths::default() };
     let mut at = 0;
     let mut topic = 0..0;
@@ -131,7 +131,7 @@ pub(super) fn parts(fixed: &Fixed, head: &[u8], level: u8) -> Parts {
     }
     lengths.payload = fixed.remaining.saturating_sub(lengths.topic + lengths.id + lengths.properties);
     let payload = at.min(head.len())..head.len();
-    Parts { lengths, id, topic, properties, payload }
+    PacketLayout { lengths, id, topic, properties, payload }
 }
 
 /// Where the properties of an MQTT 5 packet start, after the packet identifier at `at` if it has one.
@@ -167,7 +167,7 @@ pub(super) fn proven_level(fixed: &Fixed, head: &[u8]) -> Option<u8> {
 }
 
 /// Reads a CONNECT after its fixed header.
-pub(super) fn connect(head: &[u8]) -> Option<Connect> {
+pub(super) fn connect(head: &[u8]) -> Option<SeenConnect> {
     let name_end = 2 + usize::from(be16(head, 0)?);
     if !matches!(head.get(2..name_end)?, b"MQTT" | b"MQIsdp") {
         return None;
@@ -186,7 +186,7 @@ pub(super) fn connect(head: &[u8]) -> Option<Connect> {
     }
     let id_len = be16(head, at).map_or(0, usize::from);
     let id = head.get(at + 2..head.len().min(at + 2 + id_len)).unwrap_or_default();
-    Some(Connect {
+    Some(SeenConnect {
         level,
         flags: fields[1],
         keep_alive_s: u16::from_be_bytes([fields[2], fields[3]]),
@@ -236,7 +236,7 @@ pub(super) fn topic(bytes: &[u8], last: &mut Option<Arc<str>>) -> Option<Arc<str
 }
 
 /// The alias among the properties of a PUBLISH (MQTT 5 §3.3.2.3).
-pub(super) fn topic_alias(head: &[u8], parts: &Parts) -> Option<u16> {
+pub(super) fn topic_alias(head: &[u8], parts: &PacketLayout) -> Option<u16> {
     let mut rest = head.get(parts.properties.clone())?;
     while let Some((&property, value)) = rest.split_first() {
         let length = match property {

@@ -18,7 +18,7 @@ use mqttlab_recording::PacketKind;
 use crate::reassembly::Sighting;
 
 pub use descriptor::{Lengths, PacketDescriptor};
-pub use framer::{Context, Framer, FramerCounts, Unseen};
+pub use framer::{ConnectionContext, FramerCounts, MqttFramer, UnseenTime};
 pub use layout::session_expiry;
 pub use mqttlab_mqtt::Kind;
 pub(crate) use resync::{fits_packet, may_start_as_connect, starts_as_connect};
@@ -30,8 +30,8 @@ pub const PAYLOAD_TEXT_MAX: usize = 1024;
 
 impl PacketDescriptor {
     /// The packet, seen whole between these two.
-    pub(crate) fn seen(&self, first: Sighting, complete: Sighting) -> Packet {
-        Packet {
+    pub(crate) fn seen(&self, first: Sighting, complete: Sighting) -> CapturedPacket {
+        CapturedPacket {
             kind: self.kind,
             qos: self.qos,
             dup: self.dup,
@@ -57,7 +57,7 @@ impl PacketDescriptor {
 
 /// What a CONNECT says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connect {
+pub struct SeenConnect {
     /// Protocol level: 3 is MQTT 3.1, 4 is 3.1.1, 5 is 5.
     pub level: u8,
     /// Connect flags as on the wire.
@@ -79,7 +79,7 @@ pub struct PayloadHead {
 
 /// A control packet that was seen whole.
 #[derive(Clone, Debug)]
-pub struct Packet {
+pub struct CapturedPacket {
     /// Its type. Packets of ZMTP are kept here, too: one is a message, or says whose connection it is.
     pub kind: PacketKind,
     /// Quality of service of a PUBLISH, 0 for other types.
@@ -113,7 +113,7 @@ pub struct Packet {
     /// [`PAYLOAD_TEXT_MAX`].
     pub payload_text: Option<Box<[u8]>>,
     /// What a CONNECT says.
-    pub connect: Option<Box<Connect>>,
+    pub connect: Option<Box<SeenConnect>>,
     /// The first 512 bytes after the fixed header of a CONNACK, SUBSCRIBE, SUBACK, UNSUBSCRIBE or DISCONNECT.
     pub body: Option<Box<[u8]>>,
     /// Whether bytes in its middle are missing from the capture.

@@ -45,7 +45,7 @@ pub(super) struct Candidate {
 
 /// What a packet's first bytes say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Judged {
+enum StartJudgement {
     Impossible,
     /// Nothing speaks against it, but it needs more bytes.
     Short,
@@ -62,12 +62,12 @@ enum Advanced {
 
 /// Candidates in bytes that are gathered while framing is lost.
 #[derive(Debug, Default)]
-pub(super) struct Candidates {
+pub(super) struct ResyncCandidates {
     waiting: Vec<Candidate>,
     scanned: usize,
 }
 
-impl Candidates {
+impl ResyncCandidates {
     /// The first position that is believed to start a packet. `is_start` says where segments start.
     pub(super) fn find(
         &mut self,
@@ -153,9 +153,9 @@ impl Candidate {
                 FixedRead::Invalid => return Advanced::Dead,
             };
             match judge(&fixed, &rest[usize::from(fixed.header_len)..], clues) {
-                Judged::Impossible => return Advanced::Dead,
-                Judged::Short => return Advanced::Waits,
-                Judged::Bits(bits) => {
+                StartJudgement::Impossible => return Advanced::Dead,
+                StartJudgement::Short => return Advanced::Waits,
+                StartJudgement::Bits(bits) => {
                     self.bits += bits;
                     self.packets += 1;
                     self.at = self.at.saturating_add(fixed.total() as usize);
@@ -193,34 +193,34 @@ pub(super) fn may_be(fixed: &Fixed, to_server: bool, level: Option<u8>) -> bool 
 
 /// Whether the first bytes after the fixed header can be those of a packet that was seen whole.
 pub(super) fn body_may_be(fixed: &Fixed, body: &[u8], clues: &Clues<'_>) -> bool {
-    judge(fixed, body, clues) != Judged::Impossible
+    judge(fixed, body, clues) != StartJudgement::Impossible
 }
 
 fn usual_flags(kind: Kind) -> u8 {
     if matches!(kind, Kind::Pubrel | Kind::Subscribe | Kind::Unsubscribe) { 2 } else { 0 }
 }
 
-fn judge(fixed: &Fixed, body: &[u8], clues: &Clues<'_>) -> Judged {
+fn judge(fixed: &Fixed, body: &[u8], clues: &Clues<'_>) -> StartJudgement {
     if !may_be(fixed, clues.to_server, clues.level) {
-        return Judged::Impossible;
+        return StartJudgement::Impossible;
     }
     if fixed.kind == Kind::Publish {
         return judge_publish(fixed, body, clues);
     }
     if fixed.kind == Kind::Connect {
         return match layout::connect(body) {
-            Some(_) => Judged::Bits(2 * BELIEVED_BITS),
-            None if body.len() < 12 => Judged::Short,
-            None => Judged::Impossible,
+            Some(_) => StartJudgement::Bits(2 * BELIEVED_BITS),
+            None if body.len() < 12 => StartJudgement::Short,
+            None => StartJudgement::Impossible,
         };
     }
     if fixed.remaining > BODY_MAX {
-        return Judged::Impossible;
+        return StartJudgement::Impossible;
     }
-    let Some(body) = body.get(..fixed.remaining as usize) else { return Judged::Short };
+    let Some(body) = body.get(..fixed.remaining as usize) else { return StartJudgement::Short };
     let identified = (Kind::Puback..=Kind::Unsuback).contains(&fixed.kind);
     if identified && be16(body, 0) == Some(0) {
-        return Judged::Impossible;
+        return StartJudgement::Impossible;
     }
     let may_be_5 = clues.level.is_none_or(|level| level >= 5);
     let bits = match fixed.kind {
@@ -233,42 +233,44 @@ fn judge(fixed: &Fixed, body: &[u8], clues: &Clues<'_>) -> Judged {
         _ => reason_bits(fixed.kind, &body[2..]),
     };
     // Type and flags; the DUP bit is left open.
-    bits.map_or(Judged::Impossible, |bits| Judged::Bits(7 + bits))
+    bits.map_or(StartJudgement::Impossible, |bits| StartJudgement::Bits(7 + bits))
 }
 
-fn judge_publish(fixed: &Fixed, body: &[u8], clues: &Clues<'_>) -> Judged {
+fn judge_publish(fixed: &Fixed, body: &[u8], clues: &Clues<'_>) -> StartJudgement {
     let level = clues.level.unwrap_or(4);
     if fixed.wanted(body, level).is_none() {
-        return Judged::Impossible;
+        return StartJudgement::Impossible;
     }
-    let Some(length) = be16(body, 0).map(usize::from) else { return Judged::Short };
+    let Some(length) = be16(body, 0).map(usize::from) else { return StartJudgement::Short };
     // An empty topic stands for an alias, which only MQTT 5 has (§3.3.2.3.4).
     if length == 0 {
         return if clues.level.is_some_and(|level| level >= 5) {
-            Judged::Bits(12)
+            StartJudgement::Bits(12)
         } else {
-            Judged::Impossible
+            StartJudgement::Impossible
         };
     }
     let topic = &body[2..body.len().min(2 + length)];
     if !is_topic(topic, topic.len() < length) {
-        return Judged::Impossible;
+        return StartJudgement::Impossible;
     }
     if fixed.qos() > 0 && be16(body, 2 + length) == Some(0) {
-        return Judged::Impossible;
+        return StartJudgement::Impossible;
     }
     if topic.len() < length && topic.len() < TOPIC_JUDGED {
-        return Judged::Short;
+        return StartJudgement::Short;
     }
     let known = clues.topic.is_some_and(|known| known.as_bytes() == topic);
     // Type and flags; the length's upper byte; three in eight bytes are printable, about 1.4 bits each.
     let printable = topic.len().min(TOPIC_JUDGED) as u32 * 7 / 5;
     let length_bits = if length < 256 { 8 } else { 0 };
-    Judged::Bits(4 + length_bits + if known { printable.max(8 * length.min(4) as u32) } else { printable })
+    StartJudgement::Bits(
+        4 + length_bits + if known { printable.max(8 * length.min(4) as u32) } else { printable },
+    )
 }
 
 /// A SUBSCRIBE or UNSUBSCRIBE whose filters add up to its length.
-fn judge_filters(kind: Kind, body: &[u8], level: Option<u8>) -> Judged {
+fn judge_filters(kind: Kind, body: &[u8], level: Option<u8>) -> StartJudgement {
     let read = |properties: bool| {
         let mut rest = &body[2..];
         if properties {
@@ -300,7 +302,7 @@ fn judge_filters(kind: Kind, body: &[u8], level: Option<u8>) -> Judged {
         Some(level) => read(level >= 5),
         None => read(false).or_else(|| read(true)),
     };
-    bits.map_or(Judged::Impossible, |bits| Judged::Bits(7 + bits))
+    bits.map_or(StartJudgement::Impossible, |bits| StartJudgement::Bits(7 + bits))
 }
 
 fn connack_bits(body: &[u8], may_be_5: bool) -> Option<u32> {

@@ -1,11 +1,11 @@
 //! Frames out of a capture file: pcapng or classic pcap, told apart by their first bytes.
 //!
-//! [`Reader`] takes any [`Read`], a pipe included, and holds one block at a time, so that memory does not grow
+//! [`CaptureReader`] takes any [`Read`], a pipe included, and holds one block at a time, so that memory does not grow
 //! with the file. A file that ends inside a block (the capturing program was killed) ends there without an
-//! error, and [`Reader::truncated`] says so.
+//! error, and [`CaptureReader::truncated`] says so.
 //!
-//! What was dropped before it reached the file is read, too: [`Reader::dropped`]. So are secrets of TLS connections:
-//! [`Reader::take_secrets`].
+//! What was dropped before it reached the file is read, too: [`CaptureReader::dropped`]. So are secrets of TLS connections:
+//! [`CaptureReader::take_secrets`].
 //!
 //! What it does not do: decompress (pipe `zstd -dc` or `gzip -dc` into it), follow name resolution blocks, or read
 //! custom blocks; they are skipped.
@@ -19,17 +19,17 @@ use std::io::Read;
 
 use mqttlab_units::Instant;
 
-use crate::Error;
+use crate::CaptureError;
 use crate::link::LinkType;
 pub use own::LinkTransit;
-use source::Source;
+use source::ByteSource;
 
 /// The largest packet block that is accepted. Offloaded segments reach 64 KiB, loopback may exceed that.
 const BLOCK_MAX: u32 = 64 << 20;
 
 /// What a link carried, as captured.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
+pub struct CapturedFrame<'a> {
     /// When it was captured: nanoseconds since the Unix epoch, or since the start of the run for our own.
     pub time: Instant,
     /// Whether the file says when; else `time` is that of the frame before.
@@ -56,49 +56,49 @@ struct Located {
 }
 
 enum Format {
-    Pcap(pcap::Header),
+    Pcap(pcap::PcapHeader),
     Pcapng(Box<pcapng::Sections>),
 }
 
 /// Reads a capture frame by frame.
 ///
 /// ```
-/// # fn main() -> Result<(), mqttlab_capture::Error> {
+/// # fn main() -> Result<(), mqttlab_capture::CaptureError> {
 /// // A pcap header (little endian, microseconds, raw IP) and no frames.
 /// let file = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
-/// let mut reader = mqttlab_capture::Reader::new(&file[..])?;
+/// let mut reader = mqttlab_capture::CaptureReader::new(&file[..])?;
 /// assert!(reader.next_frame()?.is_none());
 /// # Ok(()) }
 /// ```
-pub struct Reader<R> {
-    source: Source<R>,
+pub struct CaptureReader<R> {
+    source: ByteSource<R>,
     format: Format,
     pending: usize,
     truncated: bool,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> CaptureReader<R> {
     /// Reads the file header.
     ///
     /// # Errors
-    /// [`Error::NotACapture`] when the first bytes belong to neither format, [`Error::Io`] when reading fails.
-    pub fn new(reader: R) -> Result<Self, Error> {
-        let mut source = Source::new(reader);
+    /// [`CaptureError::NotACapture`] when the first bytes belong to neither format, [`CaptureError::Io`] when reading fails.
+    pub fn new(reader: R) -> Result<Self, CaptureError> {
+        let mut source = ByteSource::new(reader);
         source.fill(4)?;
         let first: Vec<u8> = source.bytes().iter().take(4).copied().collect();
         let format = if first == pcapng::SECTION_HEADER.to_le_bytes() {
             Format::Pcapng(Box::default())
         } else {
-            Format::Pcap(pcap::Header::read(&mut source)?.ok_or(Error::NotACapture { first })?)
+            Format::Pcap(pcap::PcapHeader::read(&mut source)?.ok_or(CaptureError::NotACapture { first })?)
         };
-        Ok(Reader { source, format, pending: 0, truncated: false })
+        Ok(CaptureReader { source, format, pending: 0, truncated: false })
     }
 
     /// The next frame, or `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Malformed`] when a length contradicts the format, [`Error::Io`] when reading fails.
-    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Error> {
+    /// [`CaptureError::Malformed`] when a length contradicts the format, [`CaptureError::Io`] when reading fails.
+    pub fn next_frame(&mut self) -> Result<Option<CapturedFrame<'_>>, CaptureError> {
         self.source.consume(std::mem::take(&mut self.pending));
         let located = match &mut self.format {
             Format::Pcap(header) => header.next(&mut self.source, &mut self.truncated)?,
@@ -106,7 +106,7 @@ impl<R: Read> Reader<R> {
         };
         let Some(located) = located else { return Ok(None) };
         self.pending = located.block_len;
-        Ok(Some(Frame {
+        Ok(Some(CapturedFrame {
             time: located.time,
             is_timed: located.is_timed,
             interface: located.interface,
@@ -117,15 +117,15 @@ impl<R: Read> Reader<R> {
     }
 
     /// Frames that the capture dropped, as far as the file says by now.
-    pub fn dropped(&self) -> Dropped {
+    pub fn dropped(&self) -> DroppedFrames {
         match &self.format {
-            Format::Pcap(_) => Dropped::default(),
+            Format::Pcap(_) => DroppedFrames::default(),
             Format::Pcapng(sections) => sections.dropped(),
         }
     }
 
     /// Whether mqttlab wrote it, as a section that was read says: frames have the time at which they came to their sender's link,
-    /// and [`Reader::take_transit`] may say when they arrived.
+    /// and [`CaptureReader::take_transit`] may say when they arrived.
     pub fn is_own(&self) -> bool {
         matches!(&self.format, Format::Pcapng(sections) if sections.is_own())
     }
@@ -171,7 +171,7 @@ impl<R: Read> Reader<R> {
 
 /// Frames that were seen and are not in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DroppedFrames {
     /// As the frames themselves say (`epb_dropcount`): between the last frame and the one before.
     pub between: u64,
     /// As the interfaces' statistics say (`isb_ifdrop`, `isb_osdrop`): anywhere in the section.

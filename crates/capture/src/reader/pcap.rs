@@ -4,9 +4,9 @@ use std::io::Read;
 
 use mqttlab_units::Instant;
 
-use super::source::Source;
+use super::source::ByteSource;
 use super::{BLOCK_MAX, ByteOrder, Located};
-use crate::Error;
+use crate::CaptureError;
 use crate::link::LinkType;
 
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
@@ -14,15 +14,15 @@ const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const FILE_HEADER_LEN: usize = 24;
 const RECORD_HEADER_LEN: usize = 16;
 
-pub(super) struct Header {
+pub(super) struct PcapHeader {
     order: ByteOrder,
     fraction_ns: u64,
     link_type: LinkType,
 }
 
-impl Header {
+impl PcapHeader {
     /// `None` when the file does not start as pcap does.
-    pub(super) fn read<R: Read>(source: &mut Source<R>) -> Result<Option<Header>, Error> {
+    pub(super) fn read<R: Read>(source: &mut ByteSource<R>) -> Result<Option<PcapHeader>, CaptureError> {
         if !source.fill(FILE_HEADER_LEN)? {
             return Ok(None);
         }
@@ -37,16 +37,16 @@ impl Header {
             // The upper half of the last field holds the length of the frame check sequence.
             let link_type = LinkType((order.u32(bytes, 20) & 0xffff) as u16);
             source.consume(FILE_HEADER_LEN);
-            return Ok(Some(Header { order, fraction_ns, link_type }));
+            return Ok(Some(PcapHeader { order, fraction_ns, link_type }));
         }
         Ok(None)
     }
 
     pub(super) fn next<R: Read>(
         &mut self,
-        source: &mut Source<R>,
+        source: &mut ByteSource<R>,
         truncated: &mut bool,
-    ) -> Result<Option<Located>, Error> {
+    ) -> Result<Option<Located>, CaptureError> {
         if !source.fill(RECORD_HEADER_LEN)? {
             *truncated = !source.bytes().is_empty();
             return Ok(None);
@@ -58,7 +58,7 @@ impl Header {
         let original_len = self.order.u32(header, 12);
         if captured > BLOCK_MAX {
             let problem = "a record is longer than any link's frame";
-            return Err(Error::Malformed { offset: source.offset(), problem });
+            return Err(CaptureError::Malformed { offset: source.offset(), problem });
         }
         let block_len = RECORD_HEADER_LEN + captured as usize;
         if !source.fill(block_len)? {

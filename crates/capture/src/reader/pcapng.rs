@@ -7,9 +7,9 @@ use mqttlab_recording::{Direction, Transit};
 use mqttlab_units::Instant;
 
 use super::own::{self, LinkTransit};
-use super::source::Source;
-use super::{BLOCK_MAX, ByteOrder, Dropped, Located};
-use crate::Error;
+use super::source::ByteSource;
+use super::{BLOCK_MAX, ByteOrder, DroppedFrames, Located};
+use crate::CaptureError;
 use crate::link::LinkType;
 
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -48,7 +48,7 @@ pub(super) struct Sections {
     interfaces: Vec<Interface>,
     interfaces_before: u32,
     last_time: Instant,
-    dropped: Dropped,
+    dropped: DroppedFrames,
     secrets: Vec<u8>,
     is_own: bool,
     /// When the run began of which the section before the first frame holds all.
@@ -83,9 +83,9 @@ enum Resolution {
 impl Sections {
     pub(super) fn next<R: Read>(
         &mut self,
-        source: &mut Source<R>,
+        source: &mut ByteSource<R>,
         truncated: &mut bool,
-    ) -> Result<Option<Located>, Error> {
+    ) -> Result<Option<Located>, CaptureError> {
         loop {
             if !source.fill(12)? {
                 *truncated = !source.bytes().is_empty();
@@ -123,7 +123,7 @@ impl Sections {
     }
 
     /// The type and total length of the block ahead; a section header sets the byte order it is read in.
-    fn block_header<R: Read>(&mut self, source: &Source<R>) -> Result<(u32, u32), Error> {
+    fn block_header<R: Read>(&mut self, source: &ByteSource<R>) -> Result<(u32, u32), CaptureError> {
         let bytes = source.bytes();
         if bytes[..4] == SECTION_HEADER.to_le_bytes() {
             self.order = match u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) {
@@ -143,10 +143,10 @@ impl Sections {
 
     fn block<R: Read>(
         &mut self,
-        source: &Source<R>,
+        source: &ByteSource<R>,
         kind: u32,
         length: u32,
-    ) -> Result<Option<Located>, Error> {
+    ) -> Result<Option<Located>, CaptureError> {
         let block = &source.bytes()[..length as usize];
         match kind {
             SECTION_HEADER => {
@@ -193,7 +193,7 @@ impl Sections {
     }
 
     /// Frames that the capture dropped, as far as it has said.
-    pub(super) fn dropped(&self) -> Dropped {
+    pub(super) fn dropped(&self) -> DroppedFrames {
         self.dropped
     }
 
@@ -222,7 +222,7 @@ impl Sections {
         std::mem::take(&mut self.secrets)
     }
 
-    fn keep_secrets<R: Read>(&mut self, length: usize, source: &Source<R>) {
+    fn keep_secrets<R: Read>(&mut self, length: usize, source: &ByteSource<R>) {
         let (block, order) = (&source.bytes()[..length], self.order);
         let Some(fields) = block.get(8..16) else { return };
         let Some(secrets) = block.get(16..16 + order.u32(fields, 4) as usize) else { return };
@@ -233,7 +233,7 @@ impl Sections {
     }
 
     /// What an interface's statistics say that it dropped, from the start of its capture on.
-    fn statistics<R: Read>(&mut self, length: usize, source: &Source<R>) {
+    fn statistics<R: Read>(&mut self, length: usize, source: &ByteSource<R>) {
         let (block, order) = (&source.bytes()[..length], self.order);
         let Some(options) = block.get(20..length - 4) else { return };
         let Some(interface) = self.interfaces.get_mut(order.u32(block, 8) as usize) else { return };
@@ -364,6 +364,6 @@ fn each_option(order: ByteOrder, mut options: &[u8], mut each: impl FnMut(u16, &
     }
 }
 
-fn malformed<R: Read>(source: &Source<R>, problem: &'static str) -> Error {
-    Error::Malformed { offset: source.offset(), problem }
+fn malformed<R: Read>(source: &ByteSource<R>, problem: &'static str) -> CaptureError {
+    CaptureError::Malformed { offset: source.offset(), problem }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 const CHUNK: usize = 64 * 1024;
 
 /// Bytes of a stream, looked at before they are consumed.
-pub(super) struct Source<R> {
+pub(super) struct ByteSource<R> {
     reader: R,
     buffer: Vec<u8>,
     start: usize,
@@ -13,9 +13,9 @@ pub(super) struct Source<R> {
     consumed: u64,
 }
 
-impl<R: Read> Source<R> {
+impl<R: Read> ByteSource<R> {
     pub(super) fn new(reader: R) -> Self {
-        Source { reader, buffer: vec![0; CHUNK], start: 0, end: 0, consumed: 0 }
+        ByteSource { reader, buffer: vec![0; CHUNK], start: 0, end: 0, consumed: 0 }
     }
 
     /// How many bytes of the stream have been consumed.
@@ -33,7 +33,7 @@ impl<R: Read> Source<R> {
         Ok(true)
     }
 
-    /// What is visible, after [`Source::fill`].
+    /// What is visible, after [`ByteSource::fill`].
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }

@@ -11,24 +11,24 @@ use mqttlab_recording::{ControlPacketRow, DatagramAccount, Frame, FrameFate, Pac
 use mqttlab_units::Instant;
 
 use super::Names;
-use crate::segment::{Datagram, Endpoint};
+use crate::segment::{SocketEndpoint, UdpHeader};
 
 /// Datagrams of servers, and the packets in them.
 #[derive(Default)]
-pub(super) struct Datagrams {
+pub(super) struct RecordedDatagrams {
     /// Where servers listen.
     ports: Vec<u16>,
     /// Clients by identifier.
     clients: Names,
-    connections: HashMap<[(String, u16); 2], Conversation>,
+    connections: HashMap<[(String, u16); 2], RecordedConversation>,
     /// By frame number: those that have more links to cross.
-    under_way: BTreeMap<u64, Seen>,
-    ready: VecDeque<Seen>,
+    under_way: BTreeMap<u64, SentDatagram>,
+    ready: VecDeque<SentDatagram>,
     name: String,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Conversation {
+struct RecordedConversation {
     number: u32,
     client: Option<u32>,
     /// Bytes to the server, and from it.
@@ -37,14 +37,14 @@ struct Conversation {
 
 /// Where a datagram belongs: its connection, and how many bytes its sender had sent there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct DatagramPlace {
     pub(super) connection: u32,
     pub(super) start: u64,
 }
 
 /// A packet that was sent.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct SentDatagram {
     connection: u32,
     towards: Towards,
     client: Option<u32>,
@@ -65,9 +65,9 @@ pub(super) struct Seen {
     complete: Option<Instant>,
 }
 
-impl Datagrams {
-    pub(super) fn new(ports: Vec<u16>) -> Datagrams {
-        Datagrams { ports, ..Datagrams::default() }
+impl RecordedDatagrams {
+    pub(super) fn new(ports: Vec<u16>) -> RecordedDatagrams {
+        RecordedDatagrams { ports, ..RecordedDatagrams::default() }
     }
 
     pub(super) fn introduce(&mut self, clients: Names) {
@@ -79,9 +79,9 @@ impl Datagrams {
     pub(super) fn sent(
         &mut self,
         frame: &Frame,
-        datagram: &Datagram,
+        datagram: &UdpHeader,
         payload: &[u8],
-    ) -> Option<(Place, &str)> {
+    ) -> Option<(DatagramPlace, &str)> {
         let ports = [datagram.destination.port, datagram.source.port];
         let towards = match ports.map(|port| self.ports.contains(&port)) {
             [true, _] => Towards::Broker,
@@ -98,7 +98,7 @@ impl Datagrams {
     }
 
     /// A frame on a later link, or a copy: the place of the datagram in it.
-    pub(super) fn passed_on(&mut self, frame: &Frame) -> Option<Place> {
+    pub(super) fn passed_on(&mut self, frame: &Frame) -> Option<DatagramPlace> {
         let seen = self.under_way.remove(&frame.frame)?;
         let place = seen.place();
         self.pass(frame, seen);
@@ -111,11 +111,11 @@ impl Datagrams {
     }
 
     /// The next packet that has arrived, or will not.
-    pub(super) fn poll(&mut self) -> Option<Seen> {
+    pub(super) fn poll(&mut self) -> Option<SentDatagram> {
         self.ready.pop_front()
     }
 
-    fn pass(&mut self, frame: &Frame, mut seen: Seen) {
+    fn pass(&mut self, frame: &Frame, mut seen: SentDatagram) {
         let delivered = matches!(frame.fate, FrameFate::Delivered | FrameFate::Duplicated);
         if delivered && frame.hop + 1 < frame.hops {
             self.under_way.insert(frame.frame, seen);
@@ -128,17 +128,17 @@ impl Datagrams {
     fn seen(
         &mut self,
         frame: &Frame,
-        datagram: &Datagram,
+        datagram: &UdpHeader,
         (towards, bytes): (Towards, u32),
         (account, message): (&DatagramAccount<'_>, &[u8]),
-    ) -> Seen {
-        let end = |endpoint: &Endpoint| (endpoint.address.to_string(), endpoint.port);
+    ) -> SentDatagram {
+        let end = |endpoint: &SocketEndpoint| (endpoint.address.to_string(), endpoint.port);
         let (client_end, server_end) = match towards {
             Towards::Broker => (&datagram.source, &datagram.destination),
             Towards::Client => (&datagram.destination, &datagram.source),
         };
         let next = FIRST + self.connections.len() as u32;
-        let fresh = Conversation { number: next, ..Conversation::default() };
+        let fresh = RecordedConversation { number: next, ..RecordedConversation::default() };
         let conversation = self.connections.entry([end(client_end), end(server_end)]).or_insert(fresh);
         if let Some(client_id) = account.client_id {
             conversation.client = self.clients.named(client_id, Some(frame.from_host));
@@ -149,7 +149,7 @@ impl Datagrams {
         let identity = account.qos.and_then(|_| identity::find(message));
         let publisher = identity.map(|identity| identity.publisher);
         let end = account.qos.and_then(|_| SequenceEnd::of(message)).map(SequenceEnd::value);
-        Seen {
+        SentDatagram {
             connection: conversation.number,
             towards,
             // QoS −1 has no connection that could have said whose it is, but the message does.
@@ -177,9 +177,9 @@ impl Datagrams {
     }
 }
 
-impl Seen {
-    fn place(&self) -> Place {
-        Place { connection: self.connection, start: self.start }
+impl SentDatagram {
+    fn place(&self) -> DatagramPlace {
+        DatagramPlace { connection: self.connection, start: self.start }
     }
 
     /// As the recording has it.

@@ -20,24 +20,24 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use mqttlab_recording::{
-    ControlPacketRow, Frame, FrameAnalyser, FrameFate, HeaderAnalyser, Headers, Layout, NetworkMetricRow,
-    SeenRow,
+    ControlPacketRow, Frame, FrameAnalyser, FrameFate, FrameHeaders, HeaderAnalyser, Layout,
+    NetworkMetricRow, SeenRow,
     identity::{self, SequenceEnd},
 };
 use mqttlab_units::Instant;
 
-use crate::analysis::{Analyser, Analysis, Completed, Direction, Settings};
+use crate::analysis::{Analyser, AnalyserSettings, Analysis, Completed, ServerDirection};
 use crate::control_packet::Passage;
 use crate::link::LinkType;
 use crate::metrics;
-use crate::mqtt::{Kind, Packet};
+use crate::mqtt::{CapturedPacket, Kind};
 use crate::reader;
-use crate::reassembly::Payload;
-use crate::segment::{Transport, dissect};
-use datagrams::{Datagrams, Place};
+use crate::reassembly::SegmentPayload;
+use crate::segment::{TransportHeader, dissect};
+use datagrams::{DatagramPlace, RecordedDatagrams};
 
 pub use segments::SegmentWitness;
-pub use stream::{Joined, StreamJoin};
+pub use stream::{JoinedPacket, StreamJoin};
 
 /// Reads the control packets beside a [`FrameWitness`], for what only they tell: messages of clients that nobody else follows.
 pub trait PacketReader {
@@ -45,7 +45,7 @@ pub trait PacketReader {
     fn begin(&mut self, layout: &Layout);
 
     /// A packet, and what became of it, in the order of arrival; its client where that is known.
-    fn packet(&mut self, packet: &Joined, client: Option<u32>);
+    fn packet(&mut self, packet: &JoinedPacket, client: Option<u32>);
 
     /// Hands out what it has found, after the last packet. Topics and receivers are added to the layout.
     fn messages(&mut self, layout: &mut Layout, emit: &mut dyn FnMut(SeenRow<'_>));
@@ -57,14 +57,14 @@ pub struct FrameWitness {
     analyser: Option<Analyser>,
     streams: Streams,
     /// What goes over UDP.
-    datagrams: Datagrams,
+    datagrams: RecordedDatagrams,
     packets: Vec<Completed>,
     mqtt: String,
     marks: String,
     /// The place of the datagram before, if that was one.
-    datagram: Option<Place>,
+    datagram: Option<DatagramPlace>,
     /// What the frame before this one carried.
-    latest: Option<Carried>,
+    latest: Option<CarriedRange>,
     analysis: Option<Analysis>,
     /// Where secrets of TLS connections are, if there are any.
     key_log: Option<PathBuf>,
@@ -79,11 +79,11 @@ struct Streams {
     /// Clients that are programs and have not connected by their names, with their hosts.
     programs: Vec<(u16, u32)>,
     client_of: HashMap<u32, u32>,
-    under_way: BTreeMap<u64, Carried>,
+    under_way: BTreeMap<u64, CarriedRange>,
     /// Packets of connections whose clients have not said their names, by connection.
-    nameless: BTreeMap<u32, Vec<Joined>>,
+    nameless: BTreeMap<u32, Vec<JoinedPacket>>,
     /// Packets that have waited for that.
-    named: VecDeque<Joined>,
+    named: VecDeque<JoinedPacket>,
     /// Whether nobody will say a name any more.
     is_over: bool,
 }
@@ -116,9 +116,9 @@ impl Names {
 
 /// What a frame that has more links to cross carries: bytes from `start` to `end` of a stream, or none.
 #[derive(Clone, Copy)]
-struct Carried {
+struct CarriedRange {
     connection: u32,
-    direction: Direction,
+    direction: ServerDirection,
     start: u64,
     end: u64,
 }
@@ -128,11 +128,11 @@ impl FrameWitness {
     pub fn new(broker_ports: Vec<u16>) -> Self {
         FrameWitness {
             headers: HeaderAnalyser::default(),
-            datagrams: Datagrams::new(broker_ports.clone()),
-            analyser: Some(Analyser::new(Settings {
+            datagrams: RecordedDatagrams::new(broker_ports.clone()),
+            analyser: Some(Analyser::new(AnalyserSettings {
                 broker_ports,
                 reads_zeromq: true,
-                ..Settings::default()
+                ..AnalyserSettings::default()
             })),
             streams: Streams::default(),
             packets: Vec::new(),
@@ -159,9 +159,9 @@ impl FrameWitness {
     }
 
     /// A frame on its first link: what the sender did. `None` when it does not carry TCP.
-    fn sent(&mut self, frame: &Frame, bytes: &[u8]) -> Option<Seen> {
+    fn sent(&mut self, frame: &Frame, bytes: &[u8]) -> Option<SegmentFacts> {
         let analyser = self.analyser.as_mut()?;
-        let captured = reader::Frame {
+        let captured = reader::CapturedFrame {
             time: frame.entered,
             is_timed: true,
             interface: 0,
@@ -170,11 +170,11 @@ impl FrameWitness {
             data: bytes,
         };
         let (segment, payload) = match dissect(&captured) {
-            Transport::Tcp(segment, payload) => (segment, payload),
+            TransportHeader::Tcp(segment, payload) => (segment, payload),
             other => {
                 self.mqtt.clear();
                 self.datagram = None;
-                if let Transport::Udp(datagram, payload) = other
+                if let TransportHeader::Udp(datagram, payload) = other
                     && let Some((place, name)) = self.datagrams.sent(frame, &datagram, payload)
                 {
                     self.datagram = Some(place);
@@ -184,13 +184,13 @@ impl FrameWitness {
                 return None;
             }
         };
-        let annotations = analyser.segment(&segment, Payload::Bytes(payload));
+        let annotations = analyser.segment(&segment, SegmentPayload::Bytes(payload));
         let verdict = annotations.verdict;
         self.marks.clear();
         write!(self.marks, "{}", verdict.marks).expect("a string takes all");
         self.packets.clear();
         self.packets.extend_from_slice(annotations.packets);
-        Some(Seen {
+        Some(SegmentFacts {
             connection: annotations.connection as u32,
             direction: annotations.direction,
             ack_rtt_ns: verdict.ack_rtt.filter(|_| !verdict.ack_rtt_ambiguous).map(|rtt| rtt.as_ns()),
@@ -198,12 +198,12 @@ impl FrameWitness {
     }
 
     /// A frame that its sender did not send here: it comes from an earlier link, or is a copy that this link made.
-    fn passed_on(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_> {
+    fn passed_on(&mut self, frame: &Frame, bytes: &[u8]) -> FrameHeaders<'_> {
         let copy = frame.fate == FrameFate::Duplicated;
         if let Some(place) = self.datagrams.passed_on(frame) {
             let headers = self.headers.passed_on(bytes);
             let (connection, stream_offset) = (Some(place.connection), Some(place.start));
-            return Headers { connection, stream_offset, ..headers };
+            return FrameHeaders { connection, stream_offset, ..headers };
         }
         // A copy is told right after what it copies, and has a number of its own from there on.
         let carried = if copy { self.latest } else { self.streams.under_way.get(&frame.frame).copied() };
@@ -216,7 +216,7 @@ impl FrameWitness {
         self.latest = carried;
         let headers = self.headers.passed_on(bytes);
         // The numbers are those of its first link: its ports may be another connection's by now.
-        Headers {
+        FrameHeaders {
             connection: carried.map(|carried| carried.connection),
             stream_offset: carried.filter(|carried| carried.end > carried.start).map(|carried| carried.start),
             ..headers
@@ -228,7 +228,7 @@ impl FrameWitness {
         self.mqtt.clear();
         for completed in self.packets.drain(..) {
             let blank = if self.mqtt.is_empty() { "" } else { " " };
-            write!(self.mqtt, "{blank}{}", Named(&completed.packet)).expect("a string takes all");
+            write!(self.mqtt, "{blank}{}", PacketName(&completed.packet)).expect("a string takes all");
             self.streams.expect(completed, from_host);
         }
     }
@@ -247,7 +247,7 @@ impl Streams {
     }
 
     /// The next packet whose end is known, and its client where that is known.
-    fn poll(&mut self) -> Option<(Joined, Option<u32>)> {
+    fn poll(&mut self) -> Option<(JoinedPacket, Option<u32>)> {
         loop {
             let waited = self.named.pop_front();
             let is_over = waited.is_some() || self.is_over;
@@ -283,7 +283,7 @@ impl Streams {
     }
 
     /// A segment sets out on its first link.
-    fn set_out(&mut self, frame: &Frame, carried: Carried) {
+    fn enter_first_link(&mut self, frame: &Frame, carried: CarriedRange) {
         if carried.end > carried.start {
             self.join.sent(carried.connection, carried.direction, carried.start..carried.end);
         }
@@ -292,7 +292,7 @@ impl Streams {
     }
 
     /// A frame has more links to cross.
-    fn send_on(&mut self, frame: &Frame, carried: Carried) {
+    fn send_on(&mut self, frame: &Frame, carried: CarriedRange) {
         if frame.hop + 1 < frame.hops && frame.fate != FrameFate::Dropped {
             if self.under_way.len() >= UNDER_WAY_MAX {
                 self.under_way.pop_first();
@@ -302,7 +302,7 @@ impl Streams {
     }
 
     /// What the frame carries has arrived, if this was its last link.
-    fn arrive(&mut self, frame: &Frame, carried: Carried) {
+    fn arrive(&mut self, frame: &Frame, carried: CarriedRange) {
         let whole =
             carried.end > carried.start && matches!(frame.fate, FrameFate::Delivered | FrameFate::Duplicated);
         if let Some(delivered) = frame.delivered.filter(|_| whole && frame.hop + 1 >= frame.hops) {
@@ -312,9 +312,9 @@ impl Streams {
 }
 
 /// What the analyser said of a segment.
-struct Seen {
+struct SegmentFacts {
     connection: u32,
-    direction: Direction,
+    direction: ServerDirection,
     ack_rtt_ns: Option<u64>,
 }
 
@@ -337,15 +337,15 @@ impl FrameAnalyser for FrameWitness {
         }
     }
 
-    fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> Headers<'_> {
-        self.streams.join.settle(frame.entered);
+    fn frame(&mut self, frame: &Frame, bytes: &[u8]) -> FrameHeaders<'_> {
+        self.streams.join.advance(frame.entered);
         if frame.hop > 0 || frame.fate == FrameFate::Duplicated {
             return self.passed_on(frame, bytes);
         }
         self.latest = None;
         let Some(seen) = self.sent(frame, bytes) else {
             let headers = self.headers.frame(frame, bytes);
-            return Headers {
+            return FrameHeaders {
                 connection: self.datagram.map(|place| place.connection),
                 stream_offset: self.datagram.map(|place| place.start),
                 mqtt: word(&self.mqtt),
@@ -354,12 +354,12 @@ impl FrameAnalyser for FrameWitness {
         };
         self.expect_packets(Some(frame.from_host));
         let headers = self.headers.frame(frame, bytes);
-        let Seen { connection, direction, .. } = seen;
+        let SegmentFacts { connection, direction, .. } = seen;
         let (start, length) = headers.stream_offset.map_or((0, 0), |start| (start, headers.payload_bytes));
-        let carried = Carried { connection, direction, start, end: start + u64::from(length) };
+        let carried = CarriedRange { connection, direction, start, end: start + u64::from(length) };
         self.latest = Some(carried);
-        self.streams.set_out(frame, carried);
-        Headers {
+        self.streams.enter_first_link(frame, carried);
+        FrameHeaders {
             connection: Some(seen.connection),
             ack_rtt_ns: seen.ack_rtt_ns,
             mqtt: word(&self.mqtt),
@@ -373,7 +373,7 @@ impl FrameAnalyser for FrameWitness {
             self.packets.clear();
             self.packets.extend_from_slice(analyser.flush());
             self.expect_packets(None);
-            self.streams.join.settle(Instant::from_ns(u64::MAX));
+            self.streams.join.advance(Instant::from_ns(u64::MAX));
             self.streams.join.give_up();
             self.streams.stop_waiting();
             self.datagrams.end();
@@ -412,12 +412,12 @@ fn word(text: &str) -> Option<&str> {
 
 /// Whether it may arrive before a client of its connection has said a name: in ZMTP both ends greet at once, and a server that has
 /// been greeted need not wait for the client's READY, which has the name (ZMTP 3.1, traffic).
-fn precedes_the_name(packet: &Packet) -> bool {
+fn precedes_the_name(packet: &CapturedPacket) -> bool {
     matches!(packet.kind.zeromq(), Some(mqttlab_zmtp::Kind::Greeting | mqttlab_zmtp::Kind::Ready))
 }
 
-fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
-    let Joined { connection, direction, ref packet, complete, segments } = *joined;
+fn row(joined: &JoinedPacket, client: Option<u32>) -> ControlPacketRow<'_> {
+    let JoinedPacket { connection, direction, ref packet, complete, segments } = *joined;
     let is_message = packet.kind.is_message();
     let head = packet.payload_head.as_slice();
     let identity = is_message.then(|| identity::find(head)).flatten();
@@ -433,9 +433,9 @@ fn row(joined: &Joined, client: Option<u32>) -> ControlPacketRow<'_> {
 }
 
 /// A packet as the `mqtt` column names it.
-struct Named<'a>(&'a Packet);
+struct PacketName<'a>(&'a CapturedPacket);
 
-impl std::fmt::Display for Named<'_> {
+impl std::fmt::Display for PacketName<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let packet = self.0;
         f.write_str(packet.kind.name())?;

@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use mqttlab_recording::{Judgement, NetworkMetricRow, SeenPacket, SeenSegment, SegmentAnalyser};
 
-use crate::analysis::{Analyser, Settings};
-use crate::metrics::{self, Tally};
+use crate::analysis::{Analyser, AnalyserSettings};
+use crate::metrics::{self, MetricTally};
 use crate::mqtt::{Lengths, PacketDescriptor};
-use crate::reassembly::Payload;
-use crate::segment::{Bits, Endpoint, Options, Segment};
+use crate::reassembly::SegmentPayload;
+use crate::segment::{Bits, Options, SocketEndpoint, TcpHeader};
 
 /// Judges segments that have no bytes.
 pub struct SegmentWitness {
@@ -32,7 +32,7 @@ impl SegmentWitness {
     /// A witness that has seen nothing, for brokers that listen on these ports.
     pub fn new(broker_ports: Vec<u16>) -> Self {
         SegmentWitness {
-            analyser: Analyser::new(Settings { broker_ports, ..Settings::default() }),
+            analyser: Analyser::new(AnalyserSettings { broker_ports, ..AnalyserSettings::default() }),
             known: HashMap::new(),
             layer_bytes: BTreeMap::new(),
             packets: Vec::new(),
@@ -45,7 +45,7 @@ impl SegmentAnalyser for SegmentWitness {
     fn segment(&mut self, seen: &SeenSegment<'_>) -> Judgement<'_> {
         self.packets.clear();
         self.packets.extend(seen.packets.iter().map(describe));
-        let annotations = self.analyser.segment(&read(seen), Payload::Packets(&self.packets));
+        let annotations = self.analyser.segment(&read(seen), SegmentPayload::Packets(&self.packets));
         let verdict = annotations.verdict;
         if Bits(seen.flags).has(Bits::SYN) {
             self.known.insert(annotations.connection as u32, (seen.connection, seen.client));
@@ -67,14 +67,14 @@ impl SegmentAnalyser for SegmentWitness {
     }
 
     fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
-        let analyser = std::mem::replace(&mut self.analyser, Analyser::new(Settings::default()));
+        let analyser = std::mem::replace(&mut self.analyser, Analyser::new(AnalyserSettings::default()));
         let who = |number| match self.known.get(&number) {
             Some(&(connection, client)) => (connection, client),
             None => (number, None),
         };
         let mut analysis = analyser.finish();
         for (&(number, direction), bytes) in &self.layer_bytes {
-            let add = |tally: &mut Tally| {
+            let add = |tally: &mut MetricTally| {
                 tally.tls_bytes += bytes.tls;
                 tally.websocket_bytes += bytes.websocket;
             };
@@ -87,8 +87,8 @@ impl SegmentAnalyser for SegmentWitness {
     }
 }
 
-fn read(seen: &SeenSegment<'_>) -> Segment {
-    let end = |side: usize| Endpoint {
+fn read(seen: &SeenSegment<'_>) -> TcpHeader {
+    let end = |side: usize| SocketEndpoint {
         // Hosts have numbers here; any addresses that tell them apart will do.
         address: IpAddr::V4(Ipv4Addr::from(HOSTS + u32::from(seen.hosts[side]))),
         port: seen.ports[side],
@@ -103,7 +103,7 @@ fn read(seen: &SeenSegment<'_>) -> Segment {
         *place = *block;
         options.sack_blocks += 1;
     }
-    Segment {
+    TcpHeader {
         time: seen.at,
         source: end(0),
         destination: end(1),

@@ -2,7 +2,7 @@
 //!
 //! A packet is complete when every byte up to its end has arrived, in whatever order: TCP hands over no byte before
 //! those in front of it. Frames are told when they enter their last link, with the time at which they will be at its
-//! end; an arrival counts as soon as no later frame can be earlier ([`StreamJoin::settle`]).
+//! end; an arrival counts as soon as no later frame can be earlier ([`StreamJoin::advance`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -10,27 +10,27 @@ use std::ops::Range;
 
 use mqttlab_units::{Instant, RangeSet};
 
-use crate::analysis::Direction;
-use crate::mqtt::Packet;
+use crate::analysis::ServerDirection;
+use crate::mqtt::CapturedPacket;
 
 /// Packets that have been sent, and the bytes that have arrived.
 #[derive(Default)]
 pub struct StreamJoin {
-    ways: BTreeMap<(u32, Direction), Way>,
-    arrivals: BinaryHeap<Reverse<Arrival>>,
+    ways: BTreeMap<(u32, ServerDirection), RecordedStream>,
+    arrivals: BinaryHeap<Reverse<StreamArrival>>,
     told: u64,
-    ready: VecDeque<Joined>,
+    ready: VecDeque<JoinedPacket>,
 }
 
 /// A packet, and what became of it.
 #[derive(Debug)]
-pub struct Joined {
+pub struct JoinedPacket {
     /// The connection's number.
     pub connection: u32,
     /// Which direction of it.
-    pub direction: Direction,
+    pub direction: ServerDirection,
     /// The packet.
-    pub packet: Packet,
+    pub packet: CapturedPacket,
     /// When its last missing byte arrived; `None` when that did not happen.
     pub complete: Option<Instant>,
     /// Segments that carried a byte of it, until it was complete.
@@ -39,24 +39,24 @@ pub struct Joined {
 
 /// Ordered by time; equal times keep the order in which they were told.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Arrival {
+struct StreamArrival {
     at: Instant,
     told: u64,
     connection: u32,
-    direction: Direction,
+    direction: ServerDirection,
     start: u64,
     end: u64,
 }
 
 /// One direction of a connection.
 #[derive(Default)]
-struct Way {
+struct RecordedStream {
     /// Everything before it has arrived.
     frontier: u64,
     /// What has arrived beyond it.
     beyond: RangeSet,
     /// Packets that are not complete, in the order of the stream.
-    awaited: VecDeque<Packet>,
+    awaited: VecDeque<CapturedPacket>,
     /// Behind the last packet that is known.
     expected: u64,
     /// Segments sent, every copy, as far as they may carry bytes of packets that are not complete.
@@ -65,7 +65,7 @@ struct Way {
 
 impl StreamJoin {
     /// A segment with these bytes of the stream was sent, for the first time or again.
-    pub fn sent(&mut self, connection: u32, direction: Direction, bytes: Range<u64>) {
+    pub fn sent(&mut self, connection: u32, direction: ServerDirection, bytes: Range<u64>) {
         let way = self.ways.entry((connection, direction)).or_default();
         if bytes.end > way.frontier {
             way.segments.push_back(bytes);
@@ -77,16 +77,16 @@ impl StreamJoin {
     }
 
     /// A packet is waited for.
-    pub fn expect(&mut self, connection: u32, direction: Direction, packet: Packet) {
+    pub fn expect(&mut self, connection: u32, direction: ServerDirection, packet: CapturedPacket) {
         let way = self.ways.entry((connection, direction)).or_default();
         way.expected = way.expected.max(packet.end);
         way.awaited.push_back(packet);
     }
 
     /// These bytes of the stream arrive at that time.
-    pub fn arrived(&mut self, connection: u32, direction: Direction, bytes: Range<u64>, at: Instant) {
+    pub fn arrived(&mut self, connection: u32, direction: ServerDirection, bytes: Range<u64>, at: Instant) {
         self.told += 1;
-        self.arrivals.push(Reverse(Arrival {
+        self.arrivals.push(Reverse(StreamArrival {
             at,
             told: self.told,
             connection,
@@ -97,18 +97,18 @@ impl StreamJoin {
     }
 
     /// Nothing that will be told arrives before `now`.
-    pub fn settle(&mut self, now: Instant) {
+    pub fn advance(&mut self, now: Instant) {
         while self.arrivals.peek().is_some_and(|Reverse(arrival)| arrival.at <= now) {
             let Some(Reverse(arrival)) = self.arrivals.pop() else { return };
             let key = (arrival.connection, arrival.direction);
             let way = self.ways.entry(key).or_default();
-            way.take(arrival.start..arrival.end);
+            way.add_range(arrival.start..arrival.end);
             way.complete(key, arrival.at, &mut self.ready);
         }
     }
 
     /// Whether packets of this direction have been sent of which bytes are missing at the receiver.
-    pub fn awaits(&self, connection: u32, direction: Direction) -> bool {
+    pub fn awaits(&self, connection: u32, direction: ServerDirection) -> bool {
         self.ways.get(&(connection, direction)).is_some_and(|way| !way.awaited.is_empty())
     }
 
@@ -120,7 +120,7 @@ impl StreamJoin {
     }
 
     /// What is still awaited of this direction will not arrive.
-    pub fn give_up_on(&mut self, connection: u32, direction: Direction) {
+    pub fn give_up_on(&mut self, connection: u32, direction: ServerDirection) {
         let key = (connection, direction);
         if let Some(way) = self.ways.get_mut(&key) {
             way.give_up(key, &mut self.ready);
@@ -128,13 +128,13 @@ impl StreamJoin {
     }
 
     /// The next packet whose end is known.
-    pub fn poll(&mut self) -> Option<Joined> {
+    pub fn poll(&mut self) -> Option<JoinedPacket> {
         self.ready.pop_front()
     }
 }
 
-impl Way {
-    fn take(&mut self, bytes: Range<u64>) {
+impl RecordedStream {
+    fn add_range(&mut self, bytes: Range<u64>) {
         if bytes.start > self.frontier {
             self.beyond.insert(bytes);
         } else {
@@ -142,23 +142,27 @@ impl Way {
         }
     }
 
-    fn give_up(&mut self, (connection, direction): (u32, Direction), ready: &mut VecDeque<Joined>) {
+    fn give_up(
+        &mut self,
+        (connection, direction): (u32, ServerDirection),
+        ready: &mut VecDeque<JoinedPacket>,
+    ) {
         for packet in self.awaited.drain(..) {
             let segments = overlapping(&self.segments, &packet);
-            ready.push_back(Joined { connection, direction, packet, complete: None, segments });
+            ready.push_back(JoinedPacket { connection, direction, packet, complete: None, segments });
         }
     }
 
     fn complete(
         &mut self,
-        (connection, direction): (u32, Direction),
+        (connection, direction): (u32, ServerDirection),
         at: Instant,
-        ready: &mut VecDeque<Joined>,
+        ready: &mut VecDeque<JoinedPacket>,
     ) {
         while self.awaited.front().is_some_and(|packet| packet.end <= self.frontier) {
             let Some(packet) = self.awaited.pop_front() else { return };
             let segments = overlapping(&self.segments, &packet);
-            ready.push_back(Joined { connection, direction, packet, complete: Some(at), segments });
+            ready.push_back(JoinedPacket { connection, direction, packet, complete: Some(at), segments });
         }
         let needed = self.awaited.front().map_or(self.expected, |packet| packet.start);
         if self.segments.front().is_some_and(|segment| segment.end <= needed) {
@@ -168,7 +172,7 @@ impl Way {
 }
 
 /// How many segments carry a byte of the packet.
-fn overlapping(segments: &VecDeque<Range<u64>>, packet: &Packet) -> u32 {
+fn overlapping(segments: &VecDeque<Range<u64>>, packet: &CapturedPacket) -> u32 {
     segments.iter().filter(|segment| segment.start < packet.end && segment.end > packet.start).count() as u32
 }
 
@@ -181,7 +185,7 @@ mod tests {
     use crate::mqtt::{Kind, Lengths, PacketDescriptor};
     use crate::reassembly::Sighting;
 
-    const WAY: (u32, Direction) = (7, Direction::ToServer);
+    const WAY: (u32, ServerDirection) = (7, ServerDirection::ToServer);
 
     fn at(ns: u64) -> Instant {
         Instant::from_ns(ns)
@@ -198,7 +202,7 @@ mod tests {
         join
     }
 
-    fn packet(start: u64, end: u64) -> Packet {
+    fn packet(start: u64, end: u64) -> CapturedPacket {
         let lengths = Lengths { payload: (end - start) as u32, ..Default::default() };
         let descriptor = PacketDescriptor {
             offset: start,
@@ -227,7 +231,7 @@ mod tests {
             join.sent(WAY.0, WAY.1, start..end);
             join.arrived(WAY.0, WAY.1, start..end, at(ns));
         }
-        join.settle(at(100));
+        join.advance(at(100));
         assert_eq!(completed(&mut join), [(10, Some(5), 1), (20, Some(90), 1), (30, Some(90), 1)]);
     }
 
@@ -238,9 +242,9 @@ mod tests {
             join.sent(WAY.0, WAY.1, 0..10);
             join.arrived(WAY.0, WAY.1, 0..10, at(ns));
         }
-        join.settle(at(59));
+        join.advance(at(59));
         assert_eq!(completed(&mut join), []);
-        join.settle(at(100));
+        join.advance(at(100));
         assert_eq!(completed(&mut join), [(10, Some(60), 2)]);
     }
 
@@ -249,7 +253,7 @@ mod tests {
         let mut join = waiting_for(&[10, 20]);
         join.sent(WAY.0, WAY.1, 0..20);
         join.arrived(WAY.0, WAY.1, 10..20, at(5));
-        join.settle(at(u64::MAX));
+        join.advance(at(u64::MAX));
         join.give_up();
         assert_eq!(completed(&mut join), [(10, None, 1), (20, None, 1)]);
     }

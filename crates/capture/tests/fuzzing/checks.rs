@@ -2,15 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use mqttlab_capture::mqtt::{Context, Framer, Packet};
-use mqttlab_capture::reassembly::{Payload, Piece, Reassembler, Sighting};
-use mqttlab_capture::{Analyser, Bits, Direction, Endpoint, KeyLog, Options, Reader, Segment, Settings};
+use mqttlab_capture::mqtt::{CapturedPacket, ConnectionContext, MqttFramer};
+use mqttlab_capture::reassembly::{Reassembler, SegmentPayload, Sighting, StreamPiece};
+use mqttlab_capture::{
+    Analyser, AnalyserSettings, Bits, CaptureReader, KeyLog, Options, ServerDirection, SocketEndpoint,
+    TcpHeader,
+};
 use mqttlab_units::Instant;
 
 /// A capture file: read to its end or to an error, and the sums are consistent.
 pub fn capture(bytes: &[u8]) {
-    let Ok(mut reader) = Reader::new(bytes) else { return };
-    let mut analyser = Analyser::new(Settings::default());
+    let Ok(mut reader) = CaptureReader::new(bytes) else { return };
+    let mut analyser = Analyser::new(AnalyserSettings::default());
     let (mut frames, mut segments, mut packets) = (0, 0, 0);
     while let Ok(Some(frame)) = reader.next_frame() {
         frames += 1;
@@ -25,7 +28,7 @@ pub fn capture(bytes: &[u8]) {
     let others: u64 = analysis.others.values().map(|others| others.frames).sum();
     assert_eq!((analysis.everything.frames.count, analysis.total.segments + others), (frames, segments));
     assert_eq!(analysis.total.packets.iter().sum::<u64>(), packets as u64);
-    for direction in Direction::BOTH {
+    for direction in ServerDirection::BOTH {
         let tally = &analysis.directions[direction as usize];
         assert!(tally.payload_bytes_unique <= tally.payload_bytes);
         assert!(
@@ -47,8 +50,8 @@ pub fn reassembly(bytes: &[u8]) {
     let base = 0xffff_f000_u32;
     let mut stream = Reassembler::default();
     let (mut next, mut new_bytes, mut delivered) = (0, 0, 0);
-    let mut check = |piece: Piece<'_>| match piece {
-        Piece::Data { offset, len, payload: Payload::Bytes(bytes), .. } => {
+    let mut check = |piece: StreamPiece<'_>| match piece {
+        StreamPiece::Data { offset, len, payload: SegmentPayload::Bytes(bytes), .. } => {
             assert_eq!((offset, len), (next, bytes.len() as u64));
             assert!(
                 bytes.iter().zip(offset..).all(|(byte, at)| *byte == content(at)),
@@ -57,8 +60,8 @@ pub fn reassembly(bytes: &[u8]) {
             next += len;
             delivered += len;
         }
-        Piece::Data { .. } => panic!("bytes went in, and something else came out"),
-        Piece::Missing { offset, len } => {
+        StreamPiece::Data { .. } => panic!("bytes went in, and something else came out"),
+        StreamPiece::Missing { offset, len } => {
             assert!(offset == next && len > 0);
             next += len;
         }
@@ -74,7 +77,7 @@ pub fn reassembly(bytes: &[u8]) {
         }
         let data: Vec<u8> = (offset..offset + len).map(content).collect();
         let seen = Sighting { time: Instant::from_ns(frame as u64), frame: frame as u64 };
-        let pushed = stream.push(sequence, len as u32, Payload::Bytes(&data), seen, &mut check);
+        let pushed = stream.push(sequence, len as u32, SegmentPayload::Bytes(&data), seen, &mut check);
         assert!(pushed.new_bytes <= len);
         new_bytes += pushed.new_bytes;
     }
@@ -84,13 +87,13 @@ pub fn reassembly(bytes: &[u8]) {
 }
 
 /// Feeds `bytes` in pieces of `piece` bytes each; returns the packets and how many bytes were passed over.
-fn frame(bytes: &[u8], piece: usize, to_server: bool, from_start: bool) -> (Vec<Packet>, u64) {
-    let mut framer = Framer::new(to_server, from_start);
-    let (mut context, mut packets) = (Context::default(), Vec::new());
+fn frame(bytes: &[u8], piece: usize, to_server: bool, from_start: bool) -> (Vec<CapturedPacket>, u64) {
+    let mut framer = MqttFramer::new(to_server, from_start);
+    let (mut context, mut packets) = (ConnectionContext::default(), Vec::new());
     for (index, part) in bytes.chunks(piece).enumerate() {
         let seen = Sighting { time: Instant::from_ns(index as u64), frame: index as u64 };
         let (offset, len) = ((index * piece) as u64, part.len() as u64);
-        let piece = Piece::Data { offset, len, payload: Payload::Bytes(part), seen };
+        let piece = StreamPiece::Data { offset, len, payload: SegmentPayload::Bytes(part), seen };
         framer.feed(&mut context, &piece, &mut packets);
     }
     framer.finish(&mut context, &mut packets);
@@ -115,8 +118,9 @@ pub fn mqtt(bytes: &[u8]) {
     assert!(framed + skipped <= bytes.len() as u64);
     if from_start && skipped == 0 {
         let (again, _) = frame(bytes, 1, to_server, true);
-        let places =
-            |packets: &[Packet]| packets.iter().map(|packet| (packet.start, packet.kind)).collect::<Vec<_>>();
+        let places = |packets: &[CapturedPacket]| {
+            packets.iter().map(|packet| (packet.start, packet.kind)).collect::<Vec<_>>()
+        };
         assert_eq!(places(&packets), places(&again));
     }
 }
@@ -129,14 +133,14 @@ fn converse(
     with_syn: bool,
     secrets: &[u8],
 ) -> (Vec<(u64, u64, &'static str)>, u64) {
-    let end = |last, port| Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port };
+    let end = |last, port| SocketEndpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port };
     let ends = [end(1, 40_000), end(2, 1883)];
-    let mut analyser = Analyser::new(Settings::default());
+    let mut analyser = Analyser::new(AnalyserSettings::default());
     analyser.add_secrets(secrets);
     let mut found = Vec::new();
     let mut feed = |way: usize, sequence: u32, bits, bytes: &[u8]| {
         let len = bytes.len() as u32;
-        let segment = Segment {
+        let segment = TcpHeader {
             time: Instant::ZERO,
             source: ends[way],
             destination: ends[1 - way],
@@ -150,7 +154,7 @@ fn converse(
             ip_len: 40 + len,
             frame_len: 54 + len,
         };
-        let packets = analyser.segment(&segment, Payload::Bytes(bytes)).packets;
+        let packets = analyser.segment(&segment, SegmentPayload::Bytes(bytes)).packets;
         found.extend(packets.iter().map(|completed| {
             let packet = &completed.packet;
             assert!(packet.start < packet.end && packet.first.frame <= packet.complete.frame);
@@ -176,8 +180,9 @@ fn converse(
                 <= tally.payload_bytes_unique
         );
     }
-    let doubts =
-        |tally: &mqttlab_capture::metrics::Tally| tally.skipped_bytes + tally.impossible + tally.partial;
+    let doubts = |tally: &mqttlab_capture::metrics::MetricTally| {
+        tally.skipped_bytes + tally.impossible + tally.partial
+    };
     (found, analysis.connections.iter().flat_map(|connection| &connection.directions).map(doubts).sum())
 }
 

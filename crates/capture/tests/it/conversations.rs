@@ -4,18 +4,21 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use mqttlab_capture::metrics::Exchange;
 use mqttlab_capture::mqtt::{Kind, Lengths, PacketDescriptor};
-use mqttlab_capture::{Analyser, Bits, Endpoint, Marks, Options, Payload, Segment, Settings};
+use mqttlab_capture::{
+    Analyser, AnalyserSettings, Bits, Marks, Options, SegmentPayload, SocketEndpoint, TcpHeader,
+};
 use mqttlab_units::{Duration, Instant};
 
-const CLIENT: Endpoint = Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), port: 40_000 };
-const BROKER: Endpoint = Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), port: 1883 };
+const CLIENT: SocketEndpoint =
+    SocketEndpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), port: 40_000 };
+const BROKER: SocketEndpoint = SocketEndpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), port: 1883 };
 /// First sequence number after the SYN, either way; the streams run over the end of sequence space.
 const BASE: u32 = 0xffff_fc00;
 
 /// A segment with stream offsets instead of sequence numbers.
-fn segment(ms: u64, from_client: bool, offset: u32, acknowledged: u32, len: usize) -> Segment {
+fn segment(ms: u64, from_client: bool, offset: u32, acknowledged: u32, len: usize) -> TcpHeader {
     let (source, destination) = if from_client { (CLIENT, BROKER) } else { (BROKER, CLIENT) };
-    Segment {
+    TcpHeader {
         time: Instant::ZERO + Duration::from_ms(ms),
         source,
         destination,
@@ -31,17 +34,17 @@ fn segment(ms: u64, from_client: bool, offset: u32, acknowledged: u32, len: usiz
     }
 }
 
-fn syn(ms: u64, from_client: bool) -> Segment {
+fn syn(ms: u64, from_client: bool) -> TcpHeader {
     let bits = if from_client { Bits::SYN } else { Bits::SYN.and(Bits::ACK) };
-    Segment { sequence: BASE.wrapping_sub(1), bits, ..segment(ms, from_client, 0, 0, 0) }
+    TcpHeader { sequence: BASE.wrapping_sub(1), bits, ..segment(ms, from_client, 0, 0, 0) }
 }
 
 fn analyser() -> Analyser {
-    Analyser::new(Settings::default())
+    Analyser::new(AnalyserSettings::default())
 }
 
-fn feed(analyser: &mut Analyser, segment: &Segment, bytes: &[u8]) -> (Marks, Vec<(Kind, u64, u64)>) {
-    let annotations = analyser.segment(segment, Payload::Bytes(bytes));
+fn feed(analyser: &mut Analyser, segment: &TcpHeader, bytes: &[u8]) -> (Marks, Vec<(Kind, u64, u64)>) {
+    let annotations = analyser.segment(segment, SegmentPayload::Bytes(bytes));
     let packets = annotations.packets.iter().map(|completed| &completed.packet);
     let packets = packets
         .map(|packet| (packet.kind.mqtt().expect("MQTT"), packet.first.frame, packet.complete.frame))
@@ -196,13 +199,13 @@ fn a_simulator_s_descriptors_give_what_bytes_would() {
     for (ms, from, to) in [(1, 0, 500), (2, 1_000, stream.len()), (3, 500, 1_000), (300, 500, 1_000)] {
         let sent = segment(ms, true, from as u32, 0, to - from);
         if ms == 1 {
-            from_bytes.segment(&syn(0, true), Payload::Bytes(&[]));
-            described.segment(&syn(0, true), Payload::Packets(&[]));
+            from_bytes.segment(&syn(0, true), SegmentPayload::Bytes(&[]));
+            described.segment(&syn(0, true), SegmentPayload::Packets(&[]));
         }
         let starting = |d: &&PacketDescriptor| (from as u64..to as u64).contains(&d.offset);
         let here: Vec<PacketDescriptor> = descriptors.iter().filter(starting).copied().collect();
         let expected = feed(&mut from_bytes, &sent, &stream[from..to]);
-        let annotations = described.segment(&sent, Payload::Packets(&here));
+        let annotations = described.segment(&sent, SegmentPayload::Packets(&here));
         let packets = annotations.packets.iter().map(|completed| &completed.packet);
         let found: Vec<_> = packets
             .map(|packet| (packet.kind.mqtt().expect("MQTT"), packet.first.frame, packet.complete.frame))

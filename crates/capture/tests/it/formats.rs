@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use mqttlab_capture::mqtt::Kind;
-use mqttlab_capture::{Analyser, Analysis, Completed, Reader, Settings};
+use mqttlab_capture::{Analyser, AnalyserSettings, Analysis, CaptureReader, Completed};
 
 fn read(name: &str) -> (Analysis, Vec<Completed>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/capture").join(name);
     let bytes = fs::read(path).expect("a corpus file");
-    let mut reader = Reader::new(&bytes[..]).expect("a capture");
-    let mut analyser = Analyser::new(Settings::default());
+    let mut reader = CaptureReader::new(&bytes[..]).expect("a capture");
+    let mut analyser = Analyser::new(AnalyserSettings::default());
     let mut packets = Vec::new();
     while let Some(frame) = reader.next_frame().expect("a frame") {
         if let Some(annotations) = analyser.frame(&frame) {
@@ -92,7 +92,7 @@ fn every_section_s_interfaces_and_byte_order_count_for_that_section() {
 fn a_file_cut_inside_a_block_ends_there_and_says_so() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/capture/pcapng-le");
     let bytes = fs::read(path).expect("a corpus file");
-    let mut reader = Reader::new(&bytes[..bytes.len() / 2]).expect("a capture");
+    let mut reader = CaptureReader::new(&bytes[..bytes.len() / 2]).expect("a capture");
     while reader.next_frame().expect("a frame").is_some() {}
     assert!(reader.truncated());
 }

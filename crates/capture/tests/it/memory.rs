@@ -4,7 +4,7 @@
 use std::io::{self, Read};
 
 use mqttlab_capture::mqtt::Kind;
-use mqttlab_capture::{Analyser, FrameWitness, Marks, Reader, Settings};
+use mqttlab_capture::{Analyser, AnalyserSettings, CaptureReader, FrameWitness, Marks};
 use mqttlab_counting::{calls, peak};
 use mqttlab_recording::{Cause, Direction, Frame, FrameAnalyser, FrameFate};
 use mqttlab_units::{Duration, Instant};
@@ -143,8 +143,8 @@ impl Read for Capture {
 
 /// Reads a capture; how many messages it held.
 fn analyse(messages: u32) -> u64 {
-    let mut reader = Reader::new(Capture::new(messages)).expect("a capture");
-    let mut analyser = Analyser::new(Settings::default());
+    let mut reader = CaptureReader::new(Capture::new(messages)).expect("a capture");
+    let mut analyser = Analyser::new(AnalyserSettings::default());
     while let Some(frame) = reader.next_frame().expect("a frame") {
         analyser.frame(&frame);
     }

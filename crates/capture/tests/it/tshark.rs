@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use mqttlab_capture::{Analyser, Marks, Reader, Settings};
+use mqttlab_capture::{Analyser, AnalyserSettings, CaptureReader, Marks};
 
 /// Marks, round trip in nanoseconds and bytes in flight.
 type Judged = (Vec<String>, Option<i64>, Option<u32>);
@@ -46,8 +46,8 @@ fn parse(line: &str) -> (u64, Judged) {
 
 fn ours(path: &Path) -> Frames {
     let bytes = fs::read(path).expect("a corpus file");
-    let mut reader = Reader::new(&bytes[..]).expect("a capture");
-    let mut analyser = Analyser::new(Settings::default());
+    let mut reader = CaptureReader::new(&bytes[..]).expect("a capture");
+    let mut analyser = Analyser::new(AnalyserSettings::default());
     let mut frames = Frames::new();
     while let Some(frame) = reader.next_frame().expect("a frame") {
         if let Some(annotations) = analyser.frame(&frame) {

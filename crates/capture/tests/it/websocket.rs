@@ -4,12 +4,14 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use mqttlab_capture::mqtt::Kind;
 use mqttlab_capture::{
-    Analyser, Analysis, Bits, Direction, Endpoint, Options, Payload, Protocol, Segment, Settings,
+    Analyser, AnalyserSettings, Analysis, Bits, ConnectionProtocol, Options, SegmentPayload, ServerDirection,
+    SocketEndpoint, TcpHeader,
 };
 use mqttlab_units::{Duration, Instant};
 
-const CLIENT: Endpoint = Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), port: 40_000 };
-const BROKER: Endpoint = Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), port: 9001 };
+const CLIENT: SocketEndpoint =
+    SocketEndpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), port: 40_000 };
+const BROKER: SocketEndpoint = SocketEndpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), port: 9001 };
 const REQUEST: &[u8] = b"GET /mqtt HTTP/1.1\r\nHost: broker\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Version: 13\r\n\r\n";
 const ANSWER: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: Upgrade\r\n\
@@ -68,20 +70,20 @@ struct Wire {
 
 impl Wire {
     fn new(ports: &[u16], with_syn: bool) -> Wire {
-        let settings = Settings { broker_ports: ports.to_vec(), ..Settings::default() };
+        let settings = AnalyserSettings { broker_ports: ports.to_vec(), ..AnalyserSettings::default() };
         let mut wire = Wire { analyser: Analyser::new(settings), sent: [0; 2], ms: 0, found: Vec::new() };
         if with_syn {
             for (from_client, bits) in [(true, Bits::SYN), (false, Bits::SYN.and(Bits::ACK))] {
-                wire.segment(Segment { sequence: 999, bits, ..wire.header(from_client, 0) }, &[]);
+                wire.segment(TcpHeader { sequence: 999, bits, ..wire.header(from_client, 0) }, &[]);
             }
         }
         wire
     }
 
-    fn header(&self, from_client: bool, len: usize) -> Segment {
+    fn header(&self, from_client: bool, len: usize) -> TcpHeader {
         let (source, destination) = if from_client { (CLIENT, BROKER) } else { (BROKER, CLIENT) };
         let [up, down] = if from_client { self.sent } else { [self.sent[1], self.sent[0]] };
-        Segment {
+        TcpHeader {
             time: Instant::ZERO + Duration::from_ms(self.ms),
             source,
             destination,
@@ -97,9 +99,9 @@ impl Wire {
         }
     }
 
-    fn segment(&mut self, segment: Segment, bytes: &[u8]) {
+    fn segment(&mut self, segment: TcpHeader, bytes: &[u8]) {
         self.ms += 1;
-        let annotations = self.analyser.segment(&segment, Payload::Bytes(bytes));
+        let annotations = self.analyser.segment(&segment, SegmentPayload::Bytes(bytes));
         let packets = annotations.packets.iter().map(|completed| &completed.packet);
         self.found.extend(
             packets
@@ -168,8 +170,8 @@ fn packets_are_read_however_segments_cut_the_frames() {
             wire.send(true, &varied(), size);
             let (found, analysis) = wire.finish();
             let connection = &analysis.connections[0];
-            assert_eq!((connection.protocol, connection.is_broker_s), (Protocol::Mqtt, true));
-            let up = &analysis.directions[Direction::ToServer as usize];
+            assert_eq!((connection.protocol, connection.is_broker_s), (ConnectionProtocol::Mqtt, true));
+            let up = &analysis.directions[ServerDirection::ToServer as usize];
             assert_eq!((up.impossible, up.skipped_bytes, up.missing_bytes), (0, 0, 0));
             // Every byte belongs to one of the two.
             for tally in &analysis.directions {
@@ -226,7 +228,7 @@ fn a_capture_that_begins_in_the_middle_finds_the_frames_on_any_port() {
         assert_eq!(wire.kinds(), [Kind::Publish; 8], "{ports:?}");
         assert!(wire.analyser.gap().is_some(), "what came before is unknown");
         let (_, analysis) = wire.finish();
-        assert_eq!(analysis.connections[0].protocol, Protocol::Mqtt);
+        assert_eq!(analysis.connections[0].protocol, ConnectionProtocol::Mqtt);
     }
 }
 
@@ -259,7 +261,7 @@ fn what_is_refused_or_compressed_or_no_frame_is_no_mqtt() {
     page.send(true, b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n", 4);
     page.send(false, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nwebsocket", 1448);
     let (found, analysis) = page.finish();
-    assert_eq!((found, analysis.connections[0].protocol), (vec![], Protocol::Http));
+    assert_eq!((found, analysis.connections[0].protocol), (vec![], ConnectionProtocol::Http));
 
     let mut compressed = Wire::new(&[1883], true);
     compressed.open(1448);

@@ -10,14 +10,14 @@ use std::path::Path;
 
 use crate::common::{Quiet, Scratch, plan, simulation};
 use mqttlab_counting::peak;
-use mqttlab_run::Outcome;
-use mqttlab_summary::{Limits, summarise_within};
+use mqttlab_run::RunOutcome;
+use mqttlab_summary::{SummaryLimits, summarise_within};
 
 /// A recording of QoS 2 with its packets.
 fn record(seconds: u64, directory: &Path) {
     let mut simulation = simulation(&plan(2, true, 5, seconds), directory);
     simulation.run(&mut Quiet).expect("a run");
-    assert_eq!(simulation.finish(Ok(()), &mut Quiet), Outcome::Complete);
+    assert_eq!(simulation.finish(Ok(()), &mut Quiet), RunOutcome::Complete);
 }
 
 /// The files of a directory, by name.
@@ -30,17 +30,17 @@ fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn what_is_held_of_a_frame_is_little_and_changes_nothing_of_what_is_derived() {
     let scratch = Scratch::new("summary-memory");
-    let in_files = Limits { range_rows: 200, memory_rows: 100, ..Limits::default() };
+    let in_files = SummaryLimits { range_rows: 200, memory_rows: 100, ..SummaryLimits::default() };
     let mut held = Vec::new();
     for seconds in [4, 12] {
         let run = scratch.0.join(format!("run-{seconds}"));
         record(seconds, &run);
         let mut frames = 0;
-        let mut bytes = |limits: Limits, name: &str| {
+        let mut bytes = |limits: SummaryLimits, name: &str| {
             let out = scratch.0.join(format!("{name}-{seconds}"));
             peak(|| frames = summarise_within(&run, &out, limits).expect("derived tables").packets)
         };
-        let both = [bytes(Limits::default(), "kept"), bytes(in_files, "stored")];
+        let both = [bytes(SummaryLimits::default(), "kept"), bytes(in_files, "stored")];
         let [kept, stored] =
             ["kept", "stored"].map(|name| files(&scratch.0.join(format!("{name}-{seconds}"))));
         let differ: Vec<&String> =

@@ -2,28 +2,28 @@
 
 use std::fmt::Write;
 
-use mqttlab_capture::mqtt::{Kind, Packet};
-use mqttlab_capture::{Completed, Direction, Frame, Passage, Payload, Segment};
-use mqttlab_recording::{ControlPacketRow, Direction as Way, Headers, PacketRow};
+use mqttlab_capture::mqtt::{CapturedPacket, Kind};
+use mqttlab_capture::{CapturedFrame, Completed, Passage, SegmentPayload, ServerDirection, TcpHeader};
+use mqttlab_recording::{ControlPacketRow, Direction as Way, FrameHeaders, PacketRow};
 use mqttlab_units::Instant;
 
-use super::super::both_ends::Carried;
+use super::super::both_ends::SegmentRange;
 use super::super::error::Result;
 use super::super::headers;
-use super::super::message::{Message, Publish};
+use super::super::message::{CountedMessage, SeenPublish};
 use super::super::positions;
-use super::super::row_texts::{RowWords, name, reason, word};
+use super::super::row_texts::{RowTexts, name, reason, word};
 use super::{FramePlace, Importer};
 
 impl Importer<'_> {
     pub(super) fn segment(
         &mut self,
         place: FramePlace,
-        frame: &Frame<'_>,
-        segment: &Segment,
+        frame: &CapturedFrame<'_>,
+        segment: &TcpHeader,
         payload: &[u8],
     ) -> Result<()> {
-        let annotations = self.analyser.segment(segment, Payload::Bytes(payload));
+        let annotations = self.analyser.segment(segment, SegmentPayload::Bytes(payload));
         let (connection, direction) = (annotations.connection, annotations.direction);
         let mut verdict = annotations.verdict;
         verdict.ack_rtt = verdict.ack_rtt.filter(|_| frame.is_timed);
@@ -38,15 +38,15 @@ impl Importer<'_> {
         write!(self.words.marks, "{}", verdict.marks).expect("a string takes all");
         let offset = self.streams.place(connection, direction, segment, payload.len());
         let ends = [segment.source, segment.destination];
-        let client_first = if direction == Direction::ToServer { ends } else { [ends[1], ends[0]] };
+        let client_first = if direction == ServerDirection::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
         self.conversations.seen(connection as u32, direction, client_first, at, &mut self.matcher);
         self.note_gaps();
         if let Some((_, transit)) = place.transit {
             let (start, bytes) = offset.map_or((0, 0), |start| (start, segment.payload_len));
             let carried =
-                Carried { connection: connection as u32, direction, start, bytes, bits: segment.bits };
-            self.set_out(carried, &transit, at);
+                SegmentRange { connection: connection as u32, direction, start, bytes, bits: segment.bits };
+            self.enter_first_link(carried, &transit, at);
         } else {
             self.take_packets()?;
             self.note_gaps();
@@ -54,10 +54,10 @@ impl Importer<'_> {
             self.push_events()?;
         }
         let hosts = ends.map(|end| self.participants.host(end.address));
-        let way = if direction == Direction::ToServer { Way::Up } else { Way::Down };
+        let way = if direction == ServerDirection::ToServer { Way::Up } else { Way::Down };
         let row = self.row(place, frame, way, hosts);
-        let RowWords { sack, mqtt, marks } = &mut self.words;
-        let headers = Headers {
+        let RowTexts { sack, mqtt, marks } = &mut self.words;
+        let headers = FrameHeaders {
             connection: Some(connection as u32),
             stream_offset: offset,
             mqtt: word(mqtt),
@@ -89,8 +89,8 @@ impl Importer<'_> {
     pub(super) fn packet(
         &mut self,
         number: u32,
-        direction: Direction,
-        packet: &Packet,
+        direction: ServerDirection,
+        packet: &CapturedPacket,
         complete: Option<Instant>,
         segments: u32,
     ) -> Result<()> {
@@ -104,7 +104,7 @@ impl Importer<'_> {
             (None, None) => self.lost_packet(number, direction, packet),
         };
         let ends = client.zip(message).map(|(client, message)| [client, message.publisher]);
-        if let Some(row) = ends.and_then(|ends| positions::said(packet, direction, ends, first_sent)) {
+        if let Some(row) = ends.and_then(|ends| positions::position_of(packet, direction, ends, first_sent)) {
             self.output.recorder.position(&row)?;
         }
         let passage = Passage {
@@ -128,10 +128,10 @@ impl Importer<'_> {
     fn own_packet(
         &mut self,
         connection: u32,
-        direction: Direction,
-        packet: &Packet,
+        direction: ServerDirection,
+        packet: &CapturedPacket,
         times: [Instant; 2],
-    ) -> (Option<u32>, Option<Message>) {
+    ) -> (Option<u32>, Option<CountedMessage>) {
         let (participants, matcher) = (&mut self.participants, &mut self.matcher);
         let client = self.conversations.packet(connection, direction, packet, times, participants, matcher);
         (client, client.and_then(|client| self.message(client, connection, direction, packet, times)))
@@ -140,7 +140,11 @@ impl Importer<'_> {
     /// Whether a gateway of MQTT-SN passes this packet on, to its broker or from it; and for which of its clients, where it
     /// has a connection for each, and which message. What was a gateway's before its first datagram was seen is taken for a
     /// client's.
-    fn passed_on(&mut self, connection: u32, packet: &Packet) -> Option<(Option<u32>, Option<Message>)> {
+    fn passed_on(
+        &mut self,
+        connection: u32,
+        packet: &CapturedPacket,
+    ) -> Option<(Option<u32>, Option<CountedMessage>)> {
         let (client, broker) = self.conversations.ends(connection)?;
         if !self.datagrams.is_gateway(client.address) {
             return None;
@@ -166,10 +170,10 @@ impl Importer<'_> {
         &mut self,
         client: u32,
         connection: u32,
-        direction: Direction,
-        packet: &Packet,
+        direction: ServerDirection,
+        packet: &CapturedPacket,
         [first, complete]: [Instant; 2],
-    ) -> Option<Message> {
+    ) -> Option<CountedMessage> {
         match (packet.kind.mqtt()?, direction) {
             (Kind::Publish, _) => {
                 let topic = packet.topic.as_ref().unwrap_or(&self.no_topic);
@@ -179,17 +183,19 @@ impl Importer<'_> {
                     self.matcher.distrust_order(client);
                 }
                 let since = self.conversations.since(connection);
-                let publish =
-                    Publish { since, ..Publish::of(packet, client, connection, topic, [first, complete]) };
+                let publish = SeenPublish {
+                    since,
+                    ..SeenPublish::of(packet, client, connection, topic, [first, complete])
+                };
                 return match direction {
-                    Direction::ToServer => {
+                    ServerDirection::ToServer => {
                         // Its delivery cannot be told by its content.
                         if !publish.is_whole {
                             self.gaps.note(Some(client), first, complete);
                         }
                         Some(self.matcher.published(&publish))
                     }
-                    Direction::FromServer => {
+                    ServerDirection::FromServer => {
                         let message = self.matcher.delivered(&publish);
                         // It may have been any message that was sent before.
                         if message.is_none() && (packet.damaged || packet.topic.is_none()) {
@@ -199,11 +205,15 @@ impl Importer<'_> {
                     }
                 };
             }
-            (Kind::Puback | Kind::Pubcomp, Direction::FromServer) => {
+            (Kind::Puback | Kind::Pubcomp, ServerDirection::FromServer) => {
                 self.matcher.acknowledged(client, packet.id?, complete);
             }
-            (Kind::Puback | Kind::Pubcomp, Direction::ToServer) => self.matcher.completed(client, packet.id?),
-            (Kind::Pubrel, Direction::FromServer) => self.matcher.released(client, packet.id?, complete),
+            (Kind::Puback | Kind::Pubcomp, ServerDirection::ToServer) => {
+                self.matcher.completed(client, packet.id?)
+            }
+            (Kind::Pubrel, ServerDirection::FromServer) => {
+                self.matcher.released(client, packet.id?, complete)
+            }
             _ => {}
         }
         // Who subscribed to what may have been in the bytes that are missing.

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 
 use mqttlab_capture::mqtt::PAYLOAD_HEAD_MAX;
-use mqttlab_capture::{Datagram, Direction, Frame};
+use mqttlab_capture::{CapturedFrame, ServerDirection, UdpHeader};
 use mqttlab_mqttsn::{Packet as SnPacket, ReturnCode};
 use mqttlab_plan::find_place;
-use mqttlab_recording::{Direction as Way, Headers, PacketRow, PositionSample};
+use mqttlab_recording::{Direction as Way, FrameHeaders, PacketRow, PositionSample};
 use mqttlab_units::Instant;
 
 use super::super::error::Result;
 use super::super::headers::{self, IpHeader};
-use super::super::message::{Message, Publish};
-use super::super::mqttsn::SeenPacket;
+use super::super::message::{CountedMessage, SeenPublish};
+use super::super::mqttsn::SeenSnPacket;
 use super::super::row_texts::word;
 use super::{FramePlace, Importer};
 
@@ -21,29 +21,29 @@ impl Importer<'_> {
     pub(super) fn datagram(
         &mut self,
         place: FramePlace,
-        frame: &Frame<'_>,
-        (ip, datagram): (&IpHeader, &Datagram),
-        seen: &SeenPacket<'_>,
+        frame: &CapturedFrame<'_>,
+        (ip, datagram): (&IpHeader, &UdpHeader),
+        seen: &SeenSnPacket<'_>,
     ) -> Result<()> {
         let at = self.clock.at(frame.time);
         let complete = place.arrives(at);
         self.seen.control_packets += 1;
         if let Some(client) = seen.client {
-            self.matcher.servers.serves(client, seen.gateway);
+            self.matcher.servers.assign(client, seen.gateway);
         }
         if let Some(complete) = complete {
-            self.datagrams.learn(seen, complete, &mut self.matcher);
+            self.datagrams.on_packet(seen, complete, &mut self.matcher);
         }
         let message = self.datagram_message(seen, at, complete)?;
         self.output.recorder.control_packet(&seen.row(at, complete, message))?;
         self.push_events()?;
         self.take_rows()?;
         let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
-        let way = if seen.direction == Direction::ToServer { Way::Up } else { Way::Down };
+        let way = if seen.direction == ServerDirection::ToServer { Way::Up } else { Way::Down };
         let row = self.row(place, frame, way, hosts);
         self.words.clear();
         write!(self.words.mqtt, "{}", seen.account()).expect("a string takes all");
-        let headers = Headers {
+        let headers = FrameHeaders {
             connection: Some(seen.connection),
             stream_offset: Some(seen.start),
             mqtt: word(&self.words.mqtt),
@@ -55,16 +55,16 @@ impl Importer<'_> {
     /// Tells the matcher of a packet of MQTT-SN; returns the message of a PUBLISH.
     fn datagram_message(
         &mut self,
-        seen: &SeenPacket<'_>,
+        seen: &SeenSnPacket<'_>,
         sent: Instant,
         arrives: Option<Instant>,
-    ) -> Result<Option<Message>> {
+    ) -> Result<Option<CountedMessage>> {
         let Some(client) = seen.client else { return Ok(None) };
         let at = match (&seen.packet, seen.direction, arrives) {
             (.., Some(at)) => at,
             // What its publisher sent is a message, whether it arrives or not.
-            (SnPacket::Publish { .. }, Direction::ToServer, None) => sent,
-            (SnPacket::Publish { message, .. }, Direction::FromServer, None) => {
+            (SnPacket::Publish { .. }, ServerDirection::ToServer, None) => sent,
+            (SnPacket::Publish { message, .. }, ServerDirection::FromServer, None) => {
                 return Ok(self.matcher.passed_on(message));
             }
             _ => return Ok(None),
@@ -72,7 +72,7 @@ impl Importer<'_> {
         match (&seen.packet, seen.direction) {
             (SnPacket::Publish { dup, qos, retain, id, message, .. }, direction) => {
                 self.seen.without_topic += u64::from(seen.topic.is_none());
-                let publish = Publish {
+                let publish = SeenPublish {
                     client,
                     connection: seen.connection,
                     since: Instant::ZERO,
@@ -87,7 +87,7 @@ impl Importer<'_> {
                     first: sent,
                     complete: at,
                 };
-                if direction == Direction::FromServer {
+                if direction == ServerDirection::FromServer {
                     return Ok(self.matcher.delivered(&publish));
                 }
                 let own = self.matcher.published(&publish);
@@ -96,14 +96,18 @@ impl Importer<'_> {
                 }
                 return Ok(Some(own));
             }
-            (SnPacket::Puback { id, code, .. }, Direction::FromServer) if *code == ReturnCode::Accepted => {
+            (SnPacket::Puback { id, code, .. }, ServerDirection::FromServer)
+                if *code == ReturnCode::Accepted =>
+            {
                 self.matcher.acknowledged(client, *id, at);
             }
-            (SnPacket::Pubcomp { id }, Direction::FromServer) => self.matcher.acknowledged(client, *id, at),
-            (SnPacket::Puback { id, .. } | SnPacket::Pubcomp { id }, Direction::ToServer) => {
+            (SnPacket::Pubcomp { id }, ServerDirection::FromServer) => {
+                self.matcher.acknowledged(client, *id, at)
+            }
+            (SnPacket::Puback { id, .. } | SnPacket::Pubcomp { id }, ServerDirection::ToServer) => {
                 self.matcher.completed(client, *id);
             }
-            (SnPacket::Pubrel { id }, Direction::FromServer) => self.matcher.released(client, *id, at),
+            (SnPacket::Pubrel { id }, ServerDirection::FromServer) => self.matcher.released(client, *id, at),
             _ => {}
         }
         Ok(None)

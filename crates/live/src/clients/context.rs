@@ -7,7 +7,7 @@ use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Sessions};
 use mqttlab_client::{GroupFacts, GroupNumber};
 use mqttlab_mqtt::Version;
-use mqttlab_plan::{Entry, Group, PayloadMaker, Plan, SaidPlaces};
+use mqttlab_plan::{Group, PayloadMaker, Plan, RosterTopic, SaidPlaces};
 use mqttlab_recording::{DatagramAccount, Received};
 use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, GeoPoint};
@@ -130,7 +130,7 @@ impl FleetContext {
 }
 
 impl FleetGroup {
-    fn new(group: &Group, topics: &[Entry], plan: &Plan) -> io::Result<FleetGroup> {
+    fn new(group: &Group, topics: &[RosterTopic], plan: &Plan) -> io::Result<FleetGroup> {
         let seed = group.payload_seed(plan.seed);
         let publish = group.publish.as_ref();
         Ok(FleetGroup {

@@ -24,9 +24,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_plan::{Destination, NetworkKind, Plan, Server, ServerProcess, WhenItDies};
 use mqttlab_recording::{
-    Closed, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, RunFacts, finalise,
+    ClosedRecorder, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, RunFacts, finalise,
 };
-use mqttlab_run::{Announcer, Failure, Interruption, Observer, Outcome, Phase};
+use mqttlab_run::{Announcer, Failure, Interruption, RunObserver, RunOutcome, RunPhase};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clients::{Fleet, UnrecordedConnections, ambiguous_topics};
@@ -64,22 +64,22 @@ use crate::verdict::control_timer::ControlTimer;
 pub fn run(
     plan: Plan,
     destination: &Destination,
-    observer: &mut dyn Observer,
+    observer: &mut dyn RunObserver,
     analyser: &mut dyn FrameAnalyser,
-) -> Outcome {
+) -> RunOutcome {
     let mut clock = Clock::start();
     let mut announcer = Announcer::new(observer);
-    announcer.phase(Phase::Setup, clock.now(), Duration::ZERO);
+    announcer.phase(RunPhase::Setup, clock.now(), Duration::ZERO);
     let prepared = match prepare(&plan, destination, &mut clock, &mut announcer) {
         Ok(prepared) => prepared,
-        Err(problem) => return Outcome::Failed(Failure::Setup(problem)),
+        Err(problem) => return RunOutcome::Failed(Failure::Setup(problem)),
     };
     let (performed, closed) = prepared.perform(&mut announcer);
-    announcer.phase(Phase::Finalise, clock.now(), Duration::ZERO);
+    announcer.phase(RunPhase::Finalise, clock.now(), Duration::ZERO);
     let Performed { observed, result, began, role } = performed;
     if let (false, Err(interruption)) = (began, &result) {
         // Provisional still: the directory goes with the claim on it.
-        return Outcome::Failed(Failure::Interrupted(interruption.clone()));
+        return RunOutcome::Failed(Failure::Interrupted(interruption.clone()));
     }
     let facts = run_json::facts(&plan, &observed, announcer.warnings(), closed.strain.stalls);
     let ended = Ended { place: &destination.directory, result, facts, closed, rows_missing: false };
@@ -95,7 +95,7 @@ struct Ended<'a> {
     place: &'a Path,
     result: Result<(), Interruption>,
     facts: RunFacts,
-    closed: Closed,
+    closed: ClosedRecorder,
     /// Whether other parts should have handed over more.
     rows_missing: bool,
 }
@@ -113,11 +113,16 @@ impl Ended<'_> {
     }
 
     /// To part 0. Where that is gone, the rows stay here, as a recording that is not complete.
-    fn hand_over(mut self, follow: PartFollower, plan: &Plan, analyser: &mut dyn FrameAnalyser) -> Outcome {
+    fn hand_over(
+        mut self,
+        follow: PartFollower,
+        plan: &Plan,
+        analyser: &mut dyn FrameAnalyser,
+    ) -> RunOutcome {
         match follow.hand_over(self.place, &self.facts, self.closed.strain) {
             Ok(()) => {
                 mqttlab_recording::discard(self.place);
-                Outcome::of(self.result)
+                RunOutcome::of(self.result)
             }
             Err(problem) => {
                 self.rows_missing = true;
@@ -128,16 +133,16 @@ impl Ended<'_> {
     }
 
     /// Makes the tables.
-    fn finish(self, plan: &Plan, analyser: &mut dyn FrameAnalyser) -> Outcome {
+    fn finish(self, plan: &Plan, analyser: &mut dyn FrameAnalyser) -> RunOutcome {
         let Ended { place, result, facts, closed, rows_missing } = self;
-        let Closed { strain, claim, .. } = closed;
+        let ClosedRecorder { strain, claim, .. } = closed;
         let captures = plan.recording.pcapng;
         let ending = Ending::of(result.as_ref().err().map(Interruption::reason));
         match finalise(place, Finish { facts, ending, strain, rows_missing, claim, analyser, captures }) {
-            Ok(_) => Outcome::of(result),
+            Ok(_) => RunOutcome::of(result),
             Err(error) => {
                 let remedy = "the rows are still there: `mqttlab-engine recover DIR --out OTHER` makes the tables elsewhere";
-                Outcome::unfinished(result, format!("{error}; {remedy}"))
+                RunOutcome::unfinished(result, format!("{error}; {remedy}"))
             }
         }
     }
@@ -226,7 +231,7 @@ fn prepare(
     let mut observed = RunObservations::new(real_time, compensation, emulator_priority, tcp);
     observed.contention.cpu_kept_awake = awake.is_some();
     if let Some(length) = plan.live.probe.filter(|_| is_emulated) {
-        announcer.phase(Phase::Setup, clock.now(), length);
+        announcer.phase(RunPhase::Setup, clock.now(), length);
         match probe::probe(plan, length, &mut |_, _| {}) {
             Ok(found) => observed.probe = Some(found),
             Err(error) => announcer.warn(format!("the network could not be probed: {error}")),
@@ -265,7 +270,7 @@ pub fn watchdog_of(directory: &Path, signals: Signals) -> io::Result<Watchdog> {
 }
 
 impl Prepared {
-    fn perform(mut self, announcer: &mut Announcer<'_>) -> (Performed, Closed) {
+    fn perform(mut self, announcer: &mut Announcer<'_>) -> (Performed, ClosedRecorder) {
         let mut running = RunningParts::default();
         let mut sampler = Sampler::new(&self.plan, self.recorder.sink());
         sampler.watch_sockets(&self.testbed, &self.plan);

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use mqttlab_net::radio::StationReport;
 use mqttlab_plan::Plan;
 use mqttlab_recording::RunFacts;
-use mqttlab_run::{Interruption, Progress, Schedule, Verdict};
+use mqttlab_run::{Interruption, Progress, RunVerdict, Schedule};
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
@@ -206,7 +206,7 @@ fn versions(plan: &Plan) -> BTreeMap<String, String> {
 pub fn abandon(directory: &Path, interruption: &Interruption) -> Progress {
     let (verdict, reason) = match mqttlab_recording::holds_rows(directory) {
         Some(true) => (
-            Verdict::Incomplete,
+            RunVerdict::Incomplete,
             format!("{interruption}; the recording's tables are made when it is opened"),
         ),
         begun => {
@@ -214,7 +214,7 @@ pub fn abandon(directory: &Path, interruption: &Interruption) -> Progress {
             if begun.is_some() {
                 mqttlab_recording::discard(directory);
             }
-            (Verdict::Failed, format!("{interruption} before anything was recorded"))
+            (RunVerdict::Failed, format!("{interruption} before anything was recorded"))
         }
     };
     Progress::Done { verdict, reason: Some(reason), directory: directory.to_string_lossy().into_owned() }

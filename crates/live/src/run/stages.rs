@@ -1,6 +1,6 @@
 //! The stages of a live run, from connecting to the end of the cool-down, in real time.
 //!
-//! What begins and ends a stage is the [`Conductor`]'s; this waits for it, keeps samples and figures coming meanwhile, and
+//! What begins and ends a stage is the [`RunConductor`]'s; this waits for it, keeps samples and figures coming meanwhile, and
 //! notices what ends a run: a signal, the death of a server or of whoever reads the progress, a full disk, a fault.
 //!
 //! What it does not do: touch a message or a frame.
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_plan::{Plan, WhenItDies};
 use mqttlab_recording::{EventKind, Recorder};
-use mqttlab_run::{Announcer, Conductor, Interruption, Progress, Stage, Standing};
+use mqttlab_run::{Announcer, Interruption, Progress, RunConductor, RunStage, RunStanding};
 use mqttlab_units::{Duration, Instant};
 
 use crate::control::Control;
@@ -57,7 +57,7 @@ struct AllClients<'a> {
     may_publish: bool,
 }
 
-impl Standing for AllClients<'_> {
+impl RunStanding for AllClients<'_> {
     fn clients(&self) -> u32 {
         self.count
     }
@@ -95,11 +95,11 @@ impl Stages<'_, '_> {
         let (control, programs) = (self.control, [0; 2]);
         let (others, may_publish) = (ClientsStatus::default(), self.programs.count() > 0);
         let mut clients = AllClients { control, count, others, programs, may_publish };
-        let mut conductor = Conductor::new(self.plan.phases, self.control.now());
+        let mut conductor = RunConductor::new(self.plan.phases, self.control.now());
         self.enter(&conductor, &clients);
         loop {
             self.wait(&conductor, &mut clients)?;
-            if conductor.next(self.control.now()) == Stage::Disconnect {
+            if conductor.next(self.control.now()) == RunStage::Disconnect {
                 return Ok(());
             }
             self.role.ordered_schedule().into_iter().for_each(|schedule| conductor.follow(schedule));
@@ -107,22 +107,22 @@ impl Stages<'_, '_> {
         }
     }
 
-    fn enter(&mut self, conductor: &Conductor, clients: &AllClients<'_>) {
+    fn enter(&mut self, conductor: &RunConductor, clients: &AllClients<'_>) {
         let now = self.control.now();
         if let Some(phase) = conductor.stage().phase() {
             self.announcer.phase(phase, now, conductor.length());
             self.sampler.event(now, EventKind::Phase, phase.name());
         }
         match conductor.stage() {
-            Stage::Notice => self.announce(conductor, clients),
-            Stage::Measurement => self.sampler.begin_measurement(),
-            Stage::CoolDown => self.sampler.end_measurement(),
-            Stage::Connect | Stage::WarmUp | Stage::Disconnect | Stage::Over => {}
+            RunStage::Notice => self.announce(conductor, clients),
+            RunStage::Measurement => self.sampler.begin_measurement(),
+            RunStage::CoolDown => self.sampler.end_measurement(),
+            RunStage::Connect | RunStage::WarmUp | RunStage::Disconnect | RunStage::Over => {}
         }
     }
 
     /// Waits until the present stage is over.
-    fn wait(&mut self, conductor: &Conductor, clients: &mut AllClients<'_>) -> Result<(), Interruption> {
+    fn wait(&mut self, conductor: &RunConductor, clients: &mut AllClients<'_>) -> Result<(), Interruption> {
         loop {
             let now = self.control.now();
             self.advance_programs(clients)?;
@@ -147,10 +147,10 @@ impl Stages<'_, '_> {
     }
 
     /// Whether the present stage is over: as the part says that conducts the run, or by its time.
-    fn is_over(&self, conductor: &Conductor, now: Instant, clients: &AllClients<'_>) -> bool {
+    fn is_over(&self, conductor: &RunConductor, now: Instant, clients: &AllClients<'_>) -> bool {
         match conductor.stage() {
-            Stage::Connect if self.role.is_follower() => self.role.ordered_schedule().is_some(),
-            Stage::CoolDown if self.role.is_follower() => {
+            RunStage::Connect if self.role.is_follower() => self.role.ordered_schedule().is_some(),
+            RunStage::CoolDown if self.role.is_follower() => {
                 self.role.may_leave() || conductor.deadline().is_some_and(|deadline| now >= deadline + STEP)
             }
             _ => conductor.is_over(now, clients),
@@ -199,7 +199,7 @@ impl Stages<'_, '_> {
     }
 
     /// Tells the clients when to publish, and stores it with the recording.
-    fn announce(&mut self, conductor: &Conductor, clients: &AllClients<'_>) {
+    fn announce(&mut self, conductor: &RunConductor, clients: &AllClients<'_>) {
         let schedule = conductor.schedule().expect("a notice has a schedule");
         self.role.publish(&schedule);
         if !self.role.is_follower() {

@@ -187,13 +187,13 @@ impl BitWriter {
 }
 
 /// A Huffman table: how many codes of each length, and the first of their symbols; all others follow in order.
-struct Table {
+struct HuffmanTable {
     counts: [u8; 16],
     first: &'static [u8],
     all: fn() -> Vec<u8>,
 }
 
-impl Table {
+impl HuffmanTable {
     fn symbols(&self) -> Vec<u8> {
         let rest = (self.all)().into_iter().filter(|symbol| !self.first.contains(symbol));
         self.first.iter().copied().chain(rest).collect()
@@ -228,13 +228,13 @@ fn ac_symbols() -> Vec<u8> {
 }
 
 /// T.81 tables K.3 and K.4.
-static DC: [Table; 2] = [
-    Table { counts: [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0], first: &[], all: dc_symbols },
-    Table { counts: [0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0], first: &[], all: dc_symbols },
+static DC: [HuffmanTable; 2] = [
+    HuffmanTable { counts: [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0], first: &[], all: dc_symbols },
+    HuffmanTable { counts: [0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0], first: &[], all: dc_symbols },
 ];
 /// T.81 tables K.5 and K.6.
-static AC: [Table; 2] = [
-    Table {
+static AC: [HuffmanTable; 2] = [
+    HuffmanTable {
         counts: [0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125],
         first: &[
             0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51, 0x61, 0x07,
@@ -243,7 +243,7 @@ static AC: [Table; 2] = [
         ],
         all: ac_symbols,
     },
-    Table {
+    HuffmanTable {
         counts: [0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 119],
         first: &[
             0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51, 0x07, 0x61, 0x71,

@@ -186,7 +186,7 @@ fn producer_until_failure() {
     }
     assert!(recorder.failure().is_some());
     drop(sink);
-    let mqttlab_recording::Closed { strain, failure, .. } = recorder.close();
+    let mqttlab_recording::ClosedRecorder { strain, failure, .. } = recorder.close();
     assert!(matches!(*failure.unwrap(), Error::Disk { .. }));
     assert!(strain.rows_lost > 0, "{strain:?}");
 }

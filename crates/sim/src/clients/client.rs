@@ -26,12 +26,12 @@ use mqttlab_zmtp::command::Command;
 use mqttlab_zmtp::greeting::{self, Greeting};
 use mqttlab_zmtp::{Kind as Frames, SocketType};
 
-use crate::clients::surroundings::Surroundings;
-use crate::hosts::datagrams::{Content, Datagram, DatagramPacket};
+use crate::clients::surroundings::SimSurroundings;
+use crate::hosts::datagrams::{DatagramPacket, MessageContent, SimDatagram};
 use crate::hosts::layers::Tickets;
-use crate::hosts::stream::Packet;
-use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
-use crate::message;
+use crate::hosts::stream::StreamPacket;
+use crate::ids::{ClientId, ConversationId, Side, TcpConnectionId};
+use crate::message_tokens;
 
 /// A client.
 pub(crate) type Client = mqttlab_client::Client<AnySession, ClientSocket>;
@@ -39,7 +39,7 @@ pub(crate) type Client = mqttlab_client::Client<AnySession, ClientSocket>;
 /// A client's end of its connection, and its timer.
 pub(crate) struct ClientSocket {
     /// From the beginning of opening to the end.
-    pub(crate) id: Option<ConnectionId>,
+    pub(crate) id: Option<TcpConnectionId>,
     /// For when its client's timer is on the agenda.
     pub(crate) alarm: Option<Instant>,
     /// What it can resume a session of TLS with.
@@ -58,7 +58,7 @@ pub(crate) struct DatagramSocket {
     end: u64,
     sent: u64,
     /// What has come and was not read.
-    pub(crate) come: VecDeque<Rc<Datagram>>,
+    pub(crate) come: VecDeque<Rc<SimDatagram>>,
 }
 
 impl ClientSocket {
@@ -93,14 +93,14 @@ impl DatagramSocket {
     }
 }
 
-impl Surroundings<'_> {
+impl SimSurroundings<'_> {
     /// Puts a message into the stream as frames.
-    fn put_frames(&mut self, client: Who, socket: &ClientSocket, body: Body<'_, RelayedMessage>) -> u64 {
+    fn put_frames(&mut self, client: Who, socket: &ClientSocket, body: Body<'_, RepeatedMessage>) -> u64 {
         let Body::Own(row) = body else {
             unreachable!("the plan was checked: nothing is relayed over ZeroMQ")
         };
         let Some(connection) = socket.id else { return 0 };
-        let message = message::token(client.into(), row.sequence);
+        let message = message_tokens::token(client.into(), row.sequence);
         let (packet, length) = self.groups.frames(self.topics, (message, row.topic));
         self.append(connection, packet, length)
     }
@@ -111,13 +111,14 @@ impl Surroundings<'_> {
         client: Who,
         socket: &mut ClientSocket,
         envelope: Envelope,
-        body: Body<'_, RelayedMessage>,
+        body: Body<'_, RepeatedMessage>,
     ) -> u64 {
         let (Some(datagrams), Body::Own(row)) = (&mut socket.datagrams, body) else {
             unreachable!("the plan was checked: nothing is relayed over datagrams")
         };
-        let (message, payload_bytes) = (message::token(client.into(), row.sequence), row.payload_bytes);
-        let content = Content { message, bytes: payload_bytes };
+        let (message, payload_bytes) =
+            (message_tokens::token(client.into(), row.sequence), row.payload_bytes);
+        let content = MessageContent { message, bytes: payload_bytes };
         datagrams.put(match envelope {
             Envelope::MqttSn(mqttsn::Envelope { topic, id, qos, dup }) => {
                 let (retain, message) = (row.retain, content);
@@ -140,16 +141,16 @@ impl Surroundings<'_> {
 
 /// A message that is repeated, and the topic that it came or is repeated under.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct RelayedMessage {
+pub(crate) struct RepeatedMessage {
     message: u64,
     topic: u32,
 }
 
 impl Connection for ClientSocket {
-    type Relayed = RelayedMessage;
+    type Relayed = RepeatedMessage;
 }
 
-impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
+impl Transport<AnySession, ClientSocket> for SimSurroundings<'_> {
     fn open(&mut self, client: Who, socket: &mut ClientSocket) -> Result<(), Loss> {
         if let Some(datagrams) = &mut socket.datagrams {
             let conversation = self.open_conversation(client.into()).map_err(Loss::broken)?;
@@ -172,8 +173,8 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
             Said::ZeroMq(packet) => Err(packet),
             Said::MqttSn(packet) => {
                 let name = |topic| self.topics.name(topic).to_owned();
-                let message = message::will(client.into());
-                let content = |bytes: Vec<u8>| Content { message, bytes: bytes.len() as u32 };
+                let message = message_tokens::will(client.into());
+                let content = |bytes: Vec<u8>| MessageContent { message, bytes: bytes.len() as u32 };
                 let packet = mqttsn::packet(group, client.index, packet, name).map(Arc::from, content);
                 return socket.put_datagram(DatagramPacket(packet));
             }
@@ -195,7 +196,7 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
         client: Who,
         socket: &mut ClientSocket,
         envelope: Envelope,
-        body: Body<'_, RelayedMessage>,
+        body: Body<'_, RepeatedMessage>,
     ) -> u64 {
         let mqtt::Envelope { id, qos, dup } = match envelope {
             Envelope::Mqtt(envelope) => envelope,
@@ -206,12 +207,12 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
         };
         let Some(connection) = socket.id else { return 0 };
         let (message, topic, retain) = match body {
-            Body::Own(row) => (message::token(client.into(), row.sequence), row.topic, row.retain),
+            Body::Own(row) => (message_tokens::token(client.into(), row.sequence), row.topic, row.retain),
             Body::Relayed(relayed) => (relayed.message, relayed.topic, false),
         };
         let version = self.groups.facts_of(client.into()).version;
         let (packet, length) = self.groups.publication(self.topics, (message, topic), qos, id.0, version);
-        self.append(connection, Packet { dup, retain, ..packet }, length)
+        self.append(connection, StreamPacket { dup, retain, ..packet }, length)
     }
 
     fn end(&self, socket: &ClientSocket) -> u64 {
@@ -240,7 +241,7 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
             }
         }
         if let Some(connection) = socket.id
-            && Surroundings::write(self, connection)
+            && SimSurroundings::write(self, connection)
         {
             self.transmit(connection);
         }
@@ -256,11 +257,11 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
         if let Some(connection) = socket.id.take() {
             let layered = self.transport.connection(connection).layered.as_ref();
             socket.tickets = layered.map(|layered| layered.tickets()).unwrap_or_default();
-            Surroundings::close(self, connection);
+            SimSurroundings::close(self, connection);
         }
     }
 
-    fn rename(&mut self, client: Who, relayed: &mut RelayedMessage, suffix: &str) -> bool {
+    fn rename(&mut self, client: Who, relayed: &mut RepeatedMessage, suffix: &str) -> bool {
         let copy = format!("{}{suffix}", self.topics.name(relayed.topic));
         // The longest topic (MQTT 5 §1.5.4): where copies of copies, each with a longer topic, end.
         let fits = copy.len() <= usize::from(u16::MAX);
@@ -271,7 +272,7 @@ impl Transport<AnySession, ClientSocket> for Surroundings<'_> {
     }
 }
 
-impl Rows for Surroundings<'_> {
+impl Rows for SimSurroundings<'_> {
     fn sent(&mut self, row: &Sent) {
         self.evidence.message(|recorder| recorder.sent(row));
     }
@@ -294,7 +295,7 @@ impl Rows for Surroundings<'_> {
     }
 }
 
-impl mqttlab_client::Surroundings for Surroundings<'_> {
+impl mqttlab_client::Surroundings for SimSurroundings<'_> {
     fn now(&self) -> Instant {
         self.agenda.now()
     }
@@ -338,7 +339,7 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
     }
 
     fn rest(&mut self, client: Who, asleep: bool) {
-        self.transport.rest(self.agenda.now(), self.groups.host_of(client.into()), asleep);
+        self.transport.set_asleep(self.agenda.now(), self.groups.host_of(client.into()), asleep);
     }
 
     fn delivered(&mut self, delivery: &Delivery, first: bool) {
@@ -363,7 +364,7 @@ impl mqttlab_client::Surroundings for Surroundings<'_> {
     }
 }
 
-impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Packet {
+impl<'a> Arriving<ClientSocket, SimSurroundings<'a>> for StreamPacket {
     fn qos(&self) -> Qos {
         self.qos
     }
@@ -372,13 +373,13 @@ impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Packet {
         PacketId(self.id)
     }
 
-    fn identify(&self, client: Who, _: &mut ClientSocket, around: &mut Surroundings<'a>) -> Delivery {
-        let content = Content { message: self.message, bytes: self.payload_bytes };
+    fn identify(&self, client: Who, _: &mut ClientSocket, around: &mut SimSurroundings<'a>) -> Delivery {
+        let content = MessageContent { message: self.message, bytes: self.payload_bytes };
         identified(client, (content, self.qos), (self.dup, self.retain), around.now())
     }
 
-    fn copy_to(&self, relayed: &mut RelayedMessage) {
-        *relayed = RelayedMessage { message: self.message, topic: self.topic };
+    fn copy_to(&self, relayed: &mut RepeatedMessage) {
+        *relayed = RepeatedMessage { message: self.message, topic: self.topic };
     }
 }
 
@@ -388,8 +389,8 @@ impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Packet {
 /// The connection must end.
 pub(crate) fn take_datagram(
     client: &mut Client,
-    around: &mut Surroundings<'_>,
-    datagram: &Datagram,
+    around: &mut SimSurroundings<'_>,
+    datagram: &SimDatagram,
 ) -> Result<(), Loss> {
     if datagram.packet.message().is_some() {
         return client.message(around, datagram);
@@ -398,7 +399,7 @@ pub(crate) fn take_datagram(
     client.packet(around, Heard::MqttSn(packet))
 }
 
-impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Datagram {
+impl<'a> Arriving<ClientSocket, SimSurroundings<'a>> for SimDatagram {
     fn qos(&self) -> Qos {
         self.packet.account().qos.and_then(Qos::from_level).unwrap_or(Qos::AtMostOnce)
     }
@@ -411,24 +412,24 @@ impl<'a> Arriving<ClientSocket, Surroundings<'a>> for Datagram {
         self.packet.account().alias
     }
 
-    fn identify(&self, client: Who, _: &mut ClientSocket, around: &mut Surroundings<'a>) -> Delivery {
+    fn identify(&self, client: Who, _: &mut ClientSocket, around: &mut SimSurroundings<'a>) -> Delivery {
         let account = self.packet.account();
         let content = self.packet.message().expect("only messages are asked");
         identified(client, (content, Arriving::qos(self)), (account.dup, account.retain), around.now())
     }
 
     /// Nobody relays over datagrams; the plan was checked.
-    fn copy_to(&self, _: &mut RelayedMessage) {}
+    fn copy_to(&self, _: &mut RepeatedMessage) {}
 }
 
 /// A delivery of a message: what a live client could read off the payload.
 fn identified(
     client: Who,
-    (content, qos): (Content, Qos),
+    (content, qos): (MessageContent, Qos),
     (dup, retained): (bool, bool),
     now: Instant,
 ) -> Delivery {
-    let origin = message::origin(content.message);
+    let origin = message_tokens::origin(content.message);
     let identified = match origin {
         None => Identified::Unknown,
         // What it could only tell by the order.
@@ -451,7 +452,7 @@ fn identified(
 }
 
 /// What a packet of ZMTP tells a client's socket, but for messages.
-fn heard(around: &Surroundings<'_>, client: ClientId, kind: Frames, packet: &Packet) -> Heard {
+fn zmtp_input(around: &SimSurroundings<'_>, client: ClientId, kind: Frames, packet: &StreamPacket) -> Heard {
     let prefix = || around.topics.name(packet.topic).as_bytes().into();
     let peer = match socket_type(around.groups.group_of(client)) {
         SocketType::Pub | SocketType::Xpub => SocketType::Xsub,
@@ -472,9 +473,9 @@ fn heard(around: &Surroundings<'_>, client: ClientId, kind: Frames, packet: &Pac
 }
 
 /// What a packet tells a client's session, but for messages. `None`: nothing.
-pub(crate) fn input(around: &Surroundings<'_>, client: ClientId, packet: &Packet) -> Option<Heard> {
+pub(crate) fn input(around: &SimSurroundings<'_>, client: ClientId, packet: &StreamPacket) -> Option<Heard> {
     if let Some(kind) = packet.kind.zeromq() {
-        return Some(heard(around, client, kind, packet));
+        return Some(zmtp_input(around, client, kind, packet));
     }
     let id = packet.id;
     Some(Heard::Mqtt(match packet.kind.mqtt()? {

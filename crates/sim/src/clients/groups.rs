@@ -8,24 +8,24 @@ use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
 use mqttlab_client::{mqtt, zeromq};
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::zeromq::prefix;
-use mqttlab_plan::{Endpoint, Entry, Group, PayloadMaker, SaidPlaces};
+use mqttlab_plan::{Endpoint, Group, PayloadMaker, RosterTopic, SaidPlaces};
 use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Seed};
 use mqttlab_zmtp::frame;
 
-use crate::hosts::stream::Packet;
-use crate::ids::{ClientId, GroupId, HostId, ServerId, Table};
-use crate::message;
-use crate::topics::Topics;
+use crate::hosts::stream::StreamPacket;
+use crate::ids::{ClientId, GroupId, HostId, IdTable, ServerId};
+use crate::message_tokens;
+use crate::topics::SimTopics;
 
 /// The groups of a plan, and who is in them.
 pub(crate) struct Groups {
-    groups: Table<GroupId, (Group, SimulatedGroup)>,
-    members: Table<ClientId, Member>,
+    groups: IdTable<GroupId, (Group, SimulatedGroup)>,
+    members: IdTable<ClientId, GroupMember>,
 }
 
 #[derive(Clone, Copy)]
-struct Member {
+struct GroupMember {
     group: GroupId,
     /// Its number in its group.
     index: u32,
@@ -50,7 +50,7 @@ pub(crate) struct SimulatedGroup {
 }
 
 impl SimulatedGroup {
-    fn of(group: &Group, there: (ServerId, &Endpoint), topics: &[Entry], run: Seed) -> SimulatedGroup {
+    fn of(group: &Group, there: (ServerId, &Endpoint), topics: &[RosterTopic], run: Seed) -> SimulatedGroup {
         let (serving, endpoint) = there;
         let publish = group.publish.as_ref();
         SimulatedGroup {
@@ -72,14 +72,14 @@ impl Groups {
     pub(crate) fn new(
         groups: Vec<Group>,
         there: &[(ServerId, Endpoint)],
-        topics: &[Entry],
+        topics: &[RosterTopic],
         run: Seed,
     ) -> Groups {
         let count = groups.iter().map(|group| group.count as usize).sum();
-        let mut members = Table::with_capacity(count);
+        let mut members = IdTable::with_capacity(count);
         for (number, group) in groups.iter().enumerate() {
             for index in 0..group.count {
-                members.push(Member { group: GroupId(number as u32), index });
+                members.push(GroupMember { group: GroupId(number as u32), index });
             }
         }
         let with_facts = |(group, (serving, endpoint)): (Group, &(ServerId, Endpoint))| {
@@ -146,7 +146,7 @@ impl Groups {
 
     /// A client, as `crates/client` knows it.
     pub(crate) fn who(&self, client: ClientId) -> Who {
-        let Member { group, index } = self.members[client];
+        let GroupMember { group, index } = self.members[client];
         Who { number: ClientNumber(client.0), group: GroupNumber(group.0), index }
     }
 
@@ -192,8 +192,8 @@ impl Groups {
 
     /// Size of a message.
     pub(crate) fn payload_bytes(&self, message: u64) -> u32 {
-        let owner = message::owner(message);
-        if message::origin(message).is_some() {
+        let owner = message_tokens::owner(message);
+        if message_tokens::origin(message).is_some() {
             return self.facts_of(owner).payload_bytes;
         }
         let will = self.group_of(owner).will();
@@ -207,30 +207,32 @@ impl Groups {
         client: Who,
         packet: mqtt::Packet,
         scratch: &mut Vec<u8>,
-    ) -> (Packet, usize) {
+    ) -> (StreamPacket, usize) {
         let group = self.group_of(client.into());
         match packet {
             mqtt::Packet::Connect => {
                 mqtt::encode_connect(group, client.index, scratch);
-                (Packet::bare(Kind::Connect, 0), scratch.len())
+                (StreamPacket::bare(Kind::Connect, 0), scratch.len())
             }
             mqtt::Packet::Subscribe { id } => {
                 mqtt::encode_subscribe(group, client.index, id, scratch);
-                (Packet::bare(Kind::Subscribe, id.0), scratch.len())
+                (StreamPacket::bare(Kind::Subscribe, id.0), scratch.len())
             }
-            mqtt::Packet::Answer { kind, id } => (Packet::bare(kind, id.0), encode::ACKNOWLEDGEMENT_LEN),
-            mqtt::Packet::Bare(kind) => (Packet::bare(kind, 0), encode::BARE_LEN),
+            mqtt::Packet::Answer { kind, id } => {
+                (StreamPacket::bare(kind, id.0), encode::ACKNOWLEDGEMENT_LEN)
+            }
+            mqtt::Packet::Bare(kind) => (StreamPacket::bare(kind, 0), encode::BARE_LEN),
         }
     }
 
     /// A packet of ZMTP that is no message, likewise.
     pub(crate) fn command(
         &self,
-        topics: &mut Topics,
+        topics: &mut SimTopics,
         client: Who,
         packet: zeromq::Packet,
         scratch: &mut Vec<u8>,
-    ) -> (Packet, usize) {
+    ) -> (StreamPacket, usize) {
         let (group, facts) = (self.group_of(client.into()), self.facts_of(client.into()));
         zeromq::encode(group, client.index, packet, scratch);
         let topic = match packet {
@@ -240,19 +242,19 @@ impl Groups {
             }
             _ => 0,
         };
-        (Packet { topic, ..Packet::bare(zeromq::kind(packet), 0) }, scratch.len())
+        (StreamPacket { topic, ..StreamPacket::bare(zeromq::kind(packet), 0) }, scratch.len())
     }
 
     /// A message of ZMTP to be given its place in a stream, and its length: topic and payload, a frame each.
-    pub(crate) fn frames(&self, topics: &Topics, (message, topic): (u64, u32)) -> (Packet, usize) {
+    pub(crate) fn frames(&self, topics: &SimTopics, (message, topic): (u64, u32)) -> (StreamPacket, usize) {
         let payload_bytes = self.payload_bytes(message);
         let name = topics.name(topic).len();
-        let packet = Packet {
+        let packet = StreamPacket {
             topic,
             message,
             topic_bytes: name as u16,
             payload_bytes,
-            ..Packet::bare(mqttlab_zmtp::Kind::Message, 0)
+            ..StreamPacket::bare(mqttlab_zmtp::Kind::Message, 0)
         };
         (packet, frame::len(name) + frame::len(payload_bytes as usize))
     }
@@ -260,22 +262,22 @@ impl Groups {
     /// A PUBLISH to be given its place in a stream, and its length.
     pub(crate) fn publication(
         &self,
-        topics: &Topics,
+        topics: &SimTopics,
         (message, topic): (u64, u32),
         qos: Qos,
         id: u16,
         version: Version,
-    ) -> (Packet, usize) {
+    ) -> (StreamPacket, usize) {
         let payload_bytes = self.payload_bytes(message);
         let name = topics.name(topic).len();
-        let packet = Packet {
+        let packet = StreamPacket {
             qos,
             topic,
             message,
             topic_bytes: 2 + name as u16,
             property_bytes: u8::from(version == Version::V5),
             payload_bytes,
-            ..Packet::bare(Kind::Publish, id)
+            ..StreamPacket::bare(Kind::Publish, id)
         };
         (packet, encode::publish_len(name, payload_bytes as usize, qos, version))
     }

@@ -15,22 +15,22 @@ use mqttlab_units::{Duration, Instant, Seed};
 
 use crate::clients::client::{Client, ClientSocket};
 use crate::clients::groups::Groups;
-use crate::clients::surroundings::Surroundings;
-use crate::control::event::Event;
-use crate::hosts::datagrams::Datagram;
-use crate::hosts::stream::{Carries, Packet};
-use crate::ids::{ClientId, ConnectionId, Side, Table};
+use crate::clients::surroundings::SimSurroundings;
+use crate::control::event::SimEvent;
+use crate::hosts::datagrams::SimDatagram;
+use crate::hosts::stream::{StreamContent, StreamPacket};
+use crate::ids::{ClientId, IdTable, Side, TcpConnectionId};
 
 /// All clients of a simulation.
-pub(crate) struct Clients {
-    table: Table<ClientId, Client>,
+pub(crate) struct SimClients {
+    table: IdTable<ClientId, Client>,
     /// From the arrival of data to the moment that a program reads it.
     wake_up: Duration,
     seed: Seed,
 }
 
-impl Clients {
-    pub(crate) fn new(groups: &Groups, wake_up: Duration, seed: Seed) -> Clients {
+impl SimClients {
+    pub(crate) fn new(groups: &Groups, wake_up: Duration, seed: Seed) -> SimClients {
         let client = |id| {
             let group = groups.facts_of(id);
             let over_datagrams = groups.group_of(id).transport == mqttlab_plan::Transport::Udp;
@@ -38,7 +38,7 @@ impl Clients {
             let session = group.sessions.session(groups.who(id), seed);
             Client::new(groups.who(id), Arc::clone(&group.facts), session, socket, seed, Instant::ZERO)
         };
-        Clients { table: groups.clients().map(client).collect(), wake_up, seed }
+        SimClients { table: groups.clients().map(client).collect(), wake_up, seed }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ClientId, &Client)> {
@@ -46,12 +46,17 @@ impl Clients {
     }
 
     /// Sees to it that everybody is woken for the first time.
-    pub(crate) fn start(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn start(&mut self, around: &mut SimSurroundings<'_>) {
         self.each(|client| set_alarm(client, around));
     }
 
     /// It is known when to publish.
-    pub(crate) fn begin_publishing(&mut self, around: &mut Surroundings<'_>, from: Instant, until: Instant) {
+    pub(crate) fn begin_publishing(
+        &mut self,
+        around: &mut SimSurroundings<'_>,
+        from: Instant,
+        until: Instant,
+    ) {
         for id in self.table.ids() {
             let group = around.groups.group_of(id);
             if let Some(publish) = &group.publish {
@@ -64,12 +69,12 @@ impl Clients {
     }
 
     /// Publishing is over.
-    pub(crate) fn stop_publishing(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn stop_publishing(&mut self, around: &mut SimSurroundings<'_>) {
         self.each(|client| client.stop_publishing(around));
     }
 
     /// Everybody disconnects.
-    pub(crate) fn leave(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn disconnect_all(&mut self, around: &mut SimSurroundings<'_>) {
         self.each(|client| {
             client.leave(around);
             // Nobody closes what is no connection.
@@ -81,12 +86,12 @@ impl Clients {
     }
 
     /// The simulation is over.
-    pub(crate) fn end(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn end(&mut self, around: &mut SimSurroundings<'_>) {
         self.each(|client| client.end(around));
     }
 
     /// A client's time may have come.
-    pub(crate) fn on_timer(&mut self, around: &mut Surroundings<'_>, id: ClientId) {
+    pub(crate) fn on_timer(&mut self, around: &mut SimSurroundings<'_>, id: ClientId) {
         let client = &mut self.table[id];
         // It may have been put off since.
         if client.connection().alarm == Some(around.now()) {
@@ -103,7 +108,7 @@ impl Clients {
 
     /// A datagram has come to a client's host, whose program needs a moment to wake up. Where its socket is closed, nobody
     /// hears it.
-    pub(crate) fn on_datagram(&mut self, around: &mut Surroundings<'_>, datagram: Rc<Datagram>) {
+    pub(crate) fn on_datagram(&mut self, around: &mut SimSurroundings<'_>, datagram: Rc<SimDatagram>) {
         let id = around.transport.conversation(datagram.conversation).client;
         let Some(socket) = &mut self.table[id].connection_mut().datagrams else { return };
         if socket.conversation != Some(datagram.conversation) {
@@ -114,12 +119,12 @@ impl Clients {
         if self.wake_up.is_zero() {
             self.read_datagrams(around, id);
         } else if asleep {
-            around.agenda.add(around.now() + self.wake_up, Event::ReadDatagrams(id));
+            around.agenda.add(around.now() + self.wake_up, SimEvent::ReadDatagrams(id));
         }
     }
 
     /// A client's program reads whatever has come.
-    pub(crate) fn read_datagrams(&mut self, around: &mut Surroundings<'_>, id: ClientId) {
+    pub(crate) fn read_datagrams(&mut self, around: &mut SimSurroundings<'_>, id: ClientId) {
         let client = &mut self.table[id];
         let next = |client: &mut Client| client.connection_mut().datagrams.as_mut()?.come.pop_front();
         while let Some(datagram) = next(client) {
@@ -138,7 +143,7 @@ impl Clients {
     }
 
     /// TCP has something to tell the program at the client's end.
-    pub(crate) fn on_tcp(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, event: TcpEvent) {
+    pub(crate) fn on_tcp(&mut self, around: &mut SimSurroundings<'_>, id: TcpConnectionId, event: TcpEvent) {
         let client = self.client_of(around, id);
         if client.connection().id != Some(id) {
             return self.on_tcp_of_old(around, id, event);
@@ -169,7 +174,7 @@ impl Clients {
     }
 
     /// The client has done with the connection; what it has written still goes out.
-    fn on_tcp_of_old(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, event: TcpEvent) {
+    fn on_tcp_of_old(&mut self, around: &mut SimSurroundings<'_>, id: TcpConnectionId, event: TcpEvent) {
         match event {
             TcpEvent::Readable(offset) => self.schedule_read(around, id, offset),
             TcpEvent::Writable(_) => {
@@ -180,18 +185,18 @@ impl Clients {
     }
 
     /// Data up to `offset` has come to a client, whose program needs a moment to wake up.
-    fn schedule_read(&mut self, around: &mut Surroundings<'_>, id: ConnectionId, offset: u64) {
+    fn schedule_read(&mut self, around: &mut SimSurroundings<'_>, id: TcpConnectionId, offset: u64) {
         let asleep = around.transport.connection_mut(id).note_readable(Side::Client, offset);
         if self.wake_up.is_zero() {
             self.read(around, id);
         } else if asleep {
             let at = around.now() + self.wake_up;
-            around.agenda.add(at, Event::Read { connection: id, side: Side::Client });
+            around.agenda.add(at, SimEvent::Read { connection: id, side: Side::Client });
         }
     }
 
     /// A client's program reads whatever has come.
-    pub(crate) fn read(&mut self, around: &mut Surroundings<'_>, id: ConnectionId) {
+    pub(crate) fn read(&mut self, around: &mut SimSurroundings<'_>, id: TcpConnectionId) {
         let end = (id, Side::Client);
         let Some(offset) = around.transport.read(around.agenda, around.evidence, end) else { return };
         let client = self.client_of(around, id);
@@ -213,7 +218,7 @@ impl Clients {
         }
     }
 
-    fn client_of(&mut self, around: &Surroundings<'_>, id: ConnectionId) -> &mut Client {
+    fn client_of(&mut self, around: &SimSurroundings<'_>, id: TcpConnectionId) -> &mut Client {
         let client = around.transport.connection(id).client;
         &mut self.table[client.expect("a client has opened it")]
     }
@@ -226,11 +231,16 @@ impl Clients {
 }
 
 /// A client's program reads a packet.
-fn take_packet(client: &mut Client, around: &mut Surroundings<'_>, id: ConnectionId, packet: &Packet) {
+fn take_packet(
+    client: &mut Client,
+    around: &mut SimSurroundings<'_>,
+    id: TcpConnectionId,
+    packet: &StreamPacket,
+) {
     if !client.is_listening(around) {
         return;
     }
-    if let Carries::Step(step) = packet.carries
+    if let StreamContent::Step(step) = packet.carries
         && around.proceed(client.who().into(), id, Some(step))
     {
         client.opened(around);
@@ -250,7 +260,7 @@ fn take_packet(client: &mut Client, around: &mut Surroundings<'_>, id: Connectio
 }
 
 /// Makes sure that a client is woken in time.
-fn set_alarm(client: &mut Client, around: &mut Surroundings<'_>) {
+fn set_alarm(client: &mut Client, around: &mut SimSurroundings<'_>) {
     let Some(next) = client.next_deadline(around).map(|at| at.max(around.now())) else { return };
     let alarm = &mut client.connection_mut().alarm;
     if alarm.is_none_or(|alarm| next < alarm) {

@@ -9,38 +9,41 @@
 use mqttlab_layers::Step;
 use mqttlab_recording::EventKind;
 
-use crate::clients::surroundings::Surroundings;
-use crate::hosts::stream::{Carries, Packet};
-use crate::hosts::transport::Transport;
-use crate::ids::{ClientId, ConnectionId, Side};
+use crate::clients::surroundings::SimSurroundings;
+use crate::hosts::stream::{StreamContent, StreamPacket};
+use crate::hosts::transport::SimTransport;
+use crate::ids::{ClientId, Side, TcpConnectionId};
 
-impl Transport {
+impl SimTransport {
     /// An end has heard or said a step of a connection's opening, or begins with it: the steps that it says then.
-    pub(crate) fn following(&self, id: ConnectionId, side: Side, done: Option<u8>) -> Vec<(u8, Step)> {
+    pub(crate) fn following(&self, id: TcpConnectionId, side: Side, done: Option<u8>) -> Vec<(u8, Step)> {
         let layered = self.connection(id).layered.as_ref();
         layered.map_or_else(Vec::new, |layered| layered.next(side, done).collect())
     }
 
     /// Puts a step behind what an end has to say. It is to be written on its own.
-    pub(crate) fn say(&mut self, id: ConnectionId, side: Side, (number, step): (u8, Step)) {
+    pub(crate) fn append_step(&mut self, id: TcpConnectionId, side: Side, (number, step): (u8, Step)) {
         let stream = &mut self.connection_mut(id).streams[side as usize];
-        stream.append(Packet::layer(Carries::Step(number), step.length), step.length.bytes() as usize);
+        stream.append(
+            StreamPacket::layer(StreamContent::Step(number), step.length),
+            step.length.bytes() as usize,
+        );
     }
 
     /// Puts behind an end's last packet what says that nothing more will be said.
-    pub(crate) fn say_farewell(&mut self, id: ConnectionId, side: Side) {
+    pub(crate) fn say_farewell(&mut self, id: TcpConnectionId, side: Side) {
         let connection = self.connection_mut(id);
         let said = connection.layered.as_ref().map(|layered| layered.farewell(side)).unwrap_or_default();
         if said.bytes() > 0 {
-            let farewell = Packet::layer(Carries::Farewell, said);
+            let farewell = StreamPacket::layer(StreamContent::Farewell, said);
             connection.streams[side as usize].append(farewell, said.bytes() as usize);
         }
     }
 }
 
-impl Surroundings<'_> {
+impl SimSurroundings<'_> {
     /// TCP is open: begins to open what lies on it. `false` where nothing does.
-    pub(crate) fn open_layers(&mut self, client: ClientId, id: ConnectionId) -> bool {
+    pub(crate) fn open_layers(&mut self, client: ClientId, id: TcpConnectionId) -> bool {
         let now = self.agenda.now();
         let Some(layered) = &mut self.transport.connection_mut(id).layered else { return false };
         let took = layered.begin(now);
@@ -50,11 +53,11 @@ impl Surroundings<'_> {
     }
 
     /// A client has heard a step, or begins. Says whether all layers are open by that.
-    pub(crate) fn proceed(&mut self, client: ClientId, id: ConnectionId, heard: Option<u8>) -> bool {
+    pub(crate) fn proceed(&mut self, client: ClientId, id: TcpConnectionId, heard: Option<u8>) -> bool {
         let mut is_open = heard.is_some_and(|step| self.note_step(client, id, step));
         let mut following = self.transport.following(id, Side::Client, heard);
         while let Some((number, step)) = following.pop() {
-            self.transport.say(id, Side::Client, (number, step));
+            self.transport.append_step(id, Side::Client, (number, step));
             if self.write(id) {
                 self.transmit(id);
             }
@@ -65,7 +68,7 @@ impl Surroundings<'_> {
     }
 
     /// The client has heard or said a step. Says whether all layers are open by that.
-    fn note_step(&mut self, client: ClientId, id: ConnectionId, step: u8) -> bool {
+    fn note_step(&mut self, client: ClientId, id: TcpConnectionId, step: u8) -> bool {
         let now = self.agenda.now();
         let Some(layered) = &mut self.transport.connection_mut(id).layered else { return false };
         let Some((layer, took, is_last)) = layered.opened(step, now) else { return false };

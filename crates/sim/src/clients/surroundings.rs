@@ -8,37 +8,37 @@ use mqttlab_plan::Roster;
 use mqttlab_units::Instant;
 
 use crate::clients::groups::Groups;
-use crate::control::agenda::Agenda;
-use crate::control::conductor::Conductor;
-use crate::control::event::Event;
+use crate::control::conductor::SimConductor;
+use crate::control::event::SimEvent;
+use crate::control::event_queue::EventQueue;
 use crate::hosts::datagrams::DatagramPacket;
-use crate::hosts::layers::{Layered, Tickets};
-use crate::hosts::stream::{Packet, Stream};
-use crate::hosts::transport::{Caller, Transport};
-use crate::ids::{ClientId, ConnectionId, ConversationId, Side};
-use crate::records::Evidence;
-use crate::records::figures::{GroupCounts, LiveFigures};
-use crate::topics::Topics;
+use crate::hosts::layers::{SimLayers, Tickets};
+use crate::hosts::stream::{Stream, StreamPacket};
+use crate::hosts::transport::{Caller, SimTransport};
+use crate::ids::{ClientId, ConversationId, Side, TcpConnectionId};
+use crate::records::Records;
+use crate::records::figures::{GroupCounts, SimFigures};
+use crate::topics::SimTopics;
 
 /// What a client may touch.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) agenda: &'a mut Agenda<Event>,
-    pub(crate) transport: &'a mut Transport,
-    pub(crate) evidence: &'a mut Evidence,
-    pub(crate) conductor: &'a mut Conductor,
+pub(crate) struct SimSurroundings<'a> {
+    pub(crate) agenda: &'a mut EventQueue<SimEvent>,
+    pub(crate) transport: &'a mut SimTransport,
+    pub(crate) evidence: &'a mut Records,
+    pub(crate) conductor: &'a mut SimConductor,
     pub(crate) books: &'a mut Books,
-    pub(crate) figures: &'a mut LiveFigures,
-    pub(crate) topics: &'a mut Topics,
+    pub(crate) figures: &'a mut SimFigures,
+    pub(crate) topics: &'a mut SimTopics,
     pub(crate) groups: &'a Groups,
     pub(crate) roster: &'a Roster,
     /// For packets whose length only their encoding tells.
     pub(crate) scratch: &'a mut Vec<u8>,
 }
 
-impl Surroundings<'_> {
+impl SimSurroundings<'_> {
     /// The client is to be woken then.
     pub(crate) fn wake_at(&mut self, client: ClientId, at: Instant) {
-        self.agenda.add(at, Event::Client(client));
+        self.agenda.add(at, SimEvent::Client(client));
     }
 
     /// What the client's group has done, for the figures.
@@ -54,7 +54,7 @@ impl Surroundings<'_> {
         &mut self,
         client: ClientId,
         tickets: Tickets,
-    ) -> Result<ConnectionId, &'static str> {
+    ) -> Result<TcpConnectionId, &'static str> {
         let (group, facts) = (self.groups.group_of(client), self.groups.facts_of(client));
         let path = group
             .tcp()
@@ -66,7 +66,7 @@ impl Surroundings<'_> {
             host: self.groups.host_of(client),
             nodelay: group.nodelay(),
             port: Some(facts.port),
-            layered: Layered::new(group.layers(), tickets, resource, self.agenda.now()),
+            layered: SimLayers::new(group.layers(), tickets, resource, self.agenda.now()),
         };
         self.transport.open(self.agenda, self.evidence, caller, self.groups.server_of(client))
     }
@@ -87,27 +87,27 @@ impl Surroundings<'_> {
     }
 
     /// Puts a packet into the client's stream, and says where it ends there.
-    pub(crate) fn append(&mut self, connection: ConnectionId, packet: Packet, length: usize) -> u64 {
+    pub(crate) fn append(&mut self, connection: TcpConnectionId, packet: StreamPacket, length: usize) -> u64 {
         self.transport.append(connection, Side::Client, packet, length)
     }
 
-    /// Hands what waits to the socket; `false` when it took nothing. To be followed by [`Surroundings::transmit`].
-    pub(crate) fn write(&mut self, connection: ConnectionId) -> bool {
+    /// Hands what waits to the socket; `false` when it took nothing. To be followed by [`SimSurroundings::transmit`].
+    pub(crate) fn write(&mut self, connection: TcpConnectionId) -> bool {
         self.transport.write(self.agenda.now(), connection, Side::Client, false)
     }
 
     /// Lets TCP send what was written.
-    pub(crate) fn transmit(&mut self, connection: ConnectionId) {
+    pub(crate) fn transmit(&mut self, connection: TcpConnectionId) {
         self.transport.transmit(self.agenda, self.evidence, connection, Side::Client);
     }
 
     /// What the client puts into its connection.
-    pub(crate) fn stream(&self, connection: ConnectionId) -> &Stream {
+    pub(crate) fn stream(&self, connection: TcpConnectionId) -> &Stream {
         &self.transport.connection(connection).streams[Side::Client as usize]
     }
 
     /// The client has done with a connection.
-    pub(crate) fn close(&mut self, connection: ConnectionId) {
+    pub(crate) fn close(&mut self, connection: TcpConnectionId) {
         self.transport.close(self.agenda, self.evidence, connection, Side::Client);
     }
 }

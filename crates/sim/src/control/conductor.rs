@@ -3,13 +3,13 @@
 
 use mqttlab_client::Books;
 use mqttlab_plan::{Phases, SimPlan};
-use mqttlab_run::{Stage, Standing};
+use mqttlab_run::{RunStage, RunStanding};
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::control::due_times::DueTimes;
-use crate::control::steady_state::Steady;
-use crate::ids::{ClientId, Table};
+use crate::control::steady_state::SteadyState;
+use crate::ids::{ClientId, IdTable};
 
 /// How the clients of a simulation stand.
 struct SimStanding<'a, F> {
@@ -19,7 +19,7 @@ struct SimStanding<'a, F> {
     network_is_idle: F,
 }
 
-impl<F: Fn() -> bool> Standing for SimStanding<'_, F> {
+impl<F: Fn() -> bool> RunStanding for SimStanding<'_, F> {
     fn clients(&self) -> u32 {
         self.clients
     }
@@ -42,27 +42,27 @@ impl<F: Fn() -> bool> Standing for SimStanding<'_, F> {
 }
 
 /// The conductor of a run.
-pub(crate) struct Conductor {
-    stages: mqttlab_run::Conductor,
+pub(crate) struct SimConductor {
+    stages: mqttlab_run::RunConductor,
     plan: SimPlan,
-    steady: Steady,
+    steady: SteadyState,
     /// Why the measurement shall end before its time.
     stopped: Option<&'static str>,
     due_times: DueTimes,
     /// Deliveries to each client, as far as they are counted.
-    received: Table<ClientId, u64>,
+    received: IdTable<ClientId, u64>,
     /// Subscribers that have not received enough.
     unsatisfied: usize,
 }
 
-impl Conductor {
-    pub(crate) fn new(phases: Phases, plan: SimPlan, subscribers: usize, clients: usize) -> Conductor {
+impl SimConductor {
+    pub(crate) fn new(phases: Phases, plan: SimPlan, subscribers: usize, clients: usize) -> SimConductor {
         let counts = plan.stop.as_ref().is_some_and(|stop| stop.messages_per_subscriber.is_some());
         let due_times = DueTimes::new(clients, plan.stop.is_some());
-        Conductor {
-            stages: mqttlab_run::Conductor::new(phases, Instant::ZERO),
+        SimConductor {
+            stages: mqttlab_run::RunConductor::new(phases, Instant::ZERO),
             plan,
-            steady: Steady::default(),
+            steady: SteadyState::default(),
             stopped: None,
             due_times,
             received: std::iter::repeat_n(0, if counts { clients } else { 0 }).collect(),
@@ -71,17 +71,17 @@ impl Conductor {
     }
 
     /// Where the run is.
-    pub(crate) fn stage(&self) -> Stage {
+    pub(crate) fn stage(&self) -> RunStage {
         self.stages.stage()
     }
 
     /// The run's stages, to be asked when the present one ends, and how long its phase is.
-    pub(crate) fn stages(&self) -> &mqttlab_run::Conductor {
+    pub(crate) fn stages(&self) -> &mqttlab_run::RunConductor {
         &self.stages
     }
 
     /// Ends the present stage; the one that begins.
-    pub(crate) fn next(&mut self, now: Instant) -> Stage {
+    pub(crate) fn next(&mut self, now: Instant) -> RunStage {
         self.stages.next(now)
     }
 
@@ -112,7 +112,7 @@ impl Conductor {
 
     /// A latency. It counts when its message was due in the measurement.
     fn measure(&mut self, intended: Instant, latency: Duration) {
-        if self.stage() != Stage::Measurement || intended < self.measurement()[0] {
+        if self.stage() != RunStage::Measurement || intended < self.measurement()[0] {
             return;
         }
         let full = self.steady.add(intended, latency.as_ns() as f64);
@@ -127,7 +127,7 @@ impl Conductor {
 
     fn count(&mut self, subscriber: ClientId) {
         let wanted = self.plan.stop.as_ref().and_then(|stop| stop.messages_per_subscriber);
-        let Some(wanted) = wanted.filter(|_| self.stage() == Stage::Measurement) else { return };
+        let Some(wanted) = wanted.filter(|_| self.stage() == RunStage::Measurement) else { return };
         let received = &mut self.received[subscriber];
         *received += 1;
         if *received == wanted {
@@ -142,7 +142,7 @@ impl Conductor {
     /// A backlog may be too long for a mean.
     fn weigh(&mut self, books: &Books) {
         let bound = self.plan.stop.as_ref().and_then(|stop| stop.deliveries_outstanding);
-        let Some(bound) = bound.filter(|_| self.stage() == Stage::Measurement) else { return };
+        let Some(bound) = bound.filter(|_| self.stage() == RunStage::Measurement) else { return };
         if books.expected.saturating_sub(books.delivered) >= bound {
             self.stopped = Some(BACKLOG);
         }
@@ -164,12 +164,12 @@ impl Conductor {
 
     /// Whether the run is over, and clients disconnect.
     pub(crate) fn is_leaving(&self) -> bool {
-        matches!(self.stage(), Stage::Disconnect | Stage::Over)
+        matches!(self.stage(), RunStage::Disconnect | RunStage::Over)
     }
 
     /// Whether the measurement is to end before its time.
     pub(crate) fn wants_to_stop(&self) -> bool {
-        self.stage() == Stage::Measurement && self.stopped.is_some()
+        self.stage() == RunStage::Measurement && self.stopped.is_some()
     }
 
     /// When the steady state began, where that is to be found out.
@@ -208,10 +208,10 @@ mod tests {
     const NEVER: StopRule =
         StopRule { relative_accuracy_ppm: None, messages_per_subscriber: None, deliveries_outstanding: None };
 
-    fn conductor(stop: Option<StopRule>) -> Conductor {
+    fn conductor(stop: Option<StopRule>) -> SimConductor {
         let [connect_timeout, warm_up, duration, cool_down] = [5, 1, 10, 3].map(Duration::from_s);
         let phases = Phases { connect_timeout, warm_up, duration, cool_down };
-        Conductor::new(
+        SimConductor::new(
             phases,
             SimPlan {
                 stop,
@@ -229,7 +229,7 @@ mod tests {
     }
 
     /// Goes on to a stage, a second each.
-    fn go_to(conductor: &mut Conductor, stage: Stage) -> Instant {
+    fn go_to(conductor: &mut SimConductor, stage: RunStage) -> Instant {
         let mut now = Instant::ZERO;
         while conductor.stage() != stage {
             conductor.next(now);
@@ -251,16 +251,16 @@ mod tests {
     #[test]
     fn the_run_waits_for_what_is_outstanding_and_then_for_the_network() {
         let mut conductor = conductor(None);
-        go_to(&mut conductor, Stage::CoolDown);
+        go_to(&mut conductor, RunStage::CoolDown);
         let settled = Books { expected: 4, delivered: 4, gone: 3, ..Books::default() };
         let owing = Books { unacknowledged: 1, ..settled };
         let until = conductor.measurement()[1];
         let late = until + Duration::from_s(1);
         let over =
-            |conductor: &mut Conductor, now, books, idle| conductor.is_phase_over(now, books, 3, || idle);
+            |conductor: &mut SimConductor, now, books, idle| conductor.is_phase_over(now, books, 3, || idle);
         assert!(over(&mut conductor, late, &settled, false) && !over(&mut conductor, late, &owing, false));
         assert!(!over(&mut conductor, until, &settled, false), "some may be on their way");
-        go_to(&mut conductor, Stage::Disconnect);
+        go_to(&mut conductor, RunStage::Disconnect);
         assert!(over(&mut conductor, late, &settled, true) && !over(&mut conductor, late, &settled, false));
     }
 
@@ -268,7 +268,7 @@ mod tests {
     fn a_measurement_ends_when_every_subscriber_has_enough() {
         let rule = StopRule { messages_per_subscriber: Some(2), ..NEVER };
         let mut conductor = conductor(Some(rule));
-        go_to(&mut conductor, Stage::Measurement);
+        go_to(&mut conductor, RunStage::Measurement);
         let (publisher, [one, other]) = (ClientId(0), [ClientId(1), ClientId(2)]);
         conductor.offered(publisher, 0, at(2));
         for subscriber in [one, one, one, other] {
@@ -284,10 +284,10 @@ mod tests {
     fn a_measurement_ends_when_a_backlog_is_as_long_as_it_may_be() {
         let mut conductor = conductor(Some(StopRule { deliveries_outstanding: Some(100), ..NEVER }));
         let owing = |delivered| Books { expected: 1_000, delivered, ready: 3, ..Books::default() };
-        let over = |conductor: &mut Conductor, books| conductor.is_phase_over(at(3), &books, 3, || false);
-        go_to(&mut conductor, Stage::WarmUp);
+        let over = |conductor: &mut SimConductor, books| conductor.is_phase_over(at(3), &books, 3, || false);
+        go_to(&mut conductor, RunStage::WarmUp);
         assert!(!over(&mut conductor, owing(0)), "what is not measured may wait");
-        go_to(&mut conductor, Stage::Measurement);
+        go_to(&mut conductor, RunStage::Measurement);
         assert!(!over(&mut conductor, owing(901)) && !conductor.wants_to_stop());
         assert!(over(&mut conductor, owing(900)) && conductor.wants_to_stop());
     }

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 
 use mqttlab_units::Instant;
 
-use crate::ids::{ClientId, Table};
+use crate::ids::{ClientId, IdTable};
 
 /// The due times of each publisher's last messages.
 pub(crate) struct DueTimes {
-    publishers: Table<ClientId, Recent>,
+    publishers: IdTable<ClientId, Recent>,
     /// How many of a publisher's messages are remembered.
     remembered: usize,
 }

@@ -1,22 +1,22 @@
 //! What is on the agenda of a simulation. Frames are not: the wire knows when they arrive.
 
-use mqttlab_run::Stage;
+use mqttlab_run::RunStage;
 
-use crate::ids::{ClientId, ConnectionId, ServerId, Side};
+use crate::ids::{ClientId, ServerId, Side, TcpConnectionId};
 
 /// Something that is due.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+pub(crate) enum SimEvent {
     /// A client's deadline.
     Client(ClientId),
     /// A TCP timer.
-    Timer { connection: ConnectionId, side: Side },
+    Timer { connection: TcpConnectionId, side: Side },
     /// A program reads from its connection.
-    Read { connection: ConnectionId, side: Side },
+    Read { connection: TcpConnectionId, side: Side },
     /// A client's program reads the datagrams that have come.
     ReadDatagrams(ClientId),
     /// A server has done with a request, or has something to send.
     Server(ServerId),
     /// The present stage is over.
-    Stage(Stage),
+    Stage(RunStage),
 }

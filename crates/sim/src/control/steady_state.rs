@@ -13,7 +13,7 @@ use mqttlab_units::Instant;
 
 /// A mean being learned.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Steady {
+pub(crate) struct SteadyState {
     batches: Vec<Batch>,
     /// Values in a full batch.
     size: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Estimate {
     pub(crate) steady_from: Option<Instant>,
 }
 
-impl Steady {
+impl SteadyState {
     /// A value, and when its message was due. Says whether a batch is full, so that it is worth asking.
     pub(crate) fn add(&mut self, due: Instant, value: f64) -> bool {
         self.size = self.size.max(FIRST_SIZE);
@@ -135,8 +135,8 @@ mod tests {
     use super::*;
     use mqttlab_units::Seed;
 
-    fn fed(count: u64, value: impl Fn(u64, f64) -> f64) -> Steady {
-        let mut steady = Steady::default();
+    fn fed(count: u64, value: impl Fn(u64, f64) -> f64) -> SteadyState {
+        let mut steady = SteadyState::default();
         let mut dice = Seed(3).dice();
         for i in 0..count {
             let noise = dice.normal();

@@ -6,15 +6,15 @@ use mqttlab_net::{Named, TcpFacts, TcpNames};
 use mqttlab_tcp::{ConnectionState as State, Endpoint, Flags, Profile, Role, Segment, Seq};
 use mqttlab_units::{Instant, Seed};
 
-use crate::hosts::layers::Layered;
+use crate::hosts::layers::SimLayers;
 use crate::hosts::packet_content::Waiting;
 use crate::hosts::ports::Ports;
 use crate::hosts::stream::Stream;
-use crate::ids::{ClientId, ConnectionId, HostId, ServerId, Side};
+use crate::ids::{ClientId, HostId, ServerId, Side, TcpConnectionId};
 
 /// A connection.
-pub(crate) struct Connection {
-    pub(crate) id: ConnectionId,
+pub(crate) struct SimConnection {
+    pub(crate) id: TcpConnectionId,
     /// As the recording numbers it: from 0 in the order of opening.
     pub(crate) number: u32,
     /// The client whose packets it carries; `None` where it carries those of many.
@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     /// Where no client's plan says what its packets say, what does.
     pub(crate) said: Option<Box<Waiting>>,
     /// What lies between it and its packets.
-    pub(crate) layered: Option<Box<Layered>>,
+    pub(crate) layered: Option<Box<SimLayers>>,
     /// Hosts, by [`Side`].
     pub(crate) hosts: [HostId; 2],
     /// Paths from each end, by [`Side`].
@@ -54,7 +54,7 @@ pub(crate) struct Connection {
     retired: bool,
 }
 
-impl Connection {
+impl SimConnection {
     /// The server at a side; `None`: a client is there.
     pub(crate) fn server_at(&self, side: Side) -> Option<ServerId> {
         match side {
@@ -96,7 +96,7 @@ impl Connection {
 }
 
 /// What a connection is made from.
-pub(crate) struct Opening {
+pub(crate) struct ConnectionRequest {
     pub(crate) client: Option<ClientId>,
     pub(crate) server: ServerId,
     /// By [`Side`], as all that follows.
@@ -109,7 +109,7 @@ pub(crate) struct Opening {
 
 /// All connections. Slots are used again once nothing can arrive for them.
 pub(crate) struct Connections {
-    slots: Vec<Connection>,
+    slots: Vec<SimConnection>,
     free: Vec<u32>,
     opened: u32,
     /// How many each host has opened.
@@ -128,16 +128,16 @@ impl Connections {
     }
 
     /// Makes a connection whose endpoints have done nothing yet; `None` where its host has no port left.
-    pub(crate) fn add(&mut self, opening: Opening) -> Option<ConnectionId> {
+    pub(crate) fn add(&mut self, opening: ConnectionRequest) -> Option<TcpConnectionId> {
         let number = self.opened;
         let host = opening.hosts[Side::Client as usize];
-        let port = self.ports.take(number, host, opening.server)?;
+        let port = self.ports.allocate(number, host, opening.server)?;
         self.opened += 1;
         let ordinal = &mut self.opened_by[host.0 as usize];
         let names = TcpNames::new(host.0, *ordinal);
         *ordinal += 1;
         let ends = self.endpoints(number, &opening);
-        let fresh = |id, streams| Connection {
+        let fresh = |id, streams| SimConnection {
             id,
             number,
             client: opening.client,
@@ -160,12 +160,12 @@ impl Connections {
             retired: false,
         };
         let Some(slot) = self.free.pop() else {
-            let id = ConnectionId { slot: self.slots.len() as u32, generation: 0 };
+            let id = TcpConnectionId { slot: self.slots.len() as u32, generation: 0 };
             self.slots.push(fresh(id, Default::default()));
             return Some(id);
         };
         let old = &mut self.slots[slot as usize];
-        let id = ConnectionId { slot, generation: old.id.generation + 1 };
+        let id = TcpConnectionId { slot, generation: old.id.generation + 1 };
         // The streams' room is used again.
         let mut streams = std::mem::take(&mut old.streams);
         streams.iter_mut().for_each(Stream::clear);
@@ -173,7 +173,7 @@ impl Connections {
         Some(id)
     }
 
-    fn endpoints(&self, number: u32, opening: &Opening) -> [Endpoint; 2] {
+    fn endpoints(&self, number: u32, opening: &ConnectionRequest) -> [Endpoint; 2] {
         let mut dice = self.seed.index(u64::from(number)).dice();
         Side::BOTH.map(|side| {
             let role = if side == Side::Client { Role::Active } else { Role::Passive };
@@ -184,26 +184,26 @@ impl Connections {
         })
     }
 
-    pub(crate) fn get(&self, id: ConnectionId) -> &Connection {
+    pub(crate) fn get(&self, id: TcpConnectionId) -> &SimConnection {
         &self.slots[id.slot as usize]
     }
 
-    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> &mut Connection {
+    pub(crate) fn get_mut(&mut self, id: TcpConnectionId) -> &mut SimConnection {
         &mut self.slots[id.slot as usize]
     }
 
     /// The connection that a slot belongs to now.
-    pub(crate) fn at(&self, slot: u32) -> ConnectionId {
+    pub(crate) fn at(&self, slot: u32) -> TcpConnectionId {
         self.slots[slot as usize].id
     }
 
     /// Whether it has not been replaced by another one since.
-    pub(crate) fn is_current(&self, id: ConnectionId) -> bool {
+    pub(crate) fn is_current(&self, id: TcpConnectionId) -> bool {
         self.at(id.slot) == id
     }
 
     /// Whether both ends are done and nothing is under way, so that the slot can be given back.
-    pub(crate) fn is_over(&self, id: ConnectionId) -> bool {
+    pub(crate) fn is_over(&self, id: TcpConnectionId) -> bool {
         let connection = self.get(id);
         let idle = connection.under_way == 0 && connection.unread.is_none();
         let done = connection.abandoned && idle && !connection.retired;
@@ -211,7 +211,7 @@ impl Connections {
     }
 
     /// Gives slot and port back.
-    pub(crate) fn retire(&mut self, id: ConnectionId) {
+    pub(crate) fn retire(&mut self, id: TcpConnectionId) {
         let connection = &mut self.slots[id.slot as usize];
         connection.retired = true;
         let [port, _] = connection.ports;
@@ -220,7 +220,7 @@ impl Connections {
     }
 
     /// Those whose slots have not been given back.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SimConnection> {
         self.slots.iter().filter(|connection| !connection.retired)
     }
 }

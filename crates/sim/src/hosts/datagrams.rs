@@ -13,18 +13,18 @@ use mqttlab_recording::DatagramAccount;
 use mqttlab_units::Instant;
 
 use crate::hosts::ports::Ports;
-use crate::ids::{ClientId, ConversationId, HostId, Id, ServerId, Side, Table};
+use crate::ids::{ClientId, ConversationId, HostId, Id, IdTable, ServerId, Side};
 
 /// A packet of MQTT-SN.
 #[derive(Clone, Debug)]
 pub(crate) struct DatagramPacket(pub(crate) SnPacket);
 
 /// A packet of MQTT-SN with texts, whose messages are numbers and lengths.
-pub(crate) type SnPacket = Packet<Arc<str>, Content>;
+pub(crate) type SnPacket = Packet<Arc<str>, MessageContent>;
 
 /// A message, or a will: which, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Content {
+pub(crate) struct MessageContent {
     pub(crate) message: u64,
     pub(crate) bytes: u32,
 }
@@ -41,7 +41,7 @@ impl DatagramPacket {
     }
 
     /// The message in it.
-    pub(crate) fn message(&self) -> Option<Content> {
+    pub(crate) fn message(&self) -> Option<MessageContent> {
         match &self.0 {
             Packet::Publish { message, .. } => Some(*message),
             _ => None,
@@ -51,7 +51,7 @@ impl DatagramPacket {
 
 /// A datagram on its way.
 #[derive(Debug)]
-pub(crate) struct Datagram {
+pub(crate) struct SimDatagram {
     pub(crate) conversation: ConversationId,
     pub(crate) from: Side,
     pub(crate) packet: DatagramPacket,
@@ -62,7 +62,7 @@ pub(crate) struct Datagram {
     pub(crate) sent: Instant,
 }
 
-impl Datagram {
+impl SimDatagram {
     /// Size of the IP packet that carries it: IPv4 without options.
     pub(crate) fn ip_bytes(&self) -> u32 {
         IP_AND_UDP_BYTES + self.bytes
@@ -70,7 +70,7 @@ impl Datagram {
 }
 
 /// Two sockets that speak to each other.
-pub(crate) struct Conversation {
+pub(crate) struct DatagramConversation {
     /// As the recording numbers it, apart from TCP's connections.
     pub(crate) number: u32,
     pub(crate) client: ClientId,
@@ -83,35 +83,39 @@ pub(crate) struct Conversation {
     sent_bytes: [u64; 2],
 }
 
-impl Conversation {
+impl DatagramConversation {
     /// Makes the next datagram of one side, and its name.
     pub(crate) fn datagram(
         &mut self,
         sent: Instant,
         (id, from): (ConversationId, Side),
         packet: DatagramPacket,
-    ) -> (Datagram, Named) {
+    ) -> (SimDatagram, Named) {
         let bytes = packet.bytes();
         let named = self.names.name(from as usize, packet.account().facts());
         let start = self.sent_bytes[from as usize];
         self.sent_bytes[from as usize] += u64::from(bytes);
-        (Datagram { conversation: id, from, packet, bytes, start, sent }, named)
+        (SimDatagram { conversation: id, from, packet, bytes, start, sent }, named)
     }
 }
 
 /// All conversations: one for each time that a client has opened its socket.
-pub(crate) struct Conversations {
-    table: Table<ConversationId, Conversation>,
+pub(crate) struct DatagramConversations {
+    table: IdTable<ConversationId, DatagramConversation>,
     /// How many each host has begun.
     begun_by: Vec<u32>,
     /// Of clients' sockets that are open.
     ports: Ports<()>,
 }
 
-impl Conversations {
+impl DatagramConversations {
     /// Between so many hosts.
-    pub(crate) fn new(hosts: usize) -> Conversations {
-        Conversations { table: Table::with_capacity(0), begun_by: vec![0; hosts], ports: Ports::new() }
+    pub(crate) fn new(hosts: usize) -> DatagramConversations {
+        DatagramConversations {
+            table: IdTable::with_capacity(0),
+            begun_by: vec![0; hosts],
+            ports: Ports::new(),
+        }
     }
 
     /// A client opens a socket; `None` where its host has no port left.
@@ -124,11 +128,11 @@ impl Conversations {
     ) -> Option<ConversationId> {
         let begun = self.table.len() as u32;
         let host = hosts[Side::Client as usize];
-        let port = self.ports.take(begun, host, ())?;
+        let port = self.ports.allocate(begun, host, ())?;
         let ordinal = &mut self.begun_by[host.0 as usize];
         let names = DatagramNames::new(host.0, *ordinal);
         *ordinal += 1;
-        self.table.push(Conversation {
+        self.table.push(DatagramConversation {
             number: FIRST + begun,
             client,
             server,
@@ -143,15 +147,15 @@ impl Conversations {
 
     /// The client closes its socket; what is under way to it vanishes.
     pub(crate) fn close(&mut self, id: ConversationId) {
-        let Conversation { ports: [port, _], hosts: [host, _], .. } = self.table[id];
+        let DatagramConversation { ports: [port, _], hosts: [host, _], .. } = self.table[id];
         self.ports.give_back(port, host, ());
     }
 
-    pub(crate) fn get(&self, id: ConversationId) -> &Conversation {
+    pub(crate) fn get(&self, id: ConversationId) -> &DatagramConversation {
         &self.table[id]
     }
 
-    pub(crate) fn get_mut(&mut self, id: ConversationId) -> &mut Conversation {
+    pub(crate) fn get_mut(&mut self, id: ConversationId) -> &mut DatagramConversation {
         &mut self.table[id]
     }
 }
@@ -168,9 +172,9 @@ mod tests {
 
     #[test]
     fn sockets_that_are_open_at_once_have_ports_of_their_own() {
-        let mut all = Conversations::new(2);
+        let mut all = DatagramConversations::new(2);
         let end = |client, server| (ClientId(client), ServerId(server));
-        let open = |all: &mut Conversations, client, server| {
+        let open = |all: &mut DatagramConversations, client, server| {
             let id = all.add(end(client, server), [HostId(1), HostId(0)], [0; 2], 1_883)?;
             Some((id, all.get(id).ports[Side::Client as usize]))
         };

@@ -10,7 +10,7 @@ use crate::ids::Side;
 
 /// The layers of a connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Layered {
+pub(crate) struct SimLayers {
     layers: Layers,
     handshake: Handshake,
     script: Script,
@@ -38,17 +38,17 @@ impl Tickets {
     }
 }
 
-impl Layered {
+impl SimLayers {
     /// Of a connection to the resource `path` of `host` that is opened now, by a client with these tickets.
     pub(crate) fn new(
         layers: Layers,
         tickets: Tickets,
         resource: (&str, &str),
         now: Instant,
-    ) -> Option<Box<Layered>> {
+    ) -> Option<Box<SimLayers>> {
         let (handshake, tickets) = tickets.used(layers);
         let script = Script::new(layers, handshake, resource);
-        let layered = Layered { layers, handshake, script, since: now, waits_for: None, tickets };
+        let layered = SimLayers { layers, handshake, script, since: now, waits_for: None, tickets };
         (!layers.is_bare()).then(|| Box::new(layered))
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn handshakes(version: Version, ends: &[u8]) -> Vec<Handshake> {
         let mut tickets = Tickets::default();
         let open = |end: &u8| {
-            let layered = Layered::new(layers(version), tickets, ("", "/"), Instant::ZERO);
+            let layered = SimLayers::new(layers(version), tickets, ("", "/"), Instant::ZERO);
             let mut layered = layered.expect("there is TLS");
             for step in 0..*end {
                 layered.opened(step, Instant::ZERO);

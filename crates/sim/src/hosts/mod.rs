@@ -21,16 +21,16 @@ use std::sync::Arc;
 use mqttlab_plan::{Plan, Server};
 use mqttlab_tcp::Profile;
 
-use crate::ids::{HostId, ServerId, Table};
+use crate::ids::{HostId, IdTable, ServerId};
 
 /// Each host's TCP, and the addresses of the servers.
 pub(crate) struct Hosts {
-    profiles: Table<HostId, Arc<Profile>>,
-    listeners: Table<ServerId, Listener>,
+    profiles: IdTable<HostId, Arc<Profile>>,
+    listeners: IdTable<ServerId, ServerListener>,
 }
 
 /// Where a server listens.
-pub(crate) struct Listener {
+pub(crate) struct ServerListener {
     pub(crate) host: HostId,
     pub(crate) port: u16,
     /// Whether Nagle's algorithm is off on accepted sockets.
@@ -46,7 +46,7 @@ impl Hosts {
     /// A sentence, when the plan asks for what the simulator does not know.
     pub(crate) fn new(plan: &Plan) -> Result<Hosts, String> {
         let profiles = tcp_profiles::profiles(plan)?.into_iter().collect();
-        let listeners = plan.servers.iter().map(|server| Listener::of(plan, server));
+        let listeners = plan.servers.iter().map(|server| ServerListener::of(plan, server));
         Ok(Hosts { profiles, listeners: listeners.collect::<Result<_, String>>()? })
     }
 
@@ -54,7 +54,7 @@ impl Hosts {
         self.profiles.len()
     }
 
-    pub(crate) fn listener(&self, server: ServerId) -> &Listener {
+    pub(crate) fn listener(&self, server: ServerId) -> &ServerListener {
         &self.listeners[server]
     }
 
@@ -68,9 +68,9 @@ impl Hosts {
     }
 }
 
-impl Listener {
-    fn of(plan: &Plan, server: &Server) -> Result<Listener, String> {
-        Ok(Listener {
+impl ServerListener {
+    fn of(plan: &Plan, server: &Server) -> Result<ServerListener, String> {
+        Ok(ServerListener {
             host: HostId(server.host as u32),
             port: server.endpoint().port,
             // A gateway of ours sets it towards the broker, and accepts no connections itself.

@@ -8,19 +8,19 @@ use mqttlab_mqtt::Qos;
 use mqttlab_units::Duration;
 
 /// What waits at a connection.
-pub(crate) type Waiting = VecDeque<Content>;
+pub(crate) type Waiting = VecDeque<PacketContent>;
 
 /// What a packet says.
 #[derive(Clone, Debug)]
-pub(crate) enum Content {
-    Connect { client_id: Arc<str>, clean: bool, keep_alive: Duration, will: Option<Will> },
+pub(crate) enum PacketContent {
+    Connect { client_id: Arc<str>, clean: bool, keep_alive: Duration, will: Option<GatewayWill> },
     Subscribe { filter: Arc<str>, qos: Qos },
     Unsubscribe { filter: Arc<str> },
 }
 
 /// A will; its topic by the simulation's number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Will {
+pub(crate) struct GatewayWill {
     pub(crate) topic: u32,
     pub(crate) qos: Qos,
     pub(crate) retain: bool,

@@ -20,7 +20,7 @@ impl<Towards: Copy + Ord> Ports<Towards> {
 
     /// A port for the `number`th that is opened: its own, or the next one that is not in use. `None` where the host has none
     /// left (Linux: EADDRNOTAVAIL).
-    pub(crate) fn take(&mut self, number: u32, host: HostId, towards: Towards) -> Option<u16> {
+    pub(crate) fn allocate(&mut self, number: u32, host: HostId, towards: Towards) -> Option<u16> {
         let in_use = self.in_use.entry((host, towards)).or_default();
         if in_use.len() as u32 == PORTS {
             return None;
@@ -51,31 +51,32 @@ mod tests {
     #[test]
     fn a_port_is_not_taken_again_while_it_is_in_use() {
         let mut ports = Ports::new();
-        assert_eq!(ports.take(0, HOST, ()), Some(FIRST_PORT));
+        assert_eq!(ports.allocate(0, HOST, ()), Some(FIRST_PORT));
         for number in 1..PORTS {
-            let port = ports.take(number, HOST, ()).unwrap();
+            let port = ports.allocate(number, HOST, ()).unwrap();
             assert_eq!(u32::from(port), u32::from(FIRST_PORT) + number);
             ports.give_back(port, HOST, ());
         }
-        assert_eq!(ports.take(PORTS, HOST, ()), Some(FIRST_PORT + 1), "the first one lasts");
-        assert_eq!(ports.take(PORTS, HostId(2), ()), Some(FIRST_PORT), "another host's is another");
+        assert_eq!(ports.allocate(PORTS, HOST, ()), Some(FIRST_PORT + 1), "the first one lasts");
+        assert_eq!(ports.allocate(PORTS, HostId(2), ()), Some(FIRST_PORT), "another host's is another");
     }
 
     #[test]
     fn a_port_towards_another_server_is_another() {
         let mut ports = Ports::new();
-        assert_eq!([0, 1, 0].map(|to| ports.take(7, HOST, to).unwrap() - FIRST_PORT), [7, 7, 8]);
+        assert_eq!([0, 1, 0].map(|to| ports.allocate(7, HOST, to).unwrap() - FIRST_PORT), [7, 7, 8]);
     }
 
     #[test]
     fn a_host_has_so_many_and_no_more() {
         let mut ports = Ports::new();
-        let taken: BTreeSet<u16> = (0..PORTS).map(|number| ports.take(number, HOST, ()).unwrap()).collect();
+        let taken: BTreeSet<u16> =
+            (0..PORTS).map(|number| ports.allocate(number, HOST, ()).unwrap()).collect();
         assert_eq!(taken.len() as u32, PORTS);
         assert_eq!((taken.first(), taken.last()), (Some(&32_768), Some(&60_999)));
-        assert_eq!(ports.take(0, HOST, ()), None);
+        assert_eq!(ports.allocate(0, HOST, ()), None);
         ports.give_back(40_000, HOST, ());
-        assert_eq!(ports.take(0, HOST, ()), Some(40_000));
-        assert_eq!(ports.take(0, HOST, ()), None);
+        assert_eq!(ports.allocate(0, HOST, ()), Some(40_000));
+        assert_eq!(ports.allocate(0, HOST, ()), None);
     }
 }

@@ -11,7 +11,7 @@ use crate::hosts::small_queue;
 
 /// What a place in a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carries {
+pub(crate) enum StreamContent {
     /// A control packet.
     Packet,
     /// A step of the opening of what lies between TCP and the packets.
@@ -22,12 +22,12 @@ pub(crate) enum Carries {
 
 /// A control packet in a stream, or something that a layer below says of its own accord.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packet {
+pub(crate) struct StreamPacket {
     /// Position of its first byte, from 0.
     pub(crate) start: u64,
     /// Position behind its last byte.
     pub(crate) end: u64,
-    pub(crate) carries: Carries,
+    pub(crate) carries: StreamContent,
     /// What of its bytes belongs to layers below.
     pub(crate) sealed: Sealed,
     pub(crate) kind: PacketKind,
@@ -58,13 +58,13 @@ pub(crate) struct Packet {
     pub(crate) complete: Option<Instant>,
 }
 
-impl Packet {
+impl StreamPacket {
     /// A packet of this kind that is no message, to be given its place in a stream.
-    pub(crate) fn bare(kind: impl Into<PacketKind>, id: u16) -> Packet {
-        Packet {
+    pub(crate) fn bare(kind: impl Into<PacketKind>, id: u16) -> StreamPacket {
+        StreamPacket {
             start: 0,
             end: 0,
-            carries: Carries::Packet,
+            carries: StreamContent::Packet,
             sealed: Sealed::default(),
             kind: kind.into(),
             qos: Qos::AtMostOnce,
@@ -85,8 +85,8 @@ impl Packet {
     }
 
     /// What is no packet, and consists of bytes of layers. Its kind means nothing.
-    pub(crate) fn layer(carries: Carries, sealed: Sealed) -> Packet {
-        Packet { carries, sealed, ..Packet::bare(Kind::Connect, 0) }
+    pub(crate) fn layer(carries: StreamContent, sealed: Sealed) -> StreamPacket {
+        StreamPacket { carries, sealed, ..StreamPacket::bare(Kind::Connect, 0) }
     }
 
     /// Position of its first byte behind what layers below add, all of which is taken to stand before it; of what is no packet
@@ -97,14 +97,14 @@ impl Packet {
 
     /// Whether it is one.
     pub(crate) fn is_packet(&self) -> bool {
-        self.carries == Carries::Packet
+        self.carries == StreamContent::Packet
     }
 }
 
 /// Packets on their way from one end to the other.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    packets: VecDeque<Packet>,
+    packets: VecDeque<StreamPacket>,
     /// How many of `packets` the receiver has read.
     read: usize,
     /// How many of `packets` have come to the receiver's host.
@@ -121,10 +121,10 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Appends a packet of `length` bytes, and says where it ends.
-    pub(crate) fn append(&mut self, packet: Packet, length: usize) -> u64 {
+    pub(crate) fn append(&mut self, packet: StreamPacket, length: usize) -> u64 {
         let start = self.end;
         self.end += length as u64;
-        small_queue::push(&mut self.packets, Packet { start, end: self.end, ..packet });
+        small_queue::push(&mut self.packets, StreamPacket { start, end: self.end, ..packet });
         self.end
     }
 
@@ -161,7 +161,13 @@ impl Stream {
 
     /// A segment with these bytes came to the first link. Calls `carried` for each packet that has bytes in it, and
     /// says whether its last byte is among them for the first time.
-    pub(crate) fn sent(&mut self, at: Instant, start: u64, end: u64, mut carried: impl FnMut(&Packet, bool)) {
+    pub(crate) fn sent(
+        &mut self,
+        at: Instant,
+        start: u64,
+        end: u64,
+        mut carried: impl FnMut(&StreamPacket, bool),
+    ) {
         let before = self.sent;
         self.sent = before.max(end);
         let from = self.packets.partition_point(|packet| packet.end <= start);
@@ -206,7 +212,7 @@ impl Stream {
     }
 
     /// The next packet that ends at or before `offset` and has not been read.
-    pub(crate) fn read(&mut self, offset: u64) -> Option<Packet> {
+    pub(crate) fn read(&mut self, offset: u64) -> Option<StreamPacket> {
         let packet = *self.packets.get(self.read).filter(|packet| packet.end <= offset)?;
         self.read += 1;
         self.forget();
@@ -220,7 +226,7 @@ impl Stream {
     }
 
     /// What was never read, at the end.
-    pub(crate) fn unread(&self) -> impl Iterator<Item = &Packet> {
+    pub(crate) fn unread(&self) -> impl Iterator<Item = &StreamPacket> {
         self.packets.iter().skip(self.read)
     }
 
@@ -247,7 +253,7 @@ mod tests {
     fn stream(lengths: &[usize]) -> Stream {
         let mut stream = Stream::default();
         for (id, length) in lengths.iter().enumerate() {
-            stream.append(Packet::bare(Kind::Puback, id as u16), *length);
+            stream.append(StreamPacket::bare(Kind::Puback, id as u16), *length);
         }
         stream
     }
@@ -288,9 +294,9 @@ mod tests {
     fn bytes_of_layers_are_counted_once_wherever_segments_begin() {
         let mut stream = Stream::default();
         let sealed = Sealed { websocket: 6, ..Sealed::default() };
-        stream.append(Packet::layer(Carries::Step(0), Sealed { tls: 29, websocket: 71 }), 100);
-        stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 1) }, 10);
-        stream.append(Packet { sealed, ..Packet::bare(Kind::Puback, 2) }, 10);
+        stream.append(StreamPacket::layer(StreamContent::Step(0), Sealed { tls: 29, websocket: 71 }), 100);
+        stream.append(StreamPacket { sealed, ..StreamPacket::bare(Kind::Puback, 1) }, 10);
+        stream.append(StreamPacket { sealed, ..StreamPacket::bare(Kind::Puback, 2) }, 10);
         let mut counted = Vec::new();
         // The header of a frame is cut twice; then everything is sent again.
         for (start, end) in [(0, 103), (103, 105), (105, 118), (118, 120), (0, 120)] {

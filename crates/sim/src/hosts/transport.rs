@@ -4,11 +4,11 @@
 //!   append ──► stream ──► write ──► TCP endpoint ──► wire ──► TCP endpoint ──► next_event ──► read, take_packet
 //! ```
 //!
-//! Datagrams go over the same wire: [`Transport::send_datagram`], and [`Arrival::Datagram`] where they come out.
+//! Datagrams go over the same wire: [`SimTransport::send_datagram`], and [`HostArrival::Datagram`] where they come out.
 //!
 //! Contract: a verb (`open`, `write`, `read`, `close`) lets TCP send at once, so that an acknowledgement leaves before
 //! the program that has read can answer, and does nothing else: it never calls a program. What TCP has to tell a program
-//! comes out of [`Transport::next_event`], which whoever drives the simulation drains after every frame, timer and read.
+//! comes out of [`SimTransport::next_event`], which whoever drives the simulation drains after every frame, timer and read.
 //!
 //! What it does not model: the time that a host takes to handle a segment or a datagram.
 
@@ -20,24 +20,24 @@ use mqttlab_net::{Delivery, Fate};
 use mqttlab_tcp::{Segment, TcpEvent, TcpOutput as Output};
 use mqttlab_units::Instant;
 
-use crate::control::agenda::Agenda;
-use crate::control::event::Event;
+use crate::control::event::SimEvent;
+use crate::control::event_queue::EventQueue;
 use crate::hosts::Hosts;
-use crate::hosts::connections::{Connection, Connections, Opening};
-use crate::hosts::datagrams::{Conversation, Conversations, Datagram, DatagramPacket};
-use crate::hosts::layers::Layered;
-use crate::hosts::stream::Packet;
-use crate::hosts::wire::{Cargo, CarriedSegment, FrameEvent, Wire};
-use crate::ids::{ClientId, ConnectionId, ConversationId, HostId, ServerId, Side};
-use crate::records::{Crossing, Evidence};
-use crate::topics::Topics;
+use crate::hosts::connections::{ConnectionRequest, Connections, SimConnection};
+use crate::hosts::datagrams::{DatagramConversation, DatagramConversations, DatagramPacket, SimDatagram};
+use crate::hosts::layers::SimLayers;
+use crate::hosts::stream::StreamPacket;
+use crate::hosts::wire::{Cargo, CarriedSegment, FrameEvent, SimWire};
+use crate::ids::{ClientId, ConversationId, HostId, ServerId, Side, TcpConnectionId};
+use crate::records::{Crossing, Records};
+use crate::topics::SimTopics;
 
 /// Hosts, connections, and what is between them.
-pub(crate) struct Transport {
+pub(crate) struct SimTransport {
     hosts: Hosts,
     connections: Connections,
-    conversations: Conversations,
-    wire: Wire,
+    conversations: DatagramConversations,
+    wire: SimWire,
     rests: Rests,
 }
 
@@ -51,28 +51,28 @@ pub(crate) struct Caller {
     /// The server's port, where it is not its first one.
     pub(crate) port: Option<u16>,
     /// What is to lie on it.
-    pub(crate) layered: Option<Box<Layered>>,
+    pub(crate) layered: Option<Box<SimLayers>>,
 }
 
 /// What has come to a host.
-pub(crate) enum Arrival {
+pub(crate) enum HostArrival {
     /// TCP has it, and may have something to tell the program on this side.
-    Segment(ConnectionId, Side),
+    Segment(TcpConnectionId, Side),
     /// It is for the program on the other side than its sender's.
-    Datagram(Rc<Datagram>),
+    Datagram(Rc<SimDatagram>),
 }
 
-impl Transport {
-    pub(crate) fn new(hosts: Hosts, connections: Connections, wire: Wire, rests: Rests) -> Transport {
-        let conversations = Conversations::new(hosts.len());
-        Transport { hosts, connections, conversations, wire, rests }
+impl SimTransport {
+    pub(crate) fn new(hosts: Hosts, connections: Connections, wire: SimWire, rests: Rests) -> SimTransport {
+        let conversations = DatagramConversations::new(hosts.len());
+        SimTransport { hosts, connections, conversations, wire, rests }
     }
 
     pub(crate) fn hosts(&self) -> &Hosts {
         &self.hosts
     }
 
-    pub(crate) fn wire(&self) -> &Wire {
+    pub(crate) fn wire(&self) -> &SimWire {
         &self.wire
     }
 
@@ -80,15 +80,15 @@ impl Transport {
         &self.connections
     }
 
-    pub(crate) fn connection(&self, id: ConnectionId) -> &Connection {
+    pub(crate) fn connection(&self, id: TcpConnectionId) -> &SimConnection {
         self.connections.get(id)
     }
 
-    pub(crate) fn connection_mut(&mut self, id: ConnectionId) -> &mut Connection {
+    pub(crate) fn connection_mut(&mut self, id: TcpConnectionId) -> &mut SimConnection {
         self.connections.get_mut(id)
     }
 
-    pub(crate) fn conversation(&self, id: ConversationId) -> &Conversation {
+    pub(crate) fn conversation(&self, id: ConversationId) -> &DatagramConversation {
         self.conversations.get(id)
     }
 
@@ -109,9 +109,9 @@ impl Transport {
     }
 
     /// A client on this host falls asleep, or wakes up.
-    pub(crate) fn rest(&mut self, now: Instant, host: HostId, asleep: bool) {
+    pub(crate) fn set_asleep(&mut self, now: Instant, host: HostId, asleep: bool) {
         if let Some(rests) = self.rests.change(host.0 as usize, asleep) {
-            self.wire.rest(now, host, rests);
+            self.wire.set_asleep(now, host, rests);
         }
     }
 
@@ -124,7 +124,7 @@ impl Transport {
     pub(crate) fn send_datagram(
         &mut self,
         now: Instant,
-        evidence: &mut Evidence,
+        evidence: &mut Records,
         (id, from): (ConversationId, Side),
         packet: DatagramPacket,
     ) {
@@ -141,16 +141,16 @@ impl Transport {
     /// Why it cannot.
     pub(crate) fn open(
         &mut self,
-        agenda: &mut Agenda<Event>,
-        evidence: &mut Evidence,
+        agenda: &mut EventQueue<SimEvent>,
+        evidence: &mut Records,
         caller: Caller,
         server: ServerId,
-    ) -> Result<ConnectionId, &'static str> {
+    ) -> Result<TcpConnectionId, &'static str> {
         let Caller { client, host, nodelay, port, layered } = caller;
         let listener = self.hosts.listener(server);
         let hosts = [host, listener.host];
         let paths = self.paths(hosts).ok_or("no path leads to the broker")?;
-        let id = self.connections.add(Opening {
+        let id = self.connections.add(ConnectionRequest {
             client,
             server,
             profiles: self.hosts.profiles(host, server, self.wire.is_loopback(paths[Side::Client as usize])),
@@ -177,18 +177,24 @@ impl Transport {
     }
 
     /// Puts a packet behind what a program has to say, and answers where it ends. Nothing is written yet.
-    pub(crate) fn append(&mut self, id: ConnectionId, side: Side, packet: Packet, length: usize) -> u64 {
+    pub(crate) fn append(
+        &mut self,
+        id: TcpConnectionId,
+        side: Side,
+        packet: StreamPacket,
+        length: usize,
+    ) -> u64 {
         let connection = self.connections.get_mut(id);
         let sealed =
             connection.layered.as_ref().map_or_else(Sealed::default, |layered| layered.seal(side, length));
         connection.streams[side as usize]
-            .append(Packet { sealed, ..packet }, length + sealed.bytes() as usize)
+            .append(StreamPacket { sealed, ..packet }, length + sealed.bytes() as usize)
     }
 
     /// Hands what waits to the socket, by a program that has written to another one since if `apart`; `false` when it took
-    /// nothing. To be followed by [`Transport::transmit`], and to be called again where what waits is [written in
-    /// parts](Layered::write_max).
-    pub(crate) fn write(&mut self, now: Instant, id: ConnectionId, side: Side, apart: bool) -> bool {
+    /// nothing. To be followed by [`SimTransport::transmit`], and to be called again where what waits is [written in
+    /// parts](SimLayers::write_max).
+    pub(crate) fn write(&mut self, now: Instant, id: TcpConnectionId, side: Side, apart: bool) -> bool {
         let connection = self.connections.get_mut(id);
         let part_max = connection.layered.as_ref().and_then(|layered| layered.write_max(side));
         let stream = &mut connection.streams[side as usize];
@@ -203,12 +209,12 @@ impl Transport {
     }
 
     /// A program reads all bytes that there are, and learns up to where packets may be taken out of them by
-    /// [`Transport::take_packet`]; `None`: nothing has come since it last read.
+    /// [`SimTransport::take_packet`]; `None`: nothing has come since it last read.
     pub(crate) fn read(
         &mut self,
-        agenda: &mut Agenda<Event>,
-        evidence: &mut Evidence,
-        (id, side): (ConnectionId, Side),
+        agenda: &mut EventQueue<SimEvent>,
+        evidence: &mut Records,
+        (id, side): (TcpConnectionId, Side),
     ) -> Option<u64> {
         let connection = self.connections.get_mut(id);
         let offset = connection.take_readable(side)?;
@@ -221,11 +227,11 @@ impl Transport {
     /// The next packet that ends at or before `offset` of what was read.
     pub(crate) fn take_packet(
         &mut self,
-        evidence: &mut Evidence,
-        topics: &Topics,
-        (id, side): (ConnectionId, Side),
+        evidence: &mut Records,
+        topics: &SimTopics,
+        (id, side): (TcpConnectionId, Side),
         offset: u64,
-    ) -> Option<Packet> {
+    ) -> Option<StreamPacket> {
         let connection = self.connections.get_mut(id);
         let packet = connection.streams[side.other() as usize].read(offset)?;
         evidence.control_packet(connection, side.other(), &packet, topics.name_of(&packet));
@@ -233,7 +239,7 @@ impl Transport {
     }
 
     /// Bytes to come of the packet of which a program at this end has read the first ones, up to `offset`; 0 where it has none.
-    pub(crate) fn unfinished(&self, (id, side): (ConnectionId, Side), offset: u64) -> u64 {
+    pub(crate) fn unfinished(&self, (id, side): (TcpConnectionId, Side), offset: u64) -> u64 {
         let stream = &self.connections.get(id).streams[side.other() as usize];
         let begun = stream.unread().next().filter(|packet| packet.start < offset);
         begun.map_or(0, |packet| packet.end.saturating_sub(offset))
@@ -242,9 +248,9 @@ impl Transport {
     /// A program wants no more of a connection.
     pub(crate) fn close(
         &mut self,
-        agenda: &mut Agenda<Event>,
-        evidence: &mut Evidence,
-        id: ConnectionId,
+        agenda: &mut EventQueue<SimEvent>,
+        evidence: &mut Records,
+        id: TcpConnectionId,
         side: Side,
     ) {
         let connection = self.connections.get_mut(id);
@@ -256,9 +262,9 @@ impl Transport {
     /// Sends what TCP may send, and sees to its timer. What it has to tell its program waits.
     pub(crate) fn transmit(
         &mut self,
-        agenda: &mut Agenda<Event>,
-        evidence: &mut Evidence,
-        id: ConnectionId,
+        agenda: &mut EventQueue<SimEvent>,
+        evidence: &mut Records,
+        id: TcpConnectionId,
         side: Side,
     ) {
         while let Some(segment) = self.connections.get_mut(id).ends[side as usize].poll_transmit() {
@@ -270,9 +276,9 @@ impl Transport {
     /// What TCP has to tell the program on this side. `None` once all is sent and told; then its timer is set.
     pub(crate) fn next_event(
         &mut self,
-        agenda: &mut Agenda<Event>,
-        evidence: &mut Evidence,
-        id: ConnectionId,
+        agenda: &mut EventQueue<SimEvent>,
+        evidence: &mut Records,
+        id: TcpConnectionId,
         side: Side,
     ) -> Option<TcpEvent> {
         let now = agenda.now();
@@ -293,21 +299,21 @@ impl Transport {
         None
     }
 
-    fn set_timer(&mut self, agenda: &mut Agenda<Event>, id: ConnectionId, side: Side) {
+    fn set_timer(&mut self, agenda: &mut EventQueue<SimEvent>, id: TcpConnectionId, side: Side) {
         let connection = self.connections.get_mut(id);
         let Some(deadline) = connection.ends[side as usize].next_deadline() else { return };
         let alarm = &mut connection.alarms[side as usize];
         if alarm.is_none_or(|alarm| deadline < alarm) {
             *alarm = Some(deadline);
-            agenda.add(deadline, Event::Timer { connection: id, side });
+            agenda.add(deadline, SimEvent::Timer { connection: id, side });
         }
     }
 
     fn send(
         &mut self,
         now: Instant,
-        evidence: &mut Evidence,
-        id: ConnectionId,
+        evidence: &mut Records,
+        id: TcpConnectionId,
         side: Side,
         segment: &Segment,
     ) {
@@ -323,7 +329,7 @@ impl Transport {
     }
 
     /// Lets a timer of TCP fire that is due now; `false` when it was set anew since, or belonged to another connection.
-    pub(crate) fn on_timer(&mut self, now: Instant, id: ConnectionId, side: Side) -> bool {
+    pub(crate) fn on_timer(&mut self, now: Instant, id: TcpConnectionId, side: Side) -> bool {
         let connection = self.connections.get_mut(id);
         if connection.id != id || connection.alarms[side as usize] != Some(now) {
             return false;
@@ -334,7 +340,7 @@ impl Transport {
     }
 
     /// Takes the next frame that is at the end of its path: hands a segment to TCP.
-    pub(crate) fn arrive(&mut self, now: Instant) -> Option<Arrival> {
+    pub(crate) fn arrive(&mut self, now: Instant) -> Option<HostArrival> {
         let slot = self.wire.arrival()?;
         let frame = self.wire.frame(slot);
         let side = frame.from.other();
@@ -343,9 +349,9 @@ impl Transport {
                 let connection = self.connections.get_mut(carried.connection);
                 connection.under_way -= 1;
                 connection.ends[side as usize].receive(now, &carried.segment);
-                Arrival::Segment(carried.connection, side)
+                HostArrival::Segment(carried.connection, side)
             }
-            Cargo::Datagram(datagram) => Arrival::Datagram(Rc::clone(datagram)),
+            Cargo::Datagram(datagram) => HostArrival::Datagram(Rc::clone(datagram)),
         };
         self.wire.release(slot);
         Some(arrival)
@@ -357,13 +363,13 @@ impl Transport {
     }
 
     /// Time has passed on the network.
-    pub(crate) fn tick(&mut self, now: Instant, evidence: &mut Evidence) {
+    pub(crate) fn tick(&mut self, now: Instant, evidence: &mut Records) {
         self.wire.tick(now);
         self.poll_network(evidence);
     }
 
     /// Takes note of what happened to frames.
-    fn poll_network(&mut self, evidence: &mut Evidence) {
+    fn poll_network(&mut self, evidence: &mut Records) {
         while let Some(event) = self.wire.poll() {
             match event {
                 FrameEvent::Crossed { frame: slot, copy, link, hop, entered, fate } => {
@@ -375,7 +381,7 @@ impl Transport {
                         }
                         _ => {}
                     }
-                    self.wire.settle(slot, &fate);
+                    self.wire.note_fate(slot, &fate);
                 }
                 FrameEvent::Bare { frame: slot, link, at } => {
                     let delivery =
@@ -393,7 +399,7 @@ impl Transport {
     }
 
     /// The connection whose segment a frame carries.
-    fn connection_of(&mut self, slot: u32) -> Option<&mut Connection> {
+    fn connection_of(&mut self, slot: u32) -> Option<&mut SimConnection> {
         match &self.wire.frame(slot).cargo {
             Cargo::Segment(carried) => Some(self.connections.get_mut(carried.connection)),
             Cargo::Datagram(_) => None,
@@ -402,7 +408,7 @@ impl Transport {
 
     fn record_crossing(
         &mut self,
-        evidence: &mut Evidence,
+        evidence: &mut Records,
         (slot, copy): (u32, u16),
         (link, hop): (usize, usize),
         entered: Instant,
@@ -430,9 +436,9 @@ impl Transport {
     pub(crate) fn retire(
         &mut self,
         now: Instant,
-        evidence: &mut Evidence,
-        topics: &Topics,
-        id: ConnectionId,
+        evidence: &mut Records,
+        topics: &SimTopics,
+        id: TcpConnectionId,
     ) {
         if !self.connections.is_over(id) {
             return;
@@ -448,13 +454,13 @@ impl Transport {
     }
 
     /// The simulation is over: writes down what was sent and never read.
-    pub(crate) fn end(&self, evidence: &mut Evidence, topics: &Topics) {
+    pub(crate) fn end(&self, evidence: &mut Records, topics: &SimTopics) {
         self.connections.iter().for_each(|connection| record_unread(connection, evidence, topics));
     }
 }
 
 /// Writes down the packets that were sent and never read.
-fn record_unread(connection: &Connection, evidence: &mut Evidence, topics: &Topics) {
+fn record_unread(connection: &SimConnection, evidence: &mut Records, topics: &SimTopics) {
     for from in Side::BOTH {
         for packet in connection.streams[from as usize].unread() {
             evidence.control_packet(connection, from, packet, topics.name_of(packet));
@@ -476,10 +482,10 @@ mod tests {
 
     /// A transport without clients and servers: the test is both.
     struct Bench {
-        agenda: Agenda<Event>,
-        evidence: Evidence,
-        topics: Topics,
-        transport: Transport,
+        agenda: EventQueue<SimEvent>,
+        evidence: Records,
+        topics: SimTopics,
+        transport: SimTransport,
     }
 
     struct Blind;
@@ -507,27 +513,27 @@ mod tests {
             let hosts = Hosts::new(&plan).unwrap();
             let connections = Connections::new(plan.seed, 1, hosts.len());
             let (links, rests) = ([plan.direct_link(), plan.loopback_link()], Rests::new(&plan));
-            let wire = Wire::new(plan.network, plan.seed, links);
+            let wire = SimWire::new(plan.network, plan.seed, links);
             Bench {
-                agenda: Agenda::default(),
-                evidence: Evidence::new(recorder, true, Box::new(Blind)),
-                topics: Topics::default(),
-                transport: Transport::new(hosts, connections, wire, rests),
+                agenda: EventQueue::default(),
+                evidence: Records::new(recorder, true, Box::new(Blind)),
+                topics: SimTopics::default(),
+                transport: SimTransport::new(hosts, connections, wire, rests),
             }
         }
 
-        fn open(&mut self) -> ConnectionId {
+        fn open(&mut self) -> TcpConnectionId {
             let end = caller(HostId(1));
             self.transport.open(&mut self.agenda, &mut self.evidence, end, ServerId(0)).unwrap()
         }
 
-        fn say(&mut self, id: ConnectionId, side: Side, packet: u16, length: usize) {
-            self.transport.append(id, side, Packet::bare(Kind::Puback, packet), length);
+        fn append_packet(&mut self, id: TcpConnectionId, side: Side, packet: u16, length: usize) {
+            self.transport.append(id, side, StreamPacket::bare(Kind::Puback, packet), length);
             assert!(self.transport.write(self.agenda.now(), id, side, false));
             self.transport.transmit(&mut self.agenda, &mut self.evidence, id, side);
         }
 
-        fn close(&mut self, id: ConnectionId, side: Side) {
+        fn close(&mut self, id: TcpConnectionId, side: Side) {
             self.transport.close(&mut self.agenda, &mut self.evidence, id, side);
         }
 
@@ -537,8 +543,8 @@ mod tests {
             loop {
                 let due = if let Some(arrival) = self.transport.arrive(self.agenda.now()) {
                     match arrival {
-                        Arrival::Segment(id, side) => Some((id, side)),
-                        Arrival::Datagram(_) => None,
+                        HostArrival::Segment(id, side) => Some((id, side)),
+                        HostArrival::Datagram(_) => None,
                     }
                 } else if let Some(at) = self.transport.next_deadline()
                     && self.agenda.next_deadline().is_none_or(|due| at <= due)
@@ -547,8 +553,8 @@ mod tests {
                     self.transport.tick(at, &mut self.evidence);
                     None
                 } else {
-                    match self.agenda.take() {
-                        Some(Event::Timer { connection, side }) => {
+                    match self.agenda.pop() {
+                        Some(SimEvent::Timer { connection, side }) => {
                             let rang = self.transport.on_timer(self.agenda.now(), connection, side);
                             rang.then_some((connection, side))
                         }
@@ -566,7 +572,7 @@ mod tests {
             }
         }
 
-        fn read(&mut self, id: ConnectionId, side: Side, offset: u64) -> Vec<u16> {
+        fn read(&mut self, id: TcpConnectionId, side: Side, offset: u64) -> Vec<u16> {
             self.transport.connection_mut(id).note_readable(side, offset);
             assert_eq!(self.transport.read(&mut self.agenda, &mut self.evidence, (id, side)), Some(offset));
             assert_eq!(self.transport.read(&mut self.agenda, &mut self.evidence, (id, side)), None);
@@ -582,8 +588,8 @@ mod tests {
         let id = bench.open();
         let told = bench.run();
         assert_eq!(told, [(Side::Client, TcpEvent::Connected), (Side::Server, TcpEvent::Connected)]);
-        bench.say(id, Side::Client, 1, 5_000);
-        bench.say(id, Side::Client, 2, 10);
+        bench.append_packet(id, Side::Client, 1, 5_000);
+        bench.append_packet(id, Side::Client, 2, 10);
         let told = bench.run();
         assert_eq!(told.last(), Some(&(Side::Server, TcpEvent::Readable(5_010))), "{told:?}");
         assert_eq!(bench.read(id, Side::Server, 5_009), [1], "the second one is not there to its last byte");
@@ -596,7 +602,7 @@ mod tests {
         let mut bench = Bench::new("waits", "direct.json");
         let id = bench.open();
         bench.run();
-        bench.say(id, Side::Client, 1, 10);
+        bench.append_packet(id, Side::Client, 1, 10);
         // The frame is there in no time, and yet its receiver has not been told.
         assert!(bench.transport.wire().has_arrivals());
         assert_eq!(bench.transport.connection(id).ends[Side::Server as usize].readable(), 0);

@@ -11,11 +11,11 @@ use mqttlab_units::{Bytes, Instant, Seed};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::hosts::datagrams::Datagram;
-use crate::ids::{ConnectionId, HostId, Side};
+use crate::hosts::datagrams::SimDatagram;
+use crate::ids::{HostId, Side, TcpConnectionId};
 
 /// The network, and what is on it.
-pub(crate) struct Wire {
+pub(crate) struct SimWire {
     network: Network,
     paths: Vec<PathFacts>,
     routes: HashMap<(usize, usize), usize>,
@@ -25,7 +25,7 @@ pub(crate) struct Wire {
     loopback: usize,
     /// The host of each station, by medium and number.
     stations: BTreeMap<(usize, usize), usize>,
-    frames: Vec<Frame>,
+    frames: Vec<SimFrame>,
     free: Vec<u32>,
     arrived: VecDeque<u32>,
     counts: FrameCounts,
@@ -58,7 +58,7 @@ struct PathFacts {
 
 /// A frame under way.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct SimFrame {
     pub(crate) number: u64,
     /// Who sent it.
     pub(crate) from: Side,
@@ -76,13 +76,13 @@ pub(crate) struct Frame {
 #[derive(Debug)]
 pub(crate) enum Cargo {
     Segment(CarriedSegment),
-    Datagram(Rc<Datagram>),
+    Datagram(Rc<SimDatagram>),
 }
 
 /// A segment of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CarriedSegment {
-    pub(crate) connection: ConnectionId,
+    pub(crate) connection: TcpConnectionId,
     pub(crate) segment: Segment,
     /// Position of its payload in the stream; `None` without payload.
     pub(crate) offset: Option<u64>,
@@ -100,21 +100,21 @@ impl Cargo {
 
 /// Something became of a frame, which is named by its slot.
 pub(crate) enum FrameEvent {
-    /// On a link. To be [settled](Wire::settle) once it has been looked at. `copy` is 0 for the frame itself.
+    /// On a link. [`SimWire::note_fate`] follows once it has been looked at. `copy` is 0 for the frame itself.
     Crossed { frame: u32, copy: u16, link: usize, hop: usize, entered: Instant, fate: Fate },
     /// Nothing was in its way; `link` stands for that.
     Bare { frame: u32, link: usize, at: Instant },
-    /// It arrived damaged, and its receiver does not take it. To be [released](Wire::release).
+    /// It arrived damaged, and its receiver does not take it. To be [released](SimWire::release).
     Corrupted { frame: u32 },
 }
 
-impl Wire {
+impl SimWire {
     /// A plan's network. `direct_link` and `loopback_link` stand for what crosses no link, as the plan numbers them.
     pub(crate) fn new(
         network: mqttlab_plan::Network,
         seed: Seed,
         [direct_link, loopback_link]: [usize; 2],
-    ) -> Wire {
+    ) -> SimWire {
         let seed = seed.derive("network");
         let stations = network.stations();
         let mqttlab_plan::Network { kind, links, media, paths: planned, .. } = network;
@@ -142,7 +142,7 @@ impl Wire {
             NetworkKind::Loopback => Some(loopback),
             NetworkKind::Veth | NetworkKind::External => Some(everywhere),
         };
-        Wire {
+        SimWire {
             paths: facts,
             network: Network::with_media(made, media, paths),
             routes,
@@ -204,14 +204,14 @@ impl Wire {
     }
 
     /// Everybody on this host sleeps from now on, or no longer: so does its radio, if it has one.
-    pub(crate) fn rest(&mut self, now: Instant, host: HostId, rests: bool) {
-        self.network.rest(now, &self.stations, host.0 as usize, rests);
+    pub(crate) fn set_asleep(&mut self, now: Instant, host: HostId, asleep: bool) {
+        self.network.rest(now, &self.stations, host.0 as usize, asleep);
     }
 
     /// A frame sets out on a path.
     pub(crate) fn send(&mut self, now: Instant, path: usize, named: Named, from: Side, cargo: Cargo) {
         let size = Bytes(cargo.ip_bytes().into());
-        let frame = Frame {
+        let frame = SimFrame {
             number: self.counts.sent,
             from,
             cargo,
@@ -254,7 +254,7 @@ impl Wire {
         self.has_arrivals() || self.network.next_deadline() == Some(now)
     }
 
-    /// What happened on the links. Frames that reach the ends of their paths are kept for [`Wire::arrival`].
+    /// What happened on the links. Frames that reach the ends of their paths are kept for [`SimWire::arrival`].
     pub(crate) fn poll(&mut self) -> Option<FrameEvent> {
         loop {
             match self.network.poll()? {
@@ -279,7 +279,7 @@ impl Wire {
     }
 
     /// A frame under way.
-    pub(crate) fn frame(&self, slot: u32) -> &Frame {
+    pub(crate) fn frame(&self, slot: u32) -> &SimFrame {
         &self.frames[slot as usize]
     }
 
@@ -297,7 +297,7 @@ impl Wire {
     }
 
     /// Takes note of what a link did to a frame.
-    pub(crate) fn settle(&mut self, slot: u32, fate: &Fate) {
+    pub(crate) fn note_fate(&mut self, slot: u32, fate: &Fate) {
         match fate {
             Fate::Delivered(net::Delivery { duplicate_at: Some(_), .. }) => {
                 self.frames[slot as usize].outstanding += 1;

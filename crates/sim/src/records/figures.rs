@@ -1,16 +1,16 @@
 //! What a simulation tells whoever watches it: counts of each group, and the figures of a progress line.
 
 use mqttlab_client::Books;
-use mqttlab_run::{Figures, GroupFigures, MESSAGES_MAX, MessageFigures, Pace, Sketch, Watched};
+use mqttlab_run::{Figures, GroupFigures, MESSAGES_MAX, MessageFigures, SimulationPace, Sketch, Watched};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clients::groups::Groups;
-use crate::hosts::wire::Wire;
-use crate::ids::{GroupId, Table};
+use crate::hosts::wire::SimWire;
+use crate::ids::{GroupId, IdTable};
 
 /// Counts for the figures, which nothing in the simulation depends on.
-pub(crate) struct LiveFigures {
-    groups: Table<GroupId, GroupCounts>,
+pub(crate) struct SimFigures {
+    groups: IdTable<GroupId, GroupCounts>,
     /// Latencies since they were last told.
     recent: Vec<u64>,
     watched: Watched,
@@ -27,10 +27,10 @@ pub(crate) struct GroupCounts {
     pub(crate) delivered: u64,
 }
 
-impl LiveFigures {
-    pub(crate) fn new(groups: &Groups) -> LiveFigures {
+impl SimFigures {
+    pub(crate) fn new(groups: &Groups) -> SimFigures {
         let counts = groups.numbers().map(|_| GroupCounts::default()).collect();
-        LiveFigures { groups: counts, recent: Vec::new(), watched: Watched::new(), messages: Vec::new() }
+        SimFigures { groups: counts, recent: Vec::new(), watched: Watched::new(), messages: Vec::new() }
     }
 
     /// What a group's clients have done.
@@ -53,13 +53,13 @@ impl LiveFigures {
     }
 
     /// The figures now.
-    pub(crate) fn told(
+    pub(crate) fn snapshot(
         &mut self,
         now: Instant,
-        pace: Pace,
+        pace: SimulationPace,
         books: &Books,
         groups: &Groups,
-        wire: &Wire,
+        wire: &SimWire,
     ) -> Figures {
         let [latency_p50_ns, latency_p99_ns] = self.percentiles();
         let mut sketch = Sketch::default();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn percentiles_are_of_what_came_since_the_last_line() {
         let groups = Groups::new(Vec::new(), &[], &[], mqttlab_units::Seed(1));
-        let mut figures = LiveFigures::new(&groups);
+        let mut figures = SimFigures::new(&groups);
         assert_eq!(figures.percentiles(), [None; 2]);
         (1..=100).rev().for_each(|us| figures.latency(Duration::from_us(us)));
         assert_eq!(figures.percentiles(), [Some(51_000), Some(100_000)]);

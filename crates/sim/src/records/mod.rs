@@ -21,15 +21,15 @@ use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Duration, Instant};
 use mqttlab_zmtp::Kind as Frames;
 
-use crate::hosts::connections::Connection;
-use crate::hosts::datagrams::{Conversation, Datagram};
-use crate::hosts::stream::Packet;
-use crate::hosts::wire::{CarriedSegment, Frame};
+use crate::hosts::connections::SimConnection;
+use crate::hosts::datagrams::{DatagramConversation, SimDatagram};
+use crate::hosts::stream::StreamPacket;
+use crate::hosts::wire::{CarriedSegment, SimFrame};
 use crate::ids::{ClientId, HostId, Side};
-use crate::message;
+use crate::message_tokens;
 
 /// The recording, being written.
-pub(crate) struct Evidence {
+pub(crate) struct Records {
     recorder: DirectRecorder,
     /// Whether frames and control packets are written down.
     packets: bool,
@@ -54,14 +54,14 @@ pub(crate) struct Crossing {
     pub(crate) fate: Fate,
 }
 
-impl Evidence {
+impl Records {
     pub(crate) fn new(
         recorder: DirectRecorder,
         packets: bool,
         analyser: Box<dyn SegmentAnalyser>,
-    ) -> Evidence {
+    ) -> Records {
         let (mqtt, sack, marks) = Default::default();
-        Evidence {
+        Records {
             recorder,
             packets,
             analyser,
@@ -81,7 +81,7 @@ impl Evidence {
 
     /// The recorder, for the end; with the network's metrics written.
     pub(crate) fn finish(mut self) -> (DirectRecorder, Option<Error>) {
-        let Evidence { recorder, analyser, .. } = &mut self;
+        let Records { recorder, analyser, .. } = &mut self;
         let mut outcome = Ok(());
         analyser.network_metrics(&mut |row| {
             if outcome.is_ok() {
@@ -114,7 +114,7 @@ impl Evidence {
         if self.run_is_over && !cause.is_dropped_by_server() {
             return;
         }
-        let Some((publisher, sequence)) = message::origin(message) else { return };
+        let Some((publisher, sequence)) = message_tokens::origin(message) else { return };
         let subscriber = subscriber.map(|client| client.0);
         let row = Dropped { publisher: publisher.0, sequence, subscriber, cause, at };
         self.message(|recorder| recorder.dropped(&row));
@@ -126,7 +126,7 @@ impl Evidence {
         at: Instant,
         client: Option<ClientId>,
         from: Side,
-        packet: &Packet,
+        packet: &StreamPacket,
     ) {
         if !packet.is_packet() || !packet.kind.is_message() || packet.qos != Qos::AtMostOnce {
             return;
@@ -136,7 +136,7 @@ impl Evidence {
             Side::Server if client.is_none() => {}
             Side::Server => self.dropped(at, packet.message, client, LossCause::ConnectionLost),
             // A copy that a relay makes is not for those who get the message itself.
-            Side::Client if client.is_none_or(|client| message::owner(packet.message) == client) => {
+            Side::Client if client.is_none_or(|client| message_tokens::owner(packet.message) == client) => {
                 self.dropped(at, packet.message, None, LossCause::ConnectionLost);
             }
             Side::Client => {}
@@ -175,8 +175,8 @@ impl Evidence {
     /// A frame with a segment met a link.
     pub(crate) fn crossed(
         &mut self,
-        connection: &mut Connection,
-        frame: &Frame,
+        connection: &mut SimConnection,
+        frame: &SimFrame,
         carried: &CarriedSegment,
         crossing: &Crossing,
     ) {
@@ -215,9 +215,9 @@ impl Evidence {
     /// A frame with a datagram met a link.
     pub(crate) fn datagram_crossed(
         &mut self,
-        conversation: &Conversation,
-        frame: &Frame,
-        datagram: &Datagram,
+        conversation: &DatagramConversation,
+        frame: &SimFrame,
+        datagram: &SimDatagram,
         crossing: &Crossing,
     ) {
         self.mqtt.clear();
@@ -249,17 +249,17 @@ impl Evidence {
     /// A control packet has been read by its receiver, or never will be.
     pub(crate) fn control_packet(
         &mut self,
-        connection: &Connection,
+        connection: &SimConnection,
         from: Side,
-        packet: &Packet,
+        packet: &StreamPacket,
         topic: &str,
     ) {
         // Without frames it is not known when it was sent.
         let is_wanted = self.packets && packet.is_packet();
         let Some(first_sent) = packet.first_sent.filter(|_| is_wanted) else { return };
         let is_message = packet.kind.is_message();
-        let parts = Parts::of(packet);
-        let origin = is_message.then(|| message::origin(packet.message)).flatten();
+        let parts = PacketSizes::of(packet);
+        let origin = is_message.then(|| message_tokens::origin(packet.message)).flatten();
         let outcome = self.recorder.control_packet(&ControlPacketRow {
             connection: connection.number,
             seen_by: SeenBy::Capture,
@@ -295,8 +295,8 @@ impl Evidence {
     /// Notes which packets a segment carries, and asks what the segment is. Returns the round trip it shows.
     fn analyse(
         &mut self,
-        connection: &mut Connection,
-        frame: &Frame,
+        connection: &mut SimConnection,
+        frame: &SimFrame,
         carried: &CarriedSegment,
         crossing: &Crossing,
     ) -> Option<u64> {
@@ -389,7 +389,7 @@ fn write_row(recorder: &mut DirectRecorder, row: &PacketRow<'_>, crossing: &Cros
 }
 
 /// A frame on a link, whatever it carries and whatever becomes of it.
-fn row<'a>(frame: &Frame, crossing: &Crossing, hosts: [HostId; 2], by_side: [u16; 2]) -> PacketRow<'a> {
+fn row<'a>(frame: &SimFrame, crossing: &Crossing, hosts: [HostId; 2], by_side: [u16; 2]) -> PacketRow<'a> {
     let (from, to) = (frame.from as usize, frame.from.other() as usize);
     let [source, destination] = ports(by_side, frame.from);
     PacketRow {
@@ -430,12 +430,12 @@ fn row<'a>(frame: &Frame, crossing: &Crossing, hosts: [HostId; 2], by_side: [u16
 
 /// A packet in a datagram that has arrived, or will not.
 fn datagram_row<'a>(
-    conversation: &Conversation,
-    datagram: &'a Datagram,
+    conversation: &DatagramConversation,
+    datagram: &'a SimDatagram,
     complete: Option<Instant>,
 ) -> ControlPacketRow<'a> {
     let account = datagram.packet.account();
-    let origin = datagram.packet.message().and_then(|content| message::origin(content.message));
+    let origin = datagram.packet.message().and_then(|content| message_tokens::origin(content.message));
     let publisher = origin.map(|(publisher, _)| publisher.0);
     ControlPacketRow {
         connection: conversation.number,
@@ -483,7 +483,7 @@ fn describe_sack(segment: &Segment, text: &mut String) {
 }
 
 /// A packet as the `mqtt` column names it.
-fn name(packet: &Packet, text: &mut String) {
+fn name(packet: &StreamPacket, text: &mut String) {
     if !text.is_empty() {
         text.push(' ');
     }
@@ -502,8 +502,8 @@ fn name(packet: &Packet, text: &mut String) {
 }
 
 /// A packet as the analyser sees it.
-fn seen(packet: &Packet) -> SeenPacket {
-    let parts = Parts::of(packet);
+fn seen(packet: &StreamPacket) -> SeenPacket {
+    let parts = PacketSizes::of(packet);
     SeenPacket {
         offset: packet.body(),
         kind: packet.kind,
@@ -520,26 +520,26 @@ fn seen(packet: &Packet) -> SeenPacket {
 }
 
 /// Sizes that follow from the packet's whole.
-struct Parts {
+struct PacketSizes {
     fixed_header: u32,
     id: u32,
     /// Of packets other than PUBLISH everything else.
     payload: u32,
 }
 
-impl Parts {
-    fn of(packet: &Packet) -> Parts {
+impl PacketSizes {
+    fn of(packet: &StreamPacket) -> PacketSizes {
         let total = (packet.end - packet.start) as u32 - packet.sealed.bytes();
         if let Some(kind) = packet.kind.zeromq() {
             let content = packet.payload_bytes + u32::from(packet.topic_bytes);
             return match kind {
                 Frames::Message => {
-                    Parts { fixed_header: total - content, id: 0, payload: packet.payload_bytes }
+                    PacketSizes { fixed_header: total - content, id: 0, payload: packet.payload_bytes }
                 }
-                Frames::Greeting => Parts { fixed_header: 0, id: 0, payload: total },
+                Frames::Greeting => PacketSizes { fixed_header: 0, id: 0, payload: total },
                 _ => {
                     let fixed_header = if total > 257 { 9 } else { 2 };
-                    Parts { fixed_header, id: 0, payload: total - fixed_header }
+                    PacketSizes { fixed_header, id: 0, payload: total - fixed_header }
                 }
             };
         }
@@ -550,7 +550,7 @@ impl Parts {
             .map_or(5, |(_, bytes)| bytes);
         let id = if packet.id != 0 { 2 } else { 0 };
         let payload = if packet.kind.is_message() { packet.payload_bytes } else { total - fixed_header - id };
-        Parts { fixed_header, id, payload }
+        PacketSizes { fixed_header, id, payload }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_plan::{Destination, Entry, Group, NetworkKind, Plan, Roster};
+use mqttlab_plan::{Destination, Group, NetworkKind, Plan, Roster, RosterTopic};
 use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, Topic};
-use mqttlab_run::{Interruption, Outcome, Validity};
+use mqttlab_run::{Interruption, RunOutcome, Validity};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ pub(crate) fn finish(
     recorder: DirectRecorder,
     conclusion: Conclusion,
     result: Result<(), Interruption>,
-) -> Outcome {
+) -> RunOutcome {
     let Conclusion { warm_up_end, measurement_end, details, warnings } = conclusion;
     let layout = recorder.layout().map(|layout| Layout {
         warm_up_end_ns: warm_up_end.as_ns(),
@@ -62,8 +62,8 @@ pub(crate) fn finish(
     };
     let ending = Ending::of(result.as_ref().err().map(Interruption::reason));
     match layout.and_then(|layout| recorder.finish(Some(layout), &facts, &ending)) {
-        Ok(_) => Outcome::of(result),
-        Err(error) => Outcome::unfinished(result, error.to_string()),
+        Ok(_) => RunOutcome::of(result),
+        Err(error) => RunOutcome::unfinished(result, error.to_string()),
     }
 }
 
@@ -76,7 +76,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         session: Some(Session { expiry_ns: group.session_expiry().map(|expiry| expiry.as_ns()) }),
         is_program: false,
     };
-    let topic = |entry: &Entry| Topic {
+    let topic = |entry: &RosterTopic| Topic {
         name: entry.name.clone(),
         receivers: entry.receivers,
         shares: entry.shares,

@@ -9,8 +9,8 @@ use mqttlab_run::Stations;
 use mqttlab_tcp::TcpState;
 use mqttlab_units::{Duration, Instant};
 
-use crate::hosts::connections::{Connection, Connections};
-use crate::records::Evidence;
+use crate::hosts::connections::{Connections, SimConnection};
+use crate::records::Records;
 
 /// Samples at regular times.
 pub(crate) struct Sampling {
@@ -37,9 +37,9 @@ impl Sampling {
     }
 
     /// Takes a sample.
-    pub(crate) fn take(&mut self, now: Instant, connections: &Connections, evidence: &mut Evidence) {
+    pub(crate) fn sample(&mut self, now: Instant, connections: &Connections, evidence: &mut Records) {
         for connection in connections.iter() {
-            self.look(now, connection, evidence);
+            self.sample_connection(now, connection, evidence);
         }
         self.stations.take(now, |row| evidence.message(|recorder| recorder.position(row)));
         if self.looks_left == 0 || self.rows_left == 0 {
@@ -50,7 +50,7 @@ impl Sampling {
         self.next = Instant::from_ns((now.as_ns() / interval_ns + 1) * interval_ns);
     }
 
-    fn look(&mut self, at: Instant, connection: &Connection, evidence: &mut Evidence) {
+    fn sample_connection(&mut self, at: Instant, connection: &SimConnection, evidence: &mut Records) {
         let slot = connection.id.slot as usize;
         if slot >= self.told.len() {
             self.told.resize(slot + 1, (connection.number, [None, None]));

@@ -12,7 +12,7 @@ use mqttlab_tcp::{ConnectionState as TcpState, Endpoint, RecoveryPhase};
 use mqttlab_units::Instant;
 
 use crate::clients::client::Client;
-use crate::hosts::connections::Connection;
+use crate::hosts::connections::SimConnection;
 use crate::hosts::wire::FrameCounts;
 use crate::ids::{HostId, ServerId, Side};
 use crate::servers::ServerModel;
@@ -27,7 +27,7 @@ pub struct SimulationState {
     pub events: u64,
     pub next_event_at_ns: Option<u64>,
     pub frames: FrameCounts,
-    pub counts: Counts,
+    pub counts: SimCounts,
     pub links: Vec<LinkState>,
     pub hosts: Vec<HostState>,
 }
@@ -35,7 +35,7 @@ pub struct SimulationState {
 /// What has been counted so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
-pub struct Counts {
+pub struct SimCounts {
     pub connected: u32,
     pub ready: u32,
     pub failed: u32,
@@ -191,9 +191,9 @@ impl Simulation {
     }
 
     /// What has been counted so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> SimCounts {
         let books = &self.books;
-        Counts {
+        SimCounts {
             connected: books.connected.max(0) as u32,
             ready: books.ready.max(0) as u32,
             failed: books.failed,
@@ -229,7 +229,7 @@ fn client_state(name: String, client: &Client) -> ClientState {
 }
 
 fn server_state(id: ServerId, server: &dyn ServerModel) -> ServerState {
-    let look = server.look();
+    let look = server.snapshot();
     let session = |session: mqttlab_mqtt::broker::SessionInfo<'_>| SessionState {
         client: session.client.to_owned(),
         connected: session.connection.is_some(),
@@ -248,7 +248,7 @@ fn server_state(id: ServerId, server: &dyn ServerModel) -> ServerState {
     }
 }
 
-fn socket_state(client: String, connection: &Connection, side: Side) -> SocketState {
+fn socket_state(client: String, connection: &SimConnection, side: Side) -> SocketState {
     let end: &Endpoint = &connection.ends[side as usize];
     let (info, stream) = (end.info(), &connection.streams[side as usize]);
     SocketState {

@@ -20,24 +20,24 @@ use mqttlab_recording::LossCause;
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
-use super::mosquitto_loop::{Passes, Reading, Turn, Turns};
-use super::service::{Alarm, Inbox, ServiceTimes};
-use super::{End, ServerLook, ServerModel, ServerSurroundings};
-use crate::control::agenda::Agenda;
-use crate::control::event::Event;
-use crate::hosts::packet_content::Content;
-use crate::hosts::stream::{Carries, Packet};
-use crate::ids::{ClientId, ConnectionId, ServerId, Side};
-use crate::message;
-use crate::topics::Topics;
+use super::mosquitto_loop::{LoopPasses, PacketReading, ReadKind, SocketReads};
+use super::service::{Alarm, ServiceQueue, ServiceTimes};
+use super::{End, ServerModel, ServerSnapshot, ServerSurroundings};
+use crate::control::event::SimEvent;
+use crate::control::event_queue::EventQueue;
+use crate::hosts::packet_content::PacketContent;
+use crate::hosts::stream::{StreamContent, StreamPacket};
+use crate::ids::{ClientId, ServerId, Side, TcpConnectionId};
+use crate::message_tokens;
+use crate::topics::SimTopics;
 
 /// A broker, and what waits for it.
 pub(crate) struct BrokerModel {
     id: ServerId,
     broker: Broker,
-    inbox: Inbox<Request>,
-    outbox: VecDeque<(Instant, Response)>,
-    passes: Passes,
+    inbox: ServiceQueue<Request>,
+    outbox: VecDeque<(Instant, BrokerResponse)>,
+    passes: LoopPasses,
     /// The pass ends with what was served last.
     ends_pass: bool,
     /// The client of each session that there is or was, by the session's number; none of one that many share.
@@ -47,7 +47,7 @@ pub(crate) struct BrokerModel {
     /// The topic of the simulation, by the broker's number.
     topics: Vec<u32>,
     /// The connection that it has written to last.
-    wrote_to: Option<ConnectionId>,
+    wrote_to: Option<TcpConnectionId>,
     /// Messages that a full queue or socket made it drop.
     dropped: u64,
     alarm: Alarm,
@@ -56,23 +56,23 @@ pub(crate) struct BrokerModel {
 /// Something that a socket has for the broker.
 #[derive(Clone, Copy)]
 struct Request {
-    connection: ConnectionId,
-    what: What,
-    turn: Turn,
+    connection: TcpConnectionId,
+    what: BrokerResponseContent,
+    turn: ReadKind,
 }
 
 #[derive(Clone, Copy)]
-enum What {
-    Packet(Packet),
+enum BrokerResponseContent {
+    Packet(StreamPacket),
     Closed,
 }
 
 /// Something that the broker writes.
 #[derive(Clone, Copy)]
-struct Response {
-    connection: ConnectionId,
+struct BrokerResponse {
+    connection: TcpConnectionId,
     /// A packet and its length; `None` closes the connection.
-    packet: Option<(Packet, usize)>,
+    packet: Option<(StreamPacket, usize)>,
 }
 
 impl BrokerModel {
@@ -90,9 +90,9 @@ impl BrokerModel {
         BrokerModel {
             id,
             broker: Broker::new(options),
-            inbox: Inbox::new(ServiceTimes::new(role.service, name, seed)),
+            inbox: ServiceQueue::new(ServiceTimes::new(role.service, name, seed)),
             outbox: VecDeque::new(),
-            passes: Passes::default(),
+            passes: LoopPasses::default(),
             ends_pass: false,
             session_clients: Vec::new(),
             topic_ids: Vec::new(),
@@ -129,7 +129,7 @@ impl BrokerModel {
             }
             while self.write_part(around, id) {
                 if around.transport.connection(id).streams[Side::Server as usize].is_within_packet() {
-                    self.passes.want(id, around.now());
+                    self.passes.queue_write(id, around.now());
                     break;
                 }
             }
@@ -140,26 +140,29 @@ impl BrokerModel {
     }
 
     /// Reads what has come, unless enough waits to be served.
-    fn read_if_served(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+    fn read_if_served(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId) {
         if around.transport.connection(id).unserved < UNSERVED_MAX {
             self.read_socket(around, id);
         }
     }
 
     /// Reads what it had left in the socket.
-    fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+    fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId) {
         let end = (id, Side::Server);
         let readable = around.transport.connection(id).ends[Side::Server as usize].readable();
         let Some(offset) = around.read_socket(end) else { return };
         let reading = reading(around, id);
-        let mut turns = Turns::new(reading, offset.saturating_sub(readable));
-        let mut last: Option<(Packet, Turn)> = None;
+        let mut turns = SocketReads::new(reading, offset.saturating_sub(readable));
+        let mut last: Option<(StreamPacket, ReadKind)> = None;
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
             let turn = turns.next(packet.end);
             // What follows in the same read decides whether the pass ends with it.
             if let Some((before, ends)) = last.replace((packet, turn)) {
-                let turn = if turns.is_same_read() { Turn::Goes } else { ends };
-                self.request(around, Request { connection: id, what: What::Packet(before), turn });
+                let turn = if turns.is_same_read() { ReadKind::Goes } else { ends };
+                self.request(
+                    around,
+                    Request { connection: id, what: BrokerResponseContent::Packet(before), turn },
+                );
             }
         }
         let has_none = last.is_none();
@@ -167,7 +170,10 @@ impl BrokerModel {
             if packet.end < offset {
                 self.passes.leave_data();
             }
-            self.request(around, Request { connection: id, what: What::Packet(packet), turn });
+            self.request(
+                around,
+                Request { connection: id, what: BrokerResponseContent::Packet(packet), turn },
+            );
         }
         // A part of a packet is read in a pass, too.
         if has_none && self.inbox.len() == 0 && self.passes.is_waiting() {
@@ -187,16 +193,16 @@ impl BrokerModel {
         self.set_alarm(around.agenda);
     }
 
-    fn set_alarm(&mut self, agenda: &mut Agenda<Event>) {
+    fn set_alarm(&mut self, agenda: &mut EventQueue<SimEvent>) {
         self.alarm.set(self.next_deadline(), agenda);
     }
 
     fn attend(&mut self, around: &mut ServerSurroundings<'_>, request: &Request) {
         let id = request.connection;
         match request.turn {
-            Turn::Goes => {}
-            Turn::Ends => self.ends_pass = true,
-            Turn::Late => self.end_pass(around),
+            ReadKind::Goes => {}
+            ReadKind::Ends => self.ends_pass = true,
+            ReadKind::Late => self.end_pass(around),
         }
         // The slot may have been given to another connection since.
         if !around.transport.connections().is_current(id) {
@@ -205,8 +211,8 @@ impl BrokerModel {
         around.transport.connection_mut(id).unserved -= 1;
         self.introduce_topics(around.topics);
         match &request.what {
-            What::Packet(packet) => self.attend_packet(around, id, packet),
-            What::Closed => {
+            BrokerResponseContent::Packet(packet) => self.attend_packet(around, id, packet),
+            BrokerResponseContent::Closed => {
                 self.broker.closed(around.agenda.now(), broker::ConnectionId(id.slot));
                 around.transport.close(around.agenda, around.evidence, id, Side::Server);
             }
@@ -217,12 +223,17 @@ impl BrokerModel {
         }
     }
 
-    fn attend_packet(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, packet: &Packet) {
+    fn attend_packet(
+        &mut self,
+        around: &mut ServerSurroundings<'_>,
+        id: TcpConnectionId,
+        packet: &StreamPacket,
+    ) {
         let (now, socket) = (around.agenda.now(), broker::ConnectionId(id.slot));
         match packet.carries {
-            Carries::Packet => {}
-            Carries::Step(step) => return self.proceed(around, id, step),
-            Carries::Farewell => return,
+            StreamContent::Packet => {}
+            StreamContent::Step(step) => return self.proceed(around, id, step),
+            StreamContent::Farewell => return,
         }
         // Clients of other protocols have servers of their own: the plan was checked.
         let Some(kind) = packet.kind.mqtt() else { return };
@@ -259,26 +270,26 @@ impl BrokerModel {
     }
 
     /// A client opens what lies between TCP and its packets: says what follows.
-    fn proceed(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, step: u8) {
+    fn proceed(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId, step: u8) {
         for said in around.transport.following(id, Side::Server, Some(step)) {
-            around.transport.say(id, Side::Server, said);
+            around.transport.append_step(id, Side::Server, said);
             self.write(around, id);
         }
     }
 
     /// A gateway's packet, whose content waits at its connection.
-    fn attend_said(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, packet: u16) {
+    fn attend_said(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId, packet: u16) {
         let (now, socket) = (around.agenda.now(), broker::ConnectionId(id.slot));
         let said = around.transport.connection_mut(id).said.as_mut().and_then(|waiting| waiting.pop_front());
         match said {
-            Some(Content::Subscribe { filter, qos }) => {
+            Some(PacketContent::Subscribe { filter, qos }) => {
                 let filters = [(&*filter, qos)];
                 self.broker.handle(now, socket, Input::Subscribe { id: packet, filters: &filters });
             }
-            Some(Content::Unsubscribe { filter }) => {
+            Some(PacketContent::Unsubscribe { filter }) => {
                 self.broker.handle(now, socket, Input::Unsubscribe { id: packet, filters: &[&*filter] });
             }
-            Some(Content::Connect { client_id, clean, keep_alive, will }) => {
+            Some(PacketContent::Connect { client_id, clean, keep_alive, will }) => {
                 self.introduce_topics(around.topics);
                 let will = will.map(|will| Will {
                     topic: self.topic_id(will.topic),
@@ -302,7 +313,7 @@ impl BrokerModel {
         }
     }
 
-    fn attend_connect(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+    fn attend_connect(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId) {
         if around.transport.connection(id).said.is_some() {
             return self.attend_said(around, id, 0);
         }
@@ -313,7 +324,7 @@ impl BrokerModel {
         self.introduce_topics(around.topics);
         let will = fields.will.zip(will_topic).map(|((_, _, qos, retain), topic)| Will {
             topic: self.topic_id(topic),
-            message: message::will(client),
+            message: message_tokens::will(client),
             qos,
             retain,
         });
@@ -332,7 +343,7 @@ impl BrokerModel {
     }
 
     /// Tells the broker those of its topics that it does not know, in the order in which they came up.
-    fn introduce_topics(&mut self, topics: &Topics) {
+    fn introduce_topics(&mut self, topics: &SimTopics) {
         for number in self.topic_ids.len() as u32..topics.len() {
             let known = (topics.server(number) == self.id).then(|| self.broker.topic(topics.name(number)));
             if let Some(TopicId(place)) = known {
@@ -376,14 +387,15 @@ impl BrokerModel {
         }
     }
 
-    fn response(&mut self, around: &mut ServerSurroundings<'_>, output: &Output) -> Option<Response> {
+    fn response(&mut self, around: &mut ServerSurroundings<'_>, output: &Output) -> Option<BrokerResponse> {
         let (socket, packet) = match *output {
             Output::Connack { connection, session_present, receive_maximum, .. } => {
                 let version = version(around, connection);
                 // Only MQTT 5 can say it, in a property of three bytes (§3.2.2.3.3), and 65535 is not said.
                 let says = version == Version::V5 && receive_maximum != u16::MAX;
                 let receive_maximum = if says { receive_maximum } else { u16::MAX };
-                let packet = Packet { session_present, receive_maximum, ..Packet::bare(Kind::Connack, 0) };
+                let packet =
+                    StreamPacket { session_present, receive_maximum, ..StreamPacket::bare(Kind::Connack, 0) };
                 (connection, Some((packet, encode::connack_len(version) + if says { 3 } else { 0 })))
             }
             Output::Suback { connection, id, ref granted } => {
@@ -391,10 +403,10 @@ impl BrokerModel {
                 let length = single + granted.len().saturating_sub(1);
                 // A gateway asks for one at a time, and passes on what it got.
                 let qos = granted.first().copied().unwrap_or(Qos::AtMostOnce);
-                (connection, Some((Packet { qos, ..Packet::bare(Kind::Suback, id) }, length)))
+                (connection, Some((StreamPacket { qos, ..StreamPacket::bare(Kind::Suback, id) }, length)))
             }
             Output::Unsuback { connection, id } => {
-                (connection, Some((Packet::bare(Kind::Unsuback, id), encode::ACKNOWLEDGEMENT_LEN)))
+                (connection, Some((StreamPacket::bare(Kind::Unsuback, id), encode::ACKNOWLEDGEMENT_LEN)))
             }
             Output::Publish { connection, topic, message, qos, id, dup, retain } => {
                 let version = version(around, connection);
@@ -405,14 +417,14 @@ impl BrokerModel {
                     id,
                     version,
                 );
-                (connection, Some((Packet { dup, retain, ..packet }, length)))
+                (connection, Some((StreamPacket { dup, retain, ..packet }, length)))
             }
             Output::Puback { connection, id } => (connection, acknowledgement(Kind::Puback, id)),
             Output::Pubrec { connection, id } => (connection, acknowledgement(Kind::Pubrec, id)),
             Output::Pubrel { connection, id } => (connection, acknowledgement(Kind::Pubrel, id)),
             Output::Pubcomp { connection, id } => (connection, acknowledgement(Kind::Pubcomp, id)),
             Output::Pingresp { connection } => {
-                (connection, Some((Packet::bare(Kind::Pingresp, 0), encode::BARE_LEN)))
+                (connection, Some((StreamPacket::bare(Kind::Pingresp, 0), encode::BARE_LEN)))
             }
             Output::Close { connection } => (connection, None),
             Output::Dropped { session, message, cause } => {
@@ -427,7 +439,7 @@ impl BrokerModel {
             // Tokens say which message it is, and are never used again.
             Output::Released { .. } => return None,
         };
-        Some(Response { connection: around.transport.connections().at(socket.0), packet })
+        Some(BrokerResponse { connection: around.transport.connections().at(socket.0), packet })
     }
 
     /// The broker has dropped a message for a session.
@@ -451,7 +463,7 @@ impl BrokerModel {
         }
     }
 
-    fn respond(&mut self, around: &mut ServerSurroundings<'_>, response: &Response) {
+    fn respond(&mut self, around: &mut ServerSurroundings<'_>, response: &BrokerResponse) {
         let id = response.connection;
         if !around.transport.connections().is_current(id) {
             return;
@@ -463,7 +475,7 @@ impl BrokerModel {
         };
         around.transport.append(id, Side::Server, packet, length);
         if is_websocket(around, id) {
-            self.passes.want(id, around.now());
+            self.passes.queue_write(id, around.now());
         } else {
             self.write(around, id);
         }
@@ -471,12 +483,12 @@ impl BrokerModel {
     }
 
     /// Hands what waits to a socket, as far as it takes it.
-    fn write(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+    fn write(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId) {
         while self.write_part(around, id) {}
     }
 
     /// Hands what waits to a socket, a part where it is written in parts; `false` when it took nothing.
-    fn write_part(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) -> bool {
+    fn write_part(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
         if around.transport.connection(id).streams[Side::Server as usize].waiting() == 0 {
             return false;
         }
@@ -490,7 +502,7 @@ impl BrokerModel {
     }
 
     /// Tells the broker how much waits for a socket: it drops QoS 0 messages behind a long queue.
-    fn tell_backlog(&mut self, around: &ServerSurroundings<'_>, id: ConnectionId) {
+    fn tell_backlog(&mut self, around: &ServerSurroundings<'_>, id: TcpConnectionId) {
         let waiting = around.transport.connection(id).streams[Side::Server as usize].packets_waiting();
         self.broker.set_backlog(broker::ConnectionId(id.slot), waiting as u32);
     }
@@ -506,7 +518,7 @@ impl ServerModel for BrokerModel {
                 }
             }
             TcpEvent::Writable(_) if is_websocket(around, id) => {
-                self.passes.want(id, around.now());
+                self.passes.queue_write(id, around.now());
                 self.set_alarm(around.agenda);
             }
             TcpEvent::Writable(_) => {
@@ -515,7 +527,10 @@ impl ServerModel for BrokerModel {
             }
             TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read_socket(around, id);
-                self.request(around, Request { connection: id, what: What::Closed, turn: Turn::Ends });
+                self.request(
+                    around,
+                    Request { connection: id, what: BrokerResponseContent::Closed, turn: ReadKind::Ends },
+                );
             }
             TcpEvent::Connected | TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}
         }
@@ -527,7 +542,7 @@ impl ServerModel for BrokerModel {
 
     fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
         let now = around.agenda.now();
-        if !self.alarm.rings(now) {
+        if !self.alarm.is_due(now) {
             return;
         }
         loop {
@@ -552,8 +567,8 @@ impl ServerModel for BrokerModel {
         self.dropped
     }
 
-    fn look(&self) -> ServerLook<'_> {
-        ServerLook {
+    fn snapshot(&self) -> ServerSnapshot<'_> {
+        ServerSnapshot {
             inbox: self.inbox.len(),
             outbox: self.outbox.len(),
             busy_until: self.inbox.done(),
@@ -568,20 +583,20 @@ fn version(around: &ServerSurroundings<'_>, socket: broker::ConnectionId) -> Ver
 }
 
 /// Whether libwebsockets is the broker's end of a connection.
-fn is_websocket(around: &ServerSurroundings<'_>, id: ConnectionId) -> bool {
+fn is_websocket(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
     around.transport.connection(id).layered.as_ref().is_some_and(|layered| layered.has_websocket())
 }
 
-fn reading(around: &ServerSurroundings<'_>, id: ConnectionId) -> Reading {
+fn reading(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> PacketReading {
     match &around.transport.connection(id).layered {
-        Some(layered) if layered.has_websocket() && layered.has_tls() => Reading::Records,
-        Some(layered) if layered.has_websocket() => Reading::Bytes,
-        _ => Reading::Packets,
+        Some(layered) if layered.has_websocket() && layered.has_tls() => PacketReading::Records,
+        Some(layered) if layered.has_websocket() => PacketReading::Bytes,
+        _ => PacketReading::Packets,
     }
 }
 
-fn acknowledgement(kind: Kind, id: u16) -> Option<(Packet, usize)> {
-    Some((Packet::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN))
+fn acknowledgement(kind: Kind, id: u16) -> Option<(StreamPacket, usize)> {
+    Some((StreamPacket::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN))
 }
 
 /// Bytes of a packet still to come from which on those that have come count for the keep-alive (measured with Mosquitto 2.0.11).

@@ -24,24 +24,24 @@ use mqttlab_recording::LossCause;
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
-use super::service::{Alarm, Inbox, ServiceTimes};
-use super::{End, ServerLook, ServerModel, ServerSurroundings};
-use crate::control::agenda::Agenda;
-use crate::control::event::Event;
-use crate::hosts::datagrams::{Content, Datagram, DatagramPacket};
+use super::service::{Alarm, ServiceQueue, ServiceTimes};
+use super::{End, ServerModel, ServerSnapshot, ServerSurroundings};
+use crate::control::event::SimEvent;
+use crate::control::event_queue::EventQueue;
+use crate::hosts::datagrams::{DatagramPacket, MessageContent, SimDatagram};
 use crate::hosts::packet_content;
-use crate::hosts::stream::Packet;
-use crate::ids::{ClientId, ConnectionId, ConversationId, Id, ServerId, Side};
-use crate::message;
+use crate::hosts::stream::StreamPacket;
+use crate::ids::{ClientId, ConversationId, Id, ServerId, Side, TcpConnectionId};
+use crate::message_tokens;
 
 /// A gateway, and what waits for it.
 pub(crate) struct GatewayModel {
     id: ServerId,
     to: ServerId,
-    gateway: Gateway<Content>,
-    inbox: Inbox<Work>,
+    gateway: Gateway<MessageContent>,
+    inbox: ServiceQueue<Work>,
     /// The connection of each link, by the machine's number.
-    links: BTreeMap<u32, ConnectionId>,
+    links: BTreeMap<u32, TcpConnectionId>,
     /// The link of each connection, by slot and generation.
     numbers: BTreeMap<(u32, u32), u32>,
     /// Clients that have connected, by their identifiers.
@@ -57,10 +57,10 @@ pub(crate) struct GatewayModel {
 
 /// Something to be served.
 enum Work {
-    Datagram(Rc<Datagram>),
-    Broker(ConnectionId, Packet),
+    Datagram(Rc<SimDatagram>),
+    Broker(TcpConnectionId, StreamPacket),
     /// The broker has closed a connection, or it broke.
-    Closed(ConnectionId),
+    Closed(TcpConnectionId),
 }
 
 impl GatewayModel {
@@ -69,7 +69,7 @@ impl GatewayModel {
             id,
             to: ServerId::from_index(role.broker),
             gateway: Gateway::new(role.options(), Instant::ZERO),
-            inbox: Inbox::new(ServiceTimes::new(role.service, name, seed)),
+            inbox: ServiceQueue::new(ServiceTimes::new(role.service, name, seed)),
             links: BTreeMap::new(),
             numbers: BTreeMap::new(),
             members: BTreeMap::new(),
@@ -80,13 +80,13 @@ impl GatewayModel {
         }
     }
 
-    fn take_in(&mut self, around: &mut ServerSurroundings<'_>, work: Work) {
+    fn enqueue(&mut self, around: &mut ServerSurroundings<'_>, work: Work) {
         self.inbox.push(work);
         self.inbox.begin(around.now());
         self.set_alarm(around.agenda);
     }
 
-    fn set_alarm(&mut self, agenda: &mut Agenda<Event>) {
+    fn set_alarm(&mut self, agenda: &mut EventQueue<SimEvent>) {
         let next = [self.inbox.done(), self.gateway.next_deadline()].into_iter().flatten().min();
         self.alarm.set(next, agenda);
     }
@@ -96,7 +96,7 @@ impl GatewayModel {
             Work::Datagram(datagram) => self.hear_client(around, &datagram),
             Work::Broker(connection, packet) => {
                 if let Some(link) = self.link_at(connection)
-                    && let Some(packet) = heard(around, &packet)
+                    && let Some(packet) = broker_packet(around, &packet)
                 {
                     self.handle(around, Input::Broker(link, packet));
                 }
@@ -110,7 +110,7 @@ impl GatewayModel {
         }
     }
 
-    fn hear_client(&mut self, around: &mut ServerSurroundings<'_>, datagram: &Datagram) {
+    fn hear_client(&mut self, around: &mut ServerSurroundings<'_>, datagram: &SimDatagram) {
         let ConversationId(peer) = datagram.conversation;
         self.peers.insert(peer);
         let packet = &datagram.packet.0;
@@ -122,7 +122,7 @@ impl GatewayModel {
         self.handle(around, Input::Packet { from, packet: packet.clone() });
     }
 
-    fn handle(&mut self, around: &mut ServerSurroundings<'_>, input: Input<Content>) {
+    fn handle(&mut self, around: &mut ServerSurroundings<'_>, input: Input<MessageContent>) {
         self.gateway.handle(around.now(), input);
         self.drain(around);
     }
@@ -165,11 +165,11 @@ impl GatewayModel {
         }
     }
 
-    fn link_at(&self, connection: ConnectionId) -> Option<Link> {
+    fn link_at(&self, connection: TcpConnectionId) -> Option<Link> {
         self.numbers.get(&key(connection)).map(|link| Link(*link))
     }
 
-    fn forget(&mut self, link: Link) -> Option<ConnectionId> {
+    fn forget(&mut self, link: Link) -> Option<TcpConnectionId> {
         let connection = self.links.remove(&link.0)?;
         self.numbers.remove(&key(connection));
         Some(connection)
@@ -179,7 +179,7 @@ impl GatewayModel {
         &mut self,
         around: &mut ServerSurroundings<'_>,
         link: Link,
-        packet: BrokerPacket<Content>,
+        packet: BrokerPacket<MessageContent>,
     ) {
         let Some(connection) = self.links.get(&link.0).copied() else { return };
         let Some((packet, length)) = self.control_packet(around, connection, packet) else { return };
@@ -191,22 +191,24 @@ impl GatewayModel {
     fn control_packet(
         &self,
         around: &mut ServerSurroundings<'_>,
-        connection: ConnectionId,
-        packet: BrokerPacket<Content>,
-    ) -> Option<(Packet, usize)> {
+        connection: TcpConnectionId,
+        packet: BrokerPacket<MessageContent>,
+    ) -> Option<(StreamPacket, usize)> {
         let mut bytes = Vec::new();
         let (packet, says) = match packet {
             BrokerPacket::Publish { dup, qos, retain, topic, id, message } => {
                 let topic = around.topics.number(self.to, &topic);
                 let what = (message.message, topic);
                 let (packet, length) = around.groups.publication(around.topics, what, qos, id, Version::V311);
-                return Some((Packet { dup, retain, ..packet }, length));
+                return Some((StreamPacket { dup, retain, ..packet }, length));
             }
             BrokerPacket::Acknowledgement { kind, id } => {
-                return Some((Packet::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN));
+                return Some((StreamPacket::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN));
             }
-            BrokerPacket::Pingreq => return Some((Packet::bare(Kind::Pingreq, 0), encode::BARE_LEN)),
-            BrokerPacket::Disconnect => return Some((Packet::bare(Kind::Disconnect, 0), encode::BARE_LEN)),
+            BrokerPacket::Pingreq => return Some((StreamPacket::bare(Kind::Pingreq, 0), encode::BARE_LEN)),
+            BrokerPacket::Disconnect => {
+                return Some((StreamPacket::bare(Kind::Disconnect, 0), encode::BARE_LEN));
+            }
             BrokerPacket::Connect { client_id, clean, keep_alive_s, will } => {
                 let message = will.as_ref().map_or(Vec::new(), |will| vec![0; will.message.bytes as usize]);
                 encode::connect(
@@ -223,23 +225,29 @@ impl GatewayModel {
                     },
                     &mut bytes,
                 );
-                let will = will.map(|will| packet_content::Will {
+                let will = will.map(|will| packet_content::GatewayWill {
                     topic: around.topics.number(self.to, &will.topic),
                     qos: will.qos,
                     retain: will.retain,
                     message: will.message.message,
                 });
                 let keep_alive = Duration::from_s(keep_alive_s.into());
-                let says = packet_content::Content::Connect { client_id, clean, keep_alive, will };
-                (Packet::bare(Kind::Connect, 0), says)
+                let says = packet_content::PacketContent::Connect { client_id, clean, keep_alive, will };
+                (StreamPacket::bare(Kind::Connect, 0), says)
             }
             BrokerPacket::Subscribe { id, filter, qos } => {
                 encode::subscribe(id, std::iter::once((&*filter, qos)), Version::V311, &mut bytes);
-                (Packet::bare(Kind::Subscribe, id), packet_content::Content::Subscribe { filter, qos })
+                (
+                    StreamPacket::bare(Kind::Subscribe, id),
+                    packet_content::PacketContent::Subscribe { filter, qos },
+                )
             }
             BrokerPacket::Unsubscribe { id, filter } => {
                 encode::unsubscribe(id, std::iter::once(&*filter), Version::V311, &mut bytes);
-                (Packet::bare(Kind::Unsubscribe, id), packet_content::Content::Unsubscribe { filter })
+                (
+                    StreamPacket::bare(Kind::Unsubscribe, id),
+                    packet_content::PacketContent::Unsubscribe { filter },
+                )
             }
             // What only brokers say.
             BrokerPacket::Connack { .. } | BrokerPacket::Suback { .. } | BrokerPacket::Pingresp => {
@@ -255,7 +263,7 @@ impl GatewayModel {
         &mut self,
         around: &mut ServerSurroundings<'_>,
         client_id: Option<&Arc<str>>,
-        content: Content,
+        content: MessageContent,
         cause: Cause,
     ) {
         let cause = match cause {
@@ -269,7 +277,7 @@ impl GatewayModel {
             return;
         }
         // A later message may still come to a receiver that has not got this one.
-        if message::origin(content.message).is_some() {
+        if message_tokens::origin(content.message).is_some() {
             around.evidence.dropped(around.agenda.now(), content.message, subscriber, cause);
         }
     }
@@ -281,8 +289,8 @@ impl ServerModel for GatewayModel {
         self.set_alarm(around.agenda);
     }
 
-    fn on_datagram(&mut self, around: &mut ServerSurroundings<'_>, datagram: Rc<Datagram>) {
-        self.take_in(around, Work::Datagram(datagram));
+    fn on_datagram(&mut self, around: &mut ServerSurroundings<'_>, datagram: Rc<SimDatagram>) {
+        self.enqueue(around, Work::Datagram(datagram));
     }
 
     fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, end: End, event: TcpEvent) {
@@ -301,7 +309,7 @@ impl ServerModel for GatewayModel {
             TcpEvent::Writable(_) => around.write(end, &mut self.wrote_to),
             TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read(around, end);
-                self.take_in(around, Work::Closed(end.0));
+                self.enqueue(around, Work::Closed(end.0));
                 around.close(end);
             }
             TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}
@@ -311,13 +319,13 @@ impl ServerModel for GatewayModel {
     fn read(&mut self, around: &mut ServerSurroundings<'_>, end: End) {
         let Some(offset) = around.read_socket(end) else { return };
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
-            self.take_in(around, Work::Broker(end.0, packet));
+            self.enqueue(around, Work::Broker(end.0, packet));
         }
     }
 
     fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
         let now = around.now();
-        if !self.alarm.rings(now) {
+        if !self.alarm.is_due(now) {
             return;
         }
         while let Some(work) = self.inbox.served(now) {
@@ -334,19 +342,27 @@ impl ServerModel for GatewayModel {
         self.dropped
     }
 
-    fn look(&self) -> ServerLook<'_> {
+    fn snapshot(&self) -> ServerSnapshot<'_> {
         let snapshot = self.gateway.snapshot();
         let outbox = snapshot.to_clients + snapshot.to_broker;
-        ServerLook { inbox: self.inbox.len(), outbox, busy_until: self.inbox.done(), ..ServerLook::default() }
+        ServerSnapshot {
+            inbox: self.inbox.len(),
+            outbox,
+            busy_until: self.inbox.done(),
+            ..ServerSnapshot::default()
+        }
     }
 }
 
-fn key(id: ConnectionId) -> (u32, u32) {
+fn key(id: TcpConnectionId) -> (u32, u32) {
     (id.slot, id.generation)
 }
 
 /// A packet of the broker, as the machine knows it; `None` for one that says nothing to a gateway.
-fn heard(around: &ServerSurroundings<'_>, packet: &Packet) -> Option<BrokerPacket<Content>> {
+fn broker_packet(
+    around: &ServerSurroundings<'_>,
+    packet: &StreamPacket,
+) -> Option<BrokerPacket<MessageContent>> {
     let id = packet.id;
     let kind = packet.kind.mqtt()?;
     Some(match kind {
@@ -357,7 +373,7 @@ fn heard(around: &ServerSurroundings<'_>, packet: &Packet) -> Option<BrokerPacke
             retain: packet.retain,
             topic: around.topics.name(packet.topic).into(),
             id,
-            message: Content { message: packet.message, bytes: packet.payload_bytes },
+            message: MessageContent { message: packet.message, bytes: packet.payload_bytes },
         },
         Kind::Puback | Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp | Kind::Unsuback => {
             BrokerPacket::Acknowledgement { kind, id }

@@ -1,7 +1,7 @@
 //! Servers: what runs inside hosts beside the clients, a model for each role.
 //!
 //! ```text
-//!   simulation ──► Servers ──► ServerModel: BrokerModel · GatewayModel · ProxyModel · ZeroMqModel
+//!   simulation ──► SimServers ──► ServerModel: BrokerModel · GatewayModel · ProxyModel · ZeroMqModel
 //!                                 └── ServerSurroundings: agenda, transport, evidence, topics, groups
 //! ```
 //!
@@ -27,20 +27,20 @@ use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Instant, Seed};
 
 use crate::clients::groups::Groups;
-use crate::control::agenda::Agenda;
-use crate::control::event::Event;
-use crate::hosts::datagrams::{Datagram, DatagramPacket};
-use crate::hosts::transport::{Caller, Transport};
-use crate::ids::{ClientId, ConnectionId, ConversationId, Id, ServerId, Side, Table};
-use crate::records::Evidence;
-use crate::topics::Topics;
+use crate::control::event::SimEvent;
+use crate::control::event_queue::EventQueue;
+use crate::hosts::datagrams::{DatagramPacket, SimDatagram};
+use crate::hosts::transport::{Caller, SimTransport};
+use crate::ids::{ClientId, ConversationId, Id, IdTable, ServerId, Side, TcpConnectionId};
+use crate::records::Records;
+use crate::topics::SimTopics;
 use broker::BrokerModel;
 use gateway::GatewayModel;
 use proxy::ProxyModel;
 use zeromq::ZeroMqModel;
 
 /// One end of a connection.
-pub(crate) type End = (ConnectionId, Side);
+pub(crate) type End = (TcpConnectionId, Side);
 
 /// What a server does, by its role.
 pub(crate) trait ServerModel {
@@ -48,7 +48,7 @@ pub(crate) trait ServerModel {
     fn start(&mut self, _: &mut ServerSurroundings<'_>) {}
 
     /// A datagram has come. Who listens for none does not hear it.
-    fn on_datagram(&mut self, _: &mut ServerSurroundings<'_>, _: Rc<Datagram>) {}
+    fn on_datagram(&mut self, _: &mut ServerSurroundings<'_>, _: Rc<SimDatagram>) {}
 
     /// TCP has something to tell the program at this end.
     fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, end: End, event: TcpEvent);
@@ -63,12 +63,12 @@ pub(crate) trait ServerModel {
     fn dropped(&self) -> u64;
 
     /// What it is like now.
-    fn look(&self) -> ServerLook<'_>;
+    fn snapshot(&self) -> ServerSnapshot<'_>;
 }
 
 /// What a server is like at an instant.
 #[derive(Default)]
-pub(crate) struct ServerLook<'a> {
+pub(crate) struct ServerSnapshot<'a> {
     /// Packets read and not served.
     pub(crate) inbox: usize,
     /// Packets served and not written.
@@ -81,10 +81,10 @@ pub(crate) struct ServerLook<'a> {
 
 /// What a server may touch.
 pub(crate) struct ServerSurroundings<'a> {
-    pub(crate) agenda: &'a mut Agenda<Event>,
-    pub(crate) transport: &'a mut Transport,
-    pub(crate) evidence: &'a mut Evidence,
-    pub(crate) topics: &'a mut Topics,
+    pub(crate) agenda: &'a mut EventQueue<SimEvent>,
+    pub(crate) transport: &'a mut SimTransport,
+    pub(crate) evidence: &'a mut Records,
+    pub(crate) topics: &'a mut SimTopics,
     pub(crate) groups: &'a Groups,
 }
 
@@ -95,12 +95,12 @@ impl ServerSurroundings<'_> {
     }
 
     /// The client whose packets a connection carries; `None` where it carries those of many.
-    pub(crate) fn client_at(&self, id: ConnectionId) -> Option<ClientId> {
+    pub(crate) fn client_at(&self, id: TcpConnectionId) -> Option<ClientId> {
         self.transport.connection(id).client
     }
 
     /// The protocol version that is spoken on a connection.
-    pub(crate) fn version_at(&self, id: ConnectionId) -> Version {
+    pub(crate) fn version_at(&self, id: TcpConnectionId) -> Version {
         // Gateways speak for many, and all speak this one.
         self.client_at(id).map_or(Version::V311, |client| self.groups.facts_of(client).version)
     }
@@ -112,7 +112,7 @@ impl ServerSurroundings<'_> {
         from: ServerId,
         client: Option<ClientId>,
         to: ServerId,
-    ) -> Option<ConnectionId> {
+    ) -> Option<TcpConnectionId> {
         let listener = self.transport.hosts().listener(from);
         let (host, nodelay) = (listener.host, listener.nodelay);
         let end = Caller { client, host, nodelay, port: None, layered: None };
@@ -133,7 +133,7 @@ impl ServerSurroundings<'_> {
         let asleep = self.transport.connection_mut(id).note_readable(side, offset);
         let now = !self.transport.wire().has_more_at(self.now());
         if !now && asleep {
-            self.agenda.add(self.now(), Event::Read { connection: id, side });
+            self.agenda.add(self.now(), SimEvent::Read { connection: id, side });
         }
         now
     }
@@ -160,16 +160,16 @@ impl ServerSurroundings<'_> {
 }
 
 /// All servers of a simulation.
-pub(crate) struct Servers {
-    table: Table<ServerId, Box<dyn ServerModel>>,
+pub(crate) struct SimServers {
+    table: IdTable<ServerId, Box<dyn ServerModel>>,
 }
 
-impl Servers {
+impl SimServers {
     /// # Errors
     /// A sentence: there is no model of one of them.
-    pub(crate) fn new(plans: &[mqttlab_plan::Server], seed: Seed) -> Result<Servers, String> {
+    pub(crate) fn new(plans: &[mqttlab_plan::Server], seed: Seed) -> Result<SimServers, String> {
         let model = |(index, plan)| model(ServerId::from_index(index), plan, seed);
-        Ok(Servers { table: plans.iter().enumerate().map(model).collect::<Result<_, String>>()? })
+        Ok(SimServers { table: plans.iter().enumerate().map(model).collect::<Result<_, String>>()? })
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ServerId, &dyn ServerModel)> {
@@ -189,7 +189,7 @@ impl Servers {
     }
 
     /// A datagram of a client has come to its server's host.
-    pub(crate) fn on_datagram(&mut self, around: &mut ServerSurroundings<'_>, datagram: Rc<Datagram>) {
+    pub(crate) fn on_datagram(&mut self, around: &mut ServerSurroundings<'_>, datagram: Rc<SimDatagram>) {
         let server = around.transport.conversation(datagram.conversation).server;
         self.table[server].on_datagram(around, datagram);
     }

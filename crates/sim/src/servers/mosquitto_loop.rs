@@ -18,13 +18,13 @@ use std::collections::VecDeque;
 
 use mqttlab_units::{Duration, Instant};
 
-use crate::ids::ConnectionId;
+use crate::ids::TcpConnectionId;
 
 /// What waits for the next pass, and when that is if nothing comes.
 #[derive(Default)]
-pub(super) struct Passes {
+pub(super) struct LoopPasses {
     /// Connections that have something to be written, in the order in which they came to have it.
-    waiting: VecDeque<ConnectionId>,
+    waiting: VecDeque<TcpConnectionId>,
     /// When the last pass ended.
     ended_at: Instant,
     due: Option<Instant>,
@@ -34,7 +34,7 @@ pub(super) struct Passes {
 
 /// What a read is to the pass in which it happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum ReadKind {
     /// Another packet follows in the same read.
     Goes,
     /// The pass's writes follow.
@@ -45,7 +45,7 @@ pub(super) enum Turn {
 
 /// How packets come to a program that reads a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum PacketReading {
     /// Mosquitto reads one packet.
     Packets,
     /// libwebsockets reads 4 KiB.
@@ -55,8 +55,8 @@ pub(super) enum Reading {
 }
 
 /// The reads of what has come at once, packet by packet.
-pub(super) struct Turns {
-    reading: Reading,
+pub(super) struct SocketReads {
+    reading: PacketReading,
     /// Where it begins, and where the last packet has ended.
     begin: u64,
     at: u64,
@@ -65,22 +65,22 @@ pub(super) struct Turns {
     before: u64,
 }
 
-impl Turns {
+impl SocketReads {
     /// Of what begins at this position.
-    pub(super) fn new(reading: Reading, begin: u64) -> Turns {
-        Turns { reading, begin, at: begin, reads: 0, before: 0 }
+    pub(super) fn new(reading: PacketReading, begin: u64) -> SocketReads {
+        SocketReads { reading, begin, at: begin, reads: 0, before: 0 }
     }
 
     /// What the next packet is, which ends here, if no other one comes with the same read.
-    pub(super) fn next(&mut self, end: u64) -> Turn {
+    pub(super) fn next(&mut self, end: u64) -> ReadKind {
         self.before = self.reads;
         self.reads = match self.reading {
-            Reading::Packets => return Turn::Ends,
-            Reading::Bytes => end.saturating_sub(self.begin).div_ceil(READ_MAX),
-            Reading::Records => self.reads + end.saturating_sub(self.at).div_ceil(READ_MAX),
+            PacketReading::Packets => return ReadKind::Ends,
+            PacketReading::Bytes => end.saturating_sub(self.begin).div_ceil(READ_MAX),
+            PacketReading::Records => self.reads + end.saturating_sub(self.at).div_ceil(READ_MAX),
         };
         self.at = end;
-        if self.reads.is_multiple_of(2) { Turn::Late } else { Turn::Ends }
+        if self.reads.is_multiple_of(2) { ReadKind::Late } else { ReadKind::Ends }
     }
 
     /// Whether the last two packets came with one read before the pass's writes.
@@ -89,9 +89,9 @@ impl Turns {
     }
 }
 
-impl Passes {
+impl LoopPasses {
     /// A connection has something to be written.
-    pub(super) fn want(&mut self, id: ConnectionId, now: Instant) {
+    pub(super) fn queue_write(&mut self, id: TcpConnectionId, now: Instant) {
         if !self.waiting.contains(&id) {
             self.waiting.push_back(id);
         }
@@ -118,7 +118,7 @@ impl Passes {
     }
 
     /// What is written in this pass.
-    pub(super) fn begin_writing(&mut self) -> VecDeque<ConnectionId> {
+    pub(super) fn begin_writing(&mut self) -> VecDeque<TcpConnectionId> {
         self.due = None;
         std::mem::take(&mut self.waiting)
     }
@@ -138,12 +138,12 @@ const READ_MAX: u64 = 4096;
 
 #[cfg(test)]
 mod tests {
-    use super::Turn::{Ends, Goes, Late};
+    use super::ReadKind::{Ends, Goes, Late};
     use super::*;
 
-    fn turns(reading: Reading, packets: &[u64]) -> Vec<Turn> {
-        let (mut turns, mut end) = (Turns::new(reading, 7), 7);
-        let mut found: Vec<Turn> = Vec::new();
+    fn reads(reading: PacketReading, packets: &[u64]) -> Vec<ReadKind> {
+        let (mut turns, mut end) = (SocketReads::new(reading, 7), 7);
+        let mut found: Vec<ReadKind> = Vec::new();
         for length in packets {
             end += length;
             let turn = turns.next(end);
@@ -157,19 +157,19 @@ mod tests {
 
     #[test]
     fn a_pass_reads_a_packet_of_a_socket_and_two_reads_of_a_websocket() {
-        assert_eq!(turns(Reading::Packets, &[10, 5_000, 10]), [Ends, Ends, Ends]);
-        assert_eq!(turns(Reading::Bytes, &[10, 10, 10]), [Goes, Goes, Ends]);
-        assert_eq!(turns(Reading::Bytes, &[3_000, 3_000, 1_000]), [Ends, Late, Late]);
-        assert_eq!(turns(Reading::Bytes, &[5_000]), [Late]);
-        assert_eq!(turns(Reading::Records, &[10, 10, 10]), [Ends, Late, Ends]);
-        assert_eq!(turns(Reading::Records, &[5_000, 10]), [Late, Ends]);
+        assert_eq!(reads(PacketReading::Packets, &[10, 5_000, 10]), [Ends, Ends, Ends]);
+        assert_eq!(reads(PacketReading::Bytes, &[10, 10, 10]), [Goes, Goes, Ends]);
+        assert_eq!(reads(PacketReading::Bytes, &[3_000, 3_000, 1_000]), [Ends, Late, Late]);
+        assert_eq!(reads(PacketReading::Bytes, &[5_000]), [Late]);
+        assert_eq!(reads(PacketReading::Records, &[10, 10, 10]), [Ends, Late, Ends]);
+        assert_eq!(reads(PacketReading::Records, &[5_000, 10]), [Late, Ends]);
     }
 
     #[test]
     fn what_is_left_waits_for_data_or_for_100_ms_since_the_last_pass() {
-        let id = ConnectionId { slot: 0, generation: 0 };
-        let mut passes = Passes::default();
-        passes.want(id, Instant::from_ns(250_000_000));
+        let id = TcpConnectionId { slot: 0, generation: 0 };
+        let mut passes = LoopPasses::default();
+        passes.queue_write(id, Instant::from_ns(250_000_000));
         assert_eq!(passes.due(), Some(Instant::from_ns(300_000_000)), "it has waited twice in vain");
         let mut end = |more: bool| {
             if more {

@@ -17,9 +17,9 @@ use mqttlab_plan::ProxyRole;
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::Seed;
 
-use super::service::{Alarm, Inbox, ServiceTimes};
-use super::{End, ServerLook, ServerModel, ServerSurroundings};
-use crate::hosts::stream::Packet;
+use super::service::{Alarm, ServiceQueue, ServiceTimes};
+use super::{End, ServerModel, ServerSnapshot, ServerSurroundings};
+use crate::hosts::stream::StreamPacket;
 use crate::ids::{Id, ServerId, Side};
 
 /// A proxy, and what waits for it.
@@ -28,7 +28,7 @@ pub(crate) struct ProxyModel {
     to: ServerId,
     /// The other end of each end that it has, by slot and side.
     partners: BTreeMap<(u32, bool), End>,
-    inbox: Inbox<(End, Passing)>,
+    inbox: ServiceQueue<(End, Passing)>,
     /// The end that it has written to last.
     wrote_to: Option<End>,
     alarm: Alarm,
@@ -37,7 +37,7 @@ pub(crate) struct ProxyModel {
 /// Something to be passed on.
 #[derive(Clone, Copy)]
 enum Passing {
-    Packet(Packet),
+    Packet(StreamPacket),
     /// The other side has closed.
     End,
 }
@@ -53,7 +53,7 @@ impl ProxyModel {
             id,
             to: ServerId::from_index(to),
             partners: BTreeMap::new(),
-            inbox: Inbox::new(ServiceTimes::new(role.service, name, seed)),
+            inbox: ServiceQueue::new(ServiceTimes::new(role.service, name, seed)),
             wrote_to: None,
             alarm: Alarm::new(id),
         })
@@ -80,23 +80,23 @@ impl ProxyModel {
     fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, end: End) {
         let Some(offset) = around.read_socket(end) else { return };
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
-            self.take_in(around, end, Passing::Packet(packet));
+            self.enqueue(around, end, Passing::Packet(packet));
         }
     }
 
-    fn take_in(&mut self, around: &mut ServerSurroundings<'_>, from: End, what: Passing) {
+    fn enqueue(&mut self, around: &mut ServerSurroundings<'_>, from: End, what: Passing) {
         self.inbox.push((from, what));
         self.inbox.begin(around.now());
         self.alarm.set(self.inbox.done(), around.agenda);
     }
 
-    fn pass_on(&mut self, around: &mut ServerSurroundings<'_>, from: End, what: Passing) {
+    fn forward(&mut self, around: &mut ServerSurroundings<'_>, from: End, what: Passing) {
         let Some(to) = self.partner(around, from) else { return };
         match what {
             Passing::Packet(packet) => {
                 let length = (packet.end - packet.start) as usize;
                 // What the recording says of a packet is said of each crossing.
-                let fresh = Packet { first_sent: None, segments: 0, complete: None, ..packet };
+                let fresh = StreamPacket { first_sent: None, segments: 0, complete: None, ..packet };
                 around.transport.append(to.0, to.1, fresh, length);
                 around.write(to, &mut self.wrote_to);
             }
@@ -136,7 +136,7 @@ impl ServerModel for ProxyModel {
             }
             TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read_socket(around, end);
-                self.take_in(around, end, Passing::End);
+                self.enqueue(around, end, Passing::End);
                 around.close(end);
             }
             TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}
@@ -155,11 +155,11 @@ impl ServerModel for ProxyModel {
 
     fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
         let now = around.now();
-        if !self.alarm.rings(now) {
+        if !self.alarm.is_due(now) {
             return;
         }
         while let Some((from, what)) = self.inbox.served(now) {
-            self.pass_on(around, from, what);
+            self.forward(around, from, what);
             self.inbox.begin(now);
         }
         self.alarm.set(self.inbox.done(), around.agenda);
@@ -169,8 +169,8 @@ impl ServerModel for ProxyModel {
         0
     }
 
-    fn look(&self) -> ServerLook<'_> {
-        ServerLook { inbox: self.inbox.len(), busy_until: self.inbox.done(), ..ServerLook::default() }
+    fn snapshot(&self) -> ServerSnapshot<'_> {
+        ServerSnapshot { inbox: self.inbox.len(), busy_until: self.inbox.done(), ..ServerSnapshot::default() }
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use mqttlab_plan::ServiceTime;
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
-use crate::control::agenda::Agenda;
-use crate::control::event::Event;
+use crate::control::event::SimEvent;
+use crate::control::event_queue::EventQueue;
 use crate::ids::ServerId;
 
 /// Service times around their means.
@@ -41,16 +41,16 @@ impl ServiceTimes {
 }
 
 /// What waits for a server of one thread; it works on the first.
-pub(super) struct Inbox<W> {
+pub(super) struct ServiceQueue<W> {
     waiting: VecDeque<W>,
     service: ServiceTimes,
     /// When it has done with the first, once it has begun.
     done: Option<Instant>,
 }
 
-impl<W> Inbox<W> {
-    pub(super) fn new(service: ServiceTimes) -> Inbox<W> {
-        Inbox { waiting: VecDeque::new(), service, done: None }
+impl<W> ServiceQueue<W> {
+    pub(super) fn new(service: ServiceTimes) -> ServiceQueue<W> {
+        ServiceQueue { waiting: VecDeque::new(), service, done: None }
     }
 
     pub(super) fn push(&mut self, work: W) {
@@ -64,7 +64,7 @@ impl<W> Inbox<W> {
         }
     }
 
-    /// What it has done with by now. The next one is begun by [`Inbox::begin`].
+    /// What it has done with by now. The next one is begun by [`ServiceQueue::begin`].
     pub(super) fn served(&mut self, now: Instant) -> Option<W> {
         self.done.take_if(|done| *done <= now)?;
         self.waiting.pop_front()
@@ -102,16 +102,16 @@ impl Alarm {
     }
 
     /// Puts it on the agenda, unless it is there for as early a time.
-    pub(super) fn set(&mut self, next: Option<Instant>, agenda: &mut Agenda<Event>) {
+    pub(super) fn set(&mut self, next: Option<Instant>, agenda: &mut EventQueue<SimEvent>) {
         let Some(next) = next.map(|at| at.max(agenda.now())) else { return };
         if self.at.is_none_or(|at| next < at) {
             self.at = Some(next);
-            agenda.add(next, Event::Server(self.server));
+            agenda.add(next, SimEvent::Server(self.server));
         }
     }
 
     /// Whether it was set for now; another may have come before it.
-    pub(super) fn rings(&mut self, now: Instant) -> bool {
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
         self.at.take_if(|at| *at == now).is_some()
     }
 }

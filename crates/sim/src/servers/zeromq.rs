@@ -22,10 +22,10 @@ use mqttlab_zmtp::greeting::{self, Greeting};
 use mqttlab_zmtp::proxy::{Input, Output, Peer, Proxy, Send};
 use mqttlab_zmtp::{Kind, SocketType};
 
-use super::service::{Alarm, Inbox, ServiceTimes};
-use super::{End, ServerLook, ServerModel, ServerSurroundings};
-use crate::hosts::stream::Packet;
-use crate::ids::{ConnectionId, ServerId, Side};
+use super::service::{Alarm, ServiceQueue, ServiceTimes};
+use super::{End, ServerModel, ServerSnapshot, ServerSurroundings};
+use crate::hosts::stream::StreamPacket;
+use crate::ids::{ServerId, Side, TcpConnectionId};
 
 /// A proxy, and what waits for it.
 pub(crate) struct ZeroMqModel {
@@ -33,10 +33,10 @@ pub(crate) struct ZeroMqModel {
     proxy: Proxy<Passed>,
     /// Messages that each connection has been given and whose last byte its socket has not taken, by slot.
     untaken: BTreeMap<u32, u64>,
-    inbox: Inbox<(ConnectionId, What)>,
-    outbox: VecDeque<(Instant, ConnectionId, Response)>,
+    inbox: ServiceQueue<(TcpConnectionId, ProxyWork)>,
+    outbox: VecDeque<(Instant, TcpConnectionId, ProxyResponse)>,
     /// Connections with packets in their streams that were not handed to their sockets yet.
-    unwritten: Vec<ConnectionId>,
+    unwritten: Vec<TcpConnectionId>,
     /// Whether nothing of what was read with the packet that was served last is still to be served.
     is_row_over: bool,
     /// The end that it has written to last.
@@ -52,14 +52,14 @@ struct Passed {
 }
 
 #[derive(Clone, Copy)]
-enum What {
+enum ProxyWork {
     /// And whether it is the last of those that were read with it.
-    Packet(Packet, bool),
+    Packet(StreamPacket, bool),
     Closed,
 }
 
-enum Response {
-    Packet(Packet, usize),
+enum ProxyResponse {
+    Packet(StreamPacket, usize),
     Close,
 }
 
@@ -69,7 +69,7 @@ impl ZeroMqModel {
             id,
             proxy: Proxy::new(role.options()),
             untaken: BTreeMap::new(),
-            inbox: Inbox::new(ServiceTimes::new(role.service, name, seed)),
+            inbox: ServiceQueue::new(ServiceTimes::new(role.service, name, seed)),
             outbox: VecDeque::new(),
             unwritten: Vec::new(),
             is_row_over: true,
@@ -78,27 +78,27 @@ impl ZeroMqModel {
         }
     }
 
-    fn read_if_served(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+    fn read_if_served(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId) {
         if around.transport.connection(id).unserved < UNSERVED_MAX {
             self.read_socket(around, id);
         }
     }
 
-    fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+    fn read_socket(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId) {
         let end = (id, Side::Server);
         let Some(offset) = around.read_socket(end) else { return };
         let mut before = None;
         while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
             if let Some(packet) = before.replace(packet) {
-                self.request(around, id, What::Packet(packet, false));
+                self.request(around, id, ProxyWork::Packet(packet, false));
             }
         }
         if let Some(last) = before {
-            self.request(around, id, What::Packet(last, true));
+            self.request(around, id, ProxyWork::Packet(last, true));
         }
     }
 
-    fn request(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, what: What) {
+    fn request(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId, what: ProxyWork) {
         around.transport.connection_mut(id).unserved += 1;
         self.inbox.push((id, what));
         self.begin(around.now());
@@ -117,16 +117,16 @@ impl ZeroMqModel {
         self.alarm.set(sending.or(self.inbox.done()), around.agenda);
     }
 
-    fn attend(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, what: What) {
-        self.is_row_over = !matches!(what, What::Packet(_, false));
+    fn attend(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId, what: ProxyWork) {
+        self.is_row_over = !matches!(what, ProxyWork::Packet(_, false));
         // The slot may have been given to another connection since.
         if !around.transport.connections().is_current(id) {
             return;
         }
         around.transport.connection_mut(id).unserved -= 1;
         match what {
-            What::Packet(packet, _) => self.attend_packet(around, id, &packet),
-            What::Closed => {
+            ProxyWork::Packet(packet, _) => self.attend_packet(around, id, &packet),
+            ProxyWork::Closed => {
                 self.proxy.handle(around.now(), Peer(id.slot), Input::Closed);
                 self.untaken.remove(&id.slot);
                 around.close((id, Side::Server));
@@ -138,7 +138,12 @@ impl ZeroMqModel {
         }
     }
 
-    fn attend_packet(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, packet: &Packet) {
+    fn attend_packet(
+        &mut self,
+        around: &mut ServerSurroundings<'_>,
+        id: TcpConnectionId,
+        packet: &StreamPacket,
+    ) {
         let (now, peer) = (around.now(), Peer(id.slot));
         // Only these two name a topic; where nobody publishes there may be none.
         let kind = packet.kind.zeromq();
@@ -178,13 +183,13 @@ impl ZeroMqModel {
                     at += self.inbox.per_copy();
                     *self.untaken.entry(to.0).or_default() += 1;
                     let (packet, length) = around.groups.frames(around.topics, (copy.message, copy.topic));
-                    (to, Response::Packet(packet, length))
+                    (to, ProxyResponse::Packet(packet, length))
                 }
                 Output::Send(to, packet) => {
                     let (packet, length) = self.packet(around, &packet);
-                    (to, Response::Packet(packet, length))
+                    (to, ProxyResponse::Packet(packet, length))
                 }
-                Output::Close(to) => (to, Response::Close),
+                Output::Close(to) => (to, ProxyResponse::Close),
                 Output::Dropped(to, copy) => {
                     let client = around.client_at(around.transport.connections().at(to.0));
                     around.evidence.dropped(now, copy.message, client, LossCause::QueueFull);
@@ -196,8 +201,8 @@ impl ZeroMqModel {
     }
 
     /// A packet that is no message, and its length.
-    fn packet(&self, around: &mut ServerSurroundings<'_>, packet: &Send) -> (Packet, usize) {
-        let bare = |kind: Kind| Packet::bare(kind, 0);
+    fn packet(&self, around: &mut ServerSurroundings<'_>, packet: &Send) -> (StreamPacket, usize) {
+        let bare = |kind: Kind| StreamPacket::bare(kind, 0);
         match packet {
             Send::Greeting => (bare(Kind::Greeting), greeting::BYTES),
             Send::Ready(socket) => (bare(Kind::Ready), command::ready_len(*socket)),
@@ -209,24 +214,29 @@ impl ZeroMqModel {
                     true => (Kind::Subscribe, command::subscribe_len(prefix.len())),
                     false => (Kind::Cancel, command::cancel_len(prefix.len())),
                 };
-                (Packet { topic, ..bare(kind) }, length)
+                (StreamPacket { topic, ..bare(kind) }, length)
             }
             Send::Pong(_) => (bare(Kind::Pong), command::PONG_LEN),
         }
     }
 
-    fn respond(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId, response: &Response) {
+    fn respond(
+        &mut self,
+        around: &mut ServerSurroundings<'_>,
+        id: TcpConnectionId,
+        response: &ProxyResponse,
+    ) {
         if !around.transport.connections().is_current(id) {
             return;
         }
         match response {
-            Response::Packet(packet, length) => {
+            ProxyResponse::Packet(packet, length) => {
                 around.transport.append(id, Side::Server, *packet, *length);
                 if !self.unwritten.contains(&id) {
                     self.unwritten.push(id);
                 }
             }
-            Response::Close => around.close((id, Side::Server)),
+            ProxyResponse::Close => around.close((id, Side::Server)),
         }
     }
 
@@ -243,7 +253,7 @@ impl ZeroMqModel {
     }
 
     /// Hands what waits to a socket, and tells the machine what it has taken.
-    fn write(&mut self, around: &mut ServerSurroundings<'_>, id: ConnectionId) {
+    fn write(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId) {
         around.write((id, Side::Server), &mut self.wrote_to);
         let waiting = around.transport.connection(id).streams[Side::Server as usize].packets_waiting() as u64;
         if let Some(untaken) = self.untaken.get_mut(&id.slot) {
@@ -277,7 +287,7 @@ impl ServerModel for ZeroMqModel {
             TcpEvent::Writable(_) => self.write(around, id),
             TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read_socket(around, id);
-                self.request(around, id, What::Closed);
+                self.request(around, id, ProxyWork::Closed);
             }
             TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}
         }
@@ -289,7 +299,7 @@ impl ServerModel for ZeroMqModel {
 
     fn on_timer(&mut self, around: &mut ServerSurroundings<'_>) {
         let now = around.now();
-        if !self.alarm.rings(now) {
+        if !self.alarm.is_due(now) {
             return;
         }
         loop {
@@ -310,18 +320,18 @@ impl ServerModel for ZeroMqModel {
         self.proxy.counters().dropped
     }
 
-    fn look(&self) -> ServerLook<'_> {
-        ServerLook {
+    fn snapshot(&self) -> ServerSnapshot<'_> {
+        ServerSnapshot {
             inbox: self.inbox.len(),
             outbox: self.outbox.len(),
             busy_until: self.inbox.done(),
-            ..ServerLook::default()
+            ..ServerSnapshot::default()
         }
     }
 }
 
 /// The proxy's socket that a client has connected to.
-fn own_socket(around: &ServerSurroundings<'_>, id: ConnectionId) -> Option<SocketType> {
+fn own_socket(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> Option<SocketType> {
     let client = around.client_at(id)?;
     Some(match zeromq::socket_type(around.groups.group_of(client)) {
         SocketType::Pub | SocketType::Xpub => SocketType::Xsub,

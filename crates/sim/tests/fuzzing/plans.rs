@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mqttlab_capture::SegmentWitness;
 use mqttlab_plan::{Destination, Plan};
-use mqttlab_run::{Interruption, Observer, Progress};
+use mqttlab_run::{Interruption, Progress, RunObserver};
 use mqttlab_sim::Simulation;
 use mqttlab_units::{Dice, Duration, Instant};
 use serde_json::{Number, Value};
@@ -69,7 +69,7 @@ struct Impatient {
     looks: u32,
 }
 
-impl Observer for Impatient {
+impl RunObserver for Impatient {
     fn on_progress(&mut self, _progress: &Progress) {}
 
     fn cancelled(&mut self) -> Option<Interruption> {

@@ -1,7 +1,7 @@
 //! Nothing is made and nothing vanishes: of frames at every instant, of messages at the end.
 
 use crate::support::{Quiet, Scratch, corpus, finish, simulation};
-use mqttlab_sim::{Counts, Simulation, SimulationState};
+use mqttlab_sim::{SimCounts, Simulation, SimulationState};
 use serde_json::{Value, json};
 
 /// Steps a plan to its end; looks at it every so many steps.
@@ -55,7 +55,7 @@ fn all_that_was_expected_is_delivered_where_nothing_is_dropped() {
         plan["groups"][0]["publish"]["qos"] = json!(qos);
         plan["phases"]["cool_down_ns"] = json!(60_000_000_000_u64);
         let simulation = watched(&plan, &scratch, name, |state| {
-            let Counts { offered, sent, expected, delivered, .. } = state.counts;
+            let SimCounts { offered, sent, expected, delivered, .. } = state.counts;
             assert!(sent <= offered && delivered <= expected, "{name}: {:?}", state.counts);
         });
         let counts = simulation.counts();

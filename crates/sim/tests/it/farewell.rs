@@ -6,16 +6,16 @@ use std::path::Path;
 
 use mqttlab_capture::SegmentWitness;
 use mqttlab_plan::{Destination, Plan};
-use mqttlab_run::{Interruption, Observer, Outcome, Phase, Progress};
+use mqttlab_run::{Interruption, Progress, RunObserver, RunOutcome, RunPhase};
 use serde_json::{Value, json};
 
 /// Notes how much processor time was used when each phase began.
 #[derive(Default)]
 struct Stopwatch {
-    began_ns: Vec<(Phase, u64)>,
+    began_ns: Vec<(RunPhase, u64)>,
 }
 
-impl Observer for Stopwatch {
+impl RunObserver for Stopwatch {
     fn on_progress(&mut self, progress: &Progress) {
         match progress {
             Progress::Phase { phase, .. } => self.began_ns.push((*phase, processor_time_ns())),
@@ -57,12 +57,12 @@ fn a_farewell_of_many_clients_takes_no_longer_than_their_connecting() {
     let mut watch = Stopwatch::default();
     let analyser = Box::new(SegmentWitness::new(vec![1883]));
     let outcome = mqttlab_sim::run(plan(CLIENTS), &Destination::new(&directory), analyser, &mut watch);
-    assert_eq!(outcome, Outcome::Complete);
+    assert_eq!(outcome, RunOutcome::Complete);
     fs::remove_dir_all(&directory).expect("a recording");
     let began = |wanted| watch.began_ns.iter().find(|(phase, _)| *phase == wanted).expect("a phase").1;
-    let connecting = began(Phase::Measurement) - began(Phase::Connect);
+    let connecting = began(RunPhase::Measurement) - began(RunPhase::Connect);
     // The farewell has no line of its own: it ends the cool-down, in which nothing else happens.
-    let leaving = began(Phase::Finalise) - began(Phase::CoolDown);
+    let leaving = began(RunPhase::Finalise) - began(RunPhase::CoolDown);
     assert!(
         leaving < 2 * connecting,
         "{leaving} ns for the farewell, {connecting} ns to connect and subscribe"

@@ -9,12 +9,12 @@ use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{AttributionRow, LegRow};
 
 use crate::attribution::flights::PacketFlight;
-use crate::attribution::gateway_hops::{Hop, Wait};
+use crate::attribution::gateway_hops::{GatewayHop, Wait};
 use crate::attribution::latency_parts::{LatencyPart, LatencyParts};
-use crate::attribution::legs::{Followed, Leg, LegSide};
+use crate::attribution::legs::{FollowedLegs, Leg, LegSide};
 use crate::connections::streams::SegmentFlight;
 use crate::control_packets::NamedPacket;
-use crate::instants::{Kept, Moment, SLACK_NS, known};
+use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known};
 use crate::settings::RunSettings;
 
 /// Of a packet that no frame shows.
@@ -36,9 +36,9 @@ pub(crate) struct Attribution {
 
 /// What the legs of a range of messages are read from.
 pub(crate) struct Chains<'a> {
-    pub(crate) followed: &'a Followed,
+    pub(crate) followed: &'a FollowedLegs,
     pub(crate) packets: &'a [NamedPacket],
-    pub(crate) flights: Flights,
+    pub(crate) flights: PublishFlights,
     pub(crate) settings: &'a RunSettings,
     /// How many legs were before.
     pub(crate) before: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Chains<'a> {
 
 /// The ways of PUBLISH packets.
 #[derive(Default)]
-pub(crate) struct Flights {
+pub(crate) struct PublishFlights {
     pub(crate) flights: Vec<PacketFlight>,
     /// Of each packet the place of its flight, counted from 1; 0 for none.
     pub(crate) places: Vec<u32>,
@@ -58,14 +58,14 @@ pub(crate) type SideInstants<'a> = [Instants<'a>; 2];
 /// A side's instants.
 pub(crate) struct Instants<'a> {
     flight: &'a SegmentFlight,
-    first_sent: Moment,
-    complete: Moment,
-    started: Moment,
+    first_sent: MaybeInstant,
+    complete: MaybeInstant,
+    started: MaybeInstant,
     /// What is known of waits is of the copy that came through; an earlier copy had been sent before.
-    nagle_until: Moment,
-    socket_until: Moment,
-    held_until: Moment,
-    window: Moment,
+    nagle_until: MaybeInstant,
+    socket_until: MaybeInstant,
+    held_until: MaybeInstant,
+    window: MaybeInstant,
 }
 
 impl<'a> Instants<'a> {
@@ -77,17 +77,17 @@ impl<'a> Instants<'a> {
 /// A hop's instants.
 #[derive(Default)]
 struct HopInstants {
-    tried: Moment,
-    went: Moment,
-    started: Moment,
-    complete: Moment,
-    frame: Moment,
-    first_sent: Moment,
+    tried: MaybeInstant,
+    went: MaybeInstant,
+    started: MaybeInstant,
+    complete: MaybeInstant,
+    frame: MaybeInstant,
+    first_sent: MaybeInstant,
 }
 
 /// From when until when a topic was registered, before the first copy of its PUBLISH was sent; and the same where that was
 /// done anew, between the first copy and the one that came through.
-fn registration(register: Wait, tried: Moment) -> [[Moment; 2]; 2] {
+fn registration(register: Wait, tried: MaybeInstant) -> [[MaybeInstant; 2]; 2] {
     let is_anew = register.from.get().zip(tried).is_some_and(|(from, tried)| from > tried);
     [!is_anew, is_anew]
         .map(|is_there| [register.from, register.until].map(|instant| instant.get().filter(|_| is_there)))
@@ -109,12 +109,12 @@ impl Chains<'_> {
     }
 
     /// Whether only the client at the end of a hop has seen what crossed it.
-    fn is_clients(&self, hop: Option<&Hop>) -> bool {
+    fn is_clients(&self, hop: Option<&GatewayHop>) -> bool {
         hop.is_some_and(|hop| self.packets[hop.packet as usize].is_clients)
     }
 
     /// What frames tell of a hop. Its own client knows when it sent, or had read.
-    fn hop_instants(&self, hop: Option<&Hop>) -> HopInstants {
+    fn hop_instants(&self, hop: Option<&GatewayHop>) -> HopInstants {
         let Some(hop) = hop else { return HopInstants::default() };
         let packet = &self.packets[hop.packet as usize];
         if packet.is_clients {
@@ -153,7 +153,7 @@ impl Chains<'_> {
         let first_sent = packet.and_then(|packet| known(packet.first_sent_ns));
         // Waits are known of one copy only: of another they would be counted twice, with the time of its loss.
         let came_through = first_sent.is_some() && side.tried.get() == first_sent;
-        let of_copy = |at: Kept| at.get().filter(|_| came_through);
+        let of_copy = |at: PackedInstant| at.get().filter(|_| came_through);
         Instants {
             first_sent,
             complete: packet.and_then(|packet| known(packet.complete_ns)),
@@ -179,7 +179,7 @@ impl Chains<'_> {
     }
 
     /// When the subscriber could hand the message on, where it waits for the PUBREL.
-    fn handed_on(&self, leg: &Leg) -> Moment {
+    fn handed_on(&self, leg: &Leg) -> MaybeInstant {
         let receiver = usize::try_from(leg.delivery.subscriber).ok();
         let receiver = receiver.and_then(|client| self.settings.clients.get(client));
         let on_release =
@@ -191,7 +191,7 @@ impl Chains<'_> {
     }
 
     /// The steps to a publisher's gateway: the instant, and the part that ends there. A part may end at several steps.
-    fn steps_to_gateway(&self, leg: &Leg) -> [(Moment, LatencyPart); 12] {
+    fn steps_to_gateway(&self, leg: &Leg) -> [(MaybeInstant, LatencyPart); 12] {
         let hop = self.followed.hop(leg.hop_up);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
@@ -215,7 +215,7 @@ impl Chains<'_> {
     }
 
     /// The steps from a subscriber's gateway to it.
-    fn steps_from_gateway(&self, leg: &Leg) -> [(Moment, LatencyPart); 10] {
+    fn steps_from_gateway(&self, leg: &Leg) -> [(MaybeInstant, LatencyPart); 10] {
         let hop = self.followed.hop(leg.hop_down);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
@@ -239,7 +239,7 @@ impl Chains<'_> {
     }
 
     /// The steps from its sender, or its gateway, to the broker.
-    fn steps_up(&self, leg: &Leg, up: &Instants<'_>) -> [(Moment, LatencyPart); 15] {
+    fn steps_up(&self, leg: &Leg, up: &Instants<'_>) -> [(MaybeInstant, LatencyPart); 15] {
         let is_passed_on = leg.hop_up.is_some();
         // A relay's own time is its session's, a gateway's its own, a stack's is its socket's.
         let (before, rest) = match (is_passed_on, leg.relayed) {
@@ -270,7 +270,7 @@ impl Chains<'_> {
     }
 
     /// The steps from the broker to the subscriber, or its gateway.
-    fn steps_down(&self, leg: &Leg, down: &Instants<'_>) -> [(Moment, LatencyPart); 13] {
+    fn steps_down(&self, leg: &Leg, down: &Instants<'_>) -> [(MaybeInstant, LatencyPart); 13] {
         // Where one of both sides has no frames, the broker's time cannot be told from the way there or from there.
         let read = self.clients_own(&leg.down).map(|packet| known(packet.complete_ns));
         let is_undivided = read.is_some() || self.is_unseen_up(leg);
@@ -528,7 +528,7 @@ impl Chains<'_> {
     }
 }
 
-fn ns(at: Moment) -> Option<u64> {
+fn ns(at: MaybeInstant) -> Option<u64> {
     at.map(|at| at as u64)
 }
 

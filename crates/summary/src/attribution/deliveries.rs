@@ -5,41 +5,41 @@ use std::path::Path;
 use mqttlab_recording::reading::Vocabulary;
 use mqttlab_recording::{AttributionWriter, LegWriter, Result};
 
-use crate::attribution::chain::{Chains, Flights};
+use crate::attribution::chain::{Chains, PublishFlights};
 use crate::attribution::flights::{PacketFlight, wanted};
 use crate::attribution::gateway_hops::DatagramWaits;
 use crate::attribution::in_flight::{OverOfGateways, PERMIT_FIELDS, Permit};
-use crate::attribution::legs::{Followed, legs};
+use crate::attribution::legs::{FollowedLegs, legs};
 use crate::attribution::message_ranges::Ranges;
 use crate::attribution::messages::for_each_range;
 use crate::attribution::naming;
 use crate::attribution::packet_partitions::{PacketSpread, clients};
 use crate::attribution::publishes::RangePackets;
 use crate::control_packets::{self, ControlSums, NamedPacket};
-use crate::network::frames::{AskedFrames, Frames};
-use crate::partitions::{Parts, part_of};
+use crate::network::frames::{AskedFrames, FrameTable};
+use crate::partitions::{Partitions, part_of};
 use crate::settings::RunSettings;
 
 /// What messages are followed by.
-struct Follower<'a> {
+struct DeliveryFollower<'a> {
     dir: &'a Path,
     settings: &'a RunSettings,
     ranges: Ranges,
-    publishes: Parts<NamedPacket, { control_packets::FIELDS }>,
-    permits: Parts<Permit, PERMIT_FIELDS>,
+    publishes: Partitions<NamedPacket, { control_packets::FIELDS }>,
+    permits: Partitions<Permit, PERMIT_FIELDS>,
     gateways: OverOfGateways,
     waits: DatagramWaits,
 }
 
-impl Follower<'_> {
+impl DeliveryFollower<'_> {
     /// Hands out each range's packets and legs.
     fn for_each(
         &mut self,
         words: &mut Vocabulary,
-        mut take: impl FnMut(usize, RangePackets, Followed, &Vocabulary) -> Result<()>,
+        mut take: impl FnMut(usize, RangePackets, FollowedLegs, &Vocabulary) -> Result<()>,
     ) -> Result<()> {
         for_each_range(self.dir, words, &self.ranges, |range, deliveries, words| {
-            let packets = RangePackets::take(&mut self.publishes, &mut self.permits, range)?;
+            let packets = RangePackets::read_range(&mut self.publishes, &mut self.permits, range)?;
             let followed = legs(&deliveries, &packets, &self.waits, &self.gateways, self.settings);
             drop(deliveries);
             take(range, packets, followed, words)
@@ -54,7 +54,7 @@ pub(crate) fn follow(
     out: &Path,
     control: &ControlSums,
     mut spread: PacketSpread<'_>,
-    frames: Frames,
+    frames: FrameTable,
     settings: &RunSettings,
     words: &mut Vocabulary,
 ) -> Result<u64> {
@@ -78,8 +78,8 @@ pub(crate) fn follow(
     let waits = DatagramWaits::of(&exchanges);
     drop(exchanges);
     let count = ranges.count();
-    let mut follower = Follower { dir, settings, ranges, publishes, permits, gateways, waits };
-    let mut flights = Parts::new(count, count > 1, out, "summary-flights")?;
+    let mut follower = DeliveryFollower { dir, settings, ranges, publishes, permits, gateways, waits };
+    let mut flights = Partitions::new(count, count > 1, out, "summary-flights")?;
     let mut tables = Tables::create(out, settings)?;
     let Some(stream_ends) = stream_ends else {
         follower.for_each(words, |_, packets, followed, words| {
@@ -103,9 +103,9 @@ pub(crate) fn follow(
     })?;
     frames.sum_up(dir, out, asked, settings, words, |range, flight| flights.push(range, flight))?;
     match kept {
-        Some((packets, followed)) => tables.write(&packets, &followed, flights.take(0)?, words)?,
+        Some((packets, followed)) => tables.write(&packets, &followed, flights.read_part(0)?, words)?,
         None => follower.for_each(words, |range, packets, followed, words| {
-            tables.write(&packets, &followed, flights.take(range)?, words)
+            tables.write(&packets, &followed, flights.read_part(range)?, words)
         })?,
     }
     tables.finish()
@@ -144,13 +144,13 @@ impl<'a> Tables<'a> {
     fn write(
         &mut self,
         packets: &RangePackets,
-        followed: &Followed,
+        followed: &FollowedLegs,
         mut flights: Vec<PacketFlight>,
         words: &Vocabulary,
     ) -> Result<()> {
         let (packets, before) = (&packets.packets[..], self.written);
         let places = places(packets, &mut flights);
-        let flights = Flights { flights, places };
+        let flights = PublishFlights { flights, places };
         let chains = Chains { followed, packets, flights, settings: self.settings, before };
         for leg in &followed.legs {
             let instants = chains.instants_of(leg);

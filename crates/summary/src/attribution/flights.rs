@@ -2,10 +2,10 @@
 
 use mqttlab_recording::Result;
 
-use crate::attribution::legs::{Followed, Leg};
+use crate::attribution::legs::{FollowedLegs, Leg};
 use crate::connections::streams::{CarriedPacket, Release, SegmentFlight};
 use crate::control_packets::NamedPacket;
-use crate::instants::{Kept, Moment, known};
+use crate::instants::{MaybeInstant, PackedInstant, known};
 use crate::partitions::Packed;
 use crate::settings::RunSettings;
 
@@ -30,7 +30,7 @@ pub(crate) struct PacketFlight {
 
 /// Hands out the packets of a range whose ways are looked for, each once, as the first leg that asks needs to know it.
 pub(crate) fn wanted(
-    followed: &Followed,
+    followed: &FollowedLegs,
     packets: &[NamedPacket],
     range: u32,
     settings: &RunSettings,
@@ -84,7 +84,7 @@ fn carried(packet: &NamedPacket, leg: &Leg, settings: &RunSettings) -> CarriedPa
 }
 
 /// An instant as its distance from another one, near which it lies; 0 where it is not known.
-fn since(at: Moment, base: i64) -> i64 {
+fn since(at: MaybeInstant, base: i64) -> i64 {
     match at.map(|at| at.wrapping_sub(base)) {
         None => 0,
         Some(later @ 0..) => later + 1,
@@ -92,7 +92,7 @@ fn since(at: Moment, base: i64) -> i64 {
     }
 }
 
-fn at(since: i64, base: i64) -> Moment {
+fn at(since: i64, base: i64) -> MaybeInstant {
     match since {
         0 => None,
         1.. => Some(base.wrapping_add(since - 1)),
@@ -150,9 +150,9 @@ impl Packed<FLIGHT_FIELDS> for PacketFlight {
     fn fields(&self) -> [i64; FLIGHT_FIELDS] {
         let flight = &self.flight;
         let base = flight.went.get().unwrap_or(0);
-        let near = |at: Kept| since(at.get(), base);
+        let near = |at: PackedInstant| since(at.get(), base);
         // Frames and queues count from elsewhere.
-        let small = |number: Kept| number.get().map_or(0, |number| number + 1);
+        let small = |number: PackedInstant| number.get().map_or(0, |number| number + 1);
         let [first, tail] = [&flight.first, &flight.tail];
         [
             i64::from(self.number) << 1 | i64::from(flight.went.get().is_some()),
@@ -174,8 +174,8 @@ impl Packed<FLIGHT_FIELDS> for PacketFlight {
 
     fn of(fields: &[i64; FLIGHT_FIELDS]) -> PacketFlight {
         let base = fields[2];
-        let near = |field: usize| Kept::from(at(fields[field], base));
-        let small = |field: usize| Kept::from((fields[field] > 0).then(|| fields[field] - 1));
+        let near = |field: usize| PackedInstant::from(at(fields[field], base));
+        let small = |field: usize| PackedInstant::from((fields[field] > 0).then(|| fields[field] - 1));
         let release = |field: usize| Release {
             nagle_until: near(field),
             socket_until: near(field + 1),
@@ -203,9 +203,13 @@ mod tests {
 
     #[test]
     fn packed_flights_come_back_with_what_was_absent() {
-        let at = |at: i64| Kept::from(Some(at));
-        let release =
-            Release { nagle_until: at(5), socket_until: Kept::default(), held_until: at(100), frame: at(0) };
+        let at = |at: i64| PackedInstant::from(Some(at));
+        let release = Release {
+            nagle_until: at(5),
+            socket_until: PackedInstant::default(),
+            held_until: at(100),
+            frame: at(0),
+        };
         let flight = SegmentFlight {
             frame: at(9),
             went: at(50),
@@ -215,7 +219,9 @@ mod tests {
             first: release,
             tail: Release::default(),
         };
-        for flight in [flight, SegmentFlight { went: Kept::default(), ..flight }, SegmentFlight::default()] {
+        for flight in
+            [flight, SegmentFlight { went: PackedInstant::default(), ..flight }, SegmentFlight::default()]
+        {
             let one = PacketFlight { number: u32::MAX, flight };
             assert_eq!(format!("{:?}", PacketFlight::of(&one.fields())), format!("{one:?}"));
         }

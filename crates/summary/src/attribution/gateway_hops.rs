@@ -17,30 +17,30 @@ use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::attribution::messages::StoredDelivery;
-use crate::control_packets::{NamedPacket, PacketKind};
-use crate::instants::{Kept, SLACK_NS, known};
+use crate::control_packets::{FollowedKind, NamedPacket};
+use crate::instants::{PackedInstant, SLACK_NS, known};
 
 /// A PUBLISH between a client and its gateway.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hop {
+pub(crate) struct GatewayHop {
     pub(crate) packet: u32,
     /// When the first of its copies was sent.
     pub(crate) tried: i64,
     /// When its sender could send it: what follows on it ends before.
-    pub(crate) ready: Kept,
+    pub(crate) ready: PackedInstant,
     /// When its receiver slept, and when its topic was being registered.
     pub(crate) sleep: Wait,
     pub(crate) register: Wait,
     /// The PUBREL that lets its receiver hand it on.
     pub(crate) release_packet: Option<u32>,
-    pub(crate) release: Kept,
+    pub(crate) release: PackedInstant,
 }
 
 /// A wait, from and until.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wait {
-    pub(crate) from: Kept,
-    pub(crate) until: Kept,
+    pub(crate) from: PackedInstant,
+    pub(crate) until: PackedInstant,
 }
 
 impl Wait {
@@ -67,7 +67,7 @@ impl DatagramWaits {
 }
 
 /// What is looked up of datagrams.
-pub(crate) struct Datagrams<'a> {
+pub(crate) struct HopDatagrams<'a> {
     packets: &'a [NamedPacket],
     /// PUBLISH packets that arrived, sorted: to clients by client and message, to gateways by message.
     downwards: Vec<u32>,
@@ -80,13 +80,13 @@ fn downwards_key(packet: &NamedPacket) -> (i64, i64, i64) {
     (packet.client(), publisher, sequence)
 }
 
-impl<'a> Datagrams<'a> {
+impl<'a> HopDatagrams<'a> {
     /// Of the packets of some messages.
-    pub(crate) fn of(packets: &'a [NamedPacket], waits: &'a DatagramWaits) -> Datagrams<'a> {
+    pub(crate) fn of(packets: &'a [NamedPacket], waits: &'a DatagramWaits) -> HopDatagrams<'a> {
         let numbers = || (0..).zip(packets).filter(|(_, packet)| packet.is_datagram);
         let publishes = |to_broker: bool| {
             let is_one = move |packet: &NamedPacket| {
-                packet.kind == PacketKind::Publish && packet.is_named() && packet.to_broker == to_broker
+                packet.kind == FollowedKind::Publish && packet.is_named() && packet.to_broker == to_broker
             };
             numbers().filter(move |(_, packet)| is_one(packet)).map(|(number, _)| number)
         };
@@ -96,7 +96,7 @@ impl<'a> Datagrams<'a> {
             .sort_unstable_by_key(|&number| (downwards_key(at(number)), at(number).first_sent_ns, number));
         let mut upwards: Vec<u32> = publishes(true).collect();
         upwards.sort_unstable_by_key(|&number| (at(number).message(), at(number).first_sent_ns, number));
-        Datagrams { packets, downwards, upwards, waits }
+        HopDatagrams { packets, downwards, upwards, waits }
     }
 
     fn packet(&self, number: u32) -> &'a NamedPacket {
@@ -104,7 +104,7 @@ impl<'a> Datagrams<'a> {
     }
 
     /// The datagram that brought a message to its subscriber.
-    pub(crate) fn down(&self, delivery: &StoredDelivery) -> Option<Hop> {
+    pub(crate) fn down(&self, delivery: &StoredDelivery) -> Option<GatewayHop> {
         let key = (delivery.subscriber, delivery.publisher, delivery.sequence);
         let from = self.downwards.partition_point(|&number| downwards_key(self.packet(number)) < key);
         let copies: Vec<u32> = self.downwards[from..]
@@ -116,7 +116,7 @@ impl<'a> Datagrams<'a> {
     }
 
     /// The datagram that brought to a gateway what that had passed on by then; its client, where that is known.
-    pub(crate) fn up(&self, message: (i64, i64), client: i64, passed_on: i64) -> Option<Hop> {
+    pub(crate) fn up(&self, message: (i64, i64), client: i64, passed_on: i64) -> Option<GatewayHop> {
         let from = self.upwards.partition_point(|&number| self.packet(number).message() < message);
         let copies: Vec<u32> = self.upwards[from..]
             .iter()
@@ -129,7 +129,7 @@ impl<'a> Datagrams<'a> {
 
     /// Of the copies of a PUBLISH, in the order of sending, the one that counted: what was there by then came with the last
     /// exchange that had arrived, and with the first of its repetitions. An exchange before may have been refused.
-    fn hop(&self, copies: &[u32], by: i64) -> Option<Hop> {
+    fn hop(&self, copies: &[u32], by: i64) -> Option<GatewayHop> {
         let arrived = |number: &u32| {
             let at = self.packet(*number).complete_ns;
             at != ABSENT && at <= by + SLACK_NS
@@ -145,11 +145,11 @@ impl<'a> Datagrams<'a> {
         let of_client = copies.iter().map(|&number| self.packet(number));
         let of_client = of_client.filter(|copy| copy.client() == last.client());
         let tried = of_client.map(|copy| copy.first_sent_ns).min()?;
-        Some(Hop { packet, tried, ..Hop::default() })
+        Some(GatewayHop { packet, tried, ..GatewayHop::default() })
     }
 
     /// Fills in what a hop's PUBLISH waited for since this instant.
-    pub(crate) fn fill(&self, hop: &mut Hop, since: Option<i64>) {
+    pub(crate) fn fill(&self, hop: &mut GatewayHop, since: Option<i64>) {
         let packet = self.packet(hop.packet);
         let (client, to_broker) = (packet.client(), packet.to_broker);
         let Some(since) = since else { return };
@@ -185,8 +185,8 @@ fn registering(packets: &[NamedPacket]) -> Spans<(bool, i64)> {
     let mut events: Vec<(i64, bool, &NamedPacket)> = Vec::new();
     for packet in packets {
         match packet.kind {
-            PacketKind::Register => events.push((packet.first_sent_ns, false, packet)),
-            PacketKind::Registered if packet.complete_ns != ABSENT => {
+            FollowedKind::Register => events.push((packet.first_sent_ns, false, packet)),
+            FollowedKind::Registered if packet.complete_ns != ABSENT => {
                 events.push((packet.complete_ns, true, packet));
             }
             _ => {}
@@ -222,9 +222,10 @@ enum Wakefulness {
 fn asleep(packets: &[NamedPacket]) -> Spans<(bool, i64)> {
     let mut events: Vec<(i64, bool, &NamedPacket)> = Vec::new();
     for packet in packets {
-        let says = matches!(packet.kind, PacketKind::Connect | PacketKind::Disconnect | PacketKind::Ping);
+        let says =
+            matches!(packet.kind, FollowedKind::Connect | FollowedKind::Disconnect | FollowedKind::Ping);
         let is_said = says && packet.to_broker;
-        if is_said || (packet.kind == PacketKind::Pong && !packet.to_broker) {
+        if is_said || (packet.kind == FollowedKind::Pong && !packet.to_broker) {
             // Who sends knows it when it sends, who receives when it has come.
             let times = [known(packet.complete_ns), Some(packet.first_sent_ns)];
             for (by_client, at) in [packet.to_broker, !packet.to_broker].into_iter().zip([times[1], times[0]])
@@ -241,12 +242,12 @@ fn asleep(packets: &[NamedPacket]) -> Spans<(bool, i64)> {
         let bytes = packet.stream_end - packet.stream_start;
         let next = match (packet.kind, *state) {
             // A sleeper becomes active by CONNECT (§6.14).
-            (PacketKind::Connect, _) => Wakefulness::Active,
+            (FollowedKind::Connect, _) => Wakefulness::Active,
             // A duration makes four octets, a client identifier more than two (§5.4.19, §5.4.21).
-            (PacketKind::Disconnect, _) if bytes > BARE_BYTES => Wakefulness::AsleepSince(at),
-            (PacketKind::Disconnect, _) => Wakefulness::Active,
-            (PacketKind::Ping, Wakefulness::AsleepSince(_)) if bytes > BARE_BYTES => Wakefulness::Awake,
-            (PacketKind::Pong, Wakefulness::Awake) => Wakefulness::AsleepSince(at),
+            (FollowedKind::Disconnect, _) if bytes > BARE_BYTES => Wakefulness::AsleepSince(at),
+            (FollowedKind::Disconnect, _) => Wakefulness::Active,
+            (FollowedKind::Ping, Wakefulness::AsleepSince(_)) if bytes > BARE_BYTES => Wakefulness::Awake,
+            (FollowedKind::Pong, Wakefulness::Awake) => Wakefulness::AsleepSince(at),
             (_, state) => state,
         };
         if let (Wakefulness::AsleepSince(from), Wakefulness::Awake | Wakefulness::Active) = (*state, next) {

@@ -8,7 +8,7 @@ use mqttlab_recording::NumberMap;
 use mqttlab_recording::Result;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::control_packets::{NamedPacket, PacketKind, narrow, wide};
+use crate::control_packets::{FollowedKind, NamedPacket, narrow, wide};
 use crate::instants::SLACK_NS;
 use crate::partitions::{Packed, bring_together, slices};
 use crate::settings::RunSettings;
@@ -33,8 +33,10 @@ impl Counted {
     /// What of a packet counts; `None` where nothing does.
     pub(crate) fn of(packet: &NamedPacket) -> Option<Counted> {
         let is_over = match packet.kind {
-            PacketKind::Publish if packet.qos > 0 => false,
-            PacketKind::Over | PacketKind::Received { refuses: true } if packet.complete_ns != ABSENT => true,
+            FollowedKind::Publish if packet.qos > 0 => false,
+            FollowedKind::Over | FollowedKind::Received { refuses: true } if packet.complete_ns != ABSENT => {
+                true
+            }
             _ => return None,
         };
         let (publisher, sequence) = packet.message();
@@ -111,8 +113,8 @@ pub(crate) struct Released {
 impl Released {
     /// What of a packet belongs to the second half of an exchange; `None` where nothing does.
     pub(crate) fn of(packet: &NamedPacket) -> Option<Released> {
-        let is_release = packet.kind == PacketKind::Release;
-        let is_one = is_release || (packet.kind == PacketKind::Publish && packet.qos == 2);
+        let is_release = packet.kind == FollowedKind::Release;
+        let is_one = is_release || (packet.kind == FollowedKind::Publish && packet.qos == 2);
         if !is_one || packet.complete_ns == ABSENT {
             return None;
         }

@@ -13,12 +13,12 @@
 use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::attribution::gateway_hops::{DatagramWaits, Datagrams, Hop};
+use crate::attribution::gateway_hops::{DatagramWaits, GatewayHop, HopDatagrams};
 use crate::attribution::in_flight::OverOfGateways;
 use crate::attribution::messages::StoredDelivery;
 use crate::attribution::publishes::RangePackets;
 use crate::control_packets::{NamedPacket, narrow};
-use crate::instants::{Kept, Moment, SLACK_NS, known, least, most};
+use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known, least, most};
 use crate::settings::RunSettings;
 
 /// A PUBLISH on one side of the broker, and what let it go.
@@ -27,15 +27,15 @@ pub(crate) struct LegSide {
     /// Its place among the range's packets. Those of other packets below are rows of the table.
     pub(crate) packet: Option<u32>,
     /// When the first byte of the first copy was sent, complete or not.
-    pub(crate) tried: Kept,
+    pub(crate) tried: PackedInstant,
     /// When the in-flight window let it through, if that held it, and which acknowledgement made room.
-    pub(crate) window: Kept,
+    pub(crate) window: PackedInstant,
     pub(crate) window_packet: Option<u32>,
     /// When its sender could send it.
-    pub(crate) ready: Kept,
+    pub(crate) ready: PackedInstant,
     /// The PUBREL that lets its receiver hand it on.
     pub(crate) release_packet: Option<u32>,
-    pub(crate) release: Kept,
+    pub(crate) release: PackedInstant,
 }
 
 /// A message's way from one client over the broker to another; a relayed message has several.
@@ -49,27 +49,27 @@ pub(crate) struct Leg {
     pub(crate) relayed: Option<bool>,
     /// The leg by which a relay had received what it sent on in this one, and when it had.
     pub(crate) before: Option<u32>,
-    pub(crate) before_received: Kept,
-    pub(crate) begins: Kept,
-    pub(crate) handed: Kept,
+    pub(crate) before_received: PackedInstant,
+    pub(crate) begins: PackedInstant,
+    pub(crate) handed: PackedInstant,
     /// When the broker could hand it on.
-    pub(crate) ingress: Kept,
+    pub(crate) ingress: PackedInstant,
     pub(crate) up: LegSide,
     pub(crate) down: LegSide,
-    /// Where a client of MQTT-SN is at an end: its hop, a place in [`Followed::hops`].
+    /// Where a client of MQTT-SN is at an end: its hop, a place in [`FollowedLegs::hops`].
     pub(crate) hop_up: Option<u32>,
     pub(crate) hop_down: Option<u32>,
 }
 
 /// The legs of every delivery of a range, in its order, and the hops of those that went through gateways.
 #[derive(Default)]
-pub(crate) struct Followed {
+pub(crate) struct FollowedLegs {
     pub(crate) legs: Vec<Leg>,
-    pub(crate) hops: Vec<Hop>,
+    pub(crate) hops: Vec<GatewayHop>,
 }
 
-impl Followed {
-    pub(crate) fn hop(&self, place: Option<u32>) -> Option<&Hop> {
+impl FollowedLegs {
+    pub(crate) fn hop(&self, place: Option<u32>) -> Option<&GatewayHop> {
         place.map(|place| &self.hops[place as usize])
     }
 }
@@ -81,7 +81,7 @@ struct Index<'a> {
     /// PUBLISH packets from the broker by message and receiver, and to it by message and topic.
     downwards: Vec<Copied>,
     upwards: Vec<Copied>,
-    datagrams: Datagrams<'a>,
+    datagrams: HopDatagrams<'a>,
     gateways: &'a OverOfGateways,
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn legs(
     waits: &DatagramWaits,
     gateways: &OverOfGateways,
     settings: &RunSettings,
-) -> Followed {
+) -> FollowedLegs {
     let index = Index::of(range, waits, gateways);
     let mut hops = Vec::new();
     let mut legs: Vec<Leg> = deliveries.iter().map(|delivery| index.matched(delivery, &mut hops)).collect();
@@ -117,11 +117,11 @@ pub(crate) fn legs(
     for leg in &mut legs {
         index.fill(leg, &mut hops, settings);
     }
-    Followed { legs, hops }
+    FollowedLegs { legs, hops }
 }
 
 /// Keeps a hop; returns its place.
-fn keep(hops: &mut Vec<Hop>, hop: Hop) -> u32 {
+fn keep(hops: &mut Vec<GatewayHop>, hop: GatewayHop) -> u32 {
     hops.push(hop);
     (hops.len() - 1) as u32
 }
@@ -160,7 +160,7 @@ impl<'a> Index<'a> {
         }
         downwards.sort_unstable();
         upwards.sort_unstable();
-        Index { range, packets, downwards, upwards, datagrams: Datagrams::of(packets, waits), gateways }
+        Index { range, packets, downwards, upwards, datagrams: HopDatagrams::of(packets, waits), gateways }
     }
 
     /// The copies with a key.
@@ -174,17 +174,17 @@ impl<'a> Index<'a> {
         &self.packets[number as usize]
     }
 
-    fn matched(&self, delivery: &StoredDelivery, hops: &mut Vec<Hop>) -> Leg {
+    fn matched(&self, delivery: &StoredDelivery, hops: &mut Vec<GatewayHop>) -> Leg {
         let mut leg = Leg {
             delivery: *delivery,
             up_client: ABSENT,
             topic: ABSENT,
             relayed: None,
             before: None,
-            before_received: Kept::default(),
-            begins: Kept::default(),
-            handed: Kept::default(),
-            ingress: Kept::default(),
+            before_received: PackedInstant::default(),
+            begins: PackedInstant::default(),
+            handed: PackedInstant::default(),
+            ingress: PackedInstant::default(),
             up: LegSide::default(),
             down: LegSide::default(),
             hop_up: None,
@@ -217,7 +217,7 @@ impl<'a> Index<'a> {
     }
 
     /// Finds the broker's PUBLISH to the subscriber, or to the gateway from which that has it.
-    fn match_down(&self, leg: &mut Leg, hop: Option<&Hop>) -> bool {
+    fn match_down(&self, leg: &mut Leg, hop: Option<&GatewayHop>) -> bool {
         let StoredDelivery { publisher, sequence, subscriber, received_ns, .. } = leg.delivery;
         let until = hop.map_or(received_ns, |hop| hop.tried) + SLACK_NS;
         // An aggregating gateway's connection is nobody's.
@@ -252,13 +252,13 @@ impl<'a> Index<'a> {
     }
 
     /// When the first byte of the first of the copies was sent.
-    fn tried(&self, copies: &[Copied], is_one: impl Fn(&NamedPacket) -> bool) -> Moment {
+    fn tried(&self, copies: &[Copied], is_one: impl Fn(&NamedPacket) -> bool) -> MaybeInstant {
         let packets = copies.iter().map(|copy| self.packet(copy.place)).filter(|packet| is_one(packet));
         packets.filter_map(|packet| known(packet.first_sent_ns)).min()
     }
 
     /// What depends on the legs before, and on windows: when each side could send.
-    fn fill(&self, leg: &mut Leg, hops: &mut [Hop], settings: &RunSettings) {
+    fn fill(&self, leg: &mut Leg, hops: &mut [GatewayHop], settings: &RunSettings) {
         let relayed = leg.relayed == Some(true);
         let delivery = leg.delivery;
         let of = |client: i64| usize::try_from(client).ok().and_then(|client| settings.clients.get(client));
@@ -320,7 +320,7 @@ impl<'a> Index<'a> {
     }
 
     /// The PUBREL that lets the receiver of a QoS 2 PUBLISH hand it on, and when that had come.
-    fn release(&self, place: u32) -> (Option<u32>, Kept) {
+    fn release(&self, place: u32) -> (Option<u32>, PackedInstant) {
         let permits = self.range.permits(place);
         (permits.release_packet, permits.release)
     }

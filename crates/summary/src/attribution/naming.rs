@@ -9,7 +9,7 @@
 //! was there: the first byte's at the publisher, and the receiver's when all of it, or its PUBREL, had come.
 //!
 //! A stranger may publish on a run's topics, too. Only PUBLISHes that may carry one of its messages are looked at, by their topic
-//! and size, and no more than several times as many as there are messages ([`Candidates`]).
+//! and size, and no more than several times as many as there are messages ([`PacketCandidates`]).
 //!
 //! What it does not model: copies of empty messages; topics with several publishers; subscribers that receive empty messages
 //! both from their publisher and from a relay.
@@ -23,7 +23,7 @@ use mqttlab_recording::{NamedPacketRow, NamedPacketWriter, NumberMap, NumberSet,
 
 use crate::attribution::message_ranges::MessageKey as Message;
 use crate::attribution::messages::{MessageOrder, Ordered};
-use crate::control_packets::{NamedPacket, PacketKind, for_each};
+use crate::control_packets::{FollowedKind, NamedPacket, for_each};
 use crate::settings::RunSettings;
 
 /// Names PUBLISH packets that say nothing of their messages, and writes down which message each of them is found to be. Hands
@@ -44,7 +44,7 @@ pub(crate) fn name(
     };
     if order.rows() > 0 {
         let origins = Origins::of(unnamed_topics.iter().copied(), &order, settings, words);
-        let packets = packets(dir, Candidates::of(&order, &origins), words)?;
+        let packets = packets(dir, PacketCandidates::of(&order, &origins), words)?;
         named = found(&packets, &order, &origins, settings);
         for (&number, &(publisher, sequence)) in &named {
             let place = packets.binary_search_by_key(&number, |packet| packet.number);
@@ -64,7 +64,7 @@ pub(crate) fn name(
 }
 
 /// Which packets are looked at. What cannot be one of the run's messages is a stranger's: it is left where it is.
-struct Candidates<'a> {
+struct PacketCandidates<'a> {
     order: &'a MessageOrder,
     origins: &'a Origins,
     /// Who has sent what the order or the time tells.
@@ -73,19 +73,19 @@ struct Candidates<'a> {
     room: usize,
 }
 
-impl<'a> Candidates<'a> {
-    fn of(order: &'a MessageOrder, origins: &'a Origins) -> Candidates<'a> {
+impl<'a> PacketCandidates<'a> {
+    fn of(order: &'a MessageOrder, origins: &'a Origins) -> PacketCandidates<'a> {
         let senders = order.sent.iter().chain(&order.sent_by_programs).map(|one| one.publisher).collect();
-        Candidates { order, origins, senders, room: ROOM + ROOM_FOR_ROW * order.rows() }
+        PacketCandidates { order, origins, senders, room: ROOM + ROOM_FOR_ROW * order.rows() }
     }
 
     fn takes(&mut self, packet: &NamedPacket) -> bool {
         let has_programs = !self.order.sent_by_programs.is_empty();
         let is_one = match packet.kind {
-            PacketKind::Publish => !packet.is_named() && self.may_be_message(packet),
-            PacketKind::Release => has_programs && !packet.to_broker && packet.complete_ns != ABSENT,
+            FollowedKind::Publish => !packet.is_named() && self.may_be_message(packet),
+            FollowedKind::Release => has_programs && !packet.to_broker && packet.complete_ns != ABSENT,
             // It answers what its client has sent, and no stranger.
-            PacketKind::Over => {
+            FollowedKind::Over => {
                 return !packet.to_broker
                     && packet.complete_ns != ABSENT
                     && self.senders.contains(&packet.client());
@@ -109,7 +109,11 @@ const ROOM_FOR_ROW: usize = 8;
 const ROOM: usize = 1 << 14;
 
 /// The packets that are looked at, in the order of the table.
-fn packets(dir: &Path, mut candidates: Candidates<'_>, words: &mut Vocabulary) -> Result<Vec<NamedPacket>> {
+fn packets(
+    dir: &Path,
+    mut candidates: PacketCandidates<'_>,
+    words: &mut Vocabulary,
+) -> Result<Vec<NamedPacket>> {
     let mut packets = Vec::new();
     for_each(dir, words, |packet, _| {
         if candidates.takes(packet) {
@@ -127,7 +131,7 @@ fn found(
     origins: &Origins,
     settings: &RunSettings,
 ) -> BTreeMap<u32, Message> {
-    let orphans = packets.iter().filter(|packet| packet.kind == PacketKind::Publish);
+    let orphans = packets.iter().filter(|packet| packet.kind == FollowedKind::Publish);
     let mut orphans: Vec<(u32, &NamedPacket)> = orphans.map(|packet| (packet.number, packet)).collect();
     let mut named = BTreeMap::new();
     // What is certain goes first: the instant, then the number's end, and the mere order for what is left.
@@ -207,7 +211,7 @@ impl Releases {
     fn of(packets: &[NamedPacket]) -> Releases {
         let mut found: NumberMap<_, Vec<_>> = NumberMap::default();
         for packet in packets {
-            if packet.kind == PacketKind::Release && !packet.to_broker && packet.complete_ns != ABSENT {
+            if packet.kind == FollowedKind::Release && !packet.to_broker && packet.complete_ns != ABSENT {
                 found.entry((packet.client(), packet.packet_id)).or_default().push(packet.complete_ns);
             }
         }
@@ -346,7 +350,7 @@ impl PacketExchanges {
                 .push((packet.first_sent_ns, number));
         }
         for packet in packets {
-            if packet.kind == PacketKind::Over && !packet.to_broker && packet.complete_ns != ABSENT {
+            if packet.kind == FollowedKind::Over && !packet.to_broker && packet.complete_ns != ABSENT {
                 over.entry((packet.client(), packet.packet_id)).or_default().push(packet.complete_ns);
             }
         }

@@ -6,14 +6,14 @@ use std::path::Path;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
 use mqttlab_recording::{NumberMap, Result};
 
-use crate::Limits;
+use crate::SummaryLimits;
 use crate::attribution::in_flight::{
     COUNTED_FIELDS, Counted, OverOfGateways, PERMIT_FIELDS, Permit, Permitted, RELEASED_FIELDS, Released,
     releases, windows,
 };
 use crate::attribution::message_ranges::{MessageKey, Ranges};
-use crate::control_packets::{self, NamedPacket, PacketKind};
-use crate::partitions::{Packed, Parts, part_of};
+use crate::control_packets::{self, FollowedKind, NamedPacket};
+use crate::partitions::{Packed, Partitions, part_of};
 use crate::settings::RunSettings;
 
 /// What of a PUBLISH the sums over its connection's frames need.
@@ -48,11 +48,11 @@ pub(crate) struct PacketSpread<'a> {
     settings: Option<&'a RunSettings>,
     pub(crate) ranges: Ranges,
     /// PUBLISH packets whose messages are known, by range of these.
-    pub(crate) publishes: Parts<NamedPacket, { control_packets::FIELDS }>,
+    pub(crate) publishes: Partitions<NamedPacket, { control_packets::FIELDS }>,
     /// All PUBLISH packets, where there are frames, by connection.
-    pub(crate) stream_ends: Option<Parts<StreamEnd, STREAM_END_FIELDS>>,
-    counted: Parts<Counted, COUNTED_FIELDS>,
-    released: Parts<Released, RELEASED_FIELDS>,
+    pub(crate) stream_ends: Option<Partitions<StreamEnd, STREAM_END_FIELDS>>,
+    counted: Partitions<Counted, COUNTED_FIELDS>,
+    released: Partitions<Released, RELEASED_FIELDS>,
     /// What else clients of MQTT-SN and their gateways say to one another.
     pub(crate) exchanges: Vec<NamedPacket>,
     /// The client of each connection, as the first packet with one says it.
@@ -64,9 +64,9 @@ impl<'a> PacketSpread<'a> {
     pub(crate) fn new(
         dir: &Path,
         out: &Path,
-        stream_ends: Option<Parts<StreamEnd, STREAM_END_FIELDS>>,
+        stream_ends: Option<Partitions<StreamEnd, STREAM_END_FIELDS>>,
         settings: Option<&'a RunSettings>,
-        limits: Limits,
+        limits: SummaryLimits,
     ) -> Result<PacketSpread<'a>> {
         let packets = control_packets::count(dir)?;
         let ranges = if packets > 0 { Ranges::read(dir, limits.range_rows)? } else { Ranges::default() };
@@ -74,23 +74,23 @@ impl<'a> PacketSpread<'a> {
         let stored = packets > limits.memory_rows;
         Ok(PacketSpread {
             settings,
-            publishes: Parts::new(ranges.count(), ranges.count() > 1, out, "summary-publishes")?,
+            publishes: Partitions::new(ranges.count(), ranges.count() > 1, out, "summary-publishes")?,
             ranges,
             stream_ends,
-            counted: Parts::new(parts, stored, out, "summary-windows")?,
-            released: Parts::new(parts, stored, out, "summary-releases")?,
+            counted: Partitions::new(parts, stored, out, "summary-windows")?,
+            released: Partitions::new(parts, stored, out, "summary-releases")?,
             exchanges: Vec::new(),
             clients: NumberMap::default(),
         })
     }
 
     /// Takes a packet.
-    pub(crate) fn take(&mut self, packet: &NamedPacket) -> Result<()> {
+    pub(crate) fn add(&mut self, packet: &NamedPacket) -> Result<()> {
         let connection = i64::from(packet.connection);
         if packet.connection != control_packets::NONE && packet.client() != ABSENT {
             self.clients.entry(connection).or_insert(packet.client() as u32);
         }
-        if packet.kind == PacketKind::Publish {
+        if packet.kind == FollowedKind::Publish {
             if packet.is_named() {
                 self.publish(packet)?;
             }
@@ -134,9 +134,9 @@ impl<'a> PacketSpread<'a> {
         &mut self,
         out: &Path,
         named: &BTreeMap<u32, MessageKey>,
-    ) -> Result<(Parts<Permit, PERMIT_FIELDS>, OverOfGateways)> {
+    ) -> Result<(Partitions<Permit, PERMIT_FIELDS>, OverOfGateways)> {
         let (count, mut gateways) = (self.ranges.count(), OverOfGateways::default());
-        let mut permits = Parts::new(count, count > 1, out, "summary-permits")?;
+        let mut permits = Partitions::new(count, count > 1, out, "summary-permits")?;
         let ranges = &self.ranges;
         let mut permit = |number: u32, message: MessageKey, what: Permitted| {
             let message = if message.0 == ABSENT { named.get(&number).copied() } else { Some(message) };
@@ -145,13 +145,13 @@ impl<'a> PacketSpread<'a> {
         };
         for part in 0..self.counted.count() {
             let Some(settings) = self.settings else { break };
-            let mut counted = self.counted.take(part)?;
+            let mut counted = self.counted.read_part(part)?;
             windows(&mut counted, settings, &mut gateways, |one, what| {
                 permit(one.number, one.message(), what)
             })?;
         }
         for part in 0..self.released.count() {
-            let mut released = self.released.take(part)?;
+            let mut released = self.released.read_part(part)?;
             releases(&mut released, |one, what| permit(one.number, one.message(), what))?;
         }
         Ok((permits, gateways))

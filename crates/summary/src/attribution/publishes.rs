@@ -4,17 +4,17 @@ use mqttlab_recording::Result;
 
 use crate::attribution::in_flight::{PERMIT_FIELDS, Permit, Permitted};
 use crate::control_packets::NamedPacket;
-use crate::instants::Kept;
-use crate::partitions::Parts;
+use crate::instants::PackedInstant;
+use crate::partitions::Partitions;
 
 /// What other packets did for a PUBLISH.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Permits {
     /// When the in-flight window let it through, and which acknowledgement made room.
-    pub(crate) window: Kept,
+    pub(crate) window: PackedInstant,
     pub(crate) window_packet: Option<u32>,
     /// When its PUBREL had come, and which that is.
-    pub(crate) release: Kept,
+    pub(crate) release: PackedInstant,
     pub(crate) release_packet: Option<u32>,
     /// On connections of nobody, how many of QoS 1 and 2 were before it.
     pub(crate) before: Option<u32>,
@@ -28,15 +28,15 @@ pub(crate) struct RangePackets {
 }
 
 impl RangePackets {
-    pub(crate) fn take<const N: usize>(
-        publishes: &mut Parts<NamedPacket, N>,
-        permits: &mut Parts<Permit, PERMIT_FIELDS>,
+    pub(crate) fn read_range<const N: usize>(
+        publishes: &mut Partitions<NamedPacket, N>,
+        permits: &mut Partitions<Permit, PERMIT_FIELDS>,
         range: usize,
     ) -> Result<RangePackets>
     where
         NamedPacket: crate::partitions::Packed<N>,
     {
-        let (mut packets, permits) = (publishes.take(range)?, permits.take(range)?);
+        let (mut packets, permits) = (publishes.read_part(range)?, permits.read_part(range)?);
         // Those that had to be named came behind the others.
         if !packets.is_sorted_by_key(|packet| packet.number) {
             packets.sort_unstable_by_key(|packet| packet.number);

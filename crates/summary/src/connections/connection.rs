@@ -3,8 +3,8 @@
 use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::connections::retransmissions::Again;
-use crate::network::frame_rows::{ACK, Row, SYN, StoredFate, is_counted};
+use crate::connections::retransmissions::Retransmission;
+use crate::network::frame_rows::{ACK, LinkFrame, SYN, StoredFate, is_counted};
 use crate::partitions::Packed;
 use crate::settings::RunSettings;
 
@@ -45,7 +45,7 @@ impl RoundTrips {
 }
 
 /// The port of the client's end: who sent the SYN; where no SYN was captured, the end with the higher port.
-pub(crate) fn client_port(rows: &[Row]) -> Option<i32> {
+pub(crate) fn client_port(rows: &[LinkFrame]) -> Option<i32> {
     let copies_left_out = || rows.iter().filter(|row| row.fate != StoredFate::Duplicated);
     // Whoever sent the SYN without ACK is the client; a link's copy of it may come from elsewhere.
     let opening = copies_left_out().find(|row| row.flags >= 0 && row.flags & (SYN | ACK) == SYN);
@@ -57,13 +57,17 @@ pub(crate) fn client_port(rows: &[Row]) -> Option<i32> {
 }
 
 /// Where a frame goes; `None` without TCP.
-pub(crate) fn towards(row: &Row, client_port: Option<i32>) -> Option<bool> {
+pub(crate) fn towards(row: &LinkFrame, client_port: Option<i32>) -> Option<bool> {
     client_port.map(|port| row.source_port == port)
 }
 
 /// From a data segment's coming to its first link until its exact acknowledgement has arrived; none for a segment that was
 /// sent more than once (Karn), nor where the acknowledgement was lost.
-pub(crate) fn round_trips(rows: &[Row], client_port: Option<i32>, settings: &RunSettings) -> Vec<RoundTrips> {
+pub(crate) fn round_trips(
+    rows: &[LinkFrame],
+    client_port: Option<i32>,
+    settings: &RunSettings,
+) -> Vec<RoundTrips> {
     let counted = || rows.iter().filter(|row| is_counted(row, settings));
     let mut arrivals = NumberMap::default();
     arrivals.reserve(rows.len() / 2);
@@ -115,14 +119,14 @@ impl Timer {
 /// What a frame's first link says of it on all of them: its marks, and why it was sent again.
 pub(crate) struct FirstLink {
     marks: NumberMap<u64, u8>,
-    again: NumberMap<u64, Again>,
+    again: NumberMap<u64, Retransmission>,
 }
 
 impl FirstLink {
     /// `known`: marks of frames on their first links, as far as they are gathered beforehand.
     pub(crate) fn of(
-        rows: &[Row],
-        again: NumberMap<u64, Again>,
+        rows: &[LinkFrame],
+        again: NumberMap<u64, Retransmission>,
         known: &NumberMap<u64, u8>,
         settings: &RunSettings,
     ) -> FirstLink {
@@ -137,7 +141,7 @@ impl FirstLink {
         FirstLink { marks, again }
     }
 
-    pub(crate) fn of_frame(&self, row: &Row) -> (u8, Option<Again>) {
+    pub(crate) fn of_frame(&self, row: &LinkFrame) -> (u8, Option<Retransmission>) {
         let marks = self.marks.get(&row.frame).copied().unwrap_or(0);
         (marks, self.again.get(&row.frame).copied())
     }

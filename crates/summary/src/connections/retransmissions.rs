@@ -15,24 +15,24 @@
 use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::network::frame_rows::{ACK, FIN, Row, SYN, StoredFate, wrapped};
+use crate::network::frame_rows::{ACK, FIN, LinkFrame, SYN, StoredFate, wrapped};
 
 /// Why a segment was sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Again {
+pub(crate) enum Retransmission {
     Fast,
     TimerOrProbe,
     Spurious,
     Unknown,
 }
 
-impl Again {
+impl Retransmission {
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Again::Fast => "fast",
-            Again::TimerOrProbe => "timer_or_probe",
-            Again::Spurious => "spurious",
-            Again::Unknown => "unknown",
+            Retransmission::Fast => "fast",
+            Retransmission::TimerOrProbe => "timer_or_probe",
+            Retransmission::Spurious => "spurious",
+            Retransmission::Unknown => "unknown",
         }
     }
 }
@@ -42,11 +42,12 @@ const DUPLICATES_WANTED: usize = 3;
 const NEVER: i64 = i64::MAX;
 
 /// The frames of a connection, or of none, whose segments were sent again.
-pub(crate) fn sent_again(rows: &[Row], early_ns: i64) -> NumberMap<u64, Again> {
-    let is_again = |row: &&Row| row.is_first() && row.fate != StoredFate::Duplicated && row.repetition > 0;
-    let mut found: NumberMap<u64, Again> =
-        rows.iter().filter(is_again).map(|row| (row.frame, Again::Unknown)).collect();
-    let placed = |row: &&Row| row.connection != ABSENT && row.seq != ABSENT;
+pub(crate) fn sent_again(rows: &[LinkFrame], early_ns: i64) -> NumberMap<u64, Retransmission> {
+    let is_again =
+        |row: &&LinkFrame| row.is_first() && row.fate != StoredFate::Duplicated && row.repetition > 0;
+    let mut found: NumberMap<u64, Retransmission> =
+        rows.iter().filter(is_again).map(|row| (row.frame, Retransmission::Unknown)).collect();
+    let placed = |row: &&LinkFrame| row.connection != ABSENT && row.seq != ABSENT;
     let mut ports: Vec<i32> =
         rows.iter().filter(is_again).filter(placed).map(|row| row.source_port).collect();
     ports.sort_unstable();
@@ -54,27 +55,27 @@ pub(crate) fn sent_again(rows: &[Row], early_ns: i64) -> NumberMap<u64, Again> {
     if ports.is_empty() {
         return found;
     }
-    let mut segments: Vec<&Row> = rows.iter().filter(placed).collect();
+    let mut segments: Vec<&LinkFrame> = rows.iter().filter(placed).collect();
     // By the time of sending: the table's order is that of the last links' rows.
     segments.sort_by_key(|row| row.entered);
     for port in ports {
-        Way::of(&segments, port).judge(early_ns, &mut found);
+        SegmentHistory::of(&segments, port).judge(early_ns, &mut found);
     }
     found
 }
 
 /// One direction of a connection. Positions count from its first segment's sequence number.
 #[derive(Default)]
-struct Way {
+struct SegmentHistory {
     /// Of each segment that was sent, in order.
-    sent: Vec<Sent>,
+    sent: Vec<SentSegment>,
     /// Of each segment that arrived, in the order of entering the last link.
-    arrived: Vec<Arrived>,
+    arrived: Vec<ArrivedSegment>,
     /// Of each acknowledgement that came back, in the order of arriving.
-    acks: Vec<Back>,
+    acks: Vec<ReturnedAck>,
 }
 
-struct Sent {
+struct SentSegment {
     frame: u64,
     repetition: i64,
     entered: i64,
@@ -82,14 +83,14 @@ struct Sent {
     end: i64,
 }
 
-struct Arrived {
+struct ArrivedSegment {
     frame: u64,
     at: i64,
     start: i64,
     end: i64,
 }
 
-struct Back {
+struct ReturnedAck {
     sent: i64,
     at: i64,
     position: i64,
@@ -112,9 +113,9 @@ impl Positions {
     }
 }
 
-impl Way {
-    fn of(segments: &[&Row], port: i32) -> Way {
-        let mut way = Way::default();
+impl SegmentHistory {
+    fn of(segments: &[&LinkFrame], port: i32) -> SegmentHistory {
+        let mut way = SegmentHistory::default();
         let (mut positions, mut first) = (Positions::default(), None);
         for row in segments.iter().filter(|row| row.source_port == port) {
             first.get_or_insert(row.seq);
@@ -127,10 +128,10 @@ impl Way {
             let end = start + i64::from(row.payload_bytes) + flags;
             if row.is_first() && row.fate != StoredFate::Duplicated {
                 let (frame, repetition, entered) = (row.frame, row.repetition, row.entered);
-                way.sent.push(Sent { frame, repetition, entered, start, end });
+                way.sent.push(SentSegment { frame, repetition, entered, start, end });
             }
             if row.has_arrived() {
-                way.arrived.push(Arrived { frame: row.frame, at: row.delivered, start, end });
+                way.arrived.push(ArrivedSegment { frame: row.frame, at: row.delivered, start, end });
             }
         }
         way.acknowledge(segments, port, first.unwrap_or(0));
@@ -138,9 +139,10 @@ impl Way {
     }
 
     /// Takes what came back. Positions count from the sequence number `first`.
-    fn acknowledge(&mut self, segments: &[&Row], port: i32, first: i64) {
+    fn acknowledge(&mut self, segments: &[&LinkFrame], port: i32, first: i64) {
         let back = || {
-            let of_way = |row: &&&Row| row.destination_port == port && row.has_flag(ACK) && row.ack != ABSENT;
+            let of_way =
+                |row: &&&LinkFrame| row.destination_port == port && row.has_flag(ACK) && row.ack != ABSENT;
             segments.iter().filter(of_way)
         };
         let mut set_out = NumberMap::default();
@@ -165,32 +167,32 @@ impl Way {
                 sacked = sacked.max(position + row.sacked_beyond);
             }
             let is_bare = row.payload_bytes == 0 && !row.has_flag(SYN | FIN);
-            self.acks.push(Back { sent: set_out[&row.frame], at, position, is_bare, sacked });
+            self.acks.push(ReturnedAck { sent: set_out[&row.frame], at, position, is_bare, sacked });
         }
     }
 
     /// The kind of each repetition.
-    fn judge(&self, early_ns: i64, found: &mut NumberMap<u64, Again>) {
+    fn judge(&self, early_ns: i64, found: &mut NumberMap<u64, Retransmission>) {
         let again: Vec<usize> = (0..self.sent.len()).filter(|&row| self.sent[row].repetition > 0).collect();
         let answered = self.answered(&again);
         let mut pieces = Pieces::of(self);
         for &row in &again {
             let segment = &self.sent[row];
-            let (first, before, arrived) = pieces.look(row);
+            let (first, before, arrived) = pieces.earlier_copies(row);
             let until = segment.entered.saturating_add(early_ns);
             let kind = if first >= row {
-                Again::Unknown
+                Retransmission::Unknown
             // Before the other kinds: what had arrived was not needed, whatever made the sender repeat it.
             } else if arrived < segment.entered {
-                Again::Spurious
+                Retransmission::Spurious
             // RFC 6675, RFC 8985, RFC 5681, in this order: the first that speaks for a loss suffices.
             } else if self.sacked_by(until) > pieces.highest[before]
                 || answered[again.partition_point(|&other| other <= before)] <= until
                 || self.duplicates(segment.start, self.sent[before].entered, until) >= DUPLICATES_WANTED
             {
-                Again::Fast
+                Retransmission::Fast
             } else {
-                Again::TimerOrProbe
+                Retransmission::TimerOrProbe
             };
             found.insert(segment.frame, kind);
             pieces.sent(row);
@@ -201,7 +203,7 @@ impl Way {
     fn answered(&self, again: &[usize]) -> Vec<i64> {
         let mut told = vec![NEVER; again.len() + 1];
         let arrived: NumberMap<u64, i64> = self.arrived.iter().map(|one| (one.frame, one.at)).collect();
-        let mut by_sending: Vec<&Back> = self.acks.iter().collect();
+        let mut by_sending: Vec<&ReturnedAck> = self.acks.iter().collect();
         by_sending.sort_by_key(|one| one.sent);
         let (mut highest, mut numbers) = (i64::MIN, Vec::with_capacity(by_sending.len()));
         for one in &by_sending {
@@ -259,7 +261,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(way: &Way) -> Pieces {
+    fn of(way: &SegmentHistory) -> Pieces {
         let mut cuts: Vec<i64> = way.sent.iter().flat_map(|one| [one.start, one.end]).collect();
         cuts.sort_unstable();
         cuts.dedup();
@@ -282,7 +284,7 @@ impl Pieces {
     }
 
     /// By which segment all of this one had been sent, which had a part of it last, and when all had arrived.
-    fn look(&self, row: usize) -> (usize, usize, i64) {
+    fn earlier_copies(&self, row: usize) -> (usize, usize, i64) {
         let (begin, end) = self.spans[row];
         let last = |of: &[usize]| of[begin..end].iter().copied().max().unwrap_or(row);
         let arrived = self.arrived[begin..end].iter().copied().max().unwrap_or(NEVER);

@@ -13,8 +13,8 @@ use std::collections::hash_map::Entry;
 use mqttlab_recording::reading::ABSENT;
 use mqttlab_recording::{NumberMap, NumberSet};
 
-use crate::instants::{Kept, Moment, SLACK_NS, known, least, most};
-use crate::network::frame_rows::{Row, StoredFate};
+use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known, least, most};
+use crate::network::frame_rows::{LinkFrame, StoredFate};
 use crate::settings::RunSettings;
 
 /// Data that an acknowledgement released sets out at once; this much later, something else has released them.
@@ -22,7 +22,7 @@ const RELEASE_NS: i64 = 2_000_000;
 
 /// A data segment on its first link, with what of the stream had been sent by then.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct StreamSegment {
     entered: i64,
     frame: u64,
     end: i64,
@@ -33,12 +33,12 @@ struct Sent {
     sent_end: i64,
     small_end: i64,
     /// When the last segment below the MSS was sent.
-    small_sent: Moment,
+    small_sent: MaybeInstant,
 }
 
 /// A data segment that arrived, a link's copy too.
 #[derive(Clone, Copy, Debug)]
-struct Arrived {
+struct ArrivedData {
     delivered: i64,
     frame: u64,
     offset: i64,
@@ -59,9 +59,9 @@ struct SeenAck {
 
 /// Where something was found last: the next is looked for near it, because packets are asked for in the order of time.
 #[derive(Default)]
-struct Near(Cell<usize>);
+struct SearchHint(Cell<usize>);
 
-impl Near {
+impl SearchHint {
     /// The same as [`slice::partition_point`].
     fn partition_point<T>(&self, all: &[T], is_before: impl Fn(&T) -> bool) -> usize {
         let near = self.0.get().min(all.len());
@@ -87,20 +87,20 @@ impl Near {
 
 /// One direction of a connection.
 #[derive(Default)]
-pub(crate) struct Way {
+pub(crate) struct ConnectionDirection {
     /// In the order of sending.
-    sent: Vec<Sent>,
+    sent: Vec<StreamSegment>,
     /// Places in `sent`: of what had not been sent before, whose ends are in order, too; and of what had.
     originals: Vec<u32>,
     repetitions: Vec<u32>,
     /// In the order of arriving, and of those the first of each frame.
-    arrived: Vec<Arrived>,
+    arrived: Vec<ArrivedData>,
     first_arrival: NumberMap<u64, u32>,
     /// In the order of arriving, and places of those that acknowledge something new.
     acknowledgements: Vec<SeenAck>,
     advances: Vec<u32>,
     /// In each of these lists.
-    near: [Near; 5],
+    near: [SearchHint; 5],
 }
 
 /// A PUBLISH whose way is looked for.
@@ -108,11 +108,11 @@ pub(crate) struct Way {
 pub(crate) struct CarriedPacket {
     pub(crate) stream_start: i64,
     pub(crate) stream_end: i64,
-    pub(crate) first_sent: Moment,
-    pub(crate) complete: Moment,
+    pub(crate) first_sent: MaybeInstant,
+    pub(crate) complete: MaybeInstant,
     /// When its first copy was sent, and when it could be.
-    pub(crate) tried: Moment,
-    pub(crate) ready: Moment,
+    pub(crate) tried: MaybeInstant,
+    pub(crate) ready: MaybeInstant,
     /// Whether its sender uses Nagle's algorithm; `None` where nothing is known of the sender.
     pub(crate) nagle: Option<bool>,
 }
@@ -121,13 +121,13 @@ pub(crate) struct CarriedPacket {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SegmentFlight {
     /// The frame that brought its last missing byte, and when that came to its first link.
-    pub(crate) frame: Kept,
-    pub(crate) went: Kept,
+    pub(crate) frame: PackedInstant,
+    pub(crate) went: PackedInstant,
     /// How long it waited in queues, and until when the way counts as travelling.
-    pub(crate) queue: Kept,
-    pub(crate) arrived: Kept,
+    pub(crate) queue: PackedInstant,
+    pub(crate) arrived: PackedInstant,
     /// When the segment that completed the packet was due.
-    pub(crate) resumed: Kept,
+    pub(crate) resumed: PackedInstant,
     /// What the packet's first segment waited for, and after it the one that completed the packet.
     pub(crate) first: Release,
     pub(crate) tail: Release,
@@ -136,17 +136,17 @@ pub(crate) struct SegmentFlight {
 impl SegmentFlight {
     /// Of a packet that no frame shows.
     pub(crate) const NONE: SegmentFlight = SegmentFlight {
-        frame: Kept::NONE,
-        went: Kept::NONE,
-        queue: Kept::NONE,
-        arrived: Kept::NONE,
-        resumed: Kept::NONE,
+        frame: PackedInstant::NONE,
+        went: PackedInstant::NONE,
+        queue: PackedInstant::NONE,
+        arrived: PackedInstant::NONE,
+        resumed: PackedInstant::NONE,
         first: Release::NONE,
         tail: Release::NONE,
     };
 
     /// When it came to its first link, later by what it waited in queues.
-    pub(crate) fn started(&self) -> Moment {
+    pub(crate) fn started(&self) -> MaybeInstant {
         self.went.get().zip(self.queue.get()).map(|(went, queue)| went + queue)
     }
 }
@@ -155,38 +155,38 @@ impl SegmentFlight {
 /// Nagle's algorithm held them, in between a window did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Release {
-    pub(crate) nagle_until: Kept,
-    pub(crate) socket_until: Kept,
-    pub(crate) held_until: Kept,
+    pub(crate) nagle_until: PackedInstant,
+    pub(crate) socket_until: PackedInstant,
+    pub(crate) held_until: PackedInstant,
     /// The frame with the acknowledgement.
-    pub(crate) frame: Kept,
+    pub(crate) frame: PackedInstant,
 }
 
 impl Release {
     const NONE: Release = Release {
-        nagle_until: Kept::NONE,
-        socket_until: Kept::NONE,
-        held_until: Kept::NONE,
-        frame: Kept::NONE,
+        nagle_until: PackedInstant::NONE,
+        socket_until: PackedInstant::NONE,
+        held_until: PackedInstant::NONE,
+        frame: PackedInstant::NONE,
     };
 }
 
 /// Bytes that wait.
 struct WaitingBytes {
-    ready: Moment,
-    sent: Moment,
+    ready: MaybeInstant,
+    sent: MaybeInstant,
     nagle: Option<bool>,
     segment_bytes: Option<i64>,
     mss: Option<i64>,
 }
 
 /// The two ways of a connection: from the broker, and to it.
-pub(crate) fn ways(rows: &[Row], settings: &RunSettings) -> [Way; 2] {
-    let is_up = |row: &Row| settings.ports.contains(&row.destination_port.into());
-    let arrived = |row: &&Row| row.has_arrived() && row.delivered != ABSENT;
+pub(crate) fn ways(rows: &[LinkFrame], settings: &RunSettings) -> [ConnectionDirection; 2] {
+    let is_up = |row: &LinkFrame| settings.ports.contains(&row.destination_port.into());
+    let arrived = |row: &&LinkFrame| row.has_arrived() && row.delivered != ABSENT;
     let journeys = Journeys::of(rows);
     [false, true].map(|to_broker| {
-        let mut way = Way::default();
+        let mut way = ConnectionDirection::default();
         let base = way.send(rows.iter().filter(|row| is_up(row) == to_broker), settings);
         for row in rows.iter().filter(arrived).filter(|row| row.has_data() && is_up(row) == to_broker) {
             way.arrive(row, &journeys);
@@ -209,13 +209,14 @@ struct Journey {
 }
 
 impl Journeys {
-    fn of(rows: &[Row]) -> Journeys {
+    fn of(rows: &[LinkFrame]) -> Journeys {
         let mut found = NumberMap::<u64, Journey>::default();
         found.reserve(rows.len() / 2);
         let hops = rows.iter().map(|row| row.hop).max().unwrap_or(0);
         // Link by link of each frame's way; on each the rows are in the order of the table.
         for hop in 0..=hops {
-            let carries = |row: &&Row| row.hop == hop && row.fate != StoredFate::Dropped && row.has_data();
+            let carries =
+                |row: &&LinkFrame| row.hop == hop && row.fate != StoredFate::Dropped && row.has_data();
             for row in rows.iter().filter(carries) {
                 let wait = if row.start == ABSENT { 0 } else { row.start - row.entered };
                 match found.entry(row.frame) {
@@ -235,10 +236,10 @@ impl Journeys {
     }
 }
 
-impl Way {
+impl ConnectionDirection {
     /// Takes what was sent on the first link. Returns the sequence number of the stream's first byte.
-    fn send<'a>(&mut self, rows: impl Iterator<Item = &'a Row>, settings: &RunSettings) -> Option<i64> {
-        let mut first: Vec<&Row> = rows.filter(|row| row.is_first() && row.has_data()).collect();
+    fn send<'a>(&mut self, rows: impl Iterator<Item = &'a LinkFrame>, settings: &RunSettings) -> Option<i64> {
+        let mut first: Vec<&LinkFrame> = rows.filter(|row| row.is_first() && row.has_data()).collect();
         first.sort_by_key(|row| row.entered);
         let (mut sent_end, mut small_end, mut small_sent) = (-1, 0, None);
         for row in &first {
@@ -255,17 +256,26 @@ impl Way {
             let (entered, frame) = (row.entered, row.frame);
             let place = self.sent.len() as u32;
             (if again { &mut self.repetitions } else { &mut self.originals }).push(place);
-            self.sent.push(Sent { entered, frame, end, payload_bytes, mss, sent_end, small_end, small_sent });
+            self.sent.push(StreamSegment {
+                entered,
+                frame,
+                end,
+                payload_bytes,
+                mss,
+                sent_end,
+                small_end,
+                small_sent,
+            });
         }
         let row = first.first()?;
         known(row.seq).map(|seq| seq - row.stream_offset)
     }
 
-    fn arrive(&mut self, row: &Row, journeys: &Journeys) {
+    fn arrive(&mut self, row: &LinkFrame, journeys: &Journeys) {
         let journey = journeys.0.get(&row.frame);
         let (went, queue) = journey.map_or((row.entered, 0), |journey| (journey.went, journey.queue));
         let (delivered, frame, offset, end) = (row.delivered, row.frame, row.stream_offset, row.end());
-        self.arrived.push(Arrived { delivered, frame, offset, end, went, queue, again: false });
+        self.arrived.push(ArrivedData { delivered, frame, offset, end, went, queue, again: false });
     }
 
     fn end_arrivals(&mut self) {
@@ -281,8 +291,8 @@ impl Way {
     }
 
     /// Takes the acknowledgements that came back. `base` is the sequence number of the stream's first byte.
-    fn acknowledge<'a>(&mut self, rows: impl Iterator<Item = &'a Row>, base: Option<i64>) {
-        let mut rows: Vec<&Row> = rows.collect();
+    fn acknowledge<'a>(&mut self, rows: impl Iterator<Item = &'a LinkFrame>, base: Option<i64>) {
+        let mut rows: Vec<&LinkFrame> = rows.collect();
         rows.sort_by_key(|row| row.delivered);
         let mut acked = 0;
         for row in rows {
@@ -303,21 +313,21 @@ impl Way {
     }
 
     /// The last segment that had been sent by then.
-    fn latest_sent(&self, at: Moment) -> Option<&Sent> {
+    fn latest_sent(&self, at: MaybeInstant) -> Option<&StreamSegment> {
         let at = at?;
         let place = self.near[0].partition_point(&self.sent, |sent| sent.entered <= at).checked_sub(1)?;
         Some(&self.sent[place])
     }
 
     /// The first segment with data that had not been sent before that ends at a position or behind it.
-    fn original(&self, position: i64) -> Option<&Sent> {
+    fn original(&self, position: i64) -> Option<&StreamSegment> {
         let end = |place: u32| self.sent[place as usize].end;
         let place = self.near[1].partition_point(&self.originals, |&place| end(place) < position);
         self.originals.get(place).map(|&place| &self.sent[place as usize])
     }
 
     /// The last acknowledgement that had come by then.
-    fn latest_acknowledgement(&self, at: Moment) -> Option<&SeenAck> {
+    fn latest_acknowledgement(&self, at: MaybeInstant) -> Option<&SeenAck> {
         let at = at?;
         let near = &self.near[2];
         let place = near.partition_point(&self.acknowledgements, |one| one.delivered <= at).checked_sub(1)?;
@@ -333,7 +343,7 @@ impl Way {
     }
 
     /// The frame whose arrival made a packet complete. Of frames that arrived together, the one sent last.
-    fn bringing(&self, carried: &CarriedPacket) -> Option<&Arrived> {
+    fn bringing(&self, carried: &CarriedPacket) -> Option<&ArrivedData> {
         let complete = carried.complete?;
         let from = self.near[4].partition_point(&self.arrived, |one| one.delivered < complete);
         let together = self.arrived[from..].iter().take_while(|one| one.delivered == complete);
@@ -443,7 +453,7 @@ mod tests {
     #[test]
     fn what_is_looked_for_near_the_last_place_is_found_wherever_it_is() {
         let all: Vec<i64> = (0..200).map(|number| number / 3).collect();
-        let near = Near::default();
+        let near = SearchHint::default();
         for number in 0..1000 {
             let wanted = number * 7919 % 71 - 2;
             let found = near.partition_point(&all, |&one| one < wanted);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mqttlab_recording::Result;
-use mqttlab_recording::reading::{ABSENT, TableReader, Values, Vocabulary, Wanted};
+use mqttlab_recording::reading::{ABSENT, ColumnValues, TableReader, Vocabulary, Wanted};
 
 use crate::partitions::Packed;
 use crate::settings::RunSettings;
@@ -20,7 +20,7 @@ pub(crate) enum StoredFate {
 
 /// A frame on one link. Numbers that are not there are [`ABSENT`], in columns too narrow for that -1.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Row {
+pub(crate) struct LinkFrame {
     /// Its place in the table.
     pub(crate) place: u64,
     pub(crate) frame: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Row {
     pub(crate) down: bool,
 }
 
-impl Row {
+impl LinkFrame {
     /// Whether this is where it came to its first link.
     pub(crate) fn is_first(&self) -> bool {
         self.hop == 0
@@ -88,7 +88,7 @@ pub(crate) const SYN: i16 = 2;
 pub(crate) const RST: i16 = 4;
 pub(crate) const ACK: i16 = 16;
 
-/// Wireshark's marks that are counted, by their bits in [`Row::marks`].
+/// Wireshark's marks that are counted, by their bits in [`LinkFrame::marks`].
 pub(crate) const MARKS: [&str; 6] = [
     "retransmission",
     "fast_retransmission",
@@ -133,7 +133,7 @@ const COLUMNS: [(&str, Wanted); 28] = [
 pub(crate) fn for_each(
     dir: &Path,
     words: &mut Vocabulary,
-    mut take: impl FnMut(&Row, i64) -> Result<()>,
+    mut take: impl FnMut(&LinkFrame, i64) -> Result<()>,
 ) -> Result<u64> {
     let Some(table) = TableReader::open(dir, "packets")? else { return Ok(0) };
     let names =
@@ -162,14 +162,14 @@ pub(crate) fn count(dir: &Path) -> Result<u64> {
 /// The place of `sack` in [`COLUMNS`], which alone is text.
 const SACK: usize = 7;
 
-fn read(numbers: &[&[i64]; COLUMNS.len()], sack: &Values, row: usize, names: &[i64; 4]) -> Row {
+fn read(numbers: &[&[i64]; COLUMNS.len()], sack: &ColumnValues, row: usize, names: &[i64; 4]) -> LinkFrame {
     let at = |column: usize| numbers[column][row];
     let narrow = |column: usize| if at(column) == ABSENT { -1 } else { at(column) as i32 };
     let size = |column: usize| at(column).max(0) as u32;
     let carried = at(19).max(0);
     let [delivered, duplicated, dropped, down] = *names;
     let ack = at(9);
-    Row {
+    LinkFrame {
         place: 0,
         frame: at(0) as u64,
         entered: at(1),
@@ -244,18 +244,18 @@ fn marks_of(code: i64, words: &Vocabulary, known: &mut Vec<Option<u8>>) -> u8 {
 /// How many numbers a packed row has.
 pub(crate) const FIELDS: usize = 24;
 
-impl Packed<FIELDS> for Row {
+impl Packed<FIELDS> for LinkFrame {
     fn fields(&self) -> [i64; FIELDS] {
         fields(self)
     }
 
-    fn of(fields: &[i64; FIELDS]) -> Row {
+    fn of(fields: &[i64; FIELDS]) -> LinkFrame {
         row_of(fields)
     }
 }
 
 /// The row as numbers. Times are told from the entering, which they are near.
-fn fields(row: &Row) -> [i64; FIELDS] {
+fn fields(row: &LinkFrame) -> [i64; FIELDS] {
     let since = |at: i64| match at.wrapping_sub(row.entered) {
         _ if at == ABSENT => 0,
         later @ 0.. => later + 1,
@@ -297,7 +297,7 @@ fn fields(row: &Row) -> [i64; FIELDS] {
     ]
 }
 
-fn row_of(fields: &[i64; FIELDS]) -> Row {
+fn row_of(fields: &[i64; FIELDS]) -> LinkFrame {
     let &[place, frame, entered, start, sent, delivered, ref rest @ ..] = fields;
     let at = |since: i64| match since {
         0 => ABSENT,
@@ -306,7 +306,7 @@ fn row_of(fields: &[i64; FIELDS]) -> Row {
     };
     let known = |value: i64| if value == -1 { ABSENT } else { value };
     let small = rest[16];
-    Row {
+    LinkFrame {
         place: place as u64,
         frame: frame as u64,
         entered,
@@ -345,7 +345,7 @@ fn row_of(fields: &[i64; FIELDS]) -> Row {
 }
 
 /// Whether a frame is one that the tables of the network layer count: of a broker's connection, and no link's copy.
-pub(crate) fn is_counted(row: &Row, settings: &RunSettings) -> bool {
+pub(crate) fn is_counted(row: &LinkFrame, settings: &RunSettings) -> bool {
     row.fate != StoredFate::Duplicated
         && settings.is_server_s(row.source_port.into(), row.destination_port.into())
 }
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_packed_row_comes_back_with_what_was_absent() {
-        let row = Row {
+        let row = LinkFrame {
             place: 7,
             frame: 21,
             entered: 7_000_000,
@@ -384,9 +384,9 @@ mod tests {
             flags: -1,
             fate: StoredFate::Duplicated,
             down: true,
-            ..Row::default()
+            ..LinkFrame::default()
         };
-        assert_eq!(format!("{:?}", Row::of(&row.fields())), format!("{row:?}"));
+        assert_eq!(format!("{:?}", LinkFrame::of(&row.fields())), format!("{row:?}"));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use mqttlab_recording::FrameSumRow;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::connections::retransmissions::Again;
-use crate::network::frame_rows::{MARKS, RST, Row};
+use crate::connections::retransmissions::Retransmission;
+use crate::network::frame_rows::{LinkFrame, MARKS, RST};
 
 /// What frames sum to.
 #[derive(Clone, Debug)]
@@ -16,10 +16,10 @@ pub(crate) struct FrameTally {
     sent_bytes: u64,
     first: i64,
     last: i64,
-    frame_bytes: Extent,
+    frame_bytes: SizeRange,
     publish_segments: u64,
     publish_bytes: u64,
-    publish_frame_bytes: Extent,
+    publish_frame_bytes: SizeRange,
     /// Of a sum over connections: those with a frame in it.
     pub(crate) connections: u64,
     resets: u64,
@@ -33,14 +33,14 @@ pub(crate) struct FrameTally {
 
 /// The least and the greatest of some sizes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Extent(Option<(u32, u32)>);
+struct SizeRange(Option<(u32, u32)>);
 
-impl Extent {
+impl SizeRange {
     fn add(&mut self, size: u32) {
-        self.merge(Extent(Some((size, size))));
+        self.merge(SizeRange(Some((size, size))));
     }
 
-    fn merge(&mut self, other: Extent) {
+    fn merge(&mut self, other: SizeRange) {
         self.0 = match (self.0, other.0) {
             (Some((least, most)), Some((least_too, most_too))) => {
                 Some((least.min(least_too), most.max(most_too)))
@@ -60,10 +60,10 @@ impl Default for FrameTally {
             sent_bytes: 0,
             first: i64::MAX,
             last: i64::MIN,
-            frame_bytes: Extent::default(),
+            frame_bytes: SizeRange::default(),
             publish_segments: 0,
             publish_bytes: 0,
-            publish_frame_bytes: Extent::default(),
+            publish_frame_bytes: SizeRange::default(),
             connections: 0,
             resets: 0,
             segments_with_payload: 0,
@@ -78,7 +78,7 @@ impl Default for FrameTally {
 
 impl FrameTally {
     /// Counts a frame. Its marks are those of its first link, and `again` says why it was sent again, if it was.
-    pub(crate) fn count(&mut self, row: &Row, marks: u8, again: Option<Again>) {
+    pub(crate) fn count(&mut self, row: &LinkFrame, marks: u8, again: Option<Retransmission>) {
         let size = u64::from(row.frame_bytes);
         self.frames += 1;
         self.bytes += size;
@@ -181,15 +181,15 @@ impl FrameTally {
 
     /// What of the row was sent again. Nothing else is in it.
     fn sent_again(&self, scope: &'static str, counts_again: bool) -> FrameSumRow<'static> {
-        let again = |kind: Again| counts_again.then_some(self.again[kind as usize]);
+        let again = |kind: Retransmission| counts_again.then_some(self.again[kind as usize]);
         FrameSumRow {
             scope,
             segments_with_data: counts_again.then_some(self.segments_with_data),
             retransmissions: counts_again.then(|| self.again.iter().sum()),
-            retransmissions_fast: again(Again::Fast),
-            retransmissions_timer_or_probe: again(Again::TimerOrProbe),
-            retransmissions_spurious: again(Again::Spurious),
-            retransmissions_unknown: again(Again::Unknown),
+            retransmissions_fast: again(Retransmission::Fast),
+            retransmissions_timer_or_probe: again(Retransmission::TimerOrProbe),
+            retransmissions_spurious: again(Retransmission::Spurious),
+            retransmissions_unknown: again(Retransmission::Unknown),
             ..FrameSumRow::default()
         }
     }

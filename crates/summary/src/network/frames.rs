@@ -2,40 +2,40 @@
 //!
 //! What is to be said of a connection needs all its frames at once, and the table has those of all connections in the order
 //! of time. They go into as many heaps as it takes for one to be small, each connection into one; heaps of large recordings
-//! go into a file. So memory is bounded by [`Limits`], or by the largest connection where that has more.
+//! go into a file. So memory is bounded by [`SummaryLimits`], or by the largest connection where that has more.
 
 use std::path::Path;
 
 use mqttlab_recording::reading::Vocabulary;
 use mqttlab_recording::{NumberMap, Result};
 
-use crate::Limits;
+use crate::SummaryLimits;
 use crate::attribution::flights::{PacketFlight, WANTED_FIELDS, WantedFlight};
 use crate::attribution::packet_partitions::{STREAM_END_FIELDS, StreamEnd};
 use crate::connections::streams;
-use crate::network::frame_rows::{self, FIELDS, Row};
+use crate::network::frame_rows::{self, FIELDS, LinkFrame};
 use crate::network::links::Links;
-use crate::network::scopes::{Extent, NetworkSums};
-use crate::partitions::{Packed, Parts, bring_together, part_of, slices};
+use crate::network::scopes::{FramesExtent, NetworkSums};
+use crate::partitions::{Packed, Partitions, bring_together, part_of, slices};
 use crate::settings::RunSettings;
 
 /// The table of frames.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frames {
+pub(crate) struct FrameTable {
     pub(crate) rows: u64,
-    limits: Limits,
+    limits: SummaryLimits,
 }
 
 /// What is asked of the frames of each connection, in as many parts as there are heaps.
 pub(crate) struct AskedFrames {
-    pub(crate) stream_ends: Parts<StreamEnd, STREAM_END_FIELDS>,
-    pub(crate) wanted: Parts<WantedFlight, WANTED_FIELDS>,
+    pub(crate) stream_ends: Partitions<StreamEnd, STREAM_END_FIELDS>,
+    pub(crate) wanted: Partitions<WantedFlight, WANTED_FIELDS>,
     pub(crate) clients: NumberMap<i64, u32>,
 }
 
-impl Frames {
-    pub(crate) fn of(dir: &Path, limits: Limits) -> Result<Frames> {
-        Ok(Frames { rows: frame_rows::count(dir)?, limits })
+impl FrameTable {
+    pub(crate) fn of(dir: &Path, limits: SummaryLimits) -> Result<FrameTable> {
+        Ok(FrameTable { rows: frame_rows::count(dir)?, limits })
     }
 
     /// Into how many heaps they go.
@@ -44,8 +44,12 @@ impl Frames {
     }
 
     /// Parts for what belongs to the connections of each heap.
-    pub(crate) fn parts<T: Packed<N>, const N: usize>(self, out: &Path, name: &str) -> Result<Parts<T, N>> {
-        Parts::new(self.heaps(), self.rows > self.limits.memory_rows, out, name)
+    pub(crate) fn parts<T: Packed<N>, const N: usize>(
+        self,
+        out: &Path,
+        name: &str,
+    ) -> Result<Partitions<T, N>> {
+        Partitions::new(self.heaps(), self.rows > self.limits.memory_rows, out, name)
     }
 
     /// Reads them once, writes what they sum to, and hands out the ways of the packets that are asked for, with the range of each.
@@ -58,10 +62,10 @@ impl Frames {
         words: &mut Vocabulary,
         mut take: impl FnMut(usize, &PacketFlight) -> Result<()>,
     ) -> Result<()> {
-        let mut heaps = self.parts::<Row, FIELDS>(out, "summary-frames")?;
+        let mut heaps = self.parts::<LinkFrame, FIELDS>(out, "summary-frames")?;
         // Once for all: growth by doubling would hold half as much again at its end.
         heaps.make_room(self.rows as usize);
-        let (mut links, mut extent, count) = (Links::default(), Extent::default(), heaps.count());
+        let (mut links, mut extent, count) = (Links::default(), FramesExtent::default(), heaps.count());
         frame_rows::for_each(dir, words, |row, cause| {
             links.count(row, cause);
             extent.note(row, settings);
@@ -70,9 +74,9 @@ impl Frames {
         links.write(out, words)?;
         let mut network = NetworkSums::new(out, self.rows, asked.clients, settings, extent)?;
         for heap in 0..count {
-            let mut rows = heaps.take(heap)?;
-            let mut stream_ends = asked.stream_ends.take(heap)?;
-            let mut wanted = asked.wanted.take(heap)?;
+            let mut rows = heaps.read_part(heap)?;
+            let mut stream_ends = asked.stream_ends.read_part(heap)?;
+            let mut wanted = asked.wanted.read_part(heap)?;
             // A heap has several connections, each of which is judged by itself.
             let ends = bring_together(&mut rows, |row| row.connection);
             bring_together(&mut stream_ends, |end| end.connection.into());
@@ -110,18 +114,23 @@ mod tests {
     fn each_heap_has_whole_connections_and_those_of_none_come_first() {
         let dir = std::env::temp_dir().join(format!("mqttlab-heaps-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let limits = Limits::default();
+        let limits = SummaryLimits::default();
         for rows in [60_000, limits.memory_rows + 1] {
-            let mut heaps = Frames { rows, limits }.parts::<Row, FIELDS>(&dir, "heaps").unwrap();
+            let mut heaps = FrameTable { rows, limits }.parts::<LinkFrame, FIELDS>(&dir, "heaps").unwrap();
             assert_eq!(std::fs::read_dir(&dir).unwrap().count(), usize::from(rows > limits.memory_rows));
             let count = heaps.count();
             for place in 0..60_000 {
                 let connection = if place % 600 == 0 { i64::MIN } else { (place % 600) as i64 };
-                heaps.push(part_of(connection, count), &Row { place, connection, ..Row::default() }).unwrap();
+                heaps
+                    .push(
+                        part_of(connection, count),
+                        &LinkFrame { place, connection, ..LinkFrame::default() },
+                    )
+                    .unwrap();
             }
             let mut connections = Vec::new();
             for heap in 0..count {
-                let mut rows = heaps.take(heap).unwrap();
+                let mut rows = heaps.read_part(heap).unwrap();
                 let ends = bring_together(&mut rows, |row| row.connection);
                 for rows in slices(&rows, &ends) {
                     assert!(rows.len() == 100 && rows.is_sorted_by_key(|row| row.place));

@@ -6,7 +6,7 @@ use std::path::Path;
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{LinkSumRow, LinkSumWriter, NumberMap, Result, SliceRow, SliceWriter};
 
-use crate::network::frame_rows::{Row, StoredFate};
+use crate::network::frame_rows::{LinkFrame, StoredFate};
 
 /// Slices that cover a run, at most; at least 48 do.
 const SLICES_MAX: i64 = 120;
@@ -58,7 +58,7 @@ pub(crate) struct Links(Vec<LinkSums>);
 
 impl Links {
     /// Counts a row, and the number of the word for the cause of its loss.
-    pub(crate) fn count(&mut self, row: &Row, cause: i64) {
+    pub(crate) fn count(&mut self, row: &LinkFrame, cause: i64) {
         let link = usize::from(row.link);
         if link >= self.0.len() {
             self.0.resize_with(link + 1, LinkSums::default);
@@ -164,7 +164,7 @@ impl Slices {
 
     /// Counts a frame where its last bit went out, and the time for which it kept the transmitter busy. `counted`: whether
     /// it is of a broker's connection.
-    pub(crate) fn count(&mut self, row: &Row, counted: bool) {
+    pub(crate) fn count(&mut self, row: &LinkFrame, counted: bool) {
         if row.sent == ABSENT || row.fate == StoredFate::Duplicated {
             return;
         }
@@ -188,7 +188,7 @@ impl Slices {
     }
 
     /// Counts the time before the slice `last`, in which the frame's last bit went out.
-    fn keep_busy(&mut self, row: &Row, last: i64) {
+    fn keep_busy(&mut self, row: &LinkFrame, last: i64) {
         let length = self.length;
         for slice in row.start.div_euclid(length)..last {
             let end = (slice + 1).saturating_mul(length);
@@ -200,11 +200,11 @@ impl Slices {
     }
 
     /// Counts the application payload that a frame completed on its link.
-    pub(crate) fn complete(&mut self, row: &Row, payload_bytes: u64) {
+    pub(crate) fn complete(&mut self, row: &LinkFrame, payload_bytes: u64) {
         self.of(row).mqtt_payload_bytes += payload_bytes;
     }
 
-    fn of(&mut self, row: &Row) -> &mut SliceSums {
+    fn of(&mut self, row: &LinkFrame) -> &mut SliceSums {
         self.sums.entry((row.link, row.down, row.sent.div_euclid(self.length))).or_default()
     }
 

@@ -11,16 +11,16 @@ use mqttlab_recording::{
 
 use crate::attribution::packet_partitions::StreamEnd;
 use crate::connections::connection::{FirstLink, RoundTrips, TRIP_FIELDS, client_port, round_trips, towards};
-use crate::connections::retransmissions::{Again, sent_again};
-use crate::network::frame_rows::{Row, StoredFate, is_counted};
+use crate::connections::retransmissions::{Retransmission, sent_again};
+use crate::network::frame_rows::{LinkFrame, StoredFate, is_counted};
 use crate::network::frame_sums::{FrameTally, TripStatistics, Trips, merged};
 use crate::network::links::Slices;
-use crate::partitions::Parts;
+use crate::partitions::Partitions;
 use crate::settings::RunSettings;
 
 /// What must be known of all frames before the first connection is looked at.
 #[derive(Clone, Debug)]
-pub(crate) struct Extent {
+pub(crate) struct FramesExtent {
     /// Of imports, Wireshark's marks by frame: the same frame on a later link belongs to no connection there.
     marks: NumberMap<u64, u8>,
     /// From the first transmission's begin to the last one's end, of all frames: slices of time cover it.
@@ -30,14 +30,14 @@ pub(crate) struct Extent {
     counts_again: bool,
 }
 
-impl Default for Extent {
-    fn default() -> Extent {
-        Extent { marks: NumberMap::default(), begin: i64::MAX, end: i64::MIN, counts_again: false }
+impl Default for FramesExtent {
+    fn default() -> FramesExtent {
+        FramesExtent { marks: NumberMap::default(), begin: i64::MAX, end: i64::MIN, counts_again: false }
     }
 }
 
-impl Extent {
-    pub(crate) fn note(&mut self, row: &Row, settings: &RunSettings) {
+impl FramesExtent {
+    pub(crate) fn note(&mut self, row: &LinkFrame, settings: &RunSettings) {
         self.counts_again |= row.repetition != ABSENT;
         if settings.is_import && row.is_first() && row.marks > 0 && is_counted(row, settings) {
             self.marks.entry(row.frame).or_insert(row.marks);
@@ -107,8 +107,8 @@ pub(crate) struct NetworkSums<'a> {
     /// The rows of connections, by number and direction.
     connections: Vec<(u32, bool, FrameSumRow<'static>)>,
     /// By the places of their acknowledgements.
-    round_trips: Parts<RoundTrips, TRIP_FIELDS>,
-    again: Vec<(u64, Again)>,
+    round_trips: Partitions<RoundTrips, TRIP_FIELDS>,
+    again: Vec<(u64, Retransmission)>,
     carriers: BTreeMap<(Option<bool>, u16), (u64, u64)>,
     /// By group.
     at_ends: Vec<AtEnds>,
@@ -122,7 +122,7 @@ impl<'a> NetworkSums<'a> {
         rows: u64,
         client_of: NumberMap<i64, u32>,
         settings: &'a RunSettings,
-        extent: Extent,
+        extent: FramesExtent,
     ) -> Result<NetworkSums<'a>> {
         let parts = rows.div_ceil(TRIP_ROWS).max(1) as usize;
         let slices = Slices::new(extent.span());
@@ -138,7 +138,7 @@ impl<'a> NetworkSums<'a> {
             groups: BTreeMap::new(),
             times: BTreeMap::new(),
             connections: Vec::new(),
-            round_trips: Parts::new(parts, parts > 1, out, "summary-round-trips")?,
+            round_trips: Partitions::new(parts, parts > 1, out, "summary-round-trips")?,
             again: Vec::new(),
             carriers: BTreeMap::new(),
             at_ends: vec![AtEnds::default(); settings.groups.len()],
@@ -147,7 +147,7 @@ impl<'a> NetworkSums<'a> {
     }
 
     /// Counts the frames of a connection, or those of none; `publishes`: where its PUBLISH packets end.
-    pub(crate) fn count(&mut self, rows: &[Row], publishes: &[StreamEnd]) -> Result<()> {
+    pub(crate) fn count(&mut self, rows: &[LinkFrame], publishes: &[StreamEnd]) -> Result<()> {
         let connection = rows[0].connection;
         let port = if connection == ABSENT { None } else { client_port(rows) };
         let client = self.client_of.get(&connection).copied();
@@ -164,7 +164,7 @@ impl<'a> NetworkSums<'a> {
     }
 
     /// Counts frames on each link, and what their first links carried.
-    fn count_frames(&mut self, rows: &[Row], port: Option<i32>, first_link: &FirstLink) {
+    fn count_frames(&mut self, rows: &[LinkFrame], port: Option<i32>, first_link: &FirstLink) {
         let mut touched = Vec::new();
         for row in rows {
             let counted = is_counted(row, self.settings);
@@ -194,7 +194,7 @@ impl<'a> NetworkSums<'a> {
     /// Adds a connection's sums to those of everything that it belongs to.
     fn sum_up(
         &mut self,
-        rows: &[Row],
+        rows: &[LinkFrame],
         port: Option<i32>,
         client: Option<u32>,
         trips: &[RoundTrips],
@@ -246,10 +246,10 @@ impl<'a> NetworkSums<'a> {
 
     /// Frames at the clients' own ends, during the measurement, by group: that of the connection's client, where it is known,
     /// else that of the host whose clients are all of one.
-    fn count_ends(&mut self, rows: &[Row], port: Option<i32>, client: Option<u32>) {
+    fn count_ends(&mut self, rows: &[LinkFrame], port: Option<i32>, client: Option<u32>) {
         let group = client.and_then(|client| self.settings.group_of.get(client as usize)).copied();
         // What the broker's host sends is not all of the clients there: the connection tells, where it is known.
-        let of = |row: &Row, host: i32, to_broker: bool| match group {
+        let of = |row: &LinkFrame, host: i32, to_broker: bool| match group {
             Some(group) => (towards(row, port) == Some(to_broker)).then_some(group),
             None => self.alone.get(&host.into()).copied(),
         };
@@ -278,11 +278,11 @@ impl<'a> NetworkSums<'a> {
 
     /// Counts application payload once on each link: in the first frame with which all bytes up to the message's end had
     /// crossed it.
-    fn complete_payloads(&mut self, rows: &[Row], port: Option<i32>, publishes: &[StreamEnd]) {
+    fn complete_payloads(&mut self, rows: &[LinkFrame], port: Option<i32>, publishes: &[StreamEnd]) {
         if publishes.is_empty() {
             return;
         }
-        let mut ways = BTreeMap::<(u16, bool), Vec<&Row>>::new();
+        let mut ways = BTreeMap::<(u16, bool), Vec<&LinkFrame>>::new();
         for row in rows {
             if is_counted(row, self.settings) && row.has_data() && row.sent != ABSENT {
                 let Some(to_broker) = towards(row, port) else { continue };
@@ -403,7 +403,7 @@ impl<'a> NetworkSums<'a> {
     fn write_trips(&mut self, out: &Path) -> Result<()> {
         let mut table = RoundTripWriter::create(out)?;
         for part in 0..self.round_trips.count() {
-            let mut trips = self.round_trips.take(part)?;
+            let mut trips = self.round_trips.read_part(part)?;
             trips.sort_by_key(|trip| trip.place);
             for trip in &trips {
                 table.push(&RoundTripRow {

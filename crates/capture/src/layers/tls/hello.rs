@@ -25,7 +25,7 @@ pub(super) struct ServerHello {
 impl ClientHello {
     /// Reads the body of the handshake message.
     pub(super) fn read(body: &[u8]) -> Option<ClientHello> {
-        let mut fields = Fields(body);
+        let mut fields = UnreadFields(body);
         fields.take(2)?;
         let random = fields.take(32)?.try_into().ok()?;
         fields.vector(1)?;
@@ -39,7 +39,7 @@ impl ClientHello {
 impl ServerHello {
     /// Reads the body of the handshake message.
     pub(super) fn read(body: &[u8]) -> Option<ServerHello> {
-        let mut fields = Fields(body);
+        let mut fields = UnreadFields(body);
         let mut version = fields.number()?;
         let random: Random = fields.take(32)?.try_into().ok()?;
         fields.vector(1)?;
@@ -58,15 +58,15 @@ impl ServerHello {
 }
 
 /// The extensions at the end of a hello, as far as they are well formed.
-fn extensions<'a>(fields: &mut Fields<'a>) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
-    let mut inside = Fields(fields.vector(2).unwrap_or_default());
+fn extensions<'a>(fields: &mut UnreadFields<'a>) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
+    let mut inside = UnreadFields(fields.vector(2).unwrap_or_default());
     std::iter::from_fn(move || Some((inside.number()?, inside.vector(2)?)))
 }
 
 /// What is left to read.
-struct Fields<'a>(&'a [u8]);
+struct UnreadFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> UnreadFields<'a> {
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
@@ -86,11 +86,11 @@ impl<'a> Fields<'a> {
 
 /// Handshake messages out of the records that carry them, which may cut them anywhere (RFC 8446 §5.1).
 #[derive(Debug, Default)]
-pub(super) struct Messages {
+pub(super) struct HandshakeMessages {
     bytes: Vec<u8>,
 }
 
-impl Messages {
+impl HandshakeMessages {
     /// Takes what a record of the handshake holds.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
@@ -102,7 +102,7 @@ impl Messages {
 
     /// The next whole message: its type and its body.
     pub(super) fn next(&mut self) -> Option<(u8, Vec<u8>)> {
-        let mut fields = Fields(&self.bytes);
+        let mut fields = UnreadFields(&self.bytes);
         let kind = fields.take(1)?[0];
         let body = fields.vector(3)?.to_vec();
         self.bytes.drain(..4 + body.len());
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn messages_are_put_together_over_records() {
-        let mut messages = Messages::default();
+        let mut messages = HandshakeMessages::default();
         messages.add(&[2, 0, 0, 3, 1, 2]);
         assert_eq!(messages.next(), None);
         messages.add(&[3, 20, 0, 0, 0, 4]);

@@ -25,7 +25,7 @@ enum Scheme {
 }
 
 /// What a record holds.
-pub(super) struct Plain {
+pub(super) struct PlainRecord {
     /// Its content type.
     pub(super) kind: u8,
     pub(super) bytes: Vec<u8>,
@@ -81,7 +81,7 @@ impl Opener {
     }
 
     /// What the record with this number holds; `None` when it is not sealed under this key and number.
-    pub(super) fn open(&self, number: u64, header: [u8; 5], body: &[u8]) -> Option<Plain> {
+    pub(super) fn open(&self, number: u64, header: [u8; 5], body: &[u8]) -> Option<PlainRecord> {
         let mut nonce = self.iv;
         let sealed = if self.scheme == Scheme::ExplicitNonce {
             nonce[4..].copy_from_slice(body.get(..EXPLICIT_NONCE)?);
@@ -101,7 +101,7 @@ impl Opener {
             let end = bytes.iter().rposition(|&byte| byte != 0)?;
             let kind = bytes[end];
             bytes.truncate(end);
-            return Some(Plain { kind, bytes });
+            return Some(PlainRecord { kind, bytes });
         }
         let mut data = [0; 13];
         data[..8].copy_from_slice(&number.to_be_bytes());
@@ -109,7 +109,7 @@ impl Opener {
         data[11..].copy_from_slice(&(len as u16).to_be_bytes());
         self.key.open_in_place(nonce, Aad::from(data), &mut bytes).ok()?;
         bytes.truncate(len);
-        Some(Plain { kind: header[0], bytes })
+        Some(PlainRecord { kind: header[0], bytes })
     }
 }
 

@@ -22,13 +22,13 @@ mod suites;
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::places::Place;
-use super::{Chunk, Counts, UNKNOWN_BYTES};
-use hello::{ClientHello, Messages, ServerHello};
+use super::stream_spans::StreamSpan;
+use super::{Chunk, LayerTally, UNKNOWN_BYTES};
+use hello::{ClientHello, HandshakeMessages, ServerHello};
 pub use key_log::KeyLog;
 use key_log::{Label, Random};
-use keys::{Opener, Plain, updated};
-use records::{Came, Reader, Record};
+use keys::{Opener, PlainRecord, updated};
+use records::{RecordEvent, RecordReader, TlsRecord};
 use suites::{Hash, Suite};
 
 /// Why a TLS connection was not read.
@@ -80,7 +80,7 @@ fn version(number: u16) -> String {
 
 /// What is known of a TLS connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Secured {
+pub struct TlsFacts {
     /// Version, where the ServerHello was captured: `TLS 1.3`.
     pub version: Option<String>,
     /// Cipher suite, likewise.
@@ -95,8 +95,8 @@ pub struct Secured {
 
 /// A connection.
 #[derive(Debug, Default)]
-pub(super) struct Tls {
-    halves: [Half; 2],
+pub(super) struct TlsConnection {
+    halves: [TlsDirection; 2],
     random: Option<Random>,
     server: Option<ServerHello>,
     /// Whether the ServerHello is not in the capture.
@@ -111,14 +111,14 @@ pub(super) struct Tls {
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Half {
-    reader: Reader,
-    messages: Messages,
+struct TlsDirection {
+    reader: RecordReader,
+    messages: HandshakeMessages,
     /// Keys in the order in which they are used; the first is in use.
-    epochs: VecDeque<Epoch>,
+    epochs: VecDeque<TlsEpoch>,
     is_sealed: bool,
     /// What waits for the hellos.
-    held: VecDeque<Record>,
+    held: VecDeque<TlsRecord>,
     /// Bytes that were lost since the last record that was opened.
     lost_bytes: u64,
     /// Bytes that were tried to be opened in vain.
@@ -130,17 +130,17 @@ struct Half {
 
 /// Records under one key.
 #[derive(Debug)]
-struct Epoch {
+struct TlsEpoch {
     opener: Opener,
     /// The number of the next record.
     number: u64,
-    stage: Stage,
+    stage: TlsStage,
     /// What the key was made of, for the one after it.
     secret: Option<(Suite, Box<[u8]>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum TlsStage {
     EarlyData,
     Handshake,
     Traffic,
@@ -149,10 +149,10 @@ enum Stage {
 /// Who takes what is inside, by direction.
 type Emit<'a> = &'a mut dyn FnMut(usize, Chunk);
 
-impl Tls {
+impl TlsConnection {
     /// What is known of the connection.
-    pub(super) fn told(&self) -> Secured {
-        Secured {
+    pub(super) fn facts(&self) -> TlsFacts {
+        TlsFacts {
             version: self.server.map(|server| version(server.version)),
             suite: self.server.map(|server| suites::name(server.suite)),
             is_resumed: self.is_resumed,
@@ -162,7 +162,14 @@ impl Tls {
     }
 
     /// Takes the next bytes of a direction's TCP stream.
-    pub(super) fn feed(&mut self, way: usize, bytes: &[u8], place: Place, key_log: &KeyLog, emit: Emit<'_>) {
+    pub(super) fn feed(
+        &mut self,
+        way: usize,
+        bytes: &[u8],
+        place: StreamSpan,
+        key_log: &KeyLog,
+        emit: Emit<'_>,
+    ) {
         self.absorb(way, bytes, place, key_log, emit);
         while self.unread.is_none()
             && let Some(record) = self.halves[way].reader.candidate()
@@ -189,21 +196,21 @@ impl Tls {
     }
 
     /// No more will come in a direction; what was counted of it.
-    pub(super) fn finish(&mut self, way: usize) -> Counts {
+    pub(super) fn finish(&mut self, way: usize) -> LayerTally {
         let half = &mut self.halves[way];
         half.reader.finish();
-        Counts {
+        LayerTally {
             overhead_bytes: half.overhead_bytes,
             skipped_bytes: half.skipped_bytes + half.reader.skipped_bytes,
             impossible: half.impossible + half.reader.impossible,
         }
     }
 
-    fn absorb(&mut self, way: usize, bytes: &[u8], place: Place, key_log: &KeyLog, emit: Emit<'_>) {
+    fn absorb(&mut self, way: usize, bytes: &[u8], place: StreamSpan, key_log: &KeyLog, emit: Emit<'_>) {
         let mut at = 0;
         while at < bytes.len() && self.unread.is_none() {
             let rest = place.part(at..bytes.len(), bytes.len());
-            let (used, came) = self.halves[way].reader.take(&bytes[at..], rest);
+            let (used, came) = self.halves[way].reader.feed(&bytes[at..], rest);
             at += used;
             if let Some(came) = came {
                 self.came(way, came, key_log, emit);
@@ -211,10 +218,10 @@ impl Tls {
         }
     }
 
-    fn came(&mut self, way: usize, came: Came, key_log: &KeyLog, emit: Emit<'_>) {
+    fn came(&mut self, way: usize, came: RecordEvent, key_log: &KeyLog, emit: Emit<'_>) {
         match came {
-            Came::Record(record) => self.process(way, record, key_log, emit),
-            Came::Lost(bytes) => {
+            RecordEvent::Record(record) => self.process(way, record, key_log, emit),
+            RecordEvent::Lost(bytes) => {
                 self.halves[way].lost_bytes += bytes.max(1);
                 self.lose_messages(way);
                 emit(way, Chunk::missing(UNKNOWN_BYTES));
@@ -223,7 +230,7 @@ impl Tls {
     }
 
     /// Takes a record as soon as it can be understood, and then those that waited for it.
-    fn process(&mut self, way: usize, record: Record, key_log: &KeyLog, emit: Emit<'_>) {
+    fn process(&mut self, way: usize, record: TlsRecord, key_log: &KeyLog, emit: Emit<'_>) {
         let half = &mut self.halves[way];
         if record.kind() == DATA
             && self.random.is_none()
@@ -256,12 +263,12 @@ impl Tls {
     }
 
     /// Whether what a record means is known: what is sealed takes both hellos.
-    fn is_ready(&self, way: usize, record: &Record) -> bool {
+    fn is_ready(&self, way: usize, record: &TlsRecord) -> bool {
         let both = self.random.is_some() && (self.server.is_some() || self.is_blind);
         self.halves[way].is_sealed || both || !matches!(record.kind(), CHANGE | DATA)
     }
 
-    fn deliver(&mut self, way: usize, record: Record, key_log: &KeyLog, emit: Emit<'_>) {
+    fn deliver(&mut self, way: usize, record: TlsRecord, key_log: &KeyLog, emit: Emit<'_>) {
         if !self.halves[way].is_sealed {
             match record.kind() {
                 DATA => self.seal(way, key_log),
@@ -295,7 +302,7 @@ impl Tls {
         self.is_blind || self.server.is_some_and(|server| server.version == TLS_1_3)
     }
 
-    fn open(&mut self, way: usize, record: Record, key_log: &KeyLog, emit: Emit<'_>) {
+    fn open(&mut self, way: usize, record: TlsRecord, key_log: &KeyLog, emit: Emit<'_>) {
         if record.is_damaged {
             return self.pass_over(way, &record, emit);
         }
@@ -305,7 +312,7 @@ impl Tls {
         }
         let half = &mut self.halves[way];
         half.skipped_bytes += record.len();
-        let is_before_traffic = half.epochs.front().is_some_and(|epoch| epoch.stage != Stage::Traffic);
+        let is_before_traffic = half.epochs.front().is_some_and(|epoch| epoch.stage != TlsStage::Traffic);
         if way == 0 && self.has_early_data && is_before_traffic {
             // Data that the server may have refused, or of which the log has no secret.
             emit(way, Chunk::missing(UNKNOWN_BYTES));
@@ -319,18 +326,18 @@ impl Tls {
     }
 
     /// A record of which only the length is known.
-    fn pass_over(&mut self, way: usize, record: &Record, emit: Emit<'_>) {
+    fn pass_over(&mut self, way: usize, record: &TlsRecord, emit: Emit<'_>) {
         let half = &mut self.halves[way];
         half.messages.clear();
         let Some(epoch) = half.epochs.front_mut() else { return };
         epoch.number += 1;
         let held = record.len().saturating_sub((HEADER + epoch.opener.overhead()) as u64);
-        if record.kind() == DATA && epoch.stage == Stage::Traffic && held > 0 {
+        if record.kind() == DATA && epoch.stage == TlsStage::Traffic && held > 0 {
             emit(way, Chunk::missing(held));
         }
     }
 
-    fn plain(&mut self, way: usize, record: Record, plain: Plain, key_log: &KeyLog, emit: Emit<'_>) {
+    fn plain(&mut self, way: usize, record: TlsRecord, plain: PlainRecord, key_log: &KeyLog, emit: Emit<'_>) {
         let half = &mut self.halves[way];
         half.overhead_bytes += record.len();
         match plain.kind {
@@ -375,10 +382,10 @@ impl Tls {
                 self.unread = self.why_not(hello, key_log);
             }
             (1, CERTIFICATE | SERVER_HELLO_DONE) => self.is_full = true,
-            (0, END_OF_EARLY_DATA) if stage == Some(Stage::EarlyData) => half.next_epoch(),
-            (_, FINISHED) if stage == Some(Stage::Handshake) => half.next_epoch(),
+            (0, END_OF_EARLY_DATA) if stage == Some(TlsStage::EarlyData) => half.next_epoch(),
+            (_, FINISHED) if stage == Some(TlsStage::Handshake) => half.next_epoch(),
             (_, KEY_UPDATE) => {
-                if let Some(next) = half.epochs.front().and_then(Epoch::updated) {
+                if let Some(next) = half.epochs.front().and_then(TlsEpoch::updated) {
                     half.epochs[0] = next;
                 }
             }
@@ -421,7 +428,7 @@ impl Tls {
                 let master = key_log.secret(&random, Label::Master)?;
                 let [client, from_server] = Opener::of_master(suite, master, [&random, &server.random])?;
                 let opener = if way == 0 { client } else { from_server };
-                Some([Epoch { opener, number: 0, stage: Stage::Traffic, secret: None }].into())
+                Some([TlsEpoch { opener, number: 0, stage: TlsStage::Traffic, secret: None }].into())
             }),
             Some(server) => {
                 suites::suite(server.suite).map(|suite| self.epochs(way, suite, &random, key_log))
@@ -433,7 +440,7 @@ impl Tls {
                 Some(fitting.flat_map(|suite| self.epochs(way, suite, &random, key_log)).collect())
             }
         };
-        let epochs: VecDeque<Epoch> = epochs.unwrap_or_default();
+        let epochs: VecDeque<TlsEpoch> = epochs.unwrap_or_default();
         if epochs.is_empty() {
             self.unread = Some(without);
         }
@@ -441,23 +448,23 @@ impl Tls {
     }
 
     /// The keys of a direction of TLS 1.3, as far as there are secrets.
-    fn epochs(&self, way: usize, suite: Suite, random: &Random, key_log: &KeyLog) -> VecDeque<Epoch> {
-        let labels: &[(Label, Stage)] = if way == 0 {
+    fn epochs(&self, way: usize, suite: Suite, random: &Random, key_log: &KeyLog) -> VecDeque<TlsEpoch> {
+        let labels: &[(Label, TlsStage)] = if way == 0 {
             &[
-                (Label::ClientEarly, Stage::EarlyData),
-                (Label::ClientHandshake, Stage::Handshake),
-                (Label::ClientTraffic, Stage::Traffic),
+                (Label::ClientEarly, TlsStage::EarlyData),
+                (Label::ClientHandshake, TlsStage::Handshake),
+                (Label::ClientTraffic, TlsStage::Traffic),
             ]
         } else {
-            &[(Label::ServerHandshake, Stage::Handshake), (Label::ServerTraffic, Stage::Traffic)]
+            &[(Label::ServerHandshake, TlsStage::Handshake), (Label::ServerTraffic, TlsStage::Traffic)]
         };
         let secrets =
             labels.iter().filter_map(|&(label, stage)| Some((key_log.secret(random, label)?, stage)));
-        secrets.filter_map(|(secret, stage)| Epoch::of(suite, secret, stage)).collect()
+        secrets.filter_map(|(secret, stage)| TlsEpoch::of(suite, secret, stage)).collect()
     }
 
     /// Whether what may be a record behind a hole is one.
-    fn is_record(&mut self, way: usize, record: &Record, key_log: &KeyLog) -> bool {
+    fn is_record(&mut self, way: usize, record: &TlsRecord, key_log: &KeyLog) -> bool {
         if !self.halves[way].is_sealed {
             match record.kind() {
                 CHANGE => return record.body == [1],
@@ -469,9 +476,9 @@ impl Tls {
     }
 }
 
-impl Half {
+impl TlsDirection {
     /// Opens a record under the key and number in use, or those that a hole leads to.
-    fn open(&mut self, record: &Record) -> Option<Plain> {
+    fn open(&mut self, record: &TlsRecord) -> Option<PlainRecord> {
         let (index, number, plain) = self.find(record)?;
         self.epochs.drain(..index);
         self.epochs[0].number = number + 1;
@@ -482,21 +489,21 @@ impl Half {
         Some(plain)
     }
 
-    fn opens(&mut self, record: &Record) -> bool {
+    fn opens(&mut self, record: &TlsRecord) -> bool {
         self.find(record).is_some()
     }
 
     /// Which key, number and content a record has.
-    fn find(&mut self, record: &Record) -> Option<(usize, u64, Plain)> {
+    fn find(&mut self, record: &TlsRecord) -> Option<(usize, u64, PlainRecord)> {
         let slack = match self.lost_bytes {
             0 => 0,
             bytes => (bytes / RECORD_MIN + 2).min(NUMBERS_TRIED),
         };
         if slack > 0 {
             // A KeyUpdate may have been in the hole.
-            let last = self.epochs.back().filter(|epoch| epoch.stage == Stage::Traffic);
+            let last = self.epochs.back().filter(|epoch| epoch.stage == TlsStage::Traffic);
             if self.epochs.len() == 1
-                && let Some(next) = last.and_then(Epoch::updated)
+                && let Some(next) = last.and_then(TlsEpoch::updated)
             {
                 self.epochs.push_back(next);
             }
@@ -523,17 +530,17 @@ impl Half {
     }
 }
 
-impl Epoch {
-    fn of(suite: Suite, secret: &[u8], stage: Stage) -> Option<Epoch> {
+impl TlsEpoch {
+    fn of(suite: Suite, secret: &[u8], stage: TlsStage) -> Option<TlsEpoch> {
         let fits = secret.len() == if suite.hash == Hash::Sha384 { 48 } else { 32 };
         let opener = Opener::of_traffic(suite, secret).filter(|_| fits)?;
-        Some(Epoch { opener, number: 0, stage, secret: Some((suite, secret.into())) })
+        Some(TlsEpoch { opener, number: 0, stage, secret: Some((suite, secret.into())) })
     }
 
     /// The key after a KeyUpdate (RFC 8446 §4.6.3).
-    fn updated(&self) -> Option<Epoch> {
+    fn updated(&self) -> Option<TlsEpoch> {
         let (suite, secret) = self.secret.as_ref()?;
-        Epoch::of(*suite, &updated(suite.hash, secret)?, self.stage)
+        TlsEpoch::of(*suite, &updated(suite.hash, secret)?, self.stage)
     }
 }
 

@@ -3,20 +3,20 @@
 //! A hole inside a record leaves its end known. Behind any other hole a record may begin wherever a header is possible;
 //! which of these places is one, who holds the keys finds out by opening it.
 
-use super::super::places::Place;
+use super::super::stream_spans::StreamSpan;
 
 /// A record.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct TlsRecord {
     /// Type, version, length.
     pub(super) header: [u8; 5],
     pub(super) body: Vec<u8>,
-    pub(super) place: Place,
+    pub(super) place: StreamSpan,
     /// Whether bytes of it are missing; then its body is of no use.
     pub(super) is_damaged: bool,
 }
 
-impl Record {
+impl TlsRecord {
     pub(super) fn kind(&self) -> u8 {
         self.header[0]
     }
@@ -29,17 +29,17 @@ impl Record {
 
 /// What came of the stream.
 #[derive(Debug)]
-pub(super) enum Came {
+pub(super) enum RecordEvent {
     /// The next record.
-    Record(Record),
+    Record(TlsRecord),
     /// Records are lost from here on; how many bytes nobody can place by now.
     Lost(u64),
 }
 
 /// One direction's reader.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
-    state: State,
+pub(super) struct RecordReader {
+    state: RecordState,
     /// Bytes that were passed over in search of a record.
     pub(super) skipped_bytes: u64,
     /// Times that what came could not be a record.
@@ -47,33 +47,33 @@ pub(super) struct Reader {
 }
 
 #[derive(Debug)]
-enum State {
-    Header(Vec<u8>, Option<Place>),
-    Body { header: [u8; 5], body: Vec<u8>, gone: usize, place: Place, is_damaged: bool },
-    Searching(Search),
+enum RecordState {
+    Header(Vec<u8>, Option<StreamSpan>),
+    Body { header: [u8; 5], body: Vec<u8>, gone: usize, place: StreamSpan, is_damaged: bool },
+    Searching(RecordResync),
 }
 
-impl Default for State {
+impl Default for RecordState {
     fn default() -> Self {
-        State::Header(Vec::new(), None)
+        RecordState::Header(Vec::new(), None)
     }
 }
 
 /// What has come since records were lost.
 #[derive(Debug, Default)]
-struct Search {
+struct RecordResync {
     bytes: Vec<u8>,
-    parts: Vec<(usize, Place)>,
+    parts: Vec<(usize, StreamSpan)>,
     /// Positions before it begin no record.
     from: usize,
 }
 
-impl Reader {
+impl RecordReader {
     /// Takes the next bytes, as far as the end of a record, where there is one; returns how many. None are left over while
     /// records are searched.
-    pub(super) fn take(&mut self, bytes: &[u8], place: Place) -> (usize, Option<Came>) {
+    pub(super) fn feed(&mut self, bytes: &[u8], place: StreamSpan) -> (usize, Option<RecordEvent>) {
         match &mut self.state {
-            State::Header(begun, at) => {
+            RecordState::Header(begun, at) => {
                 let used = (HEADER - begun.len()).min(bytes.len());
                 begun.extend_from_slice(&bytes[..used]);
                 let seen = place.part(0..used, bytes.len()).behind(*at);
@@ -85,14 +85,14 @@ impl Reader {
                     self.impossible += 1;
                     let begun = std::mem::take(begun);
                     self.skipped_bytes += (begun.len() - used) as u64;
-                    self.state = State::Searching(Search::default());
-                    return (0, Some(Came::Lost(0)));
+                    self.state = RecordState::Searching(RecordResync::default());
+                    return (0, Some(RecordEvent::Lost(0)));
                 }
                 self.state =
-                    State::Body { header, body: Vec::new(), gone: 0, place: seen, is_damaged: false };
+                    RecordState::Body { header, body: Vec::new(), gone: 0, place: seen, is_damaged: false };
                 (used, self.completed())
             }
-            State::Body { header, body, gone, place: at, is_damaged } => {
+            RecordState::Body { header, body, gone, place: at, is_damaged } => {
                 let used = (length_of(*header) - *gone).min(bytes.len());
                 if !*is_damaged {
                     body.extend_from_slice(&bytes[..used]);
@@ -101,7 +101,7 @@ impl Reader {
                 *at = place.part(0..used, bytes.len()).behind(Some(*at));
                 (used, self.completed())
             }
-            State::Searching(search) => {
+            RecordState::Searching(search) => {
                 search.push(bytes, place);
                 (bytes.len(), None)
             }
@@ -109,9 +109,9 @@ impl Reader {
     }
 
     /// Bytes of the stream are missing.
-    pub(super) fn miss(&mut self, len: u64) -> Option<Came> {
+    pub(super) fn miss(&mut self, len: u64) -> Option<RecordEvent> {
         match &mut self.state {
-            State::Body { header, body, gone, is_damaged, .. }
+            RecordState::Body { header, body, gone, is_damaged, .. }
                 if *gone as u64 + len <= length_of(*header) as u64 =>
             {
                 *gone += len as usize;
@@ -119,39 +119,42 @@ impl Reader {
                 body.clear();
                 self.completed()
             }
-            State::Body { gone, .. } => {
+            RecordState::Body { gone, .. } => {
                 let lost = len + *gone as u64;
-                self.state = State::Searching(Search::default());
-                Some(Came::Lost(lost))
+                self.state = RecordState::Searching(RecordResync::default());
+                Some(RecordEvent::Lost(lost))
             }
-            State::Header(begun, _) => {
+            RecordState::Header(begun, _) => {
                 let lost = len + begun.len() as u64;
-                self.state = State::Searching(Search::default());
-                Some(Came::Lost(lost))
+                self.state = RecordState::Searching(RecordResync::default());
+                Some(RecordEvent::Lost(lost))
             }
-            State::Searching(search) => {
+            RecordState::Searching(search) => {
                 let lost = len + search.bytes.len() as u64;
                 self.skipped_bytes += search.bytes.len() as u64;
-                *search = Search::default();
-                Some(Came::Lost(lost))
+                *search = RecordResync::default();
+                Some(RecordEvent::Lost(lost))
             }
         }
     }
 
-    fn completed(&mut self) -> Option<Came> {
-        let State::Body { header, body, gone, place, is_damaged } = &mut self.state else { return None };
+    fn completed(&mut self) -> Option<RecordEvent> {
+        let RecordState::Body { header, body, gone, place, is_damaged } = &mut self.state else {
+            return None;
+        };
         if *gone < length_of(*header) {
             return None;
         }
-        let place = Place { is_linear: false, ..*place };
-        let record = Record { header: *header, body: std::mem::take(body), place, is_damaged: *is_damaged };
-        self.state = State::default();
-        Some(Came::Record(record))
+        let place = StreamSpan { is_linear: false, ..*place };
+        let record =
+            TlsRecord { header: *header, body: std::mem::take(body), place, is_damaged: *is_damaged };
+        self.state = RecordState::default();
+        Some(RecordEvent::Record(record))
     }
 
     /// While records are searched: the next that may be one. It is to be accepted or rejected.
-    pub(super) fn candidate(&mut self) -> Option<Record> {
-        let State::Searching(search) = &mut self.state else { return None };
+    pub(super) fn candidate(&mut self) -> Option<TlsRecord> {
+        let RecordState::Searching(search) = &mut self.state else { return None };
         while search.from < search.bytes.len() {
             let rest = &search.bytes[search.from..];
             let Some(&header) = rest.first_chunk::<HEADER>() else { break };
@@ -160,8 +163,8 @@ impl Reader {
                 let end = HEADER + length_of(header);
                 // Its end has yet to come.
                 let body = rest.get(HEADER..end)?.to_vec();
-                let place = Place { is_linear: false, ..search.place(search.from, search.from + end) };
-                return Some(Record { header, body, place, is_damaged: false });
+                let place = StreamSpan { is_linear: false, ..search.place(search.from, search.from + end) };
+                return Some(TlsRecord { header, body, place, is_damaged: false });
             }
             search.from += 1;
         }
@@ -171,7 +174,7 @@ impl Reader {
 
     /// The candidate is no record.
     pub(super) fn reject(&mut self) {
-        if let State::Searching(search) = &mut self.state {
+        if let RecordState::Searching(search) = &mut self.state {
             search.from += 1;
             if search.from >= SEARCHED_MAX {
                 self.skipped_bytes += search.forget();
@@ -180,8 +183,8 @@ impl Reader {
     }
 
     /// The candidate is a record: the stream goes on behind it, with what this returns.
-    pub(super) fn accept(&mut self) -> Vec<(Vec<u8>, Place)> {
-        let State::Searching(search) = std::mem::take(&mut self.state) else { return Vec::new() };
+    pub(super) fn accept(&mut self) -> Vec<(Vec<u8>, StreamSpan)> {
+        let RecordState::Searching(search) = std::mem::take(&mut self.state) else { return Vec::new() };
         let header = search.bytes[search.from..].first_chunk::<HEADER>().copied().unwrap_or_default();
         let behind = search.from + HEADER + length_of(header);
         self.skipped_bytes += search.from as u64;
@@ -190,20 +193,20 @@ impl Reader {
 
     /// No more will come.
     pub(super) fn finish(&mut self) {
-        if let State::Searching(search) = &mut self.state {
+        if let RecordState::Searching(search) = &mut self.state {
             self.skipped_bytes += search.bytes.len() as u64;
-            *search = Search::default();
+            *search = RecordResync::default();
         }
     }
 }
 
-impl Search {
-    fn push(&mut self, bytes: &[u8], place: Place) {
+impl RecordResync {
+    fn push(&mut self, bytes: &[u8], place: StreamSpan) {
         self.parts.push((self.bytes.len(), place));
         self.bytes.extend_from_slice(bytes);
     }
 
-    fn place(&self, start: usize, end: usize) -> Place {
+    fn place(&self, start: usize, end: usize) -> StreamSpan {
         let ends = self.parts.iter().skip(1).map(|(at, _)| *at).chain([self.bytes.len()]);
         let parts = self.parts.iter().zip(ends).filter(|((at, _), until)| *at < end && *until > start);
         let places = parts
@@ -211,7 +214,7 @@ impl Search {
         places.reduce(|before, place| place.behind(Some(before))).expect("a candidate has bytes")
     }
 
-    fn parts_from(&self, from: usize) -> Vec<(Vec<u8>, Place)> {
+    fn parts_from(&self, from: usize) -> Vec<(Vec<u8>, StreamSpan)> {
         let ends = self.parts.iter().skip(1).map(|(at, _)| *at).chain([self.bytes.len()]);
         let behind = self.parts.iter().zip(ends).filter(|(_, until)| *until > from);
         let cut = behind.map(|(&(at, place), until)| {
@@ -225,7 +228,7 @@ impl Search {
     fn forget(&mut self) -> u64 {
         let excess = self.from;
         let parts = self.parts_from(excess);
-        *self = Search::default();
+        *self = RecordResync::default();
         for (bytes, place) in parts {
             self.push(&bytes, place);
         }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_capture::metrics::{Distribution, Exchange, Extent, Tally};
-use mqttlab_capture::mqtt::{Kind, Packet};
+use mqttlab_capture::metrics::{Distribution, Exchange, MetricTally, SizeExtent};
+use mqttlab_capture::mqtt::{CapturedPacket, Kind};
 use mqttlab_capture::{
-    Analyser, Analysis, Bits, Completed, Direction, Marks, Reader, Settings, Transport, dissect,
+    Analyser, AnalyserSettings, Analysis, Bits, CaptureReader, Completed, Marks, ServerDirection,
+    TransportHeader, dissect,
 };
 
 use mqttlab_capture::log::match_messages;
@@ -35,8 +36,8 @@ const IDENTIFIER_LEN: u64 = 6;
 const RELAYED: &str = "_2";
 
 fn read(data: &Data, file: &str) -> Reading {
-    let mut reader = Reader::new(data.open(file)).expect("a capture");
-    let mut analyser = Analyser::new(Settings::default());
+    let mut reader = CaptureReader::new(data.open(file)).expect("a capture");
+    let mut analyser = Analyser::new(AnalyserSettings::default());
     let mut packets = Vec::new();
     let (mut first_ns, mut last_ns) = (u64::MAX, 0);
     let mut pure_acks = [0; 2];
@@ -45,7 +46,7 @@ fn read(data: &Data, file: &str) -> Reading {
         last_ns = last_ns.max(frame.time.as_ns());
         let Some(annotations) = analyser.frame(&frame) else { continue };
         packets.extend_from_slice(annotations.packets);
-        if let Transport::Tcp(segment, _) = dissect(&frame)
+        if let TransportHeader::Tcp(segment, _) = dissect(&frame)
             && segment.payload_len == 0
             && !segment.bits.any(Bits::SYN.and(Bits::FIN).and(Bits::RST))
         {
@@ -130,13 +131,13 @@ fn value(reading: &Reading, metric: &str, direction: &str) -> Option<Option<f64>
         .or_else(|| mqtt(tally, metric))
 }
 
-fn mark(tally: &Tally, metric: &str) -> Option<Option<f64>> {
+fn mark(tally: &MetricTally, metric: &str) -> Option<Option<f64>> {
     let name = metric.strip_prefix("tcp_")?;
     let (mark, _) = Marks::ALL.iter().find(|(_, text)| *text == name)?;
     Some(Some(tally.marked(*mark) as f64))
 }
 
-fn frames(reading: &Reading, tally: &Tally, metric: &str) -> Option<Option<f64>> {
+fn frames(reading: &Reading, tally: &MetricTally, metric: &str) -> Option<Option<f64>> {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let everything = &reading.analysis.everything;
     let link = if std::ptr::eq(tally, &raw const reading.analysis.total) { everything } else { tally };
@@ -175,7 +176,7 @@ fn frames(reading: &Reading, tally: &Tally, metric: &str) -> Option<Option<f64>>
     Some(Some(number as f64))
 }
 
-fn times(tally: &Tally, metric: &str) -> Option<Option<f64>> {
+fn times(tally: &MetricTally, metric: &str) -> Option<Option<f64>> {
     let (name, statistic) = metric.rsplit_once('_')?;
     let samples = match name {
         "ack_rtt" => &tally.ack_rtt_ns,
@@ -198,9 +199,9 @@ fn times(tally: &Tally, metric: &str) -> Option<Option<f64>> {
     })
 }
 
-fn mqtt(tally: &Tally, metric: &str) -> Option<Option<f64>> {
+fn mqtt(tally: &MetricTally, metric: &str) -> Option<Option<f64>> {
     let per_segment = |samples: &Distribution| samples.summary().mean();
-    let messages: &Extent = &tally.messages;
+    let messages: &SizeExtent = &tally.messages;
     let number = match metric {
         "bytes_mqtt" => tally.mqtt_bytes,
         "bytes_publish_payload" => messages.sum,
@@ -230,8 +231,8 @@ fn mqtt(tally: &Tally, metric: &str) -> Option<Option<f64>> {
 }
 
 /// A capture's packets by the frame that completed them.
-fn by_frame(reading: &Reading) -> BTreeMap<(u64, Direction), Vec<&Packet>> {
-    let mut frames: BTreeMap<(u64, Direction), Vec<&Packet>> = BTreeMap::new();
+fn by_frame(reading: &Reading) -> BTreeMap<(u64, ServerDirection), Vec<&CapturedPacket>> {
+    let mut frames: BTreeMap<(u64, ServerDirection), Vec<&CapturedPacket>> = BTreeMap::new();
     for completed in &reading.packets {
         frames
             .entry((completed.packet.complete.frame, completed.direction))
@@ -271,14 +272,14 @@ pub fn compare_overhead(data: &Data) -> Verdicts {
 
 fn overhead_row(verdicts: &mut Verdicts, row: &BTreeMap<String, String>, reading: &Reading) {
     let what = |column: &str| format!("overhead QoS {} {} {column}", row["qos"], row["payload"]);
-    let sent = |kind: Kind, direction: Direction| {
+    let sent = |kind: Kind, direction: ServerDirection| {
         let of_kind =
             reading.packets.iter().filter(move |c| c.direction == direction && c.packet.kind == kind);
         of_kind.map(|completed| &completed.packet).collect::<Vec<_>>()
     };
-    let publishes = sent(Kind::Publish, Direction::ToServer);
+    let publishes = sent(Kind::Publish, ServerDirection::ToServer);
     let publish = publishes.first().expect("a PUBLISH");
-    let connect = sent(Kind::Connect, Direction::ToServer)[0];
+    let connect = sent(Kind::Connect, ServerDirection::ToServer)[0];
     let fields = connect.connect.as_ref().expect("a CONNECT that can be read");
     let lengths = &publish.lengths;
     let qos = usize::from(publish.qos);
@@ -293,8 +294,8 @@ fn overhead_row(verdicts: &mut Verdicts, row: &BTreeMap<String, String>, reading
     number("ver", fields.level.into());
     number("keepalive", fields.keep_alive_s.into());
     number("connflags", fields.flags.into());
-    number("connack", sent(Kind::Connack, Direction::FromServer)[0].lengths.total() as f64);
-    number("disconnect", sent(Kind::Disconnect, Direction::ToServer)[0].lengths.total() as f64);
+    number("connack", sent(Kind::Connack, ServerDirection::FromServer)[0].lengths.total() as f64);
+    number("disconnect", sent(Kind::Disconnect, ServerDirection::ToServer)[0].lengths.total() as f64);
     number("fixed_hdr", lengths.fixed_header.into());
     number("rl_bytes", (lengths.fixed_header - 1).into());
     number("topic_len", (lengths.topic - 2).into());
@@ -316,7 +317,7 @@ fn overhead_row(verdicts: &mut Verdicts, row: &BTreeMap<String, String>, reading
 }
 
 /// The identifier before a payload.
-fn identifier(packet: &Packet) -> Option<u64> {
+fn identifier(packet: &CapturedPacket) -> Option<u64> {
     std::str::from_utf8(packet.payload_head.as_slice().get(..IDENTIFIER_LEN as usize)?).ok()?.parse().ok()
 }
 
@@ -336,10 +337,10 @@ fn trips(reading: &Reading, topic: &str) -> Trips {
     for Completed { direction, packet, .. } in &reading.packets {
         let is = |topic: &str| packet.topic.as_deref() == Some(topic) && !packet.damaged;
         let Some(id) = identifier(packet) else { continue };
-        if *direction == Direction::ToServer && is(topic) {
+        if *direction == ServerDirection::ToServer && is(topic) {
             trips.publishes += 1;
             trips.by_id.entry(id).or_insert((packet.first.time.as_ns(), None));
-        } else if *direction == Direction::FromServer
+        } else if *direction == ServerDirection::FromServer
             && is(&relayed)
             && let Some((_, back)) = trips.by_id.get_mut(&id)
         {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufReader;
 
-use mqttlab_capture::log::{Action, Event, Message, Messages, match_messages, read_events};
+use mqttlab_capture::log::{Action, LoggedEvent, LoggedMessage, LoggedMessages, match_messages, read_events};
 use mqttlab_capture::metrics::interpolate;
 use mqttlab_units::Instant;
 
@@ -14,11 +14,11 @@ const UTC_OFFSET_S: i64 = 7_200;
 const NS: f64 = 1e-9;
 const MINUTE_NS: u64 = 60_000_000_000;
 
-pub fn events(data: &Data, file: &str) -> Vec<Event> {
+pub fn events(data: &Data, file: &str) -> Vec<LoggedEvent> {
     read_events(BufReader::new(data.open(file)), UTC_OFFSET_S).expect("a log")
 }
 
-fn count(events: &[Event], action: Action) -> usize {
+fn count(events: &[LoggedEvent], action: Action) -> usize {
     events.iter().filter(|event| event.action == action).count()
 }
 
@@ -44,11 +44,11 @@ struct Study {
 }
 
 impl Study {
-    fn samples(self, messages: &Messages) -> Vec<f64> {
+    fn samples(self, messages: &LoggedMessages) -> Vec<f64> {
         let first_run = messages.sent.iter().filter(|message| message.run == 0);
         let kept = first_run.filter(|message| self.keep_zeros || message.id != 0);
         let trips = kept
-            .filter_map(Message::round_trip)
+            .filter_map(LoggedMessage::round_trip)
             .map(|trip| trip.as_ns())
             .filter(|&ns| self.keep_zeros || ns > 0);
         let unit = |ns: u64| if ns >= MINUTE_NS && !self.keep_seconds { 60.0 } else { 1.0 };
@@ -107,7 +107,7 @@ pub fn compare_client1(data: &Data) -> Verdicts {
     verdicts
 }
 
-fn gap_median_ms(messages: &Messages) -> Option<f64> {
+fn gap_median_ms(messages: &LoggedMessages) -> Option<f64> {
     let times: Vec<i128> = messages.sent.iter().map(|message| i128::from(message.sent.as_ns())).collect();
     let mut gaps: Vec<i128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_unstable();
@@ -123,7 +123,7 @@ fn instant(text: &str) -> Option<Instant> {
 
 /// First receipt and first relaying of each message at the relay, by identifier. The reference does not tell apart the
 /// runs that were appended to a relay's log, so the first run stands for the file.
-fn relayed(events: &[Event]) -> BTreeMap<u64, (Instant, Option<Instant>)> {
+fn relayed(events: &[LoggedEvent]) -> BTreeMap<u64, (Instant, Option<Instant>)> {
     let mut relayed: BTreeMap<u64, (Instant, Option<Instant>)> = BTreeMap::new();
     for event in events {
         match event.action {
@@ -200,9 +200,10 @@ pub fn compare_tables(data: &Data) -> Verdicts {
     let mut verdicts = Verdicts::default();
     for row in data.table("reference_tables.csv") {
         let files = cell_files(data, &row["table"], &row["row"], &row["qos"]);
-        let logs: Vec<Messages> = files.iter().map(|file| match_messages(&events(data, file))).collect();
+        let logs: Vec<LoggedMessages> =
+            files.iter().map(|file| match_messages(&events(data, file))).collect();
         let pooled = |study: Study| -> Vec<f64> { logs.iter().flat_map(|log| study.samples(log)).collect() };
-        let mut trips: Vec<u64> = logs.iter().flat_map(Messages::round_trips_ns).collect();
+        let mut trips: Vec<u64> = logs.iter().flat_map(LoggedMessages::round_trips_ns).collect();
         trips.sort_unstable();
         let replicated = pooled(AS_PUBLISHED);
         let what = format!("table {} {} QoS {}", row["table"], row["row"], row["qos"]);
@@ -228,7 +229,7 @@ pub fn compare_tables(data: &Data) -> Verdicts {
             "ratio_corr_pub",
             corrected.zip(published).map(|(corrected, published)| corrected / published),
         );
-        let total = |read: fn(&Messages) -> usize| logs.iter().map(read).sum::<usize>();
+        let total = |read: fn(&LoggedMessages) -> usize| logs.iter().map(read).sum::<usize>();
         let duplicates = total(|log| log.sent.iter().map(|message| message.duplicates as usize).sum());
         let sent = total(|log| log.sent.len());
         let mut integer = |column: &str, ours: usize| number(column, Some(ours as f64));
@@ -246,7 +247,7 @@ pub fn compare_tables(data: &Data) -> Verdicts {
 }
 
 /// Why the study's mean is not the corrected one.
-fn reasons(logs: &[Messages], trips: &[u64], sent: usize, duplicates: usize) -> String {
+fn reasons(logs: &[LoggedMessages], trips: &[u64], sent: usize, duplicates: usize) -> String {
     let id_0 =
         logs.iter().any(|log| log.sent.iter().any(|message| message.id == 0 && message.received.is_some()));
     let zero = trips.iter().filter(|&&ns| ns == 0).count();

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use mqttlab_capture::SegmentWitness;
 use mqttlab_plan::{Destination, Plan};
-use mqttlab_run::{Interruption, Observer, Progress};
+use mqttlab_run::{Interruption, Progress, RunObserver};
 use mqttlab_sim::Simulation;
 use serde_json::{Value, json};
 
 /// Somebody who watches a run and says nothing.
 pub struct Quiet;
 
-impl Observer for Quiet {
+impl RunObserver for Quiet {
     fn on_progress(&mut self, _: &Progress) {}
 
     fn cancelled(&mut self) -> Option<Interruption> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use mqttlab_capture::SegmentWitness;
 use mqttlab_plan::{Destination, Plan};
-use mqttlab_run::{Interruption, Observer, Outcome, Progress};
+use mqttlab_run::{Interruption, Progress, RunObserver, RunOutcome};
 use mqttlab_sim::Simulation;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ impl Drop for Scratch {
 /// An observer that hears nothing and never ends a run.
 pub struct Quiet;
 
-impl Observer for Quiet {
+impl RunObserver for Quiet {
     fn on_progress(&mut self, _progress: &Progress) {}
 
     fn cancelled(&mut self) -> Option<Interruption> {
@@ -62,7 +62,7 @@ pub fn simulation(plan: &Value, directory: PathBuf) -> Simulation {
 /// Ends a simulation that has come to its plan's end.
 pub fn finish(simulation: Simulation) {
     assert!(simulation.is_over());
-    assert_eq!(simulation.finish(Ok(()), &mut Quiet), Outcome::Complete);
+    assert_eq!(simulation.finish(Ok(()), &mut Quiet), RunOutcome::Complete);
 }
 
 /// The tables of a recording, byte by byte.

@@ -4,18 +4,18 @@ use crate::encoding::{put_run, put_truths, put_varint};
 use crate::pages::PAGE_ROWS;
 
 /// The rows of a page without a value: one bit for each row.
-pub(crate) struct Absent {
+pub(crate) struct NullRows {
     bits: Box<[u64; PAGE_ROWS / 64]>,
     in_chunk: u64,
 }
 
-impl Default for Absent {
+impl Default for NullRows {
     fn default() -> Self {
-        Absent { bits: Box::new([0; PAGE_ROWS / 64]), in_chunk: 0 }
+        NullRows { bits: Box::new([0; PAGE_ROWS / 64]), in_chunk: 0 }
     }
 }
 
-impl Absent {
+impl NullRows {
     /// The row in this place has no value.
     #[inline]
     pub(crate) fn set(&mut self, place: usize) {

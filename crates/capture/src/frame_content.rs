@@ -3,79 +3,81 @@
 //! GRE (RFC 2784, 2890), VXLAN (RFC 7348) and IP in IP (RFC 2003, 4213) are opened. What is encrypted or not understood
 //! is named, so that it can be counted.
 
-use crate::link::{self, LinkType, Network};
-use crate::reader::Frame;
+use crate::link::{self, LinkType, NetworkPacket};
+use crate::reader::CapturedFrame;
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Carried {
+pub struct FrameContent {
     /// What its innermost packet is.
-    pub network: Network,
+    pub network: NetworkPacket,
     /// At which byte of the frame that packet starts.
     pub offset: usize,
     /// Whether the packet is a part of a fragmented one.
     pub is_fragment: bool,
     /// What keeps more from being read.
-    pub closed: Option<Closed>,
+    pub closed: Option<UnreadReason>,
 }
 
 /// Why what a frame carries is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Closed {
+pub enum UnreadReason {
     /// Its link is not understood.
     Link(u16),
     /// Encryption, or a tunnel that is not opened.
     Tunnel(&'static str),
 }
 
-impl std::fmt::Display for Closed {
+impl std::fmt::Display for UnreadReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Closed::Link(number) => write!(f, "link type {number} ({})", LinkType(*number).name()),
-            Closed::Tunnel(name) => f.write_str(name),
+            UnreadReason::Link(number) => write!(f, "link type {number} ({})", LinkType(*number).name()),
+            UnreadReason::Tunnel(name) => f.write_str(name),
         }
     }
 }
 
-impl Frame<'_> {
+impl CapturedFrame<'_> {
     /// The innermost network packet.
-    pub fn carried(&self) -> Carried {
+    pub fn carried(&self) -> FrameContent {
         let (mut network, mut offset) = self.link_type.network(self.data);
         if !self.link_type.is_known() {
-            return closed(network, offset, Closed::Link(self.link_type.0));
+            return closed(network, offset, UnreadReason::Link(self.link_type.0));
         }
         for _ in 0..TUNNELS_MAX {
             match next(network, offset, self.data) {
                 Next::Inside(inner, at) => (network, offset) = (inner, at),
                 Next::Closed(why) => return closed(network, offset, why),
-                Next::Here { is_fragment } => return Carried { network, offset, is_fragment, closed: None },
+                Next::Here { is_fragment } => {
+                    return FrameContent { network, offset, is_fragment, closed: None };
+                }
             }
         }
-        closed(network, offset, Closed::Tunnel("tunnels nested too deep"))
+        closed(network, offset, UnreadReason::Tunnel("tunnels nested too deep"))
     }
 }
 
-fn closed(network: Network, offset: usize, why: Closed) -> Carried {
-    Carried { network, offset, is_fragment: false, closed: Some(why) }
+fn closed(network: NetworkPacket, offset: usize, why: UnreadReason) -> FrameContent {
+    FrameContent { network, offset, is_fragment: false, closed: Some(why) }
 }
 
 /// What a packet leads to.
 enum Next {
     /// Another packet lies in it.
-    Inside(Network, usize),
-    Closed(Closed),
+    Inside(NetworkPacket, usize),
+    Closed(UnreadReason),
     Here {
         is_fragment: bool,
     },
 }
 
-fn next(network: Network, offset: usize, frame: &[u8]) -> Next {
+fn next(network: NetworkPacket, offset: usize, frame: &[u8]) -> Next {
     let here = Next::Here { is_fragment: false };
     let Some(packet) = frame.get(offset..) else { return here };
     let (protocol, payload_at) = match network {
-        Network::Macsec => return Next::Closed(Closed::Tunnel("MACsec")),
-        Network::Other => return here,
-        Network::Ipv4 => {
+        NetworkPacket::Macsec => return Next::Closed(UnreadReason::Tunnel("MACsec")),
+        NetworkPacket::Other => return here,
+        NetworkPacket::Ipv4 => {
             let Some(header) = packet.get(..20) else { return here };
             // Behind the first fragment there are no headers, and in it they may be cut.
             if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
@@ -83,25 +85,25 @@ fn next(network: Network, offset: usize, frame: &[u8]) -> Next {
             }
             (header[9], offset + usize::from(header[0] & 0x0f) * 4)
         }
-        Network::Ipv6 => match packet.get(6) {
+        NetworkPacket::Ipv6 => match packet.get(6) {
             Some(44) => return Next::Here { is_fragment: true },
             Some(&protocol) => (protocol, offset + 40),
             None => return here,
         },
     };
     let inside = match protocol {
-        4 => Some((Network::Ipv4, payload_at)),
-        41 => Some((Network::Ipv6, payload_at)),
+        4 => Some((NetworkPacket::Ipv4, payload_at)),
+        41 => Some((NetworkPacket::Ipv6, payload_at)),
         17 => return udp(frame, payload_at),
         47 => gre(frame, payload_at),
-        50 => return Next::Closed(Closed::Tunnel("IPsec ESP")),
-        51 => return Next::Closed(Closed::Tunnel("IPsec AH")),
-        115 => return Next::Closed(Closed::Tunnel("L2TP")),
+        50 => return Next::Closed(UnreadReason::Tunnel("IPsec ESP")),
+        51 => return Next::Closed(UnreadReason::Tunnel("IPsec AH")),
+        115 => return Next::Closed(UnreadReason::Tunnel("L2TP")),
         _ => return here,
     };
     match inside {
-        Some((Network::Other, _)) | None => {
-            Next::Closed(Closed::Tunnel("GRE that carries neither IP nor Ethernet"))
+        Some((NetworkPacket::Other, _)) | None => {
+            Next::Closed(UnreadReason::Tunnel("GRE that carries neither IP nor Ethernet"))
         }
         Some((network, at)) => Next::Inside(network, at),
     }
@@ -119,16 +121,16 @@ fn udp(frame: &[u8], at: usize) -> Next {
             }
             _ => here,
         },
-        6081 => Next::Closed(Closed::Tunnel("GENEVE")),
-        2152 => Next::Closed(Closed::Tunnel("GTP-U")),
-        1701 => Next::Closed(Closed::Tunnel("L2TP")),
-        51_820 => Next::Closed(Closed::Tunnel("WireGuard")),
+        6081 => Next::Closed(UnreadReason::Tunnel("GENEVE")),
+        2152 => Next::Closed(UnreadReason::Tunnel("GTP-U")),
+        1701 => Next::Closed(UnreadReason::Tunnel("L2TP")),
+        51_820 => Next::Closed(UnreadReason::Tunnel("WireGuard")),
         _ => here,
     }
 }
 
 /// Checksum, key and sequence number are there or not (RFC 2890 §2).
-fn gre(frame: &[u8], at: usize) -> Option<(Network, usize)> {
+fn gre(frame: &[u8], at: usize) -> Option<(NetworkPacket, usize)> {
     let header = frame.get(at..at + 4)?;
     let optional = [0x80, 0x20, 0x10].iter().filter(|&&flag| header[0] & flag != 0).count();
     let payload_at = at + 4 + 4 * optional;
@@ -150,9 +152,10 @@ mod tests {
     use super::*;
     use mqttlab_units::Instant;
 
-    fn carried(link_type: LinkType, data: &[u8]) -> Carried {
+    fn carried(link_type: LinkType, data: &[u8]) -> FrameContent {
         let original_len = data.len() as u32;
-        Frame { time: Instant::ZERO, is_timed: true, interface: 0, link_type, original_len, data }.carried()
+        CapturedFrame { time: Instant::ZERO, is_timed: true, interface: 0, link_type, original_len, data }
+            .carried()
     }
 
     fn ip(protocol: u8, payload: &[u8]) -> Vec<u8> {
@@ -185,7 +188,7 @@ mod tests {
             (LinkType::PPP, [&[0x21][..], &inner].concat()),
         ] {
             let found = carried(link_type, &frame);
-            assert_eq!((found.network, found.closed), (Network::Ipv4, None), "{link_type:?}");
+            assert_eq!((found.network, found.closed), (NetworkPacket::Ipv4, None), "{link_type:?}");
             assert_eq!(frame[found.offset..], inner, "{link_type:?}");
         }
     }
@@ -196,7 +199,7 @@ mod tests {
             carried(LinkType(105), &[0; 40]).closed.unwrap().to_string(),
             "link type 105 (IEEE 802.11)"
         );
-        assert_eq!(carried(LinkType::RAW, &ip(50, &[0; 9])).closed, Some(Closed::Tunnel("IPsec ESP")));
+        assert_eq!(carried(LinkType::RAW, &ip(50, &[0; 9])).closed, Some(UnreadReason::Tunnel("IPsec ESP")));
         let mut fragment = ip(6, &[0; 20]);
         fragment[6] = 0x20;
         assert!(carried(LinkType::RAW, &fragment).is_fragment);

@@ -12,7 +12,7 @@ use mqttlab_units::Instant;
 
 use crate::error::Result;
 use crate::hash::FoldedHash;
-use crate::spool::{self, Reader, Spool};
+use crate::spool::{self, Spool, SpoolReader};
 
 /// Cuts the counted blocks into ranges of keys with at most `rows` rows each; a block with more is a range alone.
 pub(crate) fn ranges(blocks: &BTreeMap<u64, u64>, block_bits: u32, rows: u64) -> Vec<Range<u64>> {
@@ -45,7 +45,7 @@ pub(crate) fn for_each<R: Record>(
     mut each: impl FnMut(R, &[u8]) -> Result<()>,
 ) -> Result<()> {
     for path in [spool.path(dir), spool.seen_path(dir)] {
-        if let Some(mut reader) = Reader::open_at(spool, path)? {
+        if let Some(mut reader) = SpoolReader::open_at(spool, path)? {
             reader.for_each(&mut each)?;
         }
     }
@@ -67,15 +67,15 @@ pub(crate) struct Survey {
 
 /// The rows that the first pass has met, until they are too many to be kept.
 struct KeptRow {
-    rows: Option<Rows>,
+    rows: Option<GatheredRows>,
     room: u64,
 }
 
 impl Survey {
     /// Counts the rows, and hands out all of them when there are no more than `rows_max`.
-    pub(crate) fn of(dir: &Path, rows_max: u64) -> Result<(Survey, Option<Rows>)> {
+    pub(crate) fn of(dir: &Path, rows_max: u64) -> Result<(Survey, Option<GatheredRows>)> {
         let mut survey = Survey::default();
-        let mut kept = KeptRow { rows: Some(Rows::with_room(dir, rows_max)), room: rows_max };
+        let mut kept = KeptRow { rows: Some(GatheredRows::with_room(dir, rows_max)), room: rows_max };
         for_each(dir, Spool::Sent, |row: Sent, _| {
             survey.count(row.publisher, row.sequence);
             kept.keep(|rows| rows.sent.push(row))
@@ -101,7 +101,7 @@ impl Survey {
                 return Ok(());
             };
             let key = key(publisher, row.sequence);
-            kept.keep(|rows| rows.deliveries.push(Delivery { key, overtaken, row }))
+            kept.keep(|rows| rows.deliveries.push(GatheredDelivery { key, overtaken, row }))
         })?;
         survey.latest.clear();
         Ok((survey, kept.rows))
@@ -131,7 +131,7 @@ impl Survey {
 }
 
 impl KeptRow {
-    fn keep(&mut self, keep: impl FnOnce(&mut Rows)) -> Result<()> {
+    fn keep(&mut self, keep: impl FnOnce(&mut GatheredRows)) -> Result<()> {
         if self.room == 0 {
             self.rows = None;
         }
@@ -145,31 +145,31 @@ impl KeptRow {
 
 /// The rows of one range.
 #[derive(Default)]
-pub(crate) struct Rows {
+pub(crate) struct GatheredRows {
     sent: Vec<Sent>,
     unsent: Vec<Unsent>,
     acknowledged: Vec<Acknowledged>,
-    deliveries: Vec<Delivery>,
+    deliveries: Vec<GatheredDelivery>,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Delivery {
+pub(crate) struct GatheredDelivery {
     pub(crate) key: u64,
     pub(crate) overtaken: bool,
     pub(crate) row: Received,
 }
 
-impl Rows {
+impl GatheredRows {
     /// With room for what the spools hold, as far as their sizes tell, so that nothing is copied while it grows. Nothing
     /// where all of them together hold more than `rows_max` rows.
-    fn with_room(dir: &Path, rows_max: u64) -> Rows {
+    fn with_room(dir: &Path, rows_max: u64) -> GatheredRows {
         let spools = [Spool::Sent, Spool::Unsent, Spool::Acknowledged, Spool::Received];
         let counts = spools.map(|spool| spool::records_in_file(spool, dir));
         if counts.iter().sum::<u64>() > rows_max {
-            return Rows::default();
+            return GatheredRows::default();
         }
         let [sent, unsent, acknowledged, deliveries] = counts.map(|count| count as usize);
-        Rows {
+        GatheredRows {
             sent: Vec::with_capacity(sent),
             unsent: Vec::with_capacity(unsent),
             acknowledged: Vec::with_capacity(acknowledged),
@@ -177,8 +177,8 @@ impl Rows {
         }
     }
 
-    pub(crate) fn read(dir: &Path, range: &Range<u64>, survey: &Survey) -> Result<Rows> {
-        let mut rows = Rows::default();
+    pub(crate) fn read(dir: &Path, range: &Range<u64>, survey: &Survey) -> Result<GatheredRows> {
+        let mut rows = GatheredRows::default();
         for_each(dir, Spool::Sent, |row: Sent, _| {
             take_if(range, key(row.publisher, row.sequence), row, &mut rows.sent)
         })?;
@@ -194,13 +194,13 @@ impl Rows {
             delivery += 1;
             let Some(publisher) = row.publisher else { return Ok(()) };
             let key = key(publisher, row.sequence);
-            take_if(range, key, Delivery { key, overtaken, row }, &mut rows.deliveries)
+            take_if(range, key, GatheredDelivery { key, overtaken, row }, &mut rows.deliveries)
         })?;
         Ok(rows)
     }
 
     /// Each kind ordered by key. Rows of the same key stay in the order in which they were pushed.
-    pub(crate) fn ordered(self) -> Rows {
+    pub(crate) fn ordered(self) -> GatheredRows {
         let mut sent = ordered(self.sent, |row| (key(row.publisher, row.sequence), 0));
         // The last one said is what holds.
         sent.reverse();
@@ -211,7 +211,7 @@ impl Rows {
         let mut acknowledged = ordered(self.acknowledged, |row| (key(row.publisher, row.sequence), 0));
         acknowledged.dedup_by_key(|row| key(row.publisher, row.sequence));
         let deliveries = ordered(self.deliveries, |delivery| (delivery.key, delivery.row.subscriber));
-        Rows { sent, unsent, acknowledged, deliveries }
+        GatheredRows { sent, unsent, acknowledged, deliveries }
     }
 
     /// Whether some message has not reached everyone who should have it.
@@ -233,7 +233,7 @@ impl Rows {
     }
 
     /// Walks all four kinds side by side.
-    pub(crate) fn each(&self, each: &mut impl FnMut(&Message<'_>) -> Result<()>) -> Result<()> {
+    pub(crate) fn each(&self, each: &mut impl FnMut(&GatheredMessage<'_>) -> Result<()>) -> Result<()> {
         let mut sent = self.sent.iter().peekable();
         let mut unsent = self.unsent.iter().peekable();
         let mut acknowledged = self.acknowledged.iter().peekable();
@@ -250,7 +250,7 @@ impl Rows {
             let (these, rest) = deliveries.split_at(here);
             deliveries = rest;
             while acknowledged.next_if(|row| key(row.publisher, row.sequence) < at).is_some() {}
-            each(&Message {
+            each(&GatheredMessage {
                 publisher: (at >> 32) as u32,
                 sequence: at as u32,
                 sent: sent.next_if(|row| key(row.publisher, row.sequence) == at),
@@ -297,13 +297,13 @@ impl Latest {
     pub(crate) fn of(from: &Path, ranges: &[Range<u64>], survey: &Survey) -> Result<Latest> {
         let mut latest = Latest::default();
         for range in ranges {
-            latest = latest.with(&Rows::read(from, range, survey)?.ordered());
+            latest = latest.with(&GatheredRows::read(from, range, survey)?.ordered());
         }
         Ok(latest)
     }
 
     /// With what these rows say, which come behind all before.
-    pub(crate) fn with(mut self, rows: &Rows) -> Latest {
+    pub(crate) fn with(mut self, rows: &GatheredRows) -> Latest {
         let _ = rows.each(&mut |message| {
             let Some(sent) = message.sent else { return Ok(()) };
             for delivery in message.deliveries.iter().filter(|delivery| !delivery.row.retained) {
@@ -324,14 +324,14 @@ impl Latest {
 }
 
 /// Everything that is known about one message.
-pub(crate) struct Message<'a> {
+pub(crate) struct GatheredMessage<'a> {
     pub(crate) publisher: u32,
     pub(crate) sequence: u32,
     pub(crate) sent: Option<&'a Sent>,
     pub(crate) unsent: Option<&'a Unsent>,
     pub(crate) acknowledged: Option<Instant>,
     /// Ordered by receiver.
-    pub(crate) deliveries: &'a [Delivery],
+    pub(crate) deliveries: &'a [GatheredDelivery],
 }
 
 /// A block is this many bits of the key: 65536 messages of one publisher.

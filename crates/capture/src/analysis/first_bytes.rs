@@ -1,7 +1,7 @@
 //! The first bytes of a client's, as long as they may yet become a CONNECT: some clients write it in parts.
 
 use crate::mqtt::{may_start_as_connect, starts_as_connect};
-use crate::reassembly::{Payload, Piece, Sighting};
+use crate::reassembly::{SegmentPayload, Sighting, StreamPiece};
 
 /// Pieces of the stream, in order.
 #[derive(Debug, Default)]
@@ -16,16 +16,16 @@ pub(super) struct Undecided {
 }
 
 impl Undecided {
-    pub(super) fn take(&mut self, piece: &Piece<'_>) {
+    pub(super) fn feed(&mut self, piece: &StreamPiece<'_>) {
         match *piece {
-            Piece::Data { offset, payload: Payload::Bytes(bytes), seen, .. } => {
+            StreamPiece::Data { offset, payload: SegmentPayload::Bytes(bytes), seen, .. } => {
                 if self.pieces.is_empty() {
                     self.offset = offset;
                 }
                 self.pieces.push((self.bytes.len(), seen));
                 self.bytes.extend_from_slice(bytes);
             }
-            Piece::Data { .. } | Piece::Missing { .. } => self.is_broken = true,
+            StreamPiece::Data { .. } | StreamPiece::Missing { .. } => self.is_broken = true,
         }
     }
 
@@ -43,12 +43,12 @@ impl Undecided {
     }
 
     /// The pieces again.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+    pub(super) fn pieces(&self) -> impl Iterator<Item = StreamPiece<'_>> {
         let ends = self.pieces.iter().skip(1).map(|(begin, _)| *begin).chain([self.bytes.len()]);
-        self.pieces.iter().zip(ends).map(|(&(begin, seen), end)| Piece::Data {
+        self.pieces.iter().zip(ends).map(|(&(begin, seen), end)| StreamPiece::Data {
             offset: self.offset + begin as u64,
             len: (end - begin) as u64,
-            payload: Payload::Bytes(&self.bytes[begin..end]),
+            payload: SegmentPayload::Bytes(&self.bytes[begin..end]),
             seen,
         })
     }

@@ -7,7 +7,7 @@ use crate::reassembly::Sighting;
 
 /// The bytes of a TCP stream that carried something, and where they were seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct StreamSpan {
     /// Stream offset of the first byte, a header in front included.
     pub(crate) start: u64,
     /// Stream offset behind the last one.
@@ -20,25 +20,25 @@ pub(crate) struct Place {
     pub(crate) last: Sighting,
 }
 
-impl Place {
+impl StreamSpan {
     /// Of bytes of the TCP stream itself.
-    pub(crate) fn plain(offset: u64, len: u64, seen: Sighting) -> Place {
-        Place { start: offset, end: offset + len, is_linear: true, first: seen, last: seen }
+    pub(crate) fn plain(offset: u64, len: u64, seen: Sighting) -> StreamSpan {
+        StreamSpan { start: offset, end: offset + len, is_linear: true, first: seen, last: seen }
     }
 
     /// Of the part `part` of the `len` bytes that were carried here.
-    pub(crate) fn part(self, part: Range<usize>, len: usize) -> Place {
+    pub(crate) fn part(self, part: Range<usize>, len: usize) -> StreamSpan {
         if !self.is_linear {
             return self;
         }
         let start = if part.start == 0 { self.start } else { self.end - (len - part.start) as u64 };
-        Place { start, end: self.end - (len - part.end) as u64, ..self }
+        StreamSpan { start, end: self.end - (len - part.end) as u64, ..self }
     }
 
     /// Together with what came before it and belongs to it.
-    pub(crate) fn behind(self, before: Option<Place>) -> Place {
+    pub(crate) fn behind(self, before: Option<StreamSpan>) -> StreamSpan {
         let Some(before) = before else { return self };
-        Place { start: before.start, first: before.first, last: later(before.last, self.last), ..self }
+        StreamSpan { start: before.start, first: before.first, last: later(before.last, self.last), ..self }
     }
 }
 
@@ -50,11 +50,11 @@ pub(crate) fn later(a: Sighting, b: Sighting) -> Sighting {
 /// The places of what is inside, by its offsets there. It forgets what nobody can ask for any more.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    known: VecDeque<(Range<u64>, Place)>,
+    known: VecDeque<(Range<u64>, StreamSpan)>,
 }
 
 impl Places {
-    pub(super) fn add(&mut self, inside: Range<u64>, place: Place) {
+    pub(super) fn add(&mut self, inside: Range<u64>, place: StreamSpan) {
         if self.known.len() >= PLACES_MAX {
             self.known.pop_front();
         }
@@ -62,7 +62,7 @@ impl Places {
     }
 
     /// Where the bytes `inside` were carried. It must be asked for in the order of the stream, and forgets what lies before.
-    pub(super) fn find(&mut self, inside: Range<u64>) -> Option<Place> {
+    pub(super) fn find(&mut self, inside: Range<u64>) -> Option<StreamSpan> {
         while self.known.front().is_some_and(|(range, _)| range.end <= inside.start) {
             self.known.pop_front();
         }
@@ -73,10 +73,10 @@ impl Places {
         else {
             // Its last bytes are missing: as far as it was seen.
             let seen = self.known.partition_point(|(range, _)| range.start < inside.end) - 1;
-            return Some(Place { end: self.known[seen].1.end, is_linear: false, ..from });
+            return Some(StreamSpan { end: self.known[seen].1.end, is_linear: false, ..from });
         };
         let until = last.part(0..(inside.end - range.start) as usize, length(range));
-        Some(Place {
+        Some(StreamSpan {
             start: from.start,
             end: until.end,
             is_linear: false,
@@ -106,8 +106,11 @@ mod tests {
     fn a_packet_begins_with_the_header_before_it_and_ends_where_it_can_be_read() {
         let mut places = Places::default();
         // Ten bytes behind a header of six; then a record that is read as a whole.
-        places.add(0..10, Place { start: 100, ..Place::plain(106, 10, seen(1)) });
-        places.add(10..30, Place { start: 116, end: 160, is_linear: false, first: seen(2), last: seen(3) });
+        places.add(0..10, StreamSpan { start: 100, ..StreamSpan::plain(106, 10, seen(1)) });
+        places.add(
+            10..30,
+            StreamSpan { start: 116, end: 160, is_linear: false, first: seen(2), last: seen(3) },
+        );
         let place = places.find(0..4).unwrap();
         assert_eq!((place.start, place.end, place.last.frame), (100, 110, 1));
         let place = places.find(4..10).unwrap();

@@ -10,13 +10,13 @@ use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
 use parquet::schema::types::ColumnDescPtr;
 
-use crate::column::{Buffer, Shape, Values};
+use crate::column::{Buffer, PageValues, TableShape};
 use crate::encoding::{put_indices, width_of};
 use crate::pages::{Pages, Zstd};
 
 /// A column of words of a fixed vocabulary, which is its dictionary.
 pub(crate) struct Codes<W> {
-    pub(crate) codes: Values<u8>,
+    pub(crate) codes: PageValues<u8>,
     body: Vec<u8>,
     pages: Pages,
     words: PhantomData<W>,
@@ -30,7 +30,7 @@ impl<W> Default for Codes<W> {
 }
 
 impl<W: Word> Buffer for Codes<W> {
-    fn end_page(&mut self, shape: Shape, zstd: &mut Zstd) -> Result<()> {
+    fn end_page(&mut self, shape: TableShape, zstd: &mut Zstd) -> Result<()> {
         let codes = self.codes.begin(shape, &mut self.body);
         let width = width_of(W::WORDS.len() as u64 - 1).max(1);
         self.body.push(width as u8);
@@ -52,7 +52,7 @@ impl<W: Word> Buffer for Codes<W> {
 /// A column of words. They go through a dictionary until it is too large, and then stand for themselves.
 pub(crate) struct Words {
     /// Dictionary indices of the page's words.
-    pub(crate) indices: Values<u32>,
+    pub(crate) indices: PageValues<u32>,
     /// The page's words themselves, with their lengths, once the dictionary is full.
     plain: Vec<u8>,
     /// The dictionary page: every word behind its length.
@@ -119,7 +119,7 @@ fn slot(word: &[u8]) -> usize {
 }
 
 impl Buffer for Words {
-    fn end_page(&mut self, shape: Shape, zstd: &mut Zstd) -> Result<()> {
+    fn end_page(&mut self, shape: TableShape, zstd: &mut Zstd) -> Result<()> {
         let indices = self.indices.begin(shape, &mut self.body);
         if self.full {
             self.body.append(&mut self.plain);

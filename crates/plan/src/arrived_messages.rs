@@ -9,14 +9,14 @@
 
 /// The messages of one publisher that have arrived at one subscriber.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Arrived {
+pub struct ArrivedMessages {
     /// One past the highest number seen.
     end: u64,
     /// Bit `i` stands for the number `end - 1 - i`.
     seen: u128,
 }
 
-impl Arrived {
+impl ArrivedMessages {
     /// Notes a message and says whether it is the first copy.
     pub fn note(&mut self, sequence: u32, dup: bool) -> bool {
         let sequence = u64::from(sequence);
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_repetition_is_told_from_a_latecomer() {
-        let mut arrived = Arrived::default();
+        let mut arrived = ArrivedMessages::default();
         for (sequence, first) in
             [(0, true), (0, false), (5, true), (3, true), (3, false), (5, false), (4, true)]
         {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn what_is_older_than_the_window_is_judged_by_its_flag() {
-        let mut arrived = Arrived::default();
+        let mut arrived = ArrivedMessages::default();
         assert!(arrived.note(1000, false) && arrived.note(873, false) && !arrived.note(873, false));
         assert!(arrived.note(872, false) && !arrived.note(872, true));
         assert!(arrived.note(u32::MAX, false));

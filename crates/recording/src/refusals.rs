@@ -7,7 +7,7 @@
 use crate::run::rfc3339;
 
 /// A reason that events give, and what helps against it.
-pub(crate) struct Failure {
+pub(crate) struct FailureReason {
     /// What the reason contains; of several rows the first counts.
     pub(crate) said: &'static str,
     /// In plain words; empty where the reason is.
@@ -16,8 +16,8 @@ pub(crate) struct Failure {
     pub(crate) remedy: &'static str,
 }
 
-const fn of(said: &'static str, means: &'static str, remedy: &'static str) -> Failure {
-    Failure { said, means, remedy }
+const fn of(said: &'static str, means: &'static str, remedy: &'static str) -> FailureReason {
+    FailureReason { said, means, remedy }
 }
 
 const USER: &str =
@@ -73,7 +73,7 @@ pub(crate) const CODES: &[(u8, &str, &str)] = &[
 ];
 
 /// Everything else. Errors of the system go by their numbers (Linux).
-pub(crate) const FAILURES: &[Failure] = &[
+pub(crate) const FAILURES: &[FailureReason] = &[
     of(
         "(os error 111)",
         "connection refused",

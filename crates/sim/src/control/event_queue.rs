@@ -7,25 +7,25 @@ use std::collections::BinaryHeap;
 use mqttlab_units::Instant;
 
 /// The time that it is, and a queue of things that are due.
-pub(crate) struct Agenda<T> {
+pub(crate) struct EventQueue<T> {
     now: Instant,
-    heap: BinaryHeap<Reverse<Entry<T>>>,
+    heap: BinaryHeap<Reverse<QueuedEvent<T>>>,
     added: u64,
 }
 
-struct Entry<T> {
+struct QueuedEvent<T> {
     at: Instant,
     added: u64,
     what: T,
 }
 
-impl<T> Default for Agenda<T> {
+impl<T> Default for EventQueue<T> {
     fn default() -> Self {
-        Agenda { now: Instant::ZERO, heap: BinaryHeap::new(), added: 0 }
+        EventQueue { now: Instant::ZERO, heap: BinaryHeap::new(), added: 0 }
     }
 }
 
-impl<T> Agenda<T> {
+impl<T> EventQueue<T> {
     /// The time.
     pub(crate) fn now(&self) -> Instant {
         self.now
@@ -33,7 +33,7 @@ impl<T> Agenda<T> {
 
     /// Something is due then.
     pub(crate) fn add(&mut self, at: Instant, what: T) {
-        self.heap.push(Reverse(Entry { at, added: self.added, what }));
+        self.heap.push(Reverse(QueuedEvent { at, added: self.added, what }));
         self.added += 1;
     }
 
@@ -43,7 +43,7 @@ impl<T> Agenda<T> {
     }
 
     /// The next thing, whenever it is due: then it is now.
-    pub(crate) fn take(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         let Reverse(entry) = self.heap.pop()?;
         self.advance(entry.at);
         Some(entry.what)
@@ -56,25 +56,25 @@ impl<T> Agenda<T> {
     }
 }
 
-impl<T> Ord for Entry<T> {
+impl<T> Ord for QueuedEvent<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.at, self.added).cmp(&(other.at, other.added))
     }
 }
 
-impl<T> PartialOrd for Entry<T> {
+impl<T> PartialOrd for QueuedEvent<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> PartialEq for Entry<T> {
+impl<T> PartialEq for QueuedEvent<T> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for QueuedEvent<T> {}
 
 #[cfg(test)]
 mod tests {
@@ -82,21 +82,21 @@ mod tests {
 
     #[test]
     fn equal_times_keep_the_order_in_which_they_were_added() {
-        let mut agenda = Agenda::default();
+        let mut agenda = EventQueue::default();
         for (at, what) in [(5, 'a'), (3, 'b'), (5, 'c'), (3, 'd')] {
             agenda.add(Instant::from_ns(at), what);
         }
         assert_eq!(agenda.next_deadline(), Some(Instant::from_ns(3)));
-        let order: String = std::iter::from_fn(|| agenda.take()).collect();
+        let order: String = std::iter::from_fn(|| agenda.pop()).collect();
         assert_eq!((order.as_str(), agenda.now()), ("bdac", Instant::from_ns(5)));
     }
 
     #[test]
     #[should_panic(expected = "time ran back")]
     fn time_never_runs_back() {
-        let mut agenda = Agenda::<()>::default();
+        let mut agenda = EventQueue::<()>::default();
         agenda.advance(Instant::from_ns(2));
         agenda.add(Instant::from_ns(1), ());
-        agenda.take();
+        agenda.pop();
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use mqttlab_evidence::Layout;
 
-use crate::error::{Context, Result};
+use crate::error::{ErrorContext, Result};
 use crate::frames::{FrameAnalyser, SeenRow};
 use crate::spool::{Spool, put};
 
