@@ -185,7 +185,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let State::Opening { since } = self.state else { return };
         self.state = State::Open { since };
         self.session.opened(around.now());
-        let outcome = self.settle(around);
+        let outcome = self.perform_steps(around);
         self.lose_unless(around, outcome);
     }
 
@@ -207,7 +207,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         packet: S::Received,
     ) -> Result<(), Loss> {
         self.session.received(around.now(), packet);
-        self.settle(around)
+        self.perform_steps(around)
     }
 
     /// A message came.
@@ -222,7 +222,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let came = Arrived { qos: message.qos(), id: message.id(), alias: message.alias() };
         let receipt = self.session.arrived(around.now(), came);
         // Its acknowledgement leaves before what a relay makes of it.
-        let outcome = self.settle(around);
+        let outcome = self.perform_steps(around);
         match receipt {
             Some(Receipt::Deliver) => {
                 let delivery = message.identify(self.who, &mut self.connection, around);
@@ -255,7 +255,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             let (written, now) = (around.written(&self.connection), around.read_clock());
             let messages = self.outgoing.written(written, written == before, now, around);
             self.session.written(now, messages);
-            ended = self.settle(around);
+            ended = self.perform_steps(around);
         }
         // What was written before the connection broke is noted all the same.
         self.lose_unless(around, outcome.and(ended));
@@ -270,7 +270,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             return self.lose(around, &Loss::Farewell);
         }
         self.session.disconnect(around.now());
-        let outcome = self.settle(around);
+        let outcome = self.perform_steps(around);
         self.lose_unless(around, outcome);
         self.flush(around);
     }
@@ -374,7 +374,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             }
             State::Open { .. } if self.session.next_deadline().is_some_and(|deadline| deadline <= now) => {
                 self.session.tick(now);
-                self.settle(around)
+                self.perform_steps(around)
             }
             _ => Ok(()),
         }
@@ -395,7 +395,7 @@ impl<S: Session, C: Connection> Client<S, C> {
     }
 
     /// Does what the session says.
-    fn settle<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Result<(), Loss> {
+    fn perform_steps<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Result<(), Loss> {
         while let Some(step) = self.session.poll() {
             self.perform(around, step)?;
         }
@@ -521,7 +521,7 @@ impl<S: Session, C: Connection> Client<S, C> {
                 self.unsent(around, token);
                 Ok(())
             }
-            Admission::Sent | Admission::Waiting => self.settle(around),
+            Admission::Sent | Admission::Waiting => self.perform_steps(around),
         }
     }
 
@@ -564,7 +564,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             self.unsent(around, token);
             return Ok(());
         }
-        self.settle(around)?;
+        self.perform_steps(around)?;
         // A message that waits in the session is recorded now, because it may wait long.
         if admission == Admission::Waiting {
             around.sent(&row);

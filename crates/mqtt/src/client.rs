@@ -415,12 +415,12 @@ impl Client {
         match input {
             Input::Puback { id, refused } => {
                 let token = self.outbox.acknowledge(id);
-                self.settle(now, token, refused);
+                self.finish_message(now, token, refused);
             }
             // From 0x80 on, a PUBREC ends the exchange: no PUBREL follows (§4.3.3, [MQTT-4.4.0-2]).
             Input::Pubrec { id, refused: true } => {
                 let token = self.outbox.acknowledge(id);
-                self.settle(now, token, true);
+                self.finish_message(now, token, true);
             }
             Input::Pubrec { id, refused: false } => {
                 self.outbox.release(now, id);
@@ -428,7 +428,7 @@ impl Client {
             }
             Input::Pubcomp { id } => {
                 let token = self.outbox.complete(id);
-                self.settle(now, token, false);
+                self.finish_message(now, token, false);
             }
             Input::Pubrel { id } => {
                 let known = self.inbox.release(id).is_some();
@@ -448,7 +448,7 @@ impl Client {
         }
     }
 
-    fn settle(&mut self, now: Instant, token: Option<u64>, refused: bool) {
+    fn finish_message(&mut self, now: Instant, token: Option<u64>, refused: bool) {
         let Some(token) = token else { return };
         self.ready.push_back(if refused {
             Output::Refused { token }

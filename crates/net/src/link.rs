@@ -172,7 +172,7 @@ impl Link {
         // Before the queue is asked: what is lost here takes neither a place nor time.
         if let Some(impairments) = &mut self.impairments
             && impairments.loss_at == LossPlace::Entry
-            && let Some(cause) = impairments.loss.strike(frame, name)
+            && let Some(cause) = impairments.loss.draw_loss(frame, name)
         {
             return self.lose(cause, None);
         }
@@ -188,7 +188,7 @@ impl Link {
         };
         let on_the_air = impairments.loss_at == LossPlace::Exit;
         // What is lost on the air is transmitted all the same, and those behind it wait.
-        let lost = on_the_air.then(|| impairments.loss.strike(frame, name)).flatten();
+        let lost = on_the_air.then(|| impairments.loss.draw_loss(frame, name)).flatten();
         // For lost frames, too: the gap of reordering and the correlation of delays count whatever is sent.
         let draws = impairments.draw(packet, name);
         self.transmit(now, frame, lost, draws)
@@ -305,7 +305,7 @@ impl Impairments {
 
     /// What all knobs but the loss do to a frame.
     fn draw(&mut self, packet: Bytes, name: FrameName) -> Draws {
-        let duplicated = self.duplication.turns(name);
+        let duplicated = self.duplication.draw(name);
         Draws {
             corrupted_bit: self.corrupted_bit(packet, name),
             delay: self.delay.draw(name),
@@ -316,7 +316,7 @@ impl Impairments {
     }
 
     fn corrupted_bit(&self, packet: Bytes, name: FrameName) -> Option<u64> {
-        let damaged = packet.0 > 0 && self.corruption.turns(name);
+        let damaged = packet.0 > 0 && self.corruption.draw(name);
         // Not the dice that decided on damage: its throw was low, and would tie the place to it.
         damaged.then(|| self.corruption.seed.index(name.copy().0).dice().below(packet.bits()))
     }
@@ -326,7 +326,7 @@ impl Impairments {
         self.since_reordered = self.since_reordered.saturating_add(1);
         // `netem_enqueue` counts on until a candidate does overtake: the gap is the least distance between two.
         let candidate = self.since_reordered >= self.reordering_gap.max(1);
-        let overtakes = candidate && self.reordering.turns(name);
+        let overtakes = candidate && self.reordering.draw(name);
         if overtakes {
             self.since_reordered = 0;
         }
@@ -335,7 +335,7 @@ impl Impairments {
 }
 
 impl Knob {
-    fn turns(&self, name: FrameName) -> bool {
+    fn draw(&self, name: FrameName) -> bool {
         !self.chance.is_zero() && self.seed.index(name.0).dice().chance(self.chance)
     }
 }

@@ -35,15 +35,15 @@ impl LossModel {
     }
 
     /// What happens to the next frame, of this size and name.
-    pub(crate) fn strike(&mut self, frame: Bytes, name: FrameName) -> Option<Cause> {
+    pub(crate) fn draw_loss(&mut self, frame: Bytes, name: FrameName) -> Option<Cause> {
         match self {
             LossModel::None => None,
             LossModel::Bernoulli { probability, seed } => {
                 seed.index(name.0).dice().chance(*probability).then_some(Cause::RandomLoss)
             }
             // States follow each other, so that a chain's draws go by the order of frames and not by their names.
-            LossModel::Frames(chain) => chain.strike(),
-            LossModel::Bits(chain) => chain.strike(frame.bits()).then_some(Cause::BitError),
+            LossModel::Frames(chain) => chain.draw_loss(),
+            LossModel::Bits(chain) => chain.draw_error(frame.bits()).then_some(Cause::BitError),
         }
     }
 }
@@ -67,7 +67,7 @@ impl FrameChain {
     }
 
     /// Two draws a frame, whatever they say.
-    fn strike(&mut self) -> Option<Cause> {
+    fn draw_loss(&mut self) -> Option<Cause> {
         let state = usize::from(self.bad);
         // The frame meets the state that the last one has left; only then the state moves.
         let lost = self.dice.chance(self.loss[state]);
@@ -105,11 +105,11 @@ impl BitChain {
     }
 
     /// Whether at least one of the next `bits` bits is damaged.
-    fn strike(&mut self, mut bits: u64) -> bool {
-        let mut struck = false;
+    fn draw_error(&mut self, mut bits: u64) -> bool {
+        let mut damaged = false;
         while bits > 0 {
             let span = bits.min(self.bits_left);
-            struck |= self.damages(span);
+            damaged |= self.damages(span);
             bits -= span;
             self.bits_left -= span;
             if self.bits_left == 0 {
@@ -117,7 +117,7 @@ impl BitChain {
                 self.bits_left = self.sojourn();
             }
         }
-        struck
+        damaged
     }
 
     fn damages(&mut self, bits: u64) -> bool {
@@ -159,7 +159,8 @@ mod tests {
         for percent in [1, 10, 30] {
             let spec = LossSpec::Bernoulli { probability: ratio(percent, 100) };
             let mut loss = LossModel::new(&spec, Seed(percent));
-            let lost = (0..100_000).filter(|&n| loss.strike(Bytes(100), FrameName::nth(n)).is_some()).count();
+            let lost =
+                (0..100_000).filter(|&n| loss.draw_loss(Bytes(100), FrameName::nth(n)).is_some()).count();
             assert!(within(lost, 100_000, percent as f64 / 100.0, 1.0), "{percent} %: {lost}");
         }
     }
@@ -173,12 +174,12 @@ mod tests {
             loss_bad: Ratio::ONE,
         };
         let mut loss = LossModel::new(&spec, Seed(5));
-        let struck: Vec<bool> =
-            (0..400_000).map(|n| loss.strike(Bytes(1), FrameName::nth(n)).is_some()).collect();
-        let lost = struck.iter().filter(|s| **s).count();
+        let damaged: Vec<bool> =
+            (0..400_000).map(|n| loss.draw_loss(Bytes(1), FrameName::nth(n)).is_some()).collect();
+        let lost = damaged.iter().filter(|s| **s).count();
         // Stationary: p / (p + r) = 1/21. Neighbours correlate by 1 - p - r = 0.79: the variance is 8.5 times larger.
-        assert!(within(lost, struck.len(), 1.0 / 21.0, 3.0), "{lost}");
-        let bursts = struck.windows(2).filter(|w| !w[0] && w[1]).count();
+        assert!(within(lost, damaged.len(), 1.0 / 21.0, 3.0), "{lost}");
+        let bursts = damaged.windows(2).filter(|w| !w[0] && w[1]).count();
         let mean_burst = lost as f64 / bursts as f64;
         assert!((mean_burst - 5.0).abs() < 0.3, "{mean_burst}");
     }
@@ -194,7 +195,7 @@ mod tests {
         for bytes in [50, 200, 1000] {
             let mut loss = LossModel::new(&spec, Seed(bytes));
             let lost =
-                (0..50_000).filter(|&n| loss.strike(Bytes(bytes), FrameName::nth(n)).is_some()).count();
+                (0..50_000).filter(|&n| loss.draw_loss(Bytes(bytes), FrameName::nth(n)).is_some()).count();
             let p = 1.0 - (1.0 - 1e-4_f64).powi(8 * bytes as i32);
             assert!(within(lost, 50_000, p, 1.0), "{bytes} B: {lost} of 50000, {p}");
         }
@@ -220,7 +221,7 @@ mod tests {
             let p = 1.0 - row[0] - row[1];
             let mut loss = LossModel::new(&spec, Seed(bytes + 1));
             let lost =
-                (0..100_000).filter(|&n| loss.strike(Bytes(bytes), FrameName::nth(n)).is_some()).count();
+                (0..100_000).filter(|&n| loss.draw_loss(Bytes(bytes), FrameName::nth(n)).is_some()).count();
             assert!(within(lost, 100_000, p, 1.2), "{bytes} B: {lost} of 100000, {p}");
         }
     }

@@ -110,7 +110,7 @@ impl Sender {
         let limit = cx.profile.send_buffer.into();
         let PeerWindow { largest, edge, .. } = self.window;
         let room = WriteRoom { limit, skb_bytes: self.skb_bytes(cx), half: largest / 2, edge };
-        self.settle_memory();
+        self.advance_memory();
         match &mut self.memory {
             Some(memory) => memory.write(room, self.end, bytes),
             None => bytes.min(space),
@@ -118,10 +118,10 @@ impl Sender {
     }
 
     /// Tells the memory what was sent and acknowledged meanwhile.
-    fn settle_memory(&mut self) {
+    fn advance_memory(&mut self) {
         let flight = &self.recovery.flight;
         if let Some(memory) = &mut self.memory {
-            memory.settle(flight.una.clamp(1, self.end), flight.next.clamp(1, self.end));
+            memory.advance(flight.una.clamp(1, self.end), flight.next.clamp(1, self.end));
         }
     }
 
@@ -147,7 +147,7 @@ impl Sender {
     /// (Linux `sk_stream_is_writeable`).
     pub fn take_writable(&mut self, cx: &EndpointContext) -> Option<u64> {
         let space = self.space(cx);
-        self.settle_memory();
+        self.advance_memory();
         if let Some(memory) = &self.memory {
             return memory.wakes(cx.profile.send_buffer.into()).then(|| {
                 self.writer_waits = false;

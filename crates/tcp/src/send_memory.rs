@@ -82,7 +82,7 @@ impl SendMemory {
     }
 
     /// Everything before `una` was acknowledged, and everything before `next` has been sent.
-    pub fn settle(&mut self, una: u64, next: u64) {
+    pub fn advance(&mut self, una: u64, next: u64) {
         if next > self.next {
             self.merge_unsent();
             self.next = next;
@@ -141,21 +141,21 @@ mod tests {
         // One leaves at once, and two wait, as one.
         assert_eq!(memory.write(ROOM, 1, 20_000), 3 * 768);
         assert!(memory.continues(1000) && !memory.continues(769));
-        memory.settle(769, 769 + 1408);
+        memory.advance(769, 769 + 1408);
         assert!(!memory.wakes(4000));
         // All but 128 bytes is acknowledged, and these have left.
-        memory.settle(769 + 1408, 3 * 768 + 1);
+        memory.advance(769 + 1408, 3 * 768 + 1);
         assert!(memory.wakes(4000));
         let at = 3 * 768 + 1;
         assert_eq!(memory.write(WriteRoom { edge: at + 1280, ..ROOM }, at, 20_000), 2 * 768);
-        memory.settle(at + 768, at + 2 * 768);
+        memory.advance(at + 768, at + 2 * 768);
         assert!(memory.wakes(4000), "768 bytes in flight");
         let at = at + 2 * 768;
         // The second and the third are merged with the first, which does not fit the window.
         assert_eq!(memory.write(WriteRoom { edge: at + 640, ..ROOM }, at, 20_000), 3 * 768);
-        memory.settle(at, at + 1408);
+        memory.advance(at, at + 1408);
         assert!(!memory.wakes(4000));
-        memory.settle(at + 1408, at + 3 * 768);
+        memory.advance(at + 1408, at + 3 * 768);
         assert!(memory.wakes(4000), "896 bytes in flight");
         let at = at + 3 * 768;
         assert_eq!(memory.write(WriteRoom { edge: at + 512, ..ROOM }, at, 20_000), 2 * 768);
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(memory.write(room, 1, 20_000), 20_000);
         assert_eq!(memory.write(room, 20_001, 20_000), 8_960);
         assert_eq!(memory.write(room, 28_961, 1), 0);
-        memory.settle(27_961, 28_961);
+        memory.advance(27_961, 28_961);
         assert!(memory.wakes(4000));
         // What has been sent is not written to any more.
         assert_eq!(memory.write(room, 28_961, 100), 100);
@@ -180,7 +180,7 @@ mod tests {
         let mut memory = SendMemory::default();
         let room = WriteRoom { limit: 1, skb_bytes: 1448, half: 2000, edge: u64::MAX };
         assert_eq!(memory.write(room, 1, 10_000), 1448);
-        memory.settle(1449, 1449);
+        memory.advance(1449, 1449);
         assert!(memory.wakes(1));
         assert_eq!(memory.write(room, 1449, 10_000), 1448);
     }

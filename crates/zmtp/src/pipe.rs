@@ -12,18 +12,18 @@ pub struct Pipe {
     put: u64,
     taken: u64,
     /// How far the writer knows that the reader is.
-    told: u64,
+    reported: u64,
 }
 
 impl Pipe {
     /// An empty queue with a high-water mark; 0 for none.
     pub fn new(mark: u32) -> Pipe {
-        Pipe { mark, put: 0, taken: 0, told: 0 }
+        Pipe { mark, put: 0, taken: 0, reported: 0 }
     }
 
     /// Whether another message has room.
     pub fn has_room(&self) -> bool {
-        self.mark == 0 || self.put - self.told < u64::from(self.mark)
+        self.mark == 0 || self.put - self.reported < u64::from(self.mark)
     }
 
     /// A message was put into it.
@@ -37,7 +37,7 @@ impl Pipe {
         let (step, before) = (u64::from(self.mark).div_ceil(2).max(1), self.taken);
         self.taken = (self.taken + count).min(self.put);
         if self.taken / step > before / step {
-            self.told = self.taken / step * step;
+            self.reported = self.taken / step * step;
         }
     }
 

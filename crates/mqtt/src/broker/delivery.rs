@@ -117,7 +117,7 @@ impl Broker {
             return self.hang_up(now, connection);
         }
         let delivery = outbox.acknowledge(id);
-        self.settle(now, number, delivery);
+        self.finish_delivery(now, number, delivery);
     }
 
     /// A PUBREC, which only a QoS 2 message has.
@@ -137,13 +137,13 @@ impl Broker {
     pub(super) fn completed(&mut self, now: Instant, connection: ConnectionId, id: u16) {
         let Some(number) = self.sessions.at(connection) else { return };
         let delivery = self.sessions.exchanges(number, &self.options).outbox.complete(id);
-        self.settle(now, number, delivery);
+        self.finish_delivery(now, number, delivery);
     }
 
-    fn settle(&mut self, now: Instant, number: u32, delivery: Option<PendingDelivery>) {
+    fn finish_delivery(&mut self, now: Instant, number: u32, delivery: Option<PendingDelivery>) {
         let Some(delivery) = delivery else { return };
         self.let_go(delivery.message);
-        self.pump(now, number);
+        self.send_within_window(now, number);
     }
 
     /// Forwards a message, which the caller holds, to everyone who wants it.
@@ -219,7 +219,7 @@ impl Broker {
     }
 
     /// Sends what the window of a session lets out.
-    pub(super) fn pump(&mut self, now: Instant, number: u32) {
+    pub(super) fn send_within_window(&mut self, now: Instant, number: u32) {
         let Some(connection) = self.sessions.get(number).connection else { return };
         while let Some(dispatch) = self.sessions.get(number).next_dispatch(now) {
             self.send(connection, dispatch);

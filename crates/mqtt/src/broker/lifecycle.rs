@@ -63,7 +63,7 @@ impl Broker {
         let session_present = known.is_some() && version != Version::V31;
         self.ready.push_back(connack(connection, session_present, true, window));
         // Nothing may go before CONNACK ([MQTT-3.2.0-1]).
-        self.pump(now, number);
+        self.send_within_window(now, number);
         self.sessions.schedule(number, self.options.retry);
     }
 

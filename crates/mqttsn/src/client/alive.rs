@@ -48,7 +48,7 @@ impl Alive {
     }
 
     /// It was answered, or nobody waits for an answer any more.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn stop_waiting(&mut self) {
         self.ping = None;
     }
 

@@ -164,7 +164,7 @@ impl Client {
             _ if self.is_asleep() => {}
             Input::Subscribe => {
                 self.subscribing = Some(0);
-                self.pump(now);
+                self.begin_next(now);
             }
             // Late answers of a gateway that was given up.
             _ if self.state == SnClientState::Offline => {}
@@ -200,7 +200,7 @@ impl Client {
             // A sleeper publishes only after it has become active by CONNECT (§6.14).
             *wake_at = now;
         }
-        self.pump(now);
+        self.begin_next(now);
         if self.outgoing.waits(token) { Admission::Waiting } else { Admission::Sent }
     }
 
@@ -243,7 +243,7 @@ impl Client {
     }
 
     fn open(&mut self, now: Instant) {
-        self.alive.settle();
+        self.alive.stop_waiting();
         self.exchange = None;
         // QoS −1 needs no gateway that knows the client (§6.8).
         if self.options.without_connection {
@@ -291,12 +291,12 @@ impl Client {
             }
             self.ready.push_back(Output::Connected);
         }
-        self.pump(now);
+        self.begin_next(now);
     }
 
     fn close(&mut self) {
         self.state = SnClientState::Offline;
-        self.alive.settle();
+        self.alive.stop_waiting();
         self.subscribing = None;
         self.congested_until = None;
         match self.exchange.take().map(|exchange| exchange.what) {
@@ -336,7 +336,7 @@ impl Client {
 
     fn fall_asleep(&mut self, now: Instant) {
         let Some(sleep) = self.options.sleep else { return };
-        self.alive.settle();
+        self.alive.stop_waiting();
         let waits = !self.outgoing.is_empty() && !sleep.publish_when_awake;
         self.state = SnClientState::Asleep { wake_at: if waits { now } else { now + sleep.every } };
         self.ready.push_back(Output::Asleep(true));
@@ -355,7 +355,7 @@ impl Client {
     }
 
     fn pingresp(&mut self, now: Instant) {
-        self.alive.settle();
+        self.alive.stop_waiting();
         if let SnClientState::Awake { since } = self.state {
             self.fall_asleep(now);
             // Awakenings are evenly spaced, however long each of them takes.
@@ -423,7 +423,7 @@ impl Client {
             _ => return,
         }
         self.alive.last_busy = now;
-        self.pump(now);
+        self.begin_next(now);
     }
 
     fn registered(&mut self, now: Instant, topic: u32, topic_id: u16, code: ReturnCode) {
@@ -477,7 +477,7 @@ impl Client {
     }
 
     /// Begins whatever can be begun.
-    fn pump(&mut self, now: Instant) {
+    fn begin_next(&mut self, now: Instant) {
         while self.state == SnClientState::Active && self.exchange.is_none() && self.congested_until.is_none()
         {
             if let Some(subscription) = self.subscribing {
@@ -535,7 +535,7 @@ impl Client {
     fn tick(&mut self, now: Instant) {
         if self.congested_until.is_some_and(|until| until <= now) {
             self.congested_until = None;
-            self.pump(now);
+            self.begin_next(now);
         }
         match self.state {
             SnClientState::Searching(at) if at <= now && self.exchange.is_none() => {

@@ -110,7 +110,7 @@ impl<M: Clone> Gateway<M> {
                 keep_alive_s: (client.keep_alive.as_ns() / 1_000_000_000).min(u64::from(u16::MAX)) as u16,
                 will: client.will.clone(),
             };
-            client.tell(around, packet);
+            client.send_to_broker(around, packet);
         });
     }
 
@@ -121,7 +121,7 @@ impl<M: Clone> Gateway<M> {
             return self.remove(number);
         }
         self.with(now, number, |client, around| {
-            client.rouse(around, MemberState::Active);
+            client.wake_up(around, MemberState::Active);
         });
     }
 

@@ -24,7 +24,7 @@ impl<M> Around<'_, M> {
         self.out.push_back(Output::Send { to: to.clone(), packet });
     }
 
-    pub(super) fn tell(&mut self, link: Link, packet: BrokerPacket<M>) {
+    pub(super) fn send_to_broker(&mut self, link: Link, packet: BrokerPacket<M>) {
         self.out.push_back(Output::Broker(link, packet));
     }
 
@@ -119,7 +119,7 @@ pub(super) struct GatewayMember<M> {
     pub(super) keep_alive: Duration,
     pub(super) heard: Instant,
     /// When something was sent on its link.
-    pub(super) told: Instant,
+    pub(super) last_told: Instant,
     pub(super) will_topic: Option<crate::packet::WillTopic<Arc<str>>>,
     pub(super) will: Option<Will<M>>,
     pub(super) topics: Registry,
@@ -149,7 +149,7 @@ impl<M: Clone> GatewayMember<M> {
             duration: Duration::ZERO,
             keep_alive: Duration::ZERO,
             heard: now,
-            told: now,
+            last_told: now,
             will_topic: None,
             will: None,
             topics: Registry::default(),
@@ -208,7 +208,7 @@ impl<M: Clone> GatewayMember<M> {
     fn link_ping_at(&self) -> Option<Instant> {
         let open = self.link.is_some() && !matches!(self.state, MemberState::Connecting(_));
         let wait = self.keep_alive + Duration::from_ns(self.keep_alive.as_ns() / 4);
-        (open && !self.keep_alive.is_zero()).then(|| self.told + wait)
+        (open && !self.keep_alive.is_zero()).then(|| self.last_told + wait)
     }
 
     /// Time has passed; `false` when the client is to be given up.
@@ -219,8 +219,8 @@ impl<M: Clone> GatewayMember<M> {
         if self.link_ping_at().is_some_and(|at| at <= around.now)
             && let Some(link) = self.link
         {
-            self.told = around.now;
-            around.tell(link, BrokerPacket::Pingreq);
+            self.last_told = around.now;
+            around.send_to_broker(link, BrokerPacket::Pingreq);
         }
         if self.repeat(around) {
             return true;
@@ -350,13 +350,13 @@ impl<M: Clone> GatewayMember<M> {
     /// PINGREQ: a sleeper is awake, or a sign of life.
     pub(super) fn pingreq(&mut self, around: &mut Around<'_, M>, named: bool) {
         match self.state {
-            MemberState::Asleep if named => self.rouse(around, MemberState::Awake),
+            MemberState::Asleep if named => self.wake_up(around, MemberState::Awake),
             // Its timers go on; what was lost is sent again when it is time.
-            MemberState::Awake if named => self.pump(around),
+            MemberState::Awake if named => self.send_queued(around),
             // A sign of life passes through a transparent gateway (§6.11).
             MemberState::Active if self.link.is_some() => {
                 self.pings += 1;
-                self.tell(around, BrokerPacket::Pingreq);
+                self.send_to_broker(around, BrokerPacket::Pingreq);
             }
             _ => around.send(&self.address, Packet::Pingresp),
         }
@@ -371,7 +371,7 @@ impl<M: Clone> GatewayMember<M> {
         around.counters.kept += u64::from(matches!(self.state, MemberState::Asleep));
         self.queue.push_back(down);
         around.counters.queue_max = around.counters.queue_max.max(self.waiting() as u64);
-        self.pump(around);
+        self.send_queued(around);
     }
 
     /// A message that the client will not get. The broker waits for an acknowledgement all the same.
@@ -382,31 +382,31 @@ impl<M: Clone> GatewayMember<M> {
             Qos::ExactlyOnce => Some(Kind::Pubrec),
         };
         if let Some(kind) = kind {
-            self.tell(around, BrokerPacket::Acknowledgement { kind, id: down.id });
+            self.send_to_broker(around, BrokerPacket::Acknowledgement { kind, id: down.id });
         }
         around.drop(Some(&self.client_id), down.message, cause);
     }
 
     /// Says something on the client's own link, where it has one.
-    pub(super) fn tell(&mut self, around: &mut Around<'_, M>, packet: BrokerPacket<M>) {
+    pub(super) fn send_to_broker(&mut self, around: &mut Around<'_, M>, packet: BrokerPacket<M>) {
         if let Some(link) = self.link {
-            self.told = around.now;
-            around.tell(link, packet);
+            self.last_told = around.now;
+            around.send_to_broker(link, packet);
         }
     }
 
     /// It listens again: the PUBRELs that it has not answered come first.
-    pub(super) fn rouse(&mut self, around: &mut Around<'_, M>, state: MemberState) {
+    pub(super) fn wake_up(&mut self, around: &mut Around<'_, M>, state: MemberState) {
         self.state = state;
         for flying in &mut self.flying {
             (flying.sent, flying.repeated) = (around.now, 0);
             around.send(&self.address, Packet::Pubrel { id: flying.down.id });
         }
-        self.pump(around);
+        self.send_queued(around);
     }
 
     /// Sends what can be sent. A sleeper that has got everything is told so.
-    pub(super) fn pump(&mut self, around: &mut Around<'_, M>) {
+    pub(super) fn send_queued(&mut self, around: &mut Around<'_, M>) {
         let window = if around.options.window == 0 { usize::MAX } else { around.options.window as usize };
         while self.listens() && self.registering.is_none() {
             let Some(down) = self.queue.front() else { break };
@@ -459,7 +459,7 @@ impl<M: Clone> GatewayMember<M> {
             ReturnCode::Accepted => self.topics.confirm(asked.topic_id),
             _ => self.drop_topic(around, &asked.name),
         }
-        self.pump(around);
+        self.send_queued(around);
     }
 
     /// The client acknowledges a message of QoS 1, or does not know the topic of any.
@@ -475,17 +475,20 @@ impl<M: Clone> GatewayMember<M> {
                 }
             }
             (ReturnCode::Accepted, Some(flying)) => {
-                self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Puback, id: flying.down.id });
+                self.send_to_broker(
+                    around,
+                    BrokerPacket::Acknowledgement { kind: Kind::Puback, id: flying.down.id },
+                );
             }
             (_, Some(flying)) => self.refuse(around, flying.down, Cause::TopicRefused),
             (_, None) => {}
         }
-        self.pump(around);
+        self.send_queued(around);
     }
 
     pub(super) fn pubrec(&mut self, around: &mut Around<'_, M>, id: u16) {
         if around.options.mode == Mode::Transparent {
-            return self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Pubrec, id });
+            return self.send_to_broker(around, BrokerPacket::Acknowledgement { kind: Kind::Pubrec, id });
         }
         // An aggregating gateway is the sender itself, and goes on with PUBREL.
         self.release(around, id);
@@ -500,7 +503,7 @@ impl<M: Clone> GatewayMember<M> {
             self.flying.push_back(Flying { down, named: None, sent, repeated });
         } else {
             // It was dropped here, or acknowledged before.
-            return self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id });
+            return self.send_to_broker(around, BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id });
         }
         if self.listens() {
             around.send(&self.address, Packet::Pubrel { id });
@@ -516,9 +519,9 @@ impl<M: Clone> GatewayMember<M> {
     pub(super) fn pubcomp(&mut self, around: &mut Around<'_, M>, id: u16) {
         if let Some(place) = self.flying.iter().position(|flying| flying.down.id == id) {
             self.flying.remove(place);
-            self.tell(around, BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id });
+            self.send_to_broker(around, BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id });
         }
-        self.pump(around);
+        self.send_queued(around);
     }
 
     /// It sleeps: what it has not acknowledged is kept. What has got as far as PUBREL is not published again

@@ -117,7 +117,7 @@ impl<M: Clone> Gateway<M> {
         match self.options.mode {
             Mode::Transparent => {
                 let packet = BrokerPacket::Publish { dup, qos, retain, topic: name, id, message };
-                self.with(now, number, |client, around| client.tell(around, packet));
+                self.with(now, number, |client, around| client.send_to_broker(around, packet));
             }
             Mode::Aggregating => {
                 let waiter = (qos != Qos::AtMostOnce).then_some((number, id));
@@ -166,7 +166,7 @@ impl<M: Clone> Gateway<M> {
         match self.options.mode {
             Mode::Transparent => {
                 let packet = BrokerPacket::Acknowledgement { kind: Kind::Pubrel, id };
-                self.with(now, number, |client, around| client.tell(around, packet));
+                self.with(now, number, |client, around| client.send_to_broker(around, packet));
             }
             // Towards the broker the shared session has an exchange of its own.
             Mode::Aggregating => self.answer(number, Packet::Pubcomp { id }),
@@ -190,7 +190,7 @@ impl<M: Clone> Gateway<M> {
         client.subscribing.insert(id, assigned.unwrap_or(0));
         if self.options.mode == Mode::Transparent {
             let packet = BrokerPacket::Subscribe { id, filter, qos };
-            self.with(now, number, |client, around| client.tell(around, packet));
+            self.with(now, number, |client, around| client.send_to_broker(around, packet));
             return;
         }
         let (known, followed) = self.with_own(now, |own, around| {
@@ -220,7 +220,7 @@ impl<M: Clone> Gateway<M> {
         match (self.options.mode, filter) {
             (Mode::Transparent, Some(filter)) => {
                 let packet = BrokerPacket::Unsubscribe { id, filter };
-                self.with(now, number, |client, around| client.tell(around, packet));
+                self.with(now, number, |client, around| client.send_to_broker(around, packet));
             }
             (_, filter) => {
                 if let Some(filter) = filter {

@@ -44,7 +44,7 @@ impl Channel {
     }
 
     /// Whether a frame that ends now is lost. Two draws a frame.
-    pub(crate) fn strike(&mut self, now: Instant, law: &ChannelLaw) -> bool {
+    pub(crate) fn draw_loss(&mut self, now: Instant, law: &ChannelLaw) -> bool {
         let passed_ns = now.since(self.seen).as_ns() as f64;
         // Without memory (always bad) the chain forgets at once.
         let memory = if law.memory_ns > 0.0 { (-passed_ns / law.memory_ns).exp() } else { 0.0 };
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use mqttlab_units::Duration;
 
-    fn struck(interval: Duration, count: usize) -> Vec<bool> {
+    fn losses(interval: Duration, count: usize) -> Vec<bool> {
         let law = ChannelLaw::new(&ChannelSpec {
             mean_bad: Duration::from_ms(20),
             bad: Ratio::new(1, 10).unwrap(),
@@ -71,7 +71,7 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut next = || {
             now += interval;
-            channel.strike(now, &law)
+            channel.draw_loss(now, &law)
         };
         (0..count).map(|_| next()).collect()
     }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_channel_takes_its_share_of_frames() {
         for interval_ms in [1, 10, 100] {
-            let lost = struck(Duration::from_ms(interval_ms), 400_000).iter().filter(|lost| **lost).count();
+            let lost = losses(Duration::from_ms(interval_ms), 400_000).iter().filter(|lost| **lost).count();
             // 10 % bad, half of these lost. Correlated neighbours widen 5 standard deviations of a binomial by at
             // most sqrt(2 * 18): 5 * 36^.5 * 138.
             assert!((lost as f64 - 20_000.0).abs() < 4_200.0, "{interval_ms} ms: {lost}");
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn losses_come_in_bursts_as_long_as_the_bad_state() {
         // P(lost now and t later) = 1/4 p (p + (1 - p) exp(-t / 18 ms)), p = 0.1.
-        let struck = struck(Duration::from_ms(6), 1_000_000);
-        let pairs = struck.windows(2).filter(|pair| pair[0] && pair[1]).count() as f64 / 1e6;
+        let lost = losses(Duration::from_ms(6), 1_000_000);
+        let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count() as f64 / 1e6;
         let expected = 0.25 * 0.1 * (0.1 + 0.9 * (-6.0_f64 / 18.0).exp());
         assert!((pairs / expected - 1.0).abs() < 0.03, "{pairs}, but {expected}");
     }

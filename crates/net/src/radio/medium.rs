@@ -403,7 +403,7 @@ impl Medium {
             let heard = receiver.end(now, from as u32, near.power, levels);
             if heard != Reception::Nothing {
                 let lost = heard == Reception::Frame
-                    && self.channel_law.as_ref().is_some_and(|law| channels[index].strike(now, law));
+                    && self.channel_law.as_ref().is_some_and(|law| channels[index].draw_loss(now, law));
                 let taken = heard == Reception::Frame && !lost;
                 station.note(now, heard, lost, &air, near.station == air.to, timing);
                 arrived |= taken && near.station == air.to;
