@@ -18,23 +18,23 @@ CRATES = {
     "mqtt": {"units"},
     "mqttsn": {"units", "mqtt"},
     "zmtp": {"units"},
-    "layers": set(),
+    "framing": set(),
     "net": {"units"},
     "tcp": {"units"},
-    "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "layers", "tcp"},
-    "evidence": {"units", "net", "mqtt", "mqttsn", "zmtp"},
-    "recording": {"units", "evidence"},
-    "capture": {"units", "mqtt", "layers", "recording", "mqttsn", "zmtp"},
-    "client": {"units", "mqtt", "plan", "evidence", "mqttsn", "zmtp", "layers"},
-    "run": {"units", "net", "plan", "evidence"},
+    "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "framing", "tcp"},
+    "rows": {"units", "net", "mqtt", "mqttsn", "zmtp"},
+    "recording": {"units", "rows"},
+    "capture": {"units", "mqtt", "framing", "recording", "mqttsn", "zmtp"},
+    "client": {"units", "mqtt", "plan", "rows", "mqttsn", "zmtp", "framing"},
+    "run": {"units", "net", "plan", "rows"},
     "servers": {"units", "mqtt", "mqttsn", "zmtp", "plan"},
-    "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "layers"},
-    "sim": {"units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "plan", "client", "run", "recording"},
+    "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "framing"},
+    "sim": {"units", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
-    "summary": {"plan", "recording"},
-    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "summary", "servers"},
+    "derived": {"plan", "recording"},
+    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "derived", "servers"},
 }
-PURE = ("units", "mqtt", "mqttsn", "zmtp", "layers", "net", "tcp", "evidence", "client", "run")
+PURE = ("units", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "rows", "client", "run")
 # Crates that do neither input nor output.
 HARMLESS = {"base64", "schemars", "serde", "serde_json", "sha1"}
 # Every room may raise the package's errors, read files, make some that go again, and make the text of others fit to be

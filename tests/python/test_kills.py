@@ -48,7 +48,7 @@ def test_what_is_left_is_seen(tmp_path: Path) -> None:
     (place.path / "made" / "small-1" / "plan.json").touch()
     assert kills.left_files(place) == []
     (place.runs / "waiting").mkdir()
-    (place.temporary / "mqttlab-summary-x").mkdir()
+    (place.temporary / "mqttlab-derived-x").mkdir()
     (place.path / ".page.html.abc.unfinished").touch()
     (place.temporary / f"mqttlab-{os.getuid()}").mkdir(exist_ok=True)
-    assert kills.left_files(place) == [".page.html.abc.unfinished", "runs/waiting", "tmp/mqttlab-summary-x"]
+    assert kills.left_files(place) == [".page.html.abc.unfinished", "runs/waiting", "tmp/mqttlab-derived-x"]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use mqttlab_evidence::{EventKind, Received, Sent, Unsent};
 use mqttlab_mqtt::Qos;
 use mqttlab_plan::Arrivals;
+use mqttlab_rows::{EventKind, Received, Sent, Unsent};
 use mqttlab_units::{Instant, Seed};
 
 use crate::acceptance::{Acceptance, Rank};

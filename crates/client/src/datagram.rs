@@ -1,8 +1,8 @@
 //! A client's datagrams in bytes, whatever it speaks: each is one packet.
 
-use mqttlab_evidence::{DatagramAccount, Sent};
 use mqttlab_mqttsn::{self as mqttsn_packets, Packet as SnPacket};
 use mqttlab_plan::Group;
+use mqttlab_rows::{DatagramAccount, Sent};
 
 use crate::mqttsn;
 use crate::protocol::{Envelope, Packet, Received};

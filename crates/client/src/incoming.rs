@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_evidence::Received;
 use mqttlab_plan::ArrivedMessages;
+use mqttlab_rows::Received;
 use mqttlab_units::Instant;
 
 use crate::session::PacketId;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use mqttlab_evidence::{Acknowledged, Sent};
+use mqttlab_rows::{Acknowledged, Sent};
 use mqttlab_units::{Duration, Instant};
 
 use crate::rows::Rows;

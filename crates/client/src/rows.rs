@@ -1,6 +1,6 @@
 //! Where rows for the recording go.
 
-use mqttlab_evidence::{Acknowledged, EventKind, Received, Sent, Unsent};
+use mqttlab_rows::{Acknowledged, EventKind, Received, Sent, Unsent};
 use mqttlab_units::Duration;
 
 use crate::facts::ClientNumber;

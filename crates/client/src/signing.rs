@@ -1,7 +1,7 @@
 //! Who a message is, written into the payload that its plan makes.
 
-use mqttlab_evidence::identity::{self, Identity};
 use mqttlab_plan::{IdentityPlace, PayloadMaker};
+use mqttlab_rows::identity::{self, Identity};
 
 /// Writes `identity` where the payloads of `maker` carry it. Too small a payload stays as it is: it is told apart by its order.
 pub fn sign(maker: &PayloadMaker, identity: &Identity, payload: &mut [u8]) {

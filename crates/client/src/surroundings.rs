@@ -1,7 +1,7 @@
 //! The third seam: who performs a client: a live worker, or a simulated world.
 
-use mqttlab_evidence::Sent;
 use mqttlab_mqtt::Qos;
+use mqttlab_rows::Sent;
 use mqttlab_units::{Duration, Instant};
 
 use crate::books::Books;

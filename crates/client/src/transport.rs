@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use mqttlab_evidence::Sent;
-use mqttlab_layers::{Layer, frame};
+use mqttlab_framing::{Layer, frame};
+use mqttlab_rows::Sent;
 
 use crate::facts::Who;
 use crate::session::Session;

@@ -22,12 +22,12 @@ use std::process::ExitCode;
 
 use arguments::EngineCommand;
 use mqttlab_capture::FrameWitness;
+use mqttlab_derived::summarise;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
 use mqttlab_plan::{Backend, Destination, GatewayProgram, Plan, ProxyProgram, StoredServers};
 use mqttlab_recording::{recover, snapshot};
 use mqttlab_run::{RunObserver, RunOutcome, RunVerdict};
 use mqttlab_servers::{gateway, proxy};
-use mqttlab_summary::summarise;
 use mqttlab_units::Instant;
 use observer::Lines;
 use stderr::complain;

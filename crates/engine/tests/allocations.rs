@@ -11,8 +11,8 @@ use std::path::Path;
 
 use common::{Quiet, Scratch, plan, simulation};
 use mqttlab_counting::{Counting, calls_of_all_threads};
+use mqttlab_derived::summarise;
 use mqttlab_run::RunOutcome;
-use mqttlab_summary::summarise;
 use serde_json::Value;
 
 #[global_allocator]

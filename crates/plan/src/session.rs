@@ -1,6 +1,6 @@
 //! What a group's plan means for the session machines.
 
-use mqttlab_layers::{Layers, tls};
+use mqttlab_framing::{Layers, tls};
 use mqttlab_mqtt::client::{ClientOptions, Ping};
 use mqttlab_mqtt::{Qos, Version, encode};
 use mqttlab_units::Duration;

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mqttlab_evidence::Layout;
+use mqttlab_rows::Layout;
 
 use crate::derived::DERIVED_TABLES;
 use crate::error::{Error, ErrorContext, Result};

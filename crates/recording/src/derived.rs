@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use mqttlab_evidence::Towards;
+use mqttlab_rows::Towards;
 
 use crate::error::Result;
 use crate::footer::FileSize;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use mqttlab_evidence::{
+use mqttlab_rows::{
     Acknowledged, Dropped, Ending, Event, Gap, Layout, Payload, PositionSample, Received, Record, Resource,
     RunFacts, Sent, TcpSample, Unsent,
 };

@@ -22,7 +22,7 @@
 
 use std::collections::HashMap;
 
-use mqttlab_evidence::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Sent};
+use mqttlab_rows::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Sent};
 use mqttlab_units::Instant;
 
 /// Which rows may be missing.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use mqttlab_evidence::{Ending, Event, EventKind, Gap, Layout, Reason, RunFacts};
+use mqttlab_rows::{Ending, Event, EventKind, Gap, Layout, Reason, RunFacts};
 use mqttlab_units::Instant;
 use serde_json::Value;
 

@@ -9,9 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use mqttlab_evidence::{
-    Acknowledged, Cause, Event, Frame, Layout, PacketKind, PositionSample, Received, Sent,
-};
+use mqttlab_rows::{Acknowledged, Cause, Event, Frame, Layout, PacketKind, PositionSample, Received, Sent};
 use mqttlab_units::{Duration, Instant};
 
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};

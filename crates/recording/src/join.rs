@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mqttlab_evidence::{Dropped, Layout, LossCause, MessageFate, Phase, Received, Sent};
+use mqttlab_rows::{Dropped, Layout, LossCause, MessageFate, Phase, Received, Sent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;

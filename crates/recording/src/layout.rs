@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use mqttlab_evidence::Layout;
+use mqttlab_rows::Layout;
 use mqttlab_units::Instant;
 
 use crate::error::{Error, ErrorContext, Result};

@@ -61,7 +61,7 @@ mod untraced;
 mod validity;
 
 // What the interface here is made of.
-pub use mqttlab_evidence::{
+pub use mqttlab_rows::{
     Acknowledged, Cause, Client, DatagramAccount, Direction, Dropped, End, Ending, Event, EventKind, Frame,
     FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate, OwnPacket, PacketKind,
     PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource, Process, Reason, Received,

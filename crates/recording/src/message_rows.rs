@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
-use mqttlab_evidence::{Acknowledged, Layout, Received, Record, Sent, Unsent};
+use mqttlab_rows::{Acknowledged, Layout, Received, Record, Sent, Unsent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;

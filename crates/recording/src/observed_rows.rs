@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use mqttlab_evidence::Layout;
+use mqttlab_rows::Layout;
 
 use crate::error::{ErrorContext, Result};
 use crate::frames::{FrameAnalyser, SeenRow};

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use mqttlab_evidence::{OwnPacket, SeenBy, Towards};
+use mqttlab_rows::{OwnPacket, SeenBy, Towards};
 
 use crate::error::Result;
 use crate::message_rows::for_each;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use mqttlab_evidence::{Cause, Direction, Frame, FrameFate, Layout, Record, Transit};
+use mqttlab_rows::{Cause, Direction, Frame, FrameFate, Layout, Record, Transit};
 
 use crate::error::{ErrorContext, Result};
 use crate::footer::FileSize;

@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use mqttlab_evidence::{
+use mqttlab_rows::{
     Acknowledged, Dropped, Event, EventKind, Gap, OwnPacket, Payload, PositionSample, Received, Record, Sent,
     TcpSample, Unsent,
 };

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use mqttlab_evidence::Payload;
+use mqttlab_rows::Payload;
 
 use crate::error::{ErrorContext, Result};
 use crate::footer::FileSize;

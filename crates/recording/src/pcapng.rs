@@ -1,7 +1,7 @@
 //! Captures in pcapng, for Wireshark and everything else that reads it.
 //!
 //! One section; one interface per direction of a link, with nanosecond timestamps and raw IP packets
-//! (LINKTYPE_RAW); one enhanced packet block per frame, whose comment ([`Transit`](mqttlab_evidence::Transit)) says when it
+//! (LINKTYPE_RAW); one enhanced packet block per frame, whose comment ([`Transit`](mqttlab_rows::Transit)) says when it
 //! left and arrived, or what became of it. The section's comment says when the run began. Format: draft-ietf-opsawg-pcapng.
 
 use std::io::{self, Write};

@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time;
 
-use mqttlab_evidence::{
+use mqttlab_rows::{
     Acknowledged, Dropped, Event, Frame, Layout, OwnPacket, Payload, PositionSample, Received, Record,
     Resource, Sent, TcpSample, Unsent,
 };
@@ -497,7 +497,7 @@ mod tests {
 
     use super::*;
     use crate::message_rows::for_each;
-    use mqttlab_evidence::EventKind;
+    use mqttlab_rows::EventKind;
 
     /// A disk that takes its time, and refuses everything beyond `room`, in the middle of a record.
     struct Disk {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use mqttlab_evidence::{Ending, Layout, RunFacts};
+use mqttlab_rows::{Ending, Layout, RunFacts};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

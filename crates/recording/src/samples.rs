@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mqttlab_evidence::{Layout, PositionSample, PositionSource, Resource, TcpSample};
+use mqttlab_rows::{Layout, PositionSample, PositionSource, Resource, TcpSample};
 use mqttlab_units::Duration;
 
 use crate::error::Result;

@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use mqttlab_evidence::{
+use mqttlab_rows::{
     Acknowledged, Dropped, Event, Frame, Gap, OwnPacket, Payload, PositionSample, Received, Record, Resource,
     Sent, TcpSample, Unsent,
 };

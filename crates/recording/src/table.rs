@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mqttlab_evidence::{
+use mqttlab_rows::{
     Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, SeenBy, Towards, Word,
 };
 use parquet::basic::{LogicalType, Repetition, Type as Physical};

@@ -2,7 +2,7 @@
 //!
 //! Times are nanoseconds since the start of the run; clients, hosts and links are numbered as in `layout.json`.
 
-use mqttlab_evidence::{
+use mqttlab_rows::{
     Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, SeenBy, Towards,
 };
 

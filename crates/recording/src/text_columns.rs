@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 
 use bytes::Bytes;
-use mqttlab_evidence::Word;
+use mqttlab_rows::Word;
 use parquet::basic::Encoding;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use mqttlab_evidence::{Received, Sent};
+use mqttlab_rows::{Received, Sent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_evidence::{MessageFate, Phase};
+use mqttlab_rows::{MessageFate, Phase};
 use serde_json::{Value, json};
 
 use crate::fate::Attendance;

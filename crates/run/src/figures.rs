@@ -8,8 +8,8 @@
 
 use std::collections::VecDeque;
 
-use mqttlab_evidence::Received;
 use mqttlab_net::{Drops, LinkTraffic};
+use mqttlab_rows::Received;
 use mqttlab_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 

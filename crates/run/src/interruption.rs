@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use mqttlab_evidence::Reason;
+use mqttlab_rows::Reason;
 use mqttlab_units::Instant;
 
 /// Why a run ended before its time.

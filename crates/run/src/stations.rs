@@ -4,9 +4,9 @@
 //! not moved since its last sample has no row. After every so many rows the grid is half as dense, so that thousands of moving
 //! stations do not fill a disk.
 
-use mqttlab_evidence::{PositionSample, PositionSource};
 use mqttlab_net::radio::{Position, Whereabouts};
 use mqttlab_plan::Plan;
+use mqttlab_rows::{PositionSample, PositionSource};
 use mqttlab_units::{Duration, Instant};
 
 /// Tells where stations are, in the order of time.

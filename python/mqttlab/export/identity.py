@@ -1,4 +1,4 @@
-"""Who a message is, written into its payload: the binary form that ``crates/evidence/src/identity.rs`` reads."""
+"""Who a message is, written into its payload: the binary form that ``crates/rows/src/identity.rs`` reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A recording, or a part of it, as one pcapng file for Wireshark and everything else that reads it.
 
 An interface for each direction of each link, frames as they came to its queue, in the order of time. A comment says
-when each left and arrived, or what became of it, so that an import has both times (``crates/evidence/src/transit.rs``
+when each left and arrived, or what became of it, so that an import has both times (``crates/rows/src/transit.rs``
 reads it). The section's comments say when the run began and from when to when it was measured, where the whole of it is
 there, so that an import counts what the run counted. Where the recording keeps
 captures of its links, the bytes are theirs; else they are made again from the tables (:mod:`mqttlab.export.wire`),

@@ -35,7 +35,7 @@ COMPARED_MAX = 1_000
 MQTT_5_FIELDS = {name for name, field in Mqtt.model_fields.items() if field.json_schema_extra == MQTT_5}
 IP_AND_UDP_BYTES = 28
 PUBLISH_HEAD = 9
-# Publisher and sequence in a payload (crates/evidence, identity.rs).
+# Publisher and sequence in a payload (crates/rows, identity.rs).
 IDENTITY_BYTES = 9
 
 

@@ -136,7 +136,7 @@ fn held(directory: &Path, bytes: u32, strangers: u64) -> (i64, String) {
             captures: false,
         };
         fates = format!("{:?}", finalise(directory, finish).expect("tables").messages);
-        mqttlab_summary::summarise(directory, directory).expect("derived tables");
+        mqttlab_derived::summarise(directory, directory).expect("derived tables");
     });
     (peak, fates)
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use crate::common::{Quiet, Scratch, plan, simulation};
 use mqttlab_counting::peak;
+use mqttlab_derived::{SummaryLimits, summarise_within};
 use mqttlab_run::RunOutcome;
-use mqttlab_summary::{SummaryLimits, summarise_within};
 
 /// A recording of QoS 2 with its packets.
 fn record(seconds: u64, directory: &Path) {

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use mqttlab_client::Connection;
-use mqttlab_layers::Layer;
+use mqttlab_framing::Layer;
 use mqttlab_recording::DatagramAccount;
 use mqttlab_zmtp::stream::Decoder;
 

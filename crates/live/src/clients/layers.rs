@@ -9,9 +9,9 @@
 //! drawn from the run's seed: they protect intermediaries that an emulated network does not have.
 
 use mqttlab_client::{Loss, Who};
-use mqttlab_layers::Layer;
-use mqttlab_layers::frame::{self, Decoder, Opcode};
-use mqttlab_layers::upgrade::{self, Answer};
+use mqttlab_framing::Layer;
+use mqttlab_framing::frame::{self, Decoder, Opcode};
+use mqttlab_framing::upgrade::{self, Answer};
 use mqttlab_units::{Dice, Duration, Instant};
 
 use super::context::FleetContext;

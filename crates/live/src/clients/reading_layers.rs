@@ -1,8 +1,8 @@
 //! What comes through the layers of a connection: they are opened one after the other, then packets pass them.
 
 use mqttlab_client::{Loss, Rows, Transport};
-use mqttlab_layers::Layer;
-use mqttlab_layers::frame::{Came, Opcode};
+use mqttlab_framing::Layer;
+use mqttlab_framing::frame::{Came, Opcode};
 use mqttlab_recording::EventKind;
 
 use super::Client;

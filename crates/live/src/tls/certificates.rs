@@ -10,7 +10,7 @@
 //!
 //! What it does not model: chains of several authorities, revocation, keys of RSA, a certificate for each client.
 
-use mqttlab_layers::tls::{AUTHORITY, CLIENT_CERTIFICATE, SERVER_CERTIFICATE};
+use mqttlab_framing::tls::{AUTHORITY, CLIENT_CERTIFICATE, SERVER_CERTIFICATE};
 use mqttlab_plan::{Endpoint, Plan, ServerFile, Text};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,

@@ -163,7 +163,7 @@ const TICKETS: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use mqttlab_layers::tls::{CLIENT_HELLO_12, CLIENT_HELLO_13};
+    use mqttlab_framing::tls::{CLIENT_HELLO_12, CLIENT_HELLO_13};
     use rustls::ClientConnection;
 
     use super::*;

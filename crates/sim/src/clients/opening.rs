@@ -6,7 +6,7 @@
 //!
 //! A step stands in the stream as a packet does, and is served as one by a server.
 
-use mqttlab_layers::Step;
+use mqttlab_framing::Step;
 use mqttlab_recording::EventKind;
 
 use crate::clients::surroundings::SimSurroundings;

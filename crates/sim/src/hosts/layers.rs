@@ -2,8 +2,8 @@
 //!
 //! What it does not model: refusals, pings, frames of several packets, and how long processors work on keys.
 
-use mqttlab_layers::tls::{Handshake, Version};
-use mqttlab_layers::{End, Layer, Layers, Script, Sealed, Step};
+use mqttlab_framing::tls::{Handshake, Version};
+use mqttlab_framing::{End, Layer, Layers, Script, Sealed, Step};
 use mqttlab_units::{Duration, Instant};
 
 use crate::ids::Side;
@@ -139,7 +139,7 @@ const TICKETS_MAX: u8 = 8;
 
 #[cfg(test)]
 mod tests {
-    use mqttlab_layers::tls::Tls;
+    use mqttlab_framing::tls::Tls;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use mqttlab_layers::Sealed;
+use mqttlab_framing::Sealed;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_recording::PacketKind;
 use mqttlab_units::Instant;

@@ -15,7 +15,7 @@
 use std::rc::Rc;
 
 use mqttlab_client::Rests;
-use mqttlab_layers::Sealed;
+use mqttlab_framing::Sealed;
 use mqttlab_net::{Delivery, Fate};
 use mqttlab_tcp::{Segment, TcpEvent, TcpOutput as Output};
 use mqttlab_units::Instant;

@@ -10,7 +10,7 @@ pub(crate) mod state;
 
 use std::fmt::Write;
 
-use mqttlab_layers::Sealed;
+use mqttlab_framing::Sealed;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_net::{self as net, Fate};
 use mqttlab_recording::{

@@ -9,10 +9,10 @@ use mqttlab_client::{
     Arriving, Body, Books, Client, ClientNumber, Connection, Delivery, GroupFacts, GroupNumber, Loss,
     MessageFacts, Offered, PacketId, PublishFacts, Rows, Surroundings, Transport, Who,
 };
-use mqttlab_evidence::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_mqtt::Qos;
 use mqttlab_mqtt::client::{ClientOptions, Input, Ping};
 use mqttlab_plan::{Arrival, Arrivals, Group, Payload, Publish, Reconnect, StartPhase, TopicPattern};
+use mqttlab_rows::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_units::{Duration, Instant, Ratio, Seed};
 use serde_json::json;
 

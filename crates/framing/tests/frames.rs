@@ -1,6 +1,6 @@
 //! Frames in, what a client may take out: valid streams however they are cut, and every rule broken once.
 
-use mqttlab_layers::frame::{self, Came, Decoder, Malformed, Opcode};
+use mqttlab_framing::frame::{self, Came, Decoder, Malformed, Opcode};
 use proptest::prelude::*;
 
 #[derive(Debug, PartialEq)]
