@@ -27,7 +27,7 @@ CODE = re.compile(r"code 0x([0-9a-f]{2})$")
 
 @cache
 def _known() -> tuple[dict[int, str], list[tuple[str, str]]]:
-    """What codes and other reasons mean, as the engine's verdict says it (``crates/recording/src/why.rs``)."""
+    """What codes and other reasons mean, as the engine's verdict says it (``crates/recording/src/refusals.rs``)."""
     table = json.loads(resources.files(__package__).joinpath("failures.json").read_text(encoding="utf-8"))
     return ({int(code, 16): name for code, (name, _) in table["codes"].items()},
             [(said, means) for said, means, _ in table["failures"]])
