@@ -218,7 +218,7 @@ def test_groups_of_runs_are_compared_from_the_table_of_runs(somebody: Visitor) -
     assert 0 < every.locator("tbody tr:visible").count() < many
     # The two sides the other way round, as addresses say it.
     before = page.get_by_label("First: or all that are found by").input_value()
-    page.get_by_role("link", name="Change sides").click()
+    page.get_by_role("link", name="Swap", exact=True).click()
     page.wait_for_function("before => document.getElementById('compare-second-search').value === before", arg=before)
     page.get_by_label("First: or all that are found by").fill("name=nothing-of-this-name")
     page.get_by_role("alert").get_by_text("no run is found").wait_for()

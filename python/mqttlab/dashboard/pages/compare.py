@@ -57,7 +57,7 @@ def _side(place: int, name: str, query: dict[str, str], names: list[str]) -> htm
         html.Div([html.Label(f"{title}: or all that are found by", htmlFor=f"compare-{name}-search"), dcc.Input(
             id=f"compare-{name}-search", type="search", value=query.get(f"{name}_search", ""), debounce=0.5,
             placeholder="name=demo qos=1", className="wide")], className="field-below"),
-        link("Change sides", address("/compare", **turned)) if place else None,
+        link("Swap", address("/compare", **turned)) if place else None,
     ])
 
 
