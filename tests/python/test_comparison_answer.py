@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from commands import mqttlab
 from mqttlab import comparison, metrics
 from mqttlab.comparison import Change, Comparison, change, words_of_change
 from mqttlab.recording import Recording
-from mqttlab.report.comparison import document, write_comparison
+from mqttlab.report.comparison import document, several, write_comparison
 from mqttlab.report.comparison.answer import Answer, answer, figure, rest, table
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse
@@ -252,6 +254,26 @@ def test_several_sides_are_each_compared_with_the_first(place: Path, tmp_path: P
     [row] = [line for line in lines if "kB/device/h up" in line]
     cells = [figure("ip_kb_per_device_hour_up", mean) for mean in means]
     assert [row.index(cell) for cell in cells] == sorted(row.index(cell) for cell in cells) and "%)" in row
-    for option in (("--by", "message"), ("--html", str(tmp_path / "page.html"))):
-        refused = mqttlab("compare", *words, *option)
-        assert refused.returncode == 2 and "for two sides, but there are 3" in refused.stderr
+    refused = mqttlab("compare", *words, "--by", "message")
+    assert refused.returncode == 2 and "for two sides, but there are 3" in refused.stderr
+    # The page was refused, too. It says the same, and has what belongs to two sides behind it.
+    written = mqttlab("compare", *words, "--html", tmp_path / "page.html")
+    assert written.returncode == 0 and written.stdout.splitlines()[:2] == lines[:2], written.stderr
+    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.index(f"<h2>{lines[0]}</h2>") < page.index(f"<h2>{lines[1]}</h2>")
+    table = page[:page.index(">All sides</h2>")]
+    assert all(f">{label}</th>" in table for label in data["sides"]) and all(f">{cell}" in table for cell in cells)
+    assert "Second against the first: " in page and "Third against the first: " in page
+    headings = re.findall(r"<h2[ >]", page[page.index("<main>"):])
+    assert len(headings) == 3, "two sentences and all sides: what is folded is not in the contents"
+    drawn = re.findall(r'<div id="([^"]+)" class="plotly-graph-div"', page)
+    assert len(drawn) == len(set(drawn)) and "sides-0" in drawn, "each figure has a name of its own"
+    assert all(f'"name":"{side}, QoS {qos}"' in page for qos, side in enumerate(("first", "second", "third")))
+
+
+def test_sides_of_one_name_are_numbered(place: Path) -> None:
+    """Two columns had the same head."""
+    other = comparison.side("qos", sorted((place / "qos1").iterdir()), "qos1")
+    first = comparison.side("qos", sorted((place / "qos0").iterdir()), "qos0")
+    made = [comparison.compare(first, other)] * 2
+    assert several.labels(made) == ["1: qos", "2: qos", "3: qos"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from mqttlab.figures import style
 from mqttlab.figures.drawing import trace
 from mqttlab.recording import Recording
 from mqttlab.report import headline
+from mqttlab.report.comparison import several
 from mqttlab.runs import Job, perform
 from mqttlab.runs.instant import state_at
 from mqttlab.scenario import compile_plan
@@ -246,8 +248,8 @@ def test_two_runs_are_compared_as_the_command_line_does(store: Store) -> None:
     expected = compare_runs(str(store.place("seed-1")), str(store.place("seed-2")))
     for row in tables.metrics(expected)[1]:
         assert json.dumps(row[2])[1:-1].replace("\\", "\\\\") in shown or row[2] in shown, row
-    assert "Choose the two sides" in text_of(compare.page(store, sides, {}))
-    assert "Choose the two sides" in text_of(compare.page(store, sides, {"first": "seed-1"}))
+    assert "Choose two sides" in text_of(compare.page(store, sides, {}))
+    assert "Choose two sides" in text_of(compare.page(store, sides, {"first": "seed-1"}))
     with pytest.raises(UnknownRun):
         compare.page(store, sides, {"first": "seed-1", "second": "../seed-2"})
 
@@ -271,6 +273,40 @@ def test_groups_are_compared_and_what_cannot_be_is_said(store: Store, monkeypatc
     assert "no run is found" in said and "First: or all" in said
     monkeypatch.setattr(comparisons, "RUNS_MAX", 1)
     assert "at most 1 are compared" in text_of(compare.page(store, sides, both))
+
+
+def test_more_than_two_sides_are_compared_as_in_the_terminal(store: Store) -> None:
+    """The page had room for two."""
+    sides, three = Comparisons(store), {"first": "seed-1", "second": "seed-2", "third_search": "name=kind"}
+    shown = text_of(compare.page(store, sides, three))
+    found = sides.of(three)
+    assert found is not None and len(found.comparisons) == 2
+    said = several.said(found.comparisons)
+    assert len(said.sentences) == 2 and all(json.dumps(words)[1:-1] in shown for words in said.sentences)
+    assert "Each against the first" in shown and "Third: name=kind, 2 runs" in shown
+    bars, cdf = sides.drawn("latency-ms-mean-by-qos", three), sides.drawn("latency-cdf", three)
+    assert bars is not None and [trace.name for trace in bars.data] == ["1: seed-1", "2: seed-2", "3: name=kind"]
+    assert cdf is not None and [trace.name for trace in cdf.data] == [
+        f"{side}, QoS 2" for side in ("first", "second", "third")]
+    assert len({trace.line["dash"] for trace in cdf.data}) == 3
+    # What is of two sides is a step away, and not drawn here.
+    assert sides.drawn("quantile-shifts", three) is None
+    assert "/compare?first=seed-1&second_search=name%3Dkind" in shown
+    # A third side without a second is the second.
+    two = {"first": "seed-1", "third": "seed-2"}
+    assert text_of(compare.page(store, sides, two)) == text_of(
+        compare.page(store, sides, {"first": "seed-1", "second": "seed-2"}))
+    assert len(re.findall(r'"children": "Swap[^"]*"', shown)) == 2
+    assert '"children": "Swap with the first"' not in text_of(compare.page(store, sides, two))
+
+
+def test_all_groups_are_compared_at_once(store: Store) -> None:
+    table = store.runs()
+    three = pl.concat([table.head(1).with_columns(seed=pl.lit(seed, table.schema["seed"])) for seed in (1, 2, 3)])
+    shown = text_of(runs._groups(three, ["seed"], {"reference": "1"}))
+    assert "Compare all groups" in shown
+    assert "/compare?first_search=seed%3D2&second_search=seed%3D1&third_search=seed%3D3" in shown
+    assert "Compare all groups" not in text_of(runs._groups(three.head(2), ["seed"], {})), "two have a link each"
 
 
 def test_frames_are_given_out_as_a_capture_of_the_run_or_of_a_message(

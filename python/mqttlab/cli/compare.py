@@ -10,7 +10,14 @@ from mqttlab.comparison import Side, compare, gather, side
 from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.metrics import ALL
-from mqttlab.report.comparison import document, print_comparison, print_several, several, write_comparison
+from mqttlab.report.comparison import (
+    document,
+    print_comparison,
+    print_several,
+    several,
+    write_comparison,
+    write_several,
+)
 from mqttlab.terminal import say, say_json
 
 CATALOG = "catalog:"
@@ -36,9 +43,8 @@ def show_comparison(
     if html is not None:
         writable_file(html, "--html")
     several_sides = len(words) > 2
-    if several_sides and (by_message or html is not None):
-        raise UsageError(f"{'--by message' if by_message else '--html'} is for two sides, but there are {len(words)}; "
-                         "compare two of them")
+    if several_sides and by_message:
+        raise UsageError(f"--by message is for two sides, but there are {len(words)}; compare two of them")
     first, *others = [_of_catalog(word, catalog) if word.startswith(CATALOG) else gather(word) for word in words]
     made = [compare(first, other, tolerance_percent=tolerance, metrics=metrics) for other in others]
     if several_sides:
@@ -46,6 +52,8 @@ def show_comparison(
             say_json(several.document(made), indent=1, ascii_only=False)
         else:
             print_several(made, Console(), full=full)
+        if html is not None:
+            say(f"report     {write_several(made, html)}", err=as_json)
         return
     [comparison] = made
     if as_json:

@@ -1,4 +1,4 @@
-"""Two sides of runs, as an address names them, compared; kept while their recordings do not change.
+"""Two to six sides of runs, as an address names them, compared; kept while their recordings do not change.
 
 A side is a list of runs (``first=a,b``), or all runs that a search of the table finds (``first_search=qos=1``).
 Nothing is left out silently: a side of more runs than are compared at once is refused, and runs that do not count are
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mqttlab.comparison import Comparison, ComparisonError, compare, side
 from mqttlab.dashboard.pages.runs import selected
@@ -21,7 +21,20 @@ from mqttlab.report.text import number
 
 RUNS_MAX = 60
 KEPT = 4
-SIDES = ("first", "second")
+SIDES = drawn.ORDINALS
+
+
+def chosen(name: str, query: Mapping[str, str]) -> bool:
+    """Whether an address has a side of this name."""
+    return bool(query.get(name) or query.get(f"{name}_search"))
+
+
+def without_gaps(query: Mapping[str, str]) -> dict[str, str]:
+    """An address whose sides behind the first follow each other: a third one without a second is the second."""
+    rest = {key: value for key, value in query.items() if key.removesuffix("_search") not in SIDES[1:]}
+    for name, old in zip(SIDES[1:], (name for name in SIDES[1:] if chosen(name, query)), strict=False):
+        rest |= {f"{name}{of}": query.get(f"{old}{of}", "") for of in ("", "_search")}
+    return rest
 
 
 class Comparisons:
@@ -33,7 +46,7 @@ class Comparisons:
         self._lock = threading.Lock()
 
     def runs_of(self, name: str, query: Mapping[str, str]) -> list[str]:
-        """The runs of a side: ``first`` or ``second``.
+        """The runs of a side, one of :data:`SIDES`.
 
         Raises:
             ComparisonError: there are too many, or a search finds none.
@@ -51,24 +64,24 @@ class Comparisons:
         return found
 
     def of(self, query: Mapping[str, str]) -> Shown | None:
-        """The comparison that an address asks for; ``None`` while a side is not chosen.
+        """The comparison that an address asks for; ``None`` while the first or every other side is not chosen.
 
         Raises:
             UnknownRun: a run is not there.
             ComparisonError: they cannot be compared.
             RecordingError: one of them cannot be read.
         """
-        runs = [self.runs_of(name, query) for name in SIDES]
-        if not all(runs):
+        asked = {name: runs for name in SIDES if (runs := self.runs_of(name, query))}
+        if SIDES[0] not in asked or len(asked) < 2:
             return None
-        places = [[self._store.place(run) for run in names] for names in runs]
-        labels = [_label(query.get(f"{name}_search", ""), names) for name, names in zip(SIDES, runs, strict=True)]
+        places = [[self._store.place(run) for run in names] for names in asked.values()]
+        labels = [_label(query.get(f"{name}_search", ""), names) for name, names in asked.items()]
         key = (*labels, *(tuple((place, stamp(place)) for place in side) for side in places))
         with self._lock:
             found = self._known.get(key)
             if found is None:
-                sides = [side(label, found_at, label) for label, found_at in zip(labels, places, strict=True)]
-                found = self._known[key] = Shown(compare(*sides))
+                first, *others = [side(label, found_at, label) for label, found_at in zip(labels, places, strict=True)]
+                found = self._known[key] = Shown([compare(first, other) for other in others])
             self._known.move_to_end(key)
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
@@ -81,10 +94,10 @@ class Comparisons:
 
 
 class Shown:
-    """A comparison with its figures, each made once when it is asked for."""
+    """Sides compared with the first, and their figures, each made once when it is asked for."""
 
-    def __init__(self, comparison: Comparison) -> None:
-        self.comparison = comparison
+    def __init__(self, comparisons: Sequence[Comparison]) -> None:
+        self.comparisons = comparisons
         self._figures: dict[str, Figure | None] = {}
         self._lock = threading.Lock()
 
@@ -97,12 +110,15 @@ class Shown:
 
     def _make(self, name: str) -> None:
         if name in BY_QOS:
-            made = drawn.by_qos(self.comparison)
+            made = drawn.by_qos(*self.comparisons)
             self._figures |= {of: made.get(metric) for of, metric in BY_QOS.items()}
             return
-        make = {"ratios": drawn.ratios, "latency-cdf": drawn.latency_cdf, "quantile-shifts": drawn.shifts,
-                "latency-in-both": _in_both}.get(name)
-        self._figures[name] = make(self.comparison) if make else None
+        if name == "latency-cdf":
+            self._figures[name] = drawn.latency_cdf(*self.comparisons)
+            return
+        # The others are of two sides.
+        make = {"ratios": drawn.ratios, "quantile-shifts": drawn.shifts, "latency-in-both": _in_both}.get(name)
+        self._figures[name] = make(self.comparisons[0]) if make and len(self.comparisons) == 1 else None
 
 
 def _in_both(comparison: Comparison) -> Figure | None:

@@ -173,7 +173,7 @@ def _of_experiments(server: flask.Flask, analyses: Analyses) -> None:
 
 
 def _of_comparisons(server: flask.Flask, comparisons: Comparisons) -> None:
-    """Figures of two sides."""
+    """Figures of a comparison."""
     @server.get("/data/compare/figure/<name>.json")
     def comparison_figure_json(name: str) -> flask.Response:
         query = flask.request.args.to_dict()

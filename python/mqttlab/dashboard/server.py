@@ -17,7 +17,7 @@ from mqttlab.dashboard import panels, remarks
 from mqttlab.dashboard.access import Access
 from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.address import AddressError, Listen
-from mqttlab.dashboard.comparisons import Comparisons
+from mqttlab.dashboard.comparisons import SIDES, Comparisons
 from mqttlab.dashboard.connections import Server
 from mqttlab.dashboard.downloads import routes
 from mqttlab.dashboard.experiment_figures import Analyses
@@ -256,7 +256,7 @@ def _browser_callbacks(app: dash.Dash) -> None:
         here("searchRuns"), Output("status", "title"), Input("runs-search", "value"), prevent_initial_call=True)
     app.clientside_callback(
         here("chooseSides"), Output("location", "search", allow_duplicate=True), *(
-            Input(f"compare-{field}", "value") for field in ("first", "first-search", "second", "second-search")),
+            Input(f"compare-{side}{of}", "value") for side in SIDES for of in ("", "-search")),
         State("location", "search"), prevent_initial_call=True)
     app.clientside_callback(
         here("groupRuns"), Output("location", "search", allow_duplicate=True), Input("runs-group", "value"),

@@ -1,7 +1,8 @@
-"""Figures of two sides: their latencies, how far each quantile is shifted, each message in both."""
+"""Figures of two and more sides: their latencies, how far each quantile is shifted, each message in both."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,12 +12,13 @@ from mqttlab.figures.drawing import Figure, trace
 from mqttlab.figures.style import QOS_COLOURS, SERIES_COLOURS, blank
 
 CDF_POINTS = 500
-DASHES = ("solid", "dash")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+PATTERNS = ("", "/", ".", "x")
 POINTS_MOST = 5_000
 
 
 def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> Figure:
-    """A metric of both sides at each QoS, side by side, as andersen2021 draws its networks; with intervals over runs.
+    """A metric of every side at each QoS, side by side, as andersen2021 draws its networks; with intervals over runs.
 
     Args:
         values: columns ``side``, ``qos`` (as text), ``mean``, ``low``, ``high`` (null of fewer than two runs).
@@ -29,7 +31,8 @@ def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> Figure:
         up, down = part["high"] - part["mean"], part["mean"] - part["low"]
         figure.add_trace(trace(
             "bar", x=[f"QoS {qos}" for qos in part["qos"]], y=part["mean"].to_list(), name=side,
-            marker={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "pattern": {"shape": ["", "/"][index % 2]}},
+            marker={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)],
+                    "pattern": {"shape": PATTERNS[index % len(PATTERNS)]}},
             error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(),
                      "visible": part["low"].is_not_null().any()},
             hovertemplate="%{x}: %{y:.4g}<extra>%{fullData.name}</extra>"))
@@ -39,14 +42,14 @@ def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> Figure:
     return figure
 
 
-def latency_cdf_of_two(samples: Mapping[str, pl.DataFrame]) -> Figure:
-    """Cumulative latency of both sides, all their runs together: a colour for each QoS, the second side dashed.
+def latency_cdf_of_sides(samples: Mapping[str, pl.DataFrame]) -> Figure:
+    """Cumulative latency of each side, all its runs together: a colour for each QoS, dashes for each side.
 
     Args:
         samples: by the side's name: columns ``qos``, ``latency_ms``.
     """
     figure = blank("Latency, cumulative", "latency (ms)", "share of the deliveries")
-    for dash, (name, side) in zip(DASHES, samples.items(), strict=False):
+    for dash, (name, side) in zip(itertools.cycle(DASHES), samples.items(), strict=False):
         for qos in sorted(side["qos"].unique().to_list()):
             latency = side.filter(pl.col("qos") == qos)["latency_ms"].to_numpy()
             probability = np.linspace(0, 1, min(CDF_POINTS, max(latency.size, 2)))

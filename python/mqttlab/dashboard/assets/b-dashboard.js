@@ -325,10 +325,12 @@
         return theme;
       },
       searchRuns,
-      chooseSides: (first, firstSearch, second, secondSearch, before) => search(before, {
-        first: (first || []).join(","), first_search: firstSearch, second: (second || []).join(","),
-        second_search: secondSearch,
-      }),
+      // A field's id is compare-SIDE, or compare-SIDE-search.
+      chooseSides: (...values) => search(values.pop(), Object.fromEntries(
+        window.dash_clientside.callback_context.inputs_list.map(({ id }, place) => [
+          id.replace("compare-", "").replace("-", "_"),
+          Array.isArray(values[place]) ? values[place].join(",") : values[place],
+        ]))),
       groupRuns: (group, pin) => search(window.location.search, { group: (group || []).join(","), pin: (pin || []).join(",") }),
       // Beside the page, which shows it already.
       keepTable: (asked, x, y, colour) => {

@@ -1,4 +1,4 @@
-"""Compare: two runs or groups of runs side by side: scenario, metrics, quantiles, bars by QoS, message by message."""
+"""Compare: runs or groups of runs side by side: scenario, metrics, quantiles, bars by QoS, message by message."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dash import dcc, html
 
 from mqttlab.comparison import ByMessage, Comparison, ComparisonError
 from mqttlab.comparison.words import head, what_happened
-from mqttlab.dashboard.comparisons import BY_QOS, FIGURES, SIDES, Comparisons, Shown
+from mqttlab.dashboard.comparisons import BY_QOS, FIGURES, SIDES, Comparisons, Shown, chosen, without_gaps
 from mqttlab.dashboard.panels import Content, Head, address, figure, link, notice, written_table
 from mqttlab.dashboard.store import Store
-from mqttlab.report.comparison import answer, tables
+from mqttlab.report.comparison import answer, several, tables
+from mqttlab.report.comparison.drawn import ordinal, sides_of
 from mqttlab.report.text import number
 
-CHOOSE = ("Choose the two sides. The first is the reference.",
+CHOOSE = ("Choose two sides or more. The first is the reference.",
           "A side is a run, several runs, or all that a search of the table finds, such as: name=demo qos=1.",
           "On the page Runs, what is selected and what is grouped can be compared, too.")
 NAMES_OFFERED = 1000
@@ -23,20 +24,23 @@ MESSAGES_SHOWN = 100
 
 
 def page(store: Store, comparisons: Comparisons, query: dict[str, str]) -> html.Div:
-    """The page: which two sides, and what differs.
+    """The page: which sides, and what differs.
 
     Raises:
         UnknownRun: a run is not there.
     """
-    names = store.runs()["run"].to_list()
+    names, query = store.runs()["run"].to_list(), without_gaps(query)
     try:
         found = comparisons.of(query)
         body = _compared(found, query) if found else [notice("note", CHOOSE[0], CHOOSE[1:])]
     except ComparisonError as error:
         body = [notice("problem", "These cannot be compared", error.problems)]
+    sides = [_side(place, name, query, names) for place, name in enumerate(SIDES)]
     return html.Div([
         html.H1("Compare"),
-        html.Div([_side(place, name, query, names) for place, name in enumerate(SIDES)], className="sides"),
+        html.Div(sides[:2], className="sides"),
+        html.Details([html.Summary("More sides"), html.Div(sides[2:], className="sides")],
+                     open=any(chosen(name, query) for name in SIDES[2:])),
         *body,
     ])
 
@@ -44,31 +48,34 @@ def page(store: Store, comparisons: Comparisons, query: dict[str, str]) -> html.
 def _side(place: int, name: str, query: dict[str, str], names: list[str]) -> html.Fieldset:
     """A side's fields: runs by name, or by a search."""
     title = name.capitalize()
-    chosen = [run for run in query.get(name, "").split(",") if run]
-    offered = dict.fromkeys([*chosen, *names[:NAMES_OFFERED]])
-    other = SIDES[1 - place]
-    turned = {name: query.get(other, ""), f"{name}_search": query.get(f"{other}_search", ""),
-              other: query.get(name, ""), f"{other}_search": query.get(f"{name}_search", "")}
+    asked = [run for run in query.get(name, "").split(",") if run]
+    offered = dict.fromkeys([*asked, *names[:NAMES_OFFERED]])
+    # This side as the reference, and the reference in its place.
+    turned = {f"{one}{of}": query.get(f"{other}{of}", "") for one, other in ((name, SIDES[0]), (SIDES[0], name))
+              for of in ("", "_search")}
     return html.Fieldset([
         html.Legend(f"{title} side" + (", the reference" if place == 0 else "")),
         html.Div([html.Label(title, htmlFor=f"compare-{name}"), dcc.Dropdown(
-            id=f"compare-{name}", value=chosen, options=list(offered), multi=True, placeholder="one or several runs",
+            id=f"compare-{name}", value=asked, options=list(offered), multi=True, placeholder="one or several runs",
             className="run-choice")], className="field-below"),
         html.Div([html.Label(f"{title}: or all that are found by", htmlFor=f"compare-{name}-search"), dcc.Input(
             id=f"compare-{name}-search", type="search", value=query.get(f"{name}_search", ""), debounce=0.5,
             placeholder="name=demo qos=1", className="wide")], className="field-below"),
-        link("Swap", address("/compare", **turned)) if place else None,
+        link("Swap" if place == 1 else "Swap with the first", address("/compare", **{**query, **turned}))
+        if place == 1 or (place and chosen(name, query)) else None,
     ])
 
 
 def _compared(found: Shown, query: dict[str, str]) -> Content:
-    comparison = found.comparison
+    if len(found.comparisons) > 1:
+        return _several(found, query)
+    [comparison] = found.comparisons
     words = [verdict.word for row in comparison.rows if (verdict := row.verdict)]
     told = answer.answer(comparison)
     shown = {one: figure(one, _source(one, query)) for one in FIGURES}
     made: Content = [
         notice("not-valid" if told.cautions else "note", told.sentence,
-               [*told.cautions, told.basis, *_runs(comparison)]),
+               [*told.cautions, told.basis, *_runs(found)]),
         _answer(told),
         _scenarios(comparison),
         html.Div([shown[name] for name in BY_QOS], className="figures"),
@@ -87,6 +94,24 @@ def _compared(found: Shown, query: dict[str, str]) -> Content:
     return [*made, *more, *_pair(pairs[0]), shown["latency-in-both"]]
 
 
+def _several(found: Shown, query: dict[str, str]) -> Content:
+    """More than two sides: each against the first, then one table with a column for each."""
+    said, labels = several.said(found.comparisons), several.labels(found.comparisons)
+    first, *more = said.sentences
+    table = several.table(said.differing, labels)
+    pairs = [link(f"{ordinal(place)} against the first: {label}", address("/compare", **_pair_of(place, query)))
+             for place, label in enumerate(labels) if place]
+    return [
+        notice("not-valid" if said.cautions else "note", first, [*more, *said.cautions, *said.bases, *_runs(found)]),
+        html.Section([html.H2("Each against the first"),
+                      _table("Each against the first", table, 2) if said.differing else None,
+                      *(html.P(words) for words in said.notes)], className="panel"),
+        html.Div([figure(name, _source(name, query)) for name in ("latency-cdf", *BY_QOS)], className="figures"),
+        html.Section([html.H2("Two at a time, with every metric"), html.Ul([html.Li(one) for one in pairs])],
+                     className="panel"),
+    ]
+
+
 def _answer(told: answer.Answer) -> html.Section:
     """What differs, biggest first, and what does not."""
     table = _table("What differs, biggest first", answer.table(told.differing), 2) if told.differing else None
@@ -99,13 +124,17 @@ def _source(name: str, query: dict[str, str]) -> str:
     return address(f"/data/compare/figure/{name}.json", **kept)
 
 
-def _runs(comparison: Comparison) -> list[str]:
+def _pair_of(place: int, query: dict[str, str]) -> dict[str, str]:
+    """The address of one side against the first."""
+    return {f"{name}{of}": query.get(f"{side}{of}", "") for name, side in (("first", "first"), ("second", SIDES[place]))
+            for of in ("", "_search")}
+
+
+def _runs(found: Shown) -> list[str]:
     """How many runs each side has, and which of them do not count."""
-    said = []
-    for name, side in zip(SIDES, (comparison.first, comparison.second), strict=True):
-        said.append(f"{name.capitalize()}: {side.label}" + (
-            f", {number(len(side.recordings))} runs" if len(side.recordings) > 1 else ""))
-    return said
+    return [f"{ordinal(place).capitalize()}: {side.label}" + (
+        f", {number(len(side.recordings))} runs" if len(side.recordings) > 1 else "")
+        for place, side in enumerate(sides_of(found.comparisons))]
 
 
 def _scenarios(comparison: Comparison) -> html.Section:

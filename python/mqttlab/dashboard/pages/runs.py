@@ -16,6 +16,7 @@ from mqttlab.dashboard.panels import Content, Head, Link, act, address, figure, 
 from mqttlab.dashboard.remarks import views
 from mqttlab.dashboard.store import HEADLINE, METRICS, TAG, Store
 from mqttlab.plurals import counted
+from mqttlab.report.comparison.drawn import ORDINALS
 from mqttlab.report.text import heading, meaning, number, unit
 
 TITLES = {"run": "run", "undelivered_percent": "not delivered (%)",
@@ -191,7 +192,13 @@ def _groups(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.S
         "compare", address("/compare", first_search=reference, second_search=search), f"compare group {place + 1}"),
         Link("make it the reference", address("/", **{**query, "reference": place}), f"group {place + 1} as reference")]
         for place, (row, search) in enumerate(zip(rows[:GROUPS_SHOWN], asked, strict=False))]
-    return html.Section([html.P(" ".join(words), role="status"), written_table(
+    others = [search for search in asked if search != reference]
+    if 1 < len(others) < len(ORDINALS):
+        every = {f"{side}_search": search for side, search in zip(ORDINALS, (reference, *others), strict=False)}
+        words_of_all: Content = [html.P(link("Compare all groups", address("/compare", **every)))]
+    else:
+        words_of_all = []
+    return html.Section([html.P(" ".join(words), role="status"), *words_of_all, written_table(
         "Groups of runs", [*heads, Head("compared", text=True), Head("", text=True)], told)], className="panel")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from mqttlab import metrics
@@ -13,20 +15,21 @@ from mqttlab.report.comparison import tables
 from mqttlab.report.text import heading, unit
 from mqttlab.statistics import mean_interval
 
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 BY_QOS = ("latency_ms_mean", "latency_ms_p99", "undelivered_percent", "messages_delivered")
 
 
-def by_qos(comparison: Comparison) -> dict[str, Figure]:
-    """Bars of both sides at each QoS, by metric; none where no run tells it."""
-    tables_of = [[_of_qos(recording, place) for recording in side.recordings]
-                 for place, side in enumerate(_sides(comparison))]
+def by_qos(*comparisons: Comparison) -> dict[str, Figure]:
+    """Bars of every side at each QoS, by metric; none where no run tells it. The first side is that of all."""
+    sides = sides_of(comparisons)
+    tables_of = [[_of_qos(recording, place) for recording in side.recordings] for place, side in enumerate(sides)]
     found = pl.concat([table for side in tables_of for table in side])
     made = {}
     for metric in BY_QOS:
         values = found.filter(pl.col("metric") == metric)
         if values.height:
             words = f"{heading(metric)} ({unit(metric)})" if unit(metric) else heading(metric)
-            made[metric] = figures.bars_by_qos(_means(values, comparison), f"{heading(metric)} at each QoS", words)
+            made[metric] = figures.bars_by_qos(_means(values, sides), f"{heading(metric)} at each QoS", words)
     return made
 
 
@@ -43,13 +46,13 @@ def ratios(comparison: Comparison) -> Figure | None:
         "verdict": [row.verdict.word for row in known if row.verdict]}))
 
 
-def latency_cdf(comparison: Comparison) -> Figure | None:
-    """The latencies of both sides; ``None`` where they share no flow."""
-    if not comparison.shifts:
+def latency_cdf(*comparisons: Comparison) -> Figure | None:
+    """The latencies of every side; ``None`` where one shares no flow with the first."""
+    if not all(comparison.shifts for comparison in comparisons):
         return None
     # Six names of runs would leave no room for the curves.
-    return figures.latency_cdf_of_two({name: _samples(side) for name, side in zip(
-        ("first", "second"), _sides(comparison), strict=True)})
+    return figures.latency_cdf_of_sides(
+        {ordinal(place): _samples(side) for place, side in enumerate(sides_of(comparisons))})
 
 
 def shifts(comparison: Comparison) -> Figure | None:
@@ -75,13 +78,14 @@ def latency_in_both(pair: ByMessage, most: int = figures.POINTS_MOST) -> Figure 
         reason=pl.col("reason").fill_null("as fast")), most)
 
 
-def names(comparison: Comparison) -> tuple[str, str]:
-    """What figures call the sides."""
-    return f"1: {comparison.first.label}", f"2: {comparison.second.label}"
+def sides_of(comparisons: Sequence[Comparison]) -> list[Side]:
+    """Every side, the first one first."""
+    return [comparisons[0].first, *(each.second for each in comparisons)]
 
 
-def _sides(comparison: Comparison) -> tuple[Side, Side]:
-    return comparison.first, comparison.second
+def ordinal(place: int) -> str:
+    """What a side is called, by its place from 0."""
+    return ORDINALS[place] if place < len(ORDINALS) else f"{place + 1}th"
 
 
 def _samples(side: Side) -> pl.DataFrame:
@@ -92,13 +96,14 @@ def _of_qos(recording: Recording, place: int) -> pl.DataFrame:
     return metrics.summary(recording, tables=["application"], scopes=["qos"]).with_columns(side=pl.lit(place))
 
 
-def _means(values: pl.DataFrame, comparison: Comparison) -> pl.DataFrame:
+def _means(values: pl.DataFrame, sides: Sequence[Side]) -> pl.DataFrame:
     """Of each side and QoS the mean over runs, with its interval."""
     rows = []
     for (place, qos), part in values.sort("side", "name", maintain_order=True).group_by(
             "side", "name", maintain_order=True):
         found = mean_interval(part["value"].to_list())
         several = part.height > 1
-        rows.append({"side": names(comparison)[int(str(place))], "qos": str(qos), "mean": found.estimate,
+        number = int(str(place))
+        rows.append({"side": f"{number + 1}: {sides[number].label}", "qos": str(qos), "mean": found.estimate,
                      "low": found.low if several else None, "high": found.high if several else None})
     return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})

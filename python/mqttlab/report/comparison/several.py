@@ -12,6 +12,26 @@ from mqttlab.report.comparison import answer
 
 
 @dataclass(frozen=True, kw_only=True)
+class Said:
+    """What more than two sides say first."""
+
+    cautions: tuple[str, ...]
+    sentences: tuple[str, ...]
+    """One for each side against the first."""
+    bases: tuple[str, ...]
+    undecided: bool
+    rows: tuple[Row, ...]
+    """Those that differ most first."""
+    notes: tuple[str, ...]
+    """Below the table: a mark in it, what does not differ, flows that only one side has."""
+
+    @property
+    def differing(self) -> tuple[Row, ...]:
+        """The rows in which some side differs from the first, or may."""
+        return tuple(row for row in self.rows if row.differs)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One number of the headlines, of all sides."""
 
@@ -36,8 +56,9 @@ class Row:
 
 
 def labels(comparisons: Sequence[Comparison]) -> list[str]:
-    """What the sides are called, the first one first."""
-    return [visible(side.label) for side in (comparisons[0].first, *(each.second for each in comparisons))]
+    """What the sides are called, the first one first; with their numbers where two are called alike."""
+    found = [visible(side.label) for side in (comparisons[0].first, *(each.second for each in comparisons))]
+    return found if len(set(found)) == len(found) else [f"{place}: {label}" for place, label in enumerate(found, 1)]
 
 
 def rows(comparisons: Sequence[Comparison]) -> list[Row]:
@@ -58,6 +79,27 @@ def rows(comparisons: Sequence[Comparison]) -> list[Row]:
         found.append(Row(of=_of(known[0]), measure=known[0].measure, first=known[0].change.means[0], others=its,
                          differs=any(apart) or any(one.change.word == "undecided" for one in known)))
     return sorted(found, key=lambda row: (not row.differs, -row.size))
+
+
+def said(comparisons: Sequence[Comparison]) -> Said:
+    """What they say.
+
+    Args:
+        comparisons: all with the same first side.
+
+    Raises:
+        RecordingError: a table cannot be read.
+    """
+    answers, found = [answer.answer(each) for each in comparisons], rows(comparisons)
+    undecided = any(one is not None and one.change.word == "undecided" for row in found for one in row.others)
+    near = dict.fromkeys(answer.TITLES[row.measure] for row in found if not row.differs)
+    notes = ["?: too few runs, or too much scatter, to say"] if undecided else []
+    notes += [f"No difference in: {', '.join(near)}."] if near else []
+    return Said(
+        cautions=tuple(dict.fromkeys(words for told in answers for words in told.cautions)),
+        sentences=tuple(told.sentence for told in answers), undecided=undecided, rows=tuple(found),
+        bases=tuple(dict.fromkeys(told.basis for told in answers)),
+        notes=(*notes, *dict.fromkeys(f"{words}." for told in answers for words in told.unmatched)))
 
 
 def table(found: Sequence[Row], names: Sequence[str]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -71,25 +71,19 @@ def print_several(comparisons: Sequence[Comparison], console: Console, *, full: 
     Raises:
         RecordingError: two of them have no metric in common.
     """
-    answers = [_told(each) for each in comparisons]
-    for remark in dict.fromkeys(remark for told in answers for remark in told.cautions):
+    for each in comparisons:
+        _told(each)
+    said = several.said(comparisons)
+    for remark in said.cautions:
         console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False, soft_wrap=not console.is_terminal)
-    for told in answers:
-        console.print(f"[bold]{escape(told.sentence)}[/]", highlight=False, soft_wrap=not console.is_terminal)
-    for basis in dict.fromkeys(told.basis for told in answers):
+    for sentence in said.sentences:
+        console.print(f"[bold]{escape(sentence)}[/]", highlight=False, soft_wrap=not console.is_terminal)
+    for basis in said.bases:
         console.print(basis, highlight=False, markup=False, soft_wrap=not console.is_terminal)
-    rows = several.rows(comparisons)
-    far = [row for row in rows if row.differs]
-    _plain("Each against the first", several.table(rows if full else far, several.labels(comparisons)), console, left=2)
-    if any(one is not None and one.change.word == "undecided" for row in rows for one in row.others):
-        console.print("?: too few runs, or too much scatter, to say", highlight=False, markup=False,
-                      soft_wrap=not console.is_terminal)
-    near = dict.fromkeys(answer.TITLES[row.measure] for row in rows if not row.differs)
-    if near and not full:
-        console.print(f"No difference in: {', '.join(near)}.", highlight=False, markup=False,
-                      soft_wrap=not console.is_terminal)
-    for words in dict.fromkeys(words for told in answers for words in told.unmatched):
-        console.print(f"{words}.", highlight=False, markup=False, soft_wrap=not console.is_terminal)
+    _plain("Each against the first", several.table(said.rows if full else said.differing, several.labels(comparisons)),
+           console, left=2)
+    for words in said.notes:
+        console.print(words, highlight=False, markup=False, soft_wrap=not console.is_terminal)
     if full:
         for each in comparisons:
             _whole(each, console)
