@@ -121,7 +121,7 @@ def test_the_answer_stands_first_and_the_catalog_may_be_elsewhere(tmp_path: Path
     assert row["latency_ms_p99"] == flow.latency["p99"].value and row["undelivered_percent"] == 0
     assert row["ip_kb_per_device_hour_up"] == pytest.approx(sensors.ip_up)
     titles = [column["headerName"] for column in runs.columns(store.runs(), False)]
-    assert titles[:5] == ["run", "p99 (ms)", "not delivered (%)", "kB/h up", "kB/h down"]
+    assert titles[:5] == ["run", "p99 (ms)", "not delivered (%)", "kB/device/h up", "kB/device/h down"]
     # What is said of a run is kept there, too.
     assert say(Actions(Jobs(tmp_path / "runs", tmp_path / "queue", elsewhere), store), "tag", text="kept",
                runs=["one"]) == "kept: 1 tagged."

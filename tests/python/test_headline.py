@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_a_run_ends_with_the_answer(fleet: Path) -> None:
     assert max(map(len, printed.split("\nrecording")[0].splitlines())) <= WIDTH
     assert "12 devices (sensors), each behind its own LTE-M link with 2 % loss, publish 100 B" in " ".join(
         printed.split())
-    assert "p99 " in printed and "kB/h up" in printed and "docs/explanation/simulator.md" in printed
+    assert "p99 " in printed and "kB/device/h up" in printed and "docs/explanation/simulator.md" in printed
     assert len(printed.splitlines()) <= 24
     assert "Links" not in printed and "Network layer" not in printed
 
@@ -159,9 +160,9 @@ def test_a_headline_says_for_how_long_was_measured_where_that_is_short(
         plan["groups"][0]["publish"] = {"arrival": {"kind": "constant", "interval_ns": interval_s * S}}
         (run / "plan.json").write_text(json.dumps(plan))
     printed = " ".join(lines(headline.told(Recording.open(run))))
-    assert "kB/h up" in printed
+    assert "kB/device/h up" in printed
     is_short = duration_s < (600 if interval_s == 60 else 60)
-    assert (f"rates and kB/h are of {duration_s:g} s only" in printed) is is_short
+    assert (f"rates and kB/device/h are of {duration_s:g} s only" in printed) is is_short
     assert (f"(IP bytes of {duration_s:g} s)" in printed) is is_short
 
 
@@ -358,3 +359,13 @@ def test_the_terminal_has_the_columns_of_the_report(fleet: Path) -> None:
     [head] = [line for line in lines(several) if line.startswith("flow")]
     assert head.split() == ["flow", "p99", "ms", "missing", "p95", "p50", "worst", "sent"]
     assert max(map(len, lines(several))) <= WIDTH
+
+
+def test_the_unit_of_a_devices_bytes_is_spelled_at_one_place() -> None:
+    """It was kB/h on some surfaces and kB/device/h on others."""
+    package = Path(metrics.__file__).parents[1]
+    spelling = re.compile(r"kB/(device/)?h")
+    found = [path.relative_to(package) for path in package.rglob("*.py") if spelling.search(path.read_text("utf-8"))]
+    assert found == [Path("metrics/catalogue.py")]
+    docs = package.parents[1] / "docs"
+    assert not [path for path in docs.rglob("*.md") if "kB/h" in path.read_text("utf-8")]

@@ -50,8 +50,7 @@ class Cost:
         """What is counted, with its unit, and of what."""
         metric = ALL[self.metric]
         unit = "" if metric.unit in metric.title else f" ({metric.unit})"
-        return {"kB/h up": "kB/device/h up", "kB/h down": "kB/device/h down"}.get(metric.title, metric.title + unit) + (
-            f" of {self.of}" if self.of else "")
+        return metric.title + unit + (f" of {self.of}" if self.of else "")
 
 
 def costs_of(tables: Sequence[pl.DataFrame]) -> tuple[Cost, ...]:

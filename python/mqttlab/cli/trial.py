@@ -25,6 +25,7 @@ from mqttlab.errors import UsageError
 from mqttlab.experiments.responses import Response
 from mqttlab.experiments.schedule import Records
 from mqttlab.files import from_here
+from mqttlab.metrics import DEVICE_RATE
 from mqttlab.scenario import Scenario, ScenarioError, warnings_of
 from mqttlab.scenario.needs import need_servers
 from mqttlab.terminal import say, say_json, say_text
@@ -172,7 +173,8 @@ def _table(points: list[Point], between: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for title, _ in COLUMNS:
-        head = {"up": "kB/device/h\nup", "down": "\ndown", "not delivered": "not\ndelivered"}.get(title, f"\n{title}")
+        # One name for the two columns of bytes.
+        head = {"up": f"{DEVICE_RATE}\nup", "not delivered": "not\ndelivered"}.get(title, f"\n{title}")
         table.add_column(Text(head), justify="right", no_wrap=True)
     for point in points:
         table.add_row(escape(str(point)), *(Text(_cell(point, response, between)) for _, response in COLUMNS))

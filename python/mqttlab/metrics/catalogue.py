@@ -533,20 +533,22 @@ ENERGY: tuple[Metric, ...] = (
 
 
 def _of_device(layer: str, way: str, title: str, words: str) -> Metric:
-    return Metric(name=f"{layer}_kb_per_device_hour_{way}", unit="kB/h", title=title, better="lower",
+    return Metric(name=f"{layer}_kb_per_device_hour_{way}", unit=DEVICE_RATE, title=title, better="lower",
                   meaning=f"{words} that a device's own access link transmitted {WAYS[way]} it within the measurement: "
                           "messages, acknowledgements, keep-alives, repetitions and what the link lost, in 1,000 B per "
                           "hour of the measurement's length, mean of the devices.")
 
 
+DEVICE_RATE = "kB/device/h"
+"""The unit of a device's bytes, as every surface writes it."""
 WAYS = {"up": "from", "down": "to"}
 DEVICES: tuple[Metric, ...] = (
     Metric(name="devices", unit="devices", title="devices",
            meaning="Clients of the group."),
-    _of_device("ip", "up", "kB/h up", "Bytes of IP packets"),
-    _of_device("ip", "down", "kB/h down", "Bytes of IP packets"),
-    _of_device("link", "up", "link kB/h up", "Link bytes of frames"),
-    _of_device("link", "down", "link kB/h down", "Link bytes of frames"),
+    _of_device("ip", "up", f"{DEVICE_RATE} up", "Bytes of IP packets"),
+    _of_device("ip", "down", f"{DEVICE_RATE} down", "Bytes of IP packets"),
+    _of_device("link", "up", f"link {DEVICE_RATE} up", "Link bytes of frames"),
+    _of_device("link", "down", f"link {DEVICE_RATE} down", "Link bytes of frames"),
 )
 
 _METRICS = "mqttlab.metrics"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mqttlab import metrics
 from mqttlab.foreign import markup, visible
+from mqttlab.metrics.device_bytes import RATES
 from mqttlab.recording import Recording
 from mqttlab.report import headline
 from mqttlab.report.headline import Told, interval, milliseconds, percent
@@ -63,7 +64,8 @@ def cards(flow: metrics.Flow, told: Told) -> list[Card]:
         if group.group in (flow.publishers, flow.subscribers):
             for way, ip, link in (("up", group.ip_up, group.link_up), ("down", group.ip_down, group.link_down)):
                 if ip is not None:
-                    found.append(Card(value=number(ip, 3), unit="kB/h", title=f"{way}, each of {visible(group.group)}",
+                    found.append(Card(value=number(ip, 3), unit=metrics.DEVICE_RATE,
+                                      title=f"{way}, {visible(group.group)}",
                                       more=f"{number(link, 3)} on the link" if link != ip else "IP and link"))
     found.append(Card(value=number(flow.disconnects), unit="", title="disconnects"))
     return found
@@ -114,14 +116,14 @@ def _flows(flows: list[metrics.Flow]) -> str:
 
 
 def byte_rows(told: Told) -> list[list[str]]:
-    """Of each group its name, its devices, and kB/h of IP up and down, of the link up and down."""
+    """Of each group its name, its devices, and the rates of IP up and down, of the link up and down."""
     return [[visible(group.group), number(group.devices), *(number(value, 3) for value in (
         group.ip_up, group.ip_down, group.link_up, group.link_down))] for group in told.numbers.bytes[:FLOWS_SHOWN]]
 
 
 def _bytes(told: Told) -> str:
     rows = byte_rows(told)
-    head = ("a device of", "devices", "kB/h up", "kB/h down", "link kB/h up", "link kB/h down")
+    head = ("a device of", "devices", *(metrics.ALL[name].title for name in RATES))
     return text_table(head, rows) if rows else ""
 
 

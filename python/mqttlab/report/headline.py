@@ -75,7 +75,7 @@ def told(recording: Recording) -> Told:
     short = _short(recording)
     line, rest = _timing(recording, word, reasons)
     if short and word == "valid":
-        line += f"; rates and kB/h are of {short} only"
+        line += f"; rates and {metrics.DEVICE_RATE} are of {short} only"
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
     numbers = metrics.headline(recording)
     notes = filter(None, (foreign(recording), *parts, *rest, *cautions.of(recording, numbers)))
@@ -187,8 +187,9 @@ def undelivered(flow: Flow) -> str:
 
 def kilobytes(told: Bytes, short: str = "") -> str:
     """What a device of a group sends and receives in an hour, and how long was measured where that is short."""
-    words = ", ".join(f"{number(value, 3)} kB/h {way}" for value, way in ((told.ip_up, "up"), (told.ip_down, "down"))
-                      if value is not None)
+    known = [(value, way) for value, way in ((told.ip_up, "up"), (told.ip_down, "down")) if value is not None]
+    words = ", ".join(f"{number(value, 3)}{'' if place else f' {metrics.DEVICE_RATE}'} {way}"
+                      for place, (value, way) in enumerate(known))
     return f"{words} (IP bytes{f' of {short}' if short else ''})"
 
 

@@ -59,8 +59,8 @@ def _table(flows: list[metrics.Flow]) -> html.Section:
 
 
 def _bytes(told: Told) -> list[html.Section]:
-    heads = [Head("a device of", text=True), Head("devices"), Head("up", unit="kB/h"), Head("down", unit="kB/h"),
-             Head("link up", unit="kB/h"), Head("link down", unit="kB/h")]
+    heads = [Head("a device of", text=True), Head("devices"), *(
+        Head(way, unit=metrics.DEVICE_RATE) for way in ("up", "down", "link up", "link down"))]
     rows: list[list[object]] = [[*row] for row in cards.byte_rows(told)]
     if not rows:
         return []

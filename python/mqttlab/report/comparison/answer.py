@@ -14,6 +14,7 @@ from mqttlab.comparison import Change, Compared, Comparison, Side, words_of_chan
 from mqttlab.comparison.changes import interval
 from mqttlab.comparison.headlines import POWER
 from mqttlab.foreign import visible
+from mqttlab.metrics import DEVICE_RATE
 from mqttlab.plurals import counted
 from mqttlab.report.comparison.factors import Factor, against, factors, load_differs
 from mqttlab.report.headline import milliseconds, percent
@@ -22,8 +23,8 @@ from mqttlab.report.text import delivered_nothing, number, verdict
 TITLES = {
     "latency_ms_p50": "p50 ms", "latency_ms_p95": "p95 ms", "latency_ms_p99": "p99 ms", "latency_ms_max": "worst ms",
     "undelivered_percent": "not delivered", "messages_sent": "sent", "throughput_per_s": "deliveries/s",
-    "disconnects": "disconnects", "ip_kb_per_device_hour_up": "kB/device/h up",
-    "ip_kb_per_device_hour_down": "kB/device/h down", POWER: "mW a radio",
+    "disconnects": "disconnects", "ip_kb_per_device_hour_up": f"{DEVICE_RATE} up",
+    "ip_kb_per_device_hour_down": f"{DEVICE_RATE} down", POWER: "mW a radio",
 }
 UP, DOWN = "ip_kb_per_device_hour_up", "ip_kb_per_device_hour_down"
 RUNS_ENOUGH = 3
