@@ -21,6 +21,7 @@ from mqttlab.recording import Recording
 from mqttlab.report import answer, cards, headline, network, write_html
 from mqttlab.report.answer import LINES, WIDTH, lines
 from mqttlab.report.text import number as written
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse
 from mqttlab.scenario.one_sentence import LENGTH_MAX, one_sentence
 from recordings import MS, Message, S, segment, write
@@ -369,3 +370,38 @@ def test_the_unit_of_a_devices_bytes_is_spelled_at_one_place() -> None:
     assert found == [Path("metrics/catalogue.py")]
     docs = package.parents[1] / "docs"
     assert not [path for path in docs.rglob("*.md") if "kB/h" in path.read_text("utf-8")]
+
+
+ORDERED = FLEET.replace("count = 12", "count = 2").replace('filter = "s/+"', 'filter = "#"') + """
+[[groups]]
+name = "actuators"
+host = "field"
+publish = { topic = "a", qos = 0, payload = "10 B", interval = "1 s" }
+[[groups]]
+name = "burners"
+host = "field"
+publish = { topic = "b", qos = 0, payload = "10 B", interval = "1 s" }
+"""
+
+
+def test_groups_stand_in_the_order_of_the_scenario_everywhere(tmp_path: Path) -> None:
+    """Flows were sorted by name, bytes as the scenario has them; terminal and page put the worst flow first."""
+    run = perform(Job(compile_plan(parse(ORDERED)), tmp_path / "run"), lambda line: None)
+    assert run.verdict == "complete", run.reason
+    recording = Recording.open(tmp_path / "run")
+    publishing = ["sensors", "actuators", "burners"]
+    told = headline.told(recording)
+    assert [flow.publishers for flow in told.numbers.flows] == publishing
+    assert [group.group for group in told.numbers.bytes] == publishing
+    assert [line.split(" ")[0] for line in lines(told) if " → " in line and "QoS" in line][:3] == publishing
+    assert metrics.application(recording, ("publisher_group",))["publisher_group"].to_list() == publishing
+    assert metrics.application(recording, ("subscriber_group", "qos"))["qos"].to_list() == [0, 1]
+    by_group = metrics.network(recording, ("group",))["name"].to_list()
+    assert list(dict.fromkeys(by_group)) == ["sensors", "dashboard", "actuators", "burners"]
+    page = cards.section(recording)
+    assert [page.index(f"{name} →") for name in publishing] == sorted(page.index(f"{name} →") for name in publishing)
+    # Of more flows than there is room for, the worst.
+    flow = told.numbers.flows[0]
+    flows = [dataclasses.replace(flow, undelivered_percent=float(share)) for share in range(5)]
+    assert [one.undelivered_percent for one in headline.shown(flows, 3)] == [4, 3, 2]
+    assert [one.undelivered_percent for one in headline.shown(flows, 5)] == [0, 1, 2, 3, 4]

@@ -88,7 +88,7 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
         finest = application(recording, FINEST)
         # Most runs have one group of publishers at each QoS level, or one in all: then the rows are the same ones.
         if finest.height == (finest.n_unique(by) if by and finest.height else 1):
-            return finest.select(*by, pl.exclude(FINEST)).sort(by, maintain_order=True) if by else finest.drop(FINEST)
+            return in_order(recording, finest.select(*by, pl.exclude(FINEST)), by) if by else finest.drop(FINEST)
     keys = list(by) or ["_whole"]
     messages = measured(recording)
     table = recording.collect(_counts(messages, keys, is_once=is_once(recording)))
@@ -103,7 +103,16 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
     table = table.with_columns(
         pl.col("throughput_per_s", "goodput_kbit_s", "effective_throughput_kbit_s").fill_null(0.0))
     table = _with_disconnects(recording, messages, table, keys)
-    return _with_group_names(recording, table).sort(keys).drop("_whole", strict=False)
+    return in_order(recording, _with_group_names(recording, table), keys).drop("_whole", strict=False)
+
+
+def in_order(recording: Recording, table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """A table sorted by its keys; names of groups are in the order in which the scenario has them, as everywhere."""
+    places = {name: place for place, name in enumerate(_group_names(recording))}
+    by = [pl.col(key).replace_strict(places, default=len(places), return_dtype=pl.UInt32)
+          if key.removeprefix("publisher_").removeprefix("subscriber_") in ("group", "name") else pl.col(key)
+          for key in keys]
+    return table.sort(by, maintain_order=True)
 
 
 def has_messages(recording: Recording) -> bool:

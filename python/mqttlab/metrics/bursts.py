@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from mqttlab.metrics.application import has_messages
+from mqttlab.metrics.application import has_messages, in_order
 from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording, looked_up
 
@@ -24,10 +24,10 @@ def bursts(recording: Recording) -> pl.DataFrame:
     each = burst_times(recording)
     if each.is_empty():
         return pl.DataFrame()
-    return each.group_by(KEYS).agg(
+    return in_order(recording, each.group_by(KEYS).agg(
         bursts=pl.len().cast(pl.Int64), bursts_complete=pl.col("complete").sum().cast(pl.Int64),
         **_statistics("completion"), **_statistics("spread"),
-    ).sort(KEYS)
+    ), KEYS)
 
 
 def burst_times(recording: Recording) -> pl.DataFrame:

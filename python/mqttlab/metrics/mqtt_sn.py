@@ -44,7 +44,8 @@ def mqtt_sn(recording: Recording) -> pl.DataFrame:
     kept = _kept(spoken, packets.filter(pl.col("protocol") == "mqtt"), groups)
     sleepers = _sleepers(recording)
     rows = [pl.concat([_row("run", None, datagrams, delivered, kept), _awake(sleepers)], how="horizontal")]
-    for group in dict.fromkeys(datagrams["group"].drop_nulls().sort()):
+    seen = set(datagrams["group"].drop_nulls())
+    for group in (group for group in dict.fromkeys(groups) if group in seen):
         of = pl.Series([number for number, name in enumerate(groups) if name == group], dtype=pl.Int64).implode()
         taking_part = delivered.filter(pl.col("publisher").is_in(of) | pl.col("subscriber").is_in(of))
         theirs = kept.filter(pl.col("client").is_in(of))

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from mqttlab.metrics.application import in_order
 from mqttlab.metrics.frames import is_opening
 from mqttlab.recording import READ_AT_ONCE, Recording, looked_up, named
 from mqttlab.statistics import Selection
@@ -58,9 +59,10 @@ def network(recording: Recording, scopes: Sequence[str] = SCOPES) -> pl.DataFram
         table = table.drop(ROUND_TRIP)
     keys = ["connection", *KEYS] if "connection" in scopes else list(KEYS)
     table = table.select(*keys, pl.exclude(keys)) if "connection" in scopes else table.drop("connection", "client")
-    # As they were asked for, each scope in the order of its keys.
-    parts = [table.filter(pl.col("scope") == scope).sort(keys, nulls_last=False) for scope in scopes]
-    return pl.concat(parts)
+    # As they were asked for, each scope in the order of its keys, groups in that of the scenario.
+    parts = [table.filter(pl.col("scope") == scope) for scope in scopes]
+    return pl.concat(in_order(recording, part, keys) if scope == "group" else part.sort(keys, nulls_last=False)
+                     for scope, part in zip(scopes, parts, strict=True))
 
 
 def connections(recording: Recording) -> pl.DataFrame:

@@ -86,18 +86,18 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
 
 
 def _table(flows: list[Flow]) -> list[str]:
-    """Several flows, a line each: those that lost most and were slowest first."""
-    worst = headline.worst_first(flows)
+    """Several flows, a line each, in the order of the scenario; of many the worst ones."""
+    [worst, *_] = headline.worst_first(flows)
     head = f"{'flow':<{NAME}}{'p99 ms':>8}{'missing':>9}{'p95':>8}{'p50':>7}{'worst':>8}{'sent':>8}"
     rows = [head]
-    for flow in worst[:FLOWS_SHOWN]:
+    for flow in headline.shown(flows, FLOWS_SHOWN):
         latency = {name: milliseconds(one.value) for name, one in flow.latency.items()}
         rows.append(f"{_short(headline.title(flow)):<{NAME}}{latency['p99']:>8}{percent(flow.undelivered_percent):>9}"
                     f"{latency['p95']:>8}{latency['p50']:>7}{latency['max']:>8}{number(flow.sent):>8}")
     if len(flows) > FLOWS_SHOWN:
         rows.append(f"and {counted(len(flows) - FLOWS_SHOWN, 'more flow')}, none worse: --full")
-    words = headline.where_the_time_went(worst[0])
-    return [*rows, *(_labelled("time", f"{_short(headline.title(worst[0]))}: {words[-1]}", 2) if words else [])]
+    words = headline.where_the_time_went(worst)
+    return [*rows, *(_labelled("time", f"{_short(headline.title(worst))}: {words[-1]}", 2) if words else [])]
 
 
 def _short(title: str) -> str:

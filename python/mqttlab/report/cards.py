@@ -106,11 +106,10 @@ def _flow(flow: metrics.Flow, told: Told) -> str:
 
 
 def _flows(flows: list[metrics.Flow]) -> str:
-    worst = headline.worst_first(flows)
     head = ("flow", "p99 ms", "not delivered", "p95 ms", "p50 ms", "worst ms", "sent", "per s", "disconnects")
     rows = [(headline.title(flow), milliseconds(flow.latency["p99"].value), percent(flow.undelivered_percent),
              *(milliseconds(flow.latency[name].value) for name in ("p95", "p50", "max")), number(flow.sent),
-             number(flow.per_s, 3), number(flow.disconnects)) for flow in worst[:FLOWS_SHOWN]]
+             number(flow.per_s, 3), number(flow.disconnects)) for flow in headline.shown(flows, FLOWS_SHOWN)]
     left = len(flows) - len(rows)
     return text_table(head, rows) + (_said(f"{left} more flows, none worse, are in the tables below.") if left else "")
 

@@ -144,6 +144,11 @@ def parted(flows: Sequence[Flow]) -> tuple[list[Flow], list[str]]:
         f"{counted(flow.unsent, 'message was', 'messages were')} never sent ({WHY_UNSENT})." for flow in unsent]
 
 
+def shown(flows: Sequence[Flow], most: int) -> list[Flow]:
+    """As many flows as there is room for: all, in the order of the scenario, or the worst ones."""
+    return list(flows) if len(flows) <= most else worst_first(flows)[:most]
+
+
 def worst_first(flows: Sequence[Flow]) -> list[Flow]:
     """Those that lost most and were slowest first."""
     return sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))

@@ -47,12 +47,11 @@ def _flow(flow: metrics.Flow, told: Told) -> html.Section:
 def _table(flows: list[metrics.Flow]) -> html.Section:
     heads = [Head("flow", text=True), Head("p99", unit="ms"), Head("not delivered"), Head("p95", unit="ms"),
              Head("p50", unit="ms"), Head("worst", unit="ms"), Head("sent"), Head("per s"), Head("disconnects")]
-    worst = headline.worst_first(flows)
     rows: list[list[object]] = [
         [headline.title(flow), milliseconds(flow.latency["p99"].value), percent(flow.undelivered_percent),
          *(milliseconds(flow.latency[name].value) for name in ("p95", "p50", "max")),
          number(flow.sent), number(flow.per_s, 3), number(flow.disconnects)]
-        for flow in worst[:cards.FLOWS_SHOWN]]
+        for flow in headline.shown(flows, cards.FLOWS_SHOWN)]
     left = len(flows) - len(rows)
     rest = [html.P(f"{left} more flows, none worse, are under Messages.", className="said")] if left else []
     return html.Section([written_table("Flows", heads, rows), *rest], className="panel headline")
