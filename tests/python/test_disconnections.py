@@ -13,7 +13,8 @@ from rich.console import Console
 from mqttlab import metrics
 from mqttlab.metrics.disconnections import in_words
 from mqttlab.recording import Recording
-from mqttlab.report import terminal, write_html
+from mqttlab.report import headline, terminal, write_html
+from mqttlab.report.answer import lines
 from mqttlab.report.document import document
 from mqttlab.report.text import verdict
 from mqttlab.runs import Job, perform
@@ -71,9 +72,28 @@ def test_reasons_and_foreign_deliveries_are_in_every_report(rows: list[Message],
     assert printed(recording).index("742 foreign") < printed(recording).index("Why connections ended")
     assert any("742 foreign deliveries" in reason for reason in verdict(recording)[1])
     assert page.index("742 foreign") < page.index("Why connections ended")
+    # Once each: two functions told them.
+    assert printed(recording).count("742 foreign") == 1 and page.count("742 foreign") == 2, "headline and verdict"
+    notes = headline.told(recording).notes
+    assert notes[0].startswith("742 foreign") and len(notes) == len(set(notes))
     told = json.loads(json.dumps(document(recording)))["disconnections"]
     assert told[0] == {"group": "publishers", "what": "refused", "reason": "CONNECT: code 0x05 (not authorised)",
                        "count": 2, "clients": 1}
+
+
+@pytest.mark.parametrize(("complete", "validity", "word"), [
+    (True, {"valid": False, "reasons": ["late", "later"]}, "not valid"),
+    (True, {"valid": True, "remarks": ["near the limit"]}, "valid"), (False, {"valid": True}, "incomplete")])
+def test_foreign_deliveries_come_right_after_why_a_run_is_not_valid(
+    complete: bool, validity: dict[str, Any], word: str, tmp_path: Path,
+) -> None:
+    """They must be among the two notes that a terminal shows."""
+    recording = Recording.open(write(tmp_path / "run", [Message(0)], foreign=742, complete=complete, validity=validity))
+    said = verdict(recording)
+    assert said[0] == word and said[1][word != "valid"].startswith("742 foreign")
+    told = headline.told(recording)
+    assert told.notes[0].startswith("742 foreign") and "742" not in told.timing
+    assert " ".join(lines(told)).count("742 foreign") == 1
 
 
 def test_one_of_a_thing_is_written_in_the_singular(tmp_path: Path) -> None:

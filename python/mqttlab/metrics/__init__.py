@@ -54,7 +54,7 @@ from mqttlab.metrics.devices import messages_by_device
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
-from mqttlab.metrics.headline import Bytes, Flow, Headline, headline
+from mqttlab.metrics.headline import Bytes, Flow, Headline, foreign, headline
 from mqttlab.metrics.link import links
 from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, topics
 from mqttlab.metrics.mqtt_sn import mqtt_sn
@@ -120,6 +120,7 @@ __all__ = [
     "energy",
     "evidence",
     "family",
+    "foreign",
     "has_both_ways",
     "has_deliveries",
     "headline",

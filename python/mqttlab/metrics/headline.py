@@ -138,10 +138,15 @@ def headline(recording: Recording) -> Headline:
     if "headline" not in recording.remembered:
         recording.remembered["headline"] = Headline(
             flows=_flows(recording), bytes=_bytes(recording), energy=_energy(recording),
-            foreign=int((recording.run.get("messages") or {}).get("foreign") or 0),
+            foreign=foreign(recording),
             disconnections=tuple(disconnections(recording).to_dicts()), measured_s=measurement(recording).seconds)
     found: Headline = recording.remembered["headline"]
     return found
+
+
+def foreign(recording: Recording) -> int:
+    """Deliveries that no publisher of the run has sent: no table counts them."""
+    return int((recording.run.get("messages") or {}).get("foreign") or 0)
 
 
 def _flows(recording: Recording) -> tuple[Flow, ...]:

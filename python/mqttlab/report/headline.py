@@ -15,7 +15,7 @@ from mqttlab.metrics.headline import BATTERY_WH, UNKNOWN_ENDS, WHY_UNSENT, Bytes
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import captured, cautions, facts
-from mqttlab.report.text import delivered_nothing, duration, foreign, number, verdict
+from mqttlab.report.text import delivered_nothing, duration, number, verdict
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
 # A share that is told; smaller ones are left out.
@@ -78,11 +78,9 @@ def told(recording: Recording) -> Told:
         line += f"; rates and {metrics.DEVICE_RATE} are of {short} only"
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
     numbers = metrics.headline(recording)
-    notes = filter(None, (foreign(recording), *parts, *rest, *cautions.of(recording, numbers)))
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
                 delivered_nothing=delivered_nothing(recording),
-                # The verdict's reasons name foreign messages, too.
-                notes=tuple(dict.fromkeys(notes)), numbers=numbers)
+                notes=(*rest, *parts, *cautions.of(recording, numbers)), numbers=numbers)
 
 
 def described(recording: Recording) -> str:

@@ -12,7 +12,6 @@ from mqttlab.report import attribution, captured, coverage, facts, network
 from mqttlab.report.text import (
     delivered_nothing,
     disconnections_title,
-    foreign,
     heading,
     lateness,
     number,
@@ -36,11 +35,9 @@ def terminal(recording: Recording, console: Console) -> None:
     """
     by_qos = metrics.application(recording)
     word, _ = verdict(recording)
-    comes_first = word != "valid" or delivered_nothing(recording)
+    comes_first = word != "valid" or delivered_nothing(recording) or bool(metrics.foreign(recording))
     if comes_first:
         _print_verdict(recording, console)
-    elif words := foreign(recording):
-        console.print(words, style="bold yellow", highlight=False, markup=False)
     if by_qos.is_empty():
         console.print("[bold red]No message was measured.[/]")
     else:

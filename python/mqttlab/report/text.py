@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.metrics import ALL
+from mqttlab.metrics import ALL, foreign
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 
@@ -64,34 +64,36 @@ def meaning(column: str) -> str:
     return f"{metric.meaning} [{metric.unit}]" if metric else ""
 
 
-def foreign(recording: Recording) -> str:
-    """What was received and is in no table, because nobody in the evidence has sent it; empty where nothing was."""
-    count = int((recording.run.get("messages") or {}).get("foreign") or 0)
+def _foreign(recording: Recording) -> list[str]:
+    """What was received and is in no table, because nobody in the evidence has sent it; nothing where nothing was."""
+    count = foreign(recording)
     if not count:
-        return ""
+        return []
     imported = "sources" in recording.plan
-    return (f"{counted(count, 'foreign delivery', 'foreign deliveries')}, which no publisher "
+    return [f"{counted(count, 'foreign delivery', 'foreign deliveries')}, which no publisher "
             f"{'in the evidence' if imported else 'of this run'} has sent, came on its topics and "
             f"{'is' if count == 1 else 'are'} not counted"
-            + ("." if imported else ": see who else publishes there (a client's will counts as one)."))
+            + ("." if imported else ": see who else publishes there (a client's will counts as one).")]
 
 
 def verdict(recording: Recording) -> tuple[str, list[str]]:
-    """How far the numbers can be trusted: ``valid``, ``not valid`` or ``incomplete``, and sentences that say why."""
+    """How far the numbers can be trusted: ``valid``, ``not valid`` or ``incomplete``, and sentences that say why.
+
+    The first says why it is not valid. Then comes whose messages are not counted, before all else.
+    """
     run = recording.run
     validity = run.get("validity") or {}
-    # Before all else: whose messages these are.
-    reasons = [words for words in (foreign(recording),) if words]
-    reasons += [str(text) for text in run.get("warnings", [])]
+    reasons = [str(text) for text in run.get("warnings", [])]
     if run.get("schema_version") == 1:
         reasons.append("Recorded with schema version 1, which counts what was under way at the end as lost.")
     if not recording.complete:
         reason = run.get("reason") or "the run ended before it was complete"
-        return "incomplete", [str(reason), *(rounded(str(text)) for text in validity.get("reasons", [])), *reasons]
+        said = [rounded(str(text)) for text in validity.get("reasons", [])]
+        return "incomplete", [str(reason), *_foreign(recording), *said, *reasons]
     remarks = [rounded(str(text)) for text in validity.get("reasons", []) or validity.get("remarks", [])]
-    if validity.get("valid", True) and not remarks:
-        return "valid", reasons
-    return ("valid" if validity.get("valid", True) else "not valid"), [*remarks, *reasons]
+    if validity.get("valid", True):
+        return "valid", [*_foreign(recording), *remarks, *reasons]
+    return "not valid", [*remarks[:1], *_foreign(recording), *remarks[1:], *reasons]
 
 
 def rounded(words: str) -> str:
