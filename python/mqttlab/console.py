@@ -54,6 +54,11 @@ class Console(rich.console.Console):
             yield Segment(laid_out(text) if HIDDEN.search(text) else text, style)
 
 
+def sentence(console: rich.console.Console, words: str, style: str = "") -> None:
+    """Print a sentence as it is, without markup: wrapped on a terminal, one line in a file."""
+    console.print(words, style=style or None, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+
+
 def print_table(
     console: rich.console.Console, title: str, heads: Sequence[str], rows: Sequence[Sequence[str | Text]], *,
     left: Collection[int] = (0,), keys: int = 1, lines: bool = False,

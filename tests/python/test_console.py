@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+import rich.console
 from rich.text import Text
 
 from commands import mqttlab
-from mqttlab.console import Console, print_table
+from mqttlab.console import Console, print_table, sentence
 from mqttlab.networks import MODELS
 from mqttlab.terminal import WIDTH_OF_FILES, width_of_output
 from recordings import Message, write
@@ -123,3 +124,24 @@ def test_cells_of_several_lines_stand_apart_and_fit(capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out
     tables_fit(printed, 60)
     assert "1 of 3: 12.5 ms" in printed and "2 of 3: 13.25 ms" in printed and printed.count("├") == 1
+
+
+@pytest.mark.parametrize("of", [Console, rich.console.Console])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_sentence_wraps_on_a_terminal_and_is_one_line_in_a_file(
+    of: type[rich.console.Console], terminal: bool,
+) -> None:
+    """Fifteen places said it; who looks for a sentence in a log finds it."""
+    out = io.StringIO()
+    console = of(file=out, force_terminal=terminal, width=30, color_system=None)
+    sentence(console, "QoS 1 [bold]against[/] QoS 0: p99 the same, 24 % more bytes up.", "bold")
+    printed = out.getvalue()
+    assert " ".join(printed.split()) == "QoS 1 [bold]against[/] QoS 0: p99 the same, 24 % more bytes up."
+    assert (printed.count("\n") > 1) is terminal
+    assert max(map(len, printed.splitlines())) <= (30 if terminal else 100)
+
+
+def test_a_sentence_of_others_is_shown_with_escapes() -> None:
+    out = io.StringIO()
+    sentence(Console(file=out), "run \x1b[2J is late")
+    assert out.getvalue() == "run \\x1b[2J is late\n"

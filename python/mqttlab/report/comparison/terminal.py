@@ -10,7 +10,7 @@ from rich.text import Text
 from mqttlab.comparison import Comparison
 from mqttlab.comparison.frames import fates as fates_of_frames
 from mqttlab.comparison.words import head, what_happened
-from mqttlab.console import Console, print_table
+from mqttlab.console import Console, print_table, sentence
 from mqttlab.foreign import visible
 from mqttlab.recording import RecordingError
 from mqttlab.report.comparison import answer, several, tables
@@ -37,13 +37,13 @@ def print_comparison(
     told = _told(comparison)
     pairs = comparison.by_message if by_message else []
     for remark in told.cautions:
-        console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False, soft_wrap=not console.is_terminal)
-    console.print(f"[bold]{escape(told.sentence)}[/]", highlight=False, soft_wrap=not console.is_terminal)
-    console.print(told.basis, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        sentence(console, remark, "bold yellow")
+    sentence(console, told.sentence, "bold")
+    sentence(console, told.basis)
     _plain(f"First: {visible(comparison.first.label)}, second: {visible(comparison.second.label)}",
            answer.table(told.differing), console, left=2)
     for line in answer.rest(told):
-        console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        sentence(console, line)
     if full:
         _whole(comparison, console)
     else:
@@ -51,15 +51,15 @@ def print_comparison(
     for pair in pairs:
         name = f"Message by message: {pair.first.directory.name} → {pair.second.directory.name}"
         console.print()
-        console.print(f"[bold]{escape(name)}[/]", highlight=False, soft_wrap=not console.is_terminal)
+        sentence(console, name, "bold")
         _plain("Fates of the messages", tables.fates(pair), console)
         _plain("Fates of the frames, by name", tables.frame_fates(list(fates_of_frames(pair.frames).iter_rows())),
                console)
         _plain("What made the difference", tables.reasons(pair), console)
         for record in pair.different.head(limit).iter_rows(named=True):
             console.print(f"[bold]{escape(head(record))}[/]", highlight=False, soft_wrap=True)
-            for sentence in what_happened(pair, record):
-                console.print(f"  {sentence}", highlight=False, markup=False, soft_wrap=True)
+            for said in what_happened(pair, record):
+                console.print(f"  {said}", highlight=False, markup=False, soft_wrap=True)
         if pair.different.height > limit:
             console.print(f"{pair.different.height - limit} more messages differ; --limit shows more, --json has all",
                           highlight=False)
@@ -75,15 +75,15 @@ def print_several(comparisons: Sequence[Comparison], console: Console, *, full: 
         _told(each)
     said = several.said(comparisons)
     for remark in said.cautions:
-        console.print(f"[bold yellow]{escape(remark)}[/]", highlight=False, soft_wrap=not console.is_terminal)
-    for sentence in said.sentences:
-        console.print(f"[bold]{escape(sentence)}[/]", highlight=False, soft_wrap=not console.is_terminal)
+        sentence(console, remark, "bold yellow")
+    for words in said.sentences:
+        sentence(console, words, "bold")
     for basis in said.bases:
-        console.print(basis, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        sentence(console, basis)
     _plain("Each against the first", several.table(said.rows if full else said.differing, several.labels(comparisons)),
            console, left=2)
     for words in said.notes:
-        console.print(words, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        sentence(console, words)
     if full:
         for each in comparisons:
             _whole(each, console)
@@ -98,8 +98,9 @@ def _told(comparison: Comparison) -> answer.Answer:
 
 
 def _whole(comparison: Comparison, console: Console) -> None:
-    console.print(f"\n[bold]{escape(comparison.title)}[/]", highlight=False, soft_wrap=not console.is_terminal)
-    console.print(comparison.design, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+    console.print()
+    sentence(console, comparison.title, "bold")
+    sentence(console, comparison.design)
     console.print("The plans differ in", highlight=False)
     for line in tables.knobs(comparison):
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)

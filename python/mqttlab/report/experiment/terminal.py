@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from mqttlab.analysis import Analysis, methods
-from mqttlab.console import Console, print_table
+from mqttlab.console import Console, print_table, sentence
 from mqttlab.report.experiment import answer, tables
 
 ROWS_SHOWN = 60
@@ -24,16 +24,14 @@ def print_experiment(analysis: Analysis, console: Console, *, full: bool = False
     console.print(f"[bold]{escape(asked.name)}[/]: {escape(asked.question)}", highlight=False, soft_wrap=True)
     told = answer.answer(analysis)
     for place, words in enumerate(told.sentences or (tables.headline(analysis),)):
-        console.print(f"[{STATES[told.state] if place == 0 else 'default'}]{escape(words)}[/]", highlight=False,
-                      soft_wrap=not console.is_terminal)
+        sentence(console, words, STATES[told.state] if place == 0 else "")
     _print("Thresholds", answer.thresholds(analysis), console)
     _print("What it costs", answer.costs(analysis), console)
     for words in analysis.costs_unknown:
-        console.print(words, highlight=False, markup=False, soft_wrap=not console.is_terminal)
+        sentence(console, words)
     if analysis.recommendations is not None:
         _print("Recommendation", answer.recommendations(analysis), console)
-        console.print(analysis.recommendations.rule, highlight=False, markup=False,
-                      soft_wrap=not console.is_terminal)
+        sentence(console, analysis.recommendations.rule)
     for words in [tables.headline(analysis) + ".", *tables.facts(analysis)]:
         console.print(words, highlight=False, markup=False, soft_wrap=True)
     _print("Runs that were left out", tables.left_out(analysis), console)
