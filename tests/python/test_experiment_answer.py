@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,34 @@ def test_a_recommendation_says_what_the_other_choice_costs(analysis: Analysis) -
     if row[1] != "none":
         assert re.search(r"costs \d+ % more bytes|is cheaper: \d+ % fewer bytes|costs the same", row[1])
         assert row[1].split(": ", 1)[1] in text
+
+
+@pytest.mark.parametrize(("certainty", "others", "dear", "said"), [
+    (0.6, (1,), 133, ["Choose qos 0: it has the lowest latency p99, 98.2 ms (60 % certain).",
+                      "No worse in these runs: qos 1, but it costs 33 % more bytes up."]),
+    (0.6, (1,), 80, ["Choose qos 0: it has the lowest latency p99, 98.2 ms (60 % certain).",
+                     "No worse in these runs: qos 1, and it is cheaper: 20 % fewer bytes up."]),
+    (0.6, (1,), 101, ["Choose qos 0: it has the lowest latency p99, 98.2 ms (60 % certain).",
+                      "No worse in these runs: qos 1, and it costs the same."]),
+    (1.0, (), 133, ["Choose qos 0: it has the lowest latency p99, 98.2 ms (over 99 % certain)."]),
+    (None, (), 133, [
+        "Choose qos 0: it has the lowest latency p99, 98.2 ms (too few runs to say how certain that is)."]),
+])
+def test_a_choice_is_said_so_that_it_can_be_decided(
+    analysis: Analysis, certainty: float | None, others: tuple[int, ...], dear: int, said: list[str],
+) -> None:
+    """It said: choose qos 0, which has …; these runs show no difference from qos 1, which costs 33 % more."""
+    assert analysis.recommendations is not None
+    [row] = analysis.recommendations.rows
+    assert row.objective is not None
+    choice, keys = {"qos": "0"}, {point.levels["qos"]: point.key for point in analysis.responses[0].points}
+    row = replace(row, choice=choice, objective=replace(row.objective, estimate=98.2), certainty=certainty,
+                  as_good=tuple({"qos": str(other)} for other in others))
+    cost = replace(analysis.costs[0], metric="ip_kb_per_device_hour_up",
+                   values={keys["0"]: (100.0,), keys["1"]: (float(dear),)})
+    made = replace(analysis, thresholds=(), costs=(cost,),
+                   recommendations=replace(analysis.recommendations, rows=(row,)))
+    assert list(answer(made).sentences) == said
 
 
 @pytest.mark.parametrize("columns", ["", "80", "150"])

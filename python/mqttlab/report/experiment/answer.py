@@ -21,6 +21,7 @@ from mqttlab.report.text import number
 
 TOLD = 3
 SAME_PERCENT = 5.0
+SURE = 0.995
 # Names of several words; what is no metric stays as it is.
 NAME = re.compile(r"\b[a-z0-9]+(?:_[a-z0-9]+)+\b")
 
@@ -129,6 +130,7 @@ def _choices(analysis: Analysis) -> list[str]:
                            for choice in sorted(set(chosen), key=chosen.count, reverse=True)[:TOLD])
         on = ", ".join(table.rows[0].environment)
         return [f"The choice with the {table.side} {table.objective} depends on {on}: {shares}."]
+    of = next(each for each in analysis.responses if each.name == table.objective)
     said = []
     for row in table.rows:
         where = f"At {levels(row.environment)}: " if row.environment else ""
@@ -137,12 +139,11 @@ def _choices(analysis: Analysis) -> list[str]:
             continue
         broken = _broken(analysis, row)
         verb = {"all": f"no choice holds every threshold; {levels(row.choice)} has",
-                "it": f"{levels(row.choice)} breaks a threshold, and has"}.get(
-                    broken, f"choose {levels(row.choice)}, which has")
-        sure = "" if row.certainty is None else f" (certainty {_percent(row.certainty)})"
-        mean = "" if row.objective is None else f": {number(row.objective.estimate, 3)} {_unit(analysis)}".rstrip()
-        said.append(f"{where}{verb} the {table.side} {table.objective}{mean}{sure}.")
-        said += [f"These runs show no difference from {levels(other)}, which {_cost(analysis, row, other)}."
+                "it": f"{levels(row.choice)} breaks a threshold, but has"}.get(
+                    broken, f"choose {levels(row.choice)}: it has")
+        best = "" if row.objective is None else f", {_figure(of, row.objective.estimate)}"
+        said.append(f"{where}{verb} the {table.side} {table.objective}{best} ({_certain(row.certainty)}).")
+        said += [f"No worse in these runs: {levels(other)}, {_but(_cost(analysis, row, other))}."
                  for other in row.as_good[:TOLD]]
     return [f"{words[:1].upper()}{words[1:]}" for words in said]
 
@@ -159,9 +160,16 @@ def _objective(analysis: Analysis) -> str:
         (each.label for each in analysis.responses if each.name == table.objective), table.objective)
 
 
-def _unit(analysis: Analysis) -> str:
-    table = analysis.recommendations
-    return next((each.unit for each in analysis.responses if table is not None and each.name == table.objective), "")
+def _certain(share: float | None) -> str:
+    if share is None:
+        return "too few runs to say how certain that is"
+    # 2,000 draws of few runs do not make anything certain.
+    return "over 99 % certain" if share >= SURE else f"{100 * share:.0f} % certain"
+
+
+def _but(cost: str) -> str:
+    """What an alternative costs, as a reason against it or for it."""
+    return f"{'but' if 'more' in cost else 'and'} it {cost}"
 
 
 def _broken(analysis: Analysis, row: Recommendation) -> str:
