@@ -89,6 +89,11 @@ def nearest(path: Path) -> str | None:
         names = [each.name for each in path.parent.iterdir()]
     except OSError:
         return None
+    # A recording by its scenario's name: the latest of that name.
+    longer = sorted(name for name in names if path.name and name.startswith(f"{path.name}-") and
+                    (path.parent / name).is_dir())
+    if longer:
+        return str(path.with_name(longer[-1]))
     # Names of one kind of file are alike by their ends alone.
     stems = [Path(name).stem for name in names if Path(name).suffix == path.suffix]
     near = [stem + path.suffix for stem in difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.6)]

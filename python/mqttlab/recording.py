@@ -504,7 +504,8 @@ def _words(ending: dict[str, Any] | str | None) -> str | None:
 def _no_recording(path: Path) -> str:
     if path.exists():
         return f"{path} is not a recording: it {what_it_is(path) or 'is not a directory'}"
-    near = nearest(path)
+    near = next((found for place in (path, Path("runs") / path) if (found := nearest(place)) and Path(found).is_dir()),
+                None)
     hint = f"did you mean {near}?" if near else "mqttlab list shows the recordings"
     return f"there is no directory {path}; {hint}"
 

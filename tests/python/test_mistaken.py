@@ -92,3 +92,37 @@ def test_a_part_of_a_metrics_name_finds_the_metric() -> None:
     assert _nearest("latency", known) == "did you mean `latency_ms_p99`, `latency_ms_mean`?"
     found = wrong(Measured(metric="p99"))
     assert found is not None and 'did you mean "latency_ms_p99"' in found[1]
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ("import trace.pcap.gz", "name the kind of file first: mqttlab import capture trace.pcap.gz (see"),
+    ("import messages.csv", "name the kind of file first: mqttlab import log messages.csv (see"),
+    ("import trase.pcap.gz", "capture trase.pcap.gz; there is no file trase.pcap.gz, did you mean trace.pcap.gz?"),
+    ("import capture trase.pcap.gz", "trase.pcap.gz: there is no such file; did you mean trace.pcap.gz?"),
+    ("import captur x", "there is no command 'captur'; did you mean `capture`?"),
+    ("networks lte_m", "there is no network model 'lte_m'; did you mean `lte-m`?"),
+    ("networks --tcp linx", "there is no TCP profile 'linx'; did you mean `linux`?"),
+    ("new lte-m-flet", "unknown template 'lte-m-flet'; did you mean `lte-m-fleet`?"),
+    ("study lists", "unknown study 'lists'; did you mean `list`?"),
+    ("schema scen", "'scen' is unknown; did you mean `scenario`?"),
+    ("try --every 5 sec", "a value with a blank is quoted ('5 s')"),
+    ("help run", "write: mqttlab run --help"),
+    ("try --protocol amqp", "there is no option --protocol; known: "),
+    ("try --brokr x", "did you mean `--broker`?"),
+    ("import log fleet.toml", "it is a scenario; run it with: mqttlab run fleet.toml"),
+    ("report demo", "there is no directory demo; did you mean runs/demo-20260102-000000?"),
+    ("explain runs/demo", "there is no directory runs/demo; did you mean runs/demo-20260102-000000?"),
+    ("report on", "there is no directory on; did you mean runs/one?"),
+])
+def test_what_a_beginner_types_is_answered_with_the_nearest_right_value(given: str, said: str, place: Path) -> None:
+    for name in ("demo-20260101-000000", "demo-20260102-000000"):
+        (place / "runs" / name).mkdir()
+    (place / "demo.txt").touch()
+    done = mqttlab(*given.split())
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_named_model_is_shown_alone() -> None:
+    shown = mqttlab("networks", "lte-m").stdout
+    assert "lte-m" in shown and "satcom" not in shown and "Sources" in shown
+    assert "satcom" in mqttlab("networks").stdout

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mqttlab.cli.main import CATALOG, FULL, HTML, JSON, RUNS, main
-from mqttlab.cli.problems import Commands, WithTables, writable_directory
+from mqttlab.cli.problems import Imports, WithTables, writable_directory
 
 if TYPE_CHECKING:
     from mqttlab.imports import Evidence
@@ -42,7 +42,7 @@ UNPACKED = click.option("--unpacked-max", type=Size(), metavar="SIZE",
 NAME = click.option("--name", help="Name shown in reports  [default: the first file's name]")
 
 
-@main.group(name="import", cls=Commands)
+@main.group(name="import", cls=Imports)
 def import_() -> None:
     """Make recordings from captures and logs of other tools.
 

@@ -419,7 +419,7 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
     # `studies/perez2005`, as it was written when studies were directories, still names one.
     found = studies.get(Path(study).name)
     if found is None:
-        raise UsageError(f"unknown study {study!r}; {nearest(study, list(studies))}")
+        raise UsageError(f"unknown study {study!r}; {nearest(study, ['list', *studies])}")
     if out is not None:
         writable_file(out, "--out")
     console = Console()
@@ -500,25 +500,29 @@ def list_(
 
 
 @main.command()
+@click.argument("model", required=False, metavar="[MODEL]")
 @click.option("--tcp", is_flag=True, help="List TCP profiles instead.")
 @click.option("--probe", "target", metavar="MODEL|SCENARIO",
               help="Measure this model, or the networks of this scenario file, in the live emulator instead.")
 @click.option("--seconds", type=click.IntRange(1, 3600), default=10, show_default=True,
               help="Duration of --probe for each path.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results of --probe as JSON.")
-def networks(tcp: bool, target: str | None, seconds: int, as_json: bool) -> None:
-    """List the named network models, with the delays that each placement implies, and their sources.
+def networks(model: str | None, tcp: bool, target: str | None, seconds: int, as_json: bool) -> None:
+    """List the named network models, or MODEL alone, with the delays that each placement implies, and their sources.
 
     With --probe, send datagrams and TCP through the emulated path, and print rate, delay, jitter and loss beside the
     model's.
 
     \b
       mqttlab networks
+      mqttlab networks lte-m
       mqttlab networks --tcp
       mqttlab networks --probe satcom
       mqttlab networks --probe scenarios/demo.toml --json
     """
     if target is not None:
+        if model is not None:
+            raise UsageError(f"--probe {target} and {model}: name one of them; --probe measures it")
         from mqttlab.cli.probe import show_probe
 
         show_probe(target, seconds, as_json)
@@ -528,7 +532,7 @@ def networks(tcp: bool, target: str | None, seconds: int, as_json: bool) -> None
     from mqttlab.cli.networks import show_networks
     from mqttlab.console import Console
 
-    show_networks(Console(), tcp)
+    show_networks(Console(), tcp, model)
 
 
 @main.command()

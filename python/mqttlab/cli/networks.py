@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mqttlab.cli.problems import nearest
 from mqttlab.console import Console, print_table
+from mqttlab.errors import UsageError
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 from mqttlab.networks.models import NetworkModel
 from mqttlab.networks.tcp import TcpProfile
 
 
-def show_networks(console: Console, tcp: bool) -> None:
-    """Print the TCP profiles, or the network models with their placements and sources."""
-    models = list(MODELS.values())
+def show_networks(console: Console, tcp: bool, name: str | None = None) -> None:
+    """Print the TCP profiles, or the network models with their placements and sources; the named one alone.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    known: Mapping[str, TcpProfile | NetworkModel] = PROFILES if tcp else MODELS
+    if name is not None and name not in known:
+        what = "TCP profile" if tcp else "network model"
+        raise UsageError(f"there is no {what} {name!r}; {nearest(name, list(known))}")
+    models = [model for model in MODELS.values() if name in (None, model.name)]
     if tcp:
-        _tcp_table(console, list(PROFILES.values()))
+        _tcp_table(console, [profile for profile in PROFILES.values() if name in (None, profile.name)])
     else:
         _network_table(console, models)
-    if not tcp:
         for name, words in PLACEMENTS.items():
             console.print(f"[bold]{name}[/]: {words}", highlight=False)
         console.print()

@@ -25,6 +25,8 @@ from mqttlab.terminal import say
 
 FAILED = 1
 WRONG = 2
+# How files that are imported may end.
+LOGS, PACKED = (".csv", ".tsv", ".json", ".jsonl", ".log", ".txt"), (".gz", ".zst")
 # A place that the user named, and that is not what it should be. Everything else (a full disk) failed on the way.
 WRONG_PLACE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EEXIST, errno.EROFS,
                errno.ENAMETOOLONG, errno.ELOOP}
@@ -70,8 +72,29 @@ class Commands(click.Group):
         """The command of this name; the nearest one is named where there is none."""
         known = self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
-            raise click.UsageError(f"there is no command {args[0]!r}; {nearest(args[0], known)}", ctx)
+            asked = " ".join([ctx.command_path, *args[1:2]])
+            told = f"write: {asked} --help" if args[0] == "help" else self.instead(args[0])
+            told = told or f"there is no command {args[0]!r}; {nearest(args[0], known)}"
+            raise click.UsageError(told, ctx)
         return super().resolve_command(ctx, args)
+
+
+    def instead(self, given: str) -> str | None:
+        """What to write instead of a word that is no command; nothing where the nearest command says enough."""
+        return None
+
+
+class Imports(Commands):
+    """The commands that read files: a file in a command's place is told its command."""
+
+    def instead(self, given: str) -> str | None:
+        """The command for a file of this name."""
+        path = Path(given)
+        if not path.suffix and not path.exists():
+            return None
+        name = path.stem if path.suffix in PACKED else path.name
+        kind = "log" if name.endswith(LOGS) else "capture"
+        return f"name the kind of file first: mqttlab import {kind} {given}{missing(path)}"
 
 
 class WithTables(click.Command):
@@ -92,6 +115,16 @@ def refuse(problems: Sequence[str], status: int) -> NoReturn:
     for problem in problems:
         say(f"mqttlab: {hidden(problem)}", err=True)
     sys.exit(status)
+
+
+def missing(path: Path) -> str:
+    """That a file is not there, with the nearest one; empty where it is, or is standard input."""
+    from mqttlab.mistaken import nearest as beside
+
+    if path.exists() or str(path) == "-":
+        return ""
+    near = beside(path)
+    return f"; there is no file {path}" + (f", did you mean {near}?" if near else "")
 
 
 def nearest(given: str, known: Sequence[str]) -> str:
@@ -172,7 +205,11 @@ def _usage(error: click.UsageError) -> list[str]:
     if isinstance(error, click.NoSuchOption):
         options = [name for parameter in (error.ctx.command.params if error.ctx else []) for name in parameter.opts
                    if name.startswith("--")]
-        words = f"there is no option {error.option_name}; {nearest(error.option_name, [*options, '--help'])}"
+        # Two dashes alone make no likeness.
+        known = [name[2:] for name in (*options, "--help")]
+        close = difflib.get_close_matches(error.option_name.strip("-"), known, n=1)
+        hint = f"did you mean `--{close[0]}`?" if close else f"known: {', '.join([*options, '--help'])}"
+        words = f"there is no option {error.option_name}; {hint}"
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         words = f"{error.param.make_metavar(error.ctx) if error.ctx else error.param.name} is missing"
     elif isinstance(error, click.BadParameter) and error.param is not None:
@@ -180,8 +217,11 @@ def _usage(error: click.UsageError) -> list[str]:
     if extra := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", words):
         words = f"unexpected argument {extra[1]}"
         # `--every 5 s`: to a shell these are two words.
-        if re.fullmatch(r"[num]?s|min|h|d|[kKMG]?(B|bit/s)|/s|%", extra[1]):
+        if re.fullmatch(r"[num]?s|secs?|seconds?|min(utes?)?|h|hours?|d|days?|[kKMG]?(B|bps|bit/s)|/s|%", extra[1]):
             words += "; a value with a blank is quoted ('5 s'), or written without one (5s)"
+    if choice := re.fullmatch(r"(.*?)'(.*)' is not one of ('.*')", words):
+        known = re.findall("'(.*?)'", choice[3])
+        words = f"{choice[1]}{choice[2]!r} is unknown; {nearest(choice[2], known)}"
     words = re.sub(r"(\d+) is not in the range x>=(\d+)", r"\1 must be \2 or more", words)
     words = re.sub(r"(\d+) is not in the range (\d+)<=x<=(\d+)", r"\1 must be from \2 to \3", words)
     words = words.replace("is not a valid integer range", "is not a whole number")

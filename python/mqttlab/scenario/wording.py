@@ -41,6 +41,7 @@ SYNONYMS = {
     "frequency": "rate", "period": "interval", "every": "interval", "size": "payload", "message": "payload",
     "topics": "topic", "time": "duration", "uplink": "up", "downlink": "down", "upload": "up", "download": "down",
     "hosts": "between", "shared": "link", "simulate": "backend", "simulation": "backend",
+    "max": "below", "maximum": "below", "min": "above", "minimum": "above",
 }
 DEPTH_MAX = 3
 """Tables below tables that are looked through for an unknown field."""
