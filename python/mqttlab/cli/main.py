@@ -290,8 +290,9 @@ def compare(
     conditions on the catalog ('catalog: qos = 1; loss = 1 %').
 
     A sentence says what differs, then a table, biggest first. Groups, topics, QoS, protocol and network may differ:
-    flows are compared by who publishes for whom. Several runs on a side give intervals and verdicts. Runs with the same
-    seed and repetition are compared in pairs. --by message names the messages of another fate or latency, and why.
+    flows are compared by publishing and subscribing group. Several runs on a side give intervals and verdicts. Runs
+    with the same seed and repetition are compared in pairs. --by message names the messages of another fate or latency,
+    and why.
 
     More than two sides have a sentence each, and one table with a column for each.
 
