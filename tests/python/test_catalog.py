@@ -478,6 +478,8 @@ def test_the_commands(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     recording(runs / "new", 77)
     plain = mqttlab("list")
     assert plain.exit_code == 0 and plain.output.count("complete") == 5 and "runs/new" in plain.output
+    # Wide enough for all columns beside each other.
+    monkeypatch.setenv("COLUMNS", "160")
     found = mqttlab("list", "--where", "latency_ms_p50 < 100", "--sort", "-latency_ms_p50",
                     "--sort", "messages_delivered", "--column", "name")
     assert found.stdout.splitlines()[0].split() == [

@@ -44,7 +44,8 @@ def give(command: str, folder: Path, *, short: bool) -> str:
 
 @pytest.fixture(autouse=True)
 def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No queue and no catalog but the test's."""
+    """No queue and no catalog but the test's, and a width as the pages are made with."""
+    monkeypatch.delenv("COLUMNS")
     monkeypatch.setenv("MQTTLAB_QUEUE", str(tmp_path / "queue"))
     monkeypatch.delenv("MQTTLAB_CATALOG", raising=False)
 

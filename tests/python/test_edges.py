@@ -324,6 +324,17 @@ def test_every_module_says_what_it_is() -> None:
     assert [str(path.relative_to(ROOT)) for path in silent] == []
 
 
+def test_files_that_comments_and_pages_name_are_there() -> None:
+    files = [str(path.relative_to(ROOT)) for path in tracked("*")]
+    missing = []
+    for path in tracked("*.rs", "*.py", "docs/*.md", "ARCHITECTURE.md"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if path.suffix != ".rs" or "//" in line:
+                missing += [f"{path.relative_to(ROOT)}: {name}" for name in re.findall(r"`([\w/-]+\.(?:rs|py))`", line)
+                            if not any(f"/{file}".endswith(f"/{name}") for file in files)]
+    assert missing == []
+
+
 def test_no_file_names_a_place_of_one_machine() -> None:
     # Assembled here, so that this file does not name them.
     places = [f"/{name}/" for name in ("work", "root")]

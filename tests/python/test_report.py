@@ -131,9 +131,9 @@ def busy(tmp_path: Path, *spans: tuple[float, float]) -> tuple[float, ...]:
 
 
 def test_utilisation_counts_busy_time_within_each_slice(tmp_path: Path) -> None:
-    # Sent at 1 s and 61 s: slices of half a second.
-    drawn = busy(tmp_path, (0, 1), (60, 61))
-    assert drawn == pytest.approx((100, 100, *[0] * 118, 100, 100, 0))
+    # From 0 s to 60 s: slices of half a second.
+    drawn = busy(tmp_path, (0, 1), (59, 60))
+    assert drawn == pytest.approx((100, 100, *[0] * 116, 100, 100, 0))
 
 
 def test_utilisation_of_a_frame_over_several_slices_is_spread(tmp_path: Path) -> None:

@@ -296,7 +296,8 @@ def test_a_job_that_waits_has_its_secrets_in_memory_of_its_user_alone_and_one_th
     assert leaks(tmp_path / "runs", tmp_path / "queue", memory) == []
 
 
-def test_a_url_with_a_password_is_shown_without_it(tmp_path: Path) -> None:
+def test_a_url_with_a_password_is_shown_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQTTLAB_QUEUE", str(tmp_path / "queue"))
     password = "db-Passw0rd"
     url = f"postgresql://lab:{password}@127.0.0.1:1/none"
     scenario = written(tmp_path, '{ file = "/dev/null" }')
@@ -327,8 +328,10 @@ def test_a_url_with_a_password_is_shown_without_it(tmp_path: Path) -> None:
     ("postgresql://lab:Zq9rXwSeven@[::1/none", "Zq9rXwSeven"),
 ])
 def test_a_password_that_should_have_been_encoded_is_shown_no_more_than_another(
-    url: str, secret: str, tmp_path: Path
+    url: str, secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # `queue wait` waits for all that is in a queue, what other tests have in theirs, too.
+    monkeypatch.setenv("MQTTLAB_QUEUE", str(tmp_path / "queue"))
     scenario = written(tmp_path, '{ file = "/dev/null" }')
     said = ""
     for words in (("catalog", "query", "--catalog", url), ("run", scenario, "--no-html", "--runs", tmp_path / "runs",
@@ -342,7 +345,10 @@ def test_a_password_that_should_have_been_encoded_is_shown_no_more_than_another(
     assert leaks(tmp_path, Path(os.environ["MQTTLAB_QUEUE"]), said=said, secret=secret) == []
 
 
-def test_the_queue_keeps_no_password_of_the_place_where_recordings_go(tmp_path: Path) -> None:
+def test_the_queue_keeps_no_password_of_the_place_where_recordings_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MQTTLAB_QUEUE", str(tmp_path / "queue"))
     scenario = written(tmp_path, '{ file = "/dev/null" }')
     done = mqttlab("experiment", scenario, "--runs", tmp_path / "runs", "--to", "memory://lab:Zq9rXwEight@place")
     assert done.returncode == 0, done.stderr

@@ -89,7 +89,7 @@ def test_tls_is_a_word_or_a_table_too_and_its_listener_has_the_certificates_of_t
     ("sim", {"client_certificate": True}, "says the opposite"),
     ("sim", {"version": "1.1"}, "1.2"),
     ("sim", {"resumtion": False}, "resumption"),
-    ("live", {}, "whom clients trust"),
+    ("live", {}, "the authority that clients trust"),
     ("live", {"client_certificate": True}, "does not know this run's certificates"),
 ])
 def test_what_tls_cannot_be_is_named_with_the_remedy(backend: str, change: Values, says: str) -> None:

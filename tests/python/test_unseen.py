@@ -181,7 +181,7 @@ def test_beside_frames_only_programs_on_their_brokers_host_are_silent_and_only_i
     told = Conversation()
     told.carried()
     recording = of_three_protocols(tmp_path / "deaf", told, beside=0)
-    assert silence(recording).endswith("of them: programs do not say what they send and receive (paho).")
+    assert silence(recording).endswith("control_packets: programs do not say what they send and receive (paho).")
     told.frame(1, False, 50, 51)
     told.packets[-1]["to_host"] = 0
     assert silence(of_three_protocols(tmp_path / "heard", told, beside=0)) == ""

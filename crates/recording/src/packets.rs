@@ -1,4 +1,4 @@
-//! Frames: from raw bytes to rows, link counters and captures.
+//! The tables of the network: from raw bytes to rows of frames, packets and metrics, link counters and captures.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -24,7 +24,7 @@ use crate::tables::{
     ControlPacketColumns, ControlPacketRow, NetworkMetricColumns, NetworkMetricRow, PacketColumns, PacketRow,
 };
 
-/// The two tables of the network, being written.
+/// The tables of the network, being written.
 pub(crate) struct PacketTables {
     packets: TableWriter<PacketColumns<'static>>,
     control_packets: TableWriter<ControlPacketColumns<'static>>,

@@ -11,8 +11,8 @@ from typing import Any
 from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 READY_LINE = " running"
-# Debian puts daemons where a user's PATH does not look.
 CERTIFICATES = {"cafile": "ca.pem", "certfile": "server.pem", "keyfile": "server.key"}
+# Debian puts daemons where a user's PATH does not look.
 SEARCH_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 
 

@@ -80,7 +80,7 @@ def told(recording: Recording) -> Told:
     numbers = metrics.headline(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
                 delivered_nothing=delivered_nothing(recording),
-                notes=(*rest, *parts, *cautions.of(recording, numbers)), numbers=numbers)
+                notes=(*parts, *rest, *cautions.of(recording, numbers)), numbers=numbers)
 
 
 def described(recording: Recording) -> str:

@@ -4,6 +4,9 @@
 //! are put in order by moving each to the one before it where it would lie earlier, so that no part is negative and the
 //! parts add up to the latency whatever the tables say. What is *adjusted* is the sum of what would have been negative: how
 //! far the tables disagree, and no part is wrong by more.
+//!
+//! What TCP's bytes waited for (Nagle's algorithm, windows) is worked out in `connections/streams.rs`. Words for the parts
+//! are in Python: `metrics/attribution`, `report/headline.py`.
 
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
 use mqttlab_recording::{AttributionRow, LegRow};

@@ -3,7 +3,7 @@
 use mqttlab_recording::Result;
 
 use crate::attribution::legs::{FollowedLegs, Leg};
-use crate::connections::streams::{CarriedPacket, Release, SegmentFlight};
+use crate::connections::streams::{CarriedPacket, SegmentFlight, WaitEnd};
 use crate::control_packets::NamedPacket;
 use crate::instants::{MaybeInstant, PackedInstant, known};
 use crate::partitions::Packed;
@@ -176,7 +176,7 @@ impl Packed<FLIGHT_FIELDS> for PacketFlight {
         let base = fields[2];
         let near = |field: usize| PackedInstant::from(at(fields[field], base));
         let small = |field: usize| PackedInstant::from((fields[field] > 0).then(|| fields[field] - 1));
-        let release = |field: usize| Release {
+        let release = |field: usize| WaitEnd {
             nagle_until: near(field),
             socket_until: near(field + 1),
             held_until: near(field + 2),
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn packed_flights_come_back_with_what_was_absent() {
         let at = |at: i64| PackedInstant::from(Some(at));
-        let release = Release {
+        let release = WaitEnd {
             nagle_until: at(5),
             socket_until: PackedInstant::default(),
             held_until: at(100),
@@ -217,7 +217,7 @@ mod tests {
             arrived: at(50),
             resumed: at(49),
             first: release,
-            tail: Release::default(),
+            tail: WaitEnd::default(),
         };
         for flight in
             [flight, SegmentFlight { went: PackedInstant::default(), ..flight }, SegmentFlight::default()]

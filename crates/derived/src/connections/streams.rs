@@ -129,8 +129,8 @@ pub(crate) struct SegmentFlight {
     /// When the segment that completed the packet was due.
     pub(crate) resumed: PackedInstant,
     /// What the packet's first segment waited for, and after it the one that completed the packet.
-    pub(crate) first: Release,
-    pub(crate) tail: Release,
+    pub(crate) first: WaitEnd,
+    pub(crate) tail: WaitEnd,
 }
 
 impl SegmentFlight {
@@ -141,8 +141,8 @@ impl SegmentFlight {
         queue: PackedInstant::NONE,
         arrived: PackedInstant::NONE,
         resumed: PackedInstant::NONE,
-        first: Release::NONE,
-        tail: Release::NONE,
+        first: WaitEnd::NONE,
+        tail: WaitEnd::NONE,
     };
 
     /// When it came to its first link, later by what it waited in queues.
@@ -154,7 +154,7 @@ impl SegmentFlight {
 /// What ended the wait of bytes that were ready and not yet sent. From ready to the first and from the second to the last
 /// Nagle's algorithm held them, in between a window did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Release {
+pub(crate) struct WaitEnd {
     pub(crate) nagle_until: PackedInstant,
     pub(crate) socket_until: PackedInstant,
     pub(crate) held_until: PackedInstant,
@@ -162,8 +162,8 @@ pub(crate) struct Release {
     pub(crate) frame: PackedInstant,
 }
 
-impl Release {
-    const NONE: Release = Release {
+impl WaitEnd {
+    const NONE: WaitEnd = WaitEnd {
         nagle_until: PackedInstant::NONE,
         socket_until: PackedInstant::NONE,
         held_until: PackedInstant::NONE,
@@ -394,13 +394,13 @@ impl ConnectionDirection {
             arrived: arrived.into(),
             resumed: resumed.into(),
             first: self.release(&waiting),
-            tail: if follows { self.release(&tail) } else { Release::default() },
+            tail: if follows { self.release(&tail) } else { WaitEnd::default() },
         }
     }
 
     /// Which wait it was: the data of a segment below the MSS waits, under Nagle's algorithm in the form that Linux uses,
     /// while another segment below the MSS is not acknowledged (RFC 896; Minshall's variant).
-    fn release(&self, waiting: &WaitingBytes) -> Release {
+    fn release(&self, waiting: &WaitingBytes) -> WaitEnd {
         let &WaitingBytes { ready, sent, nagle, segment_bytes, mss } = waiting;
         // Before the sending: at its own time this segment would be found itself.
         let before = self.latest_sent(sent.map(|at| at - 1));
@@ -437,7 +437,7 @@ impl ConnectionDirection {
         let nagle_until = if held { most([first, ready]) } else { ready };
         let second = most([least([before.and_then(|one| one.small_sent), held_until]), nagle_until]);
         let socket_until = if acknowledged || filled { second } else { held_until };
-        Release {
+        WaitEnd {
             nagle_until: nagle_until.into(),
             socket_until: socket_until.into(),
             held_until: held_until.into(),

@@ -24,7 +24,7 @@ use crate::network::port::Port;
 use crate::network::testbed::Testbed;
 use crate::run::sampler::Sampler;
 use crate::verdict::lateness::Contention;
-use crate::verdict::validity::{self, LatenessEvidence};
+use crate::verdict::validity::{self, ValidityEvidence};
 
 /// What was seen of a run while it was prepared and performed.
 pub struct RunObservations {
@@ -121,7 +121,7 @@ impl RunObservations {
 /// The facts of `run.json`.
 pub fn facts(plan: &Plan, observed: &RunObservations, warnings: &[String], recorder_stalls: u64) -> RunFacts {
     let counters = observed.emulator.as_deref();
-    let evidence = LatenessEvidence {
+    let evidence = ValidityEvidence {
         emulator: counters.map(|counters| counters.lateness.by_limit(|path| ends(plan, path))),
         senders: observed.senders.clone(),
         stalls: observed.stalls.clone(),

@@ -4,8 +4,8 @@
 //! the latencies it causes. So both count how late they were, and a run in which the emulator's lateness at the
 //! 99th percentile exceeds what a path bears (`path_lateness`) is marked.
 //!
-//! A server that stood still did not run the scenario: the kernel says it of those here (`halts.rs`), and clients of those
-//! elsewhere (`silences.rs`).
+//! A server that stood still did not run the scenario: the kernel says it of those here (`host/server_stalls.rs`), and clients
+//! of those elsewhere (`server_silences.rs`).
 //!
 //! What it does not know: how late the broker was scheduled. That is the broker's latency, and part of the result.
 
@@ -19,7 +19,7 @@ use crate::verdict::path_lateness::{LATENESS, PathLateness};
 
 /// What was observed of the run itself.
 #[derive(Clone, Debug, Default)]
-pub struct LatenessEvidence {
+pub struct ValidityEvidence {
     /// How late frames were handed over, by what their paths bear; `None` when nothing was emulated.
     pub emulator: Option<Vec<PathLateness>>,
     /// How late messages were handed to their sessions, without what a burst takes by itself.
@@ -60,7 +60,7 @@ pub fn delay_of_share(late: Duration) -> Duration {
 }
 
 /// The verdict as `run.json` holds it.
-pub fn verdict(evidence: &LatenessEvidence) -> Value {
+pub fn verdict(evidence: &ValidityEvidence) -> Value {
     let paths = evidence.emulator.as_deref().unwrap_or_default();
     let limit = paths.iter().map(|late| late.limit).min().unwrap_or(LATENESS);
     let reasons = reasons(evidence, limit);
@@ -94,7 +94,7 @@ fn all(paths: &[PathLateness]) -> HistogramSnapshot {
 }
 
 /// Why a run is not valid; `limit` is what the path bears that bears least, which the senders are judged by, too.
-fn reasons(evidence: &LatenessEvidence, limit: Duration) -> Vec<String> {
+fn reasons(evidence: &ValidityEvidence, limit: Duration) -> Vec<String> {
     let mut reasons = evidence.stalls.clone();
     reasons.extend(unmet(evidence));
     let p99 = |snapshot: &HistogramSnapshot| snapshot.percentile(99.0).unwrap_or(Duration::ZERO);
@@ -131,8 +131,8 @@ fn reasons(evidence: &LatenessEvidence, limit: Duration) -> Vec<String> {
 }
 
 /// What was asked for and could not be had.
-fn unmet(evidence: &LatenessEvidence) -> Vec<String> {
-    let LatenessEvidence { turned_away, no_descriptor, behind, ambiguous_topics, .. } = *evidence;
+fn unmet(evidence: &ValidityEvidence) -> Vec<String> {
+    let ValidityEvidence { turned_away, no_descriptor, behind, ambiguous_topics, .. } = *evidence;
     let reasons = [
         (
             no_descriptor,
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_late_emulator_marks_the_run_and_says_what_to_do() {
         let evidence =
-            LatenessEvidence { emulator: Some(late(Duration::from_ms(3))), ..LatenessEvidence::default() };
+            ValidityEvidence { emulator: Some(late(Duration::from_ms(3))), ..ValidityEvidence::default() };
         let verdict = verdict(&evidence);
         assert_eq!(verdict["valid"], false);
         assert!(verdict["reasons"][0].as_str().unwrap().contains("ulimit -r"));
@@ -198,7 +198,7 @@ mod tests {
     fn what_was_asked_for_and_could_not_be_had_marks_the_run_and_stands_first() {
         let (turned_away, no_descriptor, behind, ambiguous_topics) = (2, 22, 1, 1);
         let emulator = Some(late(Duration::from_ms(3)));
-        let evidence = LatenessEvidence {
+        let evidence = ValidityEvidence {
             emulator,
             turned_away,
             no_descriptor,
@@ -234,7 +234,7 @@ mod tests {
     fn each_path_is_judged_by_its_own_limit() {
         let (far, near) = (Duration::from_ms(11), LATENESS);
         let of = |by| Some(vec![paths(near, by), paths(far, Duration::from_ms(5))]);
-        let late = verdict(&LatenessEvidence { emulator: of(Duration::from_us(200)), ..Default::default() });
+        let late = verdict(&ValidityEvidence { emulator: of(Duration::from_us(200)), ..Default::default() });
         let reasons = late["reasons"].as_array().unwrap();
         assert_eq!((late["valid"].as_bool(), reasons.len()), (Some(false), 1));
         let said = reasons[0].as_str().unwrap();
@@ -244,14 +244,14 @@ mod tests {
             (&json!(11_000_000), &json!(100_000))
         );
         let in_time =
-            verdict(&LatenessEvidence { emulator: of(Duration::from_us(90)), ..Default::default() });
+            verdict(&ValidityEvidence { emulator: of(Duration::from_us(90)), ..Default::default() });
         assert_eq!(in_time["valid"], true);
     }
 
     #[test]
     fn an_emulator_in_time_leaves_the_run_unmarked() {
         let evidence =
-            LatenessEvidence { emulator: Some(late(Duration::from_us(90))), ..LatenessEvidence::default() };
+            ValidityEvidence { emulator: Some(late(Duration::from_us(90))), ..ValidityEvidence::default() };
         assert_eq!(verdict(&evidence)["valid"], true);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::fleet_support::{
-    LatenessEvidence, Mosquitto, Performance, fake_broker, perform, plan, publisher, subscriber, until,
+    Mosquitto, Performance, ValidityEvidence, fake_broker, perform, plan, publisher, subscriber, until,
 };
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn persistent(mut group: Value) -> Value {
 }
 
 /// Publishes for a second and a half, in the middle of which the broker is ended and started again.
-fn interrupted(broker: &mut Mosquitto, signal: libc::c_int, version: &str) -> LatenessEvidence {
+fn interrupted(broker: &mut Mosquitto, signal: libc::c_int, version: &str) -> ValidityEvidence {
     let mut groups = Vec::new();
     for qos in 0..3 {
         groups.push(persistent(publisher(&format!("p{qos}"), 2, "t/{group}/{client}", qos, 5_000)));
@@ -47,7 +47,7 @@ fn interrupted(broker: &mut Mosquitto, signal: libc::c_int, version: &str) -> La
     performance.end()
 }
 
-fn count(evidence: &LatenessEvidence, qos: u8, fate: &str) -> usize {
+fn count(evidence: &ValidityEvidence, qos: u8, fate: &str) -> usize {
     let is =
         |row: &&std::collections::BTreeMap<String, Value>| row["qos"] == json!(qos) && row["fate"] == fate;
     evidence.messages.iter().filter(is).count()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::fleet_support::{
-    LatenessEvidence, Mosquitto, Performance, perform, plan, publisher, subscriber, until,
+    Mosquitto, Performance, ValidityEvidence, perform, plan, publisher, subscriber, until,
 };
 use mqttlab_live::clients::UnrecordedConnections;
 use mqttlab_plan::{NetworkKind, Plan};
@@ -26,7 +26,7 @@ fn counts(packets: &[BTreeMap<String, Value>]) -> BTreeMap<(String, String), usi
 }
 
 /// The connections of clients are whole: what stands in the rows of each direction lies one behind the other.
-fn hold_together(evidence: &LatenessEvidence) {
+fn hold_together(evidence: &ValidityEvidence) {
     let mut ends = BTreeMap::new();
     for row in &evidence.packets {
         assert_eq!((&row["seen_by"], &row["segments"]), (&json!("client"), &Value::Null));

@@ -57,12 +57,12 @@ pub(crate) struct BrokerModel {
 #[derive(Clone, Copy)]
 struct Request {
     connection: TcpConnectionId,
-    what: BrokerResponseContent,
+    what: BrokerRequestContent,
     turn: ReadKind,
 }
 
 #[derive(Clone, Copy)]
-enum BrokerResponseContent {
+enum BrokerRequestContent {
     Packet(StreamPacket),
     Closed,
 }
@@ -161,7 +161,7 @@ impl BrokerModel {
                 let turn = if turns.is_same_read() { ReadKind::Goes } else { ends };
                 self.request(
                     around,
-                    Request { connection: id, what: BrokerResponseContent::Packet(before), turn },
+                    Request { connection: id, what: BrokerRequestContent::Packet(before), turn },
                 );
             }
         }
@@ -172,7 +172,7 @@ impl BrokerModel {
             }
             self.request(
                 around,
-                Request { connection: id, what: BrokerResponseContent::Packet(packet), turn },
+                Request { connection: id, what: BrokerRequestContent::Packet(packet), turn },
             );
         }
         // A part of a packet is read in a pass, too.
@@ -211,8 +211,8 @@ impl BrokerModel {
         around.transport.connection_mut(id).unserved -= 1;
         self.introduce_topics(around.topics);
         match &request.what {
-            BrokerResponseContent::Packet(packet) => self.attend_packet(around, id, packet),
-            BrokerResponseContent::Closed => {
+            BrokerRequestContent::Packet(packet) => self.attend_packet(around, id, packet),
+            BrokerRequestContent::Closed => {
                 self.broker.closed(around.agenda.now(), broker::ConnectionId(id.slot));
                 around.transport.close(around.agenda, around.evidence, id, Side::Server);
             }
@@ -529,7 +529,7 @@ impl ServerModel for BrokerModel {
                 self.read_socket(around, id);
                 self.request(
                     around,
-                    Request { connection: id, what: BrokerResponseContent::Closed, turn: ReadKind::Ends },
+                    Request { connection: id, what: BrokerRequestContent::Closed, turn: ReadKind::Ends },
                 );
             }
             TcpEvent::Connected | TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}

@@ -234,7 +234,7 @@ impl Performance {
     }
 
     /// Says goodbye and reads the recording.
-    pub fn end(self) -> LatenessEvidence {
+    pub fn end(self) -> ValidityEvidence {
         self.control.stop();
         self.fleet.join().unwrap();
         assert!(self.recorder.close().failure.is_none());
@@ -248,7 +248,7 @@ impl Performance {
             captures: false,
         };
         finalise(&self.scratch.0, finish).unwrap();
-        LatenessEvidence {
+        ValidityEvidence {
             messages: rows(&self.scratch.0.join("messages.parquet")),
             packets: rows(&self.scratch.0.join("control_packets.parquet")),
             events: rows(&self.scratch.0.join("events.parquet")),
@@ -259,7 +259,7 @@ impl Performance {
 }
 
 /// Connects, publishes, settles and ends: for plans in which nothing goes wrong.
-pub fn perform(plan: Plan) -> LatenessEvidence {
+pub fn perform(plan: Plan) -> ValidityEvidence {
     let performance = Performance::start(plan);
     performance.wait_until_ready();
     let schedule = performance.begin();
@@ -268,7 +268,7 @@ pub fn perform(plan: Plan) -> LatenessEvidence {
 }
 
 /// What a run has left.
-pub struct LatenessEvidence {
+pub struct ValidityEvidence {
     pub messages: Vec<BTreeMap<String, Value>>,
     pub events: Vec<BTreeMap<String, Value>>,
     pub clients: Vec<BTreeMap<String, Value>>,
@@ -276,7 +276,7 @@ pub struct LatenessEvidence {
     pub control: Arc<Control>,
 }
 
-impl LatenessEvidence {
+impl ValidityEvidence {
     /// Rows of messages by fate.
     pub fn fates(&self) -> BTreeMap<&str, usize> {
         count(self.messages.iter().map(|row| row["fate"].as_str().unwrap()))
