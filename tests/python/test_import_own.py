@@ -17,6 +17,7 @@ from mqttlab.metrics.attribution import attribution_by_qos
 from mqttlab.metrics.device_bytes import BYTES, RATES, by_device
 from mqttlab.metrics.window import measurement
 from mqttlab.recording import Recording
+from mqttlab.report.headline import where_the_time_went
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse_values
 from short_scenarios import scenario
@@ -180,3 +181,13 @@ def test_an_exported_live_run_is_imported_with_its_own_numbers(
     assert (latencies[0]["received_ns"] + early_ns >= latencies[1]["received_ns"]).all()
     # The emulator hands frames over a little early, which the run knows and its capture does not say.
     assert parts(again) == pytest.approx(parts(run), abs=0.1)
+
+
+def test_what_held_a_message_before_its_first_packet_is_not_known_of_a_capture(tmp_path: Path) -> None:
+    run, again = both(tmp_path, scenario(1, rate="50 /s", link=FAR, phases=PHASES))
+    [ours], [read] = (metrics.headline(recording).flows for recording in (run, again))
+    assert "sender_nagle_ns" in {share.part for share in ours.slowest}
+    # The run knows that its clients were never late; of the capture the same time was "the client was late".
+    assert not {"schedule_ns"} & {share.part for share in (*read.typical, *read.slowest)}
+    assert "before_sending" in {share.part for share in read.slowest}
+    assert "a capture does not tell which" in " ".join(where_the_time_went(read))

@@ -121,6 +121,8 @@ class Story:
     arrows: tuple[Arrow, ...]
     releases: tuple[Release, ...]
     happenings: tuple[Happening, ...]
+    captured: bool = False
+    """Whether captures or logs of others told it: they do not know when it was due, nor what held it in the sender."""
 
     @property
     def latency_ns(self) -> int:
@@ -164,6 +166,7 @@ def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:
                     for host in hosts if host != broker},
         spans=tuple(teller.spans), arrows=arrows, releases=tuple(teller.releases),
         happenings=tuple(teller.happenings(ends, first["begins_ns"], last["received_ns"])),
+        captured="sources" in recording.plan,
     )
 
 

@@ -106,7 +106,9 @@ def _sentence(story: Story, part: str) -> str:
     resent += f" Meanwhile {broken} connections broke." if broken > 1 else ""
     resent += " Meanwhile the connection broke, and it was sent again on a new one." if broken == 1 else ""
     sentences = {
-        "schedule_ns": f"Sent {took} after its time: the publisher was late; the machine is too busy.",
+        "schedule_ns": (
+            f"Waited {took} before its first packet, in the publisher or in its TCP: a capture does not tell which."
+            if story.captured else f"Sent {took} after its time: the publisher was late; the machine is too busy."),
         "session_ns": f"Waited {took} in the session of {names['publisher']} or of a relay: "
                       f"{_session(story)}.{resent if broken else ''}",
         "sleep_ns": f"Waited {took} for a sleeping client to be awake: it wakes up at intervals (`mqtt_sn.sleep`).",

@@ -28,6 +28,8 @@ TYPICAL, SLOWEST = "p0–50", "p99–100"
 NAGLE = ("sender_nagle_ns", "broker_nagle_ns")
 # Two AA cells, which many devices have: 2,500 mAh at 3 V. Given with every battery life.
 BATTERY_WH = 7.5
+BEFORE_SENDING = "before_sending"
+"""The part of a latency before a message's first packet, of imports."""
 WHY_UNSENT = "no connection, or the client's queue was full"
 UNKNOWN_ENDS = ("unknown publisher", "no known subscriber")
 """What the ends of a flow are called that nobody knows."""
@@ -154,6 +156,9 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
     if table.is_empty():
         return ()
     causes, bounds, parts = _causes(recording), _bounds(recording), attribution_by_flow(recording)
+    if "sources" in recording.plan and not parts.is_empty():
+        # What an importer sees first of a message is its packet: whether client or TCP held it before is not known.
+        parts = parts.with_columns(pl.col("part").cast(pl.String).replace("schedule_ns", BEFORE_SENDING))
     flows = [_flow(row, causes, bounds, parts) for row in table.rows(named=True)]
     # Foreign messages alone are no flow of this run: a note counts them.
     flows = [flow for flow in flows if flow.publishers or flow.sent or flow.unsent or flow.expected or flow.delivered]

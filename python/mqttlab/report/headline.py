@@ -11,7 +11,17 @@ from typing import Any
 
 from mqttlab import metrics
 from mqttlab.foreign import visible
-from mqttlab.metrics.headline import BATTERY_WH, UNKNOWN_ENDS, WHY_UNSENT, Bytes, Energy, Flow, Latency, Share
+from mqttlab.metrics.headline import (
+    BATTERY_WH,
+    BEFORE_SENDING,
+    UNKNOWN_ENDS,
+    WHY_UNSENT,
+    Bytes,
+    Energy,
+    Flow,
+    Latency,
+    Share,
+)
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import captured, cautions, facts
@@ -24,7 +34,9 @@ TOLD_PERCENT = 5.0
 # message more or less changes the rate of periodic ones by a tenth within ten intervals.
 LONG_S, LONG_INTERVALS = 60.0, 10
 PARTS = {
-    "schedule_ns": "waiting to be sent: the client was late", "session_ns": "waiting in the sender's session",
+    "schedule_ns": "waiting to be sent: the client was late",
+    BEFORE_SENDING: "waiting before its first packet, in the client or in TCP (a capture does not tell which)",
+    "session_ns": "waiting in the sender's session",
     "sleep_ns": "waiting for a sleeping client", "register_ns": "registering the topic",
     "sender_nagle_ns": "held by Nagle's algorithm at the sender",
     "sender_socket_ns": "waiting in the sender's socket", "retry_ns": "waiting for a repeated datagram",
