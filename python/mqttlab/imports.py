@@ -21,7 +21,7 @@ from mqttlab import scratch
 from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path
 from mqttlab.files import make_private
 from mqttlab.foreign import file_name
-from mqttlab.mistaken import nearest, what_it_is
+from mqttlab.mistaken import nearest_path, what_it_is
 from mqttlab.runs import Outcome, taken_directory
 
 Evidence = Literal["capture", "log", "csv"]
@@ -104,7 +104,7 @@ def import_evidence(
 def _with_what_it_is(words: str, files: Sequence[Path]) -> str:
     """The engine's problem, and what the file is where it is another kind of file."""
     gone = next((file for file in files if words == f"{file}: there is no such file"), None)
-    if gone is not None and (near := nearest(gone)) is not None:
+    if gone is not None and (near := nearest_path(gone)) is not None:
         return f"{words}; did you mean {near}?"
     wrong = next((file for file in files if words.startswith(f"{file}: not a ") or (
         words.startswith(f"{file}: line ") and file.suffix == ".toml")), None)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 # Files by their first bytes: pcapng, pcap of either byte order in µs and ns, gzip, Zstandard, Parquet, ZIP, SQLite.
@@ -16,6 +17,8 @@ PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 OTHERS = {b"PAR1": "a Parquet table", b"PK\x03\x04": "a workbook or archive", b"SQLite format 3": "a database"}
 HEAD_BYTES = 4096
 NAMES_MAX = 4
+NAMED_MAX = 20
+COMPARED_MAX = 1_000
 
 
 def what_it_is(path: Path) -> str | None:
@@ -83,7 +86,7 @@ def _part_of(path: Path) -> str:
     return f" of the recording {home}; its report: mqttlab report {home}"
 
 
-def nearest(path: Path) -> str | None:
+def nearest_path(path: Path) -> str | None:
     """What is beside a path where nothing is, by the nearest name."""
     try:
         names = [each.name for each in path.parent.iterdir()]
@@ -100,6 +103,26 @@ def nearest(path: Path) -> str | None:
     others = [name for name in names if Path(name).suffix != path.suffix]
     near += difflib.get_close_matches(path.name, others, n=1, cutoff=0.6)
     return str(path.with_name(near[0])) if near else None
+
+
+def closest(given: str, known: Collection[str], likeness: float = 0.5) -> str | None:
+    """The known name that is most like a given one, of at least this likeness (0 to 1; difflib's ratio)."""
+    # A comparison takes a time that grows with all letters of all names.
+    near = difflib.get_close_matches(given, known, n=1, cutoff=likeness) if len(known) <= COMPARED_MAX else []
+    return near[0] if near else None
+
+
+def did_you_mean(given: str, known: Iterable[str], likeness: float = 0.5) -> str:
+    """The nearest known name as a question, or the known names."""
+    names = sorted(known) if isinstance(known, AbstractSet) else list(known)
+    near = closest(given, names, likeness)
+    return f"did you mean `{near}`?" if near else f"known: {some(names) or 'none'}"
+
+
+def some(names: Sequence[str]) -> str:
+    """Names one after the other, of many the first ones."""
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f", and {more} more" if more > 0 else "")
 
 
 def names_like(given: str, known: Collection[str]) -> list[str]:

@@ -33,7 +33,7 @@ from mqttlab import scratch
 from mqttlab.checks import Checks
 from mqttlab.engine import EngineError, cannot_be_written, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
-from mqttlab.mistaken import nearest, what_it_is
+from mqttlab.mistaken import nearest_path, what_it_is
 from mqttlab.plan import StoredPlan, read_plan
 from mqttlab.recorded import LAYOUT, UNREADABLE, damage, first_line, kinds_wrong, unlike
 
@@ -504,8 +504,8 @@ def _words(ending: dict[str, Any] | str | None) -> str | None:
 def _no_recording(path: Path) -> str:
     if path.exists():
         return f"{path} is not a recording: it {what_it_is(path) or 'is not a directory'}"
-    near = next((found for place in (path, Path("runs") / path) if (found := nearest(place)) and Path(found).is_dir()),
-                None)
+    beside = (nearest_path(place) for place in (path, Path("runs") / path))
+    near = next((found for found in beside if found and Path(found).is_dir()), None)
     hint = f"did you mean {near}?" if near else "mqttlab list shows the recordings"
     return f"there is no directory {path}; {hint}"
 

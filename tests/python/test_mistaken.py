@@ -13,7 +13,7 @@ import pytest
 from commands import mqttlab
 from mqttlab.catalog.query import _nearest
 from mqttlab.experiments.responses import wrong
-from mqttlab.mistaken import names_like, nearest, what_it_is
+from mqttlab.mistaken import did_you_mean, names_like, nearest_path, what_it_is
 from mqttlab.scenario.threshold import Measured
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,13 +74,22 @@ def test_commands_say_so_in_one_line(words: tuple[str, ...], said: str, place: P
     assert said in line
 
 
+def test_an_unknown_name_is_answered_with_the_nearest_or_with_what_there_is() -> None:
+    assert did_you_mean("publsh", ["publish", "subscribe"]) == "did you mean `publish`?"
+    assert did_you_mean("xyz", {"b", "a"}) == "known: a, b"
+    assert did_you_mean("xyz", []) == "known: none"
+    # Too many to be compared, and to be printed.
+    many = [f"name{number}" for number in range(1_001)]
+    assert did_you_mean("name0", many) == f"known: {', '.join(many[:20])}, and 981 more"
+
+
 def test_a_missing_file_has_a_nearest_one_or_none(place: Path) -> None:
-    assert nearest(Path("fleet.tml")) == "fleet.toml"
-    assert nearest(Path("runs/qqs")) == "runs/qos"
-    assert nearest(Path("something-else.toml")) is None
-    assert nearest(Path("no/where.toml")) is None
+    assert nearest_path(Path("fleet.tml")) == "fleet.toml"
+    assert nearest_path(Path("runs/qqs")) == "runs/qos"
+    assert nearest_path(Path("something-else.toml")) is None
+    assert nearest_path(Path("no/where.toml")) is None
     # Their ends alone are alike.
-    assert nearest(Path("nope.toml")) is None and Path("qos.toml").exists()
+    assert nearest_path(Path("nope.toml")) is None and Path("qos.toml").exists()
 
 
 def test_a_part_of_a_metrics_name_finds_the_metric() -> None:

@@ -7,7 +7,6 @@ run or of a scope: ``latency_ms_p99[qos 1]``. A condition is a name, a compariso
 
 from __future__ import annotations
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ import sqlalchemy as sa
 
 from mqttlab.catalog import tables as t
 from mqttlab.catalog.place import CatalogError
-from mqttlab.mistaken import names_like
+from mqttlab.mistaken import closest, names_like
 from mqttlab.quantity import FREQUENCY_UNITS, LENGTH_UNITS, RATE_UNITS, SIZE_UNITS, TIME_UNITS
 
 Kind = Literal["text", "number", "truth"]
@@ -263,9 +262,9 @@ def series_of(name: str, names: Names) -> int:
         known = [f"{metric}[{scope}{' ' if inner else ''}{inner}]" for scope,
                  inner in sorted(scopes) if (scope, inner) != ("run", "")]
         few = ", ".join(known[:6]) + (", …" if len(known) > 6 else "")
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6) if match else []
+        near = closest(name, known, 0.6) if match else None
         raise CatalogError(f"no run has {name}; "
-                           + (f"did you mean `{near[0]}`?" if near else f"there is {few or metric}"))
+                           + (f"did you mean `{near}`?" if near else f"there is {few or metric}"))
     return scopes[wanted]
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mqttlab.cli.problems import nearest
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.files import from_here
 from mqttlab.terminal import say
@@ -82,7 +81,9 @@ def table_of(opened: Catalog, name: str) -> pl.DataFrame:
     from mqttlab.catalog import TABLES
 
     if name not in TABLES:
-        raise UsageError(f"--table {name}: the catalog has no such table; {nearest(name, TABLES)}")
+        from mqttlab.mistaken import did_you_mean
+
+        raise UsageError(f"--table {name}: the catalog has no such table; {did_you_mean(name, TABLES)}")
     return opened.table(name)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mqttlab.cli.problems import nearest, writable_file
+from mqttlab.cli.problems import writable_file
 from mqttlab.comparison import Side, compare, gather, side
 from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.metrics import ALL
+from mqttlab.mistaken import did_you_mean
 from mqttlab.report.comparison import (
     document,
     print_comparison,
@@ -39,7 +40,7 @@ def show_comparison(
     """
     for metric in metrics:
         if metric not in ALL:
-            raise UsageError(f"--metric {metric}: unknown metric; {nearest(metric, sorted(ALL))}")
+            raise UsageError(f"--metric {metric}: unknown metric; {did_you_mean(metric, sorted(ALL))}")
     if html is not None:
         writable_file(html, "--html")
     several_sides = len(words) > 2

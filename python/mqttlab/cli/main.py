@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from mqttlab import __version__
-from mqttlab.cli.problems import Commands, WithTables, existing_directory, nearest, writable_file
+from mqttlab.cli.problems import Commands, WithTables, existing_directory, writable_file
 from mqttlab.errors import UsageError
 from mqttlab.terminal import say, say_json
 
@@ -420,7 +420,9 @@ def study(study: str, quick: bool, full: bool, tables: tuple[str, ...], figures:
     # `studies/perez2005`, as it was written when studies were directories, still names one.
     found = studies.get(Path(study).name)
     if found is None:
-        raise UsageError(f"unknown study {study!r}; {nearest(study, ['list', *studies])}")
+        from mqttlab.mistaken import did_you_mean
+
+        raise UsageError(f"unknown study {study!r}; {did_you_mean(study, ['list', *studies])}")
     if out is not None:
         writable_file(out, "--out")
     console = Console()

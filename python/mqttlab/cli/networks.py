@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mqttlab.cli.problems import nearest
 from mqttlab.console import Console, print_table
 from mqttlab.errors import UsageError
+from mqttlab.mistaken import did_you_mean
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 from mqttlab.networks.models import NetworkModel
 from mqttlab.networks.tcp import TcpProfile
@@ -22,7 +22,7 @@ def show_networks(console: Console, tcp: bool, name: str | None = None) -> None:
     known: Mapping[str, TcpProfile | NetworkModel] = PROFILES if tcp else MODELS
     if name is not None and name not in known:
         what = "TCP profile" if tcp else "network model"
-        raise UsageError(f"there is no {what} {name!r}; {nearest(name, list(known))}")
+        raise UsageError(f"there is no {what} {name!r}; {did_you_mean(name, list(known))}")
     models = [model for model in MODELS.values() if name in (None, model.name)]
     if tcp:
         _tcp_table(console, [profile for profile in PROFILES.values() if name in (None, profile.name)])

@@ -10,10 +10,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from mqttlab.cli.problems import nearest
 from mqttlab.console import Console
 from mqttlab.engine import probe
 from mqttlab.errors import UsageError
+from mqttlab.mistaken import did_you_mean
 from mqttlab.networks import MODELS
 from mqttlab.report import probe as shown
 from mqttlab.scenario import compile_plan, load
@@ -70,4 +70,4 @@ def _plan(target: str) -> Plan:
     if Path(target).suffix == ".toml" or Path(target).exists():
         return compile_plan(load(Path(target), {"backend": "live"}))
     raise UsageError(f"--probe {target}: there is no such network model or scenario file; "
-                     f"{nearest(target, list(MODELS))}")
+                     f"{did_you_mean(target, list(MODELS))}")

@@ -7,7 +7,6 @@ here too. What is left is a fault of the program, and keeps its traceback.
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import re
@@ -72,9 +71,11 @@ class Commands(click.Group):
         """The command of this name; the nearest one is named where there is none."""
         known = self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
+            from mqttlab.mistaken import did_you_mean
+
             asked = " ".join([ctx.command_path, *args[1:2]])
             told = f"write: {asked} --help" if args[0] == "help" else self.instead(args[0])
-            told = told or f"there is no command {args[0]!r}; {nearest(args[0], known)}"
+            told = told or f"there is no command {args[0]!r}; {did_you_mean(args[0], known)}"
             raise click.UsageError(told, ctx)
         return super().resolve_command(ctx, args)
 
@@ -119,18 +120,12 @@ def refuse(problems: Sequence[str], status: int) -> NoReturn:
 
 def missing(path: Path) -> str:
     """That a file is not there, with the nearest one; empty where it is, or is standard input."""
-    from mqttlab.mistaken import nearest as beside
+    from mqttlab.mistaken import nearest_path
 
     if path.exists() or str(path) == "-":
         return ""
-    near = beside(path)
+    near = nearest_path(path)
     return f"; there is no file {path}" + (f", did you mean {near}?" if near else "")
-
-
-def nearest(given: str, known: Sequence[str]) -> str:
-    """The nearest known word, or all of them."""
-    close = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
-    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(known)}"
 
 
 def writable_file(path: Path, option: str) -> Path:
@@ -201,14 +196,16 @@ def _damaged() -> str | None:
 
 def _usage(error: click.UsageError) -> list[str]:
     """A mistake in the command line, as a line like any other."""
+    from mqttlab.mistaken import closest, did_you_mean
+
     words = error.format_message().rstrip(".")
     if isinstance(error, click.NoSuchOption):
         options = [name for parameter in (error.ctx.command.params if error.ctx else []) for name in parameter.opts
                    if name.startswith("--")]
         # Two dashes alone make no likeness.
         known = [name[2:] for name in (*options, "--help")]
-        close = difflib.get_close_matches(error.option_name.strip("-"), known, n=1)
-        hint = f"did you mean `--{close[0]}`?" if close else f"known: {', '.join([*options, '--help'])}"
+        close = closest(error.option_name.strip("-"), known, 0.6)
+        hint = f"did you mean `--{close}`?" if close else f"known: {', '.join([*options, '--help'])}"
         words = f"there is no option {error.option_name}; {hint}"
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         words = f"{error.param.make_metavar(error.ctx) if error.ctx else error.param.name} is missing"
@@ -221,7 +218,7 @@ def _usage(error: click.UsageError) -> list[str]:
             words += "; a value with a blank is quoted ('5 s'), or written without one (5s)"
     if choice := re.fullmatch(r"(.*?)'(.*)' is not one of ('.*')", words):
         known = re.findall("'(.*?)'", choice[3])
-        words = f"{choice[1]}{choice[2]!r} is unknown; {nearest(choice[2], known)}"
+        words = f"{choice[1]}{choice[2]!r} is unknown; {did_you_mean(choice[2], known)}"
     words = re.sub(r"(\d+) is not in the range x>=(\d+)", r"\1 must be \2 or more", words)
     words = re.sub(r"(\d+) is not in the range (\d+)<=x<=(\d+)", r"\1 must be from \2 to \3", words)
     words = words.replace("is not a valid integer range", "is not a whole number")

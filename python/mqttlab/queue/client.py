@@ -315,7 +315,7 @@ class Queue:
         Raises:
             QueueError: there is no such thing in the queue, or there are several.
         """
-        import difflib
+        from mqttlab.mistaken import did_you_mean
 
         rows = self.store.rows("SELECT id, label FROM job WHERE state IN ('pending', 'running') UNION "
                                "SELECT id, label FROM driver WHERE state IN ('pending', 'running')")
@@ -326,9 +326,7 @@ class Queue:
                                                   and one.endswith(name.upper())]
             if len(ends) != 1:
                 known = sorted(labels - {EVERYTHING})
-                near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-                words = f"known: {', '.join(known)}" if known else "nothing is"
-                words = f"did you mean `{near[0]}`?" if near else words
+                words = did_you_mean(name, known) if known else "nothing is"
                 raise QueueError(f"{name!r} is {'several jobs' if ends else 'not in the queue'}; {words}")
             found += ends
         return found

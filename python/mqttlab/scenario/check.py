@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 from mqttlab import secrets
 from mqttlab.brokers import ADAPTERS
+from mqttlab.mistaken import did_you_mean
 from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import shown
@@ -29,8 +29,6 @@ CLIENTS_MAX = 1_000_000
 TOPICS_MAX = 5_000_000
 # Of more problems the first ones are worked out: who mends these starts anew anyway.
 PROBLEMS_MAX = 100
-NAMED_MAX = 20
-COMPARED_MAX = 1_000
 # Headers without options; and length, type, flags, topic and identifier of a PUBLISH (MQTT-SN 1.2, §5.4.12).
 MQTT_5_FIELDS = {name for name, field in Mqtt.model_fields.items() if field.json_schema_extra == MQTT_5}
 IP_AND_UDP_BYTES = 28
@@ -45,19 +43,6 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq,
               _names, _sizes)
     return [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
-
-
-def near(given: str, known: Iterable[str]) -> str:
-    """The nearest known name, or all of them."""
-    names = sorted(known)
-    close = difflib.get_close_matches(given, names, n=1, cutoff=0.5) if len(names) <= COMPARED_MAX else []
-    return f"did you mean `{close[0]}`?" if close else f"known: {some(names)}"
-
-
-def some(names: Sequence[str]) -> str:
-    """Names one after the other, of many the first ones."""
-    more = len(names) - NAMED_MAX
-    return ", ".join(names[:NAMED_MAX]) + (f", and {more} more" if more > 0 else "")
 
 
 def links(scenario: Scenario) -> Iterator[tuple[Location, LinkDirection]]:
@@ -96,7 +81,7 @@ def _servers(scenario: Scenario) -> Iterator[Problem]:
                                       f"{', '.join(sorted(names))}")
         if group.connects_to is not None and group.connects_to not in names:
             yield ("groups", index, "connects_to"), (f"is the unknown server {shown(group.connects_to)}; "
-                                                     f"{near(group.connects_to, names)}")
+                                                     f"{did_you_mean(group.connects_to, names)}")
 
 
 def _transports(scenario: Scenario) -> Iterator[Problem]:
@@ -176,7 +161,8 @@ def _programs(scenario: Scenario) -> Iterator[Problem]:
 
 def _server(scenario: Scenario, place: Location, server: Server) -> Iterator[Problem]:
     if server.kind not in ADAPTERS:
-        yield (*place, "kind"), f"is an unknown {server.role} {shown(server.kind)}; {near(server.kind, ADAPTERS)}"
+        yield (*place, "kind"), (f"is an unknown {server.role} {shown(server.kind)}; "
+                                   f"{did_you_mean(server.kind, ADAPTERS)}")
     if server.kind == "mqttlab" and server.role not in ("gateway", "zeromq"):
         yield (*place, "kind"), (f"is \"mqttlab\", our MQTT-SN gateway or proxy of ZeroMQ, but the server is a "
                                  f"{server.role}; use `role = \"gateway\"` or `\"zeromq\"` in [[servers]], or "
@@ -233,7 +219,7 @@ def _passes_to(scenario: Scenario, place: Location, server: Server) -> Iterator[
     by_name = {other.name: other for _, other in scenario.all_servers}
     if server.passes_to not in by_name:
         yield (*place, "passes_to"), (f"is the unknown server {shown(server.passes_to)}; "
-                                      f"{near(server.passes_to, set(by_name) - {server.name})}")
+                                      f"{did_you_mean(server.passes_to, set(by_name) - {server.name})}")
         return
     passed, last = [server.name], by_name[server.passes_to]
     while last.name not in passed and last.passes_to in by_name:
@@ -249,7 +235,7 @@ def _gateway(scenario: Scenario, place: Location, server: Server) -> Iterator[Pr
         yield (*place, "role"), "is \"gateway\", but there is no broker behind it; add [broker], or one to [[servers]]"
     elif server.gateway.broker is not None and server.gateway.broker not in brokers:
         yield (*place, "gateway", "broker"), (f"is the unknown broker {shown(server.gateway.broker)}; "
-                                              f"{near(server.gateway.broker, brokers)}")
+                                              f"{did_you_mean(server.gateway.broker, brokers)}")
     elif server.gateway.broker is None and len(brokers) > 1:
         yield (*place, "gateway"), ("does not say which broker it connects to; add `broker`, one of "
                                     f"{', '.join(brokers)}")
@@ -360,10 +346,10 @@ def _hosts(scenario: Scenario) -> Iterator[Problem]:
     used |= {name for network in scenario.networks for name in network.between}
     for name, host in scenario.hosts.items():
         if name not in used:
-            yield ("hosts", name), f"is not used; {near(name, used)}"
+            yield ("hosts", name), f"is not used; {did_you_mean(name, used)}"
         profile = PROFILES.get(host.tcp.profile)
         if profile is None:
-            problem = f"is an unknown TCP profile {shown(host.tcp.profile)}; {near(host.tcp.profile, PROFILES)}"
+            problem = f"is an unknown TCP profile {shown(host.tcp.profile)}; {did_you_mean(host.tcp.profile, PROFILES)}"
             yield ("hosts", name, "tcp", "profile"), problem
             continue
         least, most = host.tcp.rto_min or profile.rto_min_ns, host.tcp.rto_max or profile.rto_max_ns
@@ -404,7 +390,7 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
     for index, network in enumerate(scenario.networks):
         if network.model is not None and network.model not in MODELS:
             called = network.model.lower()
-            instead = WITHOUT_MODEL.get(called) or near(ALSO_CALLED.get(called, network.model), MODELS)
+            instead = WITHOUT_MODEL.get(called) or did_you_mean(ALSO_CALLED.get(called, network.model), MODELS)
             problem = f"is an unknown network model {shown(network.model)}; {instead}"
             yield ("networks", index, "model"), problem
         if not servers & set(network.between) and not forwarding & set(network.between):
@@ -441,7 +427,7 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
                 others = (everything | {broker}) - {group.host}
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, but no network joins it to the broker's host `{broker}`; add [[networks]] "
-                    f"with between = [\"{group.host}\", \"{broker}\"]; {near(group.host, others)}")
+                    f"with between = [\"{group.host}\", \"{broker}\"]; {did_you_mean(group.host, others)}")
 
 
 def _links_each(scenario: Scenario, index: int, names: set[str], clients: Counter[str]) -> Iterator[Problem]:

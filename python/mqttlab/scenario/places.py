@@ -6,11 +6,11 @@ the scenario's own check says so.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from mqttlab.mistaken import closest
 from mqttlab.quantity import shown
 
 EVERY = "*"
@@ -105,7 +105,7 @@ def _named(entries: list[Any], name: str, place: str) -> list[int]:
              if isinstance(entry, dict) and (entry.get("name") == name or name in (entry.get("between") or ()))]
     if not found:
         known = [str(entry.get("name")) for entry in entries if isinstance(entry, dict) and "name" in entry]
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean [{near[0]}]?" if near else f"known: {', '.join(known) or 'none has a name'}"
+        near = closest(name, known)
+        hint = f"did you mean [{near}]?" if near else f"known: {', '.join(known) or 'none has a name'}"
         raise ValueError(f"is {shown(place)}, but nothing there is named {shown(name)}; {hint}")
     return found

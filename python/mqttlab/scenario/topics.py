@@ -6,11 +6,11 @@ group's name, none of which holds a separator or a wildcard.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mqttlab.mistaken import closest
 from mqttlab.quantity import shown
 
 MQTT_TEXT_MAX = 65_535
@@ -101,10 +101,10 @@ def placeholders(text: str, known: Sequence[str]) -> str | None:
     rest = text
     for placeholder in re.findall(r"\{[^{}]*\}", text):
         if placeholder not in known:
-            close = difflib.get_close_matches(placeholder, known, n=1, cutoff=0.5)
+            close = closest(placeholder, known)
             words = f"known: {', '.join(known)}" if known else "there are none here"
             return f"has the unknown placeholder {shown(placeholder)}; " + (
-                f"did you mean {close[0]}?" if close else words)
+                f"did you mean {close}?" if close else words)
         rest = rest.replace(placeholder, "", 1)
     if "{" in rest or "}" in rest:
         return f"is {shown(text)}, which has an unmatched brace; " + (

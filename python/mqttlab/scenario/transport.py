@@ -1,11 +1,11 @@
 """What carries a group's protocol, and where a broker listens for it."""
 
-import difflib
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mqttlab import secrets
+from mqttlab.mistaken import closest
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import shown
 from mqttlab.scenario.secret import Reference, read_resource
@@ -97,7 +97,7 @@ def read_transport(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if value not in TRANSPORTS:
-        close = difflib.get_close_matches(value, TRANSPORTS, n=1)
-        hint = f"did you mean \"{close[0]}\"?" if close else f"known: {', '.join(TRANSPORTS)}, or a table"
+        close = closest(value, TRANSPORTS, 0.6)
+        hint = f"did you mean \"{close}\"?" if close else f"known: {', '.join(TRANSPORTS)}, or a table"
         raise ValueError(f"is the unknown transport {shown(value)}; {hint}")
     return TRANSPORTS[value]

@@ -7,8 +7,9 @@ from itertools import islice
 
 from mqttlab import secrets
 from mqttlab.memory import memory_left
+from mqttlab.mistaken import some
 from mqttlab.quantity import shown
-from mqttlab.scenario.check import IDENTITY_BYTES, links, some
+from mqttlab.scenario.check import IDENTITY_BYTES, links
 from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
 from mqttlab.scenario.fit import fit
 from mqttlab.scenario.location import Location, Problem

@@ -6,7 +6,6 @@ right. Unknown fields come with the nearest known name.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 import typing
@@ -161,8 +160,8 @@ def _words(location: Location, detail: Any, given: str, model: type[BaseModel]) 
         return "is missing; add it"
     if kind == "literal_error":
         expected = re.findall(r"'([^']*)'", limits["expected"]) or re.findall(r"\d+", limits["expected"])
-        near = difflib.get_close_matches(str(detail["input"]), expected, n=1, cutoff=0.5)
-        hint = f"; did you mean \"{near[0]}\"?" if near else ""
+        near = mistaken.closest(str(detail["input"]), expected)
+        hint = f"; did you mean \"{near}\"?" if near else ""
         return f"is {given}, but must be one of {', '.join(expected)}{hint}"
     if kind in LIMITS:
         return f"is {given}, but must be {LIMITS[kind].format(_limit(location, next(iter(limits.values())), model))}"
@@ -241,7 +240,7 @@ def _instead(given: str, model: type[BaseModel], top: type[BaseModel]) -> str:
         return f"; did you mean `{known}`, a field of {holders}?"
     if model is not top and (holders := _holders(given, top)):
         return f"; `{given}` is a field of {holders}"
-    return nearest(given, list(model.model_fields))
+    return f"; {mistaken.did_you_mean(given, model.model_fields, 0.6)}" if model.model_fields else ""
 
 
 def _holders(field: str, model: type[BaseModel]) -> str:
@@ -268,14 +267,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def nearest(given: str, known: list[str]) -> str:
-    """What stands behind an unknown name: the nearest known one, or all."""
-    near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean `{near[0]}`?"
-    return f"; known here: {', '.join(known)}" if known else ""
-
-
 def read_text(path: Path) -> str:
     """A file's text, without the mark that editors of Windows put in front of it (U+FEFF).
 
@@ -289,7 +280,7 @@ def read_text(path: Path) -> str:
         what = mistaken.what_it_is(path) or f"is not UTF-8 text (byte {error.start})"
         raise ValueError(f"{path}: {what}") from error
     except FileNotFoundError as error:
-        near = mistaken.nearest(path)
+        near = mistaken.nearest_path(path)
         raise ValueError(f"{path}: cannot be read: {error.strerror}"
                          + (f"; did you mean {near}?" if near else "")) from error
     except OSError as error:

@@ -8,7 +8,7 @@ import click
 
 from mqttlab.cli.catalogs import hand_out, home_of, open_catalog, reading, show, table_of, url_of
 from mqttlab.cli.main import CATALOG, RUNS, main
-from mqttlab.cli.problems import Commands, existing_directory, nearest, writable_file
+from mqttlab.cli.problems import Commands, existing_directory, writable_file
 from mqttlab.errors import UsageError
 from mqttlab.terminal import say
 
@@ -224,7 +224,9 @@ def baseline(name: str | None, run: Path | None, runs: Path, catalog: str | None
             show(opened.baselines())
         elif remove:
             if not opened.remove_baseline(name):
-                raise UsageError(f"no baseline {name!r}; {nearest(name, opened.baselines()['name'].to_list())}")
+                from mqttlab.mistaken import did_you_mean
+
+                raise UsageError(f"no baseline {name!r}; {did_you_mean(name, opened.baselines()['name'].to_list())}")
         elif run is None:
             for directory in opened.baseline(name):
                 say(directory)

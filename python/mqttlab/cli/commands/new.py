@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from mqttlab.cli.main import main
-from mqttlab.cli.problems import nearest, writable_file
+from mqttlab.cli.problems import writable_file
 from mqttlab.errors import UsageError
 from mqttlab.terminal import say
 
@@ -42,7 +42,9 @@ def new(template: str | None, list_all: bool, out: Path | None) -> None:
         return
     found = known.get(template)
     if found is None:
-        raise UsageError(f"unknown template {template!r}; {nearest(template, list(known))}")
+        from mqttlab.mistaken import did_you_mean
+
+        raise UsageError(f"unknown template {template!r}; {did_you_mean(template, list(known))}")
     out = out or Path(found.path.name)
     for path in write(found, writable_file(out, "--out")):
         say(f"written  {path}")
