@@ -20,7 +20,7 @@ from mqttlab.catalog import Catalog
 from mqttlab.catalog.adding import add_facts
 from mqttlab.catalog.origin import Experiment, Origin
 from mqttlab.catalog.reading import Facts
-from mqttlab.catalog.remarks import Annotations
+from mqttlab.catalog.run_annotations import Annotations
 
 SERIES = 80
 REPEATED = 7

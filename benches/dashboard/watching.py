@@ -10,7 +10,7 @@ from pathlib import Path
 from measured import WITHIN_MS, used_s
 
 from dashboards import Program, queue_below, visitor
-from mqttlab.dashboard.drafts import Draft, written
+from mqttlab.dashboard.configure.drafts import Draft, written
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.statistics import mean_interval
 

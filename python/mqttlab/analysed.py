@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from mqttlab import __version__
-from mqttlab.analysis import COSTS, SERVERS, Analysis, Asked, Cost, Factor, Judged, analyse, costs_of
+from mqttlab.analysis import COSTS, SERVERS, Analysis, Cost, ExperimentDesign, Factor, Judged, analyse, costs_of
 from mqttlab.experiments import ExperimentDirectory, ExperimentError
 from mqttlab.experiments.baselines import baseline_values
 from mqttlab.experiments.found import sentences
@@ -22,7 +22,7 @@ RECORDINGS_MOST = 60
 Named = Callable[[str], list[Path] | None]
 
 
-def asked(directory: ExperimentDirectory) -> Asked:
+def design_of(directory: ExperimentDirectory) -> ExperimentDesign:
     """The experiment's question, as an analysis needs it."""
     experiment, design = directory.experiment, directory.design
     file = experiment.file
@@ -33,7 +33,7 @@ def asked(directory: ExperimentDirectory) -> Asked:
         rule = (f"at least {file.repetitions.min} and at most {file.repetitions.max} runs of a point, until the half "
                 f"width of {until.metric} was {100 * until.half_width[0] / until.half_width[1]:g} % of its mean")
     backends = sorted({record.backend for record in directory.runs()})
-    return Asked(
+    return ExperimentDesign(
         name=experiment.name, question=file.question, kind=design.kind, order=file.order,
         common_seeds=file.seeds == "common", resolution=design.resolution, aliases=design.aliases,
         reference=design.reference.key if design.reference else None, stopping=rule,
@@ -62,7 +62,7 @@ def analysed(directory: ExperimentDirectory, named: Named | None = None) -> Anal
         ExperimentError: none does.
     """
     table = directory.table()
-    analysis = analyse(asked(directory), table)
+    analysis = analyse(design_of(directory), table)
     if not analysis.responses:
         raise ExperimentError(f"{directory.path}: no run of it counts yet; mqttlab experiment goes on with it")
     costs = _costs(directory, table)

@@ -21,7 +21,7 @@ import numpy as np
 from playwright.sync_api import Locator, Page
 
 from dashboards import Visitor, dashboard, queue_below, visitor
-from mqttlab.dashboard.drafts import Draft, written
+from mqttlab.dashboard.configure.drafts import Draft, written
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.gallery import templates
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from mqttlab.analysis import Analysis, Asked, Factor, Recommendations, analyse, methods
+from mqttlab.analysis import Analysis, ExperimentDesign, Factor, Recommendations, analyse, methods
 from mqttlab.cli.main import main
 from mqttlab.figures import experiment as figures
 from mqttlab.report.experiment import print_experiment, tables, write_experiment
@@ -24,7 +24,7 @@ from mqttlab.report.experiment.frames import frames
 QOS = Factor(name="qos", levels=("0", "1", "2"), values=(None,) * 3, places=("groups[0].publish.qos",))
 LOSS = Factor(name="loss", levels=("0 %", "1 %", "3 %", "8 %", "10 %"), values=(0, 0.01, 0.03, 0.08, 0.1), unit="ratio",
               kind="numeric", places=("networks[0].up.loss",))
-ASKED = Asked(name="made-up", question="Which?", factors=(QOS, LOSS), reference="0",
+ASKED = ExperimentDesign(name="made-up", question="Which?", factors=(QOS, LOSS), reference="0",
               responses=(("latency_ms_mean", "run", None), ("messages_lost_percent", "run", None)))
 
 
@@ -126,8 +126,8 @@ def test_what_did_not_arrive_counts_against_a_choice_though_nothing_of_it_was_lo
 
 
 def test_nothing_is_recommended_where_nothing_can_be_chosen() -> None:
-    asked = Asked(name="x", factors=(LOSS,), reference="0")
-    assert analyse(asked, table(factors=(LOSS,))).recommendations is None
+    design = ExperimentDesign(name="x", factors=(LOSS,), reference="0")
+    assert analyse(design, table(factors=(LOSS,))).recommendations is None
 
 
 def test_drift_is_looked_for_in_control_runs_first() -> None:
@@ -199,8 +199,8 @@ def test_none_of_n_bounds_messages_as_well_as_runs() -> None:
     # A run without it leaves nothing to bound.
     gone = analyse(ASKED, pl.concat([none, expected.head(74)])).responses[1]
     assert {point.expected for point in gone.points} == {None}
-    asked = replace(ASKED, responses=(*ASKED.responses, ("deliveries_expected", "run", None)))
-    assert "deliveries_expected" in [each.metric for each in analyse(asked, pl.concat([none, expected])).responses]
+    design = replace(ASKED, responses=(*ASKED.responses, ("deliveries_expected", "run", None)))
+    assert "deliveries_expected" in [each.metric for each in analyse(design, pl.concat([none, expected])).responses]
 
 
 def test_what_a_choice_may_lose_is_the_experiments_to_say() -> None:
@@ -242,7 +242,7 @@ def test_every_kind_of_design_has_a_report(kind: str, reference: str | None, tmp
 def test_no_factor_at_all_has_a_report(tmp_path: Path) -> None:
     rows = [_row({}, 0, block, block, "latency_ms_mean", 40.0 + block, "ms") for block in range(6)]
     tidy = pl.DataFrame(rows, schema_overrides={"scope_name": pl.String})
-    found = analyse(Asked(name="one"), tidy)
+    found = analyse(ExperimentDesign(name="one"), tidy)
     assert [point.interval.n for point in found.responses[0].points] == [6]
     assert "of no factor" in write_experiment(found, tidy, tmp_path / "page.html").read_text(encoding="utf-8")
 

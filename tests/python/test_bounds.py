@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commands import mqttlab
-from mqttlab.dashboard import draft_edits, drafts
+from mqttlab.dashboard.configure import draft_edits, drafts
 from mqttlab.dashboard.pages import configure
 from mqttlab.experiments import ExperimentError
 from mqttlab.experiments import load as load_experiment

@@ -12,8 +12,8 @@ from commands import mqttlab
 from mqttlab import metrics
 from mqttlab.catalog import Catalog
 from mqttlab.catalog.database import Database
-from mqttlab.catalog.glance import glance
 from mqttlab.catalog.headline import COLUMNS, headline_columns
+from mqttlab.catalog.listed_runs import listed_runs
 from mqttlab.catalog.migrations.upgrade import migrate
 from mqttlab.catalog.reading import read
 from mqttlab.recording import Recording
@@ -63,7 +63,7 @@ def test_sql_and_conditions_ask_for_the_headline(runs: Path, tmp_path: Path) -> 
     with sqlite3.connect(tmp_path / "catalog.db") as plain:
         assert plain.execute("SELECT count(*) FROM run WHERE latency_ms_p99 < 80 AND undelivered_percent = 0").fetchone(
             ) == (1,)
-    assert {glimpse.directory.name: glimpse.undelivered_percent for glimpse in glance(tmp_path / "catalog.db")} == {
+    assert {run.directory.name: run.undelivered_percent for run in listed_runs(tmp_path / "catalog.db")} == {
         "fleet": 0.0, "ways": pytest.approx(2.5)}
     listed = mqttlab("list", "--catalog", url, "--where", "p99 > 80", "--column", "undelivered")
     assert listed.returncode == 0 and "2.5" in listed.stdout
@@ -89,7 +89,7 @@ def test_a_catalog_of_before_gets_the_columns_of_the_values_that_it_has(runs: Pa
                     "metric = :metric AND scope = :scope AND scope_name = :of"), key | {"run": number, "value": value})
     database.close()
     # A list that only reads shows the runs, and waits for the upgrade with the numbers.
-    assert [(glimpse.name, glimpse.p99_ms) for glimpse in glance(file)] == [("fleet", None), ("ways", None)]
+    assert [(glimpse.name, glimpse.p99_ms) for glimpse in listed_runs(file)] == [("fleet", None), ("ways", None)]
     Catalog.open(f"sqlite:///{file}").close()
     with sqlite3.connect(file) as plain:
         rows = plain.execute(f"SELECT run_id, {', '.join(COLUMNS)} FROM run ORDER BY id").fetchall()

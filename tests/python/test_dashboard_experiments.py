@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
 
 from dashboards import queue_below
-from mqttlab.dashboard import drafts, experiment_drafts
-from mqttlab.dashboard.drafts import Draft
-from mqttlab.dashboard.experiment_drafts import TEMPLATE
+from mqttlab.dashboard.configure import drafts, experiment_drafts
+from mqttlab.dashboard.configure.drafts import Draft
+from mqttlab.dashboard.configure.experiment_drafts import TEMPLATE
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, experiments, live

@@ -13,9 +13,10 @@ import pytest
 pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
 pytest.importorskip("tomlkit", reason="the dashboard's packages are missing: make setup-dashboard")
 
-from mqttlab.dashboard import definition, drafts, drawing
-from mqttlab.dashboard.drafts import REFUSED, Draft
-from mqttlab.dashboard.forms import FIELDS, drafted, followed
+from mqttlab.dashboard import drawing
+from mqttlab.dashboard.configure import definition, drafts
+from mqttlab.dashboard.configure.drafts import REFUSED, Draft
+from mqttlab.dashboard.configure.forms import FIELDS, drafted, followed
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure
 from mqttlab.dashboard.topology import topology

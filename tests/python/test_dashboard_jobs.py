@@ -17,10 +17,11 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 
 from dashboards import queue_below
 from mqttlab.catalog import Catalog, url_for
-from mqttlab.dashboard import drafts, live_figures
+from mqttlab.dashboard import live_figures
 from mqttlab.dashboard.actions import Actions
-from mqttlab.dashboard.drafts import Draft
-from mqttlab.dashboard.forms import FIELDS, followed, settled
+from mqttlab.dashboard.configure import drafts
+from mqttlab.dashboard.configure.drafts import Draft
+from mqttlab.dashboard.configure.forms import FIELDS, followed, settled
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, live
 from mqttlab.dashboard.store import Store

@@ -22,7 +22,7 @@ from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import runs
 from mqttlab.dashboard.pages.runs import selected
-from mqttlab.dashboard.remarks import views
+from mqttlab.dashboard.run_annotations import views
 from mqttlab.dashboard.store import Store
 from mqttlab.runs import Job, perform, summary_of
 from mqttlab.scenario import compile_plan

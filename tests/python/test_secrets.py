@@ -502,8 +502,8 @@ def test_runs_are_their_owners_alone_where_mqttlab_makes_the_directory(tmp_path:
 
 
 def test_the_dashboard_takes_no_password_as_text_and_no_file_but_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mqttlab.dashboard import drafts
-    from mqttlab.dashboard.definition import form
+    from mqttlab.dashboard.configure import drafts
+    from mqttlab.dashboard.configure.definition import form
 
     monkeypatch.setenv("LAB_PASSWORD", SECRET)
     assert drafts.check(SCENARIO.format(password='{ env = "LAB_PASSWORD" }')).mqtt.password == secrets.mark(SECRET)

@@ -29,7 +29,7 @@ from mqttlab.runs import LocalPool
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from mqttlab.studies import Cell, Comparison
-from mqttlab.studies.apart import Measured, compared, far
+from mqttlab.studies.agreement import Measured, compared, far
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.chart import BOTTOM, HEIGHT, TOP, Chart, Series, svg
 from mqttlab.studies.claims import ASSUMED, OPEN, SHOWN, Ran, cause_open, claims_of, decides, reasons, shown
@@ -434,7 +434,7 @@ def test_what_is_kept_answers_for_its_plan_and_engine_alone_and_says_what_is_dam
     simulate({"one": {**values, "seed": 2}}, study.measure, keep=tmp_path)
     paths = list(tmp_path.glob("*.json"))
     assert len(paths) == 2
-    monkeypatch.setattr("mqttlab.studies.kept._engine", lambda: "another engine")
+    monkeypatch.setattr("mqttlab.studies.cached_results._engine", lambda: "another engine")
     simulate({"one": values}, study.measure, keep=tmp_path)
     assert len(list(tmp_path.glob("*.json"))) == 3
     monkeypatch.undo()

@@ -5,10 +5,10 @@ Numbers are those of :mod:`mqttlab.statistics`; this room knows points, blocks a
 
 from mqttlab.analysis.analysis import Analysis, LeftOut, analyse
 from mqttlab.analysis.answered import COSTS, SERVERS, Cost, Judged, costs_of
-from mqttlab.analysis.asked import Asked, Factor
+from mqttlab.analysis.design import ExperimentDesign, Factor
 from mqttlab.analysis.methods import methods
 from mqttlab.analysis.recommendation import Recommendation, Recommendations
 from mqttlab.analysis.responses import Compared, Line, PointEstimate, Response
 
-__all__ = ["COSTS", "SERVERS", "Analysis", "Asked", "Compared", "Cost", "Factor", "Judged", "LeftOut", "Line",
-           "PointEstimate", "Recommendation", "Recommendations", "Response", "analyse", "costs_of", "methods"]
+__all__ = ["COSTS", "SERVERS", "Analysis", "Compared", "Cost", "ExperimentDesign", "Factor", "Judged", "LeftOut",
+           "Line", "PointEstimate", "Recommendation", "Recommendations", "Response", "analyse", "costs_of", "methods"]

@@ -14,7 +14,7 @@ import polars as pl
 
 from mqttlab import statistics
 from mqttlab.analysis.answered import Cost, Judged
-from mqttlab.analysis.asked import Asked
+from mqttlab.analysis.design import ExperimentDesign
 from mqttlab.analysis.recommendation import Recommendations, recommend
 from mqttlab.analysis.responses import RESPONSE, Compared, Response, response
 
@@ -35,7 +35,7 @@ class LeftOut:
 class Analysis:
     """What an experiment says."""
 
-    asked: Asked
+    design: ExperimentDesign
     responses: tuple[Response, ...]
     left_out: tuple[LeftOut, ...]
     runs: int
@@ -61,11 +61,11 @@ class Analysis:
         return counts
 
 
-def analyse(asked: Asked, table: pl.DataFrame) -> Analysis:
+def analyse(design: ExperimentDesign, table: pl.DataFrame) -> Analysis:
     """Analyse an experiment.
 
     Args:
-        asked: what it was asked.
+        design: what it was asked.
         table: its tidy table.
     """
     counted = table.filter(pl.col("state") == "done", pl.col("metric").is_not_null(), pl.col("value").is_not_null(),
@@ -75,19 +75,19 @@ def analyse(asked: Asked, table: pl.DataFrame) -> Analysis:
     kept: list[Response] = []
     for key, rows in measured.group_by(RESPONSE, maintain_order=True):
         # What judging a response needs is kept beside it. A recommendation asks for the shares.
-        is_support = bool(asked.responses) and key not in asked.responses
+        is_support = bool(design.responses) and key not in design.responses
         if is_support and key[0] not in SHARES:
             continue
         same = controls.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(
             RESPONSE, key, strict=True)))
         expected = _expected(measured, key) if key[0] in SHARES else None
-        (kept if is_support else responses).append(response(asked, rows, same, expected))
-    order = {wanted[:2]: place for place, wanted in reversed(list(enumerate(asked.responses)))}
+        (kept if is_support else responses).append(response(design, rows, same, expected))
+    order = {wanted[:2]: place for place, wanted in reversed(list(enumerate(design.responses)))}
     responses.sort(key=lambda each: order.get((each.metric, each.scope), len(order)))
-    judged = _judge(asked, _with_adjusted_drift(responses))
+    judged = _judge(design, _with_adjusted_drift(responses))
     return Analysis(
-        asked=asked, responses=tuple(judged), left_out=tuple(_left_out(table)), runs=measured["run"].n_unique(),
-        controls=controls["run"].n_unique(), recommendations=recommend(asked, judged, kept))
+        design=design, responses=tuple(judged), left_out=tuple(_left_out(table)), runs=measured["run"].n_unique(),
+        controls=controls["run"].n_unique(), recommendations=recommend(design, judged, kept))
 
 
 def _expected(measured: pl.DataFrame, key: tuple[object, ...]) -> dict[int, int]:
@@ -100,15 +100,15 @@ def _expected(measured: pl.DataFrame, key: tuple[object, ...]) -> dict[int, int]
     return {int(point): int(count) for point, count in counted.group_by("point").agg(pl.col("value").sum()).iter_rows()}
 
 
-def _judge(asked: Asked, responses: Sequence[Response]) -> list[Response]:
+def _judge(design: ExperimentDesign, responses: Sequence[Response]) -> list[Response]:
     """Verdicts over everything that is compared, as one family."""
     places = [(number, found) for number, each in enumerate(responses) for found in each.compared]
     means = {number: {point.key: point.interval.estimate for point in each.points}
              for number, each in enumerate(responses)}
-    margins = [math.log1p(asked.margin) if responses[number].logarithm else
-               abs(means[number].get(asked.reference or "", 0.0)) * asked.margin for number, _ in places]
+    margins = [math.log1p(design.margin) if responses[number].logarithm else
+               abs(means[number].get(design.reference or "", 0.0)) * design.margin for number, _ in places]
     verdicts = iter(statistics.judge([found.tested for _, found in places], margins,
-                                     [responses[number].better for number, _ in places], alpha=asked.family))
+                                     [responses[number].better for number, _ in places], alpha=design.family))
     return [replace(each, compared=tuple(replace(found, verdict=next(verdicts)) for found in each.compared))
             for each in responses]
 

@@ -7,33 +7,33 @@ from mqttlab.analysis.analysis import Analysis
 
 def methods(analysis: Analysis) -> str:
     """How the experiment was done and judged, in full sentences; nothing in it that was not done."""
-    asked = analysis.asked
+    design = analysis.design
     counts = sorted({len(point.values) for each in analysis.responses for point in each.points})
     points = max((len(each.points) for each in analysis.responses), default=0)
-    said = [f"The experiment {asked.name} is a {asked.kind} design of {_factors(analysis)}: {points} points, "
+    said = [f"The experiment {design.name} is a {design.kind} design of {_factors(analysis)}: {points} points, "
             f"{_range(counts)} runs of each, {analysis.runs} runs that count."]
-    if asked.resolution is not None:
-        said.append(f"The design has resolution {asked.resolution}; " + "; ".join(asked.aliases) + ".")
+    if design.resolution is not None:
+        said.append(f"The design has resolution {design.resolution}; " + "; ".join(design.aliases) + ".")
     said.append("Runs were done in blocks that hold every point once, in random order." if
-                asked.order == "random-blocks" else "Runs were done in the order of the points.")
-    if asked.common_seeds:
+                design.order == "random-blocks" else "Runs were done in the order of the points.")
+    if design.common_seeds:
         said.append("All points of a block have the same random streams, so that points are compared in pairs.")
-    if asked.stopping:
-        said.append(f"Repetitions ended by rule: {asked.stopping}.")
+    if design.stopping:
+        said.append(f"Repetitions ended by rule: {design.stopping}.")
     if analysis.controls:
         said.append(f"{analysis.controls} control runs of the reference were interspersed to measure drift.")
-    said += [f"{words}: {value}." for words, value in asked.names.items()]
+    said += [f"{words}: {value}." for words, value in design.names.items()]
     said.append(_left_out(analysis))
     used = sorted({point.interval.method for each in analysis.responses for point in each.points} - {"none"})
-    said.append(f"The run is the unit of analysis. Intervals are of {100 * asked.confidence:g} % "
+    said.append(f"The run is the unit of analysis. Intervals are of {100 * design.confidence:g} % "
                 f"({', '.join(used) or 'none'}).")
     if analysis.comparisons:
         said.append(
             "Each point was compared with the reference by the difference of means and their ratio (Fieller; latencies "
             "as logarithms, whose ratios are of geometric means); "
-            f"equivalence within {100 * asked.margin:g} % of the reference by two one-sided tests. The p values "
+            f"equivalence within {100 * design.margin:g} % of the reference by two one-sided tests. The p values "
             f"of all {len(analysis.comparisons)} comparisons were adjusted by Holm's method, family-wise "
-            f"{asked.family:g}.")
+            f"{design.family:g}.")
     modelled = [each for each in analysis.responses if each.model is not None]
     if modelled:
         logs = [each.name for each in modelled if each.logarithm]
@@ -48,7 +48,7 @@ def methods(analysis: Analysis) -> str:
 
 
 def _factors(analysis: Analysis) -> str:
-    factors = analysis.asked.factors
+    factors = analysis.design.factors
     words = [f"{factor.name} ({', '.join(factor.levels[:6])}{', …' if len(factor.levels) > 6 else ''})"
              for factor in factors]
     return ", ".join(words) or "no factor"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mqttlab import statistics
-from mqttlab.analysis.asked import Asked, Factor
+from mqttlab.analysis.design import ExperimentDesign, Factor
 from mqttlab.analysis.responses import PointEstimate, Response, combinations, pairs
 
 RESAMPLES = 2_000
@@ -49,30 +49,30 @@ class Recommendations:
 
 
 def recommend(
-    asked: Asked, responses: Sequence[Response], kept: Sequence[Response] = (),
+    design: ExperimentDesign, responses: Sequence[Response], kept: Sequence[Response] = (),
 ) -> Recommendations | None:
     """The recommendation for every combination of the environment's levels; ``None`` where nothing can be chosen, or
     the first response has no good side.
 
     Args:
-        asked: the experiment's question.
+        design: the experiment's question.
         responses: what was asked for.
         kept: what was kept to judge it by.
     """
-    choices = [factor for factor in asked.factors if not factor.environment]
-    environment = [factor for factor in asked.factors if factor.environment]
+    choices = [factor for factor in design.factors if not factor.environment]
+    environment = [factor for factor in design.factors if factor.environment]
     objective = next((each for each in responses if each.better != "neither" and each.metric not in SHARES), None)
-    if not choices or objective is None or asked.kind != "full":
+    if not choices or objective is None or design.kind != "full":
         return None
     shares = [each for metric in SHARES for each in (*responses, *kept)
               if each.metric == metric and each.scope == objective.scope]
     lost = next(iter(shares), None)
-    rows = [_row(asked, objective, lost, place, choices) for place in combinations(environment)]
+    rows = [_row(design, objective, lost, place, choices) for place in combinations(environment)]
     known = tuple(row for row in rows if row is not None)
     if not known:
         return None
     fate = "leave undelivered" if lost is not None and lost.metric == SHARES[0] else "lose"
-    limit = (f"of the choices that {fate} at most {asked.lost_most_percent:g} % of the messages, take"
+    limit = (f"of the choices that {fate} at most {design.lost_most_percent:g} % of the messages, take"
              if lost is not None else "take")
     side = "lowest" if objective.better == "lower" else "highest"
     return Recommendations(rows=known, objective=objective.name, side=side, rule=(
@@ -82,13 +82,14 @@ def recommend(
 
 
 def _row(
-    asked: Asked, objective: Response, lost: Response | None, place: dict[str, str], choices: Sequence[Factor],
+    design: ExperimentDesign, objective: Response, lost: Response | None, place: dict[str, str],
+    choices: Sequence[Factor],
 ) -> Recommendation | None:
     here = [point for point in objective.points if place.items() <= point.levels.items()]
     if len(here) < 2:
         return None
     losses = {point.key: point for point in lost.points} if lost else {}
-    allowed = [point for point in here if _acceptable(losses.get(point.key), asked.lost_most_percent)]
+    allowed = [point for point in here if _acceptable(losses.get(point.key), design.lost_most_percent)]
     names = [factor.name for factor in choices]
     if not allowed:
         return Recommendation(environment=place, choice=None, objective=None, certainty=None, as_good=(),
@@ -98,8 +99,8 @@ def _row(
     rivals = [point for point in allowed if point is not best]
     return Recommendation(
         environment=place, choice=_levels(best, names), objective=best.interval,
-        certainty=_certainty(here, losses, best, sign, asked.lost_most_percent), refused=len(here) - len(allowed),
-        as_good=tuple(_levels(point, names) for point in _not_told_apart(asked, best, rivals, objective.logarithm)))
+        certainty=_certainty(here, losses, best, sign, design.lost_most_percent), refused=len(here) - len(allowed),
+        as_good=tuple(_levels(point, names) for point in _not_told_apart(design, best, rivals, objective.logarithm)))
 
 
 def _levels(point: PointEstimate, names: Sequence[str]) -> dict[str, str]:
@@ -111,17 +112,17 @@ def _acceptable(lost: PointEstimate | None, most_percent: float) -> bool:
 
 
 def _not_told_apart(
-    asked: Asked, best: PointEstimate, rivals: Sequence[PointEstimate], logarithm: bool,
+    design: ExperimentDesign, best: PointEstimate, rivals: Sequence[PointEstimate], logarithm: bool,
 ) -> list[PointEstimate]:
     tested = []
     for rival in rivals:
-        first, second, paired = pairs(best, rival) if asked.common_seeds else (
+        first, second, paired = pairs(best, rival) if design.common_seeds else (
             list(best.values), list(rival.values), False)
         known = len(first) >= 2 and len(second) >= 2
         if logarithm:
             first, second = np.log(first).tolist(), np.log(second).tolist()
         tested.append(statistics.difference(first, second, paired=paired).p if known else 1.0)
-    return [rival for rival, p in zip(rivals, statistics.holm(tested), strict=True) if p > asked.family]
+    return [rival for rival, p in zip(rivals, statistics.holm(tested), strict=True) if p > design.family]
 
 
 def _certainty(

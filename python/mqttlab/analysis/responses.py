@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from mqttlab import statistics
-from mqttlab.analysis.asked import Asked, Factor
+from mqttlab.analysis.design import ExperimentDesign, Factor
 from mqttlab.metrics import ALL, called
 
 RESPONSE = ("metric", "scope", "scope_name")
@@ -112,47 +112,47 @@ class Response:
 
 
 def response(
-    asked: Asked, rows: pl.DataFrame, controls: pl.DataFrame, expected: Mapping[int, int] | None = None,
+    design: ExperimentDesign, rows: pl.DataFrame, controls: pl.DataFrame, expected: Mapping[int, int] | None = None,
 ) -> Response:
     """Analyse one response.
 
     Args:
-        asked: the question.
+        design: the question.
         rows: the tidy table's rows of this response that count.
         controls: those of control runs.
         expected: by point, the deliveries that were expected in all its runs, of a response that is a share of them.
     """
     rows = rows.sort("point", "block", "order_no")
     first = rows.row(0, named=True)
-    points = tuple(replace(point, expected=(expected or {}).get(point.point)) for point in _points(asked, rows))
+    points = tuple(replace(point, expected=(expected or {}).get(point.point)) for point in _points(design, rows))
     varies = rows["value"].n_unique() > 1
-    reference = {point.key: point for point in points}.get(asked.reference or "")
-    model, logarithm = _model(asked, rows, first["unit"])
+    reference = {point.key: point for point in points}.get(design.reference or "")
+    model, logarithm = _model(design, rows, first["unit"])
     # A search chooses its order by what it finds.
-    drift, drift_of = _drift(rows, controls, model) if asked.kind != "search" else (None, "")
+    drift, drift_of = _drift(rows, controls, model) if design.kind != "search" else (None, "")
     return Response(
         metric=first["metric"], scope=first["scope"], scope_name=first["scope_name"], unit=first["unit"],
         declared=bool(first.get("declared", True)), rows=rows, points=points,
-        compared=tuple(_compared(asked, reference, points, logarithm)) if reference and varies else (), model=model,
-        logarithm=logarithm, lines=tuple(_lines(asked, rows)),
+        compared=tuple(_compared(design, reference, points, logarithm)) if reference and varies else (), model=model,
+        logarithm=logarithm, lines=tuple(_lines(design, rows)),
         drift=drift, drift_of=drift_of, warnings=tuple(_warnings(points)))
 
 
-def _points(asked: Asked, rows: pl.DataFrame) -> list[PointEstimate]:
+def _points(design: ExperimentDesign, rows: pl.DataFrame) -> list[PointEstimate]:
     found = []
     for _, part in rows.sort("point", "block").group_by("point", maintain_order=True):
         one = part.row(0, named=True)
         values = part["value"].to_list()
         found.append(PointEstimate(
-            point=one["point"], key=one["key"], levels={factor.name: one[factor.name] for factor in asked.factors},
-            numbers={factor.name: one[f"{factor.name}__value"] for factor in asked.factors},
+            point=one["point"], key=one["key"], levels={factor.name: one[factor.name] for factor in design.factors},
+            numbers={factor.name: one[f"{factor.name}__value"] for factor in design.factors},
             values=tuple(values), blocks=tuple(part["block"].to_list()), seeds=tuple(part["seed"].to_list()),
-            interval=statistics.mean_interval(values, confidence=asked.confidence)))
+            interval=statistics.mean_interval(values, confidence=design.confidence)))
     return found
 
 
 def _compared(
-    asked: Asked, reference: PointEstimate, points: Sequence[PointEstimate], logarithm: bool,
+    design: ExperimentDesign, reference: PointEstimate, points: Sequence[PointEstimate], logarithm: bool,
 ) -> list[Compared]:
     """Every other point against the reference, by pairs of runs with the same seed where there are at least two.
 
@@ -163,16 +163,16 @@ def _compared(
     for point in points:
         if point.key == reference.key or len(point.values) < 2 or len(reference.values) < 2:
             continue
-        first, second, paired = pairs(reference, point) if asked.common_seeds else (
+        first, second, paired = pairs(reference, point) if design.common_seeds else (
             list(reference.values), list(point.values), False)
-        absolute = statistics.difference(first, second, paired=paired, confidence=asked.confidence)
-        tested = statistics.difference(np.log(first), np.log(second), paired=paired, confidence=asked.confidence) if (
+        absolute = statistics.difference(first, second, paired=paired, confidence=design.confidence)
+        tested = statistics.difference(np.log(first), np.log(second), paired=paired, confidence=design.confidence) if (
             logarithm) else absolute
         found.append(Compared(
             point=point, difference=absolute, tested=tested,
             ratio=_geometric(tested.interval) if logarithm else statistics.ratio_interval(
-                first, second, paired=paired, confidence=asked.confidence),
-            overlap=statistics.cliffs_delta(first, second, confidence=asked.confidence)))
+                first, second, paired=paired, confidence=design.confidence),
+            overlap=statistics.cliffs_delta(first, second, confidence=design.confidence)))
     return found
 
 
@@ -194,38 +194,38 @@ def pairs(first: PointEstimate, second: PointEstimate) -> tuple[list[float], lis
     return [a for a, _ in both], [b for _, b in both], True
 
 
-def _model(asked: Asked, rows: pl.DataFrame, unit: str) -> tuple[statistics.Factorial | None, bool]:
+def _model(design: ExperimentDesign, rows: pl.DataFrame, unit: str) -> tuple[statistics.Factorial | None, bool]:
     values = rows["value"].to_numpy()
     logarithm = unit in LOGARITHMIC and bool((values > 0).all())
-    levels = {factor.name: rows[factor.name].to_list() for factor in asked.factors}
-    if not levels or asked.kind in (*FILLING, "search"):
+    levels = {factor.name: rows[factor.name].to_list() for factor in design.factors}
+    if not levels or design.kind in (*FILLING, "search"):
         return None, logarithm
     blocks = rows["block"].to_list()
     wanted = np.log(values) if logarithm else values
-    found = statistics.factorial(levels, wanted, blocks=blocks, confidence=asked.confidence)
-    return found or statistics.factorial(levels, wanted, confidence=asked.confidence), logarithm
+    found = statistics.factorial(levels, wanted, blocks=blocks, confidence=design.confidence)
+    return found or statistics.factorial(levels, wanted, confidence=design.confidence), logarithm
 
 
-def _lines(asked: Asked, rows: pl.DataFrame) -> list[Line]:
+def _lines(design: ExperimentDesign, rows: pl.DataFrame) -> list[Line]:
     """The trend over each numeric factor with enough levels, for each combination of the others, or for that of the
     reference where there are many."""
     found = []
-    for factor in asked.factors:
+    for factor in design.factors:
         place = f"{factor.name}__value"
         if factor.kind != "numeric" or rows[place].null_count() or rows[place].n_unique() < 4:
             continue
         # In a space that is filled no two points share the other levels: the line is through all of them.
-        filled = asked.kind in FILLING
-        others = [other.name for other in asked.factors if other.name != factor.name and not filled]
+        filled = design.kind in FILLING
+        others = [other.name for other in design.factors if other.name != factor.name and not filled]
         parts = list(rows.group_by(others, maintain_order=True)) if others else [((), rows)]
-        if len(parts) > LINES_MOST and asked.reference is not None:
-            of_reference = rows.filter(pl.col("key") == asked.reference)
+        if len(parts) > LINES_MOST and design.reference is not None:
+            of_reference = rows.filter(pl.col("key") == design.reference)
             if of_reference.height:
                 wanted = of_reference.select(others).row(0)
                 parts = [(key, part) for key, part in parts if tuple(key) == wanted]
         for key, part in parts[:LINES_MOST]:
             x, y = part[place].to_list(), part["value"].to_list()
-            trend = statistics.trend(x, y, confidence=asked.confidence)
+            trend = statistics.trend(x, y, confidence=design.confidence)
             if trend is not None:
                 found.append(Line(factor=factor.name, others=dict(zip(others, map(str, key), strict=True)), x=tuple(x),
                                   y=tuple(y), trend=trend))

@@ -7,7 +7,7 @@ factors and points of experiments, every metric that is one number, tags, notes,
     with Catalog.open(url_for(Path("runs")), read_only=True) as catalog:
         catalog.runs(["latency_ms_p99 < 250", "backend = live"], columns=["started", "latency_ms_p99", "directory"])
 
-What is named here is loaded when it is first used: a list needs no more than :mod:`mqttlab.catalog.glance`.
+What is named here is loaded when it is first used: a list needs no more than :mod:`mqttlab.catalog.listed_runs`.
 
 Exceptions:
     CatalogError: it is not there, is of another schema, or is asked for what it does not have.

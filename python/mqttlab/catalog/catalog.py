@@ -12,7 +12,7 @@ from typing import Any, Self
 import polars as pl
 import sqlalchemy as sa
 
-from mqttlab.catalog import remarks, writing
+from mqttlab.catalog import run_annotations, writing
 from mqttlab.catalog import tables as t
 from mqttlab.catalog.adding import add, add_facts
 from mqttlab.catalog.database import Database
@@ -20,8 +20,8 @@ from mqttlab.catalog.found import ask, is_integer
 from mqttlab.catalog.place import CatalogError, path_of
 from mqttlab.catalog.query import FIELDS, Kind, Names, Question, series_of
 from mqttlab.catalog.reading import found_below, read
-from mqttlab.catalog.remarks import Annotations, Baseline, Covers, Note
 from mqttlab.catalog.rows import Rows
+from mqttlab.catalog.run_annotations import Annotations, Baseline, Covers, Note
 from mqttlab.catalog.sketch import Sketch
 from mqttlab.errors import MqttlabError
 from mqttlab.recording import Recording
@@ -321,7 +321,7 @@ class Catalog:
 
     def note(self, directory: Path, text: str) -> None:
         """Add a note to a recording, with the present time and the user's name."""
-        note = Note(at=remarks.now(), author=remarks.author(), text=text)
+        note = Note(at=run_annotations.now(), author=run_annotations.author(), text=text)
         self._say(directory, lambda annotations: annotations.notes.append(note))
 
     def notes(self, where: Sequence[str] = ()) -> pl.DataFrame:
@@ -347,7 +347,7 @@ class Catalog:
         if covers == "point" and read(directory).origin.point is None:
             raise CatalogError(f"{directory} is of no experiment, so that it has no point; leave --point out")
         self.remove_baseline(name, but=directory)
-        baseline = Baseline(covers=covers, set_at=remarks.now())
+        baseline = Baseline(covers=covers, set_at=run_annotations.now())
         self._say(directory, lambda annotations: annotations.baselines.update({name: baseline}))
 
     def remove_baseline(self, name: str, *, but: Path | None = None) -> bool:
@@ -403,12 +403,12 @@ class Catalog:
         if not (directory / "plan.json").is_file():
             raise CatalogError(f"{directory} is not a recording: it has no plan.json")
         directory = directory.resolve()
-        annotations = remarks.change(directory, work)
+        changed = run_annotations.change(directory, work)
         run = self._key_of(directory)
         if run is None:
             self.add(directory)
         else:
-            self._database.write(lambda rows: writing.annotate(rows, run, annotations))
+            self._database.write(lambda rows: writing.annotate(rows, run, changed))
 
     def _key_of(self, directory: Path) -> int | None:
         stored = writing.stored_as(directory, self._base)

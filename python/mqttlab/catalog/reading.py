@@ -14,7 +14,7 @@ from typing import Any
 from mqttlab.catalog.headline import headline_columns
 from mqttlab.catalog.origin import Origin, origin_of
 from mqttlab.catalog.place import NAME_LETTERS_MAX, PATH_LETTERS_MAX, CatalogError
-from mqttlab.catalog.remarks import Annotations
+from mqttlab.catalog.run_annotations import Annotations
 from mqttlab.engine import EngineError, is_being_written
 from mqttlab.foreign import visible
 from mqttlab.recording import Recording, evaluated

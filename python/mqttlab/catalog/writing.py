@@ -9,8 +9,8 @@ from typing import Any
 
 from mqttlab.catalog.origin import Experiment, Origin
 from mqttlab.catalog.reading import Facts, Value, digest_of, short
-from mqttlab.catalog.remarks import Annotations
 from mqttlab.catalog.rows import Rows
+from mqttlab.catalog.run_annotations import Annotations
 
 # SQLite takes 32,766 values in a statement, and nobody more than 65,535.
 KEYS_AT_ONCE = 5000

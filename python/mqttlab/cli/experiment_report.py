@@ -31,7 +31,7 @@ def show_experiment(path: Path, out: Path | None, as_json: bool, *, full: bool =
     if as_json:
         written = None if out is None else str(write_experiment(analysis, table, out))
         tables = {name: frame.to_dicts() for name, frame in frames(analysis, table).items()}
-        whole = {"schema": SCHEMA, "experiment": str(path), "name": analysis.asked.name, **document(analysis),
+        whole = {"schema": SCHEMA, "experiment": str(path), "name": analysis.design.name, **document(analysis),
                  "verdicts": analysis.words(),
                  "pending": len(directory.pending()), "methods": methods(analysis),
                  "search": documents(directory.experiment, directory.answers()), "tables": tables, "page": written}

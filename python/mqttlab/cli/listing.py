@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mqttlab.catalog.glance import Glimpse, glance
+from mqttlab.catalog.listed_runs import ListedRun, listed_runs
 from mqttlab.files import from_here
 from mqttlab.foreign import visible
 from mqttlab.plurals import counted
@@ -26,7 +26,7 @@ def show_list(runs: Path, *, everything: bool = False) -> None:
     """Print a line for each recording, oldest first: what the catalog knows, and what it does not know yet.
 
     Of an experiment's runs only how many there are is said, unless ``everything`` is asked for."""
-    known = glance(runs / "catalog.db")
+    known = listed_runs(runs / "catalog.db")
     there = {glimpse.directory for glimpse in known if (glimpse.directory / "plan.json").is_file()}
     others = list_runs(runs, but=there)
     if not known and not others:
@@ -105,7 +105,7 @@ def show_found(
             "adds them", err=True)
 
 
-def _status(glimpse: Glimpse, there: bool) -> str:
+def _status(glimpse: ListedRun, there: bool) -> str:
     if not there:
         return "gone"
     return "not valid" if glimpse.valid is False and glimpse.state == "complete" else glimpse.state

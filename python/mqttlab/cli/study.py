@@ -15,7 +15,7 @@ from rich.text import Text
 from mqttlab.console import Console, print_table
 from mqttlab.errors import UsageError
 from mqttlab.studies import Comparison, LiveRuns, Study, perform_live, simulate
-from mqttlab.studies.apart import Apart, Measured, compared, far, with_parts
+from mqttlab.studies.agreement import Disagreement, Measured, compared, far, with_parts
 from mqttlab.studies.claims import Ran, claims_of, decides
 from mqttlab.studies.document import FIT_COLUMNS, Rerun, columns, fit_rows, heading, rows
 from mqttlab.studies.means import mean_charts
@@ -95,7 +95,7 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
     took_s = time.monotonic() - began
     directory = study.published
     every_cell = pooled([list(study.compare(directory, results)) for results in every])
-    apart: list[Apart] = []
+    apart: list[Disagreement] = []
     if asked.backend == "live":
         simulated = _simulate_too(study, cases, asked)
         every_cell = beside_simulated(every_cell, pooled(

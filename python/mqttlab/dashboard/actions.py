@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mqttlab.dashboard import remarks
+from mqttlab.dashboard import run_annotations
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
@@ -32,7 +32,7 @@ class Actions:
             "resume-queue": lambda _: _said(jobs.resume(), "The queue goes on."),
         }
         if store is not None:
-            self._known |= remarks.actions(store, jobs)
+            self._known |= run_annotations.actions(store, jobs)
 
     def perform(self, asked: Any) -> str:
         """Do what a button asks for, and say what came of it."""

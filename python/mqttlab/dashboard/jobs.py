@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab.catalog import url_for
-from mqttlab.dashboard import drafts
+from mqttlab.dashboard.configure import drafts
 from mqttlab.queue import Queue, QueuedJob
 from mqttlab.queue.store import EVERYTHING
 from mqttlab.runs import Announced, Job, going_on, taken_directory

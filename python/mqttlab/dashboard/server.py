@@ -13,15 +13,15 @@ import flask
 from dash import ClientsideFunction, Input, Output, State, html
 from dash.exceptions import DependencyException
 
-from mqttlab.dashboard import panels, remarks
+from mqttlab.dashboard import panels, run_annotations
 from mqttlab.dashboard.access import Access
 from mqttlab.dashboard.actions import Actions
 from mqttlab.dashboard.address import AddressError, Listen
 from mqttlab.dashboard.comparisons import SIDES, Comparisons
+from mqttlab.dashboard.configure.forms import forms
 from mqttlab.dashboard.connections import Server
 from mqttlab.dashboard.downloads import routes
 from mqttlab.dashboard.experiment_figures import Analyses
-from mqttlab.dashboard.forms import forms
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.legible import legible
 from mqttlab.dashboard.pages import captures, compare, configure, doctor, experiments, live, run, runs, studies
@@ -201,7 +201,7 @@ class Dashboard:
         """The scenario to begin with: that of the address, or of a run that it names."""
         if "scenario" in query:
             return configure.unpacked(query["scenario"])
-        return remarks.scenario_of(self.store, query["run"])[0] if "run" in query else None
+        return run_annotations.scenario_of(self.store, query["run"])[0] if "run" in query else None
 
     def _lists(self, app: dash.Dash) -> None:
         @app.callback(Output("captures-list", "children"), Input("captures-tick", "n_intervals"),

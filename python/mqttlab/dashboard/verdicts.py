@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqttlab.dashboard.remarks import scenario_of
+from mqttlab.dashboard.run_annotations import scenario_of
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments.journal import RunRecord

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mqttlab import __version__
-from mqttlab.studies.apart import Apart, far
+from mqttlab.studies.agreement import Disagreement, far
 from mqttlab.studies.chart import Chart, svg
 from mqttlab.studies.claims import plain
 from mqttlab.studies.study import Reading, Study, printed_sources
@@ -39,7 +39,7 @@ class Rerun:
     charts: Sequence[Chart] = field(default=())
     doubts: Mapping[str, str] = field(default_factory=dict)
     """Why some of the live runs are not valid, by scenario and repetition."""
-    apart: Sequence[Apart] = field(default=())
+    apart: Sequence[Disagreement] = field(default=())
     """Of live runs, every mean latency beside its simulation's."""
     simulator: str = ""
     """The digest of the simulator that made the simulated values; empty leaves it out."""
@@ -63,7 +63,7 @@ def markdown(rerun: Rerun) -> str:
         *(_doubts(rerun.doubts) if rerun.doubts else ()),
         *(_claims(rerun.judged) if rerun.judged else ()),
         *_fits(rerun.cells),
-        *(_apart(rerun.apart) if rerun.apart else ()),
+        *(_disagreement(rerun.apart) if rerun.apart else ()),
         *_figures(rerun.charts, is_live=bool(rerun.apart)),
         *(_readings(rerun.readings) if rerun.readings else ()),
         *_tables(rerun.cells, rerun.readings),
@@ -159,7 +159,7 @@ def _doubts(doubts: Mapping[str, str]) -> list[str]:
     return [*lines, *(_row((name, doubt)) for name, doubt in doubts.items()), ""]
 
 
-def _apart(found: Sequence[Apart]) -> list[str]:
+def _disagreement(found: Sequence[Disagreement]) -> list[str]:
     odd = far(found)
     lines = ["## Where live runs and simulations differ", "",
              f"More than 10 % off their simulation: {len(odd)} of {len(found)} mean latencies, one for each scenario "

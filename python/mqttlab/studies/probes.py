@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from mqttlab.studies.kept import written
+from mqttlab.studies.cached_results import written
 from mqttlab.studies.simulate import simulate
 from mqttlab.studies.study import Study
 

@@ -16,7 +16,7 @@ from mqttlab.recording import Recording
 from mqttlab.runs import Job, LocalPool, Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
-from mqttlab.studies.kept import Kept
+from mqttlab.studies.cached_results import CachedResults
 
 if TYPE_CHECKING:
     from mqttlab.plan import Plan
@@ -61,7 +61,7 @@ def simulate(
         Interrupted: Ctrl-C, SIGTERM or SIGHUP; likewise.
         UsageError: what is kept cannot be read.
     """
-    kept = None if keep is None else Kept(keep, measure)
+    kept = None if keep is None else CachedResults(keep, measure)
     plans = {name: _plan(values, "sim") for name, values in scenarios.items()}
     done: dict[str, T] = {}
     for name, plan in plans.items():

@@ -194,7 +194,7 @@ def note(run: Path, text: str | None, runs: Path, catalog: str | None) -> None:
         with open_catalog(catalog, home_of(run, runs)) as opened:
             opened.note(run, text)
         return
-    from mqttlab.catalog.remarks import Annotations
+    from mqttlab.catalog.run_annotations import Annotations
 
     for written in Annotations.read(run).notes:
         say(f"{written.at[:16].replace('T', ' ')}  {written.author}  {written.text}")

@@ -10,9 +10,10 @@ from typing import Any
 
 from dash import dcc, html
 
-from mqttlab.dashboard import definition, drafts, drawing, experiment_drafts
-from mqttlab.dashboard.draft_edits import is_toml
-from mqttlab.dashboard.drafts import PAYLOADS, Draft
+from mqttlab.dashboard import drawing
+from mqttlab.dashboard.configure import definition, drafts, experiment_drafts
+from mqttlab.dashboard.configure.draft_edits import is_toml
+from mqttlab.dashboard.configure.drafts import PAYLOADS, Draft
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.panels import Content, Head, facts, notice, written_table
 from mqttlab.errors import MqttlabError

@@ -9,7 +9,7 @@ from dash import dcc, html
 
 from mqttlab import metrics
 from mqttlab.catalog.place import CatalogError
-from mqttlab.catalog.remarks import Annotations
+from mqttlab.catalog.run_annotations import Annotations
 from mqttlab.dashboard import run_figures, run_tables, verdicts
 from mqttlab.dashboard.pages import connection, instant, message, messages, overview
 from mqttlab.dashboard.pages import map as map_page

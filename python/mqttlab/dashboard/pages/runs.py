@@ -13,7 +13,7 @@ from dash import dcc, html
 
 from mqttlab.dashboard import folding, run_sets
 from mqttlab.dashboard.panels import Content, Head, Link, act, address, figure, link, notice, written_table
-from mqttlab.dashboard.remarks import views
+from mqttlab.dashboard.run_annotations import views
 from mqttlab.dashboard.store import HEADLINE, METRICS, TAG, Store
 from mqttlab.plurals import counted
 from mqttlab.report.comparison.drawn import ORDINALS

@@ -45,10 +45,10 @@ def answer(analysis: Analysis) -> Answer:
     verdicts = [each.verdict for each in analysis.thresholds]
     state: Any = next((word for word in ("broken", "undecided", "held") if word in verdicts), "none")
     said = [_thresholds(analysis.thresholds)] if verdicts else []
-    said += [f"{words[:1].upper()}{words[1:]}." for words in analysis.asked.found]
+    said += [f"{words[:1].upper()}{words[1:]}." for words in analysis.design.found]
     if analysis.recommendations is not None:
         said += _choices(analysis)
-    elif not analysis.asked.found:
+    elif not analysis.design.found:
         said += _points(analysis)
     return Answer(state=state, sentences=tuple(visible(words) for words in said if words))
 
@@ -93,7 +93,7 @@ def recommendations(analysis: Analysis) -> Table:
 def document(analysis: Analysis) -> dict[str, Any]:
     """The answer as JSON has it."""
     found = answer(analysis)
-    return {"question": analysis.asked.question, "answer": found.text, "state": found.state,
+    return {"question": analysis.design.question, "answer": found.text, "state": found.state,
             "thresholds": [{"threshold": each.threshold, "point": each.point, "verdict": each.verdict,
                             "words": each.words} for each in analysis.thresholds],
             "costs": [{"metric": cost.metric, "of": cost.of, "points": {
@@ -210,7 +210,7 @@ def _points(analysis: Analysis) -> list[str]:
         return [f"{first.name}: {figure(point.interval.estimate)}, over {counted(len(point.values), 'run')}."]
     if len(first.compared) == 1:
         [found] = first.compared
-        reference = next(point for point in first.points if point.key == analysis.asked.reference)
+        reference = next(point for point in first.points if point.key == analysis.design.reference)
         change = words_of_change(_change(found, reference.values), "lower", "higher", figure)
         return [f"{levels(found.point.levels)} against {levels(reference.levels)}: {first.name} {change}."]
     ordered = sorted(first.points, key=lambda point: point.interval.estimate)

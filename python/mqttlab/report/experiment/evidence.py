@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from mqttlab import metrics
-from mqttlab.analysis import Asked
+from mqttlab.analysis import ExperimentDesign
 from mqttlab.recording import Recording, RecordingError
 
 RECORDINGS_MOST = 60
@@ -32,22 +32,22 @@ class Evidence:
     """Runs there are; fewer may have been read."""
 
 
-def evidence(asked: Asked, table: pl.DataFrame) -> list[Evidence]:
+def evidence(design: ExperimentDesign, table: pl.DataFrame) -> list[Evidence]:
     """For each factor the messages of the points on the line through the reference, or through the first point."""
     runs = table.filter(pl.col("state") == "done", pl.col("kind") == "run").unique("run", maintain_order=True)
     if runs.is_empty():
         return []
-    at = runs.filter(pl.col("key") == (asked.reference or ""))
+    at = runs.filter(pl.col("key") == (design.reference or ""))
     middle = (at if at.height else runs).row(0, named=True)
-    chosen = {factor.name: runs.filter(*(pl.col(other.name) == middle[other.name] for other in asked.factors
+    chosen = {factor.name: runs.filter(*(pl.col(other.name) == middle[other.name] for other in design.factors
                                          if other.name != factor.name)).sort("block", "order_no")
-              for factor in asked.factors}
+              for factor in design.factors}
     wanted = sum(part.height for part in chosen.values())
     blocks = sorted(runs["block"].unique().to_list())
     kept = blocks[:max(1, int(len(blocks) * min(1.0, RECORDINGS_MOST / max(wanted, 1))))]
     read: dict[str, tuple[np.ndarray, pl.DataFrame] | None] = {}
     found = []
-    for factor in asked.factors:
+    for factor in design.factors:
         part = chosen[factor.name].filter(pl.col("block").is_in(kept))
         levels: dict[str, list[tuple[np.ndarray, pl.DataFrame]]] = {level: [] for level in factor.levels}
         for run in part.iter_rows(named=True):

@@ -36,7 +36,7 @@ def points(analysis: Analysis) -> pl.DataFrame:
                 "unit": each.unit, "declared": each.declared, "point": point.point, **point.levels,
                 "n": len(point.values), **_ends("mean", point.interval), "method": point.interval.method,
                 "median": float(np.median(point.values)),
-                "reference": point.key == analysis.asked.reference, **_comparison(compared.get(point.key))})
+                "reference": point.key == analysis.design.reference, **_comparison(compared.get(point.key))})
     return pl.DataFrame(rows, infer_schema_length=None)
 
 

@@ -36,12 +36,12 @@ def write_experiment(analysis: Analysis, table: pl.DataFrame, out: Path) -> Path
     Raises:
         OSError: the file cannot be written; whatever was there before is still there.
     """
-    asked = analysis.asked
+    design = analysis.design
     sections = [_verdict(analysis), _thresholds(analysis), _costs(analysis), _recommendation(analysis)]
     sections += [_drawn(analysis, each, place) for place, each in enumerate(analysis.responses)]
-    sections += [_messages(evidence(asked, table)), _overview(analysis)]
+    sections += [_messages(evidence(design, table)), _overview(analysis)]
     sections += [_response(analysis, each, place) for place, each in enumerate(analysis.responses)] + [_rest(analysis)]
-    write_whole(out, page_of(asked.name, asked.question, sections,
+    write_whole(out, page_of(design.name, design.question, sections,
                              "Made by mqttlab from the experiment's journal and recordings. Error bars and intervals "
                              "are of 95 %; the run is the unit."))
     return out
@@ -108,10 +108,10 @@ def _overview(analysis: Analysis) -> str:
     if terms.height:
         drawn.append(figures.variation(terms.select("response", "term", "percent")))
     seen = {factor.name: {point.levels[factor.name] for each in varied for point in each.points}
-            for factor in analysis.asked.factors}
+            for factor in analysis.design.factors}
     # Points that a design made up are not among the levels: their numbers are drawn.
     factors = {factor.name: factor.levels if seen[factor.name] <= set(factor.levels) else ()
-               for factor in analysis.asked.factors}
+               for factor in analysis.design.factors}
     if varied and len(factors) > 1:
         rows = [{**{name: point.levels[name] if levels else point.numbers[name] for name, levels in factors.items()},
                  "point": point.point, each.label: point.interval.estimate}
@@ -153,7 +153,7 @@ def _response(analysis: Analysis, each: Response, place: int) -> str:
 
 def _points(analysis: Analysis, each: Response) -> list[Figure]:
     """Box plots by factor, and means over the factor with most levels."""
-    factors = analysis.asked.factors
+    factors = analysis.design.factors
     if not factors:
         return []
     rows = [{"factor": factor.name, "level": level, "value": value}
@@ -193,7 +193,7 @@ def _interactions(analysis: Analysis, each: Response) -> list[Figure]:
 
 
 def _trends(analysis: Analysis, each: Response) -> list[Figure]:
-    units = {factor.name: factor.unit for factor in analysis.asked.factors}
+    units = {factor.name: factor.unit for factor in analysis.design.factors}
     drawn = []
     for line in each.lines[:TRENDS_MOST]:
         others = f", {tables.levels(line.others)}" if line.others else ""
@@ -229,7 +229,7 @@ def _rest(analysis: Analysis) -> str:
 
 
 def _place(analysis: Analysis, factor: str, level: str) -> int:
-    known = next(each.levels for each in analysis.asked.factors if each.name == factor)
+    known = next(each.levels for each in analysis.design.factors if each.name == factor)
     return known.index(level) if level in known else len(known)
 
 

@@ -20,7 +20,7 @@ def headline(analysis: Analysis) -> str:
     if not counts:
         return f"{counted(analysis.runs, 'run')}, without a reference to compare with"
     reference = next((levels(point.levels) for each in analysis.responses for point in each.points
-                      if point.key == analysis.asked.reference), "")
+                      if point.key == analysis.design.reference), "")
     return f"Compared with {reference or 'the reference'}: " + ", ".join(
         f"{counts[word]} {word}" for word in WORDS if word in counts)
 
@@ -30,7 +30,7 @@ def facts(analysis: Analysis) -> list[str]:
     said = [f"{counted(analysis.runs, 'run counts', 'runs count')}"
             + (f", and {counted(analysis.controls, 'control run')}" if analysis.controls else "")
             + f"; {counted(len(analysis.left_out), 'was', 'were')} left out."]
-    said += [f"{words}." for words in analysis.asked.found]
+    said += [f"{words}." for words in analysis.design.found]
     for each in analysis.responses:
         said += [f"{each.name}: {words}" for words in each.warnings]
         if each.drift is not None and each.drift.p <= 0.05:
@@ -40,13 +40,13 @@ def facts(analysis: Analysis) -> list[str]:
 
 def points(analysis: Analysis, each: Response) -> Table:
     """Each point with its interval and n, and how it compares with the reference."""
-    names = [factor.name for factor in analysis.asked.factors]
+    names = [factor.name for factor in analysis.design.factors]
     compared = {found.point.key: found for found in each.compared}
     head = ("point", *names, "n", "mean", "95 % interval", "difference %", "ratio, 95 %", "Cliff's δ", "verdict")
     rows: list[tuple[str, ...]] = []
     for point in each.points:
         found = compared.get(point.key)
-        beside = ("reference" if point.key == analysis.asked.reference else "–",) if found is None else ()
+        beside = ("reference" if point.key == analysis.design.reference else "–",) if found is None else ()
         rows.append((
             str(point.point), *(point.levels[name] for name in names), str(len(point.values)),
             number(point.interval.estimate), of_point(each, point),

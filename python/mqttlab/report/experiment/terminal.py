@@ -20,8 +20,8 @@ COLOURS = {"better": "green", "worse": "bold red", "equivalent": "cyan", "undeci
 
 def print_experiment(analysis: Analysis, console: Console, *, full: bool = False) -> None:
     """Print what an experiment says: the answer, thresholds, costs; with ``full`` the statistics of each response."""
-    asked = analysis.asked
-    console.print(f"[bold]{escape(asked.name)}[/]: {escape(asked.question)}", highlight=False, soft_wrap=True)
+    design = analysis.design
+    console.print(f"[bold]{escape(design.name)}[/]: {escape(design.question)}", highlight=False, soft_wrap=True)
     told = answer.answer(analysis)
     for place, words in enumerate(told.sentences or (tables.headline(analysis),)):
         sentence(console, words, STATES[told.state] if place == 0 else "")

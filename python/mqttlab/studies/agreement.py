@@ -28,7 +28,7 @@ class Measured(Generic[T]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Apart:
+class Disagreement:
     """A scenario's mean latency at one QoS, live and simulated; milliseconds."""
 
     scenario: str
@@ -64,21 +64,23 @@ def parts_of(recording: Recording) -> dict[int, dict[str, float]]:
 
 def compared(
     live: Mapping[str, Sequence[Measured[T]]], simulated: Mapping[str, Sequence[Measured[T]]],
-) -> Iterable[Apart]:
+) -> Iterable[Disagreement]:
     """Every scenario's latency by QoS, where both say where it went, in the order of the live runs."""
     for name, runs in live.items():
         here, there = [one.parts for one in runs], [one.parts for one in simulated.get(name, ())]
         for qos in sorted(set().union(*here) & set().union(*there)):
-            yield _apart(name, qos, [parts[qos] for parts in here if qos in parts],
+            yield _disagreement(name, qos, [parts[qos] for parts in here if qos in parts],
                          [parts[qos] for parts in there if qos in parts])
 
 
-def far(found: Iterable[Apart]) -> list[Apart]:
+def far(found: Iterable[Disagreement]) -> list[Disagreement]:
     """Those that differ by more than a tenth of what is simulated."""
     return [one for one in found if abs(one.live - one.simulated) > NEAR * one.simulated]
 
 
-def _apart(name: str, qos: int, here: Sequence[Mapping[str, float]], there: Sequence[Mapping[str, float]]) -> Apart:
+def _disagreement(
+    name: str, qos: int, here: Sequence[Mapping[str, float]], there: Sequence[Mapping[str, float]],
+) -> Disagreement:
     (live, live_half), (simulated, simulated_half) = (mean_of_runs([sum(parts.values()) for parts in runs])
                                                       for runs in (here, there))
     means = [(part, statistics.fmean(parts[part] for parts in here), statistics.fmean(parts[part] for parts in there))
@@ -88,5 +90,5 @@ def _apart(name: str, qos: int, here: Sequence[Mapping[str, float]], there: Sequ
     named: list[tuple[str, float, float]] = []
     while means and sum(abs(one - other) for _, one, other in named) < NAMED * every:
         named.append(means.pop(0))
-    return Apart(scenario=name, qos=qos, live=live, live_half=live_half, simulated=simulated,
+    return Disagreement(scenario=name, qos=qos, live=live, live_half=live_half, simulated=simulated,
                  simulated_half=simulated_half, parts=named)

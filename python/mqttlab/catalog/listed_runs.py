@@ -1,4 +1,4 @@
-"""A glance at an SQLite catalog: the few fields of every run that a list shows, without SQLAlchemy or frames.
+"""Of an SQLite catalog the few fields of every run that a list shows, without SQLAlchemy or frames.
 
 Loading those takes longer than the question.
 """
@@ -20,7 +20,7 @@ QUESTIONS = tuple(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Glimpse:
+class ListedRun:
     """A run, as a list shows it."""
 
     directory: Path
@@ -35,7 +35,7 @@ class Glimpse:
     undelivered_percent: float | None = None
 
 
-def glance(file: Path) -> list[Glimpse]:
+def listed_runs(file: Path) -> list[ListedRun]:
     """The runs of a catalog, oldest first; none where there is no catalog, or none that can be read like this."""
     if not file.is_file():
         return []
@@ -51,7 +51,7 @@ def glance(file: Path) -> list[Glimpse]:
     except sqlite3.Error:
         return []
     base = file.parent.resolve()
-    return [Glimpse(directory=base / directory, name=name, backend=backend, started=started or "", state=state,
+    return [ListedRun(directory=base / directory, name=name, backend=backend, started=started or "", state=state,
                     valid=None if valid is None else bool(valid), experiment=experiment, p99_ms=p99_ms,
                     undelivered_percent=undelivered_percent)
             for directory, name, backend, started, state, valid, experiment, p99_ms, undelivered_percent in rows]

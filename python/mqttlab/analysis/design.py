@@ -27,7 +27,7 @@ class Factor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ExperimentDesign:
     """An experiment's question."""
 
     name: str

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from mqttlab.dashboard.definition import put
-from mqttlab.dashboard.drafts import Draft, ways, written
+from mqttlab.dashboard.configure.definition import put
+from mqttlab.dashboard.configure.drafts import Draft, ways, written
 from mqttlab.toml_reader import read_toml
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 import dash
 from dash import Input, Output, State
 
-from mqttlab.dashboard import definition, draft_edits, drafts, experiment_drafts
 from mqttlab.dashboard.actions import Actions
-from mqttlab.dashboard.draft_edits import is_toml
-from mqttlab.dashboard.drafts import Draft
+from mqttlab.dashboard.configure import definition, draft_edits, drafts, experiment_drafts
+from mqttlab.dashboard.configure.draft_edits import is_toml
+from mqttlab.dashboard.configure.drafts import Draft
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, live
 from mqttlab.dashboard.panels import link, notice

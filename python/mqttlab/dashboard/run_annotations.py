@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mqttlab.catalog import Catalog
-from mqttlab.dashboard import drafts
+from mqttlab.dashboard.configure import drafts
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError

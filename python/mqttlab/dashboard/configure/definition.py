@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from mqttlab.dashboard.drafts import REFUSED
+from mqttlab.dashboard.configure.drafts import REFUSED
 from mqttlab.scenario.schema import scenario_schema
 
 # What is in tables of its own, in the order of the page; of the others the top level's fields come first.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class CachedResults(Generic[T]):
     """A directory of measured values, a file each."""
 
     def __init__(self, directory: Path, measure: Callable[[Recording], T]) -> None:

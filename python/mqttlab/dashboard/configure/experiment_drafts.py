@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab import scratch
-from mqttlab.dashboard import drafts
+from mqttlab.dashboard.configure import drafts
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.experiments import Experiment, ExperimentError, load
 from mqttlab.experiments.scenarios import scenarios
