@@ -22,6 +22,8 @@ MESSAGE = pl.col("publisher").cast(pl.UInt64) * 2**32 + pl.col("sequence")
 # What the latencies of some deliveries say, in the order of a table's columns.
 LATENCIES = ("latency_ms_min", "latency_ms_mean", "latency_ms_p50", "latency_ms_p95", "latency_ms_p99",
              "latency_ms_max", "latency_ms_std", "latency_ms_mean_ci95", "latency_batches_correlation")
+# Columns that name a group of the scenario.
+OF_GROUPS = ("group", "name", "publisher_group", "subscriber_group")
 # Of these every report shows a table, and others with fewer of them.
 FINEST = ("publisher_group", "subscriber_group", "qos")
 DELIVERED = (*FINEST, "intended_s", "latency_ms")
@@ -109,9 +111,8 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
 def in_order(recording: Recording, table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """A table sorted by its keys; names of groups are in the order in which the scenario has them, as everywhere."""
     places = {name: place for place, name in enumerate(_group_names(recording))}
-    by = [pl.col(key).replace_strict(places, default=len(places), return_dtype=pl.UInt32)
-          if key.removeprefix("publisher_").removeprefix("subscriber_") in ("group", "name") else pl.col(key)
-          for key in keys]
+    by = [pl.col(key).replace_strict(places, default=len(places), return_dtype=pl.UInt32) if key in OF_GROUPS
+          else pl.col(key) for key in keys]
     return table.sort(by, maintain_order=True)
 
 

@@ -69,9 +69,16 @@ class Told:
     """The length measured, where rates are of little worth for its shortness; else empty."""
     delivered_nothing: bool
     """Then the first note comes before everything else."""
-    notes: tuple[str, ...]
-    """What else to read before a number is used: foreign messages, warnings."""
+    reasons: tuple[str, ...]
+    """Of the verdict, those that :attr:`timing` has not."""
+    cautions: tuple[str, ...]
+    """What else to read before a number is used: parts of a run, foreign messages, warnings."""
     numbers: metrics.Headline
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that is to be read before a number is used."""
+        return (*self.reasons, *self.cautions)
 
 
 def told(recording: Recording) -> Told:
@@ -92,7 +99,7 @@ def told(recording: Recording) -> Told:
     numbers = metrics.headline(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
                 delivered_nothing=delivered_nothing(recording),
-                notes=(*parts, *rest, *cautions.of(recording, numbers)), numbers=numbers)
+                reasons=tuple(rest), cautions=(*parts, *cautions.of(recording, numbers)), numbers=numbers)
 
 
 def described(recording: Recording) -> str:

@@ -10,7 +10,7 @@ from mqttlab.foreign import visible
 from mqttlab.recording import Recording
 from mqttlab.report import cards, headline
 from mqttlab.report.headline import Told, milliseconds, percent
-from mqttlab.report.text import number, verdict
+from mqttlab.report.text import number
 
 
 def part(recording: Recording) -> Content:
@@ -21,12 +21,10 @@ def part(recording: Recording) -> Content:
     """
     told = headline.told(recording)
     flows, unsent = headline.parted(told.numbers.flows)
-    # The verdict with its reasons stands above all parts of a run.
-    above = set(verdict(recording)[1])
     timing = [html.P(told.timing, className="timing")] if told.verdict == "valid" else []
-    notes = [note for note in told.notes if note not in above]
+    # The verdict with its reasons stands above all parts of a run.
     top = html.Section([html.P(told.scenario, className="scenario"), *timing,
-                        *(html.P(visible(note), className="timing") for note in notes[:3])],
+                        *(html.P(visible(note), className="timing") for note in told.cautions[:3])],
                        className="panel headline")
     if not flows and not unsent:
         return [top, html.Section([html.P("No message was measured.")], className="panel headline")]
