@@ -42,6 +42,7 @@ from mqttlab.files import from_here
 from mqttlab.foreign import visible
 from mqttlab.plurals import counted
 from mqttlab.queue import Queue, QueueExecutor
+from mqttlab.report.text import number
 from mqttlab.runs import Job, LocalPool
 from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.needs import need_secrets, need_servers
@@ -455,9 +456,9 @@ def _cell(values: Sequence[float]) -> str:
         return "–"
     mean = statistics.fmean(values)
     if len(values) < 2:
-        return f"{mean:.4g}"
+        return number(mean)
     interval = mean_interval(list(values))
-    return f"{mean:.4g} ± {(interval.high - interval.low) / 2:.2g}"
+    return f"{number(mean)} ± {number((interval.high - interval.low) / 2, 2)}"
 
 
 def _remember(directory: ExperimentDirectory, record: RunRecord, catalog: str | None, runs: Path) -> None:

@@ -31,8 +31,22 @@ WRONG_PLACE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EP
                errno.ENAMETOOLONG, errno.ELOOP}
 
 
+class Command(click.Command):
+    """A command whose mistakes in options name it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; click's parser does not say whose they are."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+
 class Commands(click.Group):
     """A group of commands whose problems are printed here."""
+
+    command_class = Command
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line."""
@@ -98,7 +112,7 @@ class Imports(Commands):
         return f"name the kind of file first: mqttlab import {kind} {given}{missing(path)}"
 
 
-class WithTables(click.Command):
+class WithTables(Command):
     """A command that reads tables, at its end at the latest: it does not begin where there is no memory for that."""
 
     def invoke(self, ctx: click.Context) -> Any:

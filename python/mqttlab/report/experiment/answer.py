@@ -163,8 +163,7 @@ def _objective(analysis: Analysis) -> str:
 def _certain(share: float | None) -> str:
     if share is None:
         return "too few runs to say how certain that is"
-    # 2,000 draws of few runs do not make anything certain.
-    return "over 99 % certain" if share >= SURE else f"{100 * share:.0f} % certain"
+    return f"{_percent(share)} certain"
 
 
 def _but(cost: str) -> str:
@@ -237,7 +236,10 @@ def _first_points(analysis: Analysis) -> Sequence[Any]:
 
 
 def _percent(share: float | None) -> str:
-    return "too few runs" if share is None else f"{100 * share:.0f} %"
+    if share is None:
+        return "too few runs"
+    # 2,000 draws of few runs do not make anything certain.
+    return "over 99 %" if share >= SURE else f"{100 * share:.0f} %"
 
 
 COST_WORDS = {"ip_kb_per_device_hour_up": "bytes up", "ip_kb_per_device_hour_down": "bytes down",
