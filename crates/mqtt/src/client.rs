@@ -257,6 +257,7 @@ impl Client {
     /// Something happened.
     pub fn handle(&mut self, now: Instant, input: Input) {
         if input.is_packet() {
+            // For `Ping::Silence` alone: MQTT's own interval counts what is sent (§3.1.2.10).
             self.last_received = now;
         }
         match input {
@@ -300,7 +301,9 @@ impl Client {
             return None;
         }
         self.last_received = now;
+        // At QoS 1 a repetition is a new message, whatever its DUP says ([MQTT-4.3.2-5]).
         let first = qos != Qos::ExactlyOnce || self.inbox.receive(id, ());
+        // Whatever the application makes of the message, it is acknowledged ([MQTT-4.5.0-2]).
         match qos {
             Qos::AtMostOnce => {}
             Qos::AtLeastOnce => self.send(now, Output::SendPuback { id }),
@@ -330,11 +333,13 @@ impl Client {
     }
 
     fn ping_deadline(&self) -> Option<Instant> {
+        // Zero switches keep-alive off (§3.1.2.10).
         if self.keep_alive.is_zero() {
             return None;
         }
         let since = match self.options.ping {
             Ping::Sent => self.ping_sent.unwrap_or(self.last_sent),
+            // The older of the two, as `_check_keepalive` of paho-mqtt looks at both.
             Ping::Silence => self.last_sent.min(self.last_received),
         };
         Some(since + self.keep_alive)
@@ -353,8 +358,10 @@ impl Client {
     fn close(&mut self) {
         self.state = ClientState::Offline;
         self.ping_sent = None;
+        // A SUBSCRIBE is not repeated on the next connection (§4.4): the application subscribes again.
         self.subscribing = None;
         self.subscribe_waits = false;
+        // What came at QoS 2 stays known: it belongs to the session, not to the connection (§4.1).
         self.outbox.disconnect();
     }
 
@@ -362,6 +369,7 @@ impl Client {
         let Input::Connack { accepted, session_present, receive_maximum, keep_alive_s } = input else {
             return;
         };
+        // A connection has one CONNACK ([MQTT-3.2.0-2]).
         if !matches!(self.state, ClientState::Greeting { .. }) {
             return self.close_for(Reason::ProtocolError);
         }
@@ -371,9 +379,11 @@ impl Client {
         self.state = ClientState::Online;
         // The server's word replaces the client's ([MQTT-3.2.2-21]).
         self.keep_alive = keep_alive_s.map_or(self.options.keep_alive, |s| Duration::from_s(s.into()));
+        // No more than the broker takes ([MQTT-3.3.4-7]), and no more than is configured.
         let own = if self.options.max_inflight == 0 { u16::MAX } else { self.options.max_inflight };
         self.outbox.set_window(own.min(receive_maximum.max(1)));
         self.ready.push_back(Output::Connected { session_present });
+        // First what was in flight ([MQTT-4.4.0-1], [MQTT-4.6.0-1]), then what waits.
         if session_present {
             self.resume(now);
         } else {
@@ -408,12 +418,14 @@ impl Client {
         if self.state == ClientState::Online {
             self.send(now, Output::SendDisconnect);
         }
+        // Nothing follows a DISCONNECT, and it is the client who closes ([MQTT-3.14.4-1], [MQTT-3.14.4-2]).
         self.close_for(Reason::Asked);
     }
 
     fn packet(&mut self, now: Instant, input: Input) {
         match input {
             Input::Puback { id, refused } => {
+                // From 0x80 on a PUBACK refuses, and acknowledges all the same ([MQTT-4.4.0-2]).
                 let token = self.outbox.acknowledge(id);
                 self.finish_message(now, token, refused);
             }
@@ -423,6 +435,7 @@ impl Client {
                 self.finish_message(now, token, true);
             }
             Input::Pubrec { id, refused: false } => {
+                // PUBREL follows even where the identifier is not known: the broker waits for one.
                 self.outbox.release(now, id);
                 self.send(now, Output::SendPubrel { id });
             }
@@ -508,6 +521,7 @@ impl Client {
     }
 
     fn retry(&mut self, now: Instant) {
+        // Only where it is configured: MQTT 5 repeats on a new connection alone ([MQTT-4.4.0-1]).
         let Some(interval) = self.options.retry else { return };
         while let Some(dispatch) = self.outbox.next_overdue(now, interval) {
             self.dispatch(now, dispatch);

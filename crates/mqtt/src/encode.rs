@@ -53,6 +53,7 @@ pub fn session_expiry(version: Version, clean: bool, interval_s: u32) -> Option<
 /// Writes a CONNECT.
 pub fn connect(fields: &ConnectFields<'_>, out: &mut Vec<u8>) {
     let mut body = Vec::with_capacity(64);
+    // MQTT 3.1 has a name of its own; 3.1.1 and 5 share theirs and differ in the level.
     put_text(if fields.version == Version::V31 { "MQIsdp" } else { "MQTT" }, &mut body);
     body.push(fields.version.level());
     body.push(connect_flags(fields));
@@ -81,6 +82,7 @@ pub fn connect(fields: &ConnectFields<'_>, out: &mut Vec<u8>) {
 }
 
 fn connect_flags(fields: &ConnectFields<'_>) -> u8 {
+    // Without a will its QoS and RETAIN are 0 ([MQTT-3.1.2-11], [MQTT-3.1.2-13]).
     let will = fields.will.map_or(0, |(_, _, qos, retain)| 4 | qos.level() << 3 | u8::from(retain) << 5);
     let username = u8::from(fields.username.is_some()) << 7;
     let password = u8::from(fields.password.is_some()) << 6;
@@ -94,6 +96,7 @@ fn connect_properties(fields: &ConnectFields<'_>, body: &mut Vec<u8>) {
         properties.push(id::SESSION_EXPIRY_INTERVAL);
         properties.extend(fields.session_expiry_s.to_be_bytes());
     }
+    // Absent means 65535 (§3.1.2.11.3).
     if fields.receive_maximum != u16::MAX {
         properties.push(id::RECEIVE_MAXIMUM);
         properties.extend(fields.receive_maximum.to_be_bytes());
@@ -129,6 +132,7 @@ pub fn publish_head(fields: &PublishFields<'_>, version: Version, out: &mut Vec<
         out,
     );
     put_text(fields.topic, out);
+    // QoS 0 has no identifier ([MQTT-2.2.1-2]).
     if fields.qos != Qos::AtMostOnce {
         out.extend(fields.id.to_be_bytes());
     }
@@ -158,6 +162,7 @@ pub fn subscribe<'a>(
     }
     for (filter, qos) in filters {
         put_text(filter, &mut body);
+        // In MQTT 5 all other options are 0 with it: No Local, Retain As Published, Retain Handling (§3.8.3.1).
         body.push(qos.level());
     }
     // [MQTT-3.8.1-1]; UNSUBSCRIBE has the same bit ([MQTT-3.10.1-1]).
@@ -201,6 +206,7 @@ pub const BARE_LEN: usize = 2;
 
 /// Bytes of a CONNACK without properties.
 pub const fn connack_len(version: Version) -> usize {
+    // Header, flags, code; MQTT 5 has the length of its properties, too ([MQTT-2.2.2-1]).
     if matches!(version, Version::V5) { 5 } else { 4 }
 }
 
@@ -230,6 +236,7 @@ fn header(kind: Kind, flags: u8, remaining: usize, out: &mut Vec<u8>) {
 }
 
 fn put_variable(mut value: usize, out: &mut Vec<u8>) {
+    // Four bytes with seven bits each (§1.5.5).
     assert!(value <= 268_435_455, "a packet of {value} B exceeds what MQTT can carry");
     // The fewest bytes that hold it ([MQTT-1.5.5-1]).
     loop {

@@ -44,6 +44,7 @@ impl InUse {
 
     /// The next free identifier behind this one, which itself comes last; `None` while all are in use.
     pub(crate) fn free_behind(&self, id: u16) -> Option<u16> {
+        // Behind the last one, so that an identifier rests as long as it can before it is given again.
         let from = usize::from(id) + 1;
         self.free_from(from).or_else(|| self.free_from(0))
     }

@@ -19,6 +19,7 @@ impl<T> Inbox<T> {
     /// A QoS 2 PUBLISH came: whether it is the first under its identifier. The token is kept with it.
     pub fn receive(&mut self, id: u16, token: T) -> bool {
         match self.unreleased.binary_search_by_key(&id, |(unreleased, _)| *unreleased) {
+            // What came first counts: a repetition must not be delivered ([MQTT-4.3.3-10]).
             Ok(_) => false,
             Err(gap) => {
                 self.unreleased.insert(gap, (id, token));

@@ -171,6 +171,7 @@ impl FixedHeader {
         let Some(&first) = bytes.first() else { return Ok(None) };
         let kind = Kind::from_number(first >> 4).ok_or(Malformed("packet type 0 is reserved [§2.1.2]"))?;
         let flags = first & 0x0f;
+        // Before the length: a wrong first byte is refused without waiting for the second.
         match kind.reserved_flags() {
             Some(reserved) if reserved != flags => {
                 return Err(Malformed("reserved flags are set [MQTT-2.2.2-2]"));

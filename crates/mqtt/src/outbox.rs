@@ -136,7 +136,9 @@ impl<T: Copy> Outbox<T> {
     /// Whether the window has room for one more.
     pub fn has_room(&self) -> bool {
         match self.refill {
+            // A message has its place until PUBACK or PUBCOMP: PUBREC makes no room (§4.9).
             Refill::Bounded => self.in_flight.len() < usize::from(self.window),
+            // Whatever the count says, there are 65535 identifiers.
             Refill::ByPlace => self.free > 0 && self.in_flight.len() < usize::from(u16::MAX),
         }
     }
@@ -219,6 +221,7 @@ impl<T: Copy> Outbox<T> {
             message,
         });
         self.count_sent(now, self.lap, id);
+        // A first attempt has DUP 0 ([MQTT-4.3.2-2], [MQTT-4.3.3-2]).
         Dispatch::Publish { message, id, qos, dup: false }
     }
 
@@ -273,8 +276,10 @@ impl<T: Copy> Outbox<T> {
     fn take(&mut self, id: u16, fits: impl Fn(&InFlightMessage<T>) -> bool) -> Option<T> {
         let place = self.place(id).filter(|&place| fits(&self.in_flight[place]))?;
         self.sent -= u32::from(place < self.sent as usize);
+        // One place for each acknowledgement, and never more than there were (§4.9).
         self.free = self.free.saturating_add(1).min(self.window);
         if self.refill == Refill::ByPlace {
+            // `db__message_delete_outgoing` counts from the place of the message that it removes.
             self.let_out = self.window.saturating_sub(place.min(u16::MAX.into()) as u16);
         }
         if let Some(in_use) = &mut self.in_use {
@@ -324,6 +329,7 @@ impl<T: Copy> Outbox<T> {
     /// window bounds it no more of the former than that ([MQTT-3.3.4-9]).
     pub fn next_repeat(&mut self, now: Instant) -> Option<Dispatch<T>> {
         while let Some(flight) = self.in_flight.get_mut(self.sent as usize) {
+            // The receive maximum holds back PUBLISH alone, and no PUBREL ([MQTT-3.3.4-8], [MQTT-3.3.4-10]).
             let bounded = self.refill == Refill::Bounded;
             if bounded && !flight.released && self.sent >= u32::from(self.window) {
                 return None;
@@ -358,6 +364,7 @@ impl<T: Copy> Outbox<T> {
         while let Some(&(sent, lap, id)) = self.timed.as_ref()?.front() {
             let place = self.in_flight.binary_search_by_key(&(lap, id), |flight| (flight.lap, flight.id));
             let flight = place.ok().and_then(|place| self.in_flight.get_mut(place));
+            // Of a message that was sent again only the last time counts.
             let flight = flight.filter(|flight| flight.sent == Some(sent));
             if flight.is_some() && sent + interval > now {
                 return None;
@@ -419,6 +426,7 @@ impl<T: Copy> Outbox<T> {
 
 impl<T: Copy> InFlightMessage<T> {
     fn repeat(&self) -> Dispatch<T> {
+        // DUP marks every attempt but the first ([MQTT-3.3.1-1]); a PUBREL has no such flag ([MQTT-3.6.1-1]).
         if self.released {
             Dispatch::Pubrel { id: self.id }
         } else {

@@ -206,6 +206,7 @@ pub fn publish_head<'a>(
         return Err(Malformed("a topic name with a wildcard, or an empty one [MQTT-3.3.2-2]"));
     }
     let head_len = body.len() - rest.len();
+    // `body` may go on into the next packet.
     if head_len > header.remaining {
         return Err(CUT);
     }
@@ -233,6 +234,7 @@ fn connect(body: &[u8]) -> Result<Connect<'_>, Malformed> {
         return Err(Malformed("a password without a user name [MQTT-3.1.2-22]"));
     }
     let (properties, rest) = properties(rest, Kind::Connect, version)?;
+    // Fields in their fixed order, each where its flag says so ([MQTT-3.1.3-1]).
     let (client_id, rest) = text(rest)?;
     let (will, rest) = will(flags, rest, version)?;
     let (username, rest) = optional(flags & 0x80 != 0, rest, text)?;

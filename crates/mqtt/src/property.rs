@@ -99,7 +99,7 @@ impl<'a> Properties<'a> {
     ///
     /// # Errors
     /// A section that is cut short, an unknown identifier, one that this packet must not carry, or one that is
-    /// given twice and must not be ([MQTT-2.2.2-2], §2.2.2.2).
+    /// given twice and must not be (§2.2.2.2).
     pub fn read(bytes: &'a [u8], kind: Kind) -> Result<(Self, &'a [u8]), Malformed> {
         Self::read_for(bytes, 1 << kind as u32)
     }

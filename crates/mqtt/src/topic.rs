@@ -8,9 +8,10 @@ pub fn is_name(topic: &str) -> bool {
 }
 
 /// Whether this is a topic filter: wildcards stand alone in their level, `#` only in the last one
-/// ([MQTT-4.7.1-1] to -3). A shared subscription (`$share/group/filter`) is checked in both its parts.
+/// ([MQTT-4.7.1-1], [MQTT-4.7.1-2]). A shared subscription (`$share/group/filter`) is checked in both its parts.
 pub fn is_filter(filter: &str) -> bool {
     if filter.starts_with("$share/") {
+        // `$share/` alone makes it one, and then it needs a name and a filter ([MQTT-4.8.2-1], [MQTT-4.8.2-2]).
         return share(filter).is_some_and(|(_, inner)| is_filter(inner));
     }
     if filter.is_empty() || filter.len() > 65_535 || filter.contains('\0') {
@@ -47,7 +48,9 @@ pub fn matches(filter: &str, name: &str) -> bool {
         match (filters.next(), levels.next()) {
             // It matches the parent level, too (§4.7.1.2).
             (Some("#"), _) => return true,
+            // One level, which may be empty: `sport/+` matches `sport/`, and not `sport` (§4.7.1.3).
             (Some("+"), Some(_)) => {}
+            // Character by character, in the same case ([MQTT-4.7.3-4], §4.7.3).
             (Some(wanted), Some(level)) if wanted == level => {}
             (None, None) => return true,
             _ => return false,
@@ -107,6 +110,7 @@ impl<T> TopicTree<T> {
     /// Adds a subscription, and says where. A filter may hold any number of them.
     pub fn insert(&mut self, filter: &str, value: T) -> Place {
         let mut node = ROOT;
+        // A `/` at either end makes an empty level (§4.7.3).
         for level in filter.split('/') {
             let level = self.number(level);
             node = match self.children.get(&(node, level)) {
@@ -166,6 +170,7 @@ impl<T> TopicTree<T> {
             let plus = wildcards.then(|| self.child(node, PLUS)).flatten();
             // Mosquitto's order (`sub__search`), in which copies leave: the level's own name, `+`, `#`.
             for child in literal.into_iter().chain(plus) {
+                // `$` bars wildcards from the first level only ([MQTT-4.7.2-1]).
                 self.descend(child, rest, true, found);
             }
         } else {

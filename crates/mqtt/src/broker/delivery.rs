@@ -23,12 +23,16 @@ impl Broker {
             return self.hang_up(now, connection);
         }
         let own = &mut self.sessions.get(number).subscriptions;
+        // One packet with several filters is as good as several packets ([MQTT-3.8.4-5]).
         filters.iter().for_each(|(filter, qos)| self.subscriptions.add(own, filter, number, *qos));
+        // In the order of the filters ([MQTT-3.9.3-1]), and each as it was asked for, as Mosquitto grants it.
         let granted = filters.iter().map(|(_, qos)| *qos).collect();
         self.ready.push_back(Output::Suback { connection, id, granted });
+        // Behind SUBACK, as Mosquitto sends them; and again where a subscription is replaced ([MQTT-3.8.4-4]).
         for (filter, granted) in filters {
             // A shared subscription matches no name, and gets nothing that is retained (MQTT 5 §4.8.2).
             for (topic, Retained { message, qos }) in self.topics.retained(filter) {
+                // RETAIN tells a new subscriber that the message was kept ([MQTT-3.3.1-8] of 3.1.1).
                 let delivery = PendingDelivery { topic, message, retain: true };
                 // At the lower of what the publisher sent and what was granted ([MQTT-3.8.4-8]).
                 let kept = self.deliver(now, number, delivery, qos.min(*granted));
@@ -40,6 +44,7 @@ impl Broker {
     pub(super) fn unsubscribe(&mut self, connection: ConnectionId, id: u16, filters: &[&str]) {
         let Some(number) = self.sessions.at(connection) else { return };
         let own = &mut self.sessions.get(number).subscriptions;
+        // What is in flight is still delivered ([MQTT-3.10.4-3]); here what waits behind it is, too.
         filters.iter().for_each(|filter| self.subscriptions.remove(own, filter, number));
         // Also where nothing was subscribed to ([MQTT-3.10.4-5]).
         self.ready.push_back(Output::Unsuback { connection, id });
@@ -65,9 +70,11 @@ impl Broker {
                     false => self.ready.push_back(Output::Discarded { message }),
                 }
                 self.sessions.get(number).receive_quota.give_back();
+                // Behind the copies, as Mosquitto sends it.
                 self.ready.push_back(Output::Puback { connection, id });
             }
             Qos::ExactlyOnce => {
+                // Forwarded at PUBREL, as by Mosquitto.
                 let kept = self.receive_once(number, id, publication);
                 self.ready.push_back(Output::Pubrec { connection, id });
                 if kept {
@@ -97,6 +104,7 @@ impl Broker {
     /// answered too (§4.3.3).
     pub(super) fn released(&mut self, now: Instant, connection: ConnectionId, id: u16) {
         let Some(number) = self.sessions.at(connection) else { return };
+        // Once PUBCOMP is sent, the same identifier stands for a new message ([MQTT-4.3.3-12]).
         let publication = self.sessions.exchanges(number, &self.options).inbox.release(id);
         if let Some(publication) = publication {
             self.publish(now, publication);
@@ -149,6 +157,7 @@ impl Broker {
     /// Forwards a message, which the caller holds, to everyone who wants it.
     pub(super) fn publish(&mut self, now: Instant, publication: ReceivedPublish) {
         let ReceivedPublish { topic, message, qos, retain, empty } = publication;
+        // An empty payload clears what is retained, and is forwarded like any other ([MQTT-3.3.1-6], [MQTT-3.3.1-7]).
         if retain {
             self.retain(publication, !empty);
         }
@@ -194,6 +203,7 @@ impl Broker {
             }
             return true;
         }
+        // The newest is dropped: Mosquitto refuses what comes to a full queue (`db__ready_for_queue`).
         let kept = !session.is_full(queue) && session.exchanges(&self.options).outbox.push(delivery, qos);
         if !kept {
             self.drop(number, delivery.message, Cause::QueueFull);
@@ -232,6 +242,7 @@ impl Broker {
     /// Repeats what MQTT 3.1's timer has run out for.
     pub(super) fn repeat_overdue(&mut self, now: Instant, number: u32) {
         let session = self.sessions.get(number);
+        // Only where it is configured: MQTT 5 repeats on a new connection alone ([MQTT-4.4.0-1]).
         let (Some(connection), Some(interval)) = (session.connection, self.options.retry) else { return };
         while let Some(dispatch) =
             self.sessions.exchanges(number, &self.options).outbox.next_overdue(now, interval)

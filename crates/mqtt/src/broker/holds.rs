@@ -59,10 +59,12 @@ impl Holds {
 
     /// Moves into a slot that has become vacant what would not be found behind it.
     fn close_up(&mut self, mut vacant: usize) {
+        // A vacant slot ends every search, so that what was put behind it must move up.
         let mut place = self.after(vacant);
         while self.slots[place].1 > 0 {
             let home = self.home(self.slots[place].0);
             let mask = self.slots.len() - 1;
+            // Not what has its home behind the vacant slot: a search for it begins there.
             if place.wrapping_sub(home) & mask >= place.wrapping_sub(vacant) & mask {
                 self.slots.swap(vacant, place);
                 vacant = place;

@@ -15,9 +15,11 @@ impl Broker {
         // The expiry interval counts from the end of the connection (§3.1.2.11.2).
         (session.connection, session.heard) = (None, now);
         if let Some(exchanges) = &mut session.exchanges {
+            // The send quota is counted anew on each connection (§4.9).
             exchanges.outbox.disconnect();
         }
         let will = session.will.take();
+        // Expiry 0 ends the session with its connection (§3.1.2.11.2), as clean session did ([MQTT-3.1.2-6] of 3.1.1).
         if session.expiry.is_some_and(|expiry| expiry.is_zero()) {
             self.forget(number);
         } else {
@@ -42,6 +44,7 @@ impl Broker {
         let Some(client) = self.sessions.name(client, version, clean) else {
             return self.reject(connection, will);
         };
+        // Clean start comes before CONNACK, which says whether a session goes on ([MQTT-3.1.4-4], [MQTT-3.2.2-3]).
         let known = self.resume(now, &client, clean);
         let number = known.unwrap_or_else(|| self.sessions.begin(client, &self.options));
         let window = self.options.window();
@@ -55,6 +58,7 @@ impl Broker {
             Excess::Dropped if version != Version::V5 => ReceiveQuota::new(window, unreleased),
             _ => ReceiveQuota::NONE,
         };
+        // Receive maximum is the connection's, and no part of the session (§4.9).
         if let Some(exchanges) = &mut session.exchanges {
             exchanges.outbox.set_window(session.window);
         }
@@ -68,6 +72,7 @@ impl Broker {
     }
 
     fn reject(&mut self, connection: ConnectionId, will: Option<Will>) {
+        // Session Present is 0 in a refusal ([MQTT-3.2.2-6]), and the connection is closed behind it ([MQTT-3.2.2-7]).
         self.ready.push_back(connack(connection, false, false, self.options.window()));
         self.ready.push_back(Output::Close { connection });
         if let Some(will) = will {
@@ -84,11 +89,12 @@ impl Broker {
             // although [MQTT-3.1.2-8] wants it whenever a connection ends without DISCONNECT.
             let goes_on = !clean && session.expiry.is_none_or(|expiry| !expiry.is_zero());
             let will = session.will.take_if(|_| goes_on);
-            // A second connection of the same client ends the first ([MQTT-3.1.4-2]), and with it maybe the session.
+            // A second connection of the same client ends the first ([MQTT-3.1.4-3]), and with it maybe the session.
             self.hang_up(now, older);
             will.into_iter().for_each(|will| self.let_go(will.message));
         }
         let number = self.sessions.of(client)?;
+        // Whatever was there is discarded ([MQTT-3.1.2-4]).
         if clean {
             self.forget(number);
             return None;
@@ -109,6 +115,7 @@ impl Broker {
             self.drop(number, message, Cause::SessionEnded);
             self.let_go(message);
         });
+        // Without PUBREL they were forwarded to nobody, and are not now.
         let held = exchanges.inbox.drain().map(|publication| publication.message);
         held.for_each(|message| self.let_go(message));
     }
@@ -121,6 +128,7 @@ impl Broker {
             return self.forget(number);
         }
         if let Some(connection) = session.connection {
+            // As if the network had failed, so that the will is published ([MQTT-3.1.2-22], §3.1.2.5).
             if session.silence_ends().is_some_and(|at| at <= now) {
                 return self.hang_up(now, connection);
             }

@@ -17,7 +17,7 @@
 //! - a packet that has no place here, or a filter that is none, closes the connection.
 //!
 //! Where Mosquitto 2.0 departs from the specification the machine does not: the copy that overlapping subscriptions
-//! cause is sent at the highest QoS among them ([MQTT-3.3.5-1]), repetition keeps to the receive maximum
+//! cause is sent at the highest QoS among them ([MQTT-3.3.4-2]), repetition keeps to the receive maximum
 //! ([MQTT-3.3.4-9]), and a client that takes its own session over leaves a will behind ([MQTT-3.1.2-8]).
 //!
 //! Contract: `handle`, then drain `poll` until `None`; call [`Broker::tick`] at `next_deadline`, which is a peek and
@@ -127,6 +127,7 @@ impl Broker {
                 self.decline(input);
             }
             (Some(number), input) => {
+                // Every packet is a sign of life, and not PINGREQ alone ([MQTT-3.1.2-22]).
                 self.sessions.get(number).heard = now;
                 self.packet(now, connection, number, input);
             }
@@ -143,6 +144,7 @@ impl Broker {
     /// Time has passed.
     pub fn tick(&mut self, now: Instant) {
         while let Some(number) = self.sessions.take_look(now) {
+            // It puts the next look behind `now`, so that the loop ends.
             self.look(now, number);
         }
     }
@@ -163,6 +165,7 @@ impl Broker {
             Input::Subscribe { id, filters } => self.subscribe(now, connection, id, filters),
             Input::Unsubscribe { id, filters } => self.unsubscribe(connection, id, filters),
             Input::Publish { topic, message, qos, id, retain, empty, .. } => {
+                // DUP decides nothing: QoS 1 is new ([MQTT-4.3.2-5]), QoS 2 by its identifier ([MQTT-4.3.3-10]).
                 let publication = ReceivedPublish { topic, message, qos, retain, empty };
                 self.receive(now, connection, id, publication);
             }
@@ -184,6 +187,7 @@ impl Broker {
     /// Ends a connection from this side.
     fn hang_up(&mut self, now: Instant, connection: ConnectionId) {
         self.closed(now, connection);
+        // Behind what the end has caused: from here on the number may be used again.
         self.ready.push_back(Output::Close { connection });
     }
 

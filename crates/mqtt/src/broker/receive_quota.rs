@@ -31,6 +31,7 @@ impl ReceiveQuota {
 
     /// A PUBACK or PUBCOMP leaves. It gives a place back even where its message was not taken (measured).
     pub(super) fn give_back(&mut self) {
+        // A repeated PUBREL is answered again, and must not raise it above its start (§4.9 has the same rule).
         self.left = self.left.saturating_add(1).min(self.most);
     }
 }

@@ -98,9 +98,10 @@ impl BrokerSession {
         Some(self.heard + self.expiry.filter(|_| self.connection.is_none())?)
     }
 
-    /// When the client has been silent for one and a half keep-alive intervals ([MQTT-3.1.2-24]).
+    /// When the client has been silent for one and a half keep-alive intervals ([MQTT-3.1.2-22]).
     pub(super) fn silence_ends(&self) -> Option<Instant> {
         let allowed = Duration::from_ns(self.keep_alive.as_ns() / 2 * 3);
+        // Zero switches keep-alive off (§3.1.2.10).
         (self.connection.is_some() && !allowed.is_zero()).then(|| self.heard + allowed)
     }
 
@@ -131,6 +132,7 @@ impl BrokerSession {
         let Some(exchanges) = self.exchanges.as_ref().filter(|_| self.connection.is_none()) else {
             return false;
         };
+        // While the client is away `db__ready_for_queue` takes no window off the count.
         (exchanges.outbox.waiting() + exchanges.outbox.in_flight()) as u64 >= u64::from(queue)
     }
 }

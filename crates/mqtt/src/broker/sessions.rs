@@ -103,7 +103,7 @@ impl BrokerSessions {
         Some(session)
     }
 
-    /// The client identifier, made up if need be; `None` where an empty one is not allowed ([MQTT-3.1.3-8], and
+    /// The client identifier, made up if need be; `None` where an empty one is not allowed ([MQTT-3.1.3-8] of 3.1.1, and
     /// MQTT 3.1 §3.1).
     pub(super) fn name(&mut self, client: &str, version: Version, clean: bool) -> Option<Arc<str>> {
         if !client.is_empty() {
@@ -111,6 +111,7 @@ impl BrokerSessions {
         }
         let allowed = match version {
             Version::V31 => false,
+            // A session that is kept must be found again by its name ([MQTT-3.1.3-7] of 3.1.1).
             Version::V311 => clean,
             // The server assigns one then ([MQTT-3.1.3-6]).
             Version::V5 => true,
@@ -122,6 +123,7 @@ impl BrokerSessions {
         loop {
             self.anonymous += 1;
             let name = format!("auto-{}", self.anonymous);
+            // No other session has it ([MQTT-3.2.2-16]).
             if !self.by_client.contains_key(name.as_str()) {
                 return name.into();
             }

@@ -100,6 +100,7 @@ impl BrokerSubscriptions {
     /// The member of a shared subscription whose turn it is, whether or not it is there: so does Mosquitto.
     pub(super) fn next_of_share(&mut self, share: u32) -> (u32, Qos) {
         let share = &mut self.shares[share as usize];
+        // The server may choose as it likes (§4.8.2); Mosquitto takes them in turn.
         let place = share.next % share.members.len();
         share.next = place + 1;
         share.members[place]
@@ -122,6 +123,7 @@ impl BrokerSubscriptions {
                     }
                 }
             }
+            // To subscribe again does not make a second member (§4.8.2).
             SubscriptionPlace::Shared(share) => {
                 let mut members = self.shares[share as usize].members.iter_mut();
                 if let Some((_, qos)) = members.find(|(member, _)| *member == session) {
@@ -132,6 +134,7 @@ impl BrokerSubscriptions {
     }
 
     fn join(&mut self, filter: &str, inner: &str, session: u32, qos: Qos) -> u32 {
+        // The whole text decides: another share name with the same filter is another subscription (§4.8.2).
         if let Some(&share) = self.by_name.get(filter) {
             self.shares[share as usize].members.push((session, qos));
             return share;
@@ -166,6 +169,7 @@ impl BrokerSubscriptions {
         share.members.remove(place);
         // Whose turn it is does not change when somebody before leaves.
         share.next -= usize::from(place < share.next);
+        // It lasts as long as one session has it (§4.8.2).
         if share.members.is_empty() {
             self.by_name.remove(&share.name);
             self.tree.remove_at(
@@ -182,6 +186,7 @@ impl BrokerSubscriptions {
         receivers.clear();
         shares.clear();
         tree.each_match(name, |taker| match *taker {
+            // Apart from filters of a session's own: who has both gets two copies (§4.8.2).
             Subscriber::Share(share) => shares.push(share),
             Subscriber::Session { number, qos } => {
                 let seen = &mut seen[number as usize];
@@ -189,7 +194,7 @@ impl BrokerSubscriptions {
                     receivers.push((number, qos));
                     *seen = receivers.len() as u32;
                 }
-                // One copy, at the highest QoS of the session's subscriptions ([MQTT-3.3.5-1]).
+                // One copy, at the highest QoS of the session's subscriptions ([MQTT-3.3.4-2]).
                 let granted = &mut receivers[*seen as usize - 1].1;
                 *granted = qos.max(*granted);
             }
