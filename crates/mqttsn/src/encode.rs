@@ -26,6 +26,7 @@ pub fn encode<S: AsRef<str>, M: AsRef<[u8]>>(
     if length > LENGTH_MAX {
         return Err(TooLong(length));
     }
+    // 0x01 says that the length is in the two octets behind it (§5.2.1).
     if length > SHORT_MAX {
         out.push(1);
         out.extend((length as u16).to_be_bytes());
@@ -165,6 +166,7 @@ fn body<S: AsRef<str>, M: AsRef<[u8]>>(packet: &Packet<S, M>, out: &mut Vec<u8>)
             numbers(&[*topic_id, *id], out);
             out.push(code.number());
         }
+        // Of the flags only the type of the topic has a meaning (§5.4.17).
         Packet::Unsubscribe { id, filter: named } => {
             out.push(filter_type(named));
             numbers(&[*id], out);
@@ -179,6 +181,7 @@ fn body<S: AsRef<str>, M: AsRef<[u8]>>(packet: &Packet<S, M>, out: &mut Vec<u8>)
 
 fn publish_flags(dup: bool, qos: PublishQos, retain: bool, topic: Topic) -> u8 {
     let qos = match qos {
+        // 0b11 stands for QoS −1 (§5.3.4).
         PublishQos::WithoutConnection => flag::QOS,
         PublishQos::Level(qos) => qos_flags(qos),
     };

@@ -325,6 +325,7 @@ impl PacketHeader {
     /// §5.2.1: one octet, or 0x01 and two more.
     fn read(bytes: &[u8]) -> Result<PacketHeader, Malformed> {
         match *bytes {
+            // No packet is one octet long, so that a length of 1 is free to say this.
             [1, high, low, kind, ..] => {
                 Ok(PacketHeader { bytes: 4, length: u16::from_be_bytes([high, low]).into(), kind })
             }
@@ -390,10 +391,12 @@ impl<'a> PacketFields<'a> {
             }
             Kind::Unsuback => Packet::Unsuback { id: self.id()? },
             Kind::Pingreq => {
+                // With its identifier a sleeper says that it is awake; without one it is a sign of life (§5.4.19).
                 let client_id = self.text()?;
                 Packet::Pingreq { client_id: Some(client_id).filter(|id| !id.is_empty()) }
             }
             Kind::Pingresp => Packet::Pingresp,
+            // Only who wants to sleep gives a duration (§5.4.21).
             Kind::Disconnect if self.0.is_empty() => Packet::Disconnect { duration_s: None },
             Kind::Disconnect => Packet::Disconnect { duration_s: Some(self.number()?) },
             Kind::Willtopicupd => Packet::Willtopicupd { will: self.will_topic()? },
@@ -405,6 +408,7 @@ impl<'a> PacketFields<'a> {
 
     fn connect(&mut self) -> Result<Packet<&'a str, &'a [u8]>, Malformed> {
         let flags = self.octet()?;
+        // Before what follows, which another version may have in another order.
         match self.octet()? {
             PROTOCOL_ID => {}
             other => return Err(Malformed::Protocol(other)),
@@ -414,6 +418,7 @@ impl<'a> PacketFields<'a> {
     }
 
     fn register(&mut self) -> Result<Packet<&'a str, &'a [u8]>, Malformed> {
+        // The topic identifier is 0 from a client, and has no meaning then (§5.4.10).
         let (topic_id, id, name) = (self.number()?, self.id()?, self.text()?);
         if name.is_empty() {
             return Err(Malformed::Topic);
@@ -431,6 +436,7 @@ impl<'a> PacketFields<'a> {
             (NORMAL, id) => Topic::Registered(id),
             (PREDEFINED, id) => Topic::Predefined(id),
             (SHORT, name) => Topic::Short(name.to_be_bytes()),
+            // 0b11 is reserved (§5.3.4).
             _ => return Err(Malformed::Flags(flags)),
         };
         let id = self.number()?;
@@ -490,6 +496,7 @@ impl<'a> PacketFields<'a> {
     }
 
     fn code(&mut self) -> Result<ReturnCode, Malformed> {
+        // Reserved codes are kept: whatever they mean, they do not accept (§5.3.10).
         self.octet().map(ReturnCode::from_number)
     }
 

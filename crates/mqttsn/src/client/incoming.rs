@@ -16,6 +16,7 @@ pub(super) struct HeldMessages {
 impl HeldMessages {
     /// A message came: what becomes of it.
     pub(super) fn arrived(&mut self, qos: Qos, id: u16, deliver_on_release: bool) -> Receipt {
+        // At QoS 1 a repetition is delivered again, as in MQTT ([MQTT-4.3.2-5]).
         if qos != Qos::ExactlyOnce {
             return Receipt::Deliver;
         }

@@ -190,6 +190,7 @@ impl Client {
         }
         let online = self.is_online();
         let full = self.outgoing.len() >= self.options.max_queued as usize;
+        // QoS 0 does not wait for a gateway, as in MQTT.
         if qos == Qos::AtMostOnce && !online || full {
             return Admission::Refused;
         }
@@ -215,10 +216,12 @@ impl Client {
         self.alive.last_busy = now;
         // The answer makes the gateway register the topic anew (§6.10).
         if !self.topics.is_known(topic) {
+            // PUBACK tells an error of any PUBLISH, of QoS 0 and 2 too (§5.4.13).
             let code = ReturnCode::InvalidTopic;
             self.send(now, Send::Puback { topic_id: topic.number(), id, code });
             return None;
         }
+        // A repetition is answered, too: the first answer may have been lost.
         match qos.level() {
             Qos::AtMostOnce => {}
             Qos::AtLeastOnce => {
@@ -235,6 +238,7 @@ impl Client {
             (Some(topic), SnClientState::Active) => {
                 let qos = PublishQos::WithoutConnection;
                 self.alive.sent(now);
+                // Nothing acknowledges it, so that its identifier is 0 (§5.4.12).
                 self.ready.push_back(Output::Publish { token, qos, dup: false, topic, id: 0 });
                 Admission::Sent
             }
@@ -269,6 +273,7 @@ impl Client {
     }
 
     fn will(&mut self, now: Instant, what: PendingExchange, packet: Send) {
+        // The gateway asks for the will between CONNECT and CONNACK (§6.2).
         if let SnClientState::Connecting { .. } = self.state {
             self.await_answer(now, what);
             self.send(now, packet);
@@ -276,6 +281,7 @@ impl Client {
     }
 
     fn connack(&mut self, now: Instant, code: ReturnCode) {
+        // A CONNECT that was repeated may be answered twice.
         let SnClientState::Connecting { again } = self.state else { return };
         self.exchange = None;
         if code != ReturnCode::Accepted {
@@ -317,6 +323,7 @@ impl Client {
     }
 
     fn disconnect(&mut self, now: Instant) {
+        // At QoS −1 no gateway knows of the client (§6.8).
         if self.is_online() && !self.options.without_connection {
             self.send(now, Send::Disconnect { duration_s: None });
         }
@@ -330,6 +337,7 @@ impl Client {
                 self.exchange = None;
                 self.fall_asleep(now);
             }
+            // The client is to connect again (§5.4.21).
             _ => self.close_for(Reason::Forgotten),
         }
     }
@@ -337,6 +345,7 @@ impl Client {
     fn fall_asleep(&mut self, now: Instant) {
         let Some(sleep) = self.options.sleep else { return };
         self.alive.stop_waiting();
+        // What was published while DISCONNECT was under way need not wait for the next awakening.
         let waits = !self.outgoing.is_empty() && !sleep.publish_when_awake;
         self.state = SnClientState::Asleep { wake_at: if waits { now } else { now + sleep.every } };
         self.ready.push_back(Output::Asleep(true));
@@ -356,6 +365,7 @@ impl Client {
 
     fn pingresp(&mut self, now: Instant) {
         self.alive.stop_waiting();
+        // To a sleeper PINGRESP says that nothing more is kept for it (§5.4.20).
         if let SnClientState::Awake { since } = self.state {
             self.fall_asleep(now);
             // Awakenings are evenly spaced, however long each of them takes.
@@ -374,10 +384,12 @@ impl Client {
         }
         let what = self.exchange.map(|exchange| exchange.what);
         match (input, what) {
+            // A topic that a wild card has matched is named before its first message (§6.10).
             (Input::Register { topic_id, id, name }, _) => {
                 self.topics.learn(topic_id, Meaning::Named(name.into()));
                 self.send(now, Send::Regack { topic_id, id });
             }
+            // By the identifier: the answer may be that of an exchange that is over.
             (Input::Regack { topic_id, id, code }, Some(PendingExchange::Register { topic, id: asked }))
                 if id == asked =>
             {
@@ -405,6 +417,7 @@ impl Client {
             (Input::Pubrec { id }, Some(PendingExchange::Publish { message, id: sent, .. }))
                 if id == sent =>
             {
+                // The gateway has the message: from here on PUBREL is repeated, and not PUBLISH.
                 self.await_answer(now, PendingExchange::Release { message, id });
                 self.send(now, Send::Pubrel { id });
             }
@@ -418,8 +431,10 @@ impl Client {
                 if self.incoming.release(id) && self.options.deliver_on_release {
                     self.ready.push_back(Output::Release { id });
                 }
+                // Also where nothing is held: the gateway repeats its PUBREL until it is answered.
                 self.send(now, Send::Pubcomp { id });
             }
+            // A late answer does not keep the client from falling asleep.
             _ => return,
         }
         self.alive.last_busy = now;
@@ -466,6 +481,7 @@ impl Client {
                 self.congested_until = Some(now + self.options.wait);
                 self.outgoing.put_back(Queued { sent_as: Some(id), ..message });
             }
+            // Once for each message; and a predefined or short topic has nothing to register.
             ReturnCode::InvalidTopic
                 if message.unknown == 0 && matches!(message.subject, Subject::Named(_)) =>
             {
@@ -478,6 +494,7 @@ impl Client {
 
     /// Begins whatever can be begun.
     fn begin_next(&mut self, now: Instant) {
+        // QoS 0 leaves no exchange behind, so that several messages may go out here.
         while self.state == SnClientState::Active && self.exchange.is_none() && self.congested_until.is_none()
         {
             if let Some(subscription) = self.subscribing {
@@ -490,6 +507,7 @@ impl Client {
                     self.outgoing.take();
                     self.send_message(now, message, topic);
                 }
+                // Before the first PUBLISH that is to name it (§6.5). The message stays in the queue.
                 (None, Subject::Named(topic)) => {
                     let id = self.outgoing.next_id();
                     self.await_answer(now, PendingExchange::Register { topic, id });
@@ -570,6 +588,7 @@ impl Client {
         }
         self.exchange = Some(exchange);
         let again = self.state == SnClientState::Connecting { again: true };
+        // DUP marks repetitions of SUBSCRIBE and PUBLISH; other packets have no such flag (§5.4.12, §5.4.15).
         match exchange.what {
             PendingExchange::Search => {
                 self.send(
@@ -611,6 +630,7 @@ impl Client {
 
     /// How long it may be silent, where the gateway waits for signs of life.
     fn keep_alive(&self) -> Option<Duration> {
+        // A sleeper is watched by its sleep duration (§6.14), and a client of QoS −1 by nobody (§6.8).
         let active = self.state == SnClientState::Active && !self.options.without_connection;
         Some(self.options.keep_alive).filter(|keep_alive| active && !keep_alive.is_zero())
     }

@@ -59,7 +59,7 @@ impl OutgoingQueue {
     }
 
     pub(super) fn next_id(&mut self) -> u16 {
-        // Zero is not an identifier (§5.3.9).
+        // Zero is what a PUBLISH has that nobody acknowledges (§5.4.12).
         self.last_id = self.last_id.wrapping_add(1).max(1);
         self.last_id
     }

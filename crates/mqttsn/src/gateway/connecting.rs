@@ -117,6 +117,7 @@ impl<M: Clone> Gateway<M> {
     /// Answers CONNECT.
     pub(super) fn accept(&mut self, now: Instant, number: u32, code: ReturnCode) {
         self.answer(number, Packet::Connack { code });
+        // Who is refused is not known any more: its next packet is answered with DISCONNECT.
         if code != ReturnCode::Accepted {
             return self.remove(number);
         }

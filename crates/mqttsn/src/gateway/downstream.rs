@@ -23,6 +23,7 @@ impl<M: Clone> Gateway<M> {
         };
         match packet {
             BrokerPacket::Connack { code, .. } => {
+                // Of MQTT's six codes two are left: to be tried again, or not (§5.3.10).
                 let code = match code {
                     0 => ReturnCode::Accepted,
                     // The server is unavailable (MQTT 3.1.1 §3.2.2.3).
@@ -36,6 +37,7 @@ impl<M: Clone> Gateway<M> {
                 self.with(now, number, |client, around| client.deliver(around, down));
             }
             BrokerPacket::Acknowledgement { kind: Kind::Puback | Kind::Pubrec, id } => {
+                // It is remembered, so that a repetition of the client need not go to the broker.
                 self.acknowledge_up(number, id);
             }
             BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id } => {
@@ -47,6 +49,7 @@ impl<M: Clone> Gateway<M> {
             BrokerPacket::Acknowledgement { kind: Kind::Unsuback, id } => {
                 self.answer(number, Packet::Unsuback { id });
             }
+            // 0x80 is no level, and refuses (MQTT 3.1.1 §3.9.3).
             BrokerPacket::Suback { id, code } => self.suback(number, id, Qos::from_level(code)),
             // Those of the gateway itself are nobody else's.
             BrokerPacket::Pingresp if client.pings > 0 => {

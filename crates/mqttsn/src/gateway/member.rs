@@ -171,6 +171,7 @@ impl<M: Clone> GatewayMember<M> {
     }
 
     pub(super) fn next_id(&mut self) -> u16 {
+        // Zero is what a PUBLISH has that nobody acknowledges (§5.4.12).
         self.last_id = self.last_id.wrapping_add(1).max(1);
         self.last_id
     }
@@ -213,6 +214,7 @@ impl<M: Clone> GatewayMember<M> {
 
     /// Time has passed; `false` when the client is to be given up.
     pub(super) fn tick(&mut self, around: &mut Around<'_, M>) -> bool {
+        // Before repetitions: who has been silent too long is owed none.
         if self.expires_at(around.options).is_some_and(|at| at <= around.now) {
             return false;
         }
@@ -225,6 +227,7 @@ impl<M: Clone> GatewayMember<M> {
         if self.repeat(around) {
             return true;
         }
+        // An active client that leaves N_retry repetitions without an answer is lost.
         if self.state != MemberState::Awake {
             return false;
         }
@@ -257,6 +260,7 @@ impl<M: Clone> GatewayMember<M> {
             around.counters.repeated += 1;
             let packet = match flying.named {
                 Some(named) => publication(&flying.down, named, true),
+                // Once PUBREL was sent, PUBLISH is not repeated ([MQTT-4.3.3-6]).
                 None => Packet::Pubrel { id: flying.down.id },
             };
             around.send(&self.address, packet);
@@ -271,6 +275,7 @@ impl<M: Clone> GatewayMember<M> {
                 Packet::Willtopic { will: Some(topic) },
                 MemberState::Connecting(ConnectStage::WillTopic | ConnectStage::WillMessage),
             ) => {
+                // A repeated WILLTOPIC is taken as well: WILLMSGREQ may have been lost.
                 self.will_topic = Some(topic);
                 self.state = MemberState::Connecting(ConnectStage::WillMessage);
                 around.send(&self.address, Packet::Willmsgreq);
@@ -309,6 +314,7 @@ impl<M: Clone> GatewayMember<M> {
 
     /// Whether a CONNECT from here is the last one, sent again; then it is answered again.
     pub(super) fn hears_again(&mut self, around: &mut Around<'_, M>, from: &Address) -> bool {
+        // From elsewhere it is a client that has moved, or begun anew.
         if self.address != *from {
             return false;
         }
@@ -317,6 +323,7 @@ impl<M: Clone> GatewayMember<M> {
             MemberState::Connecting(ConnectStage::WillTopic) => Some(Packet::Willtopicreq),
             MemberState::Connecting(ConnectStage::WillMessage) => Some(Packet::Willmsgreq),
             MemberState::Active if self.fresh => Some(Packet::Connack { code: ReturnCode::Accepted }),
+            // The CONNECT of a sleeper is no repetition: by it the sleeper becomes active (§6.14).
             _ => return false,
         };
         self.heard = around.now;
@@ -328,6 +335,7 @@ impl<M: Clone> GatewayMember<M> {
 
     /// DISCONNECT with a duration.
     pub(super) fn sleep_for(&mut self, around: &mut Around<'_, M>, seconds: u16) {
+        // From now on the gateway waits for this duration, and not for the keep-alive (§6.14).
         self.duration = Duration::from_s(seconds.into());
         self.sleep(around);
         around.send(&self.address, Packet::Disconnect { duration_s: None });
@@ -337,6 +345,7 @@ impl<M: Clone> GatewayMember<M> {
     pub(super) fn name_topic(&mut self, around: &mut Around<'_, M>, id: u16, name: &Arc<str>) {
         let assigned = match topic::is_name(name) {
             true => self.topics.assign(name).ok_or(ReturnCode::Congestion),
+            // A filter with wild cards is subscribed to; there is nothing to publish to.
             false => Err(ReturnCode::NotSupported),
         };
         if let Ok(topic_id) = assigned {
@@ -358,12 +367,14 @@ impl<M: Clone> GatewayMember<M> {
                 self.pings += 1;
                 self.send_to_broker(around, BrokerPacket::Pingreq);
             }
+            // Behind an aggregating gateway a client has no connection of its own to ask for.
             _ => around.send(&self.address, Packet::Pingresp),
         }
     }
 
     /// Takes a message for the client.
     pub(super) fn deliver(&mut self, around: &mut Around<'_, M>, down: Down<M>) {
+        // The newest goes: those that wait keep their order.
         if self.queue.len() >= around.options.buffer as usize {
             self.refuse(around, down, Cause::BufferFull);
             return;
@@ -416,6 +427,7 @@ impl<M: Clone> GatewayMember<M> {
                 self.register(around, name);
                 continue;
             };
+            // What is behind it waits, too: QoS 0 needs no place in the window, but keeps its order.
             if down.qos != Qos::AtMostOnce && self.flying.len() >= window {
                 break;
             }
@@ -426,6 +438,7 @@ impl<M: Clone> GatewayMember<M> {
                 self.flying.push_back(Flying { down, named: Some(named), sent, repeated: 0 });
             }
         }
+        // PINGRESP tells a sleeper that nothing more is kept for it (§5.4.20).
         let idle = self.queue.is_empty() && self.flying.is_empty() && self.registering.is_none();
         if self.state == MemberState::Awake && idle {
             self.state = MemberState::Asleep;
@@ -436,6 +449,7 @@ impl<M: Clone> GatewayMember<M> {
     /// Tells the client what a topic will be called.
     fn register(&mut self, around: &mut Around<'_, M>, name: Arc<str>) {
         let Some(topic_id) = self.topics.assign(&name) else {
+            // All identifiers are given away, and an unnamed topic cannot be published to.
             return self.drop_topic(around, &name);
         };
         let id = self.next_id();
@@ -464,6 +478,7 @@ impl<M: Clone> GatewayMember<M> {
 
     /// The client acknowledges a message of QoS 1, or does not know the topic of any.
     pub(super) fn puback(&mut self, around: &mut Around<'_, M>, topic_id: u16, id: u16, code: ReturnCode) {
+        // A PUBLISH of QoS 0 has the identifier 0 (§5.4.12), and is not kept.
         let place = self.flying.iter().position(|flying| flying.down.id == id && id != 0);
         let flying = place.and_then(|place| self.flying.remove(place));
         match (code, flying) {
@@ -552,6 +567,7 @@ impl<M: Clone> GatewayMember<M> {
 
 fn publication<M: Clone>(down: &Down<M>, topic: Topic, dup: bool) -> Packet<Arc<str>, M> {
     Packet::Publish {
+        // QoS 0 has neither DUP ([MQTT-3.3.1-2]) nor an identifier (§5.4.12).
         dup: dup && down.qos != Qos::AtMostOnce,
         qos: PublishQos::Level(down.qos),
         retain: down.retain,

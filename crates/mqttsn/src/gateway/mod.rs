@@ -138,7 +138,9 @@ impl<M: Clone> Gateway<M> {
         if let (Some(at), Some(every)) = (self.advertise_at, self.options.advertise)
             && at <= now
         {
+            // From now, and not from when it was due: after a late tick there is no burst.
             self.advertise_at = Some(now + every);
+            // The field has two octets (§5.3.3).
             let duration_s = (every.as_ns() / 1_000_000_000).min(u64::from(u16::MAX)) as u16;
             let packet = Packet::Advertise { gateway: self.options.id, duration_s };
             self.out.push_back(Output::Broadcast(packet));
@@ -165,6 +167,7 @@ impl<M: Clone> Gateway<M> {
                 let packet = Packet::Gwinfo { gateway: self.options.id, address: Vec::new() };
                 return self.out.push_back(Output::Send { to: from, packet });
             }
+            // Whether the sender is known or not: QoS −1 belongs to no connection (§6.8).
             Packet::Publish { qos: PublishQos::WithoutConnection, retain, topic, message, .. } => {
                 return self.publish_without_connection(now, topic, retain, message);
             }
@@ -179,6 +182,7 @@ impl<M: Clone> Gateway<M> {
             Some(number) => self.hear_client(now, number, packet),
             // A client of another life says goodbye: it is gone already.
             None if matches!(packet, Packet::Disconnect { duration_s: None }) => {}
+            // A packet that cannot be mapped to a client; by DISCONNECT it learns to connect again (§5.4.21).
             None => {
                 let packet = Packet::Disconnect { duration_s: None };
                 self.out.push_back(Output::Send { to: from, packet });
@@ -238,5 +242,6 @@ fn predefined(options: &GatewayOptions, id: u16) -> Option<Arc<str>> {
 }
 
 fn invalid_topic<M>(topic: Topic, id: u16) -> Packet<Arc<str>, M> {
+    // PUBACK tells the error at every QoS (§5.4.13).
     Packet::Puback { topic_id: topic.number(), id, code: ReturnCode::InvalidTopic }
 }

@@ -63,9 +63,11 @@ impl<M: Clone> OwnLink<M> {
     pub(super) fn new(options: &GatewayOptions) -> OwnLink<M> {
         let session = mqtt::Client::new(ClientOptions {
             keep_alive: options.keep_alive,
+            // A gateway that is started again has forgotten its clients: an old session would be nobody's.
             clean: true,
             max_inflight: options.broker_window,
             max_queued: options.broker_queue,
+            // At PUBLISH: for the clients behind it the gateway begins an exchange of its own.
             deliver_on_release: false,
             retry: None,
             ping: mqtt::Ping::Sent,
@@ -172,9 +174,11 @@ impl<M: Clone> OwnLink<M> {
         // A repeated SUBSCRIBE replaces the first ([MQTT-3.8.4-3]).
         self.subscribers.remove(filter, |(subscriber, _)| *subscriber == client);
         self.subscribers.insert(filter, (client, qos));
+        // The broker sends these already, at this QoS or above.
         if self.filters.get(filter).is_some_and(|granted| *granted >= qos) {
             return true;
         }
+        // One SUBSCRIBE for all who ask meanwhile.
         match self.asking.iter_mut().find(|(asked, wanted, _)| asked == filter && *wanted >= qos) {
             Some((_, _, waiting)) => waiting.push((client, id)),
             None => self.asking.push_back((Arc::clone(filter), qos, vec![(client, id)])),
@@ -224,9 +228,11 @@ impl<M: Clone> OwnLink<M> {
             BrokerPacket::Connack { code, session_present } => mqtt::Input::Connack {
                 accepted: code == 0,
                 session_present,
+                // MQTT 3.1.1 has neither of these two.
                 receive_maximum: u16::MAX,
                 keep_alive_s: None,
             },
+            // Before MQTT 5 there are no reason codes: an acknowledgement accepts.
             BrokerPacket::Acknowledgement { kind: Kind::Puback, id } => {
                 mqtt::Input::Puback { id, refused: false }
             }
@@ -255,6 +261,7 @@ impl<M: Clone> OwnLink<M> {
         match granted {
             Some(qos) => drop(self.filters.insert(filter, qos)),
             None => {
+                // 0x80 (MQTT 3.1.1 §3.9.3): who has asked is no subscriber.
                 let refused: BTreeSet<u32> = waiting.iter().map(|(client, _)| *client).collect();
                 self.subscribers.remove(&filter, |(client, _)| refused.contains(client));
             }

@@ -27,6 +27,7 @@ impl Registry {
             return None;
         }
         loop {
+            // Round and round, so that an identifier that a client still knows is not given again soon.
             self.last = if self.last >= u16::MAX - 1 { 1 } else { self.last + 1 };
             if !self.names.contains_key(&self.last) {
                 break;
@@ -57,6 +58,7 @@ impl Registry {
 
     /// What a PUBLISH to the client calls a topic; `None` where the client must be told first.
     pub(super) fn topic(&self, name: &str, predefined: &[(u16, Arc<str>)]) -> Option<Topic> {
+        // A name of two octets needs no registration (§6.7).
         if let Some(short) = Topic::short(name) {
             return Some(short);
         }

@@ -80,6 +80,7 @@ impl<M: Clone> Gateway<M> {
         message: M,
     ) {
         let name = match topic {
+            // Such an identifier has a meaning for one client, and there is none (§6.8).
             Topic::Registered(_) => None,
             Topic::Predefined(id) => predefined(&self.options, id),
             Topic::Short(_) => topic.short_name().map(Arc::from),
@@ -140,9 +141,11 @@ impl<M: Clone> Gateway<M> {
     /// Whether a PUBLISH repeats one that was passed on. If that was answered, it is answered again.
     fn is_duplicate(&mut self, number: u32, dup: bool, qos: Qos, id: u16) -> bool {
         let up = self.members.get(number).and_then(|client| client.up);
+        // Without DUP it is a new message: identifiers come round again.
         let Some(up) = up.filter(|up| dup && up.id == id && up.qos == qos && qos != Qos::AtMostOnce) else {
             return false;
         };
+        // At QoS 1 duplicates are allowed; at QoS 2 they are not ([MQTT-4.3.3-10]).
         if up.qos == Qos::AtLeastOnce && !self.options.filter_duplicates {
             return false;
         }
@@ -180,6 +183,7 @@ impl<M: Clone> Gateway<M> {
         };
         let short = matches!(filter, Filter::Short(_));
         let Some(filter) = self.filter(number, filter) else {
+            // An identifier that is not known is an invalid topic; a filter that is none is not supported.
             let code = if predefined.is_some() { ReturnCode::InvalidTopic } else { ReturnCode::NotSupported };
             return self.answer(number, Packet::Suback { qos, topic_id: 0, id, code });
         };
@@ -208,6 +212,7 @@ impl<M: Clone> Gateway<M> {
         let Some(client) = self.members.get_mut(number) else { return };
         let Some(topic_id) = client.subscribing.remove(&id) else { return };
         if granted.is_some() {
+            // SUBACK names the topic (§5.4.16): no REGISTER need come before its messages.
             client.topics.confirm(topic_id);
         }
         let code = if granted.is_some() { ReturnCode::Accepted } else { ReturnCode::NotSupported };
@@ -222,6 +227,7 @@ impl<M: Clone> Gateway<M> {
                 let packet = BrokerPacket::Unsubscribe { id, filter };
                 self.with(now, number, |client, around| client.send_to_broker(around, packet));
             }
+            // UNSUBACK has no return code (§5.4.18): it comes even where nothing was subscribed to.
             (_, filter) => {
                 if let Some(filter) = filter {
                     self.own.unsubscribe(number, &filter);
