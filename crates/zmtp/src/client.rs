@@ -83,6 +83,7 @@ pub struct Context {
 impl Context {
     /// Of a PING, which has no more.
     pub fn of(bytes: &[u8]) -> Context {
+        // A context has 16 octets at most (RFC 37, "Connection Heartbeating").
         let len = bytes.len().min(16);
         let mut context = Context { bytes: [0; 16], len: len as u8 };
         context.bytes[..len].copy_from_slice(&bytes[..len]);
@@ -211,6 +212,7 @@ impl Client {
         if !self.wanted.matches(topic) {
             return Admission::Filtered;
         }
+        // A publisher drops at the mark and never waits (RFC 29).
         if !self.pipe.has_room() {
             return Admission::Full;
         }
@@ -221,6 +223,7 @@ impl Client {
                 Admission::Sent
             }
             false => {
+                // The queue of a connection that a PUB makes lasts while the connection is down (RFC 29).
                 self.waiting.push_back(token);
                 Admission::Waiting
             }
@@ -270,6 +273,7 @@ impl Client {
     fn greeted(&mut self, greeting: Greeting) -> Result<(), Malformed> {
         let handshake = self.handshake.as_mut().ok_or(Malformed::OutOfPlace(Kind::Greeting))?;
         handshake.greeting(greeting)?;
+        // Without waiting for the peer's READY, or each would wait for the other's (RFC 23).
         self.send(Send::Ready);
         Ok(())
     }
@@ -286,6 +290,7 @@ impl Client {
                 self.outputs.extend(waiting);
                 return Ok(());
             }
+            // An ERROR is fatal (RFC 37, "Error Handling").
             Command::Error(_) => {
                 self.outputs.push_back(Output::Fail(Reason::Refused));
                 return Ok(());
@@ -301,7 +306,9 @@ impl Client {
                 self.find_ready();
             }
             Command::Cancel(prefix) => drop(self.wanted.remove(prefix, PEER)),
+            // The same context goes back (RFC 37, "Connection Heartbeating").
             Command::Ping { context } => self.send(Send::Pong(Context::of(context))),
+            // A PONG that answers no PING of this socket tells nothing.
             Command::Pong if std::mem::take(&mut self.awaits_pong) => {
                 self.outputs.push_back(Output::Subscribed);
             }
@@ -316,6 +323,7 @@ impl Client {
             self.awaits_ready = true;
             return self.find_ready();
         }
+        // 3.1 has commands for subscriptions; in 3.0 they are messages (RFC 23).
         let minor = handshake.minor();
         for subscription in 0..self.options.subscriptions {
             self.send(Send::Subscribe { subscription, minor });

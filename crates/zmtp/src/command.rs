@@ -71,6 +71,7 @@ pub fn decode(body: &[u8]) -> Result<Command<&[u8]>, Malformed> {
         },
         b"SUBSCRIBE" => Command::Subscribe(data),
         b"CANCEL" => Command::Cancel(data),
+        // Behind the time-to-live, a hint to disconnect after that time (RFC 37), on which nothing here acts.
         b"PING" => match data.get(TTL_LEN..) {
             Some(context) if context.len() <= CONTEXT_MAX => Command::Ping { context },
             _ => return Err(Malformed::Command),
@@ -87,6 +88,7 @@ pub fn decode(body: &[u8]) -> Result<Command<&[u8]>, Malformed> {
 /// The subscription that a message of one frame is in ZMTP 3.0: whether it begins or ends, and the prefix.
 pub fn subscription(body: &[u8]) -> Option<(bool, &[u8])> {
     match body {
+        // %x01 and %x00 of RFC 23's grammar, and the rest is the prefix, which may be empty.
         [1, prefix @ ..] => Some((true, prefix)),
         [0, prefix @ ..] => Some((false, prefix)),
         _ => None,
@@ -99,6 +101,7 @@ pub fn ready(socket: SocketType, client: Option<&str>, out: &mut Vec<u8>) {
     name(b"READY", out);
     let named = client.map(|client| (CLIENT, client));
     for (property, value) in [(SOCKET_TYPE, socket.name())].into_iter().chain(named) {
+        // A name has a length of one octet, a value one of four (RFC 37, "The NULL Security Mechanism").
         name(property, out);
         out.extend_from_slice(&(value.len() as u32).to_be_bytes());
         out.extend_from_slice(value.as_bytes());
@@ -206,6 +209,7 @@ fn socket_type(mut data: &[u8]) -> Result<Option<SocketType>, Malformed> {
         let (name, value, rest) = property(data)?;
         // Names of properties are the same in capitals (RFC 37, "metadata").
         if name.eq_ignore_ascii_case(SOCKET_TYPE) {
+            // A type of another pattern is `None`, as one that is not said: neither suits a socket here.
             found = SocketType::from_name(value);
         }
         data = rest;

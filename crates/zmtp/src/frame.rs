@@ -23,7 +23,7 @@ impl FrameHeader {
     pub fn peek(bytes: &[u8]) -> Result<Option<FrameHeader>, Malformed> {
         let Some(&flags) = bytes.first() else { return Ok(None) };
         let (more, long, command) = (flags & MORE != 0, flags & LONG != 0, flags & COMMAND != 0);
-        // A command consists of one frame.
+        // Bits 7 to 3 are reserved, and a command consists of one frame (RFC 37, "Framing").
         if flags & !(MORE | LONG | COMMAND) != 0 || more && command {
             return Err(Malformed::Flags(flags));
         }
@@ -67,6 +67,7 @@ pub fn command_header(body: usize, out: &mut Vec<u8>) {
 
 fn header(flags: u8, body: usize, out: &mut Vec<u8>) {
     match u8::try_from(body) {
+        // Up to 255 octets a command should have the short form (RFC 37); libzmq writes messages so, too.
         Ok(length) => out.extend_from_slice(&[flags, length]),
         Err(_) => {
             out.push(flags | LONG);

@@ -24,10 +24,12 @@ pub struct Greeting {
 /// Appends a greeting of 3.1 with NULL.
 pub fn encode(out: &mut Vec<u8>) {
     let mut greeting = [0; BYTES];
+    // The padding stays zero, for no older version is looked for (RFC 37, "Version Negotiation").
     greeting[0] = 0xff;
     greeting[9] = 0x7f;
     greeting[VERSION] = 3;
     greeting[VERSION + 1] = MINOR;
+    // The octets behind stay zero: the mechanism is padded with them, and NULL requires as-server to be 0 (RFC 37).
     greeting[MECHANISM..MECHANISM + NULL.len()].copy_from_slice(NULL);
     out.extend_from_slice(&greeting);
 }
@@ -47,11 +49,13 @@ pub fn decode(bytes: &[u8]) -> Result<Option<Greeting>, Malformed> {
     if bytes.get(9).is_some_and(|byte| byte & 1 == 0) {
         return Err(Malformed::NotZmtp);
     }
+    // Who cannot speak the peer's older version must close the connection (RFC 37, "Version Negotiation").
     match bytes.get(VERSION) {
         Some(0) => return Err(Malformed::OldVersion(1)),
         Some(1 | 2) => return Err(Malformed::OldVersion(2)),
         _ => {}
     }
+    // It must be the same mechanism exactly (RFC 37, "Authentication and Confidentiality").
     let mechanism = bytes.get(MECHANISM..bytes.len().min(AS_SERVER)).unwrap_or_default();
     let expected = NULL.iter().chain(std::iter::repeat(&0));
     if mechanism.iter().zip(expected).any(|(byte, expected)| byte != expected) {

@@ -23,6 +23,7 @@ impl Pipe {
 
     /// Whether another message has room.
     pub fn has_room(&self) -> bool {
+        // By what the writer was told, as `pipe_t::check_write` does, and not by what was taken meanwhile.
         self.mark == 0 || self.put - self.reported < u64::from(self.mark)
     }
 
@@ -36,6 +37,7 @@ impl Pipe {
         // `compute_lwm` is half of the mark, rounded up; the writer hears of whole steps only.
         let (step, before) = (u64::from(self.mark).div_ceil(2).max(1), self.taken);
         self.taken = (self.taken + count).min(self.put);
+        // libzmq tells at `msgs_read % lwm == 0`; several that are taken at once may go past that.
         if self.taken / step > before / step {
             self.reported = self.taken / step * step;
         }

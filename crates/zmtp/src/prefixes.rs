@@ -58,6 +58,7 @@ impl Prefixes {
 
     /// Who takes a topic, each once.
     pub fn takers(&self, topic: &[u8]) -> BTreeSet<u32> {
+        // A set, as libzmq marks a connection once (`mark_as_matching`), however many of its prefixes match.
         self.matching(topic).flatten().copied().collect()
     }
 

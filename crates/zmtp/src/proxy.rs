@@ -136,6 +136,7 @@ impl<M: Clone> Proxy<M> {
             Input::Accepted(socket) => {
                 let (handshake, pipe) = (Handshake::new(socket), Pipe::new(self.options.high_water_mark));
                 self.ends.insert(peer, ProxyEnd { socket, handshake, pipe });
+                // At once, and not after the peer's: both sides greet without waiting (RFC 37, "Version Negotiation").
                 self.outputs.push_back(Output::Send(peer, Send::Greeting));
                 Ok(())
             }
@@ -198,7 +199,7 @@ impl<M: Clone> Proxy<M> {
             return;
         }
         self.counters.refused += 1;
-        // The only mistake that a peer of ZMTP can be told during the handshake (RFC 37, "the ERROR command").
+        // The only mistake that a peer of ZMTP can be told during the handshake (RFC 37, "The Socket-Type Property").
         if malformed == Malformed::SocketType {
             self.outputs.push_back(Output::Send(peer, Send::Error("Invalid socket type")));
         }
@@ -221,6 +222,7 @@ impl<M: Clone> Proxy<M> {
             end.handshake.ready(socket)?;
             let minor = end.handshake.minor();
             // Who publishes filters: one that connects later would send nothing before it knows all prefixes.
+            // libzmq's XSUB does the same for each new connection (`xsub_t::xattach_pipe`).
             if !end.socket.publishes() {
                 let all = self.wanted.iter().map(|prefix| Send::Subscribe {
                     begins: true,
@@ -231,6 +233,7 @@ impl<M: Clone> Proxy<M> {
             }
             return Ok(());
         }
+        // Fatal (RFC 37, "Error Handling").
         if matches!(command, Command::Error(_)) {
             self.outputs.push_back(Output::Close(peer));
             self.forget(peer);
@@ -241,6 +244,7 @@ impl<M: Clone> Proxy<M> {
             Command::Subscribe(_) | Command::Cancel(_) if !end.socket.publishes() => {
                 return Err(Malformed::OutOfPlace(kind));
             }
+            // The first subscription to a prefix and the last cancellation go up, as in `xpub_t::xread_activated`.
             Command::Subscribe(prefix) if self.wanted.add(prefix, peer.0) => {
                 self.tell_publishers(true, prefix);
             }
@@ -256,6 +260,7 @@ impl<M: Clone> Proxy<M> {
     }
 
     fn tell_publishers(&mut self, begins: bool, prefix: &[u8]) {
+        // Where the handshake goes on all prefixes are told at its end.
         let publishers =
             self.ends.iter().filter(|(_, end)| !end.socket.publishes() && end.handshake.is_open());
         let told = publishers.map(|(peer, end)| {
@@ -266,12 +271,14 @@ impl<M: Clone> Proxy<M> {
     }
 
     fn forget(&mut self, peer: Peer) {
+        // A subscriber's queue goes with its connection (RFC 29).
         if self.ends.remove(&peer).is_none_or(|end| !end.socket.publishes()) {
             return;
         }
         // Publishers are told after the set has changed, which is borrowed until then.
         let mut last = Vec::new();
         self.wanted.forget(peer.0, |prefix| last.push(Box::<[u8]>::from(prefix)));
+        // A connection that ends cancels all that came on it (RFC 29, "The XPUB Socket Type").
         last.iter().for_each(|prefix| self.tell_publishers(false, prefix));
     }
 }

@@ -198,11 +198,14 @@ fn find_message(bytes: &[u8], whole: bool) -> Result<FoundPacket<'_>, Malformed>
             return Ok(FoundPacket::Needs(start + header_needs(rest)));
         };
         if header.command {
+            // Between the frames of a message no command may stand (RFC 37's grammar).
             return Err(Malformed::OutOfPlace(Kind::Command));
         }
+        // Before the sums below, which a length near 2^63 would overflow.
         if header.body_len > MESSAGE_MAX - start.min(MESSAGE_MAX as usize) as u64 {
             return Err(Malformed::TooLong(header.body_len));
         }
+        // RFC 37 has no such bound; without one empty frames could go on for ever.
         if frames == FRAMES_MAX {
             return Err(Malformed::TooManyFrames);
         }
