@@ -206,9 +206,11 @@ impl Decoder {
         self.have = 0;
         let opcode = Opcode::of(first & 0x0f).ok_or(Malformed::Opcode(first & 0x0f))?;
         let is_last = first & FIN != 0;
+        // Extensions alone give these bits a meaning, and none is agreed on (RFC 6455 §5.2).
         if first & 0x70 != 0 {
             return Err(Malformed::Reserved);
         }
+        // A client must close when a server masks (§5.1).
         if second & 0x80 != 0 {
             return Err(Malformed::Masked);
         }
@@ -217,12 +219,15 @@ impl Decoder {
             127 => u64::from_be_bytes(self.header[2..10].try_into().expect("eight bytes")),
             short => u64::from(short),
         };
+        // In the fewest bytes, and below 2^63 (§5.2).
         let least = [(126, 126), (127, 0x1_0000)].into_iter().find(|(sign, _)| second & 0x7f == *sign);
         if least.is_some_and(|(_, least)| length < least) || length >> 63 != 0 {
             return Err(Malformed::Length);
         }
         match opcode {
+            // MQTT comes in binary frames, and by any other the connection ends ([MQTT-6.0.0-1]).
             Opcode::Text => return Err(Malformed::Text),
+            // Control frames are never fragmented, and their payload is at most 125 bytes (§5.5).
             Opcode::Close | Opcode::Ping | Opcode::Pong if !is_last || length > CONTROL_MAX => {
                 return Err(Malformed::Control);
             }
@@ -241,6 +246,7 @@ fn came(opcode: Opcode, payload: &[u8]) -> Came<'_> {
     match opcode {
         Opcode::Ping => Came::Ping(payload),
         Opcode::Pong => Came::Pong,
+        // A Close may come without a body, and then tells no status (§5.5.1).
         _ => Came::Close(payload.first_chunk().map(|code| u16::from_be_bytes(*code))),
     }
 }

@@ -61,6 +61,7 @@ impl Script {
         });
         if layers.websocket {
             let request = layers.say(End::Client, upgrade::request_len(host, path));
+            // TLS is open before WebSocket asks for anything (RFC 6455 §4.1).
             let asks = script.add(End::Client, secured, request, None);
             let answer = layers.say(End::Server, SWITCHING_PROTOCOLS);
             script.add(End::Server, Some(asks), answer, Some(Layer::WebSocket));

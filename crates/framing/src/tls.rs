@@ -126,6 +126,7 @@ impl Tls {
     fn full_13(self, listener: Listener) -> Flights {
         let sealed = |message: usize| message + Version::V13.record();
         let chain = certificate_13(&[SERVER_CERTIFICATE, AUTHORITY]);
+        // ChangeCipherSpec has no meaning in 1.3: it is sent for middleboxes (RFC 8446 appendix D.4).
         let mut answer = HEADER + SERVER_HELLO_13 + CHANGE_CIPHER_SPEC + sealed(ENCRYPTED_EXTENSIONS);
         answer += sealed(chain) + sealed(CERTIFICATE_VERIFY) + sealed(FINISHED_13);
         // rustls puts all that it says at once into one record.
@@ -145,6 +146,7 @@ impl Tls {
             HEADER + SERVER_HELLO_13 + SELECTED_KEY + CHANGE_CIPHER_SPEC + sealed(ENCRYPTED_EXTENSIONS);
         Flights {
             hello: CLIENT_HELLO_13 + shown + PRE_SHARED_KEY,
+            // The pre-shared key stands for certificates (RFC 8446 §2.2).
             answer: answer + sealed(FINISHED_13),
             finish: CHANGE_CIPHER_SPEC + sealed(FINISHED_13),
             last: vec![new + TICKET_13_AROUND],

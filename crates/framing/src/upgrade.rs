@@ -128,6 +128,7 @@ fn check(header: &str, nonce: [u8; 16]) -> Result<(), Refusal> {
     if field("sec-websocket-accept") != accept(nonce) {
         return Err(Refusal::Accept);
     }
+    // The server must choose what was offered, `mqtt` ([MQTT-6.0.0-4]).
     match field("sec-websocket-protocol") {
         "mqtt" => Ok(()),
         other => Err(Refusal::Protocol(printable(other))),
