@@ -157,10 +157,10 @@ def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
     acted_on = 0
     try:
         for event, planned in planned_and_written(scenario, laid):
-            acted_on += len(planned["links"] if "links" in planned else planned["clients"] if "clients" in planned else "")
+            acted_on += len(planned["links"] if "links" in planned else planned.get("clients", ""))
             if acted_on > ACTED_ON_MAX:
-                yield ("events",), (f"change more than {ACTED_ON_MAX:,} links and clients, each time counted; use fewer "
-                                    "clients, or a longer `every`")
+                yield ("events",), (f"change more than {ACTED_ON_MAX:,} links and clients, each time counted; use "
+                                    "fewer clients, or a longer `every`")
                 return
             if numbers[id(event)] not in found:
                 problems = [*_queue(scenario, planned)] or [*_kind(scenario, kind_of(planned), PERFORMED)]
