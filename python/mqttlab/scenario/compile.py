@@ -59,6 +59,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
         "servers": [_server(scenario, server, hosts) for _, server in scenario.all_servers],
         "groups": [_group(scenario, group, hosts, first)
                    for group, first in zip(scenario.groups, first_hosts(scenario), strict=True)],
+        "events": [],
         "recording": {
             "packets": scenario.recording.packets,
             "pcapng": scenario.recording.pcapng,
