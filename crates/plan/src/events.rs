@@ -306,6 +306,7 @@ fn is_not_performed(plan: &Plan, event: &Event) -> Option<String> {
 /// The kinds of events that the live testbed performs.
 const PERFORMED_LIVE: &[&str] = &[];
 /// The kinds of events that the simulator performs.
-const PERFORMED_SIMULATED: &[&str] = &[];
+const PERFORMED_SIMULATED: &[&str] =
+    &["server_stop", "server_kill", "server_pause", "server_continue", "server_start"];
 /// Each is an entry of the agenda, and a row.
 const EVENTS_MAX: u64 = 100_000;
