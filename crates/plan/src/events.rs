@@ -303,7 +303,13 @@ fn is_not_performed(plan: &Plan, event: &Event) -> Option<String> {
         .then(|| format!("is `{}`, which the {backend} does not perform yet", event.kind()))
 }
 
-/// The kinds of events that the live testbed performs.
+/// The kinds of events that each backend performs, as the schema has them.
+pub(crate) fn performed() -> serde_json::Value {
+    serde_json::json!({ "live": PERFORMED_LIVE, "sim": PERFORMED_SIMULATED })
+}
+
+/// The kinds of events that the live testbed performs. Who adds one writes the types for Python anew
+/// (`scripts/plan-types`).
 const PERFORMED_LIVE: &[&str] = &[];
 /// The kinds of events that the simulator performs.
 const PERFORMED_SIMULATED: &[&str] =
