@@ -294,6 +294,12 @@ fn is_not_performed(plan: &Plan, event: &Event) -> Option<String> {
     if plan.live.parts > 1 && plan.backend == Backend::Live {
         return Some("is an event, but a run of several parts performs none".into());
     }
+    if let Event::Server(event) = event
+        && plan.backend == Backend::Live
+        && plan.servers.iter().any(|server| server.name == event.server && server.process.is_none())
+    {
+        return Some(format!("is an event of `{}`, which somebody else runs", event.server));
+    }
     let performed = match plan.backend {
         Backend::Live => PERFORMED_LIVE,
         Backend::Sim => PERFORMED_SIMULATED,
@@ -310,8 +316,10 @@ pub(crate) fn performed() -> serde_json::Value {
 
 /// The kinds of events that the live testbed performs. Who adds one writes the types for Python anew
 /// (`scripts/plan-types`).
-const PERFORMED_LIVE: &[&str] = &[];
+const PERFORMED_LIVE: &[&str] =
+    &["server_stop", "server_kill", "server_pause", "server_continue", "server_start"];
 /// The kinds of events that the simulator performs.
-const PERFORMED_SIMULATED: &[&str] = &[];
+const PERFORMED_SIMULATED: &[&str] =
+    &["server_stop", "server_kill", "server_pause", "server_continue", "server_start"];
 /// Each is an entry of the agenda, and a row.
 const EVENTS_MAX: u64 = 100_000;
