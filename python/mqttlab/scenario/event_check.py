@@ -4,7 +4,7 @@ performs it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from mqttlab.quantity import shown
 from mqttlab.scenario.compile import laid_links
@@ -157,7 +157,8 @@ def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
     acted_on = 0
     try:
         for event, planned in planned_and_written(scenario, laid):
-            acted_on += len(planned["links"] if "links" in planned else planned.get("clients", ""))
+            about = cast("dict[str, list[Any]]", planned)
+            acted_on += len(about.get("links") or about.get("clients") or ())
             if acted_on > ACTED_ON_MAX:
                 yield ("events",), (f"change more than {ACTED_ON_MAX:,} links and clients, each time counted; use "
                                     "fewer clients, or a longer `every`")
