@@ -3,6 +3,7 @@
 //! Sans-I/O machines: a frame's size and a time go in, a [`Fate`] with times comes out. The simulator drives them in
 //! virtual time, the live emulator drives the same machines in real time. Loss is a result here, never an error.
 
+mod change;
 mod delay;
 mod fate;
 mod link;
@@ -13,6 +14,7 @@ pub mod radio;
 mod spec;
 mod traffic;
 
+pub use change::{DownQueue, LinkChange};
 pub use fate::{Cause, Delivery, Fate};
 pub use link::{Link, LinkCounters};
 pub use name::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpNames};

@@ -7,6 +7,7 @@
 //! | a link's delay and jitter, a service time, a TCP timer | 1 h (the longest retransmission timeout: 24 h) |
 //! | hosts; links; media; servers | 65,535; 65,000; 100; 1,000 |
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
+//! | events | 100,000 |
 //! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
 //! | a socket's buffer | 64 MiB |
 //! | parts of a run | 64 |
@@ -27,7 +28,7 @@ use mqttlab_units::Duration;
 use crate::error::{PlanError, require};
 use crate::{
     Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Payload, Plan, PredefinedTopic,
-    Protocol, Publish, RetryPlan, Role, Server, Text, Will,
+    Protocol, Publish, RetryPlan, Role, Server, Text, TopicPattern, Will,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -161,7 +162,7 @@ fn network(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn link(link: &LinkSpec, mtu_bytes: u32, place: &str) -> Result<(), PlanError> {
+pub(crate) fn link(link: &LinkSpec, mtu_bytes: u32, place: &str) -> Result<(), PlanError> {
     if let Some(rate) = link.rate_bit_s {
         within(rate.as_bit_s(), 1, 100_000_000_000, &format!("{place}.rate_bit_s"))?;
     }
@@ -269,10 +270,7 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
     }
     within(reconnect.connect_timeout.as_ns(), 1, u64::MAX, &format!("{place}.reconnect.connect_timeout_ns"))?;
     for (index, subscription) in group.subscriptions.iter().enumerate() {
-        let place = format!("{place}.subscriptions[{index}].filter");
-        text(&subscription.filter.0, &place)?;
-        let filled = subscription.filter.fill(&group.name, 0, 0);
-        require(topic::is_filter(&filled), &place, || format!("is {filled:?}, which is not a topic filter"))?;
+        filter(&subscription.filter, &group.name, &format!("{place}.subscriptions[{index}].filter"))?;
     }
     if let Some(relay) = &group.relay {
         let place = format!("{place}.relay.topic_suffix");
@@ -281,6 +279,13 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
         require(topic::is_name(&relay.topic_suffix), &place, || "cannot be part of a topic".into())?;
     }
     group.publish.as_ref().map_or(Ok(()), |publish| published(group, publish, &format!("{place}.publish")))
+}
+
+/// A topic filter once its places are filled in.
+pub(crate) fn filter(pattern: &TopicPattern, group: &str, place: &str) -> Result<(), PlanError> {
+    text(&pattern.0, place)?;
+    let filled = pattern.fill(group, 0, 0);
+    require(topic::is_filter(&filled), place, || format!("is {filled:?}, which is not a topic filter"))
 }
 
 fn session(mqtt: &MqttPlan, place: &str) -> Result<(), PlanError> {
@@ -402,7 +407,7 @@ fn at_most(length: Duration, longest: Duration, place: &str) -> Result<(), PlanE
     require(length <= longest, place, || format!("is {length}, but must be {longest} or less"))
 }
 
-fn within(value: u64, least: u64, most: u64, place: &str) -> Result<(), PlanError> {
+pub(crate) fn within(value: u64, least: u64, most: u64, place: &str) -> Result<(), PlanError> {
     require((least..=most).contains(&value), place, || {
         if value < least {
             format!("is {value}, but must be {least} or more")
@@ -417,6 +422,6 @@ const HOUR: Duration = Duration::from_s(3600);
 const LONGEST: Duration = Duration::from_s(8784 * 3600);
 const PARTS_MAX: u32 = 64;
 const TEXT_BYTES_MAX: usize = 60_000;
-const NAME_BYTES_MAX: usize = 255;
+pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// 1000 km.
 const FAR_MM: u64 = 1_000_000_000;

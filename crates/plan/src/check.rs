@@ -10,7 +10,9 @@ use mqttlab_net::radio::MediumSpec;
 
 use crate::error::{PlanError, require};
 use crate::lookup::Lookup;
-use crate::{Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds};
+use crate::{
+    Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, events,
+};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(plan.schema == SCHEMA, "schema", || format!("is {}, but must be {SCHEMA}", plan.schema))?;
@@ -27,7 +29,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     for (index, group) in plan.groups.iter().enumerate() {
         check_group(plan, &lookup, group, &format!("groups[{index}]"))?;
     }
-    Ok(())
+    events::check(plan)
 }
 
 /// Parts of a run share nothing but servers that are there already.

@@ -20,6 +20,7 @@ mod bounds;
 mod check;
 mod destination;
 mod error;
+mod events;
 mod group;
 mod host;
 mod lookup;
@@ -47,6 +48,9 @@ pub use arrived_messages::ArrivedMessages;
 pub use audience::{MessageAudience, PlannedSubscriptions};
 pub use destination::{Destination, Part};
 pub use error::PlanError;
+pub use events::{
+    ClientsChange, ClientsEvent, Event, LinksEvent, ServerChange, ServerChangeKind, ServerEvent,
+};
 pub use group::{
     Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish,
     Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, TlsPlan, TlsVersion, Transport,
@@ -98,6 +102,9 @@ pub struct Plan {
     pub servers: Vec<Server>,
     /// Clients alike, in order; client numbers run through the groups in this order.
     pub groups: Vec<Group>,
+    /// What changes while the run goes on, in the order of time.
+    #[serde(default)]
+    pub events: Vec<Event>,
     /// What is written down.
     pub recording: RecordingPlan,
     /// How the live testbed performs it.
@@ -310,10 +317,13 @@ impl Plan {
         found
     }
 
-    /// The plan's type as a JSON Schema (draft 2020-12), for who writes plans in another language.
+    /// The plan's type as a JSON Schema (draft 2020-12), for who writes plans in another language. `x-performed` has the
+    /// kinds of events that each backend performs.
     pub fn schema() -> serde_json::Value {
         let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
-        settings.into_generator().into_root_schema_for::<Plan>().to_value()
+        let mut schema = settings.into_generator().into_root_schema_for::<Plan>().to_value();
+        schema["x-performed"] = events::performed();
+        schema
     }
 
     /// The plan as it is stored with the run.

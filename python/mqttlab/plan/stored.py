@@ -5,7 +5,8 @@ schema what was different
 ====== =====================================================================================================
 1      one ``broker`` with ``address``, ``port``, ``settings`` and ``service`` (imports: ``ports``); groups had
        ``mqtt`` and ``tcp_nodelay``; the plan held the ``directory``
-2      ``servers``; groups have ``connects_to``, ``protocol`` and ``transport``
+2      ``servers``; groups have ``connects_to``, ``protocol`` and ``transport``; plans of before there were events
+       have no ``events``
 ====== =====================================================================================================
 
 Imports and hand-made plans know less than a plan that was performed: what they do not say stays away.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
 if TYPE_CHECKING:
     from mqttlab.plan.types import (
         BrokerSettings,
+        Event,
         LinkSpec,
         MediumSpec,
         Phases,
@@ -118,6 +120,7 @@ class StoredPlan(TypedDict):
     network: StoredNetwork
     servers: list[StoredServer]
     groups: list[StoredGroup]
+    events: NotRequired[list[Event]]
     recording: NotRequired[RecordingPlan]
     sim: NotRequired[SimPlan]
     sources: NotRequired[list[str]]

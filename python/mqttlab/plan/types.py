@@ -73,6 +73,57 @@ class ClientProgram(TypedDict):
     ready_line: str | None
 
 
+class ClientsChangeDisconnect(TypedDict):
+    kind: Literal["disconnect"]
+
+
+class ClientsChangeVanish(TypedDict):
+    kind: Literal["vanish"]
+
+
+class ClientsChangeReturn(TypedDict):
+    kind: Literal["return"]
+
+
+class ClientsChangeStopReading(TypedDict):
+    kind: Literal["stop_reading"]
+
+
+class ClientsChangeContinueReading(TypedDict):
+    kind: Literal["continue_reading"]
+
+
+class ClientsChangeSubscribe(TypedDict):
+    filter: TopicPattern
+    kind: Literal["subscribe"]
+    qos: int
+
+
+class ClientsChangeUnsubscribe(TypedDict):
+    filter: TopicPattern
+    kind: Literal["unsubscribe"]
+
+
+ClientsChange = (
+    ClientsChangeDisconnect
+    | ClientsChangeVanish
+    | ClientsChangeReturn
+    | ClientsChangeStopReading
+    | ClientsChangeContinueReading
+    | ClientsChangeSubscribe
+    | ClientsChangeUnsubscribe
+)
+"""What happens to clients."""
+
+
+class ClientsEvent(TypedDict):
+    """Some clients change at once."""
+    at_ns: Duration
+    change: ClientsChange
+    clients: list[int]
+    name: str
+
+
 CongestionControl = Literal["reno", "cubic", "bbr"]
 """Congestion control algorithms that a scenario may name. The simulator has those that are
 [modelled](CongestionControl::is_modelled)."""
@@ -108,6 +159,10 @@ class DelayedAckAdaptive(TypedDict):
 
 DelayedAck = DelayedAckOff | DelayedAckEverySecond | DelayedAckAdaptive
 """When received data is acknowledged."""
+
+
+DownQueue = Literal["keep", "drop"]
+"""What becomes of frames that wait when a link goes down, and of those that come while it is down."""
 
 
 Duration = int
@@ -229,6 +284,24 @@ class KeepAlive(TypedDict):
     probes: int
 
 
+class LinkChangeDown(TypedDict):
+    kind: Literal["down"]
+    queue: DownQueue
+
+
+class LinkChangeUp(TypedDict):
+    kind: Literal["up"]
+
+
+class LinkChangeSpec(TypedDict):
+    kind: Literal["spec"]
+    spec: LinkSpec
+
+
+LinkChange = LinkChangeDown | LinkChangeUp | LinkChangeSpec
+"""A change of a link."""
+
+
 class LinkSpec(TypedDict):
     """One direction of a link."""
     corruption: Ratio
@@ -242,6 +315,14 @@ class LinkSpec(TypedDict):
     queue: QueueSpec
     rate_bit_s: BitRate | None
     reordering: ReorderSpec
+
+
+class LinksEvent(TypedDict):
+    """Some links change at once."""
+    at_ns: Duration
+    change: LinkChange
+    links: list[str]
+    name: str
 
 
 class LivePlan(TypedDict):
@@ -472,6 +553,7 @@ class Plan(TypedDict):
     """Everything one run needs."""
     backend: Backend
     description: str
+    events: list[Event]
     groups: list[Group]
     hosts: list[Host]
     live: LivePlan
@@ -649,6 +731,28 @@ class Server(TypedDict):
     trust: Trust | None
     version: str
     when_it_dies: WhenItDies
+
+
+class ServerChange(TypedDict):
+    """What happens to a server."""
+    kind: ServerChangeKind
+    persistence: bool
+
+
+ServerChangeKind = Literal["stop", "kill", "pause", "continue", "start"]
+"""The changes of a server."""
+
+
+class ServerEvent(TypedDict):
+    """A server changes."""
+    at_ns: Duration
+    change: ServerChange
+    name: str
+    server: str
+
+
+Event = LinksEvent | ServerEvent | ClientsEvent
+"""One change, by what it acts on: the field `links`, `server` or `clients` tells which."""
 
 
 class ServerFile(TypedDict):
@@ -829,3 +933,10 @@ class ZeroMqRole(TypedDict):
     second one."""
     high_water_mark: int
     service: ServiceTime
+
+
+PERFORMED: dict[str, tuple[str, ...]] = {
+    "live": (),
+    "sim": (),
+}
+"""The kinds of events that each backend performs."""

@@ -14,6 +14,7 @@ from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import shown
 from mqttlab.scenario.access import host_counts, is_counted
+from mqttlab.scenario.event_check import event_problems
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
@@ -42,7 +43,9 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq,
               _names, _sizes)
-    return [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
+    found = [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
+    # Events are about what is there: where that is wrong, it is mended first.
+    return found or list(islice(event_problems(scenario), PROBLEMS_MAX))
 
 
 def links(scenario: Scenario) -> Iterator[tuple[Location, LinkDirection]]:
@@ -404,6 +407,10 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         if pair in joined:
             yield ("networks", index, "between"), f"joins {' and '.join(sorted(pair))} again; keep one of the two"
         joined.add(pair)
+    names = Counter(network.name for network in scenario.networks if network.name is not None)
+    for index, network in enumerate(scenario.networks):
+        if network.name is not None and names[network.name] > 1:
+            yield ("networks", index, "name"), f"is {shown(network.name)}, as another network's; use another name"
     if scenario.radio is not None:
         yield from _radio(scenario)
     elif scenario.network == "emulated":

@@ -40,6 +40,7 @@ SYNONYMS = {
     "frequency": "rate", "period": "interval", "every": "interval", "size": "payload", "message": "payload",
     "topics": "topic", "time": "duration", "uplink": "up", "downlink": "down", "upload": "up", "download": "down",
     "hosts": "between", "shared": "link", "simulate": "backend", "simulation": "backend",
+    "duration": "for", "action": "do", "start": "at", "target": "network",
     "max": "below", "maximum": "below", "min": "above", "minimum": "above",
 }
 DEPTH_MAX = 3
@@ -234,13 +235,14 @@ def _instead(given: str, model: type[BaseModel], top: type[BaseModel]) -> str:
     if holders := _holders(given, model):
         return f"; `{given}` is a field of {holders}"
     known = SYNONYMS.get(given.lower())
-    if known in model.model_fields:
+    here = [field.alias or name for name, field in model.model_fields.items()]
+    if known in here:
         return f"; did you mean `{known}`?"
     if known is not None and (holders := _holders(known, model)):
         return f"; did you mean `{known}`, a field of {holders}?"
     if model is not top and (holders := _holders(given, top)):
         return f"; `{given}` is a field of {holders}"
-    return f"; {mistaken.did_you_mean(given, model.model_fields, 0.6)}" if model.model_fields else ""
+    return f"; {mistaken.did_you_mean(given, here, 0.6)}" if here else ""
 
 
 def _holders(field: str, model: type[BaseModel]) -> str:

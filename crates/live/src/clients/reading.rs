@@ -84,7 +84,11 @@ impl ClientTurn<'_> {
                 client.lose(self, &Loss::broken(client.connection().closed_by_broker()));
             }
             Err(error) => {
-                self.tally.turned_away += u64::from(error.kind() == io::ErrorKind::ConnectionRefused);
+                let server = self.shared.group(client.who().group).connects_to;
+                let is_refused = error.kind() == io::ErrorKind::ConnectionRefused;
+                // Where an event has ended the server, nothing else is to be expected.
+                let is_wrong = is_refused && !self.shared.control.is_server_down(server);
+                self.tally.turned_away += u64::from(is_wrong);
                 client.lose(self, &Loss::broken(format!("cannot connect: {error}")));
             }
         }

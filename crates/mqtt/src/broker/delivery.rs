@@ -26,6 +26,7 @@ impl Broker {
         // One packet with several filters is as good as several packets ([MQTT-3.8.4-5]).
         filters.iter().for_each(|(filter, qos)| self.subscriptions.add(own, filter, number, *qos));
         // In the order of the filters ([MQTT-3.9.3-1]), and each as it was asked for, as Mosquitto grants it.
+        self.write_all(now);
         let granted = filters.iter().map(|(_, qos)| *qos).collect();
         self.ready.push_back(Output::Suback { connection, id, granted });
         // Behind SUBACK, as Mosquitto sends them; and again where a subscription is replaced ([MQTT-3.8.4-4]).
@@ -41,11 +42,12 @@ impl Broker {
         }
     }
 
-    pub(super) fn unsubscribe(&mut self, connection: ConnectionId, id: u16, filters: &[&str]) {
+    pub(super) fn unsubscribe(&mut self, now: Instant, connection: ConnectionId, id: u16, filters: &[&str]) {
         let Some(number) = self.sessions.at(connection) else { return };
         let own = &mut self.sessions.get(number).subscriptions;
         // What is in flight is still delivered ([MQTT-3.10.4-3]); here what waits behind it is, too.
         filters.iter().for_each(|filter| self.subscriptions.remove(own, filter, number));
+        self.write_all(now);
         // Also where nothing was subscribed to ([MQTT-3.10.4-5]).
         self.ready.push_back(Output::Unsuback { connection, id });
     }
@@ -150,15 +152,17 @@ impl Broker {
 
     fn finish_delivery(&mut self, now: Instant, number: u32, delivery: Option<PendingDelivery>) {
         let Some(delivery) = delivery else { return };
+        self.write_all(now);
         self.let_go(delivery.message);
         self.send_within_window(now, number);
     }
 
     /// Forwards a message, which the caller holds, to everyone who wants it.
     pub(super) fn publish(&mut self, now: Instant, publication: ReceivedPublish) {
-        let ReceivedPublish { topic, message, qos, retain, empty } = publication;
         // An empty payload clears what is retained, and is forwarded like any other ([MQTT-3.3.1-6], [MQTT-3.3.1-7]).
+        let ReceivedPublish { topic, message, qos, retain, empty, .. } = publication;
         if retain {
+            self.write_all(now);
             self.retain(publication, !empty);
         }
         let audience = self.subscriptions.take_audience(topic, self.topics.name(topic));
@@ -205,8 +209,9 @@ impl Broker {
         }
         // The newest is dropped: Mosquitto refuses what comes to a full queue (`db__ready_for_queue`).
         let kept = !session.is_full(queue) && session.exchanges(&self.options).outbox.push(delivery, qos);
-        if !kept {
-            self.drop(number, delivery.message, Cause::QueueFull);
+        match kept {
+            true => self.write_all(now),
+            false => self.drop(number, delivery.message, Cause::QueueFull),
         }
         kept
     }

@@ -250,3 +250,82 @@ fn a_secret_without_its_value_is_refused_with_its_place_and_can_be_checked() {
         Plan::with_secrets(&format!("{} {{\"a\": hunter22}}", secretive())).unwrap_err().to_string();
     assert!(!refused.contains("hunter22"), "{refused}");
 }
+
+/// A plan of the corpus with these events.
+fn with_events(name: &str, events: Value) -> Result<Plan, String> {
+    let mut plan = plan(name);
+    plan["events"] = events;
+    Plan::from_json(&plan.to_string()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_plan_without_events_has_none_and_says_so() {
+    let plan = Plan::from_json(&plan("pair.json").to_string()).unwrap();
+    assert_eq!(plan.events, []);
+    assert!(plan.to_json().contains("\"events\": []"));
+}
+
+#[test]
+fn a_wrong_event_is_refused_with_its_place() {
+    let link = &plan("pair.json")["network"]["links"][0];
+    let server = &plan("pair.json")["servers"][0]["name"];
+    let down = |at: u64, links: Value| json!({ "at_ns": at, "name": "down", "links": links, "change": { "kind": "down", "queue": "drop" } });
+    let of_clients = |clients: Value, change: Value| json!({ "at_ns": 0, "name": "gone", "clients": clients, "change": change });
+    let vanish = json!({ "kind": "vanish" });
+    let mut spec = link.clone();
+    spec["delay"]["mean_ns"] = json!(u64::MAX);
+    let cases = [
+        (
+            json!([{ "at_ns": 0, "name": "x" }]),
+            "`events[0]`: an event needs one of `links`, `server`, `clients`",
+        ),
+        (
+            json!([{ "at_ns": 0, "name": "x", "server": server, "change": { "kind": "die", "persistence": true } }]),
+            "`events[0]`: unknown variant `die`",
+        ),
+        (
+            json!([{ "at_ns": 0, "name": "x", "server": "x", "change": { "kind": "kill", "persistence": true } }]),
+            "`events[0].server` is \"x\", an unknown server; known: ",
+        ),
+        (
+            json!([down(2, json!([link["name"]])), down(1, json!([link["name"]]))]),
+            "`events[1].at_ns` is 1, before",
+        ),
+        (json!([down(u64::MAX / 2, json!([link["name"]]))]), "`events[0].at_ns` is "),
+        (json!([down(0, json!([]))]), "`events[0].links` is empty"),
+        (json!([down(0, json!(["x"]))]), "`events[0].links` has \"x\", which is the name of no link"),
+        (json!([down(0, json!([link["name"], link["name"]]))]), "`events[0].links` has"),
+        (
+            json!([{ "at_ns": 0, "name": "x", "links": [link["name"]], "change": { "kind": "spec", "spec": spec } }]),
+            "`events[0].change.spec.delay.mean_ns` is ",
+        ),
+        (json!([of_clients(json!([]), vanish.clone())]), "`events[0].clients` is empty"),
+        (json!([of_clients(json!([1, 0]), vanish.clone())]), "`events[0].clients` is not ascending"),
+        (
+            json!([of_clients(json!([9_999_999]), vanish)]),
+            "`events[0].clients` has client 9999999, but there are",
+        ),
+        (
+            json!([of_clients(json!([0]), json!({ "kind": "subscribe", "filter": "a/#/b", "qos": 0 }))]),
+            "`events[0].change.filter` is \"a/#/b\", which is not a topic filter",
+        ),
+        (
+            json!([of_clients(json!([0]), json!({ "kind": "subscribe", "filter": "a", "qos": 3 }))]),
+            "`events[0].change.qos` is 3",
+        ),
+    ];
+    for (events, expected) in cases {
+        let refused = with_events("pair.json", events.clone()).expect_err("wrong");
+        assert!(refused.contains(expected), "{events}: {refused}");
+    }
+}
+
+#[test]
+fn an_event_that_the_backend_does_not_perform_is_refused_and_never_passed_over() {
+    let event = json!([{ "at_ns": 0, "name": "new filter", "clients": [0],
+                         "change": { "kind": "unsubscribe", "filter": "a" } }]);
+    if let Err(refused) = with_events("pair.json", event) {
+        assert!(refused.contains("`events[0]` is `clients_unsubscribe`, which the "), "{refused}");
+        assert!(refused.ends_with("does not perform yet"), "{refused}");
+    }
+}

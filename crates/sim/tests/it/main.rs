@@ -2,6 +2,7 @@
 
 mod conservation;
 mod farewell;
+mod life;
 mod plans_bounded;
 mod stepping;
 mod support;

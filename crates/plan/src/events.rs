@@ -1,0 +1,325 @@
+//! What changes while a run goes on: links, servers, clients.
+//!
+//! A plan has its events in the order of time, with absolute times. Whoever writes the plan has resolved repetitions,
+//! lengths of time and shares of a group.
+//!
+//! ```text
+//!  publishing begins ──────► measurement ──────► cool-down
+//!  at_ns = 0                 warm_up_ns          warm_up_ns + duration_ns
+//! ```
+//!
+//! What it does not hold: events before publishing begins. How long clients take to connect is measured, not planned.
+
+use std::collections::BTreeSet;
+
+use mqttlab_net::LinkChange;
+use mqttlab_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+
+use crate::bounds::{self, NAME_BYTES_MAX};
+use crate::error::{PlanError, require};
+use crate::topic::TopicPattern;
+use crate::{Backend, Plan};
+
+/// One change, by what it acts on: the field `links`, `server` or `clients` tells which.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Event {
+    /// Of links.
+    Links(LinksEvent),
+    /// Of a server.
+    Server(ServerEvent),
+    /// Of clients.
+    Clients(ClientsEvent),
+}
+
+/// Some links change at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinksEvent {
+    /// Since publishing began, the warm-up included.
+    #[serde(rename = "at_ns")]
+    pub at: Duration,
+    /// As tables and figures show it.
+    pub name: String,
+    /// The links' names.
+    pub links: Vec<String>,
+    /// What happens to each of them.
+    pub change: LinkChange,
+}
+
+/// A server changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerEvent {
+    /// Since publishing began, the warm-up included.
+    #[serde(rename = "at_ns")]
+    pub at: Duration,
+    /// As tables and figures show it.
+    pub name: String,
+    /// The server's name.
+    pub server: String,
+    /// What happens to it.
+    pub change: ServerChange,
+}
+
+/// Some clients change at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientsEvent {
+    /// Since publishing began, the warm-up included.
+    #[serde(rename = "at_ns")]
+    pub at: Duration,
+    /// As tables and figures show it.
+    pub name: String,
+    /// The clients' numbers, ascending.
+    pub clients: Vec<u32>,
+    /// What happens to each of them.
+    pub change: ClientsChange,
+}
+
+/// What happens to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerChange {
+    /// Which of the changes.
+    pub kind: ServerChangeKind,
+    /// Whether what the server stored is still there when it starts again. Means something for `stop`, `kill` and `start`.
+    pub persistence: bool,
+}
+
+/// The changes of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerChangeKind {
+    /// It ends in order (SIGTERM).
+    Stop,
+    /// It ends at once (SIGKILL).
+    Kill,
+    /// It stands still (SIGSTOP).
+    Pause,
+    /// It goes on after a pause (SIGCONT).
+    Continue,
+    /// It starts again after a stop or kill.
+    Start,
+}
+
+/// What happens to clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ClientsChange {
+    /// They disconnect in order, and stay away until they return.
+    Disconnect,
+    /// They fall silent without a word, as after a loss of power, and stay away until they return.
+    Vanish,
+    /// They connect again after they disconnected or vanished.
+    Return,
+    /// They read nothing from their connections.
+    StopReading,
+    /// They read again.
+    ContinueReading,
+    /// They subscribe to a filter more.
+    Subscribe {
+        /// The filter.
+        filter: TopicPattern,
+        /// Its QoS.
+        qos: u8,
+    },
+    /// They unsubscribe from a filter.
+    Unsubscribe {
+        /// The filter.
+        filter: TopicPattern,
+    },
+}
+
+impl Event {
+    /// When it is due, since publishing began.
+    pub fn at(&self) -> Duration {
+        match self {
+            Event::Links(event) => event.at,
+            Event::Server(event) => event.at,
+            Event::Clients(event) => event.at,
+        }
+    }
+
+    /// As tables and figures show it.
+    pub fn name(&self) -> &str {
+        match self {
+            Event::Links(event) => &event.name,
+            Event::Server(event) => &event.name,
+            Event::Clients(event) => &event.name,
+        }
+    }
+
+    /// Its change in a word, such as `link_down` or `server_kill`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::Links(event) => match event.change {
+                LinkChange::Down { .. } => "link_down",
+                LinkChange::Up => "link_up",
+                LinkChange::Spec { .. } => "link_change",
+            },
+            Event::Server(event) => match event.change.kind {
+                ServerChangeKind::Stop => "server_stop",
+                ServerChangeKind::Kill => "server_kill",
+                ServerChangeKind::Pause => "server_pause",
+                ServerChangeKind::Continue => "server_continue",
+                ServerChangeKind::Start => "server_start",
+            },
+            Event::Clients(event) => match event.change {
+                ClientsChange::Disconnect => "clients_disconnect",
+                ClientsChange::Vanish => "clients_vanish",
+                ClientsChange::Return => "clients_return",
+                ClientsChange::StopReading => "clients_stop_reading",
+                ClientsChange::ContinueReading => "clients_continue_reading",
+                ClientsChange::Subscribe { .. } => "clients_subscribe",
+                ClientsChange::Unsubscribe { .. } => "clients_unsubscribe",
+            },
+        }
+    }
+}
+
+/// By the field that names what it acts on, so that the message for a wrong event is about one kind of event.
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Event, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let read = if value.get("links").is_some() {
+            serde_json::from_value(value).map(Event::Links)
+        } else if value.get("server").is_some() {
+            serde_json::from_value(value).map(Event::Server)
+        } else if value.get("clients").is_some() {
+            serde_json::from_value(value).map(Event::Clients)
+        } else {
+            return Err(D::Error::custom("an event needs one of `links`, `server`, `clients`"));
+        };
+        read.map_err(D::Error::custom)
+    }
+}
+
+/// Events are in order, within the run, act on what there is, and are performed by the plan's backend.
+pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
+    bounds::within(plan.events.len() as u64, 0, EVENTS_MAX, "events")?;
+    check_times(plan)?;
+    let links: BTreeSet<&str> = plan.network.links.iter().map(|link| link.name.as_str()).collect();
+    let clients = plan.groups.iter().map(|group| u64::from(group.count)).sum();
+    for (index, event) in plan.events.iter().enumerate() {
+        let place = format!("events[{index}]");
+        bounds::within(event.name().len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
+        match event {
+            Event::Links(event) => check_links(plan, event, &links, &place)?,
+            Event::Server(event) => check_server(plan, event, &place)?,
+            Event::Clients(event) => check_clients(event, clients, &place)?,
+        }
+    }
+    for (index, event) in plan.events.iter().enumerate() {
+        let refused = is_not_performed(plan, event);
+        require(refused.is_none(), &format!("events[{index}]"), || refused.unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+fn check_times(plan: &Plan) -> Result<(), PlanError> {
+    let phases = &plan.phases;
+    let over = phases.warm_up.saturating_add(phases.duration).saturating_add(phases.cool_down);
+    let mut before = Duration::ZERO;
+    for (index, event) in plan.events.iter().enumerate() {
+        let place = format!("events[{index}].at_ns");
+        let at = event.at();
+        require(at >= before, &place, || format!("is {}, before the event in front of it", at.as_ns()))?;
+        require(at < over, &place, || {
+            format!("is {at} after publishing begins, but the run is over after {over}")
+        })?;
+        before = at;
+    }
+    Ok(())
+}
+
+fn check_server(plan: &Plan, event: &ServerEvent, place: &str) -> Result<(), PlanError> {
+    let known = plan.servers.iter().any(|server| server.name == event.server);
+    require(known, &format!("{place}.server"), || {
+        let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
+        format!("is {:?}, an unknown server; known: {}", event.server, names.join(", "))
+    })
+}
+
+fn check_links(
+    plan: &Plan,
+    event: &LinksEvent,
+    known: &BTreeSet<&str>,
+    place: &str,
+) -> Result<(), PlanError> {
+    require(!event.links.is_empty(), &format!("{place}.links"), || {
+        "is empty, but an event acts on a link".into()
+    })?;
+    let mut seen = BTreeSet::new();
+    for name in &event.links {
+        require(known.contains(name.as_str()), &format!("{place}.links"), || {
+            format!("has {name:?}, which is the name of no link")
+        })?;
+        require(seen.insert(name), &format!("{place}.links"), || format!("has {name:?} twice"))?;
+    }
+    match &event.change {
+        LinkChange::Spec { spec } => {
+            bounds::link(spec, plan.network.mtu_bytes, &format!("{place}.change.spec"))
+        }
+        LinkChange::Down { .. } | LinkChange::Up => Ok(()),
+    }
+}
+
+fn check_clients(event: &ClientsEvent, clients: u64, place: &str) -> Result<(), PlanError> {
+    let list = format!("{place}.clients");
+    require(!event.clients.is_empty(), &list, || "is empty, but an event acts on a client".into())?;
+    require(event.clients.is_sorted_by(|one, next| one < next), &list, || {
+        "is not ascending, or has a client twice".into()
+    })?;
+    let last = event.clients.last().copied().unwrap_or_default();
+    require(u64::from(last) < clients, &list, || {
+        format!("has client {last}, but there are {clients} clients, counted from 0")
+    })?;
+    let filter = match &event.change {
+        ClientsChange::Subscribe { filter, qos } => {
+            bounds::within((*qos).into(), 0, 2, &format!("{place}.change.qos"))?;
+            filter
+        }
+        ClientsChange::Unsubscribe { filter } => filter,
+        _ => return Ok(()),
+    };
+    bounds::filter(filter, "group", &format!("{place}.change.filter"))
+}
+
+/// Why a plan's backend does not perform an event; nothing where it does. An event is performed or refused, never
+/// passed over.
+fn is_not_performed(plan: &Plan, event: &Event) -> Option<String> {
+    if plan.live.parts > 1 && plan.backend == Backend::Live {
+        return Some("is an event, but a run of several parts performs none".into());
+    }
+    if let Event::Server(event) = event
+        && plan.backend == Backend::Live
+        && plan.servers.iter().any(|server| server.name == event.server && server.process.is_none())
+    {
+        return Some(format!("is an event of `{}`, which somebody else runs", event.server));
+    }
+    let performed = match plan.backend {
+        Backend::Live => PERFORMED_LIVE,
+        Backend::Sim => PERFORMED_SIMULATED,
+    };
+    let backend = if plan.backend == Backend::Live { "live testbed" } else { "simulator" };
+    (!performed.contains(&event.kind()))
+        .then(|| format!("is `{}`, which the {backend} does not perform yet", event.kind()))
+}
+
+/// The kinds of events that each backend performs, as the schema has them.
+pub(crate) fn performed() -> serde_json::Value {
+    serde_json::json!({ "live": PERFORMED_LIVE, "sim": PERFORMED_SIMULATED })
+}
+
+/// The kinds of events that the live testbed performs. Who adds one writes the types for Python anew
+/// (`scripts/plan-types`).
+const PERFORMED_LIVE: &[&str] =
+    &["server_stop", "server_kill", "server_pause", "server_continue", "server_start"];
+/// The kinds of events that the simulator performs.
+const PERFORMED_SIMULATED: &[&str] =
+    &["server_stop", "server_kill", "server_pause", "server_continue", "server_start"];
+/// Each is an entry of the agenda, and a row.
+const EVENTS_MAX: u64 = 100_000;
