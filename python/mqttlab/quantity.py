@@ -146,6 +146,7 @@ def shown(value: Any) -> str:
 
 DURATION = Kind(name="a length of time", units=TIME_UNITS, usual="s", example="550 ms", least=0, least_text="0 s",
                 most=DURATION_NS_MAX, most_text="8784 h (366 days)")
+MOMENT = replace(DURATION, name="a time", example="30 s", least=-DURATION_NS_MAX, least_text="-8784 h (366 days)")
 DELAY = Kind(name="a delay", units=TIME_UNITS, usual="ms", example="50 ms", least=0, least_text="0 s", most=HOUR_NS,
              most_text="1 h")
 RATE = Kind(name="a data rate", units=RATE_UNITS, usual="bit/s", example="250 kbit/s", least=1, least_text="1 bit/s",
@@ -196,6 +197,12 @@ def positive_duration_ns(value: Any, usual: str = "s") -> int:
     if result == 0:
         raise ValueError(f"is {shown(value)}, but must be longer than 0 s")
     return result
+
+
+@remembered
+def moment_ns(value: Any) -> int:
+    """Nanoseconds from the beginning of the measurement; below zero before it."""
+    return round(MOMENT.read(value))
 
 
 @remembered
@@ -315,6 +322,7 @@ def _quantity(read: Callable[[Any], Any], example: str) -> Any:
 
 DurationNs = Annotated[int, *_quantity(duration_ns, "550 ms")]
 PositiveDurationNs = Annotated[int, *_quantity(positive_duration_ns, "10 s")]
+MomentNs = Annotated[int, *_quantity(moment_ns, "30 s")]
 ShortDurationNs = Annotated[int, *_quantity(partial(duration_ns, usual="ms"), "50 ms")]
 PositiveShortDurationNs = Annotated[int, *_quantity(partial(positive_duration_ns, usual="ms"), "50 ms")]
 MicroDurationNs = Annotated[int, *_quantity(partial(duration_ns, usual="us"), "50 us")]

@@ -28,6 +28,7 @@ use crate::contact::ContactCounters;
 use crate::histogram::AtomicHistogram;
 use crate::host::priority::Priority;
 use crate::network::radio_sleep::SleepNotifier;
+use crate::network::silent_sockets::SilentSockets;
 use crate::parts::client_share::{ClientShare, ClientsStatus};
 
 /// Makes sockets that live in a host's namespace and carry its TCP knobs.
@@ -67,8 +68,12 @@ pub struct Control {
     pub share: ClientShare,
     /// Which hosts' radios sleep.
     pub radio_sleep: Arc<SleepNotifier>,
+    /// Which sockets have no power.
+    pub silent: Arc<SilentSockets>,
     schedule: OnceLock<Schedule>,
     stopped: AtomicBool,
+    /// By server of the plan: whether nobody listens there because of an event.
+    servers_down: Vec<AtomicBool>,
     /// Live figures, which the workers keep and the conductor reads.
     pub figures: FleetFigures,
 }
@@ -165,8 +170,10 @@ impl Control {
             worker_priority,
             share: ClientShare::default(),
             radio_sleep: Arc::default(),
+            silent: Arc::default(),
             schedule: OnceLock::new(),
             stopped: AtomicBool::new(false),
+            servers_down: Vec::new(),
             figures: FleetFigures { groups, ..FleetFigures::default() },
         }
     }
@@ -181,6 +188,7 @@ impl Control {
     #[must_use]
     pub fn with_servers(mut self, servers: usize) -> Self {
         self.figures.servers = std::iter::repeat_with(ContactCounters::default).take(servers).collect();
+        self.servers_down = std::iter::repeat_with(AtomicBool::default).take(servers).collect();
         self
     }
 
@@ -188,6 +196,18 @@ impl Control {
     #[must_use]
     pub fn with_radio_sleep(self, radio_sleep: SleepNotifier) -> Self {
         Control { radio_sleep: Arc::new(radio_sleep), ..self }
+    }
+
+    /// An event has ended a server, or it listens again.
+    pub(crate) fn set_server_down(&self, server: usize, is_down: bool) {
+        if let Some(flag) = self.servers_down.get(server) {
+            flag.store(is_down, Ordering::Release);
+        }
+    }
+
+    /// Whether an event has ended a server, so that its host refuses connections.
+    pub(crate) fn is_server_down(&self, server: usize) -> bool {
+        self.servers_down.get(server).is_some_and(|flag| flag.load(Ordering::Acquire))
     }
 
     /// Now, in run time.

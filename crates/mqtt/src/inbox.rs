@@ -38,6 +38,14 @@ impl<T> Inbox<T> {
         self.unreleased.remove(place).map(|(_, token)| token)
     }
 
+    /// Forgets those of which this is so, and hands them out.
+    pub fn take_if(&mut self, mut is_taken: impl FnMut(&T) -> bool) -> Vec<T> {
+        let (taken, left) = self.unreleased.drain(..).partition(|(_, token)| is_taken(token));
+        self.unreleased = left;
+        let taken: VecDeque<(u16, T)> = taken;
+        taken.into_iter().map(|(_, token)| token).collect()
+    }
+
     /// The session is new.
     pub fn clear(&mut self) {
         self.unreleased.clear();

@@ -379,6 +379,17 @@ impl<T: Copy> Outbox<T> {
         (self.sent > 0).then(|| *sent + interval)
     }
 
+    /// Forgets what was sent after an instant and is in its first half, before a PUBREC, and hands it out. To be followed by
+    /// [`Outbox::disconnect`].
+    pub fn take_sent_after(&mut self, written: Instant) -> Vec<T> {
+        let is_new =
+            |flight: &InFlightMessage<T>| !flight.released && flight.sent.is_some_and(|sent| sent > written);
+        let (taken, left): (VecDeque<_>, VecDeque<_>) = self.in_flight.drain(..).partition(is_new);
+        self.in_flight = left;
+        self.in_use = None;
+        taken.into_iter().map(|flight| flight.message).collect()
+    }
+
     /// Forgets everything, and hands it out: in flight first, then waiting.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.sent = 0;

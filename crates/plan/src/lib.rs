@@ -317,10 +317,13 @@ impl Plan {
         found
     }
 
-    /// The plan's type as a JSON Schema (draft 2020-12), for who writes plans in another language.
+    /// The plan's type as a JSON Schema (draft 2020-12), for who writes plans in another language. `x-performed` has the
+    /// kinds of events that each backend performs.
     pub fn schema() -> serde_json::Value {
         let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
-        settings.into_generator().into_root_schema_for::<Plan>().to_value()
+        let mut schema = settings.into_generator().into_root_schema_for::<Plan>().to_value();
+        schema["x-performed"] = events::performed();
+        schema
     }
 
     /// The plan as it is stored with the run.

@@ -226,13 +226,13 @@ table! {
 }
 
 table! {
-    /// One row per event: connects, disconnects, phases, warnings.
+    /// One row per event: connects, disconnects, phases, changes, warnings.
     pub struct EventRow<'a> in "events", columns EventColumns {
         /// When.
         pub at_ns: u64,
         /// Its type: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
         /// `server_start`, `server_exit`, `program_start`, `program_exit`, `asleep`, `awake`, `warning`, `note`, `close`,
-        /// `layer_open`, `tcp_info`, `queue_full` or `session_end`.
+        /// `layer_open`, `tcp_info`, `queue_full`, `session_end` or `change`.
         pub kind: EventKind,
         /// The client; empty for events of the run or the broker.
         pub client: Option<u32>,

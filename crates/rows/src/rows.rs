@@ -301,6 +301,9 @@ words! {
         /// A server's log says that it began to drop messages for the client, whose queue was full; the detail is the server's
         /// name. Which messages it does not say. Without a client: for one that the plan does not know.
         QueueFull = "queue_full",
+        /// An event of the plan took place: a link, a server or clients changed. The detail is its name; rows are in the
+        /// order of the plan's events.
+        Change = "change",
     }
 }
 

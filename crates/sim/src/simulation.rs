@@ -15,7 +15,9 @@
 //! here, one thing after the other ([`Simulation::run_connection`]).
 
 use mqttlab_client::{Books, Rests};
-use mqttlab_plan::{Destination, Plan, Roster};
+use std::rc::Rc;
+
+use mqttlab_plan::{Destination, Event, Plan, Roster};
 use mqttlab_recording::{EventKind, SegmentAnalyser};
 use mqttlab_run::{Interruption, Progress, RunObserver, RunOutcome, RunPhase, RunStage, Stations, Warnings};
 use mqttlab_units::Instant;
@@ -51,6 +53,8 @@ pub struct Simulation {
     topics: SimTopics,
     pub(crate) groups: Groups,
     roster: Roster,
+    /// What the plan changes while the run goes on.
+    planned: Rc<[Event]>,
     /// What the plan says about its network, for the recording.
     description: String,
     warnings: Warnings,
@@ -82,7 +86,7 @@ impl Simulation {
         let there: Vec<_> = plan.groups.iter().map(there).collect();
         let rests = Rests::new(&plan);
         // The hosts of the plan, of which there may be thousands, are not kept.
-        let Plan { seed, groups, network, phases, sim, recording, .. } = plan;
+        let Plan { seed, groups, network, phases, sim, recording, events, .. } = plan;
         let description = network.description.clone();
         let mut groups = Groups::new(groups, &there, roster.topics(), seed);
         if recording.payloads {
@@ -102,6 +106,7 @@ impl Simulation {
             topics: SimTopics::of(&roster),
             groups,
             roster,
+            planned: events.into(),
             description,
             warnings: Warnings::default(),
             scratch: Vec::new(),
@@ -266,6 +271,7 @@ impl Simulation {
                 let (servers, mut around) = self.servers();
                 servers.on_timer(&mut around, id);
             }
+            SimEvent::Planned(place) => self.perform(place as usize),
             SimEvent::Stage(stage) => {
                 // A stage that ended early is another one by now; none comes twice.
                 if self.conductor.stage() == stage {
@@ -336,6 +342,31 @@ impl Simulation {
         let schedule = self.conductor.stages().schedule().expect("a notice has a schedule");
         let (clients, mut around) = self.clients();
         clients.begin_publishing(&mut around, schedule.publish_from, schedule.measure_until);
+        for (place, event) in (0..).zip(&*self.planned) {
+            self.agenda.add(schedule.publish_from + event.at(), SimEvent::Planned(place));
+        }
+    }
+
+    /// An event of the plan takes place. After the run's end nothing does.
+    fn perform(&mut self, place: usize) {
+        if self.conductor.is_leaving() {
+            return;
+        }
+        let planned = Rc::clone(&self.planned);
+        let event = &planned[place];
+        self.evidence.event(self.now(), EventKind::Change, None, None, event.name());
+        match event {
+            Event::Server(event) => {
+                let (servers, mut around) = self.servers();
+                servers.change(&mut around, &event.server, event.change);
+            }
+            Event::Clients(event) => {
+                let (clients, mut around) = self.clients();
+                clients.change(&mut around, event);
+            }
+            // The plan was checked: only what is performed comes here.
+            Event::Links(_) => {}
+        }
     }
 
     /// The present stage has begun.

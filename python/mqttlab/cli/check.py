@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mqttlab.networks.link import LinkDirection
 from mqttlab.plurals import counted
 from mqttlab.scenario import Scenario, compile_plan, load, sentence, warnings_of
+from mqttlab.scenario.event_plan import times
+from mqttlab.scenario.event_words import told
 from mqttlab.scenario.needs import need_secrets
 from mqttlab.scenario.routes import placed
 from mqttlab.scenario.wording import Source, read_text
@@ -114,6 +116,7 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
         lines.append(f"  {role}{name} {what} on {host}, port {port}")
     lines.append(f"  network {plan['network']['description']} ({counted(len(plan['network']['links']), 'link')})")
     lines += [f"    {line}" for line in _links(loaded)]
+    lines += [f"  {told(event, times(loaded, event))}" for event in loaded.events]
     if plan["backend"] == "live" and loaded.live.parts > 1:
         lines.append(f"  shared by {loaded.live.parts} engines, each with its part of the clients")
     lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "

@@ -8,6 +8,7 @@ The others are typical values; where a source gives a range, the figure chosen i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mqttlab.networks.link import GilbertElliott, LinkDirection, Queue
 
@@ -46,18 +47,26 @@ class NetworkModel:
         Raises:
             ValueError: they do not go with the model's own.
         """
-        return replace(self, up=_adjusted(self.up, up), down=_adjusted(self.down, down))
+        return replace(self, up=adjusted(self.up, _written(up)), down=adjusted(self.down, _written(down)))
 
 
-def _adjusted(link: LinkDirection, written: LinkDirection | None) -> LinkDirection:
-    if written is None:
+def _written(link: LinkDirection | None) -> dict[str, Any]:
+    return {} if link is None else {name: getattr(link, name) for name in link.model_fields_set}
+
+
+def adjusted(link: LinkDirection, fields: dict[str, Any]) -> LinkDirection:
+    """A link with other values of some fields.
+
+    Raises:
+        ValueError: they do not go with the link's own.
+    """
+    if not fields:
         return link
-    fields = {name: getattr(written, name) for name in written.model_fields_set}
     if set(LOSSES) & set(fields):
         # One way of losing frames takes the place of another.
         fields = {name: LinkDirection.model_fields[name].get_default() for name in LOSSES} | fields
     if fields.get("jitter") == 0:
-        fields.setdefault("distribution", None)
+        fields = {"distribution": None} | fields
     # Whether the fields go together is asked of the whole.
     return LinkDirection.model_validate(link.model_copy(update=fields))
 

@@ -933,3 +933,10 @@ class ZeroMqRole(TypedDict):
     second one."""
     high_water_mark: int
     service: ServiceTime
+
+
+PERFORMED: dict[str, tuple[str, ...]] = {
+    "live": (),
+    "sim": (),
+}
+"""The kinds of events that each backend performs."""

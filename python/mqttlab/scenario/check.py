@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 from mqttlab import secrets
@@ -14,6 +13,8 @@ from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import shown
 from mqttlab.scenario.access import host_counts, is_counted
+from mqttlab.scenario.event_check import event_problems
+from mqttlab.scenario.known import near
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
@@ -29,8 +30,6 @@ CLIENTS_MAX = 1_000_000
 TOPICS_MAX = 5_000_000
 # Of more problems the first ones are worked out: who mends these starts anew anyway.
 PROBLEMS_MAX = 100
-NAMED_MAX = 20
-COMPARED_MAX = 1_000
 # Headers without options; and length, type, flags, topic and identifier of a PUBLISH (MQTT-SN 1.2, §5.4.12).
 MQTT_5_FIELDS = {name for name, field in Mqtt.model_fields.items() if field.json_schema_extra == MQTT_5}
 IP_AND_UDP_BYTES = 28
@@ -44,20 +43,9 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq,
               _names, _sizes)
-    return [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
-
-
-def near(given: str, known: Iterable[str]) -> str:
-    """The nearest known name, or all of them."""
-    names = sorted(known)
-    close = difflib.get_close_matches(given, names, n=1, cutoff=0.5) if len(names) <= COMPARED_MAX else []
-    return f"did you mean `{close[0]}`?" if close else f"known: {some(names)}"
-
-
-def some(names: Sequence[str]) -> str:
-    """Names one after the other, of many the first ones."""
-    more = len(names) - NAMED_MAX
-    return ", ".join(names[:NAMED_MAX]) + (f", and {more} more" if more > 0 else "")
+    found = [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
+    # Events are about what is there: where that is wrong, it is mended first.
+    return found or list(islice(event_problems(scenario), PROBLEMS_MAX))
 
 
 def links(scenario: Scenario) -> Iterator[tuple[Location, LinkDirection]]:
@@ -418,6 +406,10 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         if pair in joined:
             yield ("networks", index, "between"), f"joins {' and '.join(sorted(pair))} again; keep one of the two"
         joined.add(pair)
+    names = Counter(network.name for network in scenario.networks if network.name is not None)
+    for index, network in enumerate(scenario.networks):
+        if network.name is not None and names[network.name] > 1:
+            yield ("networks", index, "name"), f"is {shown(network.name)}, as another network's; use another name"
     if scenario.radio is not None:
         yield from _radio(scenario)
     elif scenario.network == "emulated":

@@ -14,10 +14,11 @@ from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
 from mqttlab.scenario.access import first_hosts, host_counts
+from mqttlab.scenario.event_plan import planned_events
 from mqttlab.scenario.model import Group, Host, Publish, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
-from mqttlab.scenario.routes import network
+from mqttlab.scenario.routes import LaidLinks, network
 from mqttlab.scenario.transport import Transport, shows_certificate
 from mqttlab.scenario.zeromq import ZeroMq
 
@@ -41,6 +42,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
         repetition: from 0; each has a seed of its own.
     """
     hosts = _Hosts(scenario)
+    between, laid = network(scenario, hosts, hosts.servers)
     return {
         "schema": SCHEMA,
         "name": scenario.name,
@@ -55,11 +57,11 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
             "cool_down_ns": scenario.phases.cool_down,
         },
         "hosts": hosts.plan(),
-        "network": cast("types.Network", network(scenario, hosts, hosts.servers)),
+        "network": cast("types.Network", between),
         "servers": [_server(scenario, server, hosts) for _, server in scenario.all_servers],
         "groups": [_group(scenario, group, hosts, first)
                    for group, first in zip(scenario.groups, first_hosts(scenario), strict=True)],
-        "events": [],
+        "events": planned_events(scenario, laid) if scenario.events else [],
         "recording": {
             "packets": scenario.recording.packets,
             "pcapng": scenario.recording.pcapng,
@@ -77,6 +79,12 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
         },
         "sim": _sim(scenario, hosts),
     }
+
+
+def laid_links(scenario: Scenario) -> LaidLinks:
+    """Which of the plan's links are whose in the scenario."""
+    hosts = _Hosts(scenario)
+    return network(scenario, hosts, hosts.servers)[1]
 
 
 def repetition_seed(seed: int, repetition: int) -> int:

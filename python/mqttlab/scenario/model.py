@@ -27,6 +27,7 @@ from mqttlab.quantity import (
     shown,
     size_bytes,
 )
+from mqttlab.scenario.event import Event
 from mqttlab.scenario.mqtt import Mqtt, Qos
 from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
 from mqttlab.scenario.secret import Command, Environment, Files
@@ -75,7 +76,7 @@ class Host(Part):
         "broker, and takes no time; what takes time are the links of its networks.")
 
 
-def _reason(error: ValueError) -> str:
+def reason(error: ValueError) -> str:
     """What is wrong, of the first of a validation's problems."""
     told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
     return str(told).removeprefix("Value error, ")
@@ -87,6 +88,7 @@ class NetworkBetween(Part):
     between: tuple[Name, Name] = Field(
         description="The two hosts, one of them the broker's or one that forwards. `up` is the link from the first to "
         "the second.")
+    name: Name | None = Field(None, description="What events call it; unique among the networks.")
     model: PlainText | None = Field(None, description="A named model; `mqttlab networks` lists them.")
     placement: Literal["egress-at-broker", "both", "split", "shared-medium"] | None = Field(
         None, description="Where the model is applied; each model has a default.")
@@ -125,7 +127,7 @@ class NetworkBetween(Part):
                 try:
                     model.adjusted(**{"up": None, "down": None, name: getattr(self, name)})
                 except ValueError as error:
-                    raise ValueError(f"has a `{name}` that does not go with its `model`: it {_reason(error)}") from None
+                    raise ValueError(f"has a `{name}` that does not go with its `model`: it {reason(error)}") from None
             placement = self.placement or model.placement
             if self.up is not None and placement in ("egress-at-broker", "shared-medium"):
                 raise ValueError(f"has `up`, but `placement` is \"{placement}\", which takes the link from the broker "
@@ -591,6 +593,8 @@ class Scenario(Part):
     mqtt: Mqtt = Field(Mqtt(), description="Protocol and session of groups that have no `mqtt` of their own.")
     groups: Annotated[list[Group], Field(min_length=1), IN_PARTS] = Field(
         description="Groups of identical clients.")
+    events: Annotated[list[Event], IN_PARTS] = Field(
+        default_factory=list, description="What changes while the run goes on: networks, servers, clients.")
     recording: RecordingOptions = Field(RecordingOptions(), description="What is recorded.")
     thresholds: Annotated[list[Threshold], IN_PARTS] = Field(default_factory=list, description=(
         "What must hold: judged over the repetitions, exit status 4 when broken, 5 when undecided."))

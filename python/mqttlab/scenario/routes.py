@@ -56,8 +56,25 @@ class _Joint:
         return links[member if len(links) > 1 else 0]
 
 
-def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> dict[str, Any]:
-    """The plan's network, with paths between each of these servers' hosts and every other host."""
+@dataclass(frozen=True)
+class Laid:
+    """The links that one direction of a scenario's network has become."""
+
+    link: LinkDirection
+    names: tuple[str, ...]
+    """In the plan; one for each client where each has links of its own."""
+
+
+TRUNK = -1
+"""The trunk, among the numbers of the scenario's networks."""
+LaidLinks = dict[int, dict[str, Laid]]
+"""By a network's number, and by its direction: ``up``, ``down``, or ``both`` where these share one transmitter."""
+
+
+def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> tuple[dict[str, Any], LaidLinks]:
+    """The plan's network, with paths between each of these servers' hosts and every other host; and which of its links
+    are whose."""
+    laid: LaidLinks = {}
     links: list[dict[str, Any]] = []
     media: list[dict[str, Any]] = []
     described: list[str] = []
@@ -66,13 +83,16 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> dict[st
     used = _used(hosts, joints, ways)
     paths: list[dict[str, Any]] = []
     if scenario.trunk is not None:
-        _lay(joints[0], ["trunk"], Placed(scenario.trunk.up, scenario.trunk.down), links)
+        trunk = Placed(scenario.trunk.up, scenario.trunk.down)
+        _lay(joints[0], ["trunk"], trunk, links)
+        laid[TRUNK] = _laid(joints[0], trunk, links, flipped=False)
     if scenario.radio is not None:
         media.append(scenario.radio.plan(len(hosts.entries)))
         described.append(f"802.11 ({scenario.radio.standard})")
         paths += _radio_paths(hosts, ways, joints[0] if scenario.trunk is not None else None)
     networks_of = Counter(joints[number].far for number in used)
-    for number, between in enumerate(scenario.networks, len(joints) - len(scenario.networks)):
+    before = len(joints) - len(scenario.networks)
+    for number, between in enumerate(scenario.networks, before):
         if number not in used:
             continue
         joint = joints[number]
@@ -81,7 +101,10 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> dict[st
         # Names are what random streams are derived from: two networks of one host need two.
         other = "" if networks_of[joint.far] == 1 else "-" + joint.near.replace(SWITCH, scenario.broker.host)
         labels = members if members and between.link == "each" else [joint.far]
-        _lay(joint, [label + other for label in labels], placed(between, upwards=not joint.flipped), links)
+        made = placed(between, upwards=not joint.flipped)
+        _lay(joint, [label + other for label in labels], made, links)
+        # A model's directions are towards the server and away from it, whichever host is named first.
+        laid[number - before] = _laid(joint, made, links, flipped=joint.flipped and between.model is None)
     paths += [path for name in dict.fromkeys(joint.far for joint in joints if joint.far in hosts.first)
               for path in _paths_of(name, hosts, joints, ways)]
     return {
@@ -91,7 +114,18 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> dict[st
         "links": links,
         "media": media,
         "paths": paths,
-    }
+    }, laid
+
+
+def _laid(joint: _Joint, ways: Placed, links: list[dict[str, Any]], *, flipped: bool) -> dict[str, Laid]:
+    """A network's links by their directions in the scenario."""
+    up, down = (tuple(links[number]["name"] for numbers in way for number in numbers) for way in (joint.up, joint.down))
+    if ways.shared and ways.down is not None:
+        return {"both": Laid(ways.down, up)}
+    found = {"up": (ways.up, up), "down": (ways.down, down)}
+    if flipped:
+        found = {"up": found["down"], "down": found["up"]}
+    return {name: Laid(link, names) for name, (link, names) in found.items() if link is not None}
 
 
 class Crossed:

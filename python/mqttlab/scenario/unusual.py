@@ -8,9 +8,10 @@ from itertools import islice
 from mqttlab import secrets
 from mqttlab.memory import memory_left
 from mqttlab.quantity import shown
-from mqttlab.scenario.check import IDENTITY_BYTES, links, some
+from mqttlab.scenario.check import IDENTITY_BYTES, links
 from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
 from mqttlab.scenario.fit import fit
+from mqttlab.scenario.known import some
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario
 from mqttlab.scenario.secret_places import secrets_of

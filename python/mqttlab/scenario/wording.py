@@ -41,6 +41,7 @@ SYNONYMS = {
     "frequency": "rate", "period": "interval", "every": "interval", "size": "payload", "message": "payload",
     "topics": "topic", "time": "duration", "uplink": "up", "downlink": "down", "upload": "up", "download": "down",
     "hosts": "between", "shared": "link", "simulate": "backend", "simulation": "backend",
+    "duration": "for", "action": "do", "start": "at", "target": "network",
     "max": "below", "maximum": "below", "min": "above", "minimum": "above",
 }
 DEPTH_MAX = 3
@@ -235,13 +236,14 @@ def _instead(given: str, model: type[BaseModel], top: type[BaseModel]) -> str:
     if holders := _holders(given, model):
         return f"; `{given}` is a field of {holders}"
     known = SYNONYMS.get(given.lower())
-    if known in model.model_fields:
+    here = [field.alias or name for name, field in model.model_fields.items()]
+    if known in here:
         return f"; did you mean `{known}`?"
     if known is not None and (holders := _holders(known, model)):
         return f"; did you mean `{known}`, a field of {holders}?"
     if model is not top and (holders := _holders(given, top)):
         return f"; `{given}` is a field of {holders}"
-    return nearest(given, list(model.model_fields))
+    return nearest(given, here)
 
 
 def _holders(field: str, model: type[BaseModel]) -> str:

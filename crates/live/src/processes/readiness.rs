@@ -19,25 +19,25 @@ use mqttlab_plan::Readiness;
 
 use crate::network::namespaces::Namespace;
 
-/// Whether a server is ready now, asked at `address` from its own namespace, or in its log.
+/// Whether a server is ready now, asked at `address` from its own namespace, or in its log from a place on.
 pub(crate) fn is_ready(
     readiness: &Readiness,
     address: SocketAddr,
     namespace: Option<&Namespace>,
-    log: &Path,
+    (log, log_start): (&Path, u64),
 ) -> bool {
     let ask = || match readiness {
         Readiness::TcpAccept => connect(address).map(drop),
         Readiness::Connack => exchange_connect(connect(address)?),
         Readiness::UdpBound => find_bound(address),
-        Readiness::LogLine(text) => find_line(log, text),
+        Readiness::LogLine(text) => find_line(log, log_start, text),
     };
     namespace.map_or_else(ask, |namespace| namespace.run(ask)).is_ok()
 }
 
 /// Whether a line of a program's output contains a text.
 pub(crate) fn has_line(log: &Path, text: &str) -> bool {
-    find_line(log, text).is_ok()
+    find_line(log, 0, text).is_ok()
 }
 
 /// What was waited for, in words.
@@ -99,8 +99,9 @@ fn find_bound(address: SocketAddr) -> io::Result<()> {
     lines.find_map(is_there).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-fn find_line(log: &Path, text: &str) -> io::Result<()> {
+fn find_line(log: &Path, start: u64, text: &str) -> io::Result<()> {
     let written = fs::read(log)?;
+    let written = written.get(start as usize..).unwrap_or_default();
     // A line that is still being written does not count.
     let complete = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let written = String::from_utf8_lossy(&written[..complete]);
@@ -136,7 +137,7 @@ mod tests {
                 let _ = stream.read_to_end(&mut Vec::new());
             }
         });
-        let ready = is_ready(readiness, address, None, Path::new("/nowhere"));
+        let ready = is_ready(readiness, address, None, (Path::new("/nowhere"), 0));
         server.join().unwrap();
         ready
     }
@@ -154,7 +155,7 @@ mod tests {
     fn a_socket_for_datagrams_is_ready_once_it_is_bound() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
-        let ready = |address| is_ready(&Readiness::UdpBound, address, None, Path::new("/nowhere"));
+        let ready = |address| is_ready(&Readiness::UdpBound, address, None, (Path::new("/nowhere"), 0));
         assert!(ready(address));
         drop(socket);
         let everywhere = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -172,12 +173,13 @@ mod tests {
         let address = "127.0.0.1:1".parse().unwrap();
         let ready = |text: &str| {
             fs::write(&log, text).unwrap();
-            is_ready(&running, address, None, &log)
+            is_ready(&running, address, None, (&log, 0))
         };
         assert!(!ready("1: version 2 starting\n"));
         assert!(!ready("1: version 2 starting\n2: version 2 running"));
         assert!(ready("1: version 2 starting\n2: version 2 running\n"));
+        assert!(!is_ready(&running, address, None, (&log, 43)), "an earlier start has written it");
         fs::remove_file(&log).unwrap();
-        assert!(!is_ready(&running, address, None, &log));
+        assert!(!is_ready(&running, address, None, (&log, 0)));
     }
 }

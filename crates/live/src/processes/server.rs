@@ -9,7 +9,7 @@
 //! server itself could not be tied to the engine so, since a program that changes its user (as Mosquitto does)
 //! loses the tie.
 //!
-//! What it does not do: restart a server, or know what its end means for the run.
+//! What it does not do: know when a server is to start again (`life.rs`), or what its end means for the run.
 
 use std::fs;
 use std::io;
@@ -37,16 +37,11 @@ pub struct ServerHandle {
     release: Option<mpsc::Sender<()>>,
     keeper: Option<JoinHandle<Option<ExitStatus>>>,
     log: PathBuf,
+    /// Where in its log its own output begins: before it is that of an earlier start.
+    log_start: u64,
     /// What its log must not show.
     secrets: Vec<Text>,
-    _scratch: Scratch,
-}
-
-/// One of a plan's servers that was started.
-pub(crate) struct RunningServer {
-    /// Index into the plan's servers.
-    pub(crate) index: usize,
-    pub(crate) handle: ServerHandle,
+    directory: Option<Scratch>,
 }
 
 /// The detail of a server's event: which server, and `what`.
@@ -117,7 +112,18 @@ impl ServerHandle {
         namespace: Option<&Namespace>,
         log: &Path,
     ) -> Result<ServerHandle, ServerError> {
-        let scratch = Scratch::new("server").map_err(ServerError::Files)?;
+        ServerHandle::start_in(process, namespace, log, None)
+    }
+
+    /// As [`ServerHandle::start`], in the directory of an earlier start, if there is one.
+    pub(crate) fn start_in(
+        process: &ServerProcess,
+        namespace: Option<&Namespace>,
+        log: &Path,
+        directory: Option<Scratch>,
+    ) -> Result<ServerHandle, ServerError> {
+        let scratch = directory.map_or_else(|| Scratch::new("server"), Ok).map_err(ServerError::Files)?;
+        let log_start = fs::metadata(log).map_or(0, |log| log.len());
         let directory = scratch.path().to_string_lossy().into_owned();
         let engine = std::env::current_exe().map_err(ServerError::Files)?.to_string_lossy().into_owned();
         let filled = |text: &str| text.replace("{directory}", &directory).replace("{engine}", &engine);
@@ -139,8 +145,9 @@ impl ServerHandle {
             release: Some(release),
             keeper: Some(keeper),
             log: log.to_owned(),
+            log_start,
             secrets: secrets_of(process),
-            _scratch: scratch,
+            directory: Some(scratch),
         })
     }
 
@@ -158,21 +165,50 @@ impl ServerHandle {
         let deadline = Instant::now() + Duration::from_nanos(process.start_timeout.as_ns());
         loop {
             if self.has_exited() {
-                let status = self.stop_and_wait();
-                return Err(ServerError::Exited { status, log: self.log_end() });
+                return Err(self.exit_error());
             }
-            if readiness::is_ready(&process.ready, address, namespace, &self.log) {
+            if self.is_ready(address, namespace, process) {
                 return Ok(());
             }
             if stopped() {
                 return Err(ServerError::Stopped);
             }
             if Instant::now() >= deadline {
-                let (missing, waited) = (readiness::in_words(&process.ready), process.start_timeout);
-                return Err(ServerError::Silent { missing, waited, log: self.log_end() });
+                return Err(self.silent_error(process));
             }
             thread::sleep(POLL);
         }
+    }
+
+    /// Whether it is ready now, asked at `address` from its own namespace.
+    pub(crate) fn is_ready(
+        &self,
+        address: SocketAddr,
+        namespace: Option<&Namespace>,
+        process: &ServerProcess,
+    ) -> bool {
+        readiness::is_ready(&process.ready, address, namespace, (&self.log, self.log_start))
+    }
+
+    /// Why it has not started: it has ended.
+    pub(crate) fn into_exit_error(mut self) -> ServerError {
+        self.exit_error()
+    }
+
+    fn exit_error(&mut self) -> ServerError {
+        let status = self.stop_and_wait();
+        ServerError::Exited { status, log: self.log_end() }
+    }
+
+    /// Why it has not started: it is not ready in time.
+    pub(crate) fn silent_error(&self, process: &ServerProcess) -> ServerError {
+        let (missing, waited) = (readiness::in_words(&process.ready), process.start_timeout);
+        ServerError::Silent { missing, waited, log: self.log_end() }
+    }
+
+    /// Its directory, which stays when it has ended.
+    pub(crate) fn take_directory(&mut self) -> Option<Scratch> {
+        self.directory.take()
     }
 
     /// Process 1 of the server's namespace, by its number outside.
@@ -199,9 +235,16 @@ impl ServerHandle {
 
     /// Asks it to end, and does not wait.
     pub fn terminate(&self) {
+        self.signal(libc::SIGTERM);
+        // One that stands still would not hear it.
+        self.signal(libc::SIGCONT);
+    }
+
+    /// Sends a signal to all of its processes.
+    pub(crate) fn signal(&self, signal: libc::c_int) {
         for process in self.processes() {
             // SAFETY: kill takes integers only.
-            unsafe { libc::kill(process, libc::SIGTERM) };
+            unsafe { libc::kill(process, signal) };
         }
     }
 
@@ -260,7 +303,8 @@ impl Drop for ServerHandle {
 
 fn command(arguments: &[String], directory: &Path, log: &Path) -> io::Result<Command> {
     let program = arguments.first().ok_or_else(|| io::Error::other("its command is empty"))?;
-    let log = fs::File::create(log)?;
+    // Behind what earlier starts have left there.
+    let log = fs::OpenOptions::new().create(true).append(true).open(log)?;
     let mut command = Command::new(program);
     command.args(&arguments[1..]).current_dir(directory).stdin(Stdio::null());
     command.stdout(log.try_clone()?).stderr(log);

@@ -7,10 +7,11 @@
 //! ```
 //!
 //! One thread conducts, and never touches a message or a frame. Here it sets up and takes down; what it waits for between
-//! is in `stages`.
+//! is in `stages`; which event of the plan is due, in `planned`.
 //!
 //! What it does not do: choose anything. The plan has decided.
 
+pub(crate) mod planned;
 pub(crate) mod progress;
 pub(crate) mod run_json;
 pub(crate) mod sampler;
@@ -50,8 +51,10 @@ use crate::parts::client_share::ClientShare;
 use crate::parts::{PartFollower, PartLeader, PartRole};
 use crate::probe;
 use crate::processes::broker_log::LoggedDrops;
+use crate::processes::life::RunningServer;
 use crate::processes::programs::{self, Programs};
-use crate::processes::server::{RunningServer, ServerError, ServerHandle, named};
+use crate::processes::server::{ServerError, ServerHandle, named};
+use crate::run::planned::PlannedEvents;
 use crate::run::progress::LiveProgress;
 use crate::run::run_json::RunObservations;
 use crate::run::sampler::Sampler;
@@ -327,6 +330,7 @@ impl Prepared {
             sampler,
             announcer,
             figures: LiveProgress::of(&self.plan),
+            planned: PlannedEvents::of(&self.plan),
         };
         let result = stages.run();
         self.observed.schedule = self.control.schedule();
@@ -354,7 +358,7 @@ impl Prepared {
             }
             sampler.watch_server((index, &server.name), &handle);
             sampler.event(self.control.now(), EventKind::ServerStart, &named(server, &version(server)));
-            running.servers.push(RunningServer { index, handle });
+            running.servers.push(RunningServer::new(index, handle));
             running.loopback.extend(self.watch_loopback(index, announcer));
         }
         Ok(())
@@ -385,6 +389,7 @@ impl Prepared {
             compensation: self.observed.compensation,
             clock: self.control.clock,
             radio_sleep: Arc::clone(&self.control.radio_sleep),
+            silent: Arc::clone(&self.control.silent),
             priority: self.observed.emulator_priority,
             sink: records.then(|| self.recorder.sink()),
         });
@@ -465,13 +470,16 @@ impl Prepared {
         }
         let mut result = result;
         for running in running.servers {
-            let server = &self.plan.servers[running.index];
-            let status = running.handle.stop();
-            sampler.event(self.control.now(), EventKind::ServerExit, &named(server, &status));
+            let index = running.index;
+            let server = &self.plan.servers[index];
+            let status = running.stop();
+            if let Some(status) = &status {
+                sampler.event(self.control.now(), EventKind::ServerExit, &named(server, status));
+            }
             let dropped = LoggedDrops::in_log(&self.logs.join(log_name(server)));
             dropped.warning().into_iter().for_each(|text| announcer.warn(text));
             self.note_drops(&dropped, &server.name, sampler);
-            if result == Err(Interruption::ServerEnded(running.index)) {
+            if let Some(status) = status.filter(|_| result == Err(Interruption::ServerEnded(index))) {
                 let (server, log) = (server.name.clone(), log_name(server));
                 result = Err(Interruption::ServerExit { server, status, log });
             }
@@ -500,12 +508,13 @@ impl Prepared {
     }
 }
 
-fn version(server: &Server) -> String {
+/// What a server says that it is, for the event of its start.
+pub(crate) fn version(server: &Server) -> String {
     format!("{} {}", server.kind, server.version).trim().to_owned()
 }
 
 /// The file that a server's output goes to, in the recording's directory.
-fn log_name(server: &Server) -> String {
+pub(crate) fn log_name(server: &Server) -> String {
     format!("{}.log", server.name)
 }
 

@@ -20,10 +20,7 @@ pub struct Sampler {
     interval: Duration,
     next_sample: Instant,
     next_tick: Instant,
-    /// Process 1 of each server, its place in the plan, and what the server's processes had used when last sampled.
-    servers: Vec<(libc::pid_t, u16, ServerFigures)>,
-    /// When each of them stood still.
-    stalls: Vec<ServerStalls>,
+    servers: Vec<WatchedServer>,
     /// When servers elsewhere answered nobody.
     silences: ServerSilences,
     sockets: SocketStates,
@@ -32,6 +29,34 @@ pub struct Sampler {
     /// The machine's processor time and throttled periods at the beginning.
     before: (Option<ProcessorTime>, Option<u64>),
     began: (std::time::Instant, Pressure),
+}
+
+/// A server that is sampled.
+struct WatchedServer {
+    /// Process 1 of its namespace.
+    init: libc::pid_t,
+    /// Its place in the plan.
+    place: u16,
+    figures: ServerFigures,
+    /// What its earlier starts had used.
+    before: Usage,
+    /// What its processes had used when last sampled.
+    latest: Usage,
+    /// When it stood still.
+    stalls: ServerStalls,
+    /// Whether it is to.
+    is_paused: bool,
+}
+
+impl WatchedServer {
+    /// What its processes have used now, with those of earlier starts; what has ended has used what it had used.
+    fn usage(&mut self) -> Usage {
+        let present = Usage::of(&usage::descendants(self.init));
+        let has_ended = present.rss_bytes == 0
+            && present.cpu_user + present.cpu_system < self.latest.cpu_user + self.latest.cpu_system;
+        self.latest = if has_ended { Usage { rss_bytes: 0, stall: None, ..self.latest } } else { present };
+        self.before.plus(self.latest)
+    }
 }
 
 impl Sampler {
@@ -43,7 +68,6 @@ impl Sampler {
             next_sample: Instant::ZERO,
             next_tick: Instant::ZERO,
             servers: Vec::new(),
-            stalls: Vec::new(),
             silences: ServerSilences::of(plan),
             sockets: SocketStates::every(plan.recording.tcp_state_interval),
             stations: Stations::of(plan),
@@ -56,20 +80,35 @@ impl Sampler {
     /// Samples a server of this place in the plan and name, too.
     pub fn watch_server(&mut self, (place, name): (usize, &str), server: &ServerHandle) {
         let figures = ServerFigures { server: name.to_owned(), ..ServerFigures::default() };
-        self.servers.push((server.init(), place as u16, figures));
-        self.stalls.push(ServerStalls::default());
+        let (before, latest, stalls) = Default::default();
+        let (init, place, is_paused) = (server.init(), place as u16, false);
+        self.servers.push(WatchedServer { init, place, figures, before, latest, stalls, is_paused });
+    }
+
+    /// The server of this place has started again.
+    pub(crate) fn follow_server(&mut self, place: usize, server: &ServerHandle) {
+        for watched in self.servers.iter_mut().filter(|watched| usize::from(watched.place) == place) {
+            watched.before =
+                watched.before.plus(Usage { rss_bytes: 0, ..std::mem::take(&mut watched.latest) });
+            watched.init = server.init();
+        }
+    }
+
+    /// The server of this place stands still from now on because it is to, or does not.
+    pub(crate) fn expect_pause(&mut self, place: usize, is_paused: bool) {
+        let of_place = |watched: &&mut WatchedServer| usize::from(watched.place) == place;
+        self.servers.iter_mut().filter(of_place).for_each(|watched| watched.is_paused = is_paused);
     }
 
     /// What servers had used when they were last sampled.
     pub fn servers(&self) -> Vec<ServerFigures> {
-        self.servers.iter().map(|(_, _, figures)| figures.clone()).collect()
+        self.servers.iter().map(|watched| watched.figures.clone()).collect()
     }
 
     /// When servers stood still, a sentence for each time.
     pub fn stalls(&self) -> Vec<String> {
-        let named = self.servers.iter().zip(&self.stalls);
-        let here = named.flat_map(|((_, _, figures), stalls)| stalls.in_words(&figures.server));
-        here.chain(self.silences.reasons()).collect()
+        let words = |watched: &WatchedServer| watched.stalls.in_words(&watched.figures.server);
+        self.servers.iter().flat_map(words).chain(self.silences.reasons()).collect()
     }
 
     /// When servers elsewhere answered nobody without a known cause, in words.
@@ -118,14 +157,13 @@ impl Sampler {
         let pressure = Pressure::now();
         let engine = Usage::of(&[std::process::id() as libc::pid_t]);
         self.sink.resource(&engine.row(now, Process::Engine, pressure));
-        for ((init, server, figures), stalls) in self.servers.iter_mut().zip(&mut self.stalls) {
-            let usage = Usage::of(&usage::descendants(*init));
-            stalls.note(now, usage.stall);
-            // A server that has ended has used what it had used.
-            let cpu_s = (usage.cpu_user + usage.cpu_system).as_s_f64().max(figures.cpu_s);
-            (figures.cpu_s, figures.rss_bytes) = (cpu_s, usage.rss_bytes);
+        for watched in &mut self.servers {
+            let usage = watched.usage();
+            watched.stalls.note(now, usage.stall.filter(|_| !watched.is_paused));
+            let cpu_s = (usage.cpu_user + usage.cpu_system).as_s_f64();
+            (watched.figures.cpu_s, watched.figures.rss_bytes) = (cpu_s, usage.rss_bytes);
             let row = usage.row(now, Process::Server, pressure);
-            self.sink.resource(&Resource { server: Some(*server), ..row });
+            self.sink.resource(&Resource { server: Some(watched.place), ..row });
         }
         if let Some(thread) = emulator {
             self.sink.resource(&Usage::of_thread(thread).row(now, Process::Emulator, pressure));

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use mqttlab_plan::{Plan, WhenItDies};
+use mqttlab_plan::{Event, Plan, ServerChangeKind, ServerEvent, WhenItDies};
 use mqttlab_recording::{EventKind, Recorder};
 use mqttlab_run::{Announcer, Interruption, Progress, RunConductor, RunStage, RunStanding};
 use mqttlab_units::{Duration, Instant};
@@ -19,11 +19,14 @@ use crate::network::emulator::Emulator;
 use crate::network::testbed::Testbed;
 use crate::parts::PartRole;
 use crate::parts::client_share::ClientsStatus;
+use crate::processes::life::{RunningServer, ServerNews, StartPlace};
 use crate::processes::programs::{ProgramContext, Programs};
-use crate::processes::server::{RunningServer, named};
+use crate::processes::server::named;
+use crate::run::planned::PlannedEvents;
 use crate::run::progress::LiveProgress;
 use crate::run::run_json;
 use crate::run::sampler::Sampler;
+use crate::run::{log_name, version};
 
 /// A run whose clients have been started.
 pub(crate) struct Stages<'a, 'b> {
@@ -42,6 +45,7 @@ pub(crate) struct Stages<'a, 'b> {
     pub(crate) sampler: &'a mut Sampler,
     pub(crate) announcer: &'a mut Announcer<'b>,
     pub(crate) figures: LiveProgress,
+    pub(crate) planned: PlannedEvents<'a>,
 }
 
 /// How the clients stand. They are shown out by their workers, and not told when the measurement has found enough.
@@ -126,6 +130,7 @@ impl Stages<'_, '_> {
         loop {
             let now = self.control.now();
             self.advance_programs(clients)?;
+            self.perform_events(conductor);
             clients.others = self.role.exchange_status(|| self.control.figures.clients_status())?;
             if self.is_over(conductor, now, clients) {
                 return Ok(());
@@ -139,7 +144,8 @@ impl Stages<'_, '_> {
                     self.figures.tick(self.control, &clients.others, shared, self.sampler.servers());
                 self.announcer.say(&Progress::Tick(Box::new(figures)));
             }
-            let next = [conductor.deadline(), self.programs.next_start()].into_iter().flatten().min();
+            let event = conductor.schedule().and_then(|schedule| self.planned.next_at(schedule.publish_from));
+            let next = [conductor.deadline(), self.programs.next_start(), event].into_iter().flatten().min();
             let left = next.and_then(|next| next.checked_since(now));
             self.watch.wait(left.unwrap_or(STEP).min(STEP))?;
             self.find_faults()?;
@@ -175,25 +181,87 @@ impl Stages<'_, '_> {
         if let Some(error) = self.recorder.failure() {
             return Err(Interruption::Disk(error.to_string()));
         }
-        self.note_ended_servers()?;
+        self.tend_servers()?;
         if self.emulator.is_some_and(Emulator::has_ended) {
             return Err(Interruption::Fault("the emulator ended during the run".into()));
         }
         self.announcer.cancelled().map_or(Ok(()), Err)
     }
 
-    /// A server that has ended ends the run, or is written down, as the plan says.
-    fn note_ended_servers(&mut self) -> Result<(), Interruption> {
-        while let Some(place) = self.servers.iter().position(|server| server.handle.has_exited()) {
-            let index = self.servers[place].index;
-            let server = &self.plan.servers[index];
-            if server.when_it_dies == WhenItDies::EndRun {
+    /// Lets the plan's events take place that are due. Clients see to theirs by themselves.
+    fn perform_events(&mut self, conductor: &RunConductor) {
+        let Some(schedule) = conductor.schedule() else { return };
+        while let Some(event) = self.planned.take_due(self.control.now(), schedule.publish_from) {
+            if let Event::Server(event) = event {
+                self.change_server(event);
+            }
+            self.sampler.event(self.control.now(), EventKind::Change, event.name());
+        }
+    }
+
+    fn change_server(&mut self, event: &ServerEvent) {
+        let Some(index) = self.plan.servers.iter().position(|server| server.name == event.server) else {
+            return;
+        };
+        let Some(server) = self.servers.iter_mut().find(|server| server.index == index) else { return };
+        // Before anybody can be refused.
+        if matches!(event.change.kind, ServerChangeKind::Stop | ServerChangeKind::Kill) {
+            self.control.set_server_down(index, true);
+        }
+        server.change(event.change);
+        self.sampler.expect_pause(index, server.is_paused());
+    }
+
+    /// Sees what has become of servers. One that has ended by itself ends the run, or is written down, as the plan says; one that
+    /// ended by an event does neither, and may start again.
+    fn tend_servers(&mut self) -> Result<(), Interruption> {
+        for place in 0..self.servers.len() {
+            self.tend_server(place)?;
+        }
+        self.servers.retain(|server| !server.is_lost());
+        Ok(())
+    }
+
+    fn tend_server(&mut self, place: usize) -> Result<(), Interruption> {
+        let running = &mut self.servers[place];
+        let index = running.index;
+        let server = &self.plan.servers[index];
+        let Some(process) = &server.process else { return Ok(()) };
+        let log = self.directory.join(log_name(server));
+        let start = StartPlace {
+            process,
+            address: server.endpoint().socket_address(),
+            namespace: self.testbed.namespace(server.host).map(|namespace| &**namespace),
+            log: &log,
+        };
+        let news = running.look(&start);
+        let now = self.control.now();
+        match news.map_err(|error| Interruption::Server(format!("server `{}`: {error}", server.name)))? {
+            None => {}
+            Some(ServerNews::Ended(status)) => {
+                self.sampler.event(now, EventKind::ServerExit, &named(server, &status));
+            }
+            Some(ServerNews::Died) if server.when_it_dies == WhenItDies::EndRun => {
                 return Err(Interruption::ServerEnded(index));
             }
-            let status = self.servers.remove(place).handle.stop();
-            let now = self.control.now();
-            self.announcer.warn(format!("the server `{}` ended during the run ({status})", server.name));
-            self.sampler.event(now, EventKind::ServerExit, &named(server, &status));
+            Some(ServerNews::Died) => {
+                let status = running.lose();
+                let words = format!("the server `{}` ended during the run ({status})", server.name);
+                self.announcer.warn(words);
+                self.sampler.event(now, EventKind::ServerExit, &named(server, &status));
+            }
+            Some(ServerNews::Ready) => {
+                if let Some(handle) = running.handle() {
+                    for pid in handle.processes() {
+                        let _ = self.control.worker_priority.apply_to_process(pid);
+                    }
+                    let watched = self.watch.add_server(handle);
+                    watched.map_err(|error| Interruption::fault("cannot watch a server", &error))?;
+                    self.sampler.follow_server(index, handle);
+                }
+                self.control.set_server_down(index, false);
+                self.sampler.event(now, EventKind::ServerStart, &named(server, &version(server)));
+            }
         }
         Ok(())
     }

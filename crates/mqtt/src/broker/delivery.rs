@@ -24,6 +24,7 @@ impl Broker {
         }
         let own = &mut self.sessions.get(number).subscriptions;
         filters.iter().for_each(|(filter, qos)| self.subscriptions.add(own, filter, number, *qos));
+        self.write_all(now);
         let granted = filters.iter().map(|(_, qos)| *qos).collect();
         self.ready.push_back(Output::Suback { connection, id, granted });
         for (filter, granted) in filters {
@@ -37,10 +38,11 @@ impl Broker {
         }
     }
 
-    pub(super) fn unsubscribe(&mut self, connection: ConnectionId, id: u16, filters: &[&str]) {
+    pub(super) fn unsubscribe(&mut self, now: Instant, connection: ConnectionId, id: u16, filters: &[&str]) {
         let Some(number) = self.sessions.at(connection) else { return };
         let own = &mut self.sessions.get(number).subscriptions;
         filters.iter().for_each(|filter| self.subscriptions.remove(own, filter, number));
+        self.write_all(now);
         // Also where nothing was subscribed to ([MQTT-3.10.4-5]).
         self.ready.push_back(Output::Unsuback { connection, id });
     }
@@ -142,14 +144,16 @@ impl Broker {
 
     fn finish_delivery(&mut self, now: Instant, number: u32, delivery: Option<PendingDelivery>) {
         let Some(delivery) = delivery else { return };
+        self.write_all(now);
         self.let_go(delivery.message);
         self.send_within_window(now, number);
     }
 
     /// Forwards a message, which the caller holds, to everyone who wants it.
     pub(super) fn publish(&mut self, now: Instant, publication: ReceivedPublish) {
-        let ReceivedPublish { topic, message, qos, retain, empty } = publication;
+        let ReceivedPublish { topic, message, qos, retain, empty, .. } = publication;
         if retain {
+            self.write_all(now);
             self.retain(publication, !empty);
         }
         let audience = self.subscriptions.take_audience(topic, self.topics.name(topic));
@@ -195,8 +199,9 @@ impl Broker {
             return true;
         }
         let kept = !session.is_full(queue) && session.exchanges(&self.options).outbox.push(delivery, qos);
-        if !kept {
-            self.drop(number, delivery.message, Cause::QueueFull);
+        match kept {
+            true => self.write_all(now),
+            false => self.drop(number, delivery.message, Cause::QueueFull),
         }
         kept
     }

@@ -24,8 +24,12 @@ impl Broker {
             self.sessions.schedule(number, self.options.retry);
         }
         // Last: a session that ends here does not receive its own will.
+        self.publish_will(now, will);
+    }
+
+    pub(super) fn publish_will(&mut self, now: Instant, will: Option<Will>) {
         if let Some(Will { topic, message, qos, retain }) = will {
-            self.publish(now, ReceivedPublish { topic, message, qos, retain, empty: false });
+            self.publish(now, ReceivedPublish { topic, message, qos, retain, empty: false, came: now });
             self.let_go(message);
         }
     }
@@ -57,6 +61,10 @@ impl Broker {
         };
         if let Some(exchanges) = &mut session.exchanges {
             exchanges.outbox.set_window(session.window);
+        }
+        let is_stored = session.is_stored();
+        if is_stored {
+            self.write_all(now);
         }
         self.sessions.bind(connection, number);
         // MQTT 3.1's CONNACK has no place for it.
@@ -97,7 +105,7 @@ impl Broker {
     }
 
     /// Ends a session without a connection.
-    fn forget(&mut self, number: u32) {
+    pub(super) fn forget(&mut self, number: u32) {
         let Some(mut session) = self.sessions.end(number) else { return };
         session
             .subscriptions

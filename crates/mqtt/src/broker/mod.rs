@@ -31,6 +31,7 @@ mod delivery;
 mod holds;
 mod interface;
 mod lifecycle;
+mod persistence;
 mod receive_quota;
 mod session;
 mod sessions;
@@ -45,6 +46,7 @@ use holds::Holds;
 pub use interface::{
     BrokerOptions, Cause, ConnectionId, Excess, Input, Output, SessionId, SessionInfo, TopicId, Will,
 };
+pub use persistence::Kept;
 use session::ReceivedPublish;
 use sessions::BrokerSessions;
 use subscriptions::BrokerSubscriptions;
@@ -58,6 +60,8 @@ pub struct Broker {
     sessions: BrokerSessions,
     subscriptions: BrokerSubscriptions,
     holds: Holds,
+    /// When it last wrote everything to its disk.
+    written: Instant,
     ready: VecDeque<Output>,
 }
 
@@ -70,6 +74,7 @@ impl Broker {
             sessions: BrokerSessions::default(),
             subscriptions: BrokerSubscriptions::default(),
             holds: Holds::default(),
+            written: Instant::ZERO,
             ready: VecDeque::new(),
         }
     }
@@ -161,9 +166,9 @@ impl Broker {
         match input {
             Input::Connect { .. } => {}
             Input::Subscribe { id, filters } => self.subscribe(now, connection, id, filters),
-            Input::Unsubscribe { id, filters } => self.unsubscribe(connection, id, filters),
+            Input::Unsubscribe { id, filters } => self.unsubscribe(now, connection, id, filters),
             Input::Publish { topic, message, qos, id, retain, empty, .. } => {
-                let publication = ReceivedPublish { topic, message, qos, retain, empty };
+                let publication = ReceivedPublish { topic, message, qos, retain, empty, came: now };
                 self.receive(now, connection, id, publication);
             }
             Input::Puback { id } => self.acknowledged(now, connection, id),

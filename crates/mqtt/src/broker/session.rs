@@ -19,6 +19,7 @@ pub(super) struct ReceivedPublish {
     pub(super) qos: Qos,
     pub(super) retain: bool,
     pub(super) empty: bool,
+    pub(super) came: Instant,
 }
 
 /// A message on its way to a client.
@@ -90,6 +91,11 @@ impl BrokerSession {
     /// The next packet that the window lets out.
     pub(super) fn next_dispatch(&mut self, now: Instant) -> Option<Dispatch<PendingDelivery>> {
         self.exchanges.as_mut()?.outbox.next(now)
+    }
+
+    /// Whether it outlives its connection, and so the broker's program.
+    pub(super) fn is_stored(&self) -> bool {
+        self.expiry.is_none_or(|expiry| !expiry.is_zero())
     }
 
     /// When it ends, while there is no connection.

@@ -31,6 +31,12 @@ impl BrokerSessions {
         self.by_client.len()
     }
 
+    /// The numbers of all.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        let numbered = (0..).zip(&self.table);
+        numbered.filter(|(_, session)| session.is_some()).map(|(number, _)| number).collect()
+    }
+
     /// A look into each, in the order of their numbers.
     pub(super) fn infos(&self) -> impl Iterator<Item = SessionInfo<'_>> {
         self.table.iter().flatten().map(|session| session.info())

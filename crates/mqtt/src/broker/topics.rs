@@ -62,6 +62,12 @@ impl BrokerTopics {
         all.filter(|(topic, _)| matches(filter, self.name(*topic))).collect()
     }
 
+    /// Retains nothing any more, and hands it out.
+    pub(super) fn forget_retained(&mut self) -> Vec<Retained> {
+        self.retained_count = 0;
+        self.retained.iter_mut().filter_map(Option::take).collect()
+    }
+
     /// Topics with a retained message.
     pub(super) fn retained_count(&self) -> usize {
         self.retained_count

@@ -17,6 +17,8 @@ pub(crate) enum SimEvent {
     ReadDatagrams(ClientId),
     /// A server has done with a request, or has something to send.
     Server(ServerId),
+    /// An event of the plan, by its place in the plan's list.
+    Planned(u32),
     /// The present stage is over.
     Stage(RunStage),
 }

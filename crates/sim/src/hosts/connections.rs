@@ -6,6 +6,7 @@ use mqttlab_net::{Named, TcpFacts, TcpNames};
 use mqttlab_tcp::{ConnectionState as State, Endpoint, Flags, Profile, Role, Segment, Seq};
 use mqttlab_units::{Instant, Seed};
 
+use crate::hosts::Reception;
 use crate::hosts::layers::SimLayers;
 use crate::hosts::packet_content::Waiting;
 use crate::hosts::ports::Ports;
@@ -48,6 +49,10 @@ pub(crate) struct SimConnection {
     pub(crate) unserved: u32,
     /// Frames on the network.
     pub(crate) under_way: u32,
+    /// Whether the program at an end is gone, by [`Side`].
+    pub(crate) orphaned: [bool; 2],
+    /// Whether the client's end has lost its power.
+    pub(crate) is_silent: bool,
     /// Whether the client has done with it.
     pub(crate) abandoned: bool,
     /// Whether its slot has been given back.
@@ -71,6 +76,24 @@ impl SimConnection {
     /// Up to where the program at a side may read what has come since it last did; `None`: nothing has.
     pub(crate) fn take_readable(&mut self, side: Side) -> Option<u64> {
         self.readable_to(side).take()
+    }
+
+    /// A segment has come to the port of a server that does not accept now. Says whether TCP takes it.
+    pub(crate) fn meets(&mut self, reception: &mut Reception, now: Instant) -> bool {
+        let end = &mut self.ends[Side::Server as usize];
+        if end.state() != State::Listen {
+            return true;
+        }
+        match reception.take() {
+            Some(true) => true,
+            Some(false) => {
+                // TCP answers it with a reset then.
+                self.orphaned[Side::Server as usize] = true;
+                end.abort(now);
+                true
+            }
+            None => false,
+        }
     }
 
     fn readable_to(&mut self, side: Side) -> &mut Option<u64> {
@@ -156,6 +179,8 @@ impl Connections {
             left_in_socket: None,
             unserved: 0,
             under_way: 0,
+            orphaned: [false; 2],
+            is_silent: false,
             abandoned: false,
             retired: false,
         };

@@ -35,9 +35,39 @@ pub(crate) struct ServerListener {
     pub(crate) port: u16,
     /// Whether Nagle's algorithm is off on accepted sockets.
     pub(crate) nodelay: bool,
+    pub(crate) reception: Reception,
     /// The TCP of its host over the loopback device, with the device's large packets.
     loopback: Arc<Profile>,
 }
+
+/// What becomes of a SYN that comes to a server's port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reception {
+    /// The program accepts the connection.
+    Open,
+    /// The program stands still: connections wait in the queue of its listening socket, as many as this.
+    Queueing(u32),
+    /// Nobody listens.
+    Closed,
+}
+
+impl Reception {
+    /// A SYN has come: whether its connection is accepted, now or later; `None`: it is dropped.
+    pub(crate) fn take(&mut self) -> Option<bool> {
+        match self {
+            Reception::Open => Some(true),
+            Reception::Queueing(waiting) if *waiting > BACKLOG => None,
+            Reception::Queueing(waiting) => {
+                *waiting += 1;
+                Some(true)
+            }
+            Reception::Closed => Some(false),
+        }
+    }
+}
+
+/// As Mosquitto says it to `listen(2)`. Linux lets one more wait (`sk_acceptq_is_full`).
+const BACKLOG: u32 = 100;
 
 impl Hosts {
     /// The hosts of a plan.
@@ -58,6 +88,10 @@ impl Hosts {
         &self.listeners[server]
     }
 
+    pub(crate) fn listener_mut(&mut self, server: ServerId) -> &mut ServerListener {
+        &mut self.listeners[server]
+    }
+
     /// The TCP of both ends of a connection from this host. Over a loopback device both are the server's host's.
     pub(crate) fn profiles(&self, from: HostId, server: ServerId, over_loopback: bool) -> [Arc<Profile>; 2] {
         let listener = &self.listeners[server];
@@ -73,6 +107,7 @@ impl ServerListener {
         Ok(ServerListener {
             host: HostId(server.host as u32),
             port: server.endpoint().port,
+            reception: Reception::Open,
             // A gateway of ours sets it towards the broker, and accepts no connections itself.
             // libzmq sets it on all of its sockets.
             nodelay: server.gateway().is_some()

@@ -22,12 +22,12 @@ use mqttlab_units::Instant;
 
 use crate::control::event::SimEvent;
 use crate::control::event_queue::EventQueue;
-use crate::hosts::Hosts;
 use crate::hosts::connections::{ConnectionRequest, Connections, SimConnection};
 use crate::hosts::datagrams::{DatagramConversation, DatagramConversations, DatagramPacket, SimDatagram};
 use crate::hosts::layers::SimLayers;
 use crate::hosts::stream::StreamPacket;
 use crate::hosts::wire::{Cargo, CarriedSegment, FrameEvent, SimWire};
+use crate::hosts::{Hosts, Reception};
 use crate::ids::{ClientId, ConversationId, HostId, ServerId, Side, TcpConnectionId};
 use crate::records::{Crossing, Records};
 use crate::topics::SimTopics;
@@ -259,6 +259,34 @@ impl SimTransport {
         self.transmit(agenda, evidence, id, side);
     }
 
+    /// From now on this becomes of SYNs to a server.
+    pub(crate) fn set_reception(&mut self, server: ServerId, reception: Reception) {
+        self.hosts.listener_mut(server).reception = reception;
+    }
+
+    /// The client's end has lost its power: it sends nothing more, and what comes finds nobody.
+    pub(crate) fn silence(&mut self, now: Instant, id: TcpConnectionId) {
+        let connection = self.connections.get_mut(id);
+        (connection.is_silent, connection.abandoned, connection.unread) = (true, true, None);
+        let end = &mut connection.ends[Side::Client as usize];
+        end.abort(now);
+        while end.poll().is_some() {}
+    }
+
+    /// The program at this end has ended, and its kernel closes the socket: as [`SimTransport::close`] does, or with a reset.
+    pub(crate) fn leave(
+        &mut self,
+        agenda: &mut EventQueue<SimEvent>,
+        evidence: &mut Records,
+        (id, side): (TcpConnectionId, Side),
+        is_reset: bool,
+    ) {
+        if is_reset {
+            self.connections.get_mut(id).ends[side as usize].abort(agenda.now());
+        }
+        self.close(agenda, evidence, id, side);
+    }
+
     /// Sends what TCP may send, and sees to its timer. What it has to tell its program waits.
     pub(crate) fn transmit(
         &mut self,
@@ -348,7 +376,14 @@ impl SimTransport {
             Cargo::Segment(carried) => {
                 let connection = self.connections.get_mut(carried.connection);
                 connection.under_way -= 1;
-                connection.ends[side as usize].receive(now, &carried.segment);
+                let reception = &mut self.hosts.listener_mut(connection.server).reception;
+                let is_taken = match side {
+                    Side::Client => !connection.is_silent,
+                    Side::Server => *reception == Reception::Open || connection.meets(reception, now),
+                };
+                if is_taken {
+                    connection.ends[side as usize].receive(now, &carried.segment);
+                }
                 HostArrival::Segment(carried.connection, side)
             }
             Cargo::Datagram(datagram) => HostArrival::Datagram(Rc::clone(datagram)),

@@ -12,7 +12,9 @@
 use std::collections::VecDeque;
 
 use mqttlab_client::mqtt;
-use mqttlab_mqtt::broker::{self, Broker, BrokerOptions, Excess, Input, Output, SessionId, TopicId, Will};
+use mqttlab_mqtt::broker::{
+    self, Broker, BrokerOptions, Excess, Input, Kept, Output, SessionId, TopicId, Will,
+};
 use mqttlab_mqtt::outbox::Refill;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::BrokerRole;
@@ -35,6 +37,8 @@ use crate::topics::SimTopics;
 pub(crate) struct BrokerModel {
     id: ServerId,
     broker: Broker,
+    /// Whether it has a disk.
+    is_persistent: bool,
     inbox: ServiceQueue<Request>,
     outbox: VecDeque<(Instant, BrokerResponse)>,
     passes: LoopPasses,
@@ -90,6 +94,7 @@ impl BrokerModel {
         BrokerModel {
             id,
             broker: Broker::new(options),
+            is_persistent: settings.persistence,
             inbox: ServiceQueue::new(ServiceTimes::new(role.service, name, seed)),
             outbox: VecDeque::new(),
             passes: LoopPasses::default(),
@@ -501,6 +506,32 @@ impl BrokerModel {
         has_written
     }
 
+    /// The program has ended, or found an empty disk: what the machine has to say is heard by nobody, but for what is lost.
+    fn forget_program(&mut self, around: &mut ServerSurroundings<'_>, kept: Kept) {
+        let now = around.now();
+        let client = |around: &ServerSurroundings<'_>, id: TcpConnectionId| {
+            around.transport.connections().is_current(id).then(|| around.client_at(id))
+        };
+        for (_, BrokerResponse { connection, packet }) in self.outbox.drain(..) {
+            if let (Some((packet, _)), Some(client)) = (packet, client(around, connection)) {
+                around.evidence.dropped_with_connection(now, client, Side::Server, &packet);
+            }
+        }
+        for request in self.inbox.drain() {
+            if let (BrokerRequestContent::Packet(packet), Some(client)) =
+                (request.what, client(around, request.connection))
+            {
+                around.evidence.dropped_with_connection(now, client, Side::Client, &packet);
+            }
+        }
+        self.broker.end(now, kept);
+        while let Some(output) = self.broker.poll() {
+            let _ = self.response(around, &output);
+        }
+        (self.passes, self.ends_pass, self.wrote_to) = (LoopPasses::default(), false, None);
+        self.alarm.forget();
+    }
+
     /// Tells the broker how much waits for a socket: it drops QoS 0 messages behind a long queue.
     fn tell_backlog(&mut self, around: &ServerSurroundings<'_>, id: TcpConnectionId) {
         let waiting = around.transport.connection(id).streams[Side::Server as usize].packets_waiting();
@@ -561,6 +592,48 @@ impl ServerModel for BrokerModel {
             self.begin(around);
         }
         self.set_alarm(around.agenda);
+    }
+
+    fn resume(&mut self, around: &mut ServerSurroundings<'_>, stood: Duration, readable: &[End]) {
+        self.inbox.delay(stood);
+        self.outbox.iter_mut().for_each(|(at, _)| *at += stood);
+        self.passes.delay(stood);
+        // Mosquitto reads its sockets before it looks who has been silent for too long.
+        for (id, _) in readable {
+            self.broker.heard(around.now(), broker::ConnectionId(id.slot));
+        }
+        self.alarm.forget();
+        self.set_alarm(around.agenda);
+    }
+
+    fn is_serving(&self, id: TcpConnectionId) -> bool {
+        self.inbox.in_service().is_some_and(|request| request.connection == id)
+    }
+
+    fn say_farewell(&mut self, around: &mut ServerSurroundings<'_>) {
+        self.introduce_topics(around.topics);
+        self.broker.publish_wills(around.now());
+        self.gather(around);
+        while let Some((_, response)) = self.outbox.pop_front() {
+            self.respond(around, &response);
+        }
+    }
+
+    fn end(&mut self, around: &mut ServerSurroundings<'_>, in_order: bool, persistence: bool) {
+        let kept = match (self.is_persistent && persistence, in_order) {
+            (false, _) => Kept::Nothing,
+            (true, true) => Kept::Everything,
+            (true, false) => Kept::Written,
+        };
+        self.forget_program(around, kept);
+    }
+
+    fn start_again(&mut self, around: &mut ServerSurroundings<'_>, persistence: bool) -> bool {
+        if !persistence {
+            self.forget_program(around, Kept::Nothing);
+        }
+        self.set_alarm(around.agenda);
+        true
     }
 
     fn dropped(&self) -> u64 {

@@ -338,6 +338,12 @@ impl ServerModel for GatewayModel {
         self.set_alarm(around.agenda);
     }
 
+    fn resume(&mut self, around: &mut ServerSurroundings<'_>, stood: Duration, _: &[End]) {
+        self.inbox.delay(stood);
+        self.alarm.forget();
+        self.set_alarm(around.agenda);
+    }
+
     fn dropped(&self) -> u64 {
         self.dropped
     }

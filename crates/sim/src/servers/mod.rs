@@ -13,6 +13,7 @@
 
 mod broker;
 mod gateway;
+mod life;
 mod mosquitto_loop;
 mod proxy;
 mod service;
@@ -22,9 +23,9 @@ use std::rc::Rc;
 
 use mqttlab_mqtt::Version;
 use mqttlab_mqtt::broker::SessionInfo;
-use mqttlab_plan::Role;
+use mqttlab_plan::{Role, ServerChange};
 use mqttlab_tcp::TcpEvent;
-use mqttlab_units::{Instant, Seed};
+use mqttlab_units::{Duration, Instant, Seed};
 
 use crate::clients::groups::Groups;
 use crate::control::event::SimEvent;
@@ -36,6 +37,7 @@ use crate::records::Records;
 use crate::topics::SimTopics;
 use broker::BrokerModel;
 use gateway::GatewayModel;
+use life::SimServer;
 use proxy::ProxyModel;
 use zeromq::ZeroMqModel;
 
@@ -58,6 +60,25 @@ pub(crate) trait ServerModel {
 
     /// Its time may have come: it had itself put on the agenda for now, and may have been put off since.
     fn on_timer(&mut self, around: &mut ServerSurroundings<'_>);
+
+    /// It goes on after it stood still for so long; at these ends something waits to be read, which it is told of next.
+    fn resume(&mut self, around: &mut ServerSurroundings<'_>, stood: Duration, readable: &[End]);
+
+    /// Whether it works on a packet of this connection.
+    fn is_serving(&self, _: TcpConnectionId) -> bool {
+        false
+    }
+
+    /// It was asked to end: does what it does before.
+    fn say_farewell(&mut self, _: &mut ServerSurroundings<'_>) {}
+
+    /// Its program is gone, in order or killed. Its disk stays, if there is `persistence`; its connections are closed next.
+    fn end(&mut self, _: &mut ServerSurroundings<'_>, _in_order: bool, _persistence: bool) {}
+
+    /// Its program starts again, with its disk or an empty one. `false` where it keeps nothing, and a new model takes its place.
+    fn start_again(&mut self, _: &mut ServerSurroundings<'_>, _persistence: bool) -> bool {
+        false
+    }
 
     /// Messages that full queues and sockets made it drop.
     fn dropped(&self) -> u64;
@@ -161,31 +182,52 @@ impl ServerSurroundings<'_> {
 
 /// All servers of a simulation.
 pub(crate) struct SimServers {
-    table: IdTable<ServerId, Box<dyn ServerModel>>,
+    table: IdTable<ServerId, SimServer>,
+    plans: Vec<mqttlab_plan::Server>,
+    seed: Seed,
+    /// What models dropped in whose place others are.
+    dropped_before: u64,
 }
 
 impl SimServers {
     /// # Errors
     /// A sentence: there is no model of one of them.
     pub(crate) fn new(plans: &[mqttlab_plan::Server], seed: Seed) -> Result<SimServers, String> {
-        let model = |(index, plan)| model(ServerId::from_index(index), plan, seed);
-        Ok(SimServers { table: plans.iter().enumerate().map(model).collect::<Result<_, String>>()? })
+        let server = |(index, plan)| {
+            let id = ServerId::from_index(index);
+            Ok(SimServer::new(id, model(id, plan, seed)?))
+        };
+        let table = plans.iter().enumerate().map(server).collect::<Result<_, String>>()?;
+        Ok(SimServers { table, plans: plans.to_vec(), seed, dropped_before: 0 })
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ServerId, &dyn ServerModel)> {
-        self.table.iter().map(|(id, model)| (id, &**model))
+        self.table.iter().map(|(id, server)| (id, &*server.model))
     }
 
     /// Messages that full queues and sockets made them drop.
     pub(crate) fn dropped(&self) -> u64 {
-        self.iter().map(|(_, model)| model.dropped()).sum()
+        self.dropped_before + self.iter().map(|(_, model)| model.dropped()).sum::<u64>()
     }
 
     /// The simulation begins.
     pub(crate) fn start(&mut self, around: &mut ServerSurroundings<'_>) {
         for id in self.table.ids() {
-            self.table[id].start(around);
+            self.table[id].model.start(around);
         }
+    }
+
+    /// Something happens to the server of this name.
+    pub(crate) fn change(&mut self, around: &mut ServerSurroundings<'_>, name: &str, change: ServerChange) {
+        let Some(index) = self.plans.iter().position(|plan| plan.name == name) else { return };
+        let id = ServerId::from_index(index);
+        if !self.table[id].change(around, change) {
+            return;
+        }
+        let fresh = model(id, &self.plans[index], self.seed).expect("there was a model of it");
+        let before = std::mem::replace(&mut self.table[id].model, fresh);
+        self.dropped_before += before.dropped();
+        self.table[id].model.start(around);
     }
 
     /// A datagram of a client has come to its server's host.
@@ -209,7 +251,7 @@ impl SimServers {
         self.at(around, end).read(around, end);
     }
 
-    fn at(&mut self, around: &ServerSurroundings<'_>, (id, side): End) -> &mut Box<dyn ServerModel> {
+    fn at(&mut self, around: &ServerSurroundings<'_>, (id, side): End) -> &mut SimServer {
         let server = around.transport.connection(id).server_at(side);
         &mut self.table[server.expect("only a server's ends come here")]
     }

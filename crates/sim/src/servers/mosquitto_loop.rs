@@ -102,6 +102,12 @@ impl LoopPasses {
         }
     }
 
+    /// The program stands still for so long.
+    pub(super) fn delay(&mut self, by: Duration) {
+        self.ended_at += by;
+        self.due = self.due.map(|due| due + by);
+    }
+
     /// Whether something waits.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use mqttlab_plan::ProxyRole;
 use mqttlab_tcp::TcpEvent;
-use mqttlab_units::Seed;
+use mqttlab_units::{Duration, Seed};
 
 use super::service::{Alarm, ServiceQueue, ServiceTimes};
 use super::{End, ServerModel, ServerSnapshot, ServerSurroundings};
@@ -162,6 +162,12 @@ impl ServerModel for ProxyModel {
             self.forward(around, from, what);
             self.inbox.begin(now);
         }
+        self.alarm.set(self.inbox.done(), around.agenda);
+    }
+
+    fn resume(&mut self, around: &mut ServerSurroundings<'_>, stood: Duration, _: &[End]) {
+        self.inbox.delay(stood);
+        self.alarm.forget();
         self.alarm.set(self.inbox.done(), around.agenda);
     }
 

@@ -70,6 +70,22 @@ impl<W> ServiceQueue<W> {
         self.waiting.pop_front()
     }
 
+    /// It stands still for so long.
+    pub(super) fn delay(&mut self, by: Duration) {
+        self.done = self.done.map(|done| done + by);
+    }
+
+    /// What it works on, once it has begun.
+    pub(super) fn in_service(&self) -> Option<&W> {
+        self.waiting.front().filter(|_| self.done.is_some())
+    }
+
+    /// Forgets everything, and hands it out.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = W> + '_ {
+        self.done = None;
+        self.waiting.drain(..)
+    }
+
     /// When it has done with the first.
     pub(super) fn done(&self) -> Option<Instant> {
         self.done
@@ -108,6 +124,11 @@ impl Alarm {
             self.at = Some(next);
             agenda.add(next, SimEvent::Server(self.server));
         }
+    }
+
+    /// Forgets for when it was set: what is on the agenda wakes nobody.
+    pub(super) fn forget(&mut self) {
+        self.at = None;
     }
 
     /// Whether it was set for now; another may have come before it.

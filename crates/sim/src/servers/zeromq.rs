@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use mqttlab_plan::{ZeroMqRole, zeromq};
 use mqttlab_recording::LossCause;
 use mqttlab_tcp::TcpEvent;
-use mqttlab_units::{Instant, Seed};
+use mqttlab_units::{Duration, Instant, Seed};
 use mqttlab_zmtp::command::{self, Command};
 use mqttlab_zmtp::greeting::{self, Greeting};
 use mqttlab_zmtp::proxy::{Input, Output, Peer, Proxy, Send};
@@ -314,6 +314,17 @@ impl ServerModel for ZeroMqModel {
             self.begin(now);
         }
         self.set_alarm(around);
+    }
+
+    fn resume(&mut self, around: &mut ServerSurroundings<'_>, stood: Duration, _: &[End]) {
+        self.inbox.delay(stood);
+        self.outbox.iter_mut().for_each(|(at, ..)| *at += stood);
+        self.alarm.forget();
+        self.set_alarm(around);
+    }
+
+    fn is_serving(&self, id: TcpConnectionId) -> bool {
+        self.inbox.in_service().is_some_and(|(of, _)| *of == id)
     }
 
     fn dropped(&self) -> u64 {

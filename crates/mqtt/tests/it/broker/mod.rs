@@ -1,6 +1,7 @@
 //! The broker, as conversations, and against a naive one.
 
 mod delivery;
+mod persistence;
 mod publishing;
 mod random;
 mod script;

@@ -8,12 +8,13 @@
 //! 4 1 unfinished                   bytes of a large packet
 //! 4 1 closed                       the transport is gone
 //! 9 tick
+//! 9 killed                         the program has ended, and others: stopped, emptied
 //! ```
 
 use std::fmt::Write as _;
 
 use expect_test::Expect;
-use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Input, Output, TopicId, Will};
+use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Input, Kept, Output, TopicId, Will};
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::{Duration, Instant};
 
@@ -33,6 +34,12 @@ pub fn transcript(options: BrokerOptions, script: &str) -> String {
         let now = Instant::ZERO + Duration::from_ms(words.next().unwrap().parse().unwrap());
         match words.next().unwrap() {
             "tick" => broker.tick(now),
+            "killed" => broker.end(now, Kept::Written),
+            "emptied" => broker.end(now, Kept::Nothing),
+            "stopped" => {
+                broker.publish_wills(now);
+                broker.end(now, Kept::Everything);
+            }
             connection => {
                 let connection = ConnectionId(connection.parse().unwrap());
                 play(&mut broker, &mut names, now, connection, &words.collect::<Vec<_>>());

@@ -1,0 +1,186 @@
+"""An event of a scenario: what changes while a run goes on, when, and for how long."""
+
+import difflib
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
+
+from mqttlab.networks.link import LinkDirection, Part, Truth, Whole
+from mqttlab.quantity import DurationNs, MomentNs, PositiveDurationNs, RatioPair, shown
+from mqttlab.scenario.mqtt import Qos
+from mqttlab.scenario.topics import topic_filter
+from mqttlab.secrets import PlainText
+
+TARGETS = ("network", "server", "group")
+LINK_FIELDS = tuple(LinkDirection.model_fields)
+# What goes with what an event acts on.
+BELONGS = {
+    **dict.fromkeys(("direction", "down", "queued", *LINK_FIELDS), ("network",)),
+    "do": ("server", "group"), "persistence": ("server",),
+    **dict.fromkeys(("share", "client", "filter", "qos"), ("group",)),
+}
+SERVER_DEEDS = ("stop", "kill", "pause", "continue", "start")
+CLIENT_DEEDS = ("disconnect", "vanish", "return", "stop-reading", "continue-reading", "subscribe", "unsubscribe")
+# What ends with `for`, and how. The others are ends themselves.
+ENDS = {"stop": "start", "kill": "start", "pause": "continue", "disconnect": "return", "vanish": "return",
+        "stop-reading": "continue-reading", "subscribe": "unsubscribe", "unsubscribe": "subscribe"}
+# What other tools call it: Docker, systemd, Kubernetes, Chaos Mesh, Pumba.
+DEEDS_CALLED = {"terminate": "stop", "crash": "kill", "freeze": "pause", "suspend": "pause", "unpause": "continue",
+                "resume": "continue", "restart": "kill", "reconnect": "return", "connect": "return",
+                "leave": "disconnect", "power-off": "vanish", "die": "vanish", "disappear": "vanish"}
+
+
+def read_do(value: Any) -> Any:
+    """What is done, by its own name."""
+    known = [*SERVER_DEEDS, *CLIENT_DEEDS]
+    if isinstance(value, str) and value not in known:
+        word = value.lower().replace("_", "-").replace(" ", "-")
+        near = next(iter(difflib.get_close_matches(word, [*known, *DEEDS_CALLED], n=1, cutoff=0.6)), None)
+        near = DEEDS_CALLED.get(near or "", near)
+        instead = f"; did you mean \"{near}\"?" if near else ""
+        if value.lower() == "restart":
+            instead = "; write `do = \"stop\"` or `\"kill\"` with `for`, the time until it starts again"
+        raise ValueError(f"is {shown(value)}, but must be one of {', '.join(SERVER_DEEDS)} for a server, "
+                         f"{', '.join(CLIENT_DEEDS)} for clients{instead}")
+    return value
+
+
+def read_queued(value: Any) -> Any:
+    """What becomes of waiting frames, with a hint where it is a queue's limit."""
+    if value not in ("keep", "drop"):
+        raise ValueError(f"is {shown(value)}, but must be \"keep\" or \"drop\": what becomes of frames that wait while "
+                         "the link is down; the length of the queue is `queue`")
+    return value
+
+
+class EventFields(Part):
+    """An event without the fields of the links that it changes."""
+
+    name: Annotated[PlainText, Field(min_length=1, max_length=80)] | None = Field(
+        None, description="What tables and figures call it; without one, what happens in a few words.")
+    at: MomentNs | None = Field(None, description=(
+        "When, from the beginning of the measurement; `\"-2 s\"` is 2 s before it, in the warm-up."))
+    every: PositiveDurationNs | None = Field(None, description=(
+        "Again and again, so long after the last time; for the first time at `at`, or after this time."))
+    until: DurationNs | None = Field(
+        None, description="With `every`: not after this time of the measurement; its end when left out.")
+    count: Whole | None = Field(None, ge=1, le=100_000, description="With `every`: so many times.")
+    lasts: PositiveDurationNs | None = Field(None, alias="for", description=(
+        "Ends after this time: the link is up again, or as before; the server starts or continues; the clients return, "
+        "read again, or have their subscriptions back. When left out, it does not end by itself."))
+    network: PlainText | None = Field(None, description=(
+        "Network that changes: its `name`, the host that it joins to the rest, or `trunk`."))
+    direction: Literal["up", "down", "both"] | None = Field(
+        None, description="The link of the network: `up` or `down` as in [[networks]]; both when left out.")
+    down: Truth | None = Field(None, description="`true`: the links carry nothing; `false`: they carry frames again.")
+    queued: Annotated[Literal["keep", "drop"], BeforeValidator(read_queued)] | None = Field(None, description=(
+        "With `down = true`: frames that wait, and those that come while the link is down, are dropped (`drop`, the "
+        "default, as Linux does when a device goes down) or wait as far as the queue has room (`keep`)."))
+    server: PlainText | None = Field(None, description="Server that changes.")
+    group: PlainText | None = Field(None, description="Group whose clients change.")
+    share: RatioPair | None = Field(None, description=(
+        "Share of the group's clients, evenly spread over their numbers; the same share is the same clients."))
+    client: Whole | None = Field(None, ge=0, description="One client of the group, counted from 0.")
+    do: Annotated[Literal["stop", "kill", "pause", "continue", "start", "disconnect", "vanish", "return",
+                          "stop-reading", "continue-reading", "subscribe", "unsubscribe"],
+                  BeforeValidator(read_do)] | None = Field(
+        None, description=(
+            "To a server: `stop` (SIGTERM), `kill` (SIGKILL), `pause` (SIGSTOP), `continue` (SIGCONT), `start`. To "
+            "clients: `disconnect` (in order), `vanish` (without a word, as after a loss of power), `return`, "
+            "`stop-reading`, `continue-reading`, `subscribe`, `unsubscribe`."))
+    persistence: Truth | None = Field(None, description=(
+        "Whether the server finds what it had stored when it starts again; its own `persistence` when left out."))
+    filter: Annotated[PlainText, AfterValidator(topic_filter)] | None = Field(
+        None, description="For `subscribe` and `unsubscribe`: the topic filter.")
+    qos: Qos | None = Field(None, description="For `subscribe`: the QoS; 0 when left out.")
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The fields of links that it sets."""
+        return {name: getattr(self, name) for name in LINK_FIELDS if name in self.model_fields_set}
+
+    @property
+    def target(self) -> str:
+        """What it acts on: ``network``, ``server`` or ``group``."""
+        return next(name for name in TARGETS if getattr(self, name) is not None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_limit(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("queue") in ("keep", "drop"):
+            raise ValueError(f"has `queue = \"{values['queue']}\"`, but `queue` is a limit; write `queued = "
+                             f"\"{values['queue']}\"` for what becomes of frames that wait while the link is down")
+        return values
+
+    @model_validator(mode="after")
+    def _has_a_time(self) -> Self:
+        if self.at is None and self.every is None:
+            raise ValueError("does not say when; add `at`, such as \"30 s\" of the measurement, or `every`")
+        for name in ("until", "count"):
+            if getattr(self, name) is not None and self.every is None:
+                raise ValueError(f"has `{name}` without `every`; add `every`, or leave `{name}` out")
+        if self.until is not None and self.count is not None:
+            raise ValueError("has both `until` and `count`; keep one")
+        if self.lasts is not None and self.every is not None and self.lasts >= self.every:
+            raise ValueError("takes longer (`for`) than from one time to the next (`every`); use a shorter `for`")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_target(self) -> Self:
+        targets = [name for name in TARGETS if getattr(self, name) is not None]
+        if not targets:
+            raise ValueError("does not say what changes; add `network`, `server` or `group`")
+        if len(targets) > 1:
+            raise ValueError(f"has `{targets[0]}` and `{targets[1]}`; keep one, and make another event of the other")
+        for name in BELONGS:
+            if name in self.model_fields_set and targets[0] not in BELONGS[name]:
+                goes = " or ".join(f"`{one}`" for one in BELONGS[name])
+                raise ValueError(f"acts on a {targets[0]}, but has `{name}`, which goes with {goes}; leave it out")
+        if self.network is not None:
+            self._changes_links()
+        elif self.do is None:
+            deeds = SERVER_DEEDS if self.server is not None else CLIENT_DEEDS
+            raise ValueError(f"does not say what happens; add `do`, one of {', '.join(deeds)}")
+        else:
+            self._does(self.do)
+        return self
+
+    def _changes_links(self) -> None:
+        if self.down is None and not self.changed:
+            raise ValueError("does not say what changes in the network; add `down = true`, or fields of a link such as "
+                             "`rate` or `delay`")
+        if self.down is not None and self.changed:
+            raise ValueError(f"has `down` and `{next(iter(self.changed))}`; make two events of it")
+        if self.queued is not None and not self.down:
+            raise ValueError("has `queued`, which goes with `down = true`; leave it out")
+        if self.down is False and self.lasts is not None:
+            raise ValueError("has `for`, but `down = false` does not end; leave it out, or write `down = true`")
+
+    def _does(self, do: str) -> None:
+        deeds, other = (SERVER_DEEDS, "clients") if self.server is not None else (CLIENT_DEEDS, "servers")
+        if do not in deeds:
+            raise ValueError(f"acts on a {self.target}, but `do = \"{do}\"` is for {other}; use one of "
+                             f"{', '.join(deeds)}")
+        if self.lasts is not None and do not in ENDS:
+            raise ValueError(f"has `for`, but `do = \"{do}\"` does not end; leave it out")
+        if (self.filter is not None) != (do in ("subscribe", "unsubscribe")):
+            raise ValueError(f"has `do = \"{do}\"`, which {'has no' if self.filter else 'needs a'} `filter`")
+        if self.qos is not None and do != "subscribe":
+            raise ValueError("has `qos`, which goes with `do = \"subscribe\"`; leave it out")
+        if self.share is not None and self.client is not None:
+            raise ValueError("has both `share` and `client`; keep one")
+        if self.share is not None and self.share[0] == 0:
+            raise ValueError("has `share = \"0 %\"`, which is no client; use a larger share")
+
+
+if TYPE_CHECKING:
+    class Event(EventFields):
+        """An event with the fields of links."""
+else:
+    # The fields of a link as a network has them, none of which needs to be there.
+    Event = create_model("Event", __base__=EventFields, __module__=__name__, __doc__=(
+        "Something changes while the run goes on: a network, a server, or clients of a group. Links have their fields "
+        "of `networks[].up`; what an event leaves out stays as it was. The guide is [Change something during a "
+        "run](../how-to/events.md)."), **{
+            name: (field.rebuild_annotation() | None, Field(None, description=f"Of the links: {field.description}"))
+            for name, field in LinkDirection.model_fields.items()})

@@ -1,0 +1,192 @@
+"""What no single event can tell: that what it changes is there, that its times lie within the run, and that the backend
+performs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from mqttlab.quantity import shown
+from mqttlab.scenario.compile import laid_links
+from mqttlab.scenario.event import Event
+from mqttlab.scenario.event_plan import (
+    EVENTS_MAX,
+    WrongLinkError,
+    clients_of,
+    directions,
+    networks_called,
+    planned_and_written,
+    times,
+)
+from mqttlab.scenario.event_words import seconds
+from mqttlab.scenario.known import near
+from mqttlab.scenario.location import Location, Problem
+from mqttlab.scenario.model import Scenario
+from mqttlab.scenario.routes import LaidLinks
+
+if TYPE_CHECKING:
+    from mqttlab.plan import types
+
+# Each has its place in the plan: a megabyte for 60,000.
+ACTED_ON_MAX = 5_000_000
+BACKENDS = {"live": "live testbed", "sim": "simulator"}
+
+
+def event_problems(scenario: Scenario) -> Iterator[Problem]:
+    """What is wrong with the events of a scenario that is right otherwise."""
+    if not scenario.events:
+        return
+    if scenario.backend == "live" and scenario.live.parts > 1:
+        yield ("events",), (f"cannot be performed by a run of several parts (`live.parts` is {scenario.live.parts}); "
+                            "use 1, or leave the events out")
+        return
+    count = sum(len(times(scenario, event)) * (1 if event.lasts is None else 2) for event in scenario.events)
+    if count > EVENTS_MAX:
+        yield ("events",), (f"are {count:,}, each beginning and end counted, but may be at most {EVENTS_MAX:,}; use a "
+                            "longer `every`")
+        return
+    laid = laid_links(scenario)
+    found = False
+    for index, event in enumerate(scenario.events):
+        for problem in (*_time(scenario, event), *_target(scenario, event, laid)):
+            found = True
+            yield ("events", index, *problem[0]), problem[1]
+    if not found:
+        yield from _performed(scenario, laid)
+
+
+def _time(scenario: Scenario, event: Event) -> Iterator[Problem]:
+    phases = scenario.phases
+    field: Location = ("every",) if event.at is None else ("at",)
+    when = times(scenario, event)
+    if event.at is not None and event.at < -phases.warm_up:
+        yield field, (f"is {seconds(event.at)}, but must be {seconds(-phases.warm_up)} or later: publishing begins "
+                      "with the warm-up (`phases.warm_up`)")
+    elif event.at is not None and event.at >= phases.duration:
+        yield field, (f"is {seconds(event.at)}, but must be earlier than {seconds(phases.duration)}, the end of the "
+                      "measurement (`phases.duration`)")
+    elif not when:
+        yield ("until",) if event.until is not None else field, (
+            f"leaves no time for the event, which would be at {seconds(_first(event))} first; use an earlier time")
+    elif when[-1] >= phases.duration:
+        yield ("count",), (f"is {event.count}, but the last time would be at {seconds(when[-1])}, and the measurement "
+                           f"ends at {seconds(phases.duration)}; use "
+                           f"{len([at for at in when if at < phases.duration])} or fewer")
+    elif event.lasts is not None and when[-1] + event.lasts >= phases.duration + phases.cool_down:
+        yield ("for",), (f"is {seconds(event.lasts)}, but the run is over at "
+                         f"{seconds(phases.duration + phases.cool_down)} of the measurement, before the event that "
+                         f"begins at {seconds(when[-1])} has ended; leave `for` out, or use a longer "
+                         "`phases.duration`")
+
+
+def _first(event: Event) -> int:
+    return event.every or 0 if event.at is None else event.at
+
+
+def _target(scenario: Scenario, event: Event, laid: LaidLinks) -> Iterator[Problem]:
+    if event.network is not None:
+        yield from _network(scenario, event, laid)
+    elif event.server is not None:
+        known = scenario.server_numbers
+        if event.server not in known:
+            yield ("server",), f"is the unknown server {shown(event.server)}; {near(event.server, known)}"
+        elif scenario.server_named(event.server).kind == "external":
+            yield ("server",), f"is `{event.server}`, which runs elsewhere and cannot be changed; leave the event out"
+        elif event.persistence and not scenario.server_named(event.server).persistence:
+            yield ("persistence",), (f"is true, but `{event.server}` stores nothing; add `persistence = true` to the "
+                                     "server")
+    else:
+        yield from _clients(scenario, event)
+
+
+def _clients(scenario: Scenario, event: Event) -> Iterator[Problem]:
+    by_name = {group.name: group for group in scenario.groups}
+    if event.group not in by_name:
+        yield ("group",), f"is the unknown group {shown(event.group)}; {near(str(event.group), by_name)}"
+        return
+    group = by_name[event.group]
+    if group.client is not None:
+        yield ("group",), f"is `{group.name}`, whose clients are programs that do as they like; leave the event out"
+    elif event.client is not None and event.client >= group.count:
+        yield ("client",), (f"is {event.client}, but `{group.name}` has {group.count} clients, counted from 0; the "
+                            f"last one is {group.count - 1}")
+    elif not clients_of(event, group):
+        yield ("share",), f"is less than one of the {group.count} clients of `{group.name}`; use a larger share"
+
+
+def _network(scenario: Scenario, event: Event, laid: LaidLinks) -> Iterator[Problem]:
+    name = str(event.network)
+    if scenario.radio is not None and name != "trunk":
+        yield ("network",), "cannot be changed on a `radio` channel, whose stations have no links; leave the event out"
+        return
+    if scenario.network != "emulated":
+        yield ("network",), (f"is {shown(name)}, but `network` is \"{scenario.network}\" and has no links that could "
+                             "change; use \"emulated\" and [[networks]]")
+        return
+    numbers = networks_called(scenario, name)
+    if len(numbers) != 1:
+        known = {each for network in scenario.networks for each in (network.name, *network.between) if each is not None}
+        known |= {"trunk"} if scenario.trunk is not None else set()
+        yield ("network",), (
+            f"is the unknown network {shown(name)}; {near(name, known)}" if not numbers else
+            f"is {shown(name)}, a host of {len(numbers)} networks; name the other host of the network that you mean, "
+            "or give the network a `name`")
+        return
+    ways = laid.get(numbers[0], {})
+    if event.direction in ("up", "down") and "both" in ways:
+        yield ("direction",), (f"is \"{event.direction}\", but both directions of this network share one link; leave "
+                               "it out")
+    elif not directions(event, ways):
+        direction = f" `{event.direction}`" if event.direction in ("up", "down") else ""
+        yield ("direction" if direction else "network",), (
+            f"is {shown(event.direction if direction else name)}, but the network has no link{direction}: it is not "
+            "emulated; add one to the network")
+    elif event.down is not None and (event.direction or "both") == "both" and len(ways) == 1 and "both" not in ways:
+        has = next(iter(ways))
+        yield ("down",), (f"is {shown(event.down)}, but the network has only a link `{has}`, and what goes the other "
+                          f"way is not emulated; write `direction = \"{has}\"`, or add the other link")
+
+
+def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
+    """Whether the backend performs all of them, and links have fields that go together all the time."""
+    from mqttlab.plan.events import kind_of
+    from mqttlab.plan.types import PERFORMED
+
+    numbers = {id(event): index for index, event in enumerate(scenario.events)}
+    found: dict[int, list[Problem]] = {}
+    acted_on = 0
+    try:
+        for event, planned in planned_and_written(scenario, laid):
+            about = cast("dict[str, list[Any]]", planned)
+            acted_on += len(about.get("links") or about.get("clients") or ())
+            if acted_on > ACTED_ON_MAX:
+                yield ("events",), (f"change more than {ACTED_ON_MAX:,} links and clients, each time counted; use "
+                                    "fewer clients, or a longer `every`")
+                return
+            if numbers[id(event)] not in found:
+                problems = [*_queue(scenario, planned)] or [*_kind(scenario, kind_of(planned), PERFORMED)]
+                found |= {numbers[id(event)]: problems} if problems else {}
+    except WrongLinkError as error:
+        found[numbers[id(error.event)]] = [((), f"makes a link that cannot be: it {error}")]
+    for index, problems in sorted(found.items()):
+        yield from ((("events", index, *field), words) for field, words in problems)
+
+
+def _kind(scenario: Scenario, kind: str, performed: dict[str, tuple[str, ...]]) -> Iterator[Problem]:
+    if kind in performed[scenario.backend]:
+        return
+    other = "sim" if scenario.backend == "live" else "live"
+    instead = f"use `backend = \"{other}\"`, or leave it out" if kind in performed[other] else "leave it out"
+    yield (), f"needs `{kind}`, which the {BACKENDS[scenario.backend]} does not perform yet; {instead}"
+
+
+def _queue(scenario: Scenario, planned: types.Event) -> Iterator[Problem]:
+    """A queue has room for a packet."""
+    if "links" not in planned or planned["change"]["kind"] != "spec":
+        return
+    spec = planned["change"]["spec"]
+    largest = max(scenario.mtu + spec["overhead_bytes"], spec["minimum_frame_bytes"])
+    limit = spec["queue"]["limit_bytes"]
+    if limit is not None and limit < largest:
+        yield ("queue",), (f"is {limit} B, but must be {largest} B or more: a shorter queue drops every packet of "
+                           f"{scenario.mtu} B (`mtu`)")

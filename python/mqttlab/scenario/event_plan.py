@@ -1,0 +1,210 @@
+"""A scenario's events as the plan has them: sorted, at absolute times, with whole links and the numbers of clients.
+
+What is changed for a time and what is changed for good lie over each other: a link has the fields of its network, over
+these the fields of every change that has begun and not ended, in the order in which they began. So a change that ends
+gives back what was there before it, and keeps what another has changed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from mqttlab.networks.link import LinkDirection
+from mqttlab.networks.models import adjusted
+from mqttlab.scenario.event import ENDS, Event
+from mqttlab.scenario.event_words import begins, ends
+from mqttlab.scenario.model import Group, Scenario, reason
+from mqttlab.scenario.routes import TRUNK, Laid, LaidLinks
+
+if TYPE_CHECKING:
+    from mqttlab.plan import types
+
+EVENTS_MAX = 100_000
+"""As in the engine (``crates/plan/src/events.rs``)."""
+
+
+class WrongLinkError(ValueError):
+    """An event sets fields of a link that do not go with its others."""
+
+    def __init__(self, event: Event, words: str) -> None:
+        super().__init__(words)
+        self.event = event
+
+
+def times(scenario: Scenario, event: Event) -> range | tuple[int, ...]:
+    """When an event begins, in ns of the measurement: each of its times."""
+    if event.every is None:
+        return (event.at or 0,)
+    first = event.every if event.at is None else event.at
+    if event.count is not None:
+        return range(first, first + event.count * event.every, event.every)
+    last = scenario.phases.duration - 1 if event.until is None else min(event.until, scenario.phases.duration - 1)
+    return range(first, last + 1, event.every)
+
+
+def networks_called(scenario: Scenario, name: str) -> list[int]:
+    """The numbers of the networks that an event may mean by a name: of that name, else those that join such a host."""
+    if name == "trunk" and scenario.trunk is not None:
+        return [TRUNK]
+    named = [number for number, network in enumerate(scenario.networks) if network.name == name]
+    return named or [number for number, network in enumerate(scenario.networks) if name in network.between]
+
+
+def clients_of(event: Event, group: Group) -> list[int]:
+    """The clients of a group that an event is about, by their numbers in the group."""
+    if event.client is not None:
+        return [event.client]
+    above, below = event.share or (1, 1)
+    return [number for number in range(group.count) if (number + 1) * above // below > number * above // below]
+
+
+@dataclass
+class _Direction:
+    """A link of the scenario, as it is at a time."""
+
+    laid: Laid
+    over: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """What has been changed and has not ended, by the number of the change."""
+    down: set[int] = field(default_factory=set)
+    """The changes that keep it down."""
+
+    def link(self) -> LinkDirection:
+        fields: dict[str, Any] = {}
+        for changed in self.over.values():
+            fields = {name: value for name, value in fields.items() if not _replaces(changed, name)} | changed
+        return adjusted(self.laid.link, fields)
+
+
+def _replaces(changed: dict[str, Any], name: str) -> bool:
+    """Whether a later change takes the place of a field: of ways of losing frames a link has one."""
+    losses = {"loss", "burst_loss", "bit_errors"}
+    return name in losses and bool(losses & set(changed))
+
+
+@dataclass(frozen=True, order=True)
+class _Turn:
+    """A change begins or ends. What ends at an instant does so before others begin."""
+
+    at: int
+    begins: bool
+    number: int
+    event: Event = field(compare=False)
+
+
+def planned_events(scenario: Scenario, laid: LaidLinks) -> list[types.Event]:
+    """The plan's events, of a scenario that was checked."""
+    return [planned for _, planned in planned_and_written(scenario, laid)]
+
+
+def planned_and_written(scenario: Scenario, laid: LaidLinks) -> Iterator[tuple[Event, types.Event]]:
+    """The plan's events, each with the scenario's event that it comes from.
+
+    Raises:
+        WrongLinkError: fields of a link do not go with those that it has at that time.
+    """
+    links = {number: {name: _Direction(one) for name, one in ways.items()} for number, ways in laid.items()}
+    firsts = _first_clients(scenario)
+    for turn in sorted(_turns(scenario)):
+        event = turn.event
+        if event.network is not None:
+            numbers = networks_called(scenario, event.network)
+            changes = _of_links(turn, directions(event, links.get(numbers[0], {}) if numbers else {}))
+        elif event.server is not None:
+            changes = iter([{"server": event.server, "change": _of_server(scenario, turn)}])
+        else:
+            group, first = firsts[str(event.group)]
+            changes = iter([{"clients": [first + number for number in clients_of(event, group)],
+                             "change": _of_clients(turn, group)}])
+        name = begins(event) if turn.begins else ends(event)
+        try:
+            for change in changes:
+                at = scenario.phases.warm_up + turn.at
+                yield event, cast("types.Event", {"at_ns": at, "name": name, **change})
+        except ValueError as error:
+            raise WrongLinkError(event, reason(error)) from error
+
+
+def _turns(scenario: Scenario) -> Iterator[_Turn]:
+    number = 0
+    for event in scenario.events:
+        for at in times(scenario, event):
+            yield _Turn(at, True, number, event)
+            if event.lasts is not None:
+                yield _Turn(at + event.lasts, False, number, event)
+            number += 1
+
+
+def _first_clients(scenario: Scenario) -> dict[str, tuple[Group, int]]:
+    found, first = {}, 0
+    for group in scenario.groups:
+        found[group.name] = group, first
+        first += group.count
+    return found
+
+
+def directions(event: Event, ways: dict[str, Any]) -> list[Any]:
+    """Which of a network's directions an event changes."""
+    asked = event.direction or "both"
+    return [way for name, way in ways.items() if asked in ("both", name)]
+
+
+def _of_links(turn: _Turn, ways: list[_Direction]) -> Iterator[dict[str, Any]]:
+    """What happens to the links of these directions; directions that change alike, at once."""
+    event = turn.event
+    if event.down is None:
+        for way in ways:
+            if turn.begins:
+                way.over[turn.number] = event.changed
+            else:
+                way.over.pop(turn.number, None)
+        yield from _specs(ways)
+        return
+    if event.down and turn.begins:
+        for way in ways:
+            way.down.add(turn.number)
+        yield {"links": _names(ways), "change": {"kind": "down", "queue": event.queued or "drop"}}
+        return
+    freed = [way for way in ways if way.down and (turn.begins or way.down == {turn.number})]
+    for way in ways:
+        way.down = set() if turn.begins else way.down - {turn.number}
+    if freed or turn.begins:
+        yield {"links": _names(freed or ways), "change": {"kind": "up"}}
+
+
+def _specs(ways: list[_Direction]) -> Iterator[dict[str, Any]]:
+    alike: dict[LinkDirection, list[_Direction]] = {}
+    for way in ways:
+        alike.setdefault(way.link(), []).append(way)
+    for link, those in alike.items():
+        names = _names(those)
+        yield {"links": names, "change": {"kind": "spec", "spec": link.plan(names[0])}}
+
+
+def _names(ways: list[_Direction]) -> list[str]:
+    return [name for way in ways for name in way.laid.names]
+
+
+def _of_server(scenario: Scenario, turn: _Turn) -> dict[str, Any]:
+    event = turn.event
+    kept = event.persistence
+    if kept is None:
+        kept = scenario.server_named(str(event.server)).persistence
+    return {"kind": _deed(turn), "persistence": kept}
+
+
+def _deed(turn: _Turn) -> str:
+    do = str(turn.event.do)
+    return (do if turn.begins else ENDS[do]).replace("-", "_")
+
+
+def _of_clients(turn: _Turn, group: Group) -> dict[str, Any]:
+    event, kind = turn.event, _deed(turn)
+    change: dict[str, Any] = {"kind": kind}
+    if event.filter is not None:
+        change["filter"] = event.filter
+    if kind == "subscribe":
+        had = next((one.qos for one in group.subscribe if one.filter == event.filter), 0)
+        change["qos"] = had if event.qos is None else event.qos
+    return change

@@ -1,0 +1,88 @@
+"""What an event of a scenario is called, and told in a sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mqttlab.scenario.event import ENDS, Event
+from mqttlab.scenario.fit import rate_words
+
+DONE = {"stop": "stops", "kill": "is killed", "pause": "is paused", "continue": "continues", "start": "starts",
+        "disconnect": "disconnect", "vanish": "vanish", "return": "return", "stop-reading": "stop reading",
+        "continue-reading": "read again", "subscribe": "subscribe to {}", "unsubscribe": "unsubscribe from {}"}
+SINGULAR = {"disconnect": "disconnects", "vanish": "vanishes", "return": "returns", "stop-reading": "stops reading",
+            "continue-reading": "reads again", "subscribe": "subscribes to {}", "unsubscribe": "unsubscribes from {}"}
+NAME_MAX = 80
+
+
+def begins(event: Event) -> str:
+    """The name of an event when it begins."""
+    return event.name or _shortened(what(event))
+
+
+def ends(event: Event) -> str:
+    """The name of its end."""
+    if event.name is not None:
+        return f"end of {event.name}"
+    if event.network is not None:
+        return f"{_links(event)} {'up' if event.down else 'as before'}"
+    return _shortened(_deed(event, ENDS[str(event.do)]))
+
+
+def what(event: Event) -> str:
+    """What happens, in a few words."""
+    if event.network is None:
+        return _deed(event, str(event.do))
+    if event.down is not None:
+        return f"{_links(event)} {'down' if event.down else 'up'}"
+    return f"{_links(event)} {', '.join(_field(name, value) for name, value in event.changed.items())}"
+
+
+def told(event: Event, times: range | tuple[int, ...]) -> str:
+    """An event in a sentence, as ``check`` tells it."""
+    named = f"{event.name}: " if event.name is not None else ""
+    words = f"at {seconds(times[0])}"
+    if len(times) > 1:
+        words += f" and every {seconds(times[1] - times[0])}, {len(times)} times"
+    if event.lasts is not None:
+        words += f", for {seconds(event.lasts)}"
+    queue = ""
+    if event.down:
+        queue = ", waiting frames " + ("are kept" if event.queued == "keep" else "are dropped")
+    return f"{named}{words}: {what(event)}{queue}"
+
+
+def seconds(ns: int) -> str:
+    """A time or a length of time."""
+    return f"{ns / 1e9:g} s" if ns == 0 or abs(ns) >= 10**9 else f"{ns / 1e6:g} ms"
+
+
+def _links(event: Event) -> str:
+    one_way = event.direction in ("up", "down")
+    return f"{event.network}/{event.direction}" if one_way else str(event.network)
+
+
+def _deed(event: Event, do: str) -> str:
+    if event.server is not None:
+        return f"{event.server} {DONE[do]}"
+    if event.client is not None:
+        return f"{event.group} {event.client} {SINGULAR[do].format(event.filter)}"
+    share = "" if event.share is None else f"{100 * event.share[0] / event.share[1]:.3g} % of "
+    return f"{share}{event.group} {DONE[do].format(event.filter)}"
+
+
+def _field(name: str, value: Any) -> str:
+    """A field of a link with its value, where that is short."""
+    if name == "rate":
+        return f"rate {rate_words(value)}"
+    if name in ("delay", "jitter"):
+        return f"{name} {value / 1e6:g} ms"
+    if name in ("loss", "duplicate", "corrupt", "correlation"):
+        return f"{name} {100 * value[0] / value[1]:.3g} %"
+    if name == "queue":
+        return f"queue {value.packets} packets" if value.bytes is None else f"queue {value.bytes} B"
+    return name.replace("_", " ")
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= NAME_MAX else f"{name[:NAME_MAX - 1]}…"
