@@ -936,7 +936,7 @@ class ZeroMqRole(TypedDict):
 
 
 PERFORMED: dict[str, tuple[str, ...]] = {
-    "live": (),
-    "sim": (),
+    "live": ("server_stop", "server_kill", "server_pause", "server_continue", "server_start",),
+    "sim": ("server_stop", "server_kill", "server_pause", "server_continue", "server_start",),
 }
 """The kinds of events that each backend performs."""
