@@ -1,5 +1,7 @@
 //! One client: its state, its session, its schedule.
 
+mod absence;
+
 use std::sync::Arc;
 
 use mqttlab_mqtt::Qos;
@@ -16,12 +18,14 @@ use crate::retries::Retries;
 use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
+use absence::Presence;
 
 /// A client with a session of `S` over connections of `C`.
 pub struct Client<S: Session, C: Connection> {
     who: Who,
     facts: Arc<GroupFacts>,
     state: State,
+    presence: Presence,
     session: S,
     connection: C,
     outgoing: OutgoingMessages<C::Relayed>,
@@ -49,6 +53,8 @@ pub enum State {
         /// When it began to open.
         since: Instant,
     },
+    /// It has none, and opens none until it comes back.
+    Away,
     /// It has done with connections.
     Gone,
 }
@@ -83,6 +89,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         Client {
             who,
             state: State::Waiting(facts.connects_at(who.index, start)),
+            presence: Presence::Here,
             facts,
             session,
             connection,
@@ -152,7 +159,7 @@ impl<S: Session, C: Connection> Client<S, C> {
     /// Whether it takes what comes. After a graceful disconnect nobody is there to take it; it is read so that the end
     /// behind it is seen.
     pub fn is_listening(&self, around: &impl Surroundings) -> bool {
-        !around.is_leaving() || self.session.is_online()
+        !around.is_leaving() && self.presence == Presence::Here || self.session.is_online()
     }
 
     /// When to call [`Client::wake`] at the latest; a peek.
@@ -165,7 +172,7 @@ impl<S: Session, C: Connection> Client<S, C> {
                 [Some(since + timeout), self.session.next_deadline()].into_iter().flatten().min()
             }
             State::Open { .. } => self.session.next_deadline(),
-            State::Gone => None,
+            State::Away | State::Gone => None,
         };
         [connection, self.next_publish(around)].into_iter().flatten().min()
     }
@@ -277,6 +284,9 @@ impl<S: Session, C: Connection> Client<S, C> {
 
     /// The run ends before its attempt to connect does: how far that came is all that tells why.
     fn note_unaccepted<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
+        if self.presence != Presence::Here {
+            return;
+        }
         let how = match self.state {
             State::Opening { .. } => around.not_opened(&self.connection),
             State::Open { .. } if !self.session.is_online() => self.session.not_accepted(),
@@ -294,19 +304,33 @@ impl<S: Session, C: Connection> Client<S, C> {
         self.rest(around, false);
         // Then, while the transport can still be asked what it knows of the connection.
         around.close(self.who, &mut self.connection);
-        let (was, was_open) = (self.acceptance.lost(around.books()), self.is_open());
-        self.outgoing.forget_connection(around);
-        self.session.closed(around.now());
+        let was_open = self.is_open();
+        let was = self.forget_connection(around);
         let for_good = matches!(loss, Loss::Farewell | Loss::Refused { for_good: true, .. });
         let policy = &self.facts.reconnect;
+        let stays_away = self.presence != Presence::Here && !around.is_leaving();
         self.state = match for_good || around.is_leaving() || !policy.enabled {
+            _ if stays_away => State::Away,
             true => State::Gone,
             false => State::Waiting(around.now() + self.retries.wait(policy)),
         };
+        if stays_away {
+            // Whatever ended it, it was to end.
+            self.presence = Presence::Away;
+            return record_loss(around, self.who.number, &Loss::Farewell, (was, was_open));
+        }
         record_loss(around, self.who.number, loss, (was, was_open));
         if self.is_gone() {
             self.give_up(around, loss);
         }
+    }
+
+    /// There is no connection any more; what it was.
+    fn forget_connection(&mut self, around: &mut impl Surroundings) -> Rank {
+        let was = self.acceptance.lost(around.books());
+        self.outgoing.forget_connection(around);
+        self.session.closed(around.now());
+        was
     }
 
     /// The run is over, whatever is still open. What has not been written never will be.
@@ -382,7 +406,7 @@ impl<S: Session, C: Connection> Client<S, C> {
 
     /// After a graceful disconnect the session is offline, too, and nothing is awaited any more.
     fn awaits_acceptance(&self, around: &impl Surroundings) -> bool {
-        !self.session.is_online() && !around.is_leaving()
+        !self.session.is_online() && !around.is_leaving() && self.presence == Presence::Here
     }
 
     fn connect<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Result<(), Loss> {
@@ -556,7 +580,8 @@ impl<S: Session, C: Connection> Client<S, C> {
         books.unacknowledged += i64::from(row.qos > 0);
         let token = self.outgoing.add(row);
         // The schedule goes on when the client has given up, or is late; nobody takes what it offers then.
-        let admission = match self.is_gone() || around.is_leaving() {
+        let is_off = self.is_gone() || self.presence == Presence::Silent;
+        let admission = match is_off || around.is_leaving() {
             true => Admission::Refused,
             false => self.session.publish(now, token, Some(row.topic), self.facts.publish_qos()),
         };

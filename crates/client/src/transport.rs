@@ -47,6 +47,9 @@ pub trait Transport<S: Session, C: Connection> {
     fn write(&mut self, connection: &mut C) -> Result<(), Loss>;
     /// Closes the connection, if there is one, and forgets what was to be written and what was read of a packet.
     fn close(&mut self, client: Who, connection: &mut C);
+    /// As [`Transport::close`], but without a word: nothing more is sent on the connection, and nobody answers what comes. Where
+    /// there is none, nothing happens.
+    fn vanish(&mut self, client: Who, connection: &mut C);
     /// Gives a relayed message the topic of its copy. `false` where there can be no such topic.
     fn rename(&mut self, client: Who, relayed: &mut C::Relayed, suffix: &str) -> bool;
 }

@@ -28,6 +28,7 @@ use crate::contact::ContactCounters;
 use crate::histogram::AtomicHistogram;
 use crate::host::priority::Priority;
 use crate::network::radio_sleep::SleepNotifier;
+use crate::network::silent_sockets::SilentSockets;
 use crate::parts::client_share::{ClientShare, ClientsStatus};
 
 /// Makes sockets that live in a host's namespace and carry its TCP knobs.
@@ -67,6 +68,8 @@ pub struct Control {
     pub share: ClientShare,
     /// Which hosts' radios sleep.
     pub radio_sleep: Arc<SleepNotifier>,
+    /// Which sockets have no power.
+    pub silent: Arc<SilentSockets>,
     schedule: OnceLock<Schedule>,
     stopped: AtomicBool,
     /// By server of the plan: whether nobody listens there because of an event.
@@ -167,6 +170,7 @@ impl Control {
             worker_priority,
             share: ClientShare::default(),
             radio_sleep: Arc::default(),
+            silent: Arc::default(),
             schedule: OnceLock::new(),
             stopped: AtomicBool::new(false),
             servers_down: Vec::new(),

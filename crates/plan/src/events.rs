@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use crate::bounds::{self, NAME_BYTES_MAX};
 use crate::error::{PlanError, require};
 use crate::topic::TopicPattern;
-use crate::{Backend, Plan};
+use crate::{Backend, NetworkKind, Plan};
 
 /// One change, by what it acts on: the field `links`, `server` or `clients` tells which.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -300,6 +300,11 @@ fn is_not_performed(plan: &Plan, event: &Event) -> Option<String> {
     {
         return Some(format!("is an event of `{}`, which somebody else runs", event.server));
     }
+    if let Event::Clients(event) = event
+        && let Some(refused) = cannot_change_clients(plan, event)
+    {
+        return Some(refused);
+    }
     let performed = match plan.backend {
         Backend::Live => PERFORMED_LIVE,
         Backend::Sim => PERFORMED_SIMULATED,
@@ -314,12 +319,52 @@ pub(crate) fn performed() -> serde_json::Value {
     serde_json::json!({ "live": PERFORMED_LIVE, "sim": PERFORMED_SIMULATED })
 }
 
-/// The kinds of events that the live testbed performs. Who adds one writes the types for Python anew
-/// (`scripts/plan-types`).
-const PERFORMED_LIVE: &[&str] =
-    &["server_stop", "server_kill", "server_pause", "server_continue", "server_start"];
+/// Why a plan's backend cannot do this to clients, where they are what they are.
+fn cannot_change_clients(plan: &Plan, event: &ClientsEvent) -> Option<String> {
+    let starts = plan.client_numbers();
+    for number in &event.clients {
+        let place = starts.partition_point(|start| start <= number) - 1;
+        let group = &plan.groups[place];
+        if group.program.is_some() {
+            return Some(format!("has client {number}, which a program of `{}` performs", group.name));
+        }
+        let host = group.host_of(number - starts[place]);
+        let is_carried =
+            plan.network.kind == NetworkKind::Emulated && host != plan.servers[group.connects_to].host;
+        if event.change == ClientsChange::Vanish && plan.backend == Backend::Live && !is_carried {
+            let problem =
+                "whose frames cross no emulated network: nothing could keep its kernel from saying goodbye";
+            return Some(format!("lets client {number} vanish, {problem}"));
+        }
+    }
+    None
+}
+
+/// The kinds of events that the live testbed performs.
+const PERFORMED_LIVE: &[&str] = &[
+    "server_stop",
+    "server_kill",
+    "server_pause",
+    "server_continue",
+    "server_start",
+    "clients_disconnect",
+    "clients_vanish",
+    "clients_return",
+    "clients_stop_reading",
+    "clients_continue_reading",
+];
 /// The kinds of events that the simulator performs.
-const PERFORMED_SIMULATED: &[&str] =
-    &["server_stop", "server_kill", "server_pause", "server_continue", "server_start"];
+const PERFORMED_SIMULATED: &[&str] = &[
+    "server_stop",
+    "server_kill",
+    "server_pause",
+    "server_continue",
+    "server_start",
+    "clients_disconnect",
+    "clients_vanish",
+    "clients_return",
+    "clients_stop_reading",
+    "clients_continue_reading",
+];
 /// Each is an entry of the agenda, and a row.
 const EVENTS_MAX: u64 = 100_000;

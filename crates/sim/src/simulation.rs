@@ -360,8 +360,12 @@ impl Simulation {
                 let (servers, mut around) = self.servers();
                 servers.change(&mut around, &event.server, event.change);
             }
+            Event::Clients(event) => {
+                let (clients, mut around) = self.clients();
+                clients.change(&mut around, event);
+            }
             // The plan was checked: only what is performed comes here.
-            Event::Links(_) | Event::Clients(_) => {}
+            Event::Links(_) => {}
         }
     }
 

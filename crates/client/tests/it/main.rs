@@ -1,4 +1,5 @@
 //! The integration tests of a client's life, as one program.
 
+mod absence;
 mod life;
 mod world;

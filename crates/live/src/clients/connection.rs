@@ -20,6 +20,12 @@ pub(super) struct ClientConnection {
     pub(super) slot: u32,
     /// From the beginning of opening to the end.
     pub(super) socket: Option<OwnedFd>,
+    /// Whether its program reads.
+    pub(super) is_reading: bool,
+    /// Whether its stream has ended, and its program has not read that.
+    pub(super) has_unread_end: bool,
+    /// Sockets without power, which keep their ports.
+    pub(super) vanished: Vec<OwnedFd>,
     /// What waits to be written to a stream.
     pub(super) outbox: SocketOutbox,
     pub(super) incoming: PacketStream,
@@ -52,6 +58,9 @@ impl ClientConnection {
         ClientConnection {
             slot,
             socket: None,
+            is_reading: true,
+            has_unread_end: false,
+            vanished: Vec::new(),
             outbox: SocketOutbox::default(),
             incoming: PacketStream::default(),
             layered: layered.map(Box::new),
@@ -65,6 +74,16 @@ impl ClientConnection {
     /// With a book of its packets, if there is to be one.
     pub(super) fn with_own_packets(self, own_packets: Option<OwnPackets>) -> ClientConnection {
         ClientConnection { own_packets: own_packets.map(Box::new), ..self }
+    }
+
+    /// What was to be written and was read of a packet is gone with the socket.
+    pub(super) fn forget(&mut self) {
+        self.has_unread_end = false;
+        self.layered.iter_mut().for_each(|layered| layered.end());
+        self.outbox.clear();
+        self.incoming.clear();
+        self.frames = None;
+        self.datagrams.iter_mut().for_each(|datagrams| datagrams.clear());
     }
 
     /// How far it has come that is not open in time.

@@ -51,6 +51,13 @@ impl Epoll {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
+    /// Waits for it no longer.
+    pub(super) fn remove(&self, socket: impl AsFd) {
+        let (epoll, socket) = (self.epoll.as_raw_fd(), socket.as_fd().as_raw_fd());
+        // SAFETY: both descriptors are open; what was never added is refused, and that is as well.
+        unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, socket, std::ptr::null_mut()) };
+    }
+
     /// Waits until a socket is ready or `timeout` is over, and returns how many are ready. A signal ends the wait.
     pub(super) fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
         let limit = timespec(timeout);

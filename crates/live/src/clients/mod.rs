@@ -36,6 +36,7 @@ mod message_order;
 mod outbox;
 mod own_packets;
 mod packet_stream;
+mod planned;
 mod poll_pause;
 mod reading;
 mod reading_datagrams;

@@ -51,9 +51,13 @@ impl ClientTurn<'_> {
         if ready.writable && client.is_opening() {
             self.finish_opening(client);
         }
+        if !client.connection().is_reading {
+            client.connection_mut().has_unread_end |= ready.ended;
+        }
         let is_opening_layers =
             client.connection().layered.as_ref().is_some_and(|layered| layered.is_opening());
-        if ready.readable && (client.is_open() || is_opening_layers) {
+        let reads = ready.readable && client.connection().is_reading;
+        if reads && (client.is_open() || is_opening_layers) {
             let mut reading = ClientReader { turn: self, answered: [0; 3] };
             let outcome = reading.receive(client, ready.ended);
             let answered = reading.answered;

@@ -72,6 +72,17 @@ pub(super) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<Value> {
     }))
 }
 
+/// The port that a socket is bound to.
+pub(super) fn local_port(socket: BorrowedFd<'_>) -> io::Result<u16> {
+    // SAFETY: all-zero is a valid `sockaddr_in`.
+    let mut local: libc::sockaddr_in = unsafe { mem::zeroed() };
+    let mut length = mem::size_of_val(&local) as libc::socklen_t;
+    // SAFETY: `local` is a local of the length that is said; the kernel writes no more than that.
+    let result = unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut local).cast(), &mut length) };
+    // The port is at the same place for IPv4 and IPv6.
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(u16::from_be(local.sin_port)) }
+}
+
 /// Switches Nagle's algorithm off or on.
 pub(super) fn set_nodelay(socket: BorrowedFd<'_>, nodelay: bool) -> io::Result<()> {
     let value = libc::c_int::from(nodelay);

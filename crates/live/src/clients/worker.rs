@@ -20,6 +20,7 @@ use super::context::FleetContext;
 use super::epoll::Epoll;
 use super::layers::ClientLayers;
 use super::own_packets::OwnPackets;
+use super::planned::{self, PlannedChanges};
 use super::poll_pause::PollPause;
 use super::timers::ClientTimers;
 use super::turn::{ClientTurn, FigureChanges};
@@ -36,6 +37,7 @@ pub(super) struct Worker {
     buffers: WorkerBuffers,
     /// Clients whose deadline has come.
     due: Vec<u32>,
+    planned: PlannedChanges,
     pace: PollPause,
     /// Whether a client could have had more to do since its last turn.
     hurried: bool,
@@ -60,7 +62,7 @@ impl Worker {
             }
         }
         let timers = ClientTimers::new(clients.len());
-        let pace = PollPause::of(&shared.plan);
+        let (pace, planned) = (PollPause::of(&shared.plan), PlannedChanges::of(&shared.plan));
         let tally = FigureChanges::new(shared.plan.groups.len(), shared.plan.servers.len());
         Ok(Worker {
             shared,
@@ -72,6 +74,7 @@ impl Worker {
             buffer: vec![0; BUFFER],
             buffers: WorkerBuffers::default(),
             due: Vec::new(),
+            planned,
             pace,
             hurried: false,
             began: false,
@@ -96,6 +99,7 @@ impl Worker {
             }
             let ready = self.epoll.wait(self.idle_time())?;
             self.look_at_control();
+            self.perform_planned();
             self.attend(ready);
             self.attend_due();
             self.tally.add_to(&self.shared.control.figures);
@@ -113,8 +117,29 @@ impl Worker {
     }
 
     fn idle_time(&self) -> Duration {
-        let Some(next) = self.timers.next() else { return STEP };
-        next.checked_since(self.shared.control.now()).unwrap_or_default().min(STEP)
+        let event = self.planned.next_at(&self.shared.plan, self.publish_from());
+        let next = [self.timers.next(), event].into_iter().flatten().min();
+        planned::until(next, self.shared.control.now(), STEP)
+    }
+
+    fn publish_from(&self) -> Option<Instant> {
+        self.shared.control.schedule().map(|schedule| schedule.publish_from)
+    }
+
+    /// Lets the plan's events take place that are due. When clients leave, none does any more.
+    fn perform_planned(&mut self) {
+        let (shared, from) = (Arc::clone(&self.shared), self.publish_from());
+        while self.leaving.is_none()
+            && let Some(event) = self.planned.take_due(&shared.plan, from, shared.control.now())
+        {
+            let (clients, mut turn) = self.split();
+            // Both are in the order of their numbers.
+            for number in &event.clients {
+                if let Ok(place) = clients.binary_search_by_key(number, |client| client.who().number.0) {
+                    turn.change(&mut clients[place], &event.change);
+                }
+            }
+        }
     }
 
     fn look_at_control(&mut self) {

@@ -173,11 +173,20 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
         {
             self.note_tcp_info(client, &socket);
         }
-        connection.layered.iter_mut().for_each(|layered| layered.end());
-        connection.outbox.clear();
-        connection.incoming.clear();
-        connection.frames = None;
-        connection.datagrams.iter_mut().for_each(|datagrams| datagrams.clear());
+        connection.forget();
+    }
+
+    fn vanish(&mut self, client: Who, connection: &mut ClientConnection) {
+        if let Some(socket) = connection.socket.take() {
+            self.epoll.remove(&socket);
+            let host = self.shared.group(client.group).host_of(client.index);
+            // One that is not bound has sent nothing, and never will.
+            if let Ok(port) = socket::local_port(socket.as_fd()) {
+                self.shared.control.silent.add(host, port);
+            }
+            connection.vanished.push(socket);
+        }
+        connection.forget();
     }
 
     fn rename(&mut self, _: Who, relayed: &mut RelayedBytes, suffix: &str) -> bool {

@@ -26,6 +26,7 @@ use crate::host::priority::Priority;
 use crate::network::link_traffic::TrafficRequest;
 use crate::network::port::Port;
 use crate::network::radio_sleep::SleepNotifier;
+use crate::network::silent_sockets::SilentSockets;
 use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder, Wiring};
 use crate::verdict::path_lateness::PathLatenessCounters;
 use crate::verdict::thread_delays;
@@ -42,6 +43,8 @@ pub struct EmulatorSetting {
     pub clock: Clock,
     /// Which hosts' radios sleep.
     pub radio_sleep: Arc<SleepNotifier>,
+    /// Which sockets have no power.
+    pub silent: Arc<SilentSockets>,
     /// How its thread is scheduled.
     pub priority: Priority,
     /// Where frames are written down; `None` for nowhere.
@@ -63,6 +66,7 @@ impl EmulatorSetting {
             compensation,
             clock,
             radio_sleep: Arc::default(),
+            silent: Arc::default(),
             priority,
             sink: None,
         }
@@ -157,6 +161,7 @@ struct Driver {
     wire: EmulatedWire,
     clock: Clock,
     radio_sleep: Arc<SleepNotifier>,
+    silent: Arc<SilentSockets>,
     priority: Priority,
     poller: DeadlinePoller,
     shared: Arc<EmulatorCounters>,
@@ -192,6 +197,7 @@ impl Driver {
             ports: setting.ports,
             clock: setting.clock,
             radio_sleep: setting.radio_sleep,
+            silent: setting.silent,
             priority: setting.priority,
             poller,
             shared,
@@ -248,6 +254,9 @@ impl Driver {
     fn drain(&mut self, from: usize) -> io::Result<()> {
         for _ in 0..BATCH {
             let Some(length) = self.ports[from].read(&mut self.buffer)? else { return Ok(()) };
+            if self.silent.have_sent(from, &self.buffer[..length]) {
+                continue;
+            }
             self.shared.arrived.fetch_add(1, Relaxed);
             let now = self.clock.now();
             // What is due before this frame comes to the links before it.
@@ -266,6 +275,10 @@ impl Driver {
             self.shared.lateness.count(delivery.path, now.since(delivery.due));
             self.observer.done(delivery.due, now, self.recorder.waited(), &self.shared.held_up);
             let FrameDelivery { host, bytes, .. } = delivery;
+            if self.silent.are_sent(host, &bytes) {
+                self.wire.recycle(bytes);
+                continue;
+            }
             // The receiver's TCP runs inside this call.
             let counter = match self.ports[host].write(&bytes) {
                 Ok(()) => &self.shared.delivered,

@@ -5,7 +5,7 @@
 //!   port ──► emulator ── wire: whose frame, across which links ──► port
 //! ```
 //!
-//! Client workers tell the emulator of radios that sleep (`radio_sleep`), the emulator tells the conductor what links
+//! Client workers tell the emulator of radios that sleep (`radio_sleep`) and of sockets without power (`silent_sockets`), the emulator tells the conductor what links
 //! have carried (`link_traffic`). What stays on one host is captured there (`loopback_capture`).
 
 pub mod calibration;
@@ -17,6 +17,7 @@ pub mod namespaces;
 pub(crate) mod netlink;
 pub mod port;
 pub(crate) mod radio_sleep;
+pub(crate) mod silent_sockets;
 pub mod tcp_settings;
 pub(crate) mod tcp_states;
 pub(crate) mod testbed;

@@ -389,6 +389,7 @@ impl Prepared {
             compensation: self.observed.compensation,
             clock: self.control.clock,
             radio_sleep: Arc::clone(&self.control.radio_sleep),
+            silent: Arc::clone(&self.control.silent),
             priority: self.observed.emulator_priority,
             sink: records.then(|| self.recorder.sink()),
         });

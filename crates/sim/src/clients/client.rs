@@ -44,6 +44,10 @@ pub(crate) struct ClientSocket {
     pub(crate) alarm: Option<Instant>,
     /// What it can resume a session of TLS with.
     tickets: Tickets,
+    /// Whether its program reads.
+    pub(crate) is_reading: bool,
+    /// Whether its connection has ended, and its program has not read that.
+    pub(crate) has_unread_end: bool,
     /// Instead of a connection.
     pub(crate) datagrams: Option<Box<DatagramSocket>>,
 }
@@ -67,6 +71,8 @@ impl ClientSocket {
             id: None,
             alarm: None,
             tickets: Tickets::default(),
+            is_reading: true,
+            has_unread_end: false,
             datagrams: over_datagrams.then(Box::default),
         }
     }
@@ -249,6 +255,7 @@ impl Transport<AnySession, ClientSocket> for SimSurroundings<'_> {
     }
 
     fn close(&mut self, _: Who, socket: &mut ClientSocket) {
+        socket.has_unread_end = false;
         if let Some(datagrams) = &mut socket.datagrams
             && let Some(conversation) = std::mem::take(&mut **datagrams).conversation
         {
@@ -259,6 +266,14 @@ impl Transport<AnySession, ClientSocket> for SimSurroundings<'_> {
             socket.tickets = layered.map(|layered| layered.tickets()).unwrap_or_default();
             SimSurroundings::close(self, connection);
         }
+    }
+
+    fn vanish(&mut self, client: Who, socket: &mut ClientSocket) {
+        if let Some(connection) = socket.id.take() {
+            self.transport.silence(self.agenda.now(), connection);
+        }
+        // What holds datagrams has nobody who waits for an end.
+        Transport::<AnySession, ClientSocket>::close(self, client, socket);
     }
 
     fn rename(&mut self, client: Who, relayed: &mut RepeatedMessage, suffix: &str) -> bool {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mqttlab_client::{Loss, Surroundings as _};
-use mqttlab_plan::Arrivals;
+use mqttlab_plan::{Arrivals, ClientsChange, ClientsEvent};
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
@@ -85,6 +85,42 @@ impl SimClients {
         });
     }
 
+    /// Something happens to some of them.
+    pub(crate) fn change(&mut self, around: &mut SimSurroundings<'_>, event: &ClientsEvent) {
+        for id in event.clients.iter().map(|number| ClientId(*number)) {
+            let client = &mut self.table[id];
+            match event.change {
+                ClientsChange::Disconnect => {
+                    client.disconnect(around);
+                    if client.connection().is_datagrams() {
+                        client.lose(around, &Loss::Farewell);
+                    }
+                }
+                ClientsChange::Vanish => client.vanish(around),
+                ClientsChange::Return => client.come_back(around),
+                ClientsChange::StopReading => client.connection_mut().is_reading = false,
+                ClientsChange::ContinueReading => self.read_on(around, id),
+                // The plan was checked: only what is performed comes here.
+                ClientsChange::Subscribe { .. } | ClientsChange::Unsubscribe { .. } => {}
+            }
+            set_alarm(&mut self.table[id], around);
+        }
+    }
+
+    /// A client's program reads what has come since it stopped.
+    fn read_on(&mut self, around: &mut SimSurroundings<'_>, id: ClientId) {
+        let socket = self.table[id].connection_mut();
+        socket.is_reading = true;
+        let has_ended = std::mem::take(&mut socket.has_unread_end);
+        if let Some(connection) = socket.id {
+            self.read(around, connection);
+            if has_ended && self.table[id].connection().id == Some(connection) {
+                self.on_tcp(around, connection, TcpEvent::PeerClosed);
+            }
+        }
+        self.read_datagrams(around, id);
+    }
+
     /// The simulation is over.
     pub(crate) fn end(&mut self, around: &mut SimSurroundings<'_>) {
         self.each(|client| client.end(around));
@@ -126,6 +162,9 @@ impl SimClients {
     /// A client's program reads whatever has come.
     pub(crate) fn read_datagrams(&mut self, around: &mut SimSurroundings<'_>, id: ClientId) {
         let client = &mut self.table[id];
+        if !client.connection().is_reading {
+            return;
+        }
         let next = |client: &mut Client| client.connection_mut().datagrams.as_mut()?.come.pop_front();
         while let Some(datagram) = next(client) {
             if !client.is_listening(around) {
@@ -159,6 +198,9 @@ impl SimClients {
             TcpEvent::Writable(_) => {
                 client.publish_due(around);
                 client.flush(around);
+            }
+            TcpEvent::PeerClosed if !client.connection().is_reading => {
+                client.connection_mut().has_unread_end = true;
             }
             TcpEvent::PeerClosed => {
                 self.read(around, id);
@@ -197,6 +239,10 @@ impl SimClients {
 
     /// A client's program reads whatever has come.
     pub(crate) fn read(&mut self, around: &mut SimSurroundings<'_>, id: TcpConnectionId) {
+        let client = self.client_of(around, id);
+        if client.connection().id == Some(id) && !client.connection().is_reading {
+            return;
+        }
         let end = (id, Side::Client);
         let Some(offset) = around.transport.read(around.agenda, around.evidence, end) else { return };
         let client = self.client_of(around, id);

@@ -51,6 +51,8 @@ pub(crate) struct SimConnection {
     pub(crate) under_way: u32,
     /// Whether the program at an end is gone, by [`Side`].
     pub(crate) orphaned: [bool; 2],
+    /// Whether the client's end has lost its power.
+    pub(crate) is_silent: bool,
     /// Whether the client has done with it.
     pub(crate) abandoned: bool,
     /// Whether its slot has been given back.
@@ -178,6 +180,7 @@ impl Connections {
             unserved: 0,
             under_way: 0,
             orphaned: [false; 2],
+            is_silent: false,
             abandoned: false,
             retired: false,
         };

@@ -264,6 +264,15 @@ impl SimTransport {
         self.hosts.listener_mut(server).reception = reception;
     }
 
+    /// The client's end has lost its power: it sends nothing more, and what comes finds nobody.
+    pub(crate) fn silence(&mut self, now: Instant, id: TcpConnectionId) {
+        let connection = self.connections.get_mut(id);
+        (connection.is_silent, connection.abandoned, connection.unread) = (true, true, None);
+        let end = &mut connection.ends[Side::Client as usize];
+        end.abort(now);
+        while end.poll().is_some() {}
+    }
+
     /// The program at this end has ended, and its kernel closes the socket: as [`SimTransport::close`] does, or with a reset.
     pub(crate) fn leave(
         &mut self,
@@ -368,7 +377,11 @@ impl SimTransport {
                 let connection = self.connections.get_mut(carried.connection);
                 connection.under_way -= 1;
                 let reception = &mut self.hosts.listener_mut(connection.server).reception;
-                if side == Side::Client || *reception == Reception::Open || connection.meets(reception, now) {
+                let is_taken = match side {
+                    Side::Client => !connection.is_silent,
+                    Side::Server => *reception == Reception::Open || connection.meets(reception, now),
+                };
+                if is_taken {
                     connection.ends[side as usize].receive(now, &carried.segment);
                 }
                 HostArrival::Segment(carried.connection, side)

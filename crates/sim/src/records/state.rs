@@ -72,7 +72,7 @@ pub struct HostState {
 #[allow(missing_docs)]
 pub struct ClientState {
     pub client: String,
-    /// `waiting` for its next attempt, `opening`, `open` or `gone`.
+    /// `waiting` for its next attempt, `opening`, `open`, `away` or `gone`.
     pub connection: &'static str,
     pub next_attempt_at_ns: Option<u64>,
     /// Whether the broker has accepted the connection.
@@ -214,6 +214,7 @@ fn client_state(name: String, client: &Client) -> ClientState {
         mqttlab_client::State::Waiting(at) => ("waiting", Some(at)),
         mqttlab_client::State::Opening { .. } => ("opening", None),
         mqttlab_client::State::Open { .. } => ("open", None),
+        mqttlab_client::State::Away => ("away", None),
         mqttlab_client::State::Gone => ("gone", None),
     };
     ClientState {

@@ -45,7 +45,7 @@ fn counts(plan: &Value, name: &str) -> SimCounts {
 
 #[test]
 fn over_a_kill_and_a_start_qos_1_loses_nothing_whenever_it_comes() {
-    for at in (300..400).step_by(9) {
+    for at in (300..400).step_by(19) {
         let events = [(at, "kill", true), (at + 350, "start", true)];
         let counts = counts(&with_events(plan(1), &events), "kill-1");
         assert_eq!((counts.delivered, counts.unacknowledged), (counts.expected, 0), "at {at}: {counts:?}");
@@ -57,7 +57,7 @@ fn over_a_kill_and_a_start_qos_1_loses_nothing_whenever_it_comes() {
 fn over_a_kill_qos_2_loses_at_most_what_was_between_two_writes_and_over_a_stop_nothing() {
     let mut lost = Vec::new();
     for kind in ["kill", "stop"] {
-        let missing = (300..400).step_by(9).map(|at| {
+        let missing = (300..400).step_by(19).map(|at| {
             let events = [(at, kind, true), (at + 350, "start", true)];
             let counts = counts(&with_events(plan(2), &events), kind);
             assert_eq!(counts.unacknowledged, 0, "{kind} at {at}: {counts:?}");

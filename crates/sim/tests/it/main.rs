@@ -1,5 +1,6 @@
 //! The integration tests of the simulator, as one program.
 
+mod absence;
 mod conservation;
 mod farewell;
 mod life;

@@ -206,6 +206,11 @@ impl Transport<Mqtt, Wire> for World {
         *wire = Wire::default();
     }
 
+    fn vanish(&mut self, _: Who, wire: &mut Wire) {
+        self.say("vanish");
+        *wire = Wire::default();
+    }
+
     fn rename(&mut self, _: Who, topic: &mut String, suffix: &str) -> bool {
         topic.push_str(suffix);
         topic.len() <= 20
