@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 from mqttlab import figures, metrics
 from mqttlab.cli import main
-from mqttlab.dashboard import run_figures
+from mqttlab.dashboard import live_figures, run_figures
+from mqttlab.dashboard.watch import Followed, Watch
 from mqttlab.figures.marks import DRAWN_MAX, NAMED_MAX, Mark, mark
 from mqttlab.figures.style import blank
 from mqttlab.recording import Recording
@@ -143,3 +144,28 @@ def test_many_marks_have_no_names_and_very_many_are_not_drawn() -> None:
         assert len(figure.layout.get("annotations", ())) == names
         assert len(figure.layout["shapes"]) == lines
         assert all(len(note["text"]) <= 32 for note in figure.layout.get("annotations", ()))
+
+
+def test_figures_of_a_run_that_goes_on_have_the_events_so_far(tmp_path: Path) -> None:
+    planned = [link("wan down", 3, "down"), link("wan up", 5, "up"), link("wan down", 60, "down")]
+    (tmp_path / "plan.json").write_text(json.dumps({"events": planned}), encoding="utf-8")
+
+    class Elsewhere:
+        """A run of a command, and no queue."""
+
+        directory, lines = tmp_path, tmp_path / "lines"
+
+    watch = Watch(Elsewhere())  # type: ignore[arg-type]
+    found = watch._followed["run"] = Followed(elsewhere=Elsewhere())  # type: ignore[arg-type]
+    assert watch.changes("run") == [], "publishing has not begun"
+    numbers = {"offered": 0, "sent": 0, "delivered": 0}
+    for line in ({"event": "phase", "phase": "connect", "at_ns": 0}, {"event": "phase", "phase": "warm_up", "at_ns": S},
+                 *({"event": "tick", "at_ns": at * S, **numbers} for at in range(1, 6))):
+        found.hear(line)
+    assert [(one.at_ns, one.until_ns) for one in watch.changes("run")] == [(4 * S, None)]
+    found.hear({"event": "tick", "at_ns": 7 * S, **numbers})
+    [change] = watch.changes("run")
+    assert (change.name, change.at_ns, change.until_ns) == ("wan down", 4 * S, 6 * S)
+    figure = live_figures.drawn("messages", found.ticks, [change])
+    assert figure is not None
+    assert [(shape["x0"], shape["x1"]) for shape in figure.layout["shapes"]] == [(4, 6), (4, 4)]

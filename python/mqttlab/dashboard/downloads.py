@@ -198,7 +198,7 @@ def _going_on(server: flask.Flask, jobs: Jobs, watch: Watch) -> None:
 
     @server.get("/data/job/<job>/figure/<name>.json")
     def job_figure_json(job: str, name: str) -> flask.Response:
-        drawn = live_figures.drawn(name, watch.of(job).ticks)
+        drawn = live_figures.drawn(name, watch.of(job).ticks, watch.changes(job))
         made = '{"figure": null}' if drawn is None else answer(drawn, flask.request.args.get("theme", "light"))
         return flask.Response(made, content_type="application/json")
 

@@ -38,10 +38,14 @@ def _marked(recording: Recording, figure: Figure) -> Figure:
         begin = metrics.measurement_began_ns(recording) / NS_PER_S
     else:
         return figure
-    return mark(figure, [
-        Mark(name=visible(change.name), at_s=change.at_ns / NS_PER_S - begin,
-             until_s=None if change.until_ns is None else change.until_ns / NS_PER_S - begin)
-        for change in recording.changes])
+    return mark(figure, marks(recording.changes, begin))
+
+
+def marks(taken: Sequence[Change], begin_s: float = 0.0) -> list[Mark]:
+    """Events for a figure whose time begins so long after the run's."""
+    return [Mark(name=visible(change.name), at_s=change.at_ns / NS_PER_S - begin_s,
+                 until_s=None if change.until_ns is None else change.until_ns / NS_PER_S - begin_s)
+            for change in taken]
 
 
 def sentence(recording: Recording) -> str:
