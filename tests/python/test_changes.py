@@ -75,7 +75,7 @@ def test_an_event_that_never_ended_counts_from_its_begin(tmp_path: Path) -> None
     [found] = metrics.changes(recording).rows(named=True)
     assert found["change_lasted_s"] is None
     assert found["change_flow_back_s_max"] == pytest.approx(2.11), "since the event, for it did not end"
-    assert changes.sentence(recording) == "at 3 s wan down, messages flowed again 2.1 s after it"
+    assert changes.sentence(recording) == "at 3 s wan down, flow back after 2.1 s"
 
 
 def test_a_flow_that_did_not_come_back_has_no_time(tmp_path: Path) -> None:
@@ -84,7 +84,24 @@ def test_a_flow_that_did_not_come_back_has_no_time(tmp_path: Path) -> None:
         tmp_path / "run", messages, events=[row(3, "change", "wan down")], planned=[link("wan down", 3, "down")],
     ))).rows(named=True)
     assert (found["change_flow_back_s_max"], found["change_flows_not_back"]) == (None, 1)
-    assert (found["change_undelivered"], found["change_silence_s"]) == (70, None)
+    assert found["change_undelivered"] == 70
+    assert found["change_silence_s"] == pytest.approx(7.09), "until the measurement ended"
+
+
+def test_a_silence_belongs_to_the_event_in_whose_window_it_is(tmp_path: Path) -> None:
+    planned = [link("wan down", 1, "down"), link("wan down", 3, "down"), link("wan up", 5, "up")]
+    events = [row(1, "change", "wan down"), row(3, "change", "wan down"), row(5, "change", "wan up")]
+    table = metrics.changes(outage(tmp_path / "run", planned=planned, events=events))
+    assert table["change_silence_s"].to_list() == pytest.approx([0.1, 2.2])
+
+
+def test_clients_that_vanish_have_lost_their_connections_and_come_back(tmp_path: Path) -> None:
+    """Nothing tells the end of their connection, for they fall silent."""
+    gone, back = ({"at_ns": at * S, "name": name, "clients": [0], "change": {"kind": kind}}
+                  for at, name, kind in ((3, "p vanishes", "vanish"), (5, "p returns", "return")))
+    events = [row(3, "change", "p vanishes"), row(5, "change", "p returns"), row(5.25, "connack", client=0)]
+    [found] = metrics.changes(outage(tmp_path / "run", planned=[gone, back], events=events)).rows(named=True)
+    assert (found["change_connections_lost"], found["change_reconnected_s_max"]) == (1, 0.25)
 
 
 def test_recordings_without_events_have_none(tmp_path: Path) -> None:
@@ -102,7 +119,7 @@ def test_recordings_without_events_have_none(tmp_path: Path) -> None:
 
 def test_terminal_page_and_json_tell_the_events(tmp_path: Path) -> None:
     recording = outage(tmp_path / "run")
-    words = "at 3 s wan down for 2 s, messages flowed again 110 ms later"
+    words = "at 3 s wan down for 2 s, flow back after 110 ms"
     short = CliRunner().invoke(main, ["report", str(tmp_path / "run")])
     assert words in " ".join(short.output.split()), short.output
     whole = CliRunner().invoke(main, ["report", "--full", str(tmp_path / "run")])

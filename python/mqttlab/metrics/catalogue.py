@@ -236,8 +236,8 @@ CHANGES: tuple[Metric, ...] = (
     Metric(name="change_lasted_s", unit="s", title="lasted", shown="narrow",
            meaning="From the event until the one that ended it; none where nothing did."),
     Metric(name="change_silence_s", unit="s", title="silence", shown="narrow", better="lower",
-           meaning="The longest time from one delivery to the next, of all flows together, that lies in the event's "
-                   "window or reaches into it."),
+           meaning="The longest time without a delivery of any flow, from the last one before the event until the end "
+                   "of its window."),
     Metric(name="change_flow_back_s_p50", unit="s", title="flow back, median", better="lower", shown="wide",
            meaning="From the event's end (its begin, where it did not end) until a subscriber had the first message "
                    "from a publisher that was due after it: the median of all pairs of a publisher and a subscriber "
@@ -252,7 +252,8 @@ CHANGES: tuple[Metric, ...] = (
     Metric(name="change_duplicates", unit="messages", title="duplicates", better="lower", shown="wide",
            meaning="Further deliveries of messages that were due in the event's window."),
     Metric(name="change_connections_lost", unit="clients", title="connections lost", better="lower", shown="narrow",
-           meaning="Clients whose connection ended in the event's window, planned or not."),
+           meaning="Clients whose connection ended in the event's window, planned or not, and those that vanished by "
+                   "it."),
     Metric(name="change_reconnected_s_p50", unit="s", title="connected again, median", better="lower", shown="wide",
            meaning="From the event's end (its begin, where it did not end) until these clients had a CONNACK again: "
                    "the median; 0 for those that had it before."),

@@ -88,13 +88,13 @@ def _messages(recording: Recording, change: Change, until: int) -> dict[str, flo
 
 
 def _silence(recording: Recording, rows: pl.LazyFrame, at: int, until: int) -> float | None:
-    """The longest time without a delivery of which a part lies in the stretch."""
+    """The longest time without a delivery, from the last one before the event until the end of its window."""
     came = rows.filter(pl.col("fate") == "delivered").select("came")
     before = came.filter(pl.col("came") <= at).max()
-    after = came.filter(pl.col("came") >= until).min()
     within = came.filter(pl.col("came").is_between(at, until, closed="none"))
-    times = recording.collect(pl.concat([before, within, after])).drop_nulls().sort("came")["came"]
-    longest = times.diff().max()
+    times = recording.collect(pl.concat([before, within])).drop_nulls().sort("came")["came"]
+    end = pl.Series("came", [] if until == TIME_MAX_NS else [until], dtype=pl.Int64)
+    longest = pl.concat([times, end]).diff().max() if len(times) else None
     return float(longest) / NS_PER_S if isinstance(longest, int) else None
 
 
@@ -113,7 +113,10 @@ def _connections(recording: Recording, change: Change, until: int) -> dict[str, 
     rows = events.filter(pl.col("client").is_not_null()).select(
         "client", kind=pl.col("kind").cast(pl.String), at=pl.col("at_ns").cast(pl.Int64))
     rows = rows.filter(pl.col("at").is_between(change.at_ns, until, closed="left"))
-    lost = rows.filter(pl.col("kind").is_in(["disconnect", "close"])).group_by("client").agg(lost=pl.col("at").min())
+    left = pl.DataFrame({"client": change.left}, schema={"client": rows.schema["client"]}).with_columns(
+        at=pl.lit(change.at_ns, dtype=pl.Int64))
+    ended = rows.filter(pl.col("kind").is_in(["disconnect", "close"])).select("client", "at")
+    lost = pl.concat([left, ended]).group_by("client").agg(lost=pl.col("at").min())
     connected = rows.filter(pl.col("kind") == "connack").select("client", back="at")
     first = lost.join(connected, on="client").filter(pl.col("back") > pl.col("lost")).group_by("client").agg(
         pl.col("back").min())
