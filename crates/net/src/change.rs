@@ -19,7 +19,7 @@ pub enum LinkChange {
     /// It has other properties from now on; each link keeps its name, and a link that is down stays down.
     Spec {
         /// All properties, the unchanged ones as well.
-        spec: LinkSpec,
+        spec: Box<LinkSpec>,
     },
 }
 

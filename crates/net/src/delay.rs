@@ -33,6 +33,12 @@ impl Delay {
         Delay { spec, seed, correlation, last }
     }
 
+    /// Another delay from now on. The correlation with the last frame's stays: it is on the normal scale, whatever the law.
+    pub(crate) fn change(&mut self, spec: DelaySpec) {
+        self.correlation = spec.correlation.as_f64();
+        self.spec = spec;
+    }
+
     /// The next frame's propagation delay. A constant delay draws nothing.
     pub(crate) fn draw(&mut self, name: FrameName) -> Duration {
         if self.spec.is_constant() {

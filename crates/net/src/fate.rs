@@ -47,6 +47,8 @@ pub enum Cause {
     RetryLimit,
     /// The last permitted attempt failed, and the receiver was out of reach.
     Unreachable,
+    /// The link was down, or went down while the frame was being sent.
+    LinkDown,
 }
 
 impl Fate {

@@ -16,7 +16,7 @@ mod traffic;
 
 pub use change::{DownQueue, LinkChange};
 pub use fate::{Cause, Delivery, Fate};
-pub use link::{Link, LinkCounters};
+pub use link::{Link, LinkCounters, SettledFrame};
 pub use name::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpNames};
 pub use network::{Network, Output, STAGES_MAX, Stage, copy_made_at};
 pub use spec::{DelayLaw, DelaySpec, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};

@@ -5,15 +5,21 @@
 //!              └ no time used   └ full: dropped  └ start … sent     └ order kept or not      └ its time is used
 //! ```
 //!
-//! A frame and a time go in, its [`Fate`] with all its times comes out at once: who waits how long is known when a
-//! frame arrives, because a queue in front of one transmitter is first in, first out. Nothing has to be called back.
-//! Frames must be offered in the order of time.
+//! What becomes of a frame is decided in three steps: at the entry, when the transmitter takes it, and when its last bit
+//! has left; the flight cannot be changed any more. On a link that stays as it is all three are known when a frame comes,
+//! because a queue in front of one transmitter is first in, first out: [`Link::offer`] goes through them at once, and
+//! nothing has to be called back. A link that may [change](Link::change) takes each step in its time ([`Link::enter`],
+//! [`Link::tick`]); as long as nothing changes its answers are the same. Frames must come in the order of time.
 //!
 //! Every knob has a seed of its own and throws its dice for the frame's [name](FrameName), so that turning one knob does
 //! not change what another does to a frame, and one frame more does not change what befalls the others. Only the
 //! states of burst loss and the correlation of delays go from one frame to the next.
 //!
-//! What it does not model: other queueing disciplines than tail drop, and transmitters whose rate varies.
+//! What it does not model: other queueing disciplines than tail drop.
+
+mod changing;
+
+pub use changing::SettledFrame;
 
 use std::collections::VecDeque;
 
@@ -25,6 +31,8 @@ use crate::loss::LossModel;
 use crate::name::FrameName;
 use crate::spec::{LinkSpec, LossPlace, LossSpec, QueueSpec};
 use crate::traffic::{Drops, LinkTraffic};
+
+use changing::Changing;
 
 /// One direction of a link, or a transmitter that both directions share.
 ///
@@ -44,6 +52,8 @@ pub struct Link {
     last_arrival: Instant,
     last_offer: Instant,
     counters: LinkCounters,
+    /// Of a link that may change.
+    changing: Option<Box<Changing>>,
 }
 
 /// The knobs of a link that does more than delay.
@@ -73,7 +83,7 @@ struct Knob {
 #[derive(Clone, Debug)]
 struct Queue {
     limits: QueueSpec,
-    /// Each with the time when it leaves, in this order.
+    /// Each with the time when it leaves, in this order; [`UNDECIDED`] where that is not known yet.
     frames: VecDeque<(Instant, Bytes)>,
     bytes: Bytes,
 }
@@ -120,6 +130,7 @@ impl Link {
             last_arrival: Instant::ZERO,
             last_offer: Instant::ZERO,
             counters: LinkCounters::default(),
+            changing: None,
         }
     }
 
@@ -137,6 +148,7 @@ impl Link {
     pub fn traffic(&self, now: Instant) -> LinkTraffic {
         let mut drops = self.impairments.as_ref().map(|impairments| impairments.drops).unwrap_or_default();
         drops.note(Cause::QueueFull, self.counters.dropped_queue);
+        drops.note(Cause::LinkDown, self.changing.as_ref().map_or(0, |changing| changing.dropped));
         let (queue_frames, queue_bytes) = self.queued(now);
         LinkTraffic {
             frames: self.counters.delivered,
@@ -159,11 +171,24 @@ impl Link {
         Bytes(size.max(u64::from(self.minimum_frame_bytes)))
     }
 
-    /// Sends an IP packet of this size.
+    /// Sends an IP packet of this size over a link that stays as it is.
     ///
     /// # Panics
     /// When `now` is before the last offer.
     pub fn offer(&mut self, now: Instant, packet: Bytes, name: FrameName) -> Fate {
+        debug_assert!(self.changing.is_none(), "what becomes of a frame is not known yet");
+        match self.admit(now, packet, name) {
+            Ok(frame) => {
+                let times = self.transmit(now, frame);
+                self.depart(times, packet, frame, name)
+            }
+            Err(fate) => fate,
+        }
+    }
+
+    /// The frame's size, or why it does not get into the queue.
+    #[inline(always)]
+    fn admit(&mut self, now: Instant, packet: Bytes, name: FrameName) -> Result<Bytes, Fate> {
         assert!(now >= self.last_offer, "a frame was offered to `{}` before the last one", self.name);
         self.last_offer = now;
         let frame = self.frame_size(packet);
@@ -174,33 +199,44 @@ impl Link {
             && impairments.loss_at == LossPlace::Entry
             && let Some(cause) = impairments.loss.draw_loss(frame, name)
         {
-            return self.lose(cause, None);
+            return Err(self.lose(cause, None));
         }
         self.queue.depart(now);
         if !self.queue.has_room(frame) {
             self.counters.dropped_queue += 1;
-            return Fate::Dropped { cause: Cause::QueueFull, air: None };
+            return Err(Fate::Dropped { cause: Cause::QueueFull, air: None });
         }
-        // What the queue drops never reaches the channel, whose states it must not move.
-        let Some(impairments) = &mut self.impairments else {
-            let clean = Draws { corrupted_bit: None, delay: self.delay, copy_delay: None, overtakes: false };
-            return self.transmit(now, frame, None, clean);
-        };
-        let on_the_air = impairments.loss_at == LossPlace::Exit;
-        // What is lost on the air is transmitted all the same, and those behind it wait.
-        let lost = on_the_air.then(|| impairments.loss.draw_loss(frame, name)).flatten();
-        // For lost frames, too: the gap of reordering and the correlation of delays count whatever is sent.
-        let draws = impairments.draw(packet, name);
-        self.transmit(now, frame, lost, draws)
+        Ok(frame)
     }
 
-    fn transmit(&mut self, now: Instant, frame: Bytes, lost: Option<Cause>, draws: Draws) -> Fate {
+    /// The transmitter takes a frame that has come at `entered` and is the first in the queue: from when until when.
+    #[inline(always)]
+    fn transmit(&mut self, entered: Instant, frame: Bytes) -> [Instant; 2] {
         let serialization = self.rate_bit_s.map_or(Duration::ZERO, |rate| rate.serialization_time(frame));
-        let start = now.max(self.busy_until);
+        let start = entered.max(self.busy_until);
         // At 1 bit/s a long queue leaves after the end of time: no run lasts until then.
         let sent = start.saturating_add(serialization);
         self.busy_until = sent;
         self.counters.busy = self.counters.busy.saturating_add(serialization);
+        [start, sent]
+    }
+
+    /// A frame has left the transmitter.
+    #[inline(always)]
+    fn depart(&mut self, [start, sent]: [Instant; 2], packet: Bytes, frame: Bytes, name: FrameName) -> Fate {
+        // What the queue drops never reaches the channel, whose states it must not move.
+        let (lost, draws) = match &mut self.impairments {
+            None => {
+                (None, Draws { corrupted_bit: None, delay: self.delay, copy_delay: None, overtakes: false })
+            }
+            Some(impairments) => {
+                let on_the_air = impairments.loss_at == LossPlace::Exit;
+                // What is lost on the air is transmitted all the same, and those behind it wait.
+                let lost = on_the_air.then(|| impairments.loss.draw_loss(frame, name)).flatten();
+                // For lost frames, too: the gap of reordering and the correlation of delays count whatever is sent.
+                (lost, impairments.draw(packet, name))
+            }
+        };
         let at = self.arrival(sent, &draws);
         // netem has one queue, in which a frame counts until its delay has passed, too.
         self.queue.push(if self.queue.limits.counts_delay_line { at } else { sent }, frame);
@@ -276,12 +312,25 @@ impl Queue {
         self.frames.insert(place, (until, frame));
         self.bytes += frame;
     }
+
+    /// The first frame whose time to leave was not known leaves.
+    fn pull(&mut self) {
+        let place = self.frames.partition_point(|(until, _)| *until < UNDECIDED);
+        if let Some((_, size)) = self.frames.remove(place) {
+            self.bytes = self.bytes - size;
+        }
+    }
+}
+
+/// A random stream of a link.
+fn stream(seed: Seed, link: &str, knob: &str) -> Seed {
+    seed.derive(&format!("{link}/{knob}"))
 }
 
 impl Impairments {
     /// `None` for a link that only takes its time.
     fn of(spec: &LinkSpec, seed: Seed) -> Option<Impairments> {
-        let stream = |knob: &str| seed.derive(&format!("{}/{knob}", spec.name));
+        let stream = |knob: &str| stream(seed, &spec.name, knob);
         let knob = |name: &str, chance: Ratio| Knob { chance, seed: stream(name) };
         let chances = [spec.duplication, spec.corruption, spec.reordering.probability];
         if spec.loss == LossSpec::None
@@ -301,6 +350,19 @@ impl Impairments {
             since_reordered: 0,
             drops: Drops::default(),
         })
+    }
+
+    /// Other knobs from now on; what goes from one frame to the next goes on.
+    fn change(&mut self, before: &LinkSpec, spec: &LinkSpec, seed: Seed, number: u64) {
+        if spec.loss != before.loss {
+            self.loss.change(&spec.loss, stream(seed, &spec.name, "loss"), number);
+        }
+        self.loss_at = spec.loss_at;
+        self.delay.change(spec.delay.clone());
+        self.duplication.chance = spec.duplication;
+        self.corruption.chance = spec.corruption;
+        self.reordering.chance = spec.reordering.probability;
+        self.reordering_gap = spec.reordering.gap;
     }
 
     /// What all knobs but the loss do to a frame.
@@ -349,12 +411,15 @@ struct Draws {
     overtakes: bool,
 }
 
+/// When a frame leaves of which that is not known yet: after all others.
+const UNDECIDED: Instant = Instant::from_ns(u64::MAX);
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_clean_link_is_small() {
-        assert!(size_of::<Link>() <= 288, "{}", size_of::<Link>());
+        assert!(size_of::<Link>() <= 296, "{}", size_of::<Link>());
     }
 }

@@ -34,6 +34,26 @@ impl LossModel {
         }
     }
 
+    /// Another loss from now on, which is the link's `number`-th. A chain of the same kind goes on from the state that it is
+    /// in; a new one has dice of its own, because those of the first may have been thrown.
+    pub(crate) fn change(&mut self, spec: &LossSpec, seed: Seed, number: u64) {
+        match (&mut *self, LossModel::new(spec, seed.index(number))) {
+            (LossModel::Frames(chain), LossModel::Frames(FrameChain { leave, loss, .. })) => {
+                (chain.leave, chain.loss) = (leave, loss);
+            }
+            (LossModel::Bits(chain), LossModel::Bits(BitChain { leave, survive_ln, .. })) => {
+                (chain.leave, chain.survive_ln) = (leave, survive_ln);
+                // The rest of a geometric sojourn is as long as a whole one.
+                chain.bits_left = chain.sojourn();
+            }
+            // Keyed by the frames' names, which do not come twice: the stream stays.
+            (_, LossModel::Bernoulli { probability, .. }) => {
+                *self = LossModel::Bernoulli { probability, seed }
+            }
+            (_, other) => *self = other,
+        }
+    }
+
     /// What happens to the next frame, of this size and name.
     pub(crate) fn draw_loss(&mut self, frame: Bytes, name: FrameName) -> Option<Cause> {
         match self {

@@ -9,7 +9,7 @@
 //!
 //! A shell in real time needs some time to hand a frame over. It is told in [`Network::with_handover`], and frames come
 //! out that much before they arrive, where that can be foretold: a link knows a frame's arrival when it comes, a medium
-//! only when the frame is over.
+//! only when the frame is over, and a link that may change only when the frame has left its transmitter.
 //!
 //! Cost: a heap of the frames under way, and for each call a look at each medium; media are few.
 
@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use mqttlab_units::{Bytes, Duration, Instant};
 
+use crate::change::LinkChange;
 use crate::fate::{Delivery, Fate};
 use crate::link::Link;
 use crate::name::FrameName;
@@ -30,7 +31,10 @@ pub struct Network {
     links: Vec<Link>,
     media: Vec<Medium>,
     paths: Vec<Vec<Stage>>,
+    /// Frames at the ends of links, and links that have to be told of the time; see [`LINK_TIMER`].
     waiting: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    /// For when links that may change are among these.
+    link_timers: BTreeMap<usize, Instant>,
     next_number: u64,
     transits: Vec<FrameTransit>,
     free: Vec<u32>,
@@ -60,7 +64,7 @@ pub enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A frame entered a link, and this is what becomes of it there; or it has crossed a medium, or was dropped
-    /// there. Comes before the frame's `Arrived`.
+    /// there. Comes when that is decided, and before the frame's `Arrived`.
     Crossed {
         /// The caller's token.
         frame: u64,
@@ -139,6 +143,7 @@ impl Network {
             media,
             paths,
             waiting: BinaryHeap::new(),
+            link_timers: BTreeMap::new(),
             next_number: 0,
             transits: Vec::new(),
             free: Vec::new(),
@@ -208,8 +213,14 @@ impl Network {
     pub fn tick(&mut self, now: Instant) {
         assert!(now >= self.now, "time ran back in the network");
         self.now = now;
+        if self.media.is_empty() {
+            while self.next_at_link().is_some_and(|at| at <= now) {
+                self.leave_link();
+            }
+            return;
+        }
         loop {
-            let wire = self.waiting.peek().map(|Reverse((at, _, _))| *at).filter(|at| *at <= now);
+            let wire = self.next_at_link().filter(|at| *at <= now);
             let radio = self.next_medium().filter(|(at, _)| *at <= now);
             // At equal times links first: what leaves one may enter a medium now, and media have no way back in time.
             match radio {
@@ -245,6 +256,16 @@ impl Network {
         }
     }
 
+    /// A link changes, after all else that happens until then.
+    ///
+    /// # Panics
+    /// When time runs back, or the link was not [made to change](Link::changeable).
+    pub fn change(&mut self, now: Instant, link: usize, change: &LinkChange) {
+        self.tick(now);
+        self.links[link].change(now, change);
+        self.drain_link(now, link);
+    }
+
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<Output> {
         self.ready.pop_front()
@@ -252,9 +273,10 @@ impl Network {
 
     /// When something may happen next.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let wire = self.waiting.peek().map(|Reverse((at, _, _))| *at);
-        let radio = self.next_medium().map(|(at, _)| at);
-        wire.into_iter().chain(radio).min()
+        match (self.next_at_link(), self.next_medium()) {
+            (Some(wire), Some((radio, _))) => Some(wire.min(radio)),
+            (wire, radio) => wire.or(radio.map(|(at, _)| at)),
+        }
     }
 
     /// Frames under way.
@@ -262,6 +284,12 @@ impl Network {
         self.in_transit
     }
 
+    #[inline]
+    fn next_at_link(&self) -> Option<Instant> {
+        self.waiting.peek().map(|Reverse((at, _, _))| *at)
+    }
+
+    #[inline]
     fn next_medium(&self) -> Option<(Instant, usize)> {
         let deadlines = self.media.iter().enumerate();
         deadlines.filter_map(|(index, medium)| Some((medium.next_deadline()?, index))).min()
@@ -269,6 +297,11 @@ impl Network {
 
     fn leave_link(&mut self) {
         let Reverse((at, _, place)) = self.waiting.pop().expect("a frame is due");
+        if place >= LINK_TIMER {
+            let link = (place - LINK_TIMER) as usize;
+            self.links[link].tick(at);
+            return self.drain_link(at, link);
+        }
         let transit = self.release(place);
         self.advance(at, transit);
     }
@@ -292,9 +325,34 @@ impl Network {
     }
 
     fn offer(&mut self, at: Instant, link: usize, transit: FrameTransit) {
-        let FrameTransit { frame, copy, hop, corrupted_bit, .. } = transit;
+        if self.links[link].is_changeable() {
+            let place = self.keep(transit);
+            self.links[link].enter(at, place, transit.size, transit.name);
+            return self.drain_link(at, link);
+        }
         let fate = self.links[link].offer(at, transit.size, transit.name);
-        self.ready.push_back(Output::Crossed { frame, copy, link, hop, entered: at, fate });
+        self.cross_link(at, link, at, transit, fate);
+    }
+
+    /// What became of frames on a link that may change, at this instant.
+    fn drain_link(&mut self, at: Instant, link: usize) {
+        while let Some(settled) = self.links[link].poll() {
+            let transit = self.release(settled.frame);
+            self.cross_link(at, link, settled.entered, transit, settled.fate);
+        }
+        if let Some(due) = self.links[link].next_deadline()
+            && self.link_timers.insert(link, due) != Some(due)
+        {
+            self.waiting.push(Reverse((due, self.next_number, LINK_TIMER + link as u32)));
+            self.next_number += 1;
+        }
+    }
+
+    /// What becomes of a frame on a link has been decided at this instant.
+    #[inline]
+    fn cross_link(&mut self, at: Instant, link: usize, entered: Instant, transit: FrameTransit, fate: Fate) {
+        let FrameTransit { frame, copy, hop, corrupted_bit, .. } = transit;
+        self.ready.push_back(Output::Crossed { frame, copy, link, hop, entered, fate });
         let Fate::Delivered(delivery) = fate else {
             self.in_transit -= 1;
             return;
@@ -339,12 +397,12 @@ impl Network {
         self.ready.push_back(Output::Crossed { frame, copy, link, hop, entered, fate });
     }
 
-    /// A frame that came to a link at `entered` is at its end at `at`: at the next stage then, at its receiver a little
-    /// earlier.
-    fn schedule(&mut self, entered: Instant, at: Instant, transit: FrameTransit) {
+    /// A frame whose fate on a link was decided at `decided` is at its end at `at`: at the next stage then, at its receiver a
+    /// little earlier.
+    fn schedule(&mut self, decided: Instant, at: Instant, transit: FrameTransit) {
         let is_last = usize::from(transit.hop) == self.paths[transit.path as usize].len();
-        // Not before it came to the link: the machine's time does not run back.
-        let due = if is_last { entered + at.since(entered).saturating_sub(self.handover) } else { at };
+        // Not before that: the machine's time does not run back.
+        let due = if is_last { decided + at.since(decided).saturating_sub(self.handover) } else { at };
         let place = self.keep(transit);
         // The number keeps equal times in order, which a heap alone does not.
         self.waiting.push(Reverse((due, self.next_number, place)));
@@ -366,5 +424,7 @@ impl Network {
     }
 }
 
+/// From here on, what waits is not a frame's place but a link's number.
+const LINK_TIMER: u32 = 1 << 31;
 /// Stages of a path at most; [`copy_made_at`] has a bit for each.
 pub const STAGES_MAX: usize = 16;

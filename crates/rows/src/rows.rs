@@ -434,6 +434,8 @@ words! {
         RetryLimit = "retry_limit",
         /// The receiver is out of reach.
         Unreachable = "unreachable",
+        /// The link was down.
+        LinkDown = "link_down",
     }
 }
 
@@ -446,6 +448,7 @@ impl From<mqttlab_net::Cause> for Cause {
             mqttlab_net::Cause::BitError => Cause::BitError,
             mqttlab_net::Cause::RetryLimit => Cause::RetryLimit,
             mqttlab_net::Cause::Unreachable => Cause::Unreachable,
+            mqttlab_net::Cause::LinkDown => Cause::LinkDown,
         }
     }
 }

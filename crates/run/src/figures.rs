@@ -168,6 +168,8 @@ pub struct LinkDrops {
     pub retry_limit: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub unreachable: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub link_down: u64,
 }
 
 /// What a server's processes have used, as they were last sampled.
@@ -276,8 +278,9 @@ impl RecentLatencies {
 
 impl From<Drops> for LinkDrops {
     fn from(drops: Drops) -> LinkDrops {
-        let Drops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable } = drops;
-        LinkDrops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable }
+        let Drops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable, link_down } =
+            drops;
+        LinkDrops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable, link_down }
     }
 }
 

@@ -14,7 +14,7 @@ from mqttlab.foreign import visible
 from mqttlab.metrics.headline import BATTERY_WH, UNKNOWN_ENDS, WHY_UNSENT, Bytes, Energy, Flow, Latency, Share
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
-from mqttlab.report import captured, cautions, facts
+from mqttlab.report import captured, cautions, changes, facts
 from mqttlab.report.text import delivered_nothing, duration, number, verdict
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
@@ -57,6 +57,8 @@ class Told:
     """The length measured, where rates are of little worth for its shortness; else empty."""
     delivered_nothing: bool
     """Then the first note comes before everything else."""
+    events: str
+    """What changed while the run went on, and when messages flowed again; empty without events."""
     notes: tuple[str, ...]
     """What else to read before a number is used: foreign messages, warnings."""
     numbers: metrics.Headline
@@ -79,7 +81,7 @@ def told(recording: Recording) -> Told:
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
     numbers = metrics.headline(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
-                delivered_nothing=delivered_nothing(recording),
+                delivered_nothing=delivered_nothing(recording), events=changes.sentence(recording),
                 notes=(*parts, *rest, *cautions.of(recording, numbers)), numbers=numbers)
 
 
@@ -124,7 +126,7 @@ def document(recording: Recording) -> dict[str, Any]:
                               "slowest": list(flow["slowest"]), "words": where_the_time_went(known)}
                       for flow, known in zip(numbers["flows"], one.numbers.flows, strict=True)],
             "bytes": list(numbers["bytes"]), "energy": list(numbers["energy"]), "foreign": numbers["foreign"],
-            "disconnections": list(numbers["disconnections"])}
+            "disconnections": list(numbers["disconnections"]), "events": changes.document(recording)}
 
 
 def title(flow: Flow) -> str:

@@ -1,5 +1,6 @@
 //! The integration tests of links and of the radio channel, as one program.
 
+mod changes;
 mod links;
 mod queues;
 mod radio;
