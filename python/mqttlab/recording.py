@@ -35,6 +35,7 @@ from mqttlab.engine import EngineError, cannot_be_written, is_being_written, rec
 from mqttlab.errors import MqttlabError
 from mqttlab.mistaken import nearest_path, what_it_is
 from mqttlab.plan import StoredPlan, read_plan
+from mqttlab.plan.events import Change, changes
 from mqttlab.recorded import LAYOUT, UNREADABLE, damage, first_line, kinds_wrong, unlike
 
 SCHEMA_VERSION = 4
@@ -425,10 +426,19 @@ class Recording:
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """Connects, disconnects, phases, warnings. Servers' events are called alike in recordings of every schema."""
+        """Connects, disconnects, phases, changes, warnings. Events of servers are called alike in all recordings."""
         events = self.table("events")
         return events if events.is_empty() else events.with_columns(
             pl.col("kind").cast(pl.String).replace({"broker_start": "server_start", "broker_exit": "server_exit"}))
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """The events of the plan that took place, at run time, each with the one that ended it."""
+        planned = self.plan.get("events")
+        if not planned or self.events.is_empty():
+            return []
+        taken = self.events.filter(pl.col("kind") == "change")["at_ns"].to_list()
+        return changes(planned, taken)
 
     @cached_property
     def resources(self) -> pl.DataFrame:

@@ -125,10 +125,11 @@ def write(
     validity: dict[str, Any] | None = None,
     hosts: tuple[int, int] = (0, 1),
     foreign: int = 0,
+    planned: Sequence[dict[str, Any]] = (),
 ) -> Path:
     """Write a recording of two clients, ``p`` in group ``publishers`` and ``s`` in group ``subscribers``.
 
-    ``hosts`` are theirs; so many ``foreign`` deliveries were counted. The
+    ``hosts`` are theirs; so many ``foreign`` deliveries were counted; ``planned`` are the plan's events. The
     measurement lasts from the start until ``duration_s``.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -157,6 +158,7 @@ def write(
         "broker": {"name": "mosquitto", "version": "2.0", "host": 1, "port": 1883},
         "hosts": [{"name": name, "tcp": {"mss_bytes": None, "timestamps": True}} for name in ("a", "b")],
         "network": {"kind": "emulated", "description": "SATCOM", "mtu_bytes": 1500},
+        **({"events": list(planned)} if planned else {}),
     })
     name = "run.json" if complete else "incomplete.json"
     status = "complete" if complete else "incomplete"

@@ -86,7 +86,7 @@ PYTHON = {
     "trial": {"quantity", "networks", "scenario", "experiments", "statistics", "comparison"},
     "dashboard": {"recording", "runs", "metrics", "figures", "report", "explanation", "catalog", "engine", "scenario",
                   "networks", "brokers", "comparison", "experiments", "queue", "studies", "statistics", "analysis",
-                  "analysed", "experiment_answers", "export", "sheets"},
+                  "analysed", "experiment_answers", "export", "sheets", "plan"},
     "reference": {"networks", "scenario", "metrics", "experiments"},
     "cli": {"quantity", "networks", "brokers", "engine", "plan", "scenario", "runs", "imports", "recording", "metrics",
             "comparison", "analysis", "analysed", "experiment_answers", "report", "explanation", "export",

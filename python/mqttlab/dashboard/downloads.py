@@ -25,6 +25,7 @@ from mqttlab.errors import MqttlabError
 from mqttlab.export import ExportError, cut_of_message, pcapng
 from mqttlab.figures.drawing import PLOTLY_CARTESIAN
 from mqttlab.recording import Recording
+from mqttlab.report import changes
 from mqttlab.report.html import page
 from mqttlab.sheets import csv_text
 
@@ -64,6 +65,8 @@ def _of_a_run(server: flask.Flask, store: Store) -> None:
         if figure is None:
             return _missing("figure", name)
         drawn = figure.draw(store.recording(run), shown)
+        if drawn is not None:
+            [drawn] = changes.marked(store.recording(run), [drawn])
         theme = flask.request.args.get("theme", "light")
         if figure.over_time and shown is None:
             shown = run_figures.span(store.recording(run))
@@ -195,7 +198,7 @@ def _going_on(server: flask.Flask, jobs: Jobs, watch: Watch) -> None:
 
     @server.get("/data/job/<job>/figure/<name>.json")
     def job_figure_json(job: str, name: str) -> flask.Response:
-        drawn = live_figures.drawn(name, watch.of(job).ticks)
+        drawn = live_figures.drawn(name, watch.of(job).ticks, watch.changes(job))
         made = '{"figure": null}' if drawn is None else answer(drawn, flask.request.args.get("theme", "light"))
         return flask.Response(made, content_type="application/json")
 

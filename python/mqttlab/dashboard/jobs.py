@@ -111,6 +111,10 @@ class Jobs:
         jobs = [job for job in self.queue.jobs(all_=True) if job.state not in OPEN]
         return sorted(jobs, key=lambda job: job.ended_at or "", reverse=True)[:limit]
 
+    def directory_of(self, identifier: str) -> Path | None:
+        """Where a job's recording will be; nothing where there is no such job."""
+        return next((job.directory for job in self.queue.jobs(all_=True) if job.identifier == identifier), None)
+
     def run_of(self, job: QueuedJob | Announced) -> str | None:
         """The name of a job's recording below these runs; nothing where it has none, or is elsewhere."""
         if not job.directory.is_relative_to(self.runs) or not (job.directory / "plan.json").is_file():

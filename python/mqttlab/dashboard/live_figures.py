@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 
 from mqttlab import figures
 from mqttlab.figures.drawing import Figure
+from mqttlab.figures.marks import mark
+from mqttlab.plan.events import Change
+from mqttlab.report.changes import marks
 
 SCHEMA: dict[str, Any] = {
     "at_s": pl.Float64, "connected": pl.Int64, "offered": pl.Int64, "sent": pl.Int64, "delivered": pl.Int64,
@@ -50,10 +53,10 @@ FIGURES: dict[str, Callable[[Ticks], Figure]] = {
 }
 
 
-def drawn(name: str, kept: Ticks) -> Figure | None:
-    """A figure; nothing where there is no such figure, or too little to draw."""
+def drawn(name: str, kept: Ticks, taken: Sequence[Change] = ()) -> Figure | None:
+    """A figure with the events that took place; nothing where there is no such figure, or too little to draw."""
     thinned = kept[::-(-max(len(kept), 1) // TICKS_DRAWN)]
     if name not in FIGURES or len(thinned) < 2:
         return None
     figure = FIGURES[name](thinned)
-    return figure if any(len(trace.x) for trace in figure.data) else None
+    return mark(figure, marks(taken)) if any(len(trace.x) for trace in figure.data) else None

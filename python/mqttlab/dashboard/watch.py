@@ -7,12 +7,17 @@ import json
 import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.panels import Head, told_table
+from mqttlab.plan.events import Change, changes
 from mqttlab.report.text import duration, number
 from mqttlab.runs import Announced
+
+if TYPE_CHECKING:
+    from mqttlab.plan.types import Event
 
 # With those that have ended, whose figures stay.
 FOLLOWED_AT_ONCE = 16
@@ -39,6 +44,10 @@ class Followed:
     recent: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=RECENT))
     """The last ticks, a second of real time: rates are of it, for servers are sampled more rarely than ticks come."""
     phase: dict[str, Any] = field(default_factory=dict)
+    publishing_from_ns: int | None = None
+    """When publishing began, which the plan's events count from."""
+    planned: list[Event] | None = None
+    """The plan's events, once they were read."""
     warnings: list[str] = field(default_factory=list)
     tail: list[dict[str, Any]] = field(default_factory=list)
     """The last messages that ticks have told of, the latest first."""
@@ -62,6 +71,8 @@ class Followed:
         event = line.get("event")
         if event == "phase":
             self.phase = line
+            if line.get("phase") in ("warm_up", "measurement") and self.publishing_from_ns is None:
+                self.publishing_from_ns = line["at_ns"]
         elif event == "warning":
             self.warnings.append(str(line.get("text")))
         elif event == "tick":
@@ -110,6 +121,17 @@ class Watch:
                 self._followed.popitem(last=False)
         return found
 
+    def changes(self, job: str) -> list[Change]:
+        """The events of a run that have taken place, at the times that the plan has for them."""
+        found = self.of(job)
+        begin, now = found.publishing_from_ns, int(found.last.get("at_ns") or 0)
+        if begin is None:
+            return []
+        if found.planned is None:
+            directory = self._jobs.directory_of(job) if found.elsewhere is None else found.elsewhere.directory
+            found.planned = _planned(directory)
+        due = [begin + event["at_ns"] for event in found.planned]
+        return changes(found.planned, [at for at in due if at <= now])
 
     def elsewhere(self) -> tuple[list[Announced], list[Announced]]:
         """The runs that go on and are not the queue's; and those that have ended since they were looked at, the latest
@@ -124,6 +146,18 @@ class Watch:
             ended = [followed.elsewhere for name, followed in reversed(self._followed.items())
                      if followed.elsewhere is not None and name not in names]
         return running, ended
+
+
+def _planned(directory: Path | None) -> list[Event]:
+    """The events of a run's plan, which is written before the run begins; none where it cannot be read."""
+    if directory is None:
+        return []
+    try:
+        plan = json.loads((directory / "plan.json").read_text(encoding="utf-8"))
+        found: list[Event] = plan.get("events") or []
+    except (OSError, ValueError, AttributeError):
+        return []
+    return found
 
 
 def _read(found: Followed, run: Announced) -> None:

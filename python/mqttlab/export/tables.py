@@ -48,6 +48,7 @@ def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
         "overhead": metrics.overhead(recording),
         "efficiency": metrics.efficiency(recording),
         "bursts": metrics.bursts(recording),
+        "changes": metrics.changes(recording),
         "energy": metrics.energy(recording),
         "processor": metrics.processor(recording),
     }

@@ -107,6 +107,15 @@ class Figure:
             "showarrow": False, "xanchor": "left", **side, axis: math.log10(value) if log else value,
             f"{axis}ref": axis, f"{across}ref": f"{across} domain", **label})
 
+    def add_band(self, axis: Axis, begin: float, end: float, fill: Mapping[str, Any]) -> Self:
+        """Shade a stretch of an axis (``color``, ``opacity``), behind the traces."""
+        across: Axis = "y" if axis == "x" else "x"
+        shape = {"type": "rect", "layer": "below", "line": {"width": 0}, "fillcolor": fill["color"],
+                 "opacity": fill["opacity"], f"{axis}ref": axis, f"{axis}0": begin, f"{axis}1": end,
+                 f"{across}ref": f"{across} domain", f"{across}0": 0, f"{across}1": 1}
+        self.layout["shapes"] = [*self.layout.get("shapes", ()), _part(shape)]
+        return self
+
     def add_annotation(self, **fields: Any) -> Self:
         """Write words into the figure."""
         self.layout["annotations"] = [*self.layout.get("annotations", ()), _part(fields)]

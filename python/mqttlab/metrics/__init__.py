@@ -24,6 +24,7 @@ from mqttlab.metrics.catalogue import (
     APPLICATION,
     ATTRIBUTION,
     BURSTS,
+    CHANGES,
     DEVICE_RATE,
     DEVICES,
     EFFICIENCY,
@@ -48,6 +49,7 @@ from mqttlab.metrics.catalogue import (
     counted,
     family,
 )
+from mqttlab.metrics.changes import changes
 from mqttlab.metrics.connection import DIRECTIONS, connection_flight, connection_segments
 from mqttlab.metrics.device_bytes import by_device, device_bytes
 from mqttlab.metrics.devices import messages_by_device
@@ -73,6 +75,7 @@ __all__ = [
     "APPLICATION",
     "ATTRIBUTION",
     "BURSTS",
+    "CHANGES",
     "DEVICES",
     "DEVICE_RATE",
     "DIRECTIONS",
@@ -108,6 +111,7 @@ __all__ = [
     "by_device",
     "called",
     "called_beside_a_value",
+    "changes",
     "clients",
     "connection_flight",
     "connection_segments",

@@ -17,7 +17,7 @@ Better = Literal["lower", "higher", "neither"]
 Shown = Literal["narrow", "wide", "page", "data"]
 # Each shows what the one before shows, and more.
 PLACES: tuple[Shown, ...] = ("narrow", "wide", "page", "data")
-Window = Literal["due", "measurement", "run", "frames", "slice", "radio"]
+Window = Literal["due", "measurement", "run", "frames", "slice", "radio", "event"]
 WINDOWS: dict[Window, str] = {
     "due": "messages that were due within the measurement, whenever they arrived",
     "measurement": "what happened within the measurement",
@@ -25,6 +25,8 @@ WINDOWS: dict[Window, str] = {
     "frames": "from the row's first frame to its last, over the whole run",
     "slice": "each time slice of the run",
     "radio": "what happened within the measurement; the whole run where a radio counted",
+    "event": "from an event of the scenario until the next one that begins after its end, else until the measurement's "
+             "end; the first 50 events",
 }
 """What a metric covers. Numerator and denominator of a rate or share cover the same."""
 
@@ -55,7 +57,8 @@ class Family:
     title: str
     scopes: tuple[str, ...]
     """What a row may be about: ``run``, ``direction``, ``link``, ``group``, ``groups`` (a publishing and a subscribing
-    one, and the QoS), ``qos``, ``station``, ``connection``, ``topic``, ``packet_type``, ``time``, ``message``."""
+    one, and the QoS), ``qos``, ``station``, ``event``, ``connection``, ``topic``, ``packet_type``, ``time``,
+    ``message``."""
     implementation: str
     window: Window
     """What its metrics cover unless they say otherwise."""
@@ -225,6 +228,39 @@ BURSTS: tuple[Metric, ...] = (
     *(_burst("spread", statistic, title, f"{words} of the time from the arrival of a burst's first message until that "
                                          "of its last one")
       for statistic, title, words in BURST_STATISTICS),
+)
+
+CHANGES: tuple[Metric, ...] = (
+    Metric(name="change_at_s", unit="s", title="at", shown="narrow",
+           meaning="When the event took place, from the beginning of the measurement."),
+    Metric(name="change_lasted_s", unit="s", title="lasted", shown="narrow",
+           meaning="From the event until the one that ended it; none where nothing did."),
+    Metric(name="change_silence_s", unit="s", title="silence", shown="narrow", better="lower",
+           meaning="The longest time without a delivery of any flow, from the last one before the event until the end "
+                   "of its window."),
+    Metric(name="change_flow_back_s_p50", unit="s", title="flow back, median", better="lower", shown="wide",
+           meaning="From the event's end (its begin, where it did not end) until a subscriber had the first message "
+                   "from a publisher that was due after it: the median of all pairs of a publisher and a subscriber "
+                   "with such messages. A publisher's interval is part of it."),
+    Metric(name="change_flow_back_s_max", unit="s", title="flow back, last", better="lower", shown="narrow",
+           meaning="The same of the last pair; none while a pair had no such message."),
+    Metric(name="change_flows_not_back", unit="pairs", title="not back", better="lower", shown="wide",
+           meaning="Pairs that had none of these messages within the event's window."),
+    Metric(name="change_undelivered", unit="messages", title="not delivered", better="lower", shown="narrow",
+           meaning="Messages that were due in the event's window and did not arrive: lost, under way at the end, of "
+                   "unknown fate, or never sent."),
+    Metric(name="change_duplicates", unit="messages", title="duplicates", better="lower", shown="wide",
+           meaning="Further deliveries of messages that were due in the event's window."),
+    Metric(name="change_connections_lost", unit="clients", title="connections lost", better="lower", shown="narrow",
+           meaning="Clients whose connection ended in the event's window, planned or not, and those that vanished by "
+                   "it."),
+    Metric(name="change_reconnected_s_p50", unit="s", title="connected again, median", better="lower", shown="wide",
+           meaning="From the event's end (its begin, where it did not end) until these clients had a CONNACK again: "
+                   "the median; 0 for those that had it before."),
+    Metric(name="change_reconnected_s_max", unit="s", title="connected again, last", better="lower", shown="narrow",
+           meaning="The same of the last one; none while a client was not connected again."),
+    Metric(name="change_not_reconnected", unit="clients", title="not connected again", better="lower", shown="wide",
+           meaning="Those that were not connected again within the event's window."),
 )
 
 LINK: tuple[Metric, ...] = (
@@ -557,6 +593,8 @@ FAMILIES: tuple[Family, ...] = (
            implementation=f"{_METRICS}.application", metrics=APPLICATION),
     Family(table="bursts", window="due", title="Bursts", scopes=("groups",),
            implementation=f"{_METRICS}.bursts", metrics=BURSTS),
+    Family(table="changes", window="event", title="Events of the scenario", scopes=("event",),
+           implementation=f"{_METRICS}.changes", metrics=CHANGES),
     Family(table="setup", window="run", title="Connections", scopes=("run",),
            implementation=f"{_METRICS}.setup", metrics=SETUP),
     Family(table="links", window="run", title="Links", scopes=("link",),

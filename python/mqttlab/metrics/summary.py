@@ -15,6 +15,7 @@ from mqttlab.metrics.application import application, has_both_ways, setup
 from mqttlab.metrics.attribution import attribution_by_qos
 from mqttlab.metrics.bursts import bursts
 from mqttlab.metrics.catalogue import ALL, ENGINE
+from mqttlab.metrics.changes import changes
 from mqttlab.metrics.device_bytes import device_bytes
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
@@ -145,6 +146,7 @@ PARTS: tuple[_Part, ...] = (
     _Part("application", ("qos",), _by_qos),
     _Part("application", ("groups",), _by_groups),
     _Part("bursts", ("groups",), lambda recording: _named(bursts(recording), "groups", pair())),
+    _Part("changes", ("event",), lambda recording: _named(changes(recording), "event", pl.col("event"))),
     _Part("setup", ("run",), lambda recording: _named(setup(recording), "run", pl.lit(None))),
     _Part("links", ("link",), lambda recording: _named(links(recording), "link", pl.col("link"))),
     _Part("network", SCOPES, _network),

@@ -30,6 +30,8 @@ class Change:
     until_ns: int | None = None
     """When the event that ended it took place; none where nothing did."""
     until_name: str = ""
+    left: tuple[int, ...] = ()
+    """The clients that disconnected or vanished by it."""
 
 
 def kind_of(event: Event) -> str:
@@ -57,7 +59,7 @@ def changes(events: Sequence[Event], times: Sequence[int]) -> list[Change]:
             found[began] = replace(found[began], until_ns=at, until_name=name)
             continue
         if not found or (found[-1].name, planned[-1]) != (name, event["at_ns"]):
-            found.append(Change(name=name, kind=kind, at_ns=at))
+            found.append(Change(name=name, kind=kind, at_ns=at, left=_left(event, kind)))
             planned.append(event["at_ns"])
         going_on |= dict.fromkeys(_ends_of(event, kind), len(found) - 1)
     return found
@@ -71,6 +73,10 @@ def _ends_of(event: Event, kind: str) -> list[Hashable]:
     if kind in ENDED_BY:
         keys.append((ENDED_BY[kind], _about(event)))
     return keys
+
+
+def _left(event: Any, kind: str) -> tuple[int, ...]:
+    return tuple(event["clients"]) if kind in ("clients_disconnect", "clients_vanish") else ()
 
 
 def _about(event: Any) -> Hashable:

@@ -936,7 +936,29 @@ class ZeroMqRole(TypedDict):
 
 
 PERFORMED: dict[str, tuple[str, ...]] = {
-    "live": ("server_stop", "server_kill", "server_pause", "server_continue", "server_start", "clients_disconnect", "clients_vanish", "clients_return", "clients_stop_reading", "clients_continue_reading",),
-    "sim": ("server_stop", "server_kill", "server_pause", "server_continue", "server_start", "clients_disconnect", "clients_vanish", "clients_return", "clients_stop_reading", "clients_continue_reading",),
+    "live": (
+        "server_stop",
+        "server_kill",
+        "server_pause",
+        "server_continue",
+        "server_start",
+        "clients_disconnect",
+        "clients_vanish",
+        "clients_return",
+        "clients_stop_reading",
+        "clients_continue_reading",
+    ),
+    "sim": (
+        "server_stop",
+        "server_kill",
+        "server_pause",
+        "server_continue",
+        "server_start",
+        "clients_disconnect",
+        "clients_vanish",
+        "clients_return",
+        "clients_stop_reading",
+        "clients_continue_reading",
+    ),
 }
 """The kinds of events that each backend performs."""

@@ -59,6 +59,8 @@ def _made(told: Told, *, with_typical: bool) -> list[str]:
         middle = _table(flows)
     middle += [line for words in unsent[:APART] for line in _labelled("not sent", words, 2)]
     bottom = [*_groups(told), *_disconnections(told)]
+    if told.events:
+        bottom += _labelled("events", told.events, 4)
     for note in told.notes[:NOTES_SHOWN]:
         bottom += _labelled("note", note, 2)
     left = len(told.notes) - NOTES_SHOWN

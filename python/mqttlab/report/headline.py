@@ -24,7 +24,7 @@ from mqttlab.metrics.headline import (
 )
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
-from mqttlab.report import captured, cautions, facts
+from mqttlab.report import captured, cautions, changes, facts
 from mqttlab.report.text import delivered_nothing, duration, number, verdict
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
@@ -69,6 +69,8 @@ class Told:
     """The length measured, where rates are of little worth for its shortness; else empty."""
     delivered_nothing: bool
     """Then the first note comes before everything else."""
+    events: str
+    """What changed while the run went on, and when messages flowed again; empty without events."""
     reasons: tuple[str, ...]
     """Of the verdict, those that :attr:`timing` has not."""
     cautions: tuple[str, ...]
@@ -98,7 +100,7 @@ def told(recording: Recording) -> Told:
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
     numbers = metrics.headline(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
-                delivered_nothing=delivered_nothing(recording),
+                delivered_nothing=delivered_nothing(recording), events=changes.sentence(recording),
                 reasons=tuple(rest), cautions=(*parts, *cautions.of(recording, numbers)), numbers=numbers)
 
 
@@ -143,7 +145,7 @@ def document(recording: Recording) -> dict[str, Any]:
                               "slowest": list(flow["slowest"]), "words": where_the_time_went(known)}
                       for flow, known in zip(numbers["flows"], one.numbers.flows, strict=True)],
             "bytes": list(numbers["bytes"]), "energy": list(numbers["energy"]), "foreign": numbers["foreign"],
-            "disconnections": list(numbers["disconnections"])}
+            "disconnections": list(numbers["disconnections"]), "events": changes.document(recording)}
 
 
 def title(flow: Flow) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 from mqttlab import figures, metrics
 from mqttlab.foreign import markup
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, cards, coverage, fleet, headline, network, probe
+from mqttlab.report import attribution, captured, cards, changes, coverage, fleet, headline, network, probe
 from mqttlab.report.facts import of_run
 from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, write_whole
 from mqttlab.report.text import disconnections_title, heading, lateness, meaning, number, verdict
@@ -37,6 +37,7 @@ def page(recording: Recording) -> str:
     sections = [
         cards.section(recording),
         _verdict_section(recording),
+        _changes_section(recording),
         _disconnections_section(recording),
         _application_section(recording),
         fleet.devices(recording),
@@ -77,6 +78,17 @@ def _verdict_section(recording: Recording) -> str:
     )
 
 
+def _changes_section(recording: Recording) -> str:
+    table = changes.table(recording)
+    if table.is_empty():
+        return ""
+    words = " ".join(filter(None, (
+        "Times count from the beginning of the measurement. What followed counts until the next event.",
+        changes.left_out(recording))))
+    shown = html_table(table, ("event", *metrics.family("changes").columns("page")))
+    return f"<section><h2>Events</h2><p>{markup(words)}</p>{shown}</section>"
+
+
 def _application_section(recording: Recording) -> str:
     by_qos = metrics.application(recording)
     if by_qos.is_empty():
@@ -112,7 +124,7 @@ def _figure_section(recording: Recording) -> str:
         return ""
     drawn = [figures.latency_over_time(samples, network.POINTS_DRAWN), figures.latency_cdf(samples),
              figures.latency_box(samples)]
-    return f"<section><h2>Latency</h2>{grid(drawn, 'latency')}</section>"
+    return f"<section><h2>Latency</h2>{grid(changes.marked(recording, drawn), 'latency')}</section>"
 
 
 def _attribution_section(recording: Recording) -> str:
@@ -148,7 +160,7 @@ def _link_section(recording: Recording) -> str:
     not_drawn = markup(network.left_out(table, busiest, "drawn").strip())
     not_drawn = f"<p>{not_drawn}</p>" if not_drawn else ""
     return (f"<section><h2>Links</h2><p>{markup(words)}</p>{fleet.links(table, columns)}{not_drawn}"
-            f"{grid(known, 'link')}{_probe(recording)}</section>")
+            f"{grid(changes.marked(recording, known), 'link')}{_probe(recording)}</section>")
 
 
 def _probe(recording: Recording) -> str:
@@ -188,7 +200,7 @@ def _network_section(recording: Recording) -> str:
         columns = network.columns(energy, metrics.family("energy").columns("page"))
         parts += ["<h2>Energy</h2>", f"<p>{markup(coverage.energy(recording))}</p>",
                   html_table(energy, ("of", *columns))]
-    parts.append(grid(network.drawn(recording), "network"))
+    parts.append(grid(changes.marked(recording, network.drawn(recording)), "network"))
     return "".join(parts) + _connections(recording) + "</section>"
 
 
@@ -223,7 +235,7 @@ def _setup_section(recording: Recording) -> str:
     if not states.is_empty():
         names = [client["name"] for client in recording.layout["clients"]]
         made += [figures.congestion_windows(states, names), figures.outstanding_bytes(states, names)]
-    drawn = grid(made, "resources") if made else ""
+    drawn = grid(changes.marked(recording, made), "resources") if made else ""
     if words := coverage.processor(recording):
         drawn = f"<p>{markup(words)}</p>{drawn}"
     return f"<section><h2>Connections and machine</h2>{table}{drawn}</section>"

@@ -8,7 +8,7 @@ from rich.markup import escape
 from mqttlab import metrics
 from mqttlab.console import Console, print_table
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, coverage, facts, network
+from mqttlab.report import attribution, captured, changes, coverage, facts, network
 from mqttlab.report.text import (
     delivered_nothing,
     disconnections_title,
@@ -54,6 +54,12 @@ def terminal(recording: Recording, console: Console) -> None:
             _print_table(console, "By group: latency in ms", by_group, (*keys, *GROUP_COLUMNS),
                          keys=len(keys))
         for words in coverage.application(recording, by_qos):
+            console.print(words, highlight=False, markup=False)
+    happened = changes.table(recording)
+    if not happened.is_empty():
+        columns = metrics.family("changes").columns("wide")
+        _print_table(console, "Events: times in s", happened, ("event", *columns))
+        if words := changes.left_out(recording):
             console.print(words, highlight=False, markup=False)
     ended = metrics.disconnections(recording)
     if not ended.is_empty():

@@ -8,7 +8,7 @@ from mqttlab.networks.link import Part, Truth
 from mqttlab.quantity import RatioPair, shown
 from mqttlab.secrets import PLAIN, PlainText
 
-Scope = Literal["run", "qos", "groups", "group", "direction", "link", "station"]
+Scope = Literal["run", "qos", "groups", "group", "direction", "link", "station", "event"]
 # What the engine tells while a run goes on, four times a second.
 PROGRESS_METRICS = ("latency_ms_p50", "latency_ms_p99", "disconnects")
 
@@ -39,7 +39,8 @@ class Measured(Part):
     metric: PlainText = Field(description="Name of a metric; docs/reference/metrics.md lists them.")
     scope: Scope = Field("run", description="What it is measured of.")
     name: PlainText | None = Field(None, description=(
-        "Which of that scope, such as \"1\" for `qos`, or the name of a group; needed unless the scope is `run`."))
+        "Which of that scope, such as \"1\" for `qos`, or the name of a group or an event; needed "
+        "unless the scope is `run`."))
 
 
 class Threshold(Measured):

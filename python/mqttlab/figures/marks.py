@@ -1,0 +1,45 @@
+"""Marks of events in figures over time: a line where each began, a shade until it ended, and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mqttlab.figures.drawing import Figure
+
+COLOUR = "#8A63B8"
+SHADE = 0.1
+# Names of more of them would cover each other.
+NAMED_MAX = 12
+DRAWN_MAX = 200
+NAME_MAX = 32
+# Names stand below one another, so that neighbours can be read.
+ROWS = 3
+ROW_HEIGHT = 0.075
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """An event in a figure's own time."""
+
+    name: str
+    at_s: float
+    until_s: float | None
+    """Its end; none where nothing ended it."""
+
+
+def mark(figure: Figure, marks: Sequence[Mark]) -> Figure:
+    """Draw events into a figure whose horizontal axis is time; of very many the first ones. Behind the traces."""
+    drawn = marks[:DRAWN_MAX]
+    for place, one in enumerate(drawn):
+        if one.until_s is not None:
+            figure.add_band("x", one.at_s, one.until_s, {"color": COLOUR, "opacity": SHADE})
+        named = len(drawn) <= NAMED_MAX
+        label = {"text": _short(one.name), "font": {"size": 11, "color": COLOUR}, "hovertext": one.name, "xshift": 2,
+                 "y": 1 - ROW_HEIGHT * (place % ROWS)} if named else None
+        figure.add_line("x", one.at_s, {"color": COLOUR, "width": 1, "dash": "dot"}, label)
+    return figure
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME_MAX else f"{name[:NAME_MAX - 1]}…"

@@ -1,0 +1,92 @@
+"""The events of a run's scenario: told in words, and marked in figures over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import polars as pl
+
+from mqttlab import metrics
+from mqttlab.figures.drawing import Figure
+from mqttlab.figures.marks import Mark, mark
+from mqttlab.foreign import visible
+from mqttlab.metrics.changes import CHANGES_MAX
+from mqttlab.plan.events import Change
+from mqttlab.recording import Recording
+from mqttlab.report.text import number
+
+NS_PER_S = 1e9
+TOLD_MAX = 3
+# What figures over time call their horizontal axis, and whether it begins with the run or with the measurement.
+RUN_TIME = "run time"
+MEASURED_TIME = "time of intended sending"
+
+
+def marked(recording: Recording, figures: Sequence[Figure]) -> list[Figure]:
+    """The same figures, those over time with the events that took place."""
+    if not recording.changes:
+        return list(figures)
+    return [_marked(recording, figure) for figure in figures]
+
+
+def _marked(recording: Recording, figure: Figure) -> Figure:
+    title = str(figure.layout["xaxis"].get("title", {}).get("text", ""))
+    if title.startswith(RUN_TIME):
+        begin = 0.0
+    elif title.startswith(MEASURED_TIME):
+        begin = metrics.measurement_began_ns(recording) / NS_PER_S
+    else:
+        return figure
+    return mark(figure, marks(recording.changes, begin))
+
+
+def marks(taken: Sequence[Change], begin_s: float = 0.0) -> list[Mark]:
+    """Events for a figure whose time begins so long after the run's."""
+    return [Mark(name=visible(change.name), at_s=change.at_ns / NS_PER_S - begin_s,
+                 until_s=None if change.until_ns is None else change.until_ns / NS_PER_S - begin_s)
+            for change in taken]
+
+
+def sentence(recording: Recording) -> str:
+    """The events in a line: when, what, for how long; empty without any."""
+    taken = recording.changes
+    if not taken:
+        return ""
+    rows: Iterable[dict[str, Any]] = metrics.changes(recording).head(TOLD_MAX).rows(named=True)
+    told = [_told(recording, change, row) for change, row in zip(taken, rows, strict=False)]
+    more = len(taken) - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+
+
+def _told(recording: Recording, change: Change, row: dict[str, Any]) -> str:
+    at = (change.at_ns - metrics.measurement(recording).from_ns) / NS_PER_S
+    words = f"at {seconds(at)} {visible(change.name)}"
+    if change.until_ns is not None:
+        words += f" for {seconds((change.until_ns - change.at_ns) / NS_PER_S)}"
+    back = row["change_flow_back_s_max"]
+    if back is not None:
+        words += f", flow back after {seconds(back)}"
+    return words
+
+
+def seconds(value: float) -> str:
+    """A time of a run: to a tenth of a second, to a millisecond below one."""
+    return f"{number(round(value, 1))} s" if abs(value) >= 1 else f"{number(round(1e3 * value))} ms"
+
+
+def table(recording: Recording) -> pl.DataFrame:
+    """What followed from each event; empty without any."""
+    return metrics.changes(recording)
+
+
+def left_out(recording: Recording) -> str:
+    """What is said of events that the table does not have."""
+    more = len(recording.changes) - CHANGES_MAX
+    return f"The table has the first {CHANGES_MAX} of {len(recording.changes):,} events." if more > 0 else ""
+
+
+def document(recording: Recording) -> list[dict[str, Any]]:
+    """The events as JSON has them: the table's rows, without what is not known."""
+    return [{name: value for name, value in row.items() if value is not None}
+            for row in metrics.changes(recording).rows(named=True)]

@@ -1,0 +1,188 @@
+"""What followed from events, against answers that can be worked out by hand; and how it is told and drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mqttlab import figures, metrics
+from mqttlab.cli import main
+from mqttlab.dashboard import live_figures, run_figures
+from mqttlab.dashboard.watch import Followed, Watch
+from mqttlab.figures.marks import DRAWN_MAX, NAMED_MAX, Mark, mark
+from mqttlab.figures.style import blank
+from mqttlab.recording import Recording
+from mqttlab.report import changes, headline
+from mqttlab.report.html import page
+from recordings import Message, S, write
+
+
+def link(name: str, at_s: float, kind: str, *links: str) -> dict[str, Any]:
+    change = {"kind": kind, "queue": "drop"} if kind == "down" else {"kind": kind}
+    return {"at_ns": int(at_s * S), "name": name, "links": list(links or ("up", "down")), "change": change}
+
+
+def row(at_s: float, kind: str, detail: str | None = None, client: int | None = None) -> dict[str, Any]:
+    return {"at_ns": int(at_s * S), "kind": kind, "client": client, "took_ns": None, "detail": detail}
+
+
+def outage(directory: Path, **more: Any) -> Recording:
+    """The link is down from 3 s to 5 s: 20 messages are lost, one comes late, the subscriber comes back after 0.5 s."""
+    messages = [Message(number) for number in range(100)]
+    messages[30:50] = [Message(number, None, fate="lost", cause="overtaken") for number in range(30, 50)]
+    messages[50] = Message(50, 300)
+    messages.append(Message(60, 20, fate="duplicate"))
+    events = [row(0.1, "connack", client=1), row(3, "change", "wan down"), row(3.5, "disconnect", "reset", 1),
+              row(5, "change", "wan up"), row(5.5, "connack", client=1), row(9.9, "close", client=0)]
+    return Recording.open(write(directory, messages, **{
+        "events": events, "planned": [link("wan down", 3, "down"), link("wan up", 5, "up")], **more}))
+
+
+def test_what_followed_from_an_outage_is_counted(tmp_path: Path) -> None:
+    [found] = metrics.changes(outage(tmp_path / "run")).rows(named=True)
+    assert found == {
+        "event": "wan down", "change_at_s": 3, "change_lasted_s": 2,
+        # From the delivery at 2.91 s to that at 5.11 s, which overtook the one that was due at 5 s.
+        "change_silence_s": pytest.approx(2.2),
+        "change_flow_back_s_p50": pytest.approx(0.11), "change_flow_back_s_max": pytest.approx(0.11),
+        "change_flows_not_back": 0, "change_undelivered": 20, "change_duplicates": 1,
+        # The publisher's connection is closed at 9.9 s, within the measurement, and it does not come back.
+        "change_connections_lost": 2, "change_reconnected_s_p50": pytest.approx(0.5),
+        "change_reconnected_s_max": None, "change_not_reconnected": 1}
+
+
+def test_an_event_ends_what_is_counted_of_the_one_before_it(tmp_path: Path) -> None:
+    planned = [link("wan down", 3, "down"), link("wan up", 5, "up"), link("wan down", 6, "down"),
+               link("wan up", 7, "up")]
+    events = [row(3, "change", "wan down"), row(5, "change", "wan up"), row(6, "change", "wan down"),
+              row(7, "change", "wan up")]
+    table = metrics.changes(outage(tmp_path / "run", planned=planned, events=events))
+    assert table["event"].to_list() == ["wan down", "wan down (2)"]
+    assert table["change_undelivered"].to_list() == [20, 0]
+    assert table["change_duplicates"].to_list() == [0, 1], "that of the message that was due at 6 s"
+    assert table["change_connections_lost"].to_list() == [0, 0]
+    summary = metrics.summary(Recording.open(tmp_path / "run"), tables=["changes"])
+    known = {(name, metric): value for _, name, metric, value, _ in summary.rows()}
+    assert (known["wan down", "change_undelivered"], known["wan down (2)", "change_at_s"]) == (20, 6)
+
+
+def test_an_event_that_never_ended_counts_from_its_begin(tmp_path: Path) -> None:
+    recording = outage(tmp_path / "run", planned=[link("wan down", 3, "down")], events=[row(3, "change", "wan down")])
+    [found] = metrics.changes(recording).rows(named=True)
+    assert found["change_lasted_s"] is None
+    assert found["change_flow_back_s_max"] == pytest.approx(2.11), "since the event, for it did not end"
+    assert changes.sentence(recording) == "at 3 s wan down, flow back after 2.1 s"
+
+
+def test_a_flow_that_did_not_come_back_has_no_time(tmp_path: Path) -> None:
+    messages = [Message(number) if number < 30 else Message(number, None, fate="under_way") for number in range(100)]
+    [found] = metrics.changes(Recording.open(write(
+        tmp_path / "run", messages, events=[row(3, "change", "wan down")], planned=[link("wan down", 3, "down")],
+    ))).rows(named=True)
+    assert (found["change_flow_back_s_max"], found["change_flows_not_back"]) == (None, 1)
+    assert found["change_undelivered"] == 70
+    assert found["change_silence_s"] == pytest.approx(7.09), "until the measurement ended"
+
+
+def test_a_silence_belongs_to_the_event_in_whose_window_it_is(tmp_path: Path) -> None:
+    planned = [link("wan down", 1, "down"), link("wan down", 3, "down"), link("wan up", 5, "up")]
+    events = [row(1, "change", "wan down"), row(3, "change", "wan down"), row(5, "change", "wan up")]
+    table = metrics.changes(outage(tmp_path / "run", planned=planned, events=events))
+    assert table["change_silence_s"].to_list() == pytest.approx([0.1, 2.2])
+
+
+def test_clients_that_vanish_have_lost_their_connections_and_come_back(tmp_path: Path) -> None:
+    """Nothing tells the end of their connection, for they fall silent."""
+    gone, back = ({"at_ns": at * S, "name": name, "clients": [0], "change": {"kind": kind}}
+                  for at, name, kind in ((3, "p vanishes", "vanish"), (5, "p returns", "return")))
+    events = [row(3, "change", "p vanishes"), row(5, "change", "p returns"), row(5.25, "connack", client=0)]
+    [found] = metrics.changes(outage(tmp_path / "run", planned=[gone, back], events=events)).rows(named=True)
+    assert (found["change_connections_lost"], found["change_reconnected_s_max"]) == (1, 0.25)
+
+
+def test_recordings_without_events_have_none(tmp_path: Path) -> None:
+    recording = Recording.open(write(tmp_path / "run", [Message(0)]))
+    assert recording.changes == []
+    assert metrics.changes(recording).is_empty()
+    assert changes.sentence(recording) == ""
+    assert headline.document(recording)["events"] == []
+    drawn = figures.latency_over_time(metrics.deliveries(recording))
+    assert "shapes" not in changes.marked(recording, [drawn])[0].layout
+    # A plan with events, of a run that ended before the first of them.
+    early = Recording.open(write(tmp_path / "early", [Message(0)], planned=[link("wan down", 3, "down")]))
+    assert early.changes == []
+
+
+def test_terminal_page_and_json_tell_the_events(tmp_path: Path) -> None:
+    recording = outage(tmp_path / "run")
+    words = "at 3 s wan down for 2 s, flow back after 110 ms"
+    short = CliRunner().invoke(main, ["report", str(tmp_path / "run")])
+    assert words in " ".join(short.output.split()), short.output
+    whole = CliRunner().invoke(main, ["report", "--full", str(tmp_path / "run")])
+    assert "Events" in whole.output
+    assert "wan down" in whole.output
+    told = json.loads(json.dumps(headline.document(recording)))["events"]
+    assert told[0]["event"] == "wan down"
+    assert told[0]["change_undelivered"] == 20
+    assert "change_reconnected_s_max" not in told[0], "nobody knows"
+    shown = page(recording)
+    assert words in shown
+    assert ">Events</h2>" in shown
+
+
+def test_figures_over_time_have_marks_in_their_own_time(tmp_path: Path) -> None:
+    messages = [Message(number, phase="warm_up" if number < 10 else "measurement") for number in range(60)]
+    recording = Recording.open(write(
+        tmp_path / "run", messages, planned=[link("wan down", 3, "down"), link("wan up", 5, "up")],
+        events=[row(3, "change", "wan down"), row(5, "change", "wan up")]))
+    measured = figures.latency_over_time(metrics.deliveries(recording))
+    since_start = run_figures.named("latency-over-time")
+    assert since_start is not None
+    drawn = since_start.draw(recording, None)
+    assert drawn is not None
+    other = figures.latency_cdf(metrics.deliveries(recording))
+    marked = changes.marked(recording, [measured, drawn, other])
+    begins = [[shape["x0"] for shape in figure.layout.get("shapes", ())] for figure in marked]
+    assert begins == [[2, 2], [3, 3], []]
+    band, line = marked[1].layout["shapes"]
+    assert (band["type"], band["x1"], line["type"]) == ("rect", 5, "line")
+    assert [note["text"] for note in marked[1].layout["annotations"]] == ["wan down"]
+
+
+def test_many_marks_have_no_names_and_very_many_are_not_drawn() -> None:
+    for count, names, lines in ((NAMED_MAX, NAMED_MAX, NAMED_MAX), (NAMED_MAX + 1, 0, NAMED_MAX + 1),
+                                (DRAWN_MAX + 50, 0, DRAWN_MAX)):
+        figure = mark(blank("x", "run time (s)", "y"), [
+            Mark(name=f"{place} " + "long " * 20, at_s=place, until_s=None) for place in range(count)])
+        assert len(figure.layout.get("annotations", ())) == names
+        assert len(figure.layout["shapes"]) == lines
+        assert all(len(note["text"]) <= 32 for note in figure.layout.get("annotations", ()))
+
+
+def test_figures_of_a_run_that_goes_on_have_the_events_so_far(tmp_path: Path) -> None:
+    planned = [link("wan down", 3, "down"), link("wan up", 5, "up"), link("wan down", 60, "down")]
+    (tmp_path / "plan.json").write_text(json.dumps({"events": planned}), encoding="utf-8")
+
+    class Elsewhere:
+        """A run of a command, and no queue."""
+
+        directory, lines = tmp_path, tmp_path / "lines"
+
+    watch = Watch(Elsewhere())  # type: ignore[arg-type]
+    found = watch._followed["run"] = Followed(elsewhere=Elsewhere())  # type: ignore[arg-type]
+    assert watch.changes("run") == [], "publishing has not begun"
+    numbers = {"offered": 0, "sent": 0, "delivered": 0}
+    for line in ({"event": "phase", "phase": "connect", "at_ns": 0}, {"event": "phase", "phase": "warm_up", "at_ns": S},
+                 *({"event": "tick", "at_ns": at * S, **numbers} for at in range(1, 6))):
+        found.hear(line)
+    assert [(one.at_ns, one.until_ns) for one in watch.changes("run")] == [(4 * S, None)]
+    found.hear({"event": "tick", "at_ns": 7 * S, **numbers})
+    [change] = watch.changes("run")
+    assert (change.name, change.at_ns, change.until_ns) == ("wan down", 4 * S, 6 * S)
+    figure = live_figures.drawn("messages", found.ticks, [change])
+    assert figure is not None
+    assert [(shape["x0"], shape["x1"]) for shape in figure.layout["shapes"]] == [(4, 6), (4, 4)]
