@@ -193,7 +193,7 @@ class Wifi:
             "radio": radio,
             "groups": list(_groups(self.clients, self.qos, self.payload, per_s)),
             "sim": _sim(effort, None if small else _deliveries_per_s(self.clients, per_s)),
-            "recording": {"packets": False},
+            "recording": {"detail": "messages"},
         }
 
 
