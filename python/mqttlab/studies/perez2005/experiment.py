@@ -134,7 +134,7 @@ class Ethernet:
                          for name, _ in _hosts(self.clients)],
             "groups": list(_groups(self.clients, self.qos, self.payload, per_s)),
             "sim": _sim(effort),
-            "recording": {"packets": effort.packets},
+            "recording": {"detail": "full" if effort.packets else "messages"},
         }
 
 
