@@ -125,7 +125,7 @@ def run_ns3(program: Path, case: Apart, seed: int, sums: Sums) -> None:
 def run_mqttlab(case: Apart, seed: int, sums: Sums) -> None:
     """One round of mqttlab."""
     values = case.values | {
-        "backend": "sim", "seed": seed, "sim": {"client_wake_up": "0 s"}, "recording": {"packets": True},
+        "backend": "sim", "seed": seed, "sim": {"client_wake_up": "0 s"}, "recording": {"detail": "full"},
         "phases": {"warm_up": "2 s", "duration": f"{case.duration_s:g} s", "cool_down": "1 s"},
     }
     with tempfile.TemporaryDirectory() as scratch:

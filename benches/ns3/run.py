@@ -61,7 +61,8 @@ class Case:
         """What mqttlab's engine is given."""
         values = self.study.scenario(Effort())
         values |= {
-            "backend": "sim", "seed": seed, "sim": {"client_wake_up": "0 s"}, "recording": {"packets": packets},
+            "backend": "sim", "seed": seed, "sim": {"client_wake_up": "0 s"},
+            "recording": {"detail": "full" if packets else "messages"},
             "phases": {"warm_up": f"{self.warm_up_s:g} s", "duration": f"{self.duration_s:g} s",
                        "cool_down": f"{COOL_DOWN_S} s"},
         }

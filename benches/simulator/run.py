@@ -38,7 +38,7 @@ def job(clients: int, seconds: float, packets: bool, directory: Path) -> Job:
         "groups": [{"name": "both", "host": "clients", "count": clients, "nagle": False, "connect_over": "1 s",
                     "publish": {"topic": "t/{client}", "payload": "64 B", "rate": "1 /s"},
                     "subscribe": ["t/{client}"]}],
-        "recording": {"packets": packets},
+        "recording": {"detail": "full" if packets else "messages"},
     })), directory)
 
 

@@ -107,7 +107,7 @@ def of_pyzmq(messages: int, *, joins_slowly: bool = False) -> tuple[int, float]:
 def scenario(messages: int, **publish: Any) -> dict[str, Any]:
     return {
         "name": "zeromq-bench", "network": "loopback", "phases": {"duration": "5 s", "cool_down": "2 s"},
-        "recording": {"packets": False, "resource_interval": "20 ms"},
+        "recording": {"detail": "messages", "resource_interval": "20 ms"},
         "servers": [{"name": "proxy", "role": "zeromq", "zeromq": {"high_water_mark": 0}}],
         "groups": [
             {"name": "pub", "host": "proxy", "protocol": "zeromq", "zeromq": {"high_water_mark": 0},

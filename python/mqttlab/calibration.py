@@ -99,7 +99,7 @@ def calibrate(recording: Recording, server: str | None = None) -> Calibration:
     packets, segments = _its_packets(recording, broker), recording.packets
     if packets.is_empty() or segments.is_empty():
         raise CalibrationError(f"{recording.name}: no packets were recorded; calibration needs an emulated network, "
-                               "such as one with a delay of 1 ms, and `recording.packets`")
+                               "such as one with a delay of 1 ms, and `recording.detail = \"full\"`")
     copies = _copies(packets)
     idle = _served_alone(packets, copies)
     settings = (broker_of(broker) or {}).get("settings")

@@ -40,7 +40,8 @@ def test_every_field_has_its_value_its_words_and_its_default() -> None:
     assert found["seed"]["kind"] == "whole" and found["seed"]["default"] == "1" and found["seed"]["value"] == ""
     assert found["groups[0].publish.qos"]["kind"] == "choice" and found["groups[0].publish.qos"]["value"] == "0"
     assert found["groups[0].publish.payload"]["value"] == "gps"
-    assert found["recording.packets"]["options"] == ["true", "false"]
+    assert found["recording.pcapng"]["options"] == ["true", "false"]
+    assert found["recording.detail"]["options"] == ["full", "messages"]
     assert "networks[0].up.delay" in found and "mqtt.keep_alive" in found
 
 
@@ -54,7 +55,7 @@ def test_the_form_has_no_field_that_a_browser_may_not_set() -> None:
 
 
 @pytest.mark.parametrize(("place", "written", "expected"), [
-    ("phases.duration", "7 s", "7 s"), ("seed", "9", 9), ("recording.packets", "false", False),
+    ("phases.duration", "7 s", "7 s"), ("seed", "9", 9), ("recording.payloads", "true", True),
     ("groups[1].count", "4", 4), ("groups[0].publish.qos", "2", 2), ("mqtt.version", "5", "5"),
     ("sim.stop.messages_per_subscriber", "10", 10), ("description", 'says "this"\n[broker]', 'says "this"\n[broker]'),
 ])

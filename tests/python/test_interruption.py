@@ -34,7 +34,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
 def endless(subscribers: int = 1) -> dict[str, Any]:
     """A simulation of hours; with thousands of subscribers each of its events takes long."""
     return {
-        "name": "endless", "backend": "sim", "network": "direct", "recording": {"packets": False},
+        "name": "endless", "backend": "sim", "network": "direct", "recording": {"detail": "messages"},
         "phases": {"duration": "90 h", "cool_down": "5 s"},
         "groups": [
             {"name": "p", "host": "a", "publish": {"topic": "t", "qos": 0, "payload": "10 B", "rate": "100 /s"}},

@@ -102,7 +102,7 @@ def test_a_run_that_was_not_valid_is_run_again_and_what_is_not_valid_is_said(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A rate that no machine offers, a million messages in a tenth of a second: complete, and not what was asked for.
     values: dict[str, Any] = {
-        "name": "too-much", "network": "direct", "recording": {"packets": False},
+        "name": "too-much", "network": "direct", "recording": {"detail": "messages"},
         "phases": {"duration": "100 ms", "cool_down": "100 ms"},
         "groups": [
             {"name": "p", "host": "a", "count": 10,

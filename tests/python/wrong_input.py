@@ -90,7 +90,9 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (NAME, 'name = "good"\ndescription = 7'), (NAME, 'name = "good"\nlive = { workers = 0 }'),
         (NAME, 'name = "good"\nlive = { workers = 100 }'), (NAME, 'name = "good"\nlive = { port = "tap" }'),
         (NAME, 'name = "good"\nlive = { real_time = "yes please" }'), (NAME, 'name = "good"\nrecordings = {}'),
-        (NAME, 'name = "good"\nrecording = { packets = 3 }'),
+        (NAME, 'name = "good"\nrecording = { detail = "packets" }'),
+        (NAME, 'name = "good"\nrecording = { detail = "full", packets = true }'),
+        (NAME, 'name = "good"\nrecording = { detail = "messages", pcapng = true }'),
         (NAME, 'name = "good"\nrecording = { resource_interval = "0 s" }'),
         (SUBSCRIBER, 'name = "publishers"'), (SUBSCRIBER, ""), (NAME, 'name = "good'),
         *((NAME, f'name = "good"\n{line}') for line in (

@@ -510,8 +510,8 @@ def _need_room(experiment: Experiment, runs: Path) -> None:
     if wanted > free:
         raise UsageError(
             f"the recordings would take about {size(wanted)} in {most(experiment)} runs, and the disk of {runs} has "
-            f"{size(free)} free; set keep_recordings = false, or recording.packets = false, or choose another disk "
-            "with --runs; --ignore-disk starts it all the same")
+            f"{size(free)} free; set keep_recordings = false, or recording.detail = \"messages\", or choose another "
+            "disk with --runs; --ignore-disk starts it all the same")
 
 
 def duration(seconds: float) -> str:

@@ -24,8 +24,8 @@ def need_room(scenario: Scenario, runs: Path) -> None:
         runs_words = "" if scenario.repetitions == 1 else f" in {scenario.repetitions} repetitions"
         raise UsageError(
             f"the recording would take about {size(wanted)}{runs_words} ({load.words()}), and the disk of {runs} "
-            f"has {size(free)} free; shorten `phases.duration`, set `recording.packets = false`, or choose another "
-            "disk with `--runs`; `--ignore-disk` starts it all the same")
+            f"has {size(free)} free; shorten `phases.duration`, set `recording.detail = \"messages\"`, or choose "
+            "another disk with `--runs`; `--ignore-disk` starts it all the same")
 
 
 def size(count: float) -> str:

@@ -195,7 +195,7 @@ def _live(study: Study, asked: Asked) -> LiveCells:
 def as_live(values: dict[str, Any], live: LiveCells) -> None:
     """Set a scenario to what ``live.toml`` says, with its packets: frames tell why live and simulated times differ."""
     values["phases"] |= live.phases
-    values["recording"] = {**values.get("recording", {}), "packets": True}
+    values["recording"] = {**values.get("recording", {}), "detail": "full"}
 
 
 def _simulate_too(study: Study, cases: Sequence[Case], asked: Asked) -> dict[str, list[Measured[Any]]]:

@@ -84,8 +84,8 @@ class Jobs:
         wanted, free = room(scenario, self.runs)
         if wanted > free:
             raise ScenarioError(f"scenario: its recording would take about {wanted / 1e6:,.0f} MB, and the disk has "
-                                f"{free / 1e6:,.0f} MB free; shorten `phases.duration`, or set `recording.packets = "
-                                "false`")
+                                f"{free / 1e6:,.0f} MB free; shorten `phases.duration`, or set `recording.detail = "
+                                "\"messages\"`")
         begun = []
         for repetition in range(scenario.repetitions):
             with taken_directory(scenario.name, repetition, scenario.repetitions, self.runs) as (directory, promise):

@@ -133,8 +133,9 @@ def _attribution(recording: Recording) -> pl.DataFrame:
 
 def _counted(recording: Recording) -> pl.DataFrame:
     table = recording.network_metrics
-    if table.is_empty():
-        return table
+    # The engine's counters of a run whose frames nobody saw are zeros, and no measurement.
+    if table.is_empty() or not recording.rows("packets"):
+        return pl.DataFrame()
     units = {metric.name: metric.unit for metric in ENGINE.metrics}
     table = table.select(pl.col("scope", "metric").cast(pl.String), "value", name=pl.col("direction").cast(pl.String))
     return table.filter(pl.col("scope").is_in(["run", "direction"]), pl.col("metric").is_in(list(units))).with_columns(

@@ -22,6 +22,7 @@ def of_run(recording: Recording) -> list[tuple[str, str]]:
         ("network", str(network.get("description") or network.get("kind", "–"))),
         ("clients", number(clients)),
         *parts(recording),
+        *left_out(recording),
         ("measured", f"{plan.get('phases', {}).get('duration_ns', 0) / 1e9:g} s"),
     ]
 
@@ -37,6 +38,14 @@ def parts(recording: Recording) -> list[tuple[str, str]]:
     clocks = f"their clocks are known to ± {bound}, and latencies between them" if known else "their clocks are unknown"
     troubles = [f"part {part['part']}: {part['problem']}" for part in told if part.get("problem")]
     return [("parts", "; ".join([f"{len(told)}, {clocks}", *troubles]))]
+
+
+def left_out(recording: Recording) -> list[tuple[str, str]]:
+    """What a run was told not to record, and what is unknown for that; nothing where it recorded everything."""
+    if recording.plan.get("recording", {}).get("packets", True):
+        return []
+    return [("recorded", "messages only (`recording.detail`); without frames and control packets these are unknown: "
+                         "metrics of links, TCP, protocols and devices' bytes, and the parts of latencies")]
 
 
 def _servers(plan: StoredPlan) -> list[tuple[str, str]]:

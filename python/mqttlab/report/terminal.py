@@ -65,7 +65,7 @@ def terminal(recording: Recording, console: Console) -> None:
     if not ended.is_empty():
         shown = ended.head(DISCONNECTIONS_SHOWN)
         _print_table(console, disconnections_title(ended, shown), shown, tuple(ended.columns))
-    for label, words in facts.parts(recording):
+    for label, words in facts.parts(recording) + facts.left_out(recording):
         console.print(f"{label}: {words}", highlight=False, markup=False)
     parts = attribution.by_qos(recording, attribution.SHOWN_PERCENT)
     if not parts.is_empty():

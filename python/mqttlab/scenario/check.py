@@ -42,7 +42,7 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq,
-              _names, _sizes)
+              _names, _sizes, _recording)
     found = [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
     # Events are about what is there: where that is wrong, it is mended first.
     return found or list(islice(event_problems(scenario), PROBLEMS_MAX))
@@ -142,6 +142,12 @@ def _trust(place: Location, server: Server) -> Iterator[Problem]:
             f"is {shown(str(server.tls.authority))}, which has no certificate; use a PEM file with the authority's")
 
 
+def _recording(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.recording.pcapng and not scenario.recording.packets:
+        yield ("recording", "pcapng"), ("is on, but `recording.detail` is \"messages\": without frames there is no "
+                                        "capture; leave one of them out")
+
+
 def _programs(scenario: Scenario) -> Iterator[Problem]:
     """Clients that are programs are real ones, and are observed by recorded frames."""
     brokers = [server.name for _, server in scenario.all_servers if server.role == "broker"]
@@ -156,7 +162,7 @@ def _programs(scenario: Scenario) -> Iterator[Problem]:
             yield place, (f"is a program, which is observed by the emulator's frames, and `network` is "
                           f"\"{scenario.network}\"; use \"emulated\" and `networks`")
         elif not scenario.recording.packets:
-            yield place, "is a program, which is observed by recorded frames; leave `recording.packets` on"
+            yield place, "is a program, which is observed by recorded frames; use `recording.detail = \"full\"`"
         elif len(brokers) > 1:
             yield place, (f"is a program, which is observed by the topics of its messages; with several brokers "
                           f"({', '.join(brokers)}) they cannot be told apart: use one broker")

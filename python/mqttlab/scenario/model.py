@@ -515,9 +515,11 @@ class Group(Part):
 
 
 class RecordingOptions(Part):
-    """Optional parts of the recording, besides messages, events and resources."""
+    """What is recorded besides events and resources."""
 
-    packets: Truth = Field(True, description="Record every frame on every link, with its fate.")
+    detail: Literal["full", "messages"] = Field("full", description=(
+        "`full`: every message, every frame on every link with its fate, every control packet. `messages`: every "
+        "message, but no frames and no control packets; their metrics and the parts of latencies are then unknown."))
     pcapng: Truth = Field(False, description="Write captures for Wireshark: of a live run one for each link, of a "
                                              "simulation `run.pcapng` with all links.")
     payloads: Truth = Field(False, description="Keep what every message that arrives carries, up to 8 MiB each, to be "
@@ -526,6 +528,22 @@ class RecordingOptions(Part):
     tcp_state_interval: PositiveShortDurationNs = Field(
         1000 * MS, ge=10 * MS, description="How often both ends of every TCP connection are asked for their state: "
                                            "time-out, windows, waiting bytes. More rarely where that would cost much.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _was_packets(cls, values: Any) -> Any:
+        """Read what scenarios said before there was `detail`: those of recordings and of experiments that go on."""
+        if not isinstance(values, dict) or not isinstance(values.get("packets"), bool):
+            return values
+        if "detail" in values:
+            raise ValueError("has both `detail` and `packets`, the older word for it; keep `detail`")
+        kept = {name: value for name, value in values.items() if name != "packets"}
+        return {**kept, "detail": "full" if values["packets"] else "messages"}
+
+    @property
+    def packets(self) -> bool:
+        """Whether frames and control packets are recorded."""
+        return self.detail == "full"
 
 
 class Live(Part):

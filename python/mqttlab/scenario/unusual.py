@@ -198,12 +198,12 @@ def _load(scenario: Scenario) -> Iterator[Problem]:
     if left is not None and held > left:
         yield (), (f"summing up its frames at the end needs about {held / GIGABYTE:,.1f} GB of memory, but this "
                    f"machine has {left / GIGABYTE:,.1f} GB left ({load.words()}, of which one client has "
-                   f"{load.frames_busiest:,.0f}); shorten `phases.duration`, or set `recording.packets = false`")
+                   f"{load.frames_busiest:,.0f}); shorten `phases.duration`, or set `recording.detail = \"messages\"`")
 
 
 def _size(load: Load) -> str:
     return (f"the recording takes about {load.recording_bytes / GIGABYTE:,.1f} GB ({load.words()}); "
-            "shorten `phases.duration`, or set `recording.packets = false`")
+            "shorten `phases.duration`, or set `recording.detail = \"messages\"`")
 
 
 def _fastest(scenario: Scenario) -> tuple[Location, float]:

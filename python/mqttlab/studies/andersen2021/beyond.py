@@ -112,12 +112,12 @@ def _larger(points: Points, network: str, size: int) -> Case:
     for group in values["groups"]:
         if "publish" in group:
             group["publish"]["payload"] = f"{size} B"
-    values["recording"] = {"packets": False}
+    values["recording"] = {"detail": "messages"}
     return Case(name=larger_name(network, size), values=values)
 
 
 def _seeded(points: Points, name: str, seed: int) -> Case:
-    values = {**_copied(points, name), "seed": seed, "recording": {"packets": False}}
+    values = {**_copied(points, name), "seed": seed, "recording": {"detail": "messages"}}
     return Case(name=seeded_name(name, seed), values=values)
 
 
@@ -249,5 +249,5 @@ class Lee:
             "name": self.name,
             "phases": {"duration": f"{effort.duration_s / 5:g} s", "cool_down": "10 s"},
             "networks": [{"between": [host, "broker"], "up": wire, "down": wire} for host in ("near", "far")],
-            "groups": groups, "recording": {"packets": False},
+            "groups": groups, "recording": {"detail": "messages"},
         }

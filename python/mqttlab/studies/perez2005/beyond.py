@@ -167,7 +167,7 @@ class Crowd:
                 {"name": "subscriber", "host": "subscriber", "count": pairs, "nagle": False,
                  "subscribe": [{"filter": "p/{client}"}]},
             ],
-            "recording": {"packets": False},
+            "recording": {"detail": "messages"},
         }
         if self.medium == "Ethernet":
             cable = {"rate": "100 Mbit/s", "delay": "1 ms", "overhead": "18 B", "minimum_frame": "64 B"}

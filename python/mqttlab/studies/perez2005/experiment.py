@@ -134,7 +134,7 @@ class Ethernet:
                          for name, _ in _hosts(self.clients)],
             "groups": list(_groups(self.clients, self.qos, self.payload, per_s)),
             "sim": _sim(effort),
-            "recording": {"packets": effort.packets},
+            "recording": {"detail": "full" if effort.packets else "messages"},
         }
 
 
@@ -193,7 +193,7 @@ class Wifi:
             "radio": radio,
             "groups": list(_groups(self.clients, self.qos, self.payload, per_s)),
             "sim": _sim(effort, None if small else _deliveries_per_s(self.clients, per_s)),
-            "recording": {"packets": False},
+            "recording": {"detail": "messages"},
         }
 
 

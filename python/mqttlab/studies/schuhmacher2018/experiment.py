@@ -131,7 +131,7 @@ class Trip:
                 {"name": "client2", "host": "laptop", "nagle": self.nagle,
                  "subscribe": [{"filter": "roundtrip", "qos": self.qos}], "relay": {"suffix": "_2", "qos": self.qos}},
             ],
-            "sim": {"client_wake_up": WAKE_UP}, "recording": {"packets": False},
+            "sim": {"client_wake_up": WAKE_UP}, "recording": {"detail": "messages"},
         }
 
     def _cool_down_s(self, bytes_sent: float) -> float:

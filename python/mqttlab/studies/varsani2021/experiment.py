@@ -174,7 +174,7 @@ class Burst:
                 {"name": "subscriber", "host": "subscriber", "nagle": self.hosts.nagle, "subscribe": [
                     {"filter": one, "qos": self.qos} for one in (filters if listed else [FILTERS[self.form]])]},
             ],
-            "recording": {"packets": False},
+            "recording": {"detail": "messages"},
         }
 
 
@@ -203,7 +203,7 @@ class Several:
                 {"name": "subscriber", "host": "subscriber", "count": self.publishers,
                  "subscribe": [{"filter": "t/{client}/v"}]},
             ],
-            "recording": {"packets": False},
+            "recording": {"detail": "messages"},
         }
 
 
@@ -230,7 +230,7 @@ class Listed:
                 {"name": "subscriber", "host": "subscriber",
                  "subscribe": [{"filter": f"t/{topic}/v"} for topic in range(self.filters)]},
             ],
-            "recording": {"packets": False},
+            "recording": {"detail": "messages"},
         }
 
 
