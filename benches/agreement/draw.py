@@ -21,6 +21,8 @@ from mqttlab.scenario.load import parse_values
 
 Values = dict[str, Any]
 
+TABLE_TO = 200
+"""Numbers below have results in ``CHANCE.md``. What came later is not drawn for them: they keep their scenarios."""
 KEPT_FROM = 1_000_000
 """Numbers from here on are kept for judging: whoever mends the simulator does not run them."""
 PHASES = {"connect_timeout": "30 s", "warm_up": "2 s", "duration": "12 s", "cool_down": "20 s"}
@@ -33,6 +35,7 @@ class Dice:
 
     def __init__(self, number: int, attempt: int = 0) -> None:
         self._seed = f"{number}/{attempt}"
+        self._is_new = number >= TABLE_TO
 
     def uniform(self, field: str) -> float:
         """The throw for a field: from 0 to below 1, with 53 bits of BLAKE2b, which no other version draws otherwise."""
@@ -42,6 +45,10 @@ class Dice:
     def hits(self, field: str, share: float) -> bool:
         """Whether a field is set, with this probability."""
         return self.uniform(f"{field}?") < share
+
+    def newly_hits(self, field: str, share: float) -> bool:
+        """Whether a field is set that older numbers do not have, with this probability."""
+        return self._is_new and self.hits(field, share)
 
     def pick(self, field: str, options: Sequence[Any]) -> Any:
         """One of these, each as likely."""
@@ -303,6 +310,25 @@ def _publish(dice: Dice, name: str, topic: str, *, clients: int, copies: int, na
     return publish
 
 
+def _beside(dice: Dice, name: str, publish: Values, levels: tuple[int, ...] = (0, 1, 2)) -> Values | list[Values]:
+    """A publication, now and then with another one of the same clients that adds a third of its load at most."""
+    if not dice.newly_hits(f"{name}.beside", 0.2):
+        return publish
+
+    def of(field: str) -> str:
+        return f"{name}.beside.{field}"
+
+    burst = publish.get("burst")
+    rate = burst["size"] / float(burst["every"].split()[0]) if burst else float(publish["rate"].split()[0])
+    largest = publish["payload"] if isinstance(publish["payload"], str) else publish["payload"].get("size", "400 B")
+    size = dice.whole(of("payload"), 16, max(17, int((largest if largest != "gps" else "400 B").split()[0])))
+    other = {"topic": publish["topic"], "qos": dice.pick(of("qos"), levels), "payload": f"{size} B",
+             "rate": f"{max(0.2, rate * dice.number(of('rate'), 0.03, 0.3)):.3g} /s"}
+    other |= {"topics": publish["topics"]} if "topics" in publish else {}
+    other |= {"arrival": "poisson"} if dice.hits(of("arrival"), 0.4) else {}
+    return [publish, other]
+
+
 def _narrowest(*links: Values) -> float:
     """The least rate of these directions, in bit/s."""
     rates = [float(link["rate"].split()[0]) * 1e3 for link in links if "rate" in link]
@@ -323,6 +349,8 @@ def _group(dice: Dice, name: str, host: str, count: int = 1, **more: Any) -> Val
     """A group of MQTT clients."""
     group: Values = {"name": name, "host": host} | ({"count": count} if count > 1 else {})
     group |= _transport(dice, name) | _reconnect(dice, name) | more
+    if "publish" in group:
+        group["publish"] = _beside(dice, name, group["publish"])
     if dice.hits(f"{name}.mqtt", 0.4):
         group["mqtt"] = _mqtt(dice, name)
     return group | dice.some(0.08, connect_over=(f"{name}.connect_over", lambda: dice.measure(
@@ -505,7 +533,7 @@ def _behind_gateway(dice: Dice) -> Values:
                    broker_window=("sn.broker_window", lambda: dice.whole("sn.broker_window", 1, 50)))
     groups = [
         {"name": "sensors", "host": "near", "count": count, "connects_to": "gateway", "protocol": "mqtt-sn",
-         "mqtt_sn": session, "publish": publish},
+         "mqtt_sn": session, "publish": _beside(dice, "sensors", publish)},
         {"name": "desk", "host": "far", "connects_to": "broker", "nagle": False,
          "subscribe": _subscription(dice, "s/#", publish["qos"])}]
     if dice.hits("sn.down", 0.3):
@@ -526,5 +554,6 @@ def _at_proxy(dice: Dice) -> Values:
     marks = dice.some(0.2, high_water_mark=("zmq.mark", lambda: dice.whole("zmq.mark", 5, 1000)))
     return {"servers": [{"name": "proxy", "role": "zeromq"} | ({"zeromq": marks} if marks else {})],
             "networks": networks, "hosts": _hosts(dice, "near", "far"), "groups": [
-        {"name": "sensors", "host": "near", "count": count, "protocol": "zeromq", "publish": publish},
+        {"name": "sensors", "host": "near", "count": count, "protocol": "zeromq",
+         "publish": _beside(dice, "sensors", publish, levels=(0,))},
         {"name": "desk", "host": "far", "protocol": "zeromq", "subscribe": ["s/#"]}]}

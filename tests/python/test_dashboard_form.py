@@ -6,6 +6,7 @@ import base64
 import json
 import tomllib
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 pytest.importorskip("tomlkit", reason="the dashboard's packages are missing: make setup-dashboard")
 
 from mqttlab.dashboard import drawing
-from mqttlab.dashboard.configure import definition, drafts
+from mqttlab.dashboard.configure import definition, draft_edits, drafts
 from mqttlab.dashboard.configure.drafts import REFUSED, Draft
 from mqttlab.dashboard.configure.forms import FIELDS, drafted, followed
 from mqttlab.dashboard.jobs import Jobs
@@ -24,6 +25,7 @@ from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from short_scenarios import scenario
 from test_dashboard_pages import text_of
+from test_publications import TOML as PUBLICATIONS
 
 TEXT = drafts.written(Draft())
 COMMENTED = TEXT.replace("[phases]", "# Why it is so long.\n[phases]")
@@ -190,3 +192,19 @@ def test_routers_and_shared_links_are_junctions() -> None:
     assert sorted(name for end in ends for name in end) == ["broker", "broker", "far", "far", "field", "field"]
     assert len(set(found.places([0]))) == len(found.names)
     assert topology({}).places([]) == [] and topology({"hosts": [{"name": "a"}]}).places([]) == [(0.0, 0.0)]
+
+
+def test_the_form_has_a_section_for_each_publication() -> None:
+    made = definition.form(tomllib.loads(PUBLICATIONS), [])
+    places = {field["place"] for section in made for field in section["fields"]}
+    assert {"groups[0].publish[0].topic", "groups[0].publish[1].topic"} <= places
+    assert "groups[0].publish.topic" not in places
+    assert 'topic = "warning"' in definition.put(PUBLICATIONS, "groups[0].publish[1].topic", "warning")
+
+
+def test_a_field_of_the_draft_changes_each_publication() -> None:
+    draft = drafts.read(PUBLICATIONS, Draft())
+    assert (draft.data, draft.qos) == ("60 B", "each")
+    changed = tomllib.loads(draft_edits.changed(PUBLICATIONS, "delay", replace(draft, delay="3 s")))
+    assert [publish.get("interval") for publish in changed["groups"][0]["publish"]] == ["3 s", "3 s"]
+    assert "rate" not in changed["groups"][0]["publish"][0]

@@ -68,7 +68,7 @@ PYTHON = {
     "recording": {"engine", "plan", "checks", "recorded"},
     "statistics": set(),
     "metrics": {"recording", "plan", "statistics"},
-    "comparison": {"recording", "metrics", "statistics"},
+    "comparison": {"recording", "metrics", "statistics", "plan"},
     "analysis": {"metrics", "statistics"},
     "figures": {"statistics"},
     "report": {"scenario", "recording", "metrics", "statistics", "comparison", "analysis", "figures", "plan", "console",

@@ -180,14 +180,14 @@ def test_every_link_knob_reaches_the_plan(text: str, place: tuple[str, ...], val
 )
 def test_arrivals_reach_the_plan(text: str, value: dict[str, Any]) -> None:
     groups = GROUPS.replace('interval = "1 s"', text)
-    assert plan_of(between('model = "dsl"'), groups)["groups"][0]["publish"]["arrival"] == value
+    assert plan_of(between('model = "dsl"'), groups)["groups"][0]["publications"][0]["arrival"] == value
 
 
 @pytest.mark.parametrize(
     ("text", "bytes_"), [("0 B", 0), ("200 B", 200), ("1 kB", 1000), ("1 KiB", 1024), ("10 MB", 10_000_000)])
 def test_payload_sizes_are_decimal_but_for_the_binary_units(text: str, bytes_: int) -> None:
     groups = GROUPS.replace("100 B", text)
-    payload = plan_of(between('model = "dsl"'), groups)["groups"][0]["publish"]["payload"]
+    payload = plan_of(between('model = "dsl"'), groups)["groups"][0]["publications"][0]["payload"]
     assert payload == {"kind": "fixed", "bytes": bytes_}
 
 

@@ -76,7 +76,8 @@ def test_the_schema_for_editors_refuses_unknown_fields_and_wrong_kinds() -> None
         "groups": [{"name": "p", "host": "h", "count": "many", "publish": {"topic": "t", "payload": 200}}],
     }
     found = mistakes(wrong, scenario_schema())
-    assert [line.split(":")[0] for line in found] == ["$", "$.groups[0].count", "$.groups[0].publish.payload"]
+    assert [line.split(":")[0] for line in found] == ["$", "$.groups[0].count", "$.groups[0].publish"]
+    assert "payload" in found[2]
 
 
 @pytest.mark.parametrize("name", ["live", "simulated", "killed"])

@@ -69,6 +69,7 @@ LINKS = UP + '\ndown = { rate = "250 kbit/s", delay = "50 ms" }'
 NETWORK = BETWEEN + "\n" + LINKS
 COUNT = "count = 3"
 PUBLISH = 'publish = { topic = "a/{client}", qos = 1, payload = "200 B", interval = "1 s" }'
+ONE = '{ topic = "a/{client}", payload = "200 B", interval = "1 s" }'
 TOPIC = 'topic = "a/{client}"'
 QOS = "qos = 1, payload"
 PAYLOAD = 'payload = "200 B"'
@@ -289,6 +290,10 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (FILTER, 'filter = "#/a"'), (FILTER, 'filter = "a\\u0000"'), (FILTER, 'filter = "$share/pool"'),
         (FILTER, 'filter = "$share//a"'), (FILTER, 'filter = "$share/po+l/a"'), (FILTER, 'filter = "a/{topic}"'),
         (SUBSCRIBE, "subscribe = [5]"),
+        (PUBLISH, "publish = []"), (PUBLISH, "publish = 5"), (PUBLISH, "publish = [5]"),
+        (PUBLISH, f"publish = [{ONE}, {{ topic = 'b', payload = '1 B' }}]"),
+        (PUBLISH, f"publish = [{ONE}, {{ topic = 'b', payload = '1 B', rate = '0 /s' }}]"),
+        (PUBLISH, f"publish = [{', '.join([ONE] * 17)}]"),
         (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { relative_accuracy = "0 %" } }'),
         (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { messages_per_subscriber = 0 } }'),
         (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { deliveries_outstanding = 0 } }'),

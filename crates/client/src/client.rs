@@ -15,6 +15,7 @@ use crate::incoming::{Delivery, IncomingMessages};
 use crate::outgoing::{OutgoingMessages, acknowledgement};
 use crate::punctuality::Punctuality;
 use crate::retries::Retries;
+use crate::schedule::{DueMessage, Schedule};
 use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
@@ -30,7 +31,7 @@ pub struct Client<S: Session, C: Connection> {
     connection: C,
     outgoing: OutgoingMessages<C::Relayed>,
     incoming: IncomingMessages<C::Relayed>,
-    arrivals: Option<Arrivals>,
+    schedule: Option<Schedule>,
     punctuality: Punctuality,
     retries: Retries,
     acceptance: Acceptance,
@@ -95,7 +96,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             connection,
             outgoing: OutgoingMessages::default(),
             incoming: IncomingMessages::default(),
-            arrivals: None,
+            schedule: None,
             punctuality: Punctuality::default(),
             // By its number, so that one client more changes nobody else's back-off.
             retries: Retries::new(seed.derive("reconnect").index(u64::from(who.number.0)).dice()),
@@ -174,7 +175,8 @@ impl<S: Session, C: Connection> Client<S, C> {
             State::Open { .. } => self.session.next_deadline(),
             State::Away | State::Gone => None,
         };
-        [connection, self.next_publish(around)].into_iter().flatten().min()
+        let publish = self.next_publish(around).map(|(due, _)| due);
+        [connection, publish].into_iter().flatten().min()
     }
 
     /// A deadline may have come. What it has offered is said for shells that give turns.
@@ -196,12 +198,11 @@ impl<S: Session, C: Connection> Client<S, C> {
         self.lose_unless(around, outcome);
     }
 
-    /// The schedule is known. One in which no message is due is over at once: nothing will be waited for.
-    pub fn begin(&mut self, around: &mut impl Surroundings, arrivals: Arrivals) {
-        if arrivals.peek().is_some() {
-            self.arrivals = Some(arrivals);
-            around.books().publishing += 1;
-        }
+    /// The schedule of each publication is known. Where no message is due, publishing is over at once: nothing will be waited
+    /// for.
+    pub fn begin(&mut self, around: &mut impl Surroundings, arrivals: Vec<Arrivals>) {
+        self.schedule = Schedule::of(arrivals);
+        around.books().publishing += i32::from(self.schedule.is_some());
     }
 
     /// A packet came that carries no message.
@@ -342,17 +343,17 @@ impl<S: Session, C: Connection> Client<S, C> {
     /// Hands over every message that is due. A late one is not skipped.
     pub fn publish_due<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) -> Offered {
         let mut offered = Offered::default();
-        while let Some(due) = self.next_publish(around) {
+        while let Some((due, publication)) = self.next_publish(around) {
             // The clock is read only where its last reading says no.
             if due > around.now() && due > around.read_clock() {
                 break;
             }
-            let arrivals = self.arrivals.as_mut();
-            let Some((intended, sequence)) = arrivals.and_then(|arrivals| arrivals.take(around.now())) else {
+            let schedule = self.schedule.as_mut();
+            let Some(message) = schedule.and_then(|schedule| schedule.take(publication, around.now())) else {
                 break;
             };
             let before = around.end(&self.connection);
-            let outcome = self.offer(around, intended, sequence);
+            let outcome = self.offer(around, message);
             offered.messages += 1;
             offered.bytes += around.end(&self.connection) - before;
             if let Err(loss) = outcome {
@@ -364,7 +365,7 @@ impl<S: Session, C: Connection> Client<S, C> {
                 break;
             }
         }
-        if self.arrivals.as_ref().is_some_and(|arrivals| arrivals.peek().is_none()) {
+        if self.schedule.as_ref().is_some_and(Schedule::is_over) {
             self.stop_publishing(around);
         }
         offered
@@ -372,15 +373,12 @@ impl<S: Session, C: Connection> Client<S, C> {
 
     /// Publishing is over for this client. What was due and is still here is offered, though nobody may take it.
     pub fn stop_publishing<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
-        let Some(mut arrivals) = self.arrivals.take() else { return };
+        let Some(mut schedule) = self.schedule.take() else { return };
         around.books().publishing -= 1;
-        // What was due when there was room was never due.
-        if arrivals.waits_for_room() {
-            return;
-        }
         let now = around.read_clock();
-        while let Some((intended, sequence)) = arrivals.take(now) {
-            let outcome = self.offer(around, intended, sequence);
+        // What was due when there was room was never due.
+        while let Some(message) = schedule.take_due(now) {
+            let outcome = self.offer(around, message);
             self.lose_unless(around, outcome);
         }
     }
@@ -549,28 +547,23 @@ impl<S: Session, C: Connection> Client<S, C> {
         }
     }
 
-    /// When the next message is due. Of a back-to-back client whose session or transport has no room, when publishing
-    /// ends.
-    fn next_publish<A: Surroundings + Transport<S, C>>(&self, around: &A) -> Option<Instant> {
-        let arrivals = self.arrivals.as_ref()?;
-        let due = arrivals.peek()?;
-        if !arrivals.waits_for_room() {
-            return Some(due);
-        }
-        let room = self.session.has_room(self.facts.publish_qos())
-            && around.end(&self.connection) - around.written(&self.connection) < ROOM;
-        Some(if room { due } else { arrivals.until() })
+    /// When the next message is due, and of which publication it is. Of a back-to-back one for which session or transport has no
+    /// room, when publishing ends.
+    fn next_publish<A: Surroundings + Transport<S, C>>(&self, around: &A) -> Option<(Instant, usize)> {
+        self.schedule.as_ref()?.next(|publication| {
+            self.session.has_room(self.facts.publications[publication].qos)
+                && around.end(&self.connection) - around.written(&self.connection) < ROOM
+        })
     }
 
     fn offer<A: Surroundings + Transport<S, C>>(
         &mut self,
         around: &mut A,
-        intended: Instant,
-        sequence: u64,
+        message: DueMessage,
     ) -> Result<(), Loss> {
         let now = around.read_clock();
-        let Some(row) = row(self.who, &self.facts, around, (intended, sequence)) else { return Ok(()) };
-        around.offered(&row, self.punctuality.handed(intended, now));
+        let Some(row) = row(self.who, &self.facts, around, message) else { return Ok(()) };
+        around.offered(&row, self.punctuality.handed(message.intended, now));
         let deliveries = around.deliveries(row.topic);
         let books = around.books();
         books.offered += 1;
@@ -578,12 +571,17 @@ impl<S: Session, C: Connection> Client<S, C> {
         books.sent += 1;
         books.expected += u64::from(deliveries);
         books.unacknowledged += i64::from(row.qos > 0);
-        let token = self.outgoing.add(row);
+        let token = self.outgoing.add(row, message.publication as u8);
         // The schedule goes on when the client has given up, or is late; nobody takes what it offers then.
         let is_off = self.is_gone() || self.presence == Presence::Silent;
         let admission = match is_off || around.is_leaving() {
             true => Admission::Refused,
-            false => self.session.publish(now, token, Some(row.topic), self.facts.publish_qos()),
+            false => self.session.publish(
+                now,
+                token,
+                Some(row.topic),
+                self.facts.publications[message.publication].qos,
+            ),
         };
         if admission == Admission::Refused {
             self.unsent(around, token);
@@ -594,7 +592,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         if admission == Admission::Waiting {
             around.sent(&row);
         }
-        around.admitted(&row);
+        around.admitted(&row, message.publication);
         Ok(())
     }
 
@@ -656,10 +654,10 @@ fn row(
     who: Who,
     facts: &GroupFacts,
     around: &impl Surroundings,
-    (intended, sequence): (Instant, u64),
+    DueMessage { publication, intended, index, sequence }: DueMessage,
 ) -> Option<Sent> {
-    let publish = facts.publish?;
-    let message = around.message(who, sequence)?;
+    let publish = facts.publications[publication];
+    let message = around.message(who, publication, index)?;
     Some(Sent {
         publisher: who.number.0,
         // The recording counts 2^32 messages of one client; at a million a second that is over an hour.

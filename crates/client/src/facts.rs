@@ -1,7 +1,7 @@
 //! Who a client is, and what its group's plan means for it.
 
 use mqttlab_mqtt::Qos;
-use mqttlab_plan::{Arrival, Group, Reconnect, qos};
+use mqttlab_plan::{Arrival, Group, Publish, Reconnect, qos};
 use mqttlab_units::{Duration, Instant};
 
 /// A client's number in the run.
@@ -30,8 +30,8 @@ pub struct GroupFacts {
     pub reconnect: Reconnect,
     /// Whether there is something to subscribe to.
     pub subscribes: bool,
-    /// What they publish of their own accord.
-    pub publish: Option<PublishFacts>,
+    /// What they publish of their own accord, by publication.
+    pub publications: Box<[PublishFacts]>,
     /// How they repeat what they receive.
     pub relay: Option<RelayFacts>,
     /// How long all clients of the group together take to open their connections, and how many they are.
@@ -47,6 +47,16 @@ pub struct PublishFacts {
     pub retain: bool,
     /// Whether the next message is due as soon as there is room for it.
     pub back_to_back: bool,
+    /// The place of its first topic among those of the client, and how many it has.
+    pub topics: (usize, u32),
+}
+
+impl PublishFacts {
+    /// The topic of a message by its place in the publication: its own place among those of the client.
+    pub fn topic_place(&self, index: u64) -> usize {
+        let (first, count) = self.topics;
+        first + (index % u64::from(count)) as usize
+    }
 }
 
 /// How clients repeat what they receive.
@@ -65,11 +75,7 @@ impl GroupFacts {
             reconnect: group.reconnect,
             // A publisher of ZeroMQ waits until others have.
             subscribes: !group.subscriptions.is_empty() || group.zeromq().is_some(),
-            publish: group.publish.as_ref().map(|publish| PublishFacts {
-                qos: qos(publish.qos),
-                retain: publish.retain,
-                back_to_back: publish.arrival == Arrival::BackToBack,
-            }),
+            publications: publications(group),
             relay: group
                 .relay
                 .as_ref()
@@ -78,14 +84,22 @@ impl GroupFacts {
         }
     }
 
-    /// Quality of service of what they publish of their own accord.
+    /// The greatest quality of service of what they publish of their own accord.
     pub fn publish_qos(&self) -> Qos {
-        self.publish.map_or(Qos::AtMostOnce, |publish| publish.qos)
+        let levels = self.publications.iter().map(|publish| publish.qos);
+        levels.max().unwrap_or(Qos::AtMostOnce)
     }
 
-    /// Whether their next message is due as soon as there is room for it.
+    /// Whether they have messages that are due as soon as there is room for them.
     pub fn is_back_to_back(&self) -> bool {
-        self.publish.is_some_and(|publish| publish.back_to_back)
+        self.publications.iter().any(|publish| publish.back_to_back)
+    }
+
+    /// The topic of a message by its number among all of its client, as its place among the client's topics; `None` where the
+    /// client has several publications, whose messages alternate as they are due.
+    pub fn topic_place_of(&self, sequence: u64) -> Option<usize> {
+        let [publish] = &*self.publications else { return None };
+        Some(publish.topic_place(sequence))
     }
 
     /// When the `index`-th client opens its connection, if the first does at `start`.
@@ -95,4 +109,15 @@ impl GroupFacts {
         let share = u128::from(over.as_ns()) * u128::from(index) / u128::from(count.max(1));
         start + Duration::from_ns(share as u64)
     }
+}
+
+fn publications(group: &Group) -> Box<[PublishFacts]> {
+    let mut first = 0;
+    let facts = |publish: &Publish| {
+        let topics = (first, publish.topics);
+        first += publish.topics as usize;
+        let back_to_back = publish.arrival == Arrival::BackToBack;
+        PublishFacts { qos: qos(publish.qos), retain: publish.retain, back_to_back, topics }
+    };
+    group.publications.iter().map(facts).collect()
 }

@@ -43,6 +43,7 @@ mod punctuality;
 mod rests;
 mod retries;
 mod rows;
+mod schedule;
 mod session;
 mod signing;
 mod surroundings;

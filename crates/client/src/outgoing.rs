@@ -24,6 +24,8 @@ pub(crate) struct OutgoingMessages<R> {
 struct MessagePlace<R> {
     /// What the recording knows of it; `None` of a relayed one.
     row: Option<Sent>,
+    /// The number of its publication.
+    publication: u8,
     relayed: R,
     /// Whether it has been put into the connection, so that the time of writing is, or will be, known.
     is_put: bool,
@@ -46,9 +48,10 @@ impl<R> Default for OutgoingMessages<R> {
 
 impl<R: Default> OutgoingMessages<R> {
     /// Takes a message of the client's own.
-    pub(crate) fn add(&mut self, row: Sent) -> Token {
+    pub(crate) fn add(&mut self, row: Sent, publication: u8) -> Token {
         let token = self.place();
-        self.at(token).row = Some(row);
+        let place = self.at(token);
+        (place.row, place.publication) = (Some(row), publication);
         token
     }
 
@@ -64,7 +67,7 @@ impl<R: Default> OutgoingMessages<R> {
     pub(crate) fn body(&self, token: Token) -> Body<'_, R> {
         let place = &self.places[token.0 as usize];
         match &place.row {
-            Some(row) => Body::Own(row),
+            Some(row) => Body::Own { row, publication: place.publication },
             None => Body::Relayed(&place.relayed),
         }
     }
@@ -171,7 +174,7 @@ impl<R: Default> OutgoingMessages<R> {
         if self.places.capacity() == 0 {
             self.places.reserve_exact(1);
         }
-        self.places.push(MessagePlace { row: None, relayed: R::default(), is_put: false });
+        self.places.push(MessagePlace { row: None, publication: 0, relayed: R::default(), is_put: false });
         Token(self.places.len() as u32 - 1)
     }
 }

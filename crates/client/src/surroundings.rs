@@ -24,8 +24,9 @@ pub trait Surroundings: Rows {
     /// Where clients count.
     fn books(&mut self) -> &mut Books;
 
-    /// What the plan says of a client's message; `None` where it has none.
-    fn message(&self, client: Who, sequence: u64) -> Option<MessageFacts>;
+    /// What the plan says of a client's message, by the number of its publication and its place there; `None` where it has
+    /// none.
+    fn message(&self, client: Who, publication: usize, index: u64) -> Option<MessageFacts>;
     /// How many deliveries a message to this topic causes.
     fn deliveries(&self, topic: u32) -> u32;
     /// Whether a client has offered so much that it is others' turn.
@@ -34,8 +35,8 @@ pub trait Surroundings: Rows {
     /// A message is about to be handed to its session. `late` is how late the client is with it, without what handing
     /// over others of the same intended time took.
     fn offered(&mut self, row: &Sent, late: Duration);
-    /// The session has taken it; nothing of it is written yet.
-    fn admitted(&mut self, row: &Sent);
+    /// The session has taken a message of a publication; nothing of it is written yet.
+    fn admitted(&mut self, row: &Sent, publication: usize);
     /// A client sleeps from now on, or no longer.
     fn rest(&mut self, client: Who, asleep: bool);
     /// A message was delivered; `first` says whether it is no repetition, and one of the run's own.

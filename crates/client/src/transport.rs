@@ -58,7 +58,12 @@ pub trait Transport<S: Session, C: Connection> {
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a, R> {
     /// One of the client's own, as the plan makes it.
-    Own(&'a Sent),
+    Own {
+        /// Its row.
+        row: &'a Sent,
+        /// The number of its publication.
+        publication: u8,
+    },
     /// One that came and is repeated.
     Relayed(&'a R),
 }

@@ -53,9 +53,8 @@ impl Sockets {
     /// A socket that has never been connected, of a group's client. A publisher waits for subscriptions to those of its topics
     /// that somebody in the run receives.
     pub fn session(&self, group: &Group, client: u32) -> ZeroMq {
-        let published = group.publish.iter().flat_map(|publish| {
-            (0..publish.topics).map(|topic| publish.topic.fill(&group.name, client, topic))
-        });
+        let published =
+            group.publications.iter().flat_map(|publish| publish.topic_names(&group.name, client));
         let awaited = published.filter(|name| self.received.contains_key(&**name));
         ZeroMq {
             machine: Machine::new(ClientOptions {

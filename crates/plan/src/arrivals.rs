@@ -1,7 +1,7 @@
-//! When a client's messages are due: the schedule of an open loop.
+//! When the messages of a client's publication are due: the schedule of an open loop.
 //!
 //! The instants follow from the plan and the seed alone. Whoever performs them may be late, but can neither delay
-//! nor skip one: [`Arrivals::take`] yields them in order, each with its place in the client's count.
+//! nor skip one: [`Arrivals::take`] yields them in order, each with its place in the count of its publication.
 //!
 //! ```text
 //! constant       |     |     |     |     |          poisson   |  |       | |    |     |
@@ -14,7 +14,7 @@ use mqttlab_units::{Dice, Duration, Instant, Seed};
 
 use crate::{Arrival, Group, Publish, StartPhase};
 
-/// The messages of one client, in the order in which they are due.
+/// The messages of one publication of a client, in the order in which they are due.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     arrival: Arrival,
@@ -29,18 +29,25 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// For the `client`-th client of a group, publishing from `from` until before `until`. `seed` is the run's.
-    pub fn new(
-        group: &Group,
-        publish: &Publish,
-        client: u32,
-        seed: Seed,
-        from: Instant,
-        until: Instant,
-    ) -> Arrivals {
+    /// For each publication of the `client`-th client of a group, from `from` until before `until`. `seed` is the run's.
+    pub fn of(group: &Group, client: u32, seed: Seed, from: Instant, until: Instant) -> Vec<Arrivals> {
         let seed = seed.derive("arrivals").derive(&group.name).index(u64::from(client));
+        let arrivals = |(number, publish): (usize, &Publish)| {
+            let seed = publication_seed(seed, number);
+            Arrivals::new(publish, (client, group.count), seed, (from, until))
+        };
+        group.publications.iter().enumerate().map(arrivals).collect()
+    }
+
+    /// For one of so many clients.
+    fn new(
+        publish: &Publish,
+        (client, count): (u32, u32),
+        seed: Seed,
+        (from, until): (Instant, Instant),
+    ) -> Arrivals {
         let mut dice = seed.dice();
-        let next = from + start_offset(publish, client, group.count, &mut dice);
+        let next = from + start_offset(publish, client, count, &mut dice);
         Arrivals {
             arrival: publish.arrival,
             dice,
@@ -68,7 +75,7 @@ impl Arrivals {
         self.arrival == Arrival::BackToBack
     }
 
-    /// The intended time and the number of the next message, if it is due at `now`. A back-to-back message is
+    /// The intended time of the next message and its number in the publication, if it is due at `now`. A back-to-back message is
     /// intended for `now`.
     pub fn take(&mut self, now: Instant) -> Option<(Instant, u64)> {
         let due = self.peek().filter(|due| *due <= now)?;
@@ -97,6 +104,12 @@ impl Arrivals {
             Arrival::BackToBack => now,
         };
     }
+}
+
+/// What a client's publication draws from. The first one has the client's own seed, which another one beside it does not
+/// change.
+pub(crate) fn publication_seed(client: Seed, number: usize) -> Seed {
+    if number == 0 { client } else { client.derive("publication").index(number as u64) }
 }
 
 /// From the start of publishing to the first message.
@@ -134,11 +147,15 @@ mod tests {
             start_phase,
             messages,
         };
-        let group = group(publish.clone());
-        Arrivals::new(&group, &publish, client, Seed(5), Instant::from_ns(1000), Instant::from_ns(2000))
+        let group = group(vec![publish]);
+        of(&group, client).remove(0)
     }
 
-    fn group(publish: Publish) -> Group {
+    fn of(group: &Group, client: u32) -> Vec<Arrivals> {
+        Arrivals::of(group, client, Seed(5), Instant::from_ns(1000), Instant::from_ns(2000))
+    }
+
+    fn group(publications: Vec<Publish>) -> Group {
         let mqtt = serde_json::json!({
             "version": "5", "client_id": "c", "keep_alive_s": 0, "clean_session": true, "session_expiry_s": 0,
             "max_inflight": 1, "max_queued": 0, "receive_maximum": 1, "deliver_on_release": true,
@@ -158,7 +175,7 @@ mod tests {
             transport: Transport::Tcp(TcpTransport { nodelay: true, tls: None, websocket: None }),
             reconnect: serde_json::from_value(reconnect).unwrap(),
             connect_over: Duration::ZERO,
-            publish: Some(publish),
+            publications,
             subscriptions: Vec::new(),
             relay: None,
             late_after: None,
@@ -226,5 +243,24 @@ mod tests {
                 arrivals(Arrival::Constant { interval_ns: 900 }, StartPhase::Random, None, client).peek();
             assert!((1000..1900).contains(&first.unwrap().as_ns()));
         }
+    }
+
+    #[test]
+    fn one_publication_more_leaves_the_others_as_they_were() {
+        let publish = |arrival| Publish {
+            topic: TopicPattern("t".into()),
+            topics: 1,
+            qos: 0,
+            retain: false,
+            payload: Payload::Fixed { bytes: 64 },
+            arrival,
+            start_phase: StartPhase::Random,
+            messages: None,
+        };
+        let poisson = publish(Arrival::Poisson { mean_interval_ns: 100 });
+        let alone: Vec<_> = of(&group(vec![poisson.clone()]), 2).into_iter().map(all).collect();
+        let beside: Vec<_> = of(&group(vec![poisson.clone(), poisson]), 2).into_iter().map(all).collect();
+        assert_eq!((beside.len(), &beside[0]), (2, &alone[0]));
+        assert_ne!(beside[0], beside[1]);
     }
 }

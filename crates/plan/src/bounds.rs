@@ -6,13 +6,14 @@
 //! | a length of time | 366 days |
 //! | a link's delay and jitter, a service time, a TCP timer | 1 h (the longest retransmission timeout: 24 h) |
 //! | hosts; links; media; servers | 65,535; 65,000; 100; 1,000 |
+//! | publications of a client | 16 |
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
 //! | events | 100,000 |
 //! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
 //! | a socket's buffer | 64 MiB |
 //! | parts of a run | 64 |
 //! | MTU | 576 to 65,535 B |
-//! | between two messages of a client | 1 us at least |
+//! | between two messages of a publication | 1 us at least |
 //!
 //! Scenarios have the same bounds (`python/mqttlab/quantity.py`, `scenario/check.py`), with words for people.
 
@@ -231,9 +232,9 @@ fn totals(plan: &Plan) -> Result<(), PlanError> {
     let (mut clients, mut topics, mut filters) = (0_u64, 0_u64, 0_u64);
     for group in &plan.groups {
         let count = u64::from(group.count);
-        let published = group.publish.as_ref().map_or(0, |publish| u64::from(publish.topics));
+        let published: u64 = group.publications.iter().map(|publish| u64::from(publish.topics)).sum();
         clients += count;
-        topics = topics.saturating_add(count * published);
+        topics = topics.saturating_add(count.saturating_mul(published));
         filters = filters.saturating_add(count.saturating_mul(group.subscriptions.len() as u64));
         // Before anything walks over the clients.
         require(clients <= 1_000_000, "groups", || {
@@ -278,7 +279,11 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
         within(relay.topic_suffix.len() as u64, 1, 1_000, &place)?;
         require(topic::is_name(&relay.topic_suffix), &place, || "cannot be part of a topic".into())?;
     }
-    group.publish.as_ref().map_or(Ok(()), |publish| published(group, publish, &format!("{place}.publish")))
+    within(group.publications.len() as u64, 0, PUBLICATIONS_MAX, &format!("{place}.publications"))?;
+    for (index, publish) in group.publications.iter().enumerate() {
+        published(group, publish, &format!("{place}.publications[{index}]"))?;
+    }
+    Ok(())
 }
 
 /// A topic filter once its places are filled in.
@@ -421,6 +426,7 @@ const MS: u64 = 1_000_000;
 const HOUR: Duration = Duration::from_s(3600);
 const LONGEST: Duration = Duration::from_s(8784 * 3600);
 const PARTS_MAX: u32 = 64;
+const PUBLICATIONS_MAX: u64 = 16;
 const TEXT_BYTES_MAX: usize = 60_000;
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// 1000 km.

@@ -47,9 +47,10 @@ fn check_parts(plan: &Plan) -> Result<(), PlanError> {
     require(is_program.is_none(), "live.parts", || {
         format!("is {parts}, but the clients of groups[{}] are programs", is_program.unwrap_or_default())
     })?;
-    let small = plan.groups.iter().position(|group| {
-        group.publish.as_ref().is_some_and(|publish| publish.payload.size().0 < IDENTITY_BYTES)
-    });
+    let small = plan
+        .groups
+        .iter()
+        .position(|group| group.publications.iter().any(|publish| publish.payload.size().0 < IDENTITY_BYTES));
     require(small.is_none(), "live.parts", || {
         format!(
             "is {parts}, but the payloads of groups[{}] have no room for what tells messages apart ({IDENTITY_BYTES} B)",
@@ -200,9 +201,12 @@ fn check_group(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Resu
         qos(relay.qos, &format!("{place}.relay.qos"))?;
     }
     check_program(plan, lookup, group, place)?;
-    let Some(publish) = &group.publish else { return Ok(()) };
-    qos(publish.qos, &format!("{place}.publish.qos"))?;
-    require(publish.topics > 0, &format!("{place}.publish.topics"), || "is 0, but must be at least 1".into())
+    for (index, publish) in group.publications.iter().enumerate() {
+        let place = format!("{place}.publications[{index}]");
+        qos(publish.qos, &format!("{place}.qos"))?;
+        require(publish.topics > 0, &format!("{place}.topics"), || "is 0, but must be at least 1".into())?;
+    }
+    Ok(())
 }
 
 /// A program is a real one, does as it likes, and is observed by recorded frames.
@@ -210,7 +214,7 @@ fn check_program(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Re
     let Some(program) = &group.program else { return Ok(()) };
     let place = &format!("{place}.program");
     require(plan.backend == Backend::Live, place, || {
-        "is a program, which cannot be simulated; use `backend = \"live\"`, or `publish` and `subscriptions`"
+        "is a program, which cannot be simulated; use `backend = \"live\"`, or `publications` and `subscriptions`"
             .into()
     })?;
     require(plan.network.kind == NetworkKind::Emulated && plan.recording.packets, place, || {
@@ -226,9 +230,9 @@ fn check_program(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Re
         "is empty, but must name a program".into()
     })?;
     let does_nothing_else =
-        group.publish.is_none() && group.subscriptions.is_empty() && group.relay.is_none();
+        group.publications.is_empty() && group.subscriptions.is_empty() && group.relay.is_none();
     require(does_nothing_else, place, || {
-        "publishes and subscribes by itself; leave `publish`, `subscriptions` and `relay` out".into()
+        "publishes and subscribes by itself; leave `publications`, `subscriptions` and `relay` out".into()
     })?;
     require(group.count <= PROGRAMS_MAX, &format!("{place}.count"), || {
         format!("is {}, but at most {PROGRAMS_MAX} processes perform a group", group.count)
@@ -278,21 +282,33 @@ fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErr
     let Some(mqtt_sn) = group.mqtt_sn() else { return Ok(()) };
     require(group.relay.is_none(), &format!("{place}.relay"), || "is not possible with MQTT-SN".into())?;
     if mqtt_sn.without_connection {
-        let publishes = group.publish.as_ref().is_some_and(|publish| publish.qos == 0);
+        let publishes = !group.publications.is_empty() && group.publish_qos() == 0;
         require(publishes && group.subscriptions.is_empty(), &format!("{place}.protocol.mqtt_sn"), || {
             "is without a connection, so that it must publish at QoS 0 and subscribe to nothing".into()
         })?;
     }
-    let payload = group.publish.as_ref().map_or(0, |publish| publish.payload.size().0 as usize);
+    check_datagrams(plan, group, place)
+}
+
+/// A datagram has room for a message, and for a topic's name.
+fn check_datagrams(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     let room = encode::payload_max((plan.network.mtu_bytes as usize).saturating_sub(IP_AND_UDP_BYTES));
-    require(payload <= room, &format!("{place}.publish.payload"), || {
-        format!(
-            "has {payload} B, but a datagram of this MTU has room for {room} B, and MQTT-SN does not fragment"
-        )
-    })?;
+    for (index, publish) in group.publications.iter().enumerate() {
+        let payload = publish.payload.size().0 as usize;
+        require(payload <= room, &format!("{place}.publications[{index}].payload"), || {
+            format!(
+                "has {payload} B, but a datagram of this MTU has room for {room} B, and MQTT-SN does not fragment"
+            )
+        })?;
+    }
     let last = group.count.saturating_sub(1);
-    let publish = group.publish.iter().map(|publish| ("publish.topic", &publish.topic, publish.topics));
-    let filters = group.subscriptions.iter().map(|subscription| ("subscriptions", &subscription.filter, 1));
+    let publish = group
+        .publications
+        .iter()
+        .enumerate()
+        .map(|(index, publish)| (format!("publications[{index}].topic"), &publish.topic, publish.topics));
+    let filters =
+        group.subscriptions.iter().map(|subscription| ("subscriptions".into(), &subscription.filter, 1));
     for (field, name, topics) in publish.chain(filters) {
         // REGISTER and SUBSCRIBE have no more room for a name than PUBLISH for a message.
         let bytes = name.fill(&group.name, last, topics.saturating_sub(1)).len();
@@ -311,12 +327,12 @@ fn check_zeromq(server: &Server, group: &Group, place: &str) -> Result<(), PlanE
     if group.zeromq().is_none() {
         return Ok(());
     }
-    let does = [group.publish.is_some(), !group.subscriptions.is_empty()];
+    let does = [!group.publications.is_empty(), !group.subscriptions.is_empty()];
     require(group.relay.is_none() && does != [true, true], place, || {
         "publishes and subscribes, but a socket of ZeroMQ does one of these".into()
     })?;
-    if let Some(publish) = &group.publish {
-        require(publish.qos == 0 && !publish.retain, &format!("{place}.publish"), || {
+    for (index, publish) in group.publications.iter().enumerate() {
+        require(publish.qos == 0 && !publish.retain, &format!("{place}.publications[{index}]"), || {
             "has a QoS above 0 or is retained, which ZeroMQ does not know".into()
         })?;
     }

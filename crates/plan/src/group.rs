@@ -7,6 +7,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::publications;
 use crate::secret::{self, Text};
 use crate::{MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
 
@@ -33,8 +34,9 @@ pub struct Group {
     /// The group's clients open their connections evenly over this time.
     #[serde(rename = "connect_over_ns")]
     pub connect_over: Duration,
-    /// What each client publishes; `null` for none.
-    pub publish: Option<Publish>,
+    /// What each client publishes, each with a schedule of its own; empty for nothing.
+    #[serde(alias = "publish", deserialize_with = "publications::read")]
+    pub publications: Vec<Publish>,
     /// What each client subscribes to.
     pub subscriptions: Vec<Subscription>,
     /// Republishes what it receives; `null` for none.
@@ -238,7 +240,7 @@ pub struct Reconnect {
     pub connect_timeout: Duration,
 }
 
-/// What a client publishes.
+/// A publication: messages of one kind that a client publishes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Publish {

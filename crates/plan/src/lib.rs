@@ -27,6 +27,7 @@ mod lookup;
 mod mqttsn;
 mod network;
 mod payload;
+mod publications;
 mod roster;
 mod secret;
 mod server;

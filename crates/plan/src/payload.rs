@@ -2,7 +2,7 @@
 //!
 //! Every kind has one size, so that the simulator needs no bytes, and content that follows from the seed, the
 //! client and the message's number, so that a message that must be sent again is made again and never stored.
-//! A maker serves a whole group.
+//! A maker serves all clients of a group.
 //!
 //! ```text
 //! fixed, file   ┌ identity ┐ the same bytes in every message ...      (shared, never copied by the maker)
@@ -29,7 +29,7 @@ use crate::Payload;
 
 pub use place::{SaidPlaces, find_place};
 
-/// Makes the payloads of a group's messages.
+/// Makes the payloads of a publication's messages.
 #[derive(Clone, Debug)]
 pub struct PayloadMaker {
     seed: Seed,
@@ -68,7 +68,7 @@ impl Payload {
 }
 
 impl PayloadMaker {
-    /// For one group's messages.
+    /// For the messages of one publication.
     ///
     /// # Errors
     /// The file cannot be read, or its size is no longer that of the plan.
@@ -92,8 +92,8 @@ impl PayloadMaker {
         Ok(PayloadMaker { seed, size: payload.size(), content })
     }
 
-    /// The size of the message numbered `sequence`. Today the same for all.
-    pub fn len(&self, _sequence: u64) -> Bytes {
+    /// The size of every message.
+    pub fn size(&self) -> Bytes {
         self.size
     }
 

@@ -10,8 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mqttlab_units::Seed;
 
+use crate::arrivals::publication_seed;
 use crate::{
-    Endpoint, Group, NetworkKind, Plan, PlannedSubscriptions, Protocol, ProtocolVersion, Role, Server,
+    Endpoint, Group, NetworkKind, Plan, PlannedSubscriptions, Protocol, ProtocolVersion, Publish, Role,
+    Server,
 };
 
 /// Numbers behind names.
@@ -21,7 +23,7 @@ pub struct Roster {
     receivers: Vec<Vec<u32>>,
     /// By server and name.
     numbers: BTreeMap<(usize, String), u32>,
-    /// For each client the topics it publishes to, in the order of `{topic}`; empty when it does not publish.
+    /// For each client the topics it publishes to, those of a publication in the order of `{topic}`.
     published: Vec<Vec<u32>>,
 }
 
@@ -66,16 +68,14 @@ impl Roster {
         &self.receivers
     }
 
-    /// The topics that `client` publishes to, in the order of `{topic}`.
+    /// The topics that `client` publishes to: publication by publication, in the order of `{topic}`.
     pub fn published(&self, client: u32) -> &[u32] {
         &self.published[client as usize]
     }
 
     fn published_by(&mut self, group: &Group, serving: usize, client: u32) -> Vec<u32> {
-        let Some(publish) = &group.publish else { return Vec::new() };
-        (0..publish.topics)
-            .map(|topic| self.number(serving, publish.topic.fill(&group.name, client, topic)))
-            .collect()
+        let names = group.publications.iter().flat_map(|publish| publish.topic_names(&group.name, client));
+        names.map(|name| self.number(serving, name)).collect()
     }
 
     fn number(&mut self, server: usize, name: String) -> u32 {
@@ -115,14 +115,26 @@ impl Group {
         self.client_id_pattern().replace("{group}", &self.name).replace("{client}", &client.to_string())
     }
 
-    /// What the payloads of its messages are derived from.
-    pub fn payload_seed(&self, run: Seed) -> Seed {
-        run.derive("payload").derive(&self.name)
+    /// What the payloads of its `publication`-th publication are derived from.
+    pub fn payload_seed(&self, run: Seed, publication: usize) -> Seed {
+        publication_seed(run.derive("payload").derive(&self.name), publication)
+    }
+
+    /// The greatest quality of service of what its clients publish of their own accord.
+    pub fn publish_qos(&self) -> u8 {
+        self.publications.iter().map(|publish| publish.qos).max().unwrap_or(0)
     }
 
     /// The host of the `client`-th client of the group.
     pub fn host_of(&self, client: u32) -> usize {
         self.host + client as usize * self.host_step
+    }
+}
+
+impl Publish {
+    /// The topics that a client publishes to, in the order of `{topic}`.
+    pub fn topic_names<'a>(&'a self, group: &'a str, client: u32) -> impl Iterator<Item = String> + use<'a> {
+        (0..self.topics).map(move |topic| self.topic.fill(group, client, topic))
     }
 }
 
@@ -199,7 +211,7 @@ impl Plan {
     /// Where its server does not listen for them, which no plan that was checked has.
     pub fn endpoint_of(&self, group: &Group) -> &Endpoint {
         let server = self.server_of(group);
-        match server.zeromq().is_some() && group.publish.is_none() {
+        match server.zeromq().is_some() && group.publications.is_empty() {
             true => &server.endpoints[1],
             false => server.endpoint_for(&group.transport).expect("the plan was checked"),
         }

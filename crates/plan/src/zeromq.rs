@@ -55,7 +55,7 @@ pub fn prefix(filter: &str) -> &str {
 
 /// The socket of a group's clients.
 pub fn socket_type(group: &Group) -> SocketType {
-    if group.publish.is_some() { SocketType::Pub } else { SocketType::Sub }
+    if group.publications.is_empty() { SocketType::Sub } else { SocketType::Pub }
 }
 
 #[cfg(test)]

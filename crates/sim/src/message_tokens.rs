@@ -1,10 +1,17 @@
-//! Which message it is: publisher and sequence in one number.
+//! Which message it is: publisher, its publication, and sequence in one number.
+//!
+//! ```text
+//! 63    62 ... 57     56 ... 32   31 ... 0
+//! will  publication   publisher   sequence
+//! ```
+//!
+//! A plan has at most 1,000,000 clients of 16 publications.
 
 use crate::ids::ClientId;
 
 /// The number of a publisher's message.
-pub(crate) const fn token(publisher: ClientId, sequence: u32) -> u64 {
-    (publisher.0 as u64) << 32 | sequence as u64
+pub(crate) const fn token(publisher: ClientId, publication: u8, sequence: u32) -> u64 {
+    (publication as u64) << PUBLICATION_BIT | (publisher.0 as u64) << 32 | sequence as u64
 }
 
 /// The number of a client's last will.
@@ -14,15 +21,22 @@ pub(crate) const fn will(client: ClientId) -> u64 {
 
 /// Publisher and sequence; `None` of a will, which is not counted.
 pub(crate) fn origin(message: u64) -> Option<(ClientId, u32)> {
-    (message & WILL == 0).then_some((ClientId((message >> 32) as u32), message as u32))
+    (message & WILL == 0).then_some((owner(message), message as u32))
 }
 
 /// The client whose message or will it is.
 pub(crate) const fn owner(message: u64) -> ClientId {
-    ClientId(if message & WILL == 0 { (message >> 32) as u32 } else { message as u32 })
+    ClientId(if message & WILL == 0 { (message >> 32) as u32 & PUBLISHER } else { message as u32 })
+}
+
+/// Which of its publisher's publications it is of; 0 of a will.
+pub(crate) const fn publication(message: u64) -> u8 {
+    (message >> PUBLICATION_BIT & 0x3f) as u8
 }
 
 const WILL: u64 = 1 << 63;
+const PUBLICATION_BIT: u32 = 57;
+const PUBLISHER: u32 = (1 << (PUBLICATION_BIT - 32)) - 1;
 
 #[cfg(test)]
 mod tests {
@@ -30,8 +44,9 @@ mod tests {
 
     #[test]
     fn a_message_names_its_publisher_and_a_will_its_client_alone() {
-        let (publisher, sequence) = (ClientId(u32::MAX >> 1), u32::MAX);
-        let message = token(publisher, sequence);
+        let (publisher, sequence) = (ClientId(PUBLISHER), u32::MAX);
+        let message = token(publisher, 63, sequence);
+        assert_eq!(publication(message), 63);
         assert_eq!((origin(message), owner(message)), (Some((publisher, sequence)), publisher));
         assert_eq!((origin(will(publisher)), owner(will(publisher))), (None, publisher));
     }

@@ -97,8 +97,8 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
     lines = []
     for group in loaded.groups:
         does = []
-        if group.publish is not None:
-            does.append(f"publish {group.publish.topic} at QoS {group.publish.qos}")
+        if group.publications:
+            does.append("publish " + ", ".join(f"{each.topic} at QoS {each.qos}" for _, each in group.publications))
         if group.subscribe:
             does.append("subscribe to " + ", ".join(f"{s.filter} at QoS {s.qos}" for s in group.subscribe))
         if group.relay is not None:

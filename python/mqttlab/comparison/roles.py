@@ -14,6 +14,7 @@ from typing import Any
 from mqttlab import metrics
 from mqttlab.foreign import visible
 from mqttlab.metrics.headline import UNKNOWN_ENDS
+from mqttlab.plan import publications_of
 from mqttlab.recording import Recording
 
 Key = tuple[str | None, str | None, int | None]
@@ -95,7 +96,7 @@ class _Side:
             for name in dict.fromkeys([*planned, *names]):
                 group, known = planned.get(name, {}), self.roles.get(name, (False, False))
                 self.roles[name] = (
-                    known[0] or bool(group.get("publish")) or any(key[0] == name for key in found),
+                    known[0] or bool(publications_of(group)) or any(key[0] == name for key in found),
                     known[1] or bool(group.get("subscriptions")) or any(key[1] == name for key in found))
 
 

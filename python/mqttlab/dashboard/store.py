@@ -19,6 +19,7 @@ import polars as pl
 from mqttlab.catalog import Catalog, url_for
 from mqttlab.catalog.place import file_of
 from mqttlab.errors import MqttlabError
+from mqttlab.plan import publications_of
 from mqttlab.recording import Recording
 from mqttlab.runs import RunSummary, run_places, summary_of
 
@@ -262,7 +263,7 @@ def stamp(place: Path) -> tuple[int, ...]:
 
 def _facts(summary: RunSummary, plan: dict[str, Any], ended: dict[str, Any]) -> dict[str, Any]:
     groups = [group for group in plan.get("groups") or [] if isinstance(group, dict)]
-    publishing = [group["publish"] for group in groups if isinstance(group.get("publish"), dict)]
+    publishing = [publish for group in groups for publish in publications_of(group) if isinstance(publish, dict)]
     servers = plan.get("servers") or [plan.get("broker") or {}]
     network = plan.get("network") or {}
     return {

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ from mqttlab.engine import EngineError, is_being_written, snapshot
 from mqttlab.errors import MqttlabError
 from mqttlab.export.tables import ExportError
 from mqttlab.foreign import stored, visible
+from mqttlab.plan import publications_of, topics_of
 from mqttlab.recording import Recording
 
 METADATA = sa.MetaData(naming_convention={
@@ -147,8 +149,9 @@ class Writer:
         self._arrived: pl.DataFrame | None = None
         self._data: dict[tuple[Any, ...], int] = {}
         groups: list[Any] = list(recording.plan["groups"])
-        self._kinds = {group["name"]: ((group.get("publish") or {}).get("payload") or {}).get("kind")
-                       for group in groups}
+        self._publications = {group["name"]: [
+            (re.compile(topics_of(group, publish)), (publish.get("payload") or {}).get("kind"))
+            for publish in publications_of(group)] for group in groups}
         layout = recording.layout
         with database._problems(), database.engine.begin() as connection:
             # Recordings of schema version 1 have no identifier.
@@ -205,7 +208,14 @@ class Writer:
                 topic, qos, size, group = key
                 self._data[key] = _key(connection.execute(DATA.insert().values(stored({
                     "test_id": self._test, "topic": topic, "qos": qos, "bytes": size,
-                    "kind": self._kinds.get(group)}))))
+                    "kind": self._kind(group, topic)}))))
+
+    def _kind(self, group: str | None, topic: str | None) -> str | None:
+        """The kind of payload that a group publishes under a topic."""
+        known = self._publications.get(group or "", [])
+        if len(known) == 1:
+            return known[0][1]
+        return next((kind for topics, kind in known if topics.search(topic or "")), None)
 
     def _put(self, connection: sa.Connection, table: sa.Table, messages: pl.DataFrame, row: Any) -> None:
         for part in messages.iter_slices(ROWS_AT_ONCE):

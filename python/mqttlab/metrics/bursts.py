@@ -5,10 +5,12 @@ No latency of single messages tells that. Only a plan says what a burst is, so t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from mqttlab.metrics.application import has_messages, in_order
-from mqttlab.plan import StoredPlan
+from mqttlab.plan import StoredPlan, publications_of, topics_of
 from mqttlab.recording import Recording, looked_up
 
 KEYS = ("publisher_group", "subscriber_group", "qos")
@@ -36,17 +38,14 @@ def burst_times(recording: Recording) -> pl.DataFrame:
 
     Empty where nobody publishes in bursts.
     """
-    sizes = _sizes(recording.plan)
-    if not sizes or not has_messages(recording):
+    bursts = _bursts(recording.plan)
+    if not bursts or not has_messages(recording):
         return pl.DataFrame()
     groups = [client["group"] for client in recording.layout["clients"]]
-    of_client = pl.Series([sizes.get(group) for group in groups], dtype=pl.Int64)
-    messages = recording.messages.with_columns(size=looked_up("publisher", of_client))
-    taken = messages.filter(pl.col("fate").is_in(EXPECTED), pl.col("size").is_not_null()).with_columns(
-        burst=pl.col("sequence").cast(pl.Int64) // pl.col("size"))
+    taken = pl.concat([_in_bursts(recording.messages, groups, each, number) for number, each in enumerate(bursts)])
     arrived = pl.col("received_ns").filter(pl.col("fate") == "delivered")
     return (
-        taken.group_by(*KEYS, "publisher", "subscriber", "burst")
+        taken.group_by(*KEYS, "publisher", "subscriber", "publication", "burst")
         .agg(
             measured=(pl.col("phase") == "measurement").all(),
             complete=(pl.col("fate") == "delivered").all() & pl.col("intended_ns").is_not_null().all(),
@@ -54,17 +53,49 @@ def burst_times(recording: Recording) -> pl.DataFrame:
             spread_ms=(arrived.max() - arrived.min()) / NS_PER_MS,
         )
         .filter("measured")
+        .drop("publication")
     )
 
 
-def _sizes(plan: StoredPlan) -> dict[str, int]:
-    """Messages in a burst, of the groups that publish in bursts."""
-    sizes = {}
+@dataclass(frozen=True)
+class _Bursts:
+    """Publications in bursts alike."""
+
+    sizes: dict[str, int]
+    """Messages in a burst, by group."""
+    topics: str | None = None
+    """Of one that is not alone in its group: its topics, as a regular expression."""
+
+
+def _bursts(plan: StoredPlan) -> list[_Bursts]:
+    """Publications in bursts: those that are alone in their groups together. Of several with one topic nothing tells
+    whose a message is."""
+    alone, found = dict[str, int](), list[_Bursts]()
     for group in plan["groups"]:
-        publish = group.get("publish")
-        if publish is not None and publish["arrival"]["kind"] == "burst":
-            sizes[group["name"]] = publish["arrival"]["size"]
-    return sizes
+        publications = publications_of(group)
+        topics = [publish.get("topic") for publish in publications]
+        for publish in publications:
+            if publish["arrival"]["kind"] != "burst":
+                continue
+            size = publish["arrival"]["size"]
+            if len(publications) == 1:
+                alone[group["name"]] = size
+            elif topics.count(publish.get("topic")) == 1:
+                found.append(_Bursts({group["name"]: size}, topics_of(group, publish)))
+    return [*([_Bursts(alone)] if alone else []), *found]
+
+
+def _in_bursts(messages: pl.DataFrame, groups: list[str], bursts: _Bursts, number: int) -> pl.DataFrame:
+    """The messages of publications, with the numbers of their bursts."""
+    of_client = pl.Series([bursts.sizes.get(group) for group in groups], dtype=pl.Int64)
+    theirs = messages.with_columns(size=looked_up("publisher", of_client)).filter(pl.col("size").is_not_null())
+    place = pl.col("sequence").cast(pl.Int64)
+    if bursts.topics is not None:
+        # All messages of a client are counted together.
+        theirs = theirs.filter(pl.col("topic").cast(pl.String).str.contains(bursts.topics))
+        place = place.rank("dense").over("publisher").cast(pl.Int64) - 1
+    theirs = theirs.with_columns(burst=place // pl.col("size"), publication=pl.lit(number))
+    return theirs.filter(pl.col("fate").is_in(EXPECTED))
 
 
 def _statistics(what: str) -> dict[str, pl.Expr]:

@@ -7,7 +7,15 @@ stored plan of every schema as one of the latest.
 from typing import TYPE_CHECKING
 
 from mqttlab.plan.servers import broker_of, brokers, clients_of, ports, server_of
-from mqttlab.plan.stored import SCHEMA, StoredGroup, StoredPlan, StoredServer, read_plan
+from mqttlab.plan.stored import (
+    SCHEMA,
+    StoredGroup,
+    StoredPlan,
+    StoredServer,
+    publications_of,
+    read_plan,
+    topics_of,
+)
 
 if TYPE_CHECKING:
     from mqttlab.plan.types import Plan
@@ -22,6 +30,8 @@ __all__ = [
     "brokers",
     "clients_of",
     "ports",
+    "publications_of",
     "read_plan",
     "server_of",
+    "topics_of",
 ]

@@ -5,8 +5,8 @@ schema what was different
 ====== =====================================================================================================
 1      one ``broker`` with ``address``, ``port``, ``settings`` and ``service`` (imports: ``ports``); groups had
        ``mqtt`` and ``tcp_nodelay``; the plan held the ``directory``
-2      ``servers``; groups have ``connects_to``, ``protocol`` and ``transport``; plans of before there were events
-       have no ``events``
+2      ``servers``; groups have ``connects_to``, ``protocol`` and ``transport``; at first one ``publish`` or null in
+       place of ``publications``, and no ``events``
 ====== =====================================================================================================
 
 Imports and hand-made plans know less than a plan that was performed: what they do not say stays away.
@@ -14,6 +14,8 @@ Imports and hand-made plans know less than a plan that was performed: what they 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class StoredGroup(TypedDict):
     connects_to: int
     protocol: NotRequired[Protocol]
     transport: NotRequired[Transport]
-    publish: NotRequired[Publish | None]
+    publications: NotRequired[list[Publish]]
     relay: NotRequired[Relay | None]
 
 
@@ -153,7 +155,24 @@ def _server(broker: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def publications_of(group: Mapping[str, Any]) -> list[Any]:
+    """What a group of a stored plan publishes, of whichever schema."""
+    if "publications" in group:
+        return list(group["publications"])
+    return [group["publish"]] if group.get("publish") else []
+
+
+def topics_of(group: Mapping[str, Any], publication: Mapping[str, Any]) -> str:
+    """The topics of a publication, as a regular expression for whole topics."""
+    topic = re.escape(str(publication.get("topic", "")).replace("{group}", str(group["name"])))
+    numbered = re.sub(r"\\{(client|topic)\\}", "[0-9]+", topic)
+    return f"^{numbered}$"
+
+
 def _group(group: dict[str, Any]) -> dict[str, Any]:
+    if "publish" in group:
+        rest = {name: value for name, value in group.items() if name != "publish"}
+        group = rest | {"publications": publications_of(group)}
     if "protocol" in group:
         return group
     rest = {name: value for name, value in group.items() if name not in ("mqtt", "tcp_nodelay")}

@@ -244,7 +244,7 @@ class Group(TypedDict):
     name: str
     program: ClientProgram | None
     protocol: Protocol
-    publish: Publish | None
+    publications: list[Publish]
     reconnect: Reconnect
     relay: Relay | None
     subscriptions: list[Subscription]
@@ -611,7 +611,7 @@ class ProxyRole(TypedDict):
 
 
 class Publish(TypedDict):
-    """What a client publishes."""
+    """A publication: messages of one kind that a client publishes."""
     arrival: Arrival
     messages: int | None
     payload: Payload

@@ -22,6 +22,7 @@ from mqttlab.metrics.headline import (
     Latency,
     Share,
 )
+from mqttlab.plan import publications_of
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import captured, cautions, changes, facts
@@ -128,7 +129,7 @@ def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, l
 def _short(recording: Recording) -> str:
     seconds = metrics.headline(recording).measured_s
     # Of an import nobody knows what was published when.
-    published: list[Any] = [group.get("publish") or {} for group in recording.plan.get("groups") or ()]
+    published = [publish for group in recording.plan.get("groups") or () for publish in publications_of(group)]
     arrivals: list[dict[str, Any]] = [each.get("arrival") or {} for each in published]
     intervals = [arrival.get("interval_ns") or arrival.get("mean_interval_ns") or 0 for arrival in arrivals]
     long_s = max(LONG_S, LONG_INTERVALS * max(intervals, default=0) / 1e9)

@@ -80,11 +80,10 @@ class Audiences:
         """The one that a group belongs to, if it subscribes to anything."""
         return self._of_group.get(group.name)
 
-    def receiving(self, group: Group) -> list[tuple[Audience, How]]:
-        """Those that receive what a group publishes."""
-        assert group.publish is not None
+    def receiving(self, group: Group, publish: Publish) -> list[tuple[Audience, How]]:
+        """Those that receive a publication of a group."""
         server = self._scenario.server_of(group).name
-        topic = group.publish.topic.replace("{group}", group.name)
+        topic = publish.topic.replace("{group}", group.name)
         if (server, topic) not in self._matched:
             index, found = self._index.get(server), dict[int, tuple[Audience, How]]()
             for pattern in [] if index is None else index.matching(topic):

@@ -213,8 +213,9 @@ def _parts(scenario: Scenario) -> Iterator[Problem]:
     for group in scenario.groups:
         if group.client is not None:
             yield place, f"is {parts}, but the clients of `{group.name}` are programs, which are not shared out; use 1"
-        size = group.publish.payload.size if group.publish is not None else None
-        if size is not None and size < IDENTITY_BYTES:
+        sizes = [publish.payload.size for _, publish in group.publications if publish.payload.size is not None]
+        size = min(sizes, default=IDENTITY_BYTES)
+        if size < IDENTITY_BYTES:
             yield place, (f"is {parts}, but the payloads of `{group.name}` have {size} B, and what tells messages of "
                           f"several parts apart needs {IDENTITY_BYTES} B; use a larger payload, or 1")
 
@@ -292,20 +293,21 @@ def _zeromq(scenario: Scenario) -> Iterator[Problem]:
             known = f"one of {', '.join(proxies)}" if proxies else "and add one: [[servers]] with `role = \"zeromq\"`"
             yield (*place, "connects_to"), (f"is the {server.role} `{server.name}`, but ZeroMQ clients connect to a "
                                             f"proxy of ZeroMQ; use {known}")
-        if group.publish is not None and group.subscribe:
+        if group.publications and group.subscribe:
             yield place, ("publishes and subscribes, but a socket of ZeroMQ does one of these; make it two groups")
         for field, problem in _zeromq_messages(group):
             yield (*place, *field), problem
 
 
 def _zeromq_messages(group: Group) -> Iterator[tuple[Location, str]]:
-    publish = group.publish
-    if publish is not None and publish.qos > 0:
-        yield ("publish", "qos"), f"is {publish.qos}, but ZeroMQ acknowledges nothing; leave it out, or use MQTT"
-    if publish is not None and publish.retain:
-        yield ("publish", "retain"), "is true, but a proxy of ZeroMQ keeps nothing; leave it out, or use MQTT"
+    place: Location
+    for place, publish in group.publications:
+        if publish.qos > 0:
+            yield (*place, "qos"), f"is {publish.qos}, but ZeroMQ acknowledges nothing; leave it out, or use MQTT"
+        if publish.retain:
+            yield (*place, "retain"), "is true, but a proxy of ZeroMQ keeps nothing; leave it out, or use MQTT"
     for number, subscription in enumerate(group.subscribe):
-        place: Location = ("subscribe", number)
+        place = ("subscribe", number)
         if subscription.qos > 0:
             yield (*place, "qos"), f"is {subscription.qos}, but ZeroMQ acknowledges nothing; leave it out, or use MQTT"
         if "+" in subscription.filter or subscription.filter.startswith("$share/"):
@@ -315,7 +317,7 @@ def _zeromq_messages(group: Group) -> Iterator[tuple[Location, str]]:
 
 
 def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:
-    session, publish = group.mqtt_sn, group.publish
+    session = group.mqtt_sn
     yield from _predefined(("mqtt_sn", "predefined_topics"), session.predefined_topics)
     if group.count > 1 and "{client}" not in session.client_id:
         yield ("mqtt_sn", "client_id"), (f"is {shown(session.client_id)} for {group.count} clients, which would take "
@@ -324,24 +326,29 @@ def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, st
         if group.subscribe:
             yield ("mqtt_sn", "without_connection"), ("is true, but only connected clients can subscribe; leave "
                                                       "`subscribe` out, or connect")
-        if publish is not None and publish.qos != 0:
-            yield ("publish", "qos"), f"is {publish.qos}, but must be 0 with `without_connection`: it becomes QoS -1"
-        short = session.short_topics and publish is not None and len(publish.topic.encode()) == 2
-        if publish is not None and not short and "{" not in publish.topic and (
-                publish.topic not in session.predefined_topics):
-            yield ("publish", "topic"), (f"is {shown(publish.topic)}, which would have to be registered over a "
-                                         "connection; add it to `mqtt_sn.predefined_topics`, or use a topic of two "
-                                         "octets")
-    size = publish.payload.size if publish is not None else None
+        for place, publish in group.publications:
+            if publish.qos != 0:
+                yield (*place, "qos"), f"is {publish.qos}, but must be 0 with `without_connection`: it becomes QoS -1"
+            short = session.short_topics and len(publish.topic.encode()) == 2
+            if not short and "{" not in publish.topic and publish.topic not in session.predefined_topics:
+                yield (*place, "topic"), (f"is {shown(publish.topic)}, which would have to be registered over a "
+                                          "connection; add it to `mqtt_sn.predefined_topics`, or use a topic of two "
+                                          "octets")
+    yield from _sn_room(scenario, group)
+
+
+def _sn_room(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:
+    """What a datagram has no room for."""
     # An MTU is never so small that one octet would do for the length.
     room = scenario.mtu - IP_AND_UDP_BYTES - PUBLISH_HEAD
-    if size is not None and size > room:
-        yield ("publish", "payload"), (f"has {size} B, but a datagram of {scenario.mtu} B (`mtu`) has room for "
-                                       f"{room} B, and MQTT-SN does not fragment; use a smaller payload, or MQTT")
+    for place, publish in group.publications:
+        size = publish.payload.size
+        if size is not None and size > room:
+            yield (*place, "payload"), (f"has {size} B, but a datagram of {scenario.mtu} B (`mtu`) has room for "
+                                        f"{room} B, and MQTT-SN does not fragment; use a smaller payload, or MQTT")
     names: list[tuple[Location, str]] = [
         (("subscribe", number, "filter"), subscription.filter) for number, subscription in enumerate(group.subscribe)]
-    if publish is not None:
-        names.append((("publish", "topic"), publish.topic))
+    names += [((*place, "topic"), publish.topic) for place, publish in group.publications]
     for place, name in names:
         # Placeholders become numbers of a few digits; who is that close is told by the engine.
         if len(name.encode()) > room:
@@ -517,16 +524,17 @@ def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
 
 
 def _payload_file(index: int, group: Group) -> Iterator[Problem]:
-    payload = group.publish.payload if group.publish else None
-    if payload is not None and payload.path is not None:
-        place = ("groups", index, "publish", "payload", "path")
+    for where, publish in group.publications:
+        place, path = ("groups", index, *where, "payload", "path"), publish.payload.path
+        if path is None:
+            continue
         try:
-            size = payload.path.stat().st_size if payload.path.is_file() else None
+            size = path.stat().st_size if path.is_file() else None
         except (OSError, ValueError) as error:
-            yield place, f"is {shown(str(payload.path))}, which cannot be read: {error}"
-            return
+            yield place, f"is {shown(str(path))}, which cannot be read: {error}"
+            continue
         if size is None:
-            yield place, f"is {shown(str(payload.path))}, but there is no such file"
+            yield place, f"is {shown(str(path))}, but there is no such file"
         elif size > 10_000_000:
             yield place, f"is a file of {size} B, but a payload may have at most 10000000 B (10 MB)"
 
@@ -561,7 +569,7 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
     clients = sum(group.count for group in scenario.groups)
     if clients > CLIENTS_MAX:
         yield ("groups",), f"have {clients} clients in all, but a run has at most {CLIENTS_MAX}"
-    topics = sum(group.count * group.publish.topics for group in scenario.groups if group.publish is not None)
+    topics = sum(group.count * publish.topics for group in scenario.groups for _, publish in group.publications)
     if topics > TOPICS_MAX:
         yield ("groups",), (f"publish to {topics} topics in all (clients × `topics`), but a run has at most "
                             f"{TOPICS_MAX}")

@@ -284,7 +284,7 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts, first_host: int) -> 
             "connect_timeout_ns": group.reconnect.timeout,
         },
         "connect_over_ns": connect_over,
-        "publish": None if group.publish is None else _publish(group.publish),
+        "publications": [_publish(publish) for _, publish in group.publications],
         "subscriptions": [{"filter": s.filter, "qos": s.qos} for s in group.subscribe],
         "relay": None if group.relay is None else {"topic_suffix": group.relay.suffix, "qos": group.relay.qos},
         "late_after_ns": group.late_after,

@@ -49,32 +49,33 @@ def estimate(scenario: Scenario) -> Load:
     own, received_by = [0.0], dict[tuple[int, int], float]()
     publishing: list[tuple[float, tuple[int, int]]] = []
     for group in scenario.groups:
-        if group.publish is None:
-            continue
-        rate = group.count * per_second(group.publish)
-        limit = float("inf") if group.publish.messages is None else group.count * float(group.publish.messages)
-        sent = min(rate * seconds, limit)
-        # A segment and an acknowledgement for each, which carries a PUBACK along; QoS 2 takes a second exchange.
-        exchanges = 2 if group.publish.qos == 2 else 1
-        each = 2 * exchanges * -(-payload_bytes(group.publish) // (scenario.mtu - HEADERS_BYTES)) if emulated else 0
-        received = 0.0
-        for audience, how in audiences.receiving(group):
-            heard = Heard(group.publish, group, how)
-            for count, groups in audience.counts.items():
-                received += sent * groups * heard.clients(count)
-                place = id(audience), count
-                received_by[place] = received_by.get(place, 0.0) + sent * each * heard.clients(count) / count
-        offered += rate
-        messages += sent
-        deliveries += received
-        if scenario.recording.payloads:
-            # In the spool and beside the table.
-            kept += 2 * received * (payload_bytes(group.publish) + MESSAGE_BYTES)
-        frames += (sent + received) * each
+        own_frames = 0.0
+        for _, publish in group.publications:
+            rate = group.count * per_second(publish)
+            limit = float("inf") if publish.messages is None else group.count * float(publish.messages)
+            sent = min(rate * seconds, limit)
+            # A segment and an acknowledgement for each, which carries a PUBACK along; QoS 2 takes a second exchange.
+            exchanges = 2 if publish.qos == 2 else 1
+            each = 2 * exchanges * -(-payload_bytes(publish) // (scenario.mtu - HEADERS_BYTES)) if emulated else 0
+            received = 0.0
+            for audience, how in audiences.receiving(group, publish):
+                heard = Heard(publish, group, how)
+                for count, groups in audience.counts.items():
+                    received += sent * groups * heard.clients(count)
+                    place = id(audience), count
+                    received_by[place] = received_by.get(place, 0.0) + sent * each * heard.clients(count) / count
+            offered += rate
+            messages += sent
+            deliveries += received
+            if scenario.recording.payloads:
+                # In the spool and beside the table.
+                kept += 2 * received * (payload_bytes(publish) + MESSAGE_BYTES)
+            frames += (sent + received) * each
+            own_frames += sent * each / group.count
+        own.append(own_frames)
         audience_of = audiences.of(group)
-        own.append(sent * each / group.count)
-        if audience_of is not None:
-            publishing.append((own[-1], (id(audience_of), group.count)))
+        if own_frames and audience_of is not None:
+            publishing.append((own_frames, (id(audience_of), group.count)))
     busiest = max([*own, *received_by.values(), *(sends + received_by.get(place, 0.0) for sends, place in publishing)])
     total = messages * MESSAGE_BYTES + deliveries * DELIVERY_BYTES + frames * FRAME_BYTES + kept
     return Load(offered_per_s=offered, messages=messages, deliveries=deliveries, frames=frames,
@@ -82,7 +83,7 @@ def estimate(scenario: Scenario) -> Load:
 
 
 def per_second(publish: Publish) -> float:
-    """Messages a second of one client."""
+    """Messages a second that a publication of one client has."""
     if publish.burst is not None:
         return publish.burst.size / (publish.burst.every / 1e9)
     interval = publish.interval if publish.interval is not None else publish.rate

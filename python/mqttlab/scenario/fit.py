@@ -43,13 +43,13 @@ class _Known:
         self._legs: dict[tuple[int, int, int, bool], float] = {}
         self._audiences = Audiences(scenario)
         for group in scenario.groups:
-            if group.publish is not None:
-                self._publish(group, group.publish)
+            for _, publish in group.publications:
+                self._publish(group, publish)
 
     def _publish(self, group: Group, publish: Publish) -> None:
         looks = payload_bytes(publish), len(publish.topic), publish.qos, per_second(publish), group.count
         takes_s = self.leg_s(group, payload_bytes(publish), publish.qos, sends=True)
-        for audience, how in self._audiences.receiving(group):
+        for audience, how in self._audiences.receiving(group, publish):
             heard = audience.heard.get((*looks, how))
             if heard is None:
                 heard = audience.heard[(*looks, how)] = Heard(publish, group, how, takes_s=takes_s)
@@ -152,9 +152,9 @@ def _load(known: _Known) -> Iterator[Problem]:
 def _bits_per_second(known: _Known, group: Group, link: LinkDirection, way: str) -> float:
     """What one client of a group sends or receives, headers included."""
     mtu, bits = known.scenario.mtu, 0.0
-    if group.publish is not None:
-        own = _message_bits(mtu, group, group.publish, link, group.publish.qos, sends=way == "up")
-        bits += per_second(group.publish) * own
+    for _, publish in group.publications:
+        own = _message_bits(mtu, group, publish, link, publish.qos, sends=way == "up")
+        bits += per_second(publish) * own
     for heard, count in known.sources(group):
         publish = heard.publish
         rate = heard.groups * per_second(publish) * heard.publisher.count * count / group.count
@@ -230,7 +230,7 @@ def _keep_alive(known: _Known) -> Iterator[Problem]:
                 f"is {mqtt.keep_alive / 1e9:g} s, but a PINGRESP takes {_seconds(trip_s)} to come back to "
                 f"`{group.name}`, which gives the connection up meanwhile; make it longer than a round trip")
             continue
-        sent = [] if group.publish is None else [payload_bytes(group.publish)]
+        sent = [payload_bytes(publish) for _, publish in group.publications]
         received = [payload_bytes(heard.publish) for heard, _ in known.sources(group)]
         for crossing in known.ways[group.name]:
             for sizes, link in ((sent, crossing.up), (received, crossing.down)):

@@ -7,7 +7,7 @@ import re
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
 
 from mqttlab.networks.link import IN_PARTS, LinkDirection, Part, Truth, Whole
 from mqttlab.networks.models import MODELS, NetworkModel
@@ -28,6 +28,7 @@ from mqttlab.quantity import (
     size_bytes,
 )
 from mqttlab.scenario.event import Event
+from mqttlab.scenario.location import Location
 from mqttlab.scenario.mqtt import Mqtt, Qos
 from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
 from mqttlab.scenario.secret import Command, Environment, Files
@@ -51,6 +52,7 @@ def above_zero(value: tuple[int, int]) -> tuple[int, int]:
 Name = Annotated[PlainText, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
 PAYLOAD_BYTES_MAX = 10_000_000
 PROGRAMS_MAX = 1_000
+PUBLICATIONS_MAX = 16
 
 
 class Phases(Part):
@@ -350,7 +352,8 @@ class Burst(Part):
 
 
 class Publish(Part):
-    """What each client of a group publishes."""
+    """What each client of a group publishes. Several publications are an array of such tables, `[[groups.publish]]`,
+    each with a schedule of its own."""
 
     topic: Annotated[PlainText, AfterValidator(published_topic)] = Field(
         description="`{group}`, `{client}` and `{topic}` are filled in.")
@@ -387,6 +390,11 @@ class Publish(Part):
         if self.topics > 1 and "{topic}" not in self.topic:
             raise ValueError(f"has `topics = {self.topics}`, but its `topic` has no `{{topic}}` to fill in")
         return self
+
+
+def _one_or_several(value: Any) -> str:
+    """The kind of what stands at `publish`. Problems leave it out of their place, as other names of pydantic's own."""
+    return "function-several" if isinstance(value, list) else "function-one"
 
 
 class Subscription(Part):
@@ -449,7 +457,11 @@ class Group(Part):
     reconnect: Reconnect = Field(Reconnect(), description="What happens after a connection is lost.")
     connect_over: DurationNs | None = Field(
         None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
-    publish: Publish | None = Field(None, description="Messages that each client publishes.")
+    publish: Annotated[
+        Annotated[Publish, Tag("function-one")] | Annotated[
+            list[Publish], Field(min_length=1, max_length=PUBLICATIONS_MAX), Tag("function-several")],
+        Discriminator(_one_or_several)] | None = Field(
+            None, description="Messages that each client publishes: a table, or an array of up to 16 tables.")
     subscribe: Annotated[
         list[Annotated[Subscription, BeforeValidator(read_subscription, json_schema_input_type=Subscription | str)]],
         IN_PARTS] = Field(default_factory=list, description="Topic filters that each client subscribes to.")
@@ -458,6 +470,13 @@ class Group(Part):
     client: ClientProgram | None = Field(
         None, description="The program that performs the clients, one process each, in live runs. It publishes and "
         "subscribes by itself, and is observed by the frames that it exchanges: see docs/explanation/live.md.")
+
+    @property
+    def publications(self) -> list[tuple[Location, Publish]]:
+        """What each client publishes, with its place in the group's table."""
+        if isinstance(self.publish, list):
+            return [(("publish", number), publish) for number, publish in enumerate(self.publish)]
+        return [] if self.publish is None else [(("publish",), self.publish)]
 
     @property
     def uses_nagle(self) -> bool:

@@ -31,7 +31,7 @@ def one_sentence(plan: StoredPlan) -> str:
     groups = [{**UNSAID, **group} for group in cast("list[dict[str, Any]]", plan["groups"])]
     if "sources" in plan:
         return f"{_kept(str(plan.get('description') or 'Imported.')).rstrip('.')}: {_all(groups)}."
-    if not groups or any("publish" not in group or "connects_to" not in group for group in groups):
+    if not groups or any("publications" not in group or "connects_to" not in group for group in groups):
         network = plan.get("network", {}).get("description") or plan.get("network", {}).get("kind") or "not recorded"
         return f"{_all(groups)}; network: {network}."
     for told in _ways(plan, groups):
@@ -43,8 +43,8 @@ def one_sentence(plan: StoredPlan) -> str:
 def _ways(plan: StoredPlan, groups: list[dict[str, Any]]) -> Iterator[str]:
     """The sentence, from the longest way to the shortest."""
     where = places(plan, groups)
-    publishing = [group for group in groups if group["publish"] or group["program"]]
-    subscribing = [group for group in groups if not (group["publish"] or group["program"])]
+    publishing = [group for group in groups if group["publications"] or group["program"]]
+    subscribing = [group for group in groups if not (group["publications"] or group["program"])]
     if not publishing:
         yield f"{_all(groups)} connect; no client publishes."
         return
@@ -79,16 +79,17 @@ def _publishes(
     group: dict[str, Any], receivers: list[dict[str, Any]], where: dict[str, str], *, with_places: bool = True,
 ) -> str:
     who = f"{_who(group)}{where[group['name']]}"
-    if not group["publish"]:
+    if not group["publications"]:
         return f"{who} run a program of their own"
-    publish = group["publish"]
     to = ", without a subscriber"
     if receivers:
         to = f" to {' and '.join(_subscribers(group, other, where if with_places else {}) for other in receivers)}"
     verb = "publish" if group["count"] != 1 else "publishes"
     spoken = PROTOCOLS.get(next(iter(group["protocol"]), ""), "")
     comma = "," if "," in who else ""
-    return f"{who}{comma} {verb} {_payload(publish)} at QoS {publish['qos']}{spoken} {_often(publish)}{to}"
+    told = " and ".join(f"{_payload(publish)} at QoS {publish['qos']}{spoken} {_often(publish)}"
+                        for publish in group["publications"])
+    return f"{who}{comma} {verb} {told}{to}"
 
 
 def _receivers(groups: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -100,7 +101,7 @@ def _receivers(groups: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     filters, found = Filters(wanting), {}
     order = {group["name"]: number for number, group in enumerate(groups)}
     for group in groups:
-        matched = filters.matching(group["publish"]["topic"]) if group["publish"] else []
+        matched = [pattern for publish in group["publications"] for pattern in filters.matching(publish["topic"])]
         names = {name for pattern in matched for name in wanting[pattern]}
         found[group["name"]] = [groups[number] for number in sorted(order[name] for name in names)]
     return found

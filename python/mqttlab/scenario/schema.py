@@ -42,6 +42,9 @@ def _tidy(node: Any) -> None:
     for name in ("ge", "le", "gt", "lt", "title"):
         if isinstance(node.get(name), (str, int)):
             del node[name]
+    # A table or an array of tables: what is one is not the other.
+    if "oneOf" in node:
+        node["anyOf"] = node.pop("oneOf")
     # TOML has no null: a field that may be left out is left out.
     variants = node.get("anyOf")
     if isinstance(variants, list) and {"type": "null"} in variants:

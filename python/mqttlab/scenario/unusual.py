@@ -67,7 +67,7 @@ def _windows(scenario: Scenario) -> Iterator[Problem]:
         mqtt, server = group.mqtt or scenario.mqtt, scenario.serving(group)
         if group.protocol != "mqtt" or group.client is not None or server.kind != "mosquitto" or mqtt.version == "5":
             continue
-        sends = {part.qos for part in (group.publish, group.relay) if part is not None}
+        sends = {publish.qos for _, publish in group.publications} | ({group.relay.qos} if group.relay else set())
         if 2 in sends and 0 < server.max_inflight < mqtt.max_inflight:
             place: Location = ("mqtt",) if group.mqtt is None else ("groups", index, "mqtt")
             yield (*place, "max_inflight"), (
@@ -103,11 +103,12 @@ def _links(scenario: Scenario) -> Iterator[Problem]:
 
 def _bursts(scenario: Scenario) -> Iterator[Problem]:
     for index, group in enumerate(scenario.groups):
-        burst = group.publish.burst if group.publish is not None else None
-        if burst is not None and burst.gap * (burst.size - 1) >= burst.every:
-            yield ("groups", index, "publish", "burst"), (
-                f"lasts {burst.gap * (burst.size - 1) / 1e9:g} s, but the next one begins after "
-                f"{burst.every / 1e9:g} s; bursts overlap")
+        for place, publish in group.publications:
+            burst = publish.burst
+            if burst is not None and burst.gap * (burst.size - 1) >= burst.every:
+                yield ("groups", index, *place, "burst"), (
+                    f"lasts {burst.gap * (burst.size - 1) / 1e9:g} s, but the next one begins after "
+                    f"{burst.every / 1e9:g} s; bursts overlap")
 
 
 def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
@@ -137,11 +138,12 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
                                            f"{some(sorted(topics[server.name])) or 'nothing'}")
     for index, group in enumerate(scenario.groups):
         server = scenario.serving(group)
-        if group.publish is not None and server.kind != "external" and server.role == "broker" and not programs:
-            topic = group.publish.topic.replace("{group}", group.name)
-            if not filters[server.name].matching(topic):
-                yield ("groups", index, "publish", "topic"), (
-                    f"is {shown(group.publish.topic)}, but nothing subscribes to it; its messages have no receiver")
+        if server.kind == "external" or server.role != "broker" or programs:
+            continue
+        for where, publish in group.publications:
+            if not filters[server.name].matching(publish.topic.replace("{group}", group.name)):
+                yield ("groups", index, *where, "topic"), (
+                    f"is {shown(publish.topic)}, but nothing subscribes to it; its messages have no receiver")
 
 
 def _identities(scenario: Scenario) -> Iterator[Problem]:
@@ -150,24 +152,25 @@ def _identities(scenario: Scenario) -> Iterator[Problem]:
         return
     publishers: dict[tuple[str, str], int] = {}
     for group in scenario.groups:
-        if group.publish is not None:
-            key = scenario.serving(group).name, group.publish.topic.replace("{group}", group.name)
-            publishers[key] = publishers.get(key, 0) + (1 if "{client}" in key[1] else group.count)
+        server = scenario.serving(group).name
+        # Two publications of a client may have one topic.
+        for topic in {publish.topic.replace("{group}", group.name) for _, publish in group.publications}:
+            count = 1 if "{client}" in topic else group.count
+            publishers[server, topic] = publishers.get((server, topic), 0) + count
     for index, group in enumerate(scenario.groups):
-        if group.publish is None:
-            continue
-        size = group.publish.payload.size
-        topic = group.publish.topic.replace("{group}", group.name)
-        if size is not None and size < IDENTITY_BYTES and publishers[scenario.serving(group).name, topic] > 1:
-            yield ("groups", index, "publish", "payload"), (
-                f"is {size} B, and several clients publish to {shown(group.publish.topic)}: below {IDENTITY_BYTES} B a "
-                "message does not name its publisher, and in a live run its fate is unknown; use "
-                f"{IDENTITY_BYTES} B or more, or `{{client}}` in the topic")
+        for place, publish in group.publications:
+            size = publish.payload.size
+            topic = publish.topic.replace("{group}", group.name)
+            if size is not None and size < IDENTITY_BYTES and publishers[scenario.serving(group).name, topic] > 1:
+                yield ("groups", index, *place, "payload"), (
+                    f"is {size} B, and several clients publish to {shown(publish.topic)}: below {IDENTITY_BYTES} B a "
+                    "message does not name its publisher, and in a live run its fate is unknown; use "
+                    f"{IDENTITY_BYTES} B or more, or `{{client}}` in the topic")
 
 
 def _topics(scenario: Scenario, groups: list[Group]) -> set[str]:
     """The topics that messages of a server's groups may have, as patterns; copies of relays included."""
-    topics = {group.publish.topic.replace("{group}", group.name) for group in groups if group.publish is not None}
+    topics = {publish.topic.replace("{group}", group.name) for group in groups for _, publish in group.publications}
     wills = [scenario.mqtt.will, *(group.mqtt_sn.will for group in groups),
              *(group.mqtt.will for group in groups if group.mqtt is not None)]
     topics |= {will.topic for will in wills if will is not None}
@@ -208,10 +211,10 @@ def _size(load: Load) -> str:
 
 def _fastest(scenario: Scenario) -> tuple[Location, float]:
     """Where most messages come from."""
-    rates = {index: group.count * per_second(group.publish) for index, group in enumerate(scenario.groups)
-             if group.publish is not None}
-    index = max(rates, key=lambda index: rates[index])
-    publish = scenario.groups[index].publish
-    assert publish is not None
-    field = "rate" if publish.rate is not None else "burst" if publish.burst is not None else "interval"
-    return ("groups", index, "publish", field), rates[index]
+    rates: list[tuple[float, Location]] = []
+    for index, group in enumerate(scenario.groups):
+        for place, publish in group.publications:
+            field = "rate" if publish.rate is not None else "burst" if publish.burst is not None else "interval"
+            rates.append((group.count * per_second(publish), ("groups", index, *place, field)))
+    rate, location = max(rates, key=lambda found: found[0])
+    return location, rate

@@ -1,7 +1,7 @@
 //! A client's life, as conversations: what happens to it, and what it does, in milliseconds.
 
 use crate::world::{
-    Message, World, accepted, arrivals, client, connected, every, facts, publishing, started,
+    Message, World, accepted, arrivals, client, connected, every, facts, publishing, publishing_each, started,
 };
 use expect_test::expect;
 use mqttlab_client::{GroupFacts, Loss, RelayFacts, State};
@@ -338,7 +338,7 @@ fn what_a_burst_takes_to_be_handed_over_is_no_lateness() {
 fn a_back_to_back_client_offers_while_session_and_transport_have_room() {
     let mut world = World::default();
     let mut facts = publishing(Qos::AtLeastOnce);
-    facts.publish.as_mut().unwrap().back_to_back = true;
+    facts.publications[0].back_to_back = true;
     let mut client = connected(facts, &mut world);
     client.begin(&mut world, arrivals(Arrival::BackToBack));
     // Two are in flight at most.
@@ -355,7 +355,7 @@ fn a_back_to_back_client_offers_while_session_and_transport_have_room() {
 fn a_back_to_back_client_of_qos_0_waits_for_the_transport() {
     let mut world = World { takes: 0, ..World::default() };
     let mut facts = publishing(Qos::AtMostOnce);
-    facts.publish.as_mut().unwrap().back_to_back = true;
+    facts.publications[0].back_to_back = true;
     let mut client = connected(facts, &mut world);
     client.begin(&mut world, arrivals(Arrival::BackToBack));
     let offered = client.wake(world.at(1_000));
@@ -537,4 +537,46 @@ fn what_is_not_written_when_the_run_ends_is_recorded_as_such() {
         +1000 row sent 0: due 1000, not written
     "#]]
     .assert_eq(&world.take());
+}
+
+#[test]
+fn publications_side_by_side_are_counted_together_in_the_order_of_their_due_times() {
+    let mut world = World::default();
+    let mut client = connected(publishing_each(&[Qos::AtMostOnce, Qos::AtLeastOnce]), &mut world);
+    world.take();
+    client.begin(&mut world, [every(400), every(700)].concat());
+    assert_eq!(client.wake(world.at(1_000)).messages, 2);
+    assert_eq!(client.next_deadline(&world), Some(Instant::ZERO + Duration::from_us(1_400_000)));
+    // Late: what was due meanwhile comes in the order of its due times.
+    client.wake(world.at(1_900));
+    let transcript = world.take();
+    let rows: Vec<&str> =
+        transcript.lines().filter(|line| line.contains("row sent")).map(str::trim).collect();
+    expect![[r#"
+        [
+            "+1000 row sent 0: due 1000, written at 1000",
+            "+1000 row sent 1: due 1000, written at 1000",
+            "+1900 row sent 2: due 1400, written at 1900",
+            "+1900 row sent 3: due 1700, written at 1900",
+            "+1900 row sent 4: due 1800, written at 1900",
+        ]
+    "#]]
+    .assert_debug_eq(&rows);
+    assert_eq!((world.books.offered, world.books.unacknowledged, world.books.publishing), (5, 2, 0));
+}
+
+#[test]
+fn a_publication_without_room_does_not_hold_up_another() {
+    let mut world = World::default();
+    let mut facts = publishing_each(&[Qos::AtLeastOnce, Qos::AtMostOnce]);
+    facts.publications[0].back_to_back = true;
+    let mut client = connected(facts, &mut world);
+    client.begin(&mut world, [arrivals(Arrival::BackToBack), every(300)].concat());
+    // Two of QoS 1 are in flight at most.
+    assert_eq!(client.wake(world.at(1_000)).messages, 3);
+    assert_eq!(client.next_deadline(&world), Some(Instant::ZERO + Duration::from_us(1_300_000)));
+    assert_eq!(client.wake(world.at(1_300)).messages, 1);
+    // One that waits for room when publishing ends was never due; what has a time of its own was.
+    client.wake(world.at(2_000));
+    assert_eq!((world.books.offered, world.books.publishing), (6, 0));
 }

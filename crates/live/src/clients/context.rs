@@ -40,9 +40,10 @@ pub(super) struct FleetGroup {
     pub(super) facts: Arc<GroupFacts>,
     pub(super) sessions: Sessions,
     pub(super) version: Version,
-    pub(super) payloads: Option<PayloadMaker>,
-    /// Where its publishers say that they are, where they do.
-    places: Option<SaidPlaces>,
+    /// By publication.
+    pub(super) payloads: Box<[PayloadMaker]>,
+    /// By publication, where its publishers say that they are, where they do.
+    places: Box<[Option<SaidPlaces>]>,
     /// Index of the server that keeps its messages: behind proxies the one that these pass on to.
     pub(super) serving: usize,
 }
@@ -88,8 +89,9 @@ impl FleetContext {
         row: &Received,
         latency: Option<Duration>,
     ) -> MessageFigures {
-        let published = self.directory.published(publisher);
-        let topic = published.get(row.sequence as usize % published.len().max(1));
+        let facts = &self.groups[self.group_of(publisher)].facts;
+        let place = facts.topic_place_of(row.sequence.into());
+        let topic = place.and_then(|place| self.directory.published(publisher).get(place));
         let topic = topic.map_or("", |topic| self.directory.topic(*topic).1);
         MessageFigures::of(row, latency, topic, [&self.name_of(publisher), &self.name_of(row.subscriber)])
     }
@@ -109,9 +111,9 @@ impl FleetContext {
     }
 
     /// Where a client says that it is in one of its messages, if it does.
-    pub(super) fn place_said(&self, client: u32, sequence: u32) -> Option<GeoPoint> {
+    pub(super) fn place_said(&self, client: u32, publication: usize, sequence: u32) -> Option<GeoPoint> {
         let group = self.group_of(client);
-        let places = self.groups[group].places.as_ref()?;
+        let places = self.groups[group].places.get(publication)?.as_ref()?;
         Some(places.at(client - self.starts[group], sequence.into()))
     }
 
@@ -131,14 +133,21 @@ impl FleetContext {
 
 impl FleetGroup {
     fn new(group: &Group, topics: &[RosterTopic], plan: &Plan) -> io::Result<FleetGroup> {
-        let seed = group.payload_seed(plan.seed);
-        let publish = group.publish.as_ref();
+        let publications = || {
+            let seed = |number| group.payload_seed(plan.seed, number);
+            group
+                .publications
+                .iter()
+                .enumerate()
+                .map(move |(number, publish)| (&publish.payload, seed(number)))
+        };
+        let payloads = publications().map(|(payload, seed)| PayloadMaker::new(payload, seed));
         Ok(FleetGroup {
             facts: Arc::new(GroupFacts::of(group)),
             sessions: Sessions::of(group, topics),
             version: group.version(),
-            payloads: publish.map(|publish| PayloadMaker::new(&publish.payload, seed)).transpose()?,
-            places: publish.and_then(|publish| SaidPlaces::of(&publish.payload, seed)),
+            payloads: payloads.collect::<io::Result<_>>()?,
+            places: publications().map(|(payload, seed)| SaidPlaces::of(payload, seed)).collect(),
             serving: plan.serving(group),
         })
     }

@@ -129,12 +129,18 @@ fn small_topics(plan: &Plan, directory: &Directory) -> BTreeMap<u32, Vec<u32>> {
     let mut publishers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let mut small = BTreeSet::new();
     for (group, start) in plan.groups.iter().zip(plan.client_numbers()) {
-        let Some(publish) = &group.publish else { continue };
-        let is_small = publish.payload.size().0 < identity::BYTES_MIN as u64;
         for client in start..start + group.count {
-            for &topic in directory.published(client) {
-                publishers.entry(topic).or_default().push(client);
-                small.extend(is_small.then_some(topic));
+            let mut topics = directory.published(client).iter();
+            for publish in &group.publications {
+                let is_small = publish.payload.size().0 < identity::BYTES_MIN as u64;
+                for &topic in topics.by_ref().take(publish.topics as usize) {
+                    let publishers = publishers.entry(topic).or_default();
+                    // Two of its publications may have one topic.
+                    if publishers.last() != Some(&client) {
+                        publishers.push(client);
+                    }
+                    small.extend(is_small.then_some(topic));
+                }
             }
         }
     }

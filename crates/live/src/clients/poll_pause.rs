@@ -19,7 +19,7 @@ pub(super) struct PollPause {
 
 impl PollPause {
     pub(super) fn of(plan: &Plan) -> PollPause {
-        let mut publishers = plan.groups.iter().filter_map(|group| group.publish.as_ref()).peekable();
+        let mut publishers = plan.groups.iter().flat_map(|group| &group.publications).peekable();
         let some = publishers.peek().is_some();
         let all = publishers.all(|publish| publish.arrival == Arrival::BackToBack);
         let direct = plan.network.kind != NetworkKind::Emulated;

@@ -166,12 +166,12 @@ impl Surroundings for ClientTurn<'_> {
         &mut self.tally.books
     }
 
-    fn message(&self, client: Who, sequence: u64) -> Option<MessageFacts> {
-        let payloads = self.shared.facts(client.group).payloads.as_ref()?;
+    fn message(&self, client: Who, publication: usize, index: u64) -> Option<MessageFacts> {
+        let group = self.shared.facts(client.group);
         let topics = self.shared.directory.published(client.number.0);
         Some(MessageFacts {
-            topic: topics[(sequence % topics.len() as u64) as usize],
-            payload_bytes: payloads.len(sequence).0 as u32,
+            topic: topics[group.facts.publications.get(publication)?.topic_place(index)],
+            payload_bytes: group.payloads.get(publication)?.size().0 as u32,
         })
     }
 
@@ -188,14 +188,14 @@ impl Surroundings for ClientTurn<'_> {
         self.shared.control.figures.sender_lateness.count(late);
     }
 
-    fn admitted(&mut self, row: &Sent) {
+    fn admitted(&mut self, row: &Sent, publication: usize) {
         self.note_asked(row);
         // Before the socket gets it, so that nobody can receive what is not yet known.
         if u64::from(row.payload_bytes) < identity::BYTES_MIN as u64 {
             let (server, name) = self.shared.directory.topic(row.topic);
             self.shared.order.sent(server, name, row.sequence, row.intended);
         }
-        if let Some(place) = self.shared.place_said(row.publisher, row.sequence) {
+        if let Some(place) = self.shared.place_said(row.publisher, publication, row.sequence) {
             self.sink.position(&PositionSample::said(row.sent, row.publisher, place));
         }
     }

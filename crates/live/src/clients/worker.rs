@@ -217,10 +217,8 @@ fn client(shared: &FleetContext, who: Who, slot: u32, start: Instant) -> Client 
 fn begin(client: &mut Client, turn: &mut ClientTurn<'_>, schedule: &Schedule) {
     let (who, shared) = (client.who(), turn.shared);
     let group = shared.group(who.group);
-    if let Some(publish) = &group.publish {
-        let (from, until) = (schedule.publish_from, schedule.measure_until);
-        client.begin(turn, Arrivals::new(group, publish, who.index, shared.plan.seed, from, until));
-    }
+    let (from, until) = (schedule.publish_from, schedule.measure_until);
+    client.begin(turn, Arrivals::of(group, who.index, shared.plan.seed, from, until));
     turn.set_timer(client);
 }
 

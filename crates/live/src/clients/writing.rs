@@ -112,12 +112,10 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
             encode::publish_head(&fields, group.version, outbox.bytes());
         };
         match body {
-            Body::Own(row) => {
+            Body::Own { row, publication } => {
                 let topic = self.shared.directory.layout().topic_name(row.topic);
                 head(topic, row.retain, row.payload_bytes as usize, outbox);
-                if let Some(payloads) = &group.payloads {
-                    write_payload(payloads, client.index, row, outbox);
-                }
+                write_payload(&group.payloads[usize::from(publication)], client.index, row, outbox);
             }
             Body::Relayed(message) => {
                 head(&message.topic, false, message.payload.len(), outbox);
@@ -209,11 +207,11 @@ impl ClientTurn<'_> {
         body: Body<'_, RelayedBytes>,
     ) -> u64 {
         let group = self.shared.facts(client.group);
-        let (Body::Own(row), Some(payloads)) = (body, &group.payloads) else {
+        let Body::Own { row, publication } = body else {
             unreachable!("the plan was checked: nothing is relayed over datagrams")
         };
         let mut outbox = SocketOutbox::default();
-        write_payload(payloads, client.index, row, &mut outbox);
+        write_payload(&group.payloads[usize::from(publication)], client.index, row, &mut outbox);
         let topic = self.shared.directory.layout().topic_name(row.topic);
         let payload = outbox.whole();
         connection.put_datagram(Some(topic), |out| datagram::encode_message(envelope, row, &payload, out));

@@ -112,11 +112,19 @@ fn each_field_has_a_bound_that_names_it() {
         ("/groups/0/count", json!(2_147_483_648_u64), "`groups` have 2147483648 clients"),
         ("/groups/0/host_step", json!(1_u64 << 63), "`groups[0].host` is host"),
         ("/groups/0/publish/topics", json!(u32::MAX), "`groups` publish to 8589934590 topics"),
-        ("/groups/0/publish/topic", json!("a/+"), "`groups[0].publish.topic` is \"a/+\""),
-        ("/groups/0/publish/topic", json!("x".repeat(70_000)), "`groups[0].publish.topic` has 70000 B"),
-        ("/groups/0/publish/payload/bytes", json!(300_000_000), "`groups[0].publish.payload.bytes` is"),
-        ("/groups/0/publish/arrival/interval_ns", json!(0), "`groups[0].publish.arrival` is 0"),
-        ("/groups/0/publish/qos", json!(3), "`groups[0].publish.qos` is QoS 3"),
+        ("/groups/0/publish/topic", json!("a/+"), "`groups[0].publications[0].topic` is \"a/+\""),
+        (
+            "/groups/0/publish/topic",
+            json!("x".repeat(70_000)),
+            "`groups[0].publications[0].topic` has 70000 B",
+        ),
+        (
+            "/groups/0/publish/payload/bytes",
+            json!(300_000_000),
+            "`groups[0].publications[0].payload.bytes` is",
+        ),
+        ("/groups/0/publish/arrival/interval_ns", json!(0), "`groups[0].publications[0].arrival` is 0"),
+        ("/groups/0/publish/qos", json!(3), "`groups[0].publications[0].qos` is QoS 3"),
         ("/groups/1/subscriptions/0/filter", json!("#/a"), "`groups[1].subscriptions[0].filter` is \"#/a\""),
         ("/groups/1/subscriptions/0/filter", json!("$share/pool"), "`groups[1].subscriptions[0].filter` is"),
         (
@@ -152,6 +160,26 @@ fn a_text_that_is_no_plan_is_refused_with_place_value_and_nearest_right_value() 
 }
 
 #[test]
+fn publications_are_a_list_and_older_plans_have_one_or_none() {
+    let mut several = plan("pair.json");
+    let publish = several["groups"][0]["publish"].clone();
+    let of =
+        |value: &Value| Plan::from_json(&value.to_string()).map(|plan| plan.groups[0].publications.len());
+    assert_eq!(of(&several).unwrap(), 1);
+    several["groups"][0].as_object_mut().unwrap().remove("publish");
+    let missing = of(&several).unwrap_err().to_string();
+    assert!(missing.contains("missing field `publications`"), "{missing}");
+    several["groups"][0]["publications"] = json!([publish, publish]);
+    assert_eq!(of(&several).unwrap(), 2);
+    several["groups"][0]["publications"][1]["qos"] = json!(3);
+    let refused = of(&several).unwrap_err().to_string();
+    assert!(refused.starts_with("`groups[0].publications[1].qos` is QoS 3"), "{refused}");
+    several["groups"][0]["publications"] = vec![publish; 17].into();
+    let refused = of(&several).unwrap_err().to_string();
+    assert!(refused.starts_with("`groups[0].publications` is 17"), "{refused}");
+}
+
+#[test]
 fn a_plan_of_another_schema_is_refused_for_that_alone() {
     let old = json!({ "schema": 1, "broker": { "port": 1883 } }).to_string();
     let refused = Plan::from_json(&old).unwrap_err().to_string();
@@ -177,7 +205,7 @@ fn wills_bursts_and_fields_of_stations_have_bounds() {
             "bursts.json",
             "/groups/0/publish/arrival/gap_ns",
             json!(u64::MAX),
-            "`groups[0].publish.arrival` is",
+            "`groups[0].publications[0].arrival` is",
         ),
         (
             "radio.json",

@@ -102,11 +102,11 @@ impl DatagramSocket {
 impl SimSurroundings<'_> {
     /// Puts a message into the stream as frames.
     fn put_frames(&mut self, client: Who, socket: &ClientSocket, body: Body<'_, RepeatedMessage>) -> u64 {
-        let Body::Own(row) = body else {
+        let Body::Own { row, publication } = body else {
             unreachable!("the plan was checked: nothing is relayed over ZeroMQ")
         };
         let Some(connection) = socket.id else { return 0 };
-        let message = message_tokens::token(client.into(), row.sequence);
+        let message = message_tokens::token(client.into(), publication, row.sequence);
         let (packet, length) = self.groups.frames(self.topics, (message, row.topic));
         self.append(connection, packet, length)
     }
@@ -119,11 +119,11 @@ impl SimSurroundings<'_> {
         envelope: Envelope,
         body: Body<'_, RepeatedMessage>,
     ) -> u64 {
-        let (Some(datagrams), Body::Own(row)) = (&mut socket.datagrams, body) else {
+        let (Some(datagrams), Body::Own { row, publication }) = (&mut socket.datagrams, body) else {
             unreachable!("the plan was checked: nothing is relayed over datagrams")
         };
         let (message, payload_bytes) =
-            (message_tokens::token(client.into(), row.sequence), row.payload_bytes);
+            (message_tokens::token(client.into(), publication, row.sequence), row.payload_bytes);
         let content = MessageContent { message, bytes: payload_bytes };
         datagrams.put(match envelope {
             Envelope::MqttSn(mqttsn::Envelope { topic, id, qos, dup }) => {
@@ -135,10 +135,11 @@ impl SimSurroundings<'_> {
     }
 
     /// Keeps what a message carries, where the plan wants that: what its publisher's plan makes.
-    fn keep_payload(&mut self, row: &Received, intended: Option<Instant>) {
-        let Some(publisher) = row.publisher else { return };
-        let identity = Identity { publisher, sequence: row.sequence, intended };
-        if self.groups.write_payload(&identity, self.scratch) {
+    fn keep_payload(&mut self, delivery: &Delivery) {
+        let row = &delivery.row;
+        let (Some(publisher), Some(publication)) = (row.publisher, delivery.publication) else { return };
+        let identity = Identity { publisher, sequence: row.sequence, intended: delivery.intended };
+        if self.groups.write_payload(&identity, publication, self.scratch) {
             let row = Payload::of(row, PayloadSource::Made);
             self.evidence.message(|recorder| recorder.payload(&row, self.scratch));
         }
@@ -213,7 +214,9 @@ impl Transport<AnySession, ClientSocket> for SimSurroundings<'_> {
         };
         let Some(connection) = socket.id else { return 0 };
         let (message, topic, retain) = match body {
-            Body::Own(row) => (message_tokens::token(client.into(), row.sequence), row.topic, row.retain),
+            Body::Own { row, publication } => {
+                (message_tokens::token(client.into(), publication, row.sequence), row.topic, row.retain)
+            }
             Body::Relayed(relayed) => (relayed.message, relayed.topic, false),
         };
         let version = self.groups.facts_of(client.into()).version;
@@ -323,11 +326,11 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
         self.books
     }
 
-    fn message(&self, client: Who, sequence: u64) -> Option<MessageFacts> {
-        let topics = self.roster.published(client.number.0);
+    fn message(&self, client: Who, publication: usize, index: u64) -> Option<MessageFacts> {
+        let (topics, group) = (self.roster.published(client.number.0), self.groups.facts_of(client.into()));
         Some(MessageFacts {
-            topic: topics[(sequence % topics.len() as u64) as usize],
-            payload_bytes: self.groups.facts_of(client.into()).payload_bytes,
+            topic: topics[group.facts.publications.get(publication)?.topic_place(index)],
+            payload_bytes: group.publications.get(publication)?.payload_bytes,
         })
     }
 
@@ -346,8 +349,8 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
     }
 
     /// Messages say who they are, however small they are.
-    fn admitted(&mut self, row: &Sent) {
-        if let Some(place) = self.groups.place_said(ClientId(row.publisher), row.sequence) {
+    fn admitted(&mut self, row: &Sent, publication: usize) {
+        if let Some(place) = self.groups.place_said(ClientId(row.publisher), publication, row.sequence) {
             let row = PositionSample::said(row.sent, row.publisher, place);
             self.evidence.message(|recorder| recorder.position(&row));
         }
@@ -359,7 +362,7 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
 
     fn delivered(&mut self, delivery: &Delivery, first: bool) {
         let row = &delivery.row;
-        self.keep_payload(row, delivery.intended);
+        self.keep_payload(delivery);
         self.group_counts(ClientId(row.subscriber)).delivered += u64::from(first);
         if let Some(publisher) = row.publisher.filter(|_| first) {
             let message = (ClientId(publisher), row.sequence);
@@ -367,8 +370,9 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
             latency.into_iter().for_each(|latency| self.figures.latency(latency));
             let (groups, roster, topics) = (self.groups, self.roster, &*self.topics);
             self.figures.message(|| {
-                let published = roster.published(publisher);
-                let topic = topics.name(published[row.sequence as usize % published.len()]);
+                let facts = &groups.facts_of(ClientId(publisher)).facts;
+                let place = facts.topic_place_of(row.sequence.into());
+                let topic = place.map_or("", |place| topics.name(roster.published(publisher)[place]));
                 let names = [publisher, row.subscriber].map(|client| {
                     let client = ClientId(client);
                     groups.group_of(client).client_id(groups.index_of(client))
@@ -463,7 +467,8 @@ fn identified(
         identified,
     };
     // Their times are remembered by their publishers; see `DueTimes`.
-    Delivery { row, intended: None, is_a_clients: false }
+    let publication = origin.map(|_| message_tokens::publication(content.message));
+    Delivery { row, intended: None, publication, is_a_clients: false }
 }
 
 /// What a packet of ZMTP tells a client's socket, but for messages.

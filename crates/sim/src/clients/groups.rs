@@ -8,7 +8,7 @@ use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
 use mqttlab_client::{mqtt, zeromq};
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::zeromq::prefix;
-use mqttlab_plan::{Endpoint, Group, PayloadMaker, RosterTopic, SaidPlaces};
+use mqttlab_plan::{Endpoint, Group, PayloadMaker, Publish, RosterTopic, SaidPlaces};
 use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Seed};
 use mqttlab_zmtp::frame;
@@ -36,11 +36,7 @@ pub(crate) struct SimulatedGroup {
     pub(crate) facts: Arc<GroupFacts>,
     pub(crate) version: Version,
     pub(crate) sessions: Sessions,
-    pub(crate) payload_bytes: u32,
-    /// Where its publishers say that they are, where they do.
-    places: Option<SaidPlaces>,
-    /// Makes the bytes of its messages, where they are kept.
-    payloads: Option<PayloadMaker>,
+    pub(crate) publications: Box<[SimulatedPublication]>,
     /// The server that keeps its messages: behind proxies the one that these pass on to.
     pub(crate) serving: ServerId,
     /// Where they connect to, as an HTTP request says it.
@@ -49,17 +45,28 @@ pub(crate) struct SimulatedGroup {
     pub(crate) port: u16,
 }
 
+/// What a publication means for its messages.
+pub(crate) struct SimulatedPublication {
+    pub(crate) payload_bytes: u32,
+    /// Where its publishers say that they are, where they do.
+    places: Option<SaidPlaces>,
+    /// Makes the bytes of its messages, where they are kept.
+    payloads: Option<PayloadMaker>,
+}
+
 impl SimulatedGroup {
     fn of(group: &Group, there: (ServerId, &Endpoint), topics: &[RosterTopic], run: Seed) -> SimulatedGroup {
         let (serving, endpoint) = there;
-        let publish = group.publish.as_ref();
+        let publication = |(number, publish): (usize, &Publish)| SimulatedPublication {
+            payload_bytes: publish.payload.size().0 as u32,
+            places: SaidPlaces::of(&publish.payload, group.payload_seed(run, number)),
+            payloads: None,
+        };
         SimulatedGroup {
             facts: Arc::new(GroupFacts::of(group)),
             version: group.version(),
             sessions: Sessions::of(group, topics),
-            payload_bytes: publish.map_or(0, |publish| publish.payload.size().0 as u32),
-            places: publish.and_then(|publish| SaidPlaces::of(&publish.payload, group.payload_seed(run))),
-            payloads: None,
+            publications: group.publications.iter().enumerate().map(publication).collect(),
             serving,
             address: endpoint.socket_address().to_string().into(),
             port: endpoint.port,
@@ -96,9 +103,10 @@ impl Groups {
     pub(crate) fn keep_payloads(&mut self, run: Seed) -> io::Result<()> {
         for id in self.groups.ids() {
             let (group, facts) = &mut self.groups[id];
-            let publish = group.publish.as_ref();
-            let maker = publish.map(|publish| PayloadMaker::new(&publish.payload, group.payload_seed(run)));
-            facts.payloads = maker.transpose()?;
+            let publications = group.publications.iter().zip(facts.publications.iter_mut());
+            for (number, (publish, facts)) in publications.enumerate() {
+                facts.payloads = Some(PayloadMaker::new(&publish.payload, group.payload_seed(run, number))?);
+            }
         }
         Ok(())
     }
@@ -175,15 +183,18 @@ impl Groups {
     }
 
     /// Where a client says that it is in one of its messages, if it does.
-    pub(crate) fn place_said(&self, client: ClientId, sequence: u32) -> Option<GeoPoint> {
-        let places = self.facts_of(client).places.as_ref()?;
+    pub(crate) fn place_said(&self, client: ClientId, publication: usize, sequence: u32) -> Option<GeoPoint> {
+        let places = self.facts_of(client).publications.get(publication)?.places.as_ref()?;
         Some(places.at(self.index_of(client), sequence.into()))
     }
 
     /// Writes what a message carries over `out`; `false` where that is not kept.
-    pub(crate) fn write_payload(&self, identity: &Identity, out: &mut Vec<u8>) -> bool {
+    pub(crate) fn write_payload(&self, identity: &Identity, publication: u8, out: &mut Vec<u8>) -> bool {
         let client = ClientId(identity.publisher);
-        let Some(maker) = &self.facts_of(client).payloads else { return false };
+        let publication = self.facts_of(client).publications.get(usize::from(publication));
+        let Some(maker) = publication.and_then(|publication| publication.payloads.as_ref()) else {
+            return false;
+        };
         out.clear();
         maker.write(self.index_of(client), identity.sequence.into(), out);
         sign(maker, identity, out);
@@ -194,7 +205,8 @@ impl Groups {
     pub(crate) fn payload_bytes(&self, message: u64) -> u32 {
         let owner = message_tokens::owner(message);
         if message_tokens::origin(message).is_some() {
-            return self.facts_of(owner).payload_bytes;
+            return self.facts_of(owner).publications[usize::from(message_tokens::publication(message))]
+                .payload_bytes;
         }
         let will = self.group_of(owner).will();
         will.map_or(0, |will| will.payload.len() as u32)

@@ -59,9 +59,8 @@ impl SimClients {
     ) {
         for id in self.table.ids() {
             let group = around.groups.group_of(id);
-            if let Some(publish) = &group.publish {
-                let index = around.groups.index_of(id);
-                let arrivals = Arrivals::new(group, publish, index, self.seed, from, until);
+            if !group.publications.is_empty() {
+                let arrivals = Arrivals::of(group, around.groups.index_of(id), self.seed, from, until);
                 self.table[id].begin(around, arrivals);
                 set_alarm(&mut self.table[id], around);
             }

@@ -57,7 +57,8 @@ fn is_small(plan: &Plan) -> bool {
         .groups
         .iter()
         .map(|group| {
-            u64::from(group.count) * group.publish.as_ref().map_or(0, |publish| publish.topics.into())
+            u64::from(group.count)
+                * group.publications.iter().map(|publish| u64::from(publish.topics)).sum::<u64>()
         })
         .sum();
     let stations: usize = plan.network.media.iter().map(|medium| medium.stations()).sum();

@@ -128,16 +128,22 @@ def _nested(place: str, node: dict[str, Any], given: dict[str, Any], depth: int)
         table = _resolved(_table_of(inner)) if depth < DEPTH_MAX else {}
         if name in HIDDEN or "properties" not in table or _kind(inner, given.get(name))[0] is not None:
             continue
-        below = given.get(name) if isinstance(given.get(name), dict) else {}
-        assert isinstance(below, dict)
-        at = f"{place}.{name}"
-        section = _section(at, name.replace("_", " "), table, below)
-        section.open = False
-        # What must be said where the table is there need not be said where it is not.
-        for one in section.fields:
-            one.required = one.required and bool(below)
-        made += [section, *(_nested(at, table, below, depth + 1) if below else [])]
+        for index, below in _there(given.get(name)):
+            at, number = f"{place}.{name}{index}", f" {index[1:-1]}" if index else ""
+            section = _section(at, name.replace("_", " ") + number, table, below)
+            section.open = False
+            # What must be said where the table is there need not be said where it is not.
+            for one in section.fields:
+                one.required = one.required and bool(below)
+            made += [section, *(_nested(at, table, below, depth + 1) if below else [])]
     return made
+
+
+def _there(given: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The tables at a place that may have one or an array of them, with the index of each."""
+    if isinstance(given, list):
+        return [(f"[{number}]", item) for number, item in enumerate(given) if isinstance(item, dict)]
+    return [("", given if isinstance(given, dict) else {})]
 
 
 def _resolved(node: dict[str, Any]) -> dict[str, Any]:
@@ -230,8 +236,11 @@ def node_at(path: list[str | int]) -> dict[str, Any] | None:
     """What the definition says of the field at a place; nothing where there is no such field."""
     node: dict[str, Any] = schema()
     for part in path:
-        node = _resolved(_table_of(_resolved(node)))
-        node = node.get("items", {}) if isinstance(part, int) else node.get("properties", {}).get(part, {})
+        node = _resolved(node)
+        if isinstance(part, int):
+            node = next((each["items"] for each in (node, *node.get("anyOf", ())) if "items" in each), {})
+        else:
+            node = _resolved(_table_of(node)).get("properties", {}).get(part, {})
         if not node:
             return None
     return node

@@ -47,7 +47,7 @@ def changed(toml: str, name: str, draft: Draft) -> str:
         if name == "network":
             toml = _without(toml, "networks", [0] if values.get("networks") else [], ("up", "down", "both"))
         if name == "delay":
-            toml = _without(toml, "groups", _publishing(values), ("rate",), "publish")
+            toml = _without_rate(toml)
         for place, value in _places(values, name, draft):
             toml = put(toml, place, value)
         # The other network has the same loss, if one was asked for.
@@ -72,14 +72,23 @@ def _places(values: dict[str, Any], name: str, draft: Draft) -> list[tuple[str, 
         "network": [("networks[0].model", draft.network)] if values.get("networks") else [],
         "loss": [(f"networks[0].{way}.loss", draft.loss) for way in ways(draft)] if values.get("networks") else [],
         "duration": [("phases.duration", draft.duration)], "backend": [("backend", draft.backend)],
-        "delay": [(f"groups[{number}].publish.interval", draft.delay) for number in publishing],
-        "data": [(f"groups[{number}].publish.payload", draft.data) for number in publishing],
+        "delay": [(f"{place}.interval", draft.delay) for place in _publications(values)],
+        "data": [(f"{place}.payload", draft.data) for place in _publications(values)],
         "nodes": [(f"groups[{number}].count", str(draft.nodes)) for number in counted],
     }.get(name, [])
 
 
 def _publishing(values: dict[str, Any]) -> list[int]:
     return [number for number, group in enumerate(values.get("groups", ())) if "publish" in group]
+
+
+def _publications(values: dict[str, Any]) -> list[str]:
+    """The places of the publications of all groups."""
+    places = []
+    for number in _publishing(values):
+        here, place = values["groups"][number]["publish"], f"groups[{number}].publish"
+        places += [f"{place}[{index}]" for index in range(len(here))] if isinstance(here, list) else [place]
+    return places
 
 
 def _protocol(toml: str, values: dict[str, Any], draft: Draft) -> str:
@@ -97,8 +106,8 @@ def _protocol(toml: str, values: dict[str, Any], draft: Draft) -> str:
                 document[table] = other[table]
         return tomlkit.dumps(document)
     if draft.qos in ("0", "1", "2") and all(group.get("protocol", "mqtt") == "mqtt" for group in groups):
-        for number in _publishing(values):
-            toml = put(toml, f"groups[{number}].publish.qos", draft.qos)
+        for place in _publications(values):
+            toml = put(toml, f"{place}.qos", draft.qos)
         return _subscribed(toml, int(draft.qos))
     return toml
 
@@ -120,14 +129,26 @@ def _subscribed(toml: str, qos: int) -> str:
     return tomlkit.dumps(document)
 
 
-def _without(toml: str, table: str, numbers: list[int], keys: tuple[str, ...], inner: str = "") -> str:
+def _without_rate(toml: str) -> str:
+    """A text without the rates of publications, which their intervals say otherwise."""
+    import tomlkit
+
+    document: TOMLDocument = tomlkit.parse(toml)
+    groups: Any = document["groups"]
+    for group in groups:
+        here = group.get("publish", [])
+        for publish in here if isinstance(here, list) else [here]:
+            publish.pop("rate", None)
+    return tomlkit.dumps(document)
+
+
+def _without(toml: str, table: str, numbers: list[int], keys: tuple[str, ...]) -> str:
     """A text without what a field's own place is said by otherwise."""
     import tomlkit
 
     document: TOMLDocument = tomlkit.parse(toml)
     for number in numbers:
         here: Any = document[table][number]
-        here = here[inner] if inner else here
         for key in keys:
             here.pop(key, None)
     return tomlkit.dumps(document)

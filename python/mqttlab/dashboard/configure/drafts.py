@@ -93,8 +93,8 @@ def read(toml: str, before: Draft) -> Draft:
         values = read_toml(toml)
     except ValueError:
         return before
-    groups = [group for group in _tables(values, "groups") if isinstance(group.get("publish"), dict)]
-    publish = groups[0]["publish"] if groups else {}
+    groups = [group for group in _tables(values, "groups") if _publications(group)]
+    publish = _publications(groups[0])[0] if groups else {}
     phases, networks = values.get("phases"), _tables(values, "networks")
     count = groups[0].get("count", 1) if groups else 0
     losses = {_short(way.get("loss")) for name in ("up", "down") if networks
@@ -112,6 +112,11 @@ def _tables(values: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
+def _publications(group: dict[str, Any]) -> list[dict[str, Any]]:
+    here = group.get("publish")
+    return [here] if isinstance(here, dict) else _tables(group, "publish")
+
+
 def _short(value: Any) -> str:
     return "" if value is None or isinstance(value, (dict, list)) else str(value)
 
@@ -121,7 +126,7 @@ def _protocol(groups: list[dict[str, Any]]) -> str:
     spoken = {str(group.get("protocol", "mqtt")) for group in groups}
     if spoken != {"mqtt"}:
         return spoken.pop() if len(spoken) == 1 else ""
-    levels = {str(group["publish"].get("qos", 0)) for group in groups}
+    levels = {str(publish.get("qos", 0)) for group in groups for publish in _publications(group)}
     return "each" if len(levels) > 1 else levels.pop()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from mqttlab.comparison import Comparison, scenario_changes
 from mqttlab.comparison.sides import flat
 from mqttlab.foreign import visible
+from mqttlab.plan import publications_of
 from mqttlab.report.text import duration, number
 
 Plan = Mapping[str, Any]
@@ -99,7 +100,7 @@ def _groups(plan: Plan) -> list[Any]:
 
 
 def _publishing(plan: Plan) -> list[Any]:
-    return [group["publish"] for group in _groups(plan) if group.get("publish")]
+    return [publish for group in _groups(plan) for publish in publications_of(group)]
 
 
 def _backend(plan: Plan) -> str:
@@ -112,7 +113,7 @@ def _protocol(plan: Plan) -> str:
     kinds = [next(iter(group["protocol"]), "") for group in _groups(plan) if group.get("protocol")]
     # Subscribers of MQTT behind a gateway of MQTT-SN: what the publishers speak is the difference.
     publishing = [next(iter(group["protocol"]), "") for group in _groups(plan)
-                  if group.get("protocol") and group.get("publish")]
+                  if group.get("protocol") and publications_of(group)]
     return _joined([PROTOCOLS.get(kind, kind) for kind in publishing or kinds])
 
 
@@ -222,16 +223,18 @@ def _value(place: str, written: str) -> str:
     return f"{last} {'by default' if written == '–' else shown}"
 
 
+# In a scenario and in a plan.
+PUBLISH = r"publ(ish|ications)(\[\d+\])?"
 # By name: what reads it of a plan, and the fields of scenarios and plans that it covers.
 DESCRIBED: dict[str, tuple[Callable[[Plan], str], re.Pattern[str]]] = {
     "backend": (_backend, re.compile(r"^backend|^live\.|^sim\.")),
     "protocol": (_protocol, re.compile(r"protocol|^servers|connects_to|^mqtt_sn|^zeromq")),
-    "QoS": (_qos, re.compile(r"publish\.qos|subscri.*\.qos")),
+    "QoS": (_qos, re.compile(rf"{PUBLISH}\.qos|subscri.*\.qos")),
     "subscriptions": (_subscribed, re.compile(r"subscri.*\.qos")),
     "version": (_version, re.compile(r"mqtt\.version")),
     "transport": (_transport, re.compile(r"transport|\.tls|\.ports\b|endpoints|trust")),
     "payload": (_payload, re.compile(r"payload\b")),
-    "interval": (_interval, re.compile(r"publish\.(interval|rate|arrival)")),
+    "interval": (_interval, re.compile(rf"{PUBLISH}\.(interval|rate|arrival)")),
     "clients": (_count, re.compile(r"\.count$|^hosts|host_step|connect_over|addresses|^network\.paths")),
     "broker": (_broker, re.compile(r"(broker|servers\[[^\]]*\])\.(kind|version|address|port)|servers.*(process|role)")),
     "duration": (_measured, re.compile(r"^phases")),

@@ -128,8 +128,8 @@ impl Surroundings for World {
         &mut self.books
     }
 
-    fn message(&self, _: Who, _: u64) -> Option<MessageFacts> {
-        Some(MessageFacts { topic: 0, payload_bytes: MESSAGE_BYTES as u32 })
+    fn message(&self, _: Who, publication: usize, _: u64) -> Option<MessageFacts> {
+        Some(MessageFacts { topic: publication as u32, payload_bytes: MESSAGE_BYTES as u32 })
     }
 
     fn deliveries(&self, _: u32) -> u32 {
@@ -144,7 +144,7 @@ impl Surroundings for World {
         self.late.push(late);
     }
 
-    fn admitted(&mut self, row: &Sent) {
+    fn admitted(&mut self, row: &Sent, _: usize) {
         self.say(&format!("admitted {}", row.sequence));
     }
 
@@ -178,7 +178,7 @@ impl Transport<Mqtt, Wire> for World {
         body: Body<'_, String>,
     ) -> u64 {
         let what = match body {
-            Body::Own(row) => format!("own {}", row.sequence),
+            Body::Own { row, .. } => format!("own {}", row.sequence),
             Body::Relayed(topic) => format!("relayed {topic}"),
         };
         self.say(&format!("put {what}: id {}, QoS {}{}", id.0, qos.level(), if dup { ", DUP" } else { "" }));
@@ -255,7 +255,7 @@ impl Arriving<Wire, World> for Message {
             received: world.now,
             identified: Identified::Payload,
         };
-        Delivery { row, intended: None, is_a_clients: self.is_a_clients }
+        Delivery { row, intended: None, publication: None, is_a_clients: self.is_a_clients }
     }
 
     fn copy_to(&self, topic: &mut String) {
@@ -286,7 +286,7 @@ pub fn facts() -> GroupFacts {
             connect_timeout: Duration::from_s(5),
         },
         subscribes: false,
-        publish: None,
+        publications: Box::default(),
         relay: None,
         connect_over: (Duration::ZERO, 1),
     }
@@ -294,8 +294,14 @@ pub fn facts() -> GroupFacts {
 
 /// Clients that publish.
 pub fn publishing(qos: Qos) -> GroupFacts {
-    let publish = PublishFacts { qos, retain: false, back_to_back: false };
-    GroupFacts { publish: Some(publish), ..facts() }
+    publishing_each(&[qos])
+}
+
+/// Clients with a publication of each of these.
+pub fn publishing_each(levels: &[Qos]) -> GroupFacts {
+    let publish =
+        |(place, &qos)| PublishFacts { qos, retain: false, back_to_back: false, topics: (place, 1) };
+    GroupFacts { publications: levels.iter().enumerate().map(publish).collect(), ..facts() }
 }
 
 pub fn client(facts: GroupFacts) -> TestClient {
@@ -318,16 +324,16 @@ pub fn accepted(session_present: bool) -> Input {
 }
 
 /// Messages due every `interval_ms` from 1 s to 2 s.
-pub fn every(interval_ms: u64) -> Arrivals {
+pub fn every(interval_ms: u64) -> Vec<Arrivals> {
     arrivals(Arrival::Constant { interval_ns: interval_ms * 1_000_000 })
 }
 
-pub fn arrivals(arrival: Arrival) -> Arrivals {
+pub fn arrivals(arrival: Arrival) -> Vec<Arrivals> {
     started(arrival, StartPhase::Synchronised)
 }
 
 /// Messages between 1 s and 2 s, the first of them when the phase says.
-pub fn started(arrival: Arrival, start_phase: StartPhase) -> Arrivals {
+pub fn started(arrival: Arrival, start_phase: StartPhase) -> Vec<Arrivals> {
     let publish = Publish {
         topic: TopicPattern("t".into()),
         topics: 1,
@@ -339,7 +345,7 @@ pub fn started(arrival: Arrival, start_phase: StartPhase) -> Arrivals {
         messages: None,
     };
     let second = |s| Instant::ZERO + Duration::from_s(s);
-    Arrivals::new(&group(), &publish, 0, Seed(5), second(1), second(2))
+    Arrivals::of(&Group { publications: vec![publish], ..group() }, 0, Seed(5), second(1), second(2))
 }
 
 fn group() -> Group {
