@@ -45,11 +45,29 @@ impl std::fmt::Debug for PackedInstant {
 }
 
 /// The earliest of those that are known.
+#[inline]
 pub(crate) fn least<const N: usize>(moments: [MaybeInstant; N]) -> MaybeInstant {
-    moments.into_iter().flatten().min()
+    // One less, and what is not known is the greatest of all.
+    let below = moments.map(|moment| moment.unwrap_or(ABSENT).wrapping_sub(1));
+    known(below.into_iter().fold(i64::MAX, i64::min).wrapping_add(1))
 }
 
 /// The latest of those that are known.
+#[inline]
 pub(crate) fn most<const N: usize>(moments: [MaybeInstant; N]) -> MaybeInstant {
-    moments.into_iter().flatten().max()
+    let numbers = moments.map(|moment| moment.unwrap_or(ABSENT));
+    known(numbers.into_iter().fold(ABSENT, i64::max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_neither_the_earliest_nor_the_latest() {
+        let far = [Some(i64::MAX), Some(ABSENT + 1)];
+        assert_eq!((least([None, Some(3), Some(-2)]), most([None, Some(3), Some(-2)])), (Some(-2), Some(3)));
+        assert_eq!((least([None, Some(i64::MAX)]), most([Some(ABSENT + 1), None])), (far[0], far[1]));
+        assert_eq!((least([None; 3]), most([None; 3])), (None, None));
+    }
 }

@@ -173,47 +173,70 @@ pub(crate) fn part_of(number: i64, count: usize) -> usize {
     ((number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % count
 }
 
-/// Brings records together by a number, in the order of these numbers; records of one number stay in their order. Returns where
-/// each number's end. Numbers are few beside records: these are counted, and only those are sorted.
-pub(crate) fn bring_together<T: Copy>(records: &mut [T], number_of: impl Fn(&T) -> i64) -> Vec<usize> {
-    let mut known = NumberMap::<i64, u32>::default();
-    let mut counted: Vec<(i64, usize)> = Vec::new();
-    let mut latest: Option<(i64, u32)> = None;
-    let mut index = |record: &T| {
-        let number = number_of(record);
-        // Neighbours are often of one number.
-        let place = match latest {
-            Some((same, place)) if same == number => place,
-            _ => *known.entry(number).or_insert_with(|| {
+/// Records by a number, in the order of these numbers; records of one number stay in their order.
+pub(crate) struct ByNumber {
+    /// Where each record is.
+    places: Vec<u32>,
+    /// Where each number's end, among these places.
+    ends: Vec<usize>,
+}
+
+impl ByNumber {
+    /// Numbers are few beside records: these are counted, and only those are sorted.
+    pub(crate) fn of<T>(records: &[T], number_of: impl Fn(&T) -> i64) -> ByNumber {
+        // Most numbers count connections or clients from 0, and need no hash.
+        let small = 2 * records.len() as i64 + 1024;
+        let (mut near, mut far) = (Vec::new(), NumberMap::<i64, u32>::default());
+        let mut counted: Vec<(i64, usize)> = Vec::new();
+        let mut index = |record: &T| {
+            let number = number_of(record);
+            let place = if (0..small).contains(&number) {
+                let at = number as usize;
+                if at >= near.len() {
+                    near.resize(at + 1, u32::MAX);
+                }
+                &mut near[at]
+            } else {
+                far.entry(number).or_insert(u32::MAX)
+            };
+            if *place == u32::MAX {
+                *place = counted.len() as u32;
                 counted.push((number, 0));
-                counted.len() as u32 - 1
-            }),
+            }
+            counted[*place as usize].1 += 1;
+            *place
         };
-        latest = Some((number, place));
-        counted[place as usize].1 += 1;
-        place
-    };
-    let mut places: Vec<u32> = records.iter().map(&mut index).collect();
-    let mut sorted: Vec<usize> = (0..counted.len()).collect();
-    sorted.sort_unstable_by_key(|&place| counted[place].0);
-    let (mut ends, mut next, mut end) = (Vec::with_capacity(sorted.len()), vec![0_u32; sorted.len()], 0);
-    for place in sorted {
-        next[place] = end as u32;
-        end += counted[place].1;
-        ends.push(end);
-    }
-    for place in &mut places {
-        let next = &mut next[*place as usize];
-        *place = *next;
-        *next += 1;
-    }
-    // Each record moves to its place, and what stood there moves on, so that no second copy of all is needed.
-    for start in 0..records.len() {
-        while places[start] as usize != start {
-            let to = places[start] as usize;
-            records.swap(start, to);
-            places.swap(start, to);
+        let indices: Vec<u32> = records.iter().map(&mut index).collect();
+        let mut sorted: Vec<usize> = (0..counted.len()).collect();
+        sorted.sort_unstable_by_key(|&place| counted[place].0);
+        let (mut ends, mut next, mut end) = (Vec::with_capacity(sorted.len()), vec![0; sorted.len()], 0);
+        for place in sorted {
+            next[place] = end;
+            end += counted[place].1;
+            ends.push(end);
         }
+        let mut places = vec![0; records.len()];
+        for (record, index) in (0..).zip(indices) {
+            let next = &mut next[index as usize];
+            places[*next] = record;
+            *next += 1;
+        }
+        ByNumber { places, ends }
+    }
+
+    /// The places of each number's records.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &[u32]> {
+        slices(&self.places, &self.ends)
+    }
+}
+
+/// Brings records together by a number, in the order of these numbers; records of one number stay in their order. Returns where
+/// each number's end.
+pub(crate) fn bring_together<T: Copy>(records: &mut [T], number_of: impl Fn(&T) -> i64) -> Vec<usize> {
+    let ByNumber { places, ends } = ByNumber::of(records, number_of);
+    if ends.len() > 1 {
+        let moved: Vec<T> = places.into_iter().map(|place| records[place as usize]).collect();
+        records.copy_from_slice(&moved);
     }
     ends
 }

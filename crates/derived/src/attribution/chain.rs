@@ -88,6 +88,34 @@ struct HopInstants {
     first_sent: MaybeInstant,
 }
 
+/// The steps of a leg, as far as they were gone through.
+struct PartSteps {
+    parts: LatencyParts,
+    adjusted: i64,
+    /// The instant of the step before, as it was put in order, and as the tables have it.
+    last: i64,
+    before: i64,
+    received: i64,
+}
+
+impl PartSteps {
+    fn from(begins: i64, received: i64) -> PartSteps {
+        PartSteps { parts: LatencyParts::default(), adjusted: 0, last: begins, before: begins, received }
+    }
+
+    /// The next step: its instant, and the part that ends there. What is not known is a part of the next that is.
+    #[inline]
+    fn step(&mut self, instant: MaybeInstant, part: LatencyPart) {
+        let Some(instant) = instant else { return };
+        self.adjusted += (self.before - instant).max(0);
+        self.before = instant;
+        // Never before the last and never behind the reception: no part is negative, and all add up.
+        let moved = instant.max(self.last).min(self.received.max(self.last));
+        self.parts[part] += moved - self.last;
+        self.last = moved;
+    }
+}
+
 /// From when until when a topic was registered, before the first copy of its PUBLISH was sent; and the same where that was
 /// done anew, between the first copy and the one that came through.
 fn registration(register: Wait, tried: MaybeInstant) -> [[MaybeInstant; 2]; 2] {
@@ -194,31 +222,29 @@ impl Chains<'_> {
     }
 
     /// The steps to a publisher's gateway: the instant, and the part that ends there. A part may end at several steps.
-    fn steps_to_gateway(&self, leg: &Leg) -> [(MaybeInstant, LatencyPart); 12] {
+    fn steps_to_gateway(&self, leg: &Leg, steps: &mut PartSteps) {
         let hop = self.followed.hop(leg.hop_up);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
         let [before, anew] = registration(register, at.tried);
         // What a relay does before it sends is its session's; of others it is the socket that is left.
         let rest = if leg.relayed == Some(true) { LatencyPart::Session } else { LatencyPart::SenderSocket };
-        [
-            (leg.handed.get().filter(|_| hop.is_some()), LatencyPart::Schedule),
-            (sleep.from.get(), LatencyPart::Session),
-            (sleep.until.get(), LatencyPart::Sleep),
-            (before[0], LatencyPart::Session),
-            (before[1], LatencyPart::Register),
-            (hop.and_then(|hop| hop.ready.get()), LatencyPart::Session),
-            (at.tried, rest),
-            (anew[0], LatencyPart::Retry),
-            (anew[1], LatencyPart::Register),
-            (at.went, LatencyPart::Retry),
-            (at.started, LatencyPart::QueueToBroker),
-            (at.complete, LatencyPart::WireToBroker),
-        ]
+        steps.step(leg.handed.get().filter(|_| hop.is_some()), LatencyPart::Schedule);
+        steps.step(sleep.from.get(), LatencyPart::Session);
+        steps.step(sleep.until.get(), LatencyPart::Sleep);
+        steps.step(before[0], LatencyPart::Session);
+        steps.step(before[1], LatencyPart::Register);
+        steps.step(hop.and_then(|hop| hop.ready.get()), LatencyPart::Session);
+        steps.step(at.tried, rest);
+        steps.step(anew[0], LatencyPart::Retry);
+        steps.step(anew[1], LatencyPart::Register);
+        steps.step(at.went, LatencyPart::Retry);
+        steps.step(at.started, LatencyPart::QueueToBroker);
+        steps.step(at.complete, LatencyPart::WireToBroker);
     }
 
     /// The steps from a subscriber's gateway to it.
-    fn steps_from_gateway(&self, leg: &Leg) -> [(MaybeInstant, LatencyPart); 10] {
+    fn steps_from_gateway(&self, leg: &Leg, steps: &mut PartSteps) {
         let hop = self.followed.hop(leg.hop_down);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
@@ -227,22 +253,20 @@ impl Chains<'_> {
         let is_all_unseen = leg.down.packet.is_none() && self.is_unseen_up(leg);
         let gateway = if is_all_unseen { LatencyPart::Undivided } else { LatencyPart::Gateway };
         let last = if self.is_clients(hop) { LatencyPart::Undivided } else { LatencyPart::WireToSubscriber };
-        [
-            (sleep.from.get(), gateway),
-            (sleep.until.get(), LatencyPart::Sleep),
-            (before[0], gateway),
-            (before[1], LatencyPart::Register),
-            (at.tried, gateway),
-            (anew[0], LatencyPart::Retry),
-            (anew[1], LatencyPart::Register),
-            (at.went, LatencyPart::Retry),
-            (at.started, LatencyPart::QueueToSubscriber),
-            (at.complete, last),
-        ]
+        steps.step(sleep.from.get(), gateway);
+        steps.step(sleep.until.get(), LatencyPart::Sleep);
+        steps.step(before[0], gateway);
+        steps.step(before[1], LatencyPart::Register);
+        steps.step(at.tried, gateway);
+        steps.step(anew[0], LatencyPart::Retry);
+        steps.step(anew[1], LatencyPart::Register);
+        steps.step(at.went, LatencyPart::Retry);
+        steps.step(at.started, LatencyPart::QueueToSubscriber);
+        steps.step(at.complete, last);
     }
 
     /// The steps from its sender, or its gateway, to the broker.
-    fn steps_up(&self, leg: &Leg, up: &Instants<'_>) -> [(MaybeInstant, LatencyPart); 15] {
+    fn steps_up(&self, leg: &Leg, up: &Instants<'_>, steps: &mut PartSteps) {
         let is_passed_on = leg.hop_up.is_some();
         // A relay's own time is its session's, a gateway's its own, a stack's is its socket's.
         let (before, rest) = match (is_passed_on, leg.relayed) {
@@ -253,46 +277,42 @@ impl Chains<'_> {
             (false, Some(true)) => (LatencyPart::Session, LatencyPart::Session),
             (false, _) => (LatencyPart::Session, LatencyPart::SenderSocket),
         };
-        [
-            (leg.handed.get().filter(|_| !is_passed_on), LatencyPart::Schedule),
-            (leg.up.ready.get(), before),
-            (up.nagle_until, LatencyPart::SenderNagle),
-            (up.socket_until, LatencyPart::SenderSocket),
-            (up.held_until, LatencyPart::SenderNagle),
-            (leg.up.tried.get(), rest),
-            (up.flight.resumed.get(), LatencyPart::RetransmissionToBroker),
-            (up.flight.tail.nagle_until.get(), LatencyPart::SenderNagle),
-            (up.flight.tail.socket_until.get(), LatencyPart::SenderSocket),
-            (up.flight.tail.held_until.get(), LatencyPart::SenderNagle),
-            (up.flight.went.get(), LatencyPart::SenderSocket),
-            (up.started, LatencyPart::QueueToBroker),
-            (up.flight.arrived.get(), LatencyPart::WireToBroker),
-            (up.complete, LatencyPart::RetransmissionToBroker),
-            (leg.ingress.get(), LatencyPart::Handshake),
-        ]
+        steps.step(leg.handed.get().filter(|_| !is_passed_on), LatencyPart::Schedule);
+        steps.step(leg.up.ready.get(), before);
+        steps.step(up.nagle_until, LatencyPart::SenderNagle);
+        steps.step(up.socket_until, LatencyPart::SenderSocket);
+        steps.step(up.held_until, LatencyPart::SenderNagle);
+        steps.step(leg.up.tried.get(), rest);
+        steps.step(up.flight.resumed.get(), LatencyPart::RetransmissionToBroker);
+        steps.step(up.flight.tail.nagle_until.get(), LatencyPart::SenderNagle);
+        steps.step(up.flight.tail.socket_until.get(), LatencyPart::SenderSocket);
+        steps.step(up.flight.tail.held_until.get(), LatencyPart::SenderNagle);
+        steps.step(up.flight.went.get(), LatencyPart::SenderSocket);
+        steps.step(up.started, LatencyPart::QueueToBroker);
+        steps.step(up.flight.arrived.get(), LatencyPart::WireToBroker);
+        steps.step(up.complete, LatencyPart::RetransmissionToBroker);
+        steps.step(leg.ingress.get(), LatencyPart::Handshake);
     }
 
     /// The steps from the broker to the subscriber, or its gateway.
-    fn steps_down(&self, leg: &Leg, down: &Instants<'_>) -> [(MaybeInstant, LatencyPart); 13] {
+    fn steps_down(&self, leg: &Leg, down: &Instants<'_>, steps: &mut PartSteps) {
         // Where one of both sides has no frames, the broker's time cannot be told from the way there or from there.
         let read = self.clients_own(&leg.down).map(|packet| known(packet.complete_ns));
         let is_undivided = read.is_some() || self.is_unseen_up(leg);
         let broker = if is_undivided { LatencyPart::Undivided } else { LatencyPart::Broker };
-        [
-            (down.window, LatencyPart::BrokerWindow),
-            (down.nagle_until, LatencyPart::BrokerNagle),
-            (down.socket_until, LatencyPart::BrokerSocket),
-            (down.held_until, LatencyPart::BrokerNagle),
-            (read.unwrap_or(leg.down.tried.get()), broker),
-            (down.flight.resumed.get(), LatencyPart::RetransmissionToSubscriber),
-            (down.flight.tail.nagle_until.get(), LatencyPart::BrokerNagle),
-            (down.flight.tail.socket_until.get(), LatencyPart::BrokerSocket),
-            (down.flight.tail.held_until.get(), LatencyPart::BrokerNagle),
-            (down.flight.went.get(), LatencyPart::BrokerSocket),
-            (down.started, LatencyPart::QueueToSubscriber),
-            (down.flight.arrived.get(), LatencyPart::WireToSubscriber),
-            (down.complete, LatencyPart::RetransmissionToSubscriber),
-        ]
+        steps.step(down.window, LatencyPart::BrokerWindow);
+        steps.step(down.nagle_until, LatencyPart::BrokerNagle);
+        steps.step(down.socket_until, LatencyPart::BrokerSocket);
+        steps.step(down.held_until, LatencyPart::BrokerNagle);
+        steps.step(read.unwrap_or(leg.down.tried.get()), broker);
+        steps.step(down.flight.resumed.get(), LatencyPart::RetransmissionToSubscriber);
+        steps.step(down.flight.tail.nagle_until.get(), LatencyPart::BrokerNagle);
+        steps.step(down.flight.tail.socket_until.get(), LatencyPart::BrokerSocket);
+        steps.step(down.flight.tail.held_until.get(), LatencyPart::BrokerNagle);
+        steps.step(down.flight.went.get(), LatencyPart::BrokerSocket);
+        steps.step(down.started, LatencyPart::QueueToSubscriber);
+        steps.step(down.flight.arrived.get(), LatencyPart::WireToSubscriber);
+        steps.step(down.complete, LatencyPart::RetransmissionToSubscriber);
     }
 
     /// What a leg lacks of the packets and frames that carried it: the first thing, looked at from the receiver.
@@ -328,26 +348,19 @@ impl Chains<'_> {
         let Some(begins) = leg.begins.get() else {
             return Err("the time at which their relay received them is not known");
         };
-        let (mut parts, mut adjusted) = (LatencyParts::default(), 0);
-        let (mut last, mut before) = (begins, begins);
-        let received = leg.delivery.received_ns;
+        let mut steps = PartSteps::from(begins, leg.delivery.received_ns);
         // Plain MQTT has no steps at gateways.
-        let to_gateway = leg.hop_up.map(|_| self.steps_to_gateway(leg)).into_iter().flatten();
-        let from_gateway = leg.hop_down.map(|_| self.steps_from_gateway(leg)).into_iter().flatten();
-        let to_broker = to_gateway.chain(self.steps_up(leg, up));
-        let to_subscriber = self.steps_down(leg, down).into_iter().chain(from_gateway);
-        let ends = [(self.handed_on(leg), LatencyPart::Release), (Some(received), LatencyPart::Delivery)];
-        for (instant, part) in to_broker.chain(to_subscriber).chain(ends) {
-            // What is not known is a part of the next that is.
-            let Some(instant) = instant else { continue };
-            adjusted += (before - instant).max(0);
-            before = instant;
-            // Never before the last and never behind the reception: no part is negative, and all add up.
-            let moved = instant.max(last).min(received.max(last));
-            parts[part] += moved - last;
-            last = moved;
+        if leg.hop_up.is_some() {
+            self.steps_to_gateway(leg, &mut steps);
         }
-        Ok((parts, adjusted))
+        self.steps_up(leg, up, &mut steps);
+        self.steps_down(leg, down, &mut steps);
+        if leg.hop_down.is_some() {
+            self.steps_from_gateway(leg, &mut steps);
+        }
+        steps.step(self.handed_on(leg), LatencyPart::Release);
+        steps.step(Some(leg.delivery.received_ns), LatencyPart::Delivery);
+        Ok((steps.parts, steps.adjusted))
     }
 
     /// The parts of a delivery: those of its last leg, and of the legs before.
@@ -410,7 +423,7 @@ impl Chains<'_> {
         if leg.topic != ABSENT {
             topic.push_str(&words.word(leg.topic as u32));
         }
-        let row = LegRow {
+        let mut row = LegRow {
             before: leg.before.map(|leg| self.before + u64::from(leg)),
             relayed: leg.relayed,
             up_client: u32::try_from(leg.up_client).ok(),
@@ -422,112 +435,106 @@ impl Chains<'_> {
             qos: u8::try_from(leg.delivery.qos).ok(),
             ..LegRow::default()
         };
-        self.with_hops(leg, self.with_down(leg, down, self.with_up(leg, up, row)))
+        self.put_up(leg, up, &mut row);
+        self.put_down(leg, down, &mut row);
+        self.put_hops(leg, &mut row);
+        row
     }
 
-    /// With what is known of the ways between clients of MQTT-SN and gateways.
-    fn with_hops<'a>(&self, leg: &Leg, row: LegRow<'a>) -> LegRow<'a> {
+    /// Puts in what is known of the ways between clients of MQTT-SN and gateways.
+    fn put_hops(&self, leg: &Leg, row: &mut LegRow<'_>) {
         let [up, down] = [leg.hop_up, leg.hop_down].map(|place| self.followed.hop(place));
         if up.is_none() && down.is_none() {
-            return row;
+            return;
         }
         let [up_at, down_at] = [up, down].map(|hop| self.hop_instants(hop));
-        LegRow {
-            sn_up_packet: self.number_of(up.map(|hop| hop.packet)),
-            sn_up_ready_ns: up.and_then(|hop| ns(hop.ready.get())),
-            sn_up_sleep_from_ns: up.and_then(|hop| ns(hop.sleep.from.get())),
-            sn_up_sleep_until_ns: up.and_then(|hop| ns(hop.sleep.until.get())),
-            sn_up_register_from_ns: up.and_then(|hop| ns(hop.register.from.get())),
-            sn_up_register_until_ns: up.and_then(|hop| ns(hop.register.until.get())),
-            sn_up_tried_ns: ns(up_at.tried),
-            sn_up_first_sent_ns: ns(up_at.first_sent),
-            sn_up_frame: ns(up_at.frame),
-            sn_up_went_ns: ns(up_at.went),
-            sn_up_started_ns: ns(up_at.started),
-            sn_up_complete_ns: ns(up_at.complete),
-            sn_down_packet: self.number_of(down.map(|hop| hop.packet)),
-            sn_down_sleep_from_ns: down.and_then(|hop| ns(hop.sleep.from.get())),
-            sn_down_sleep_until_ns: down.and_then(|hop| ns(hop.sleep.until.get())),
-            sn_down_register_from_ns: down.and_then(|hop| ns(hop.register.from.get())),
-            sn_down_register_until_ns: down.and_then(|hop| ns(hop.register.until.get())),
-            sn_down_tried_ns: ns(down_at.tried),
-            sn_down_first_sent_ns: ns(down_at.first_sent),
-            sn_down_frame: ns(down_at.frame),
-            sn_down_went_ns: ns(down_at.went),
-            sn_down_started_ns: ns(down_at.started),
-            sn_down_complete_ns: ns(down_at.complete),
-            sn_down_release_packet: down.and_then(|hop| row_of(hop.release_packet)),
-            sn_down_release_ns: down.and_then(|hop| ns(hop.release.get())),
-            ..row
-        }
+        row.sn_up_packet = self.number_of(up.map(|hop| hop.packet));
+        row.sn_up_ready_ns = up.and_then(|hop| ns(hop.ready.get()));
+        row.sn_up_sleep_from_ns = up.and_then(|hop| ns(hop.sleep.from.get()));
+        row.sn_up_sleep_until_ns = up.and_then(|hop| ns(hop.sleep.until.get()));
+        row.sn_up_register_from_ns = up.and_then(|hop| ns(hop.register.from.get()));
+        row.sn_up_register_until_ns = up.and_then(|hop| ns(hop.register.until.get()));
+        row.sn_up_tried_ns = ns(up_at.tried);
+        row.sn_up_first_sent_ns = ns(up_at.first_sent);
+        row.sn_up_frame = ns(up_at.frame);
+        row.sn_up_went_ns = ns(up_at.went);
+        row.sn_up_started_ns = ns(up_at.started);
+        row.sn_up_complete_ns = ns(up_at.complete);
+        row.sn_down_packet = self.number_of(down.map(|hop| hop.packet));
+        row.sn_down_sleep_from_ns = down.and_then(|hop| ns(hop.sleep.from.get()));
+        row.sn_down_sleep_until_ns = down.and_then(|hop| ns(hop.sleep.until.get()));
+        row.sn_down_register_from_ns = down.and_then(|hop| ns(hop.register.from.get()));
+        row.sn_down_register_until_ns = down.and_then(|hop| ns(hop.register.until.get()));
+        row.sn_down_tried_ns = ns(down_at.tried);
+        row.sn_down_first_sent_ns = ns(down_at.first_sent);
+        row.sn_down_frame = ns(down_at.frame);
+        row.sn_down_went_ns = ns(down_at.went);
+        row.sn_down_started_ns = ns(down_at.started);
+        row.sn_down_complete_ns = ns(down_at.complete);
+        row.sn_down_release_packet = down.and_then(|hop| row_of(hop.release_packet));
+        row.sn_down_release_ns = down.and_then(|hop| ns(hop.release.get()));
     }
 
-    /// With what is known of the way to the broker.
-    fn with_up<'a>(&self, leg: &Leg, up: &Instants<'_>, row: LegRow<'a>) -> LegRow<'a> {
+    /// Puts in what is known of the way to the broker.
+    fn put_up(&self, leg: &Leg, up: &Instants<'_>, row: &mut LegRow<'_>) {
         let up_packet = self.packet(&leg.up);
         let is_clients = self.clients_own(&leg.up).is_some();
-        LegRow {
-            up_packet: self.number_of(leg.up.packet),
-            up_connection: connection(up_packet),
-            up_packet_id: identifier(up_packet),
-            up_first_sent_ns: ns(up.first_sent),
-            up_ready_ns: ns(leg.up.ready.get()),
-            up_written_ns: ns(leg.up.tried.get()).filter(|_| is_clients),
-            up_window_ns: ns(up.window),
-            up_window_packet: row_of(leg.up.window_packet),
-            up_nagle_until_ns: ns(up.nagle_until),
-            up_socket_until_ns: ns(up.socket_until),
-            up_held_until_ns: ns(up.held_until),
-            up_release_frame: ns(up.flight.first.frame.get()),
-            up_tried_ns: ns(leg.up.tried.get()).filter(|_| !is_clients),
-            up_resumed_ns: ns(up.flight.resumed.get()),
-            up_tail_nagle_until_ns: ns(up.flight.tail.nagle_until.get()),
-            up_tail_socket_until_ns: ns(up.flight.tail.socket_until.get()),
-            up_tail_held_until_ns: ns(up.flight.tail.held_until.get()),
-            up_tail_release_frame: ns(up.flight.tail.frame.get()),
-            up_frame: ns(up.flight.frame.get()),
-            up_went_ns: ns(up.flight.went.get()),
-            up_started_ns: ns(up.started),
-            up_arrived_ns: ns(up.flight.arrived.get()),
-            up_complete_ns: ns(up.complete),
-            up_release_packet: row_of(leg.up.release_packet),
-            up_release_ns: ns(leg.up.release.get()),
-            ..row
-        }
+        row.up_packet = self.number_of(leg.up.packet);
+        row.up_connection = connection(up_packet);
+        row.up_packet_id = identifier(up_packet);
+        row.up_first_sent_ns = ns(up.first_sent);
+        row.up_ready_ns = ns(leg.up.ready.get());
+        row.up_written_ns = ns(leg.up.tried.get()).filter(|_| is_clients);
+        row.up_window_ns = ns(up.window);
+        row.up_window_packet = row_of(leg.up.window_packet);
+        row.up_nagle_until_ns = ns(up.nagle_until);
+        row.up_socket_until_ns = ns(up.socket_until);
+        row.up_held_until_ns = ns(up.held_until);
+        row.up_release_frame = ns(up.flight.first.frame.get());
+        row.up_tried_ns = ns(leg.up.tried.get()).filter(|_| !is_clients);
+        row.up_resumed_ns = ns(up.flight.resumed.get());
+        row.up_tail_nagle_until_ns = ns(up.flight.tail.nagle_until.get());
+        row.up_tail_socket_until_ns = ns(up.flight.tail.socket_until.get());
+        row.up_tail_held_until_ns = ns(up.flight.tail.held_until.get());
+        row.up_tail_release_frame = ns(up.flight.tail.frame.get());
+        row.up_frame = ns(up.flight.frame.get());
+        row.up_went_ns = ns(up.flight.went.get());
+        row.up_started_ns = ns(up.started);
+        row.up_arrived_ns = ns(up.flight.arrived.get());
+        row.up_complete_ns = ns(up.complete);
+        row.up_release_packet = row_of(leg.up.release_packet);
+        row.up_release_ns = ns(leg.up.release.get());
     }
 
-    /// With what is known of the way from the broker.
-    fn with_down<'a>(&self, leg: &Leg, down: &Instants<'_>, row: LegRow<'a>) -> LegRow<'a> {
+    /// Puts in what is known of the way from the broker.
+    fn put_down(&self, leg: &Leg, down: &Instants<'_>, row: &mut LegRow<'_>) {
         let down_packet = self.packet(&leg.down);
         let own = self.clients_own(&leg.down);
-        LegRow {
-            down_packet: self.number_of(leg.down.packet),
-            down_connection: connection(down_packet),
-            down_packet_id: identifier(down_packet),
-            down_first_sent_ns: ns(down.first_sent),
-            down_ready_ns: ns(leg.down.ready.get()),
-            down_window_ns: ns(down.window),
-            down_window_packet: row_of(leg.down.window_packet),
-            down_nagle_until_ns: ns(down.nagle_until),
-            down_socket_until_ns: ns(down.socket_until),
-            down_held_until_ns: ns(down.held_until),
-            down_release_frame: ns(down.flight.first.frame.get()),
-            down_tried_ns: ns(leg.down.tried.get()).filter(|_| own.is_none()),
-            down_resumed_ns: ns(down.flight.resumed.get()),
-            down_tail_nagle_until_ns: ns(down.flight.tail.nagle_until.get()),
-            down_tail_socket_until_ns: ns(down.flight.tail.socket_until.get()),
-            down_tail_held_until_ns: ns(down.flight.tail.held_until.get()),
-            down_tail_release_frame: ns(down.flight.tail.frame.get()),
-            down_frame: ns(down.flight.frame.get()),
-            down_went_ns: ns(down.flight.went.get()),
-            down_started_ns: ns(down.started),
-            down_arrived_ns: ns(down.flight.arrived.get()),
-            down_complete_ns: ns(down.complete),
-            down_read_ns: own.and_then(|packet| ns(known(packet.complete_ns))),
-            down_release_packet: row_of(leg.down.release_packet),
-            down_release_ns: ns(leg.down.release.get()),
-            ..row
-        }
+        row.down_packet = self.number_of(leg.down.packet);
+        row.down_connection = connection(down_packet);
+        row.down_packet_id = identifier(down_packet);
+        row.down_first_sent_ns = ns(down.first_sent);
+        row.down_ready_ns = ns(leg.down.ready.get());
+        row.down_window_ns = ns(down.window);
+        row.down_window_packet = row_of(leg.down.window_packet);
+        row.down_nagle_until_ns = ns(down.nagle_until);
+        row.down_socket_until_ns = ns(down.socket_until);
+        row.down_held_until_ns = ns(down.held_until);
+        row.down_release_frame = ns(down.flight.first.frame.get());
+        row.down_tried_ns = ns(leg.down.tried.get()).filter(|_| own.is_none());
+        row.down_resumed_ns = ns(down.flight.resumed.get());
+        row.down_tail_nagle_until_ns = ns(down.flight.tail.nagle_until.get());
+        row.down_tail_socket_until_ns = ns(down.flight.tail.socket_until.get());
+        row.down_tail_held_until_ns = ns(down.flight.tail.held_until.get());
+        row.down_tail_release_frame = ns(down.flight.tail.frame.get());
+        row.down_frame = ns(down.flight.frame.get());
+        row.down_went_ns = ns(down.flight.went.get());
+        row.down_started_ns = ns(down.started);
+        row.down_arrived_ns = ns(down.flight.arrived.get());
+        row.down_complete_ns = ns(down.complete);
+        row.down_read_ns = own.and_then(|packet| ns(known(packet.complete_ns)));
+        row.down_release_packet = row_of(leg.down.release_packet);
+        row.down_release_ns = ns(leg.down.release.get());
     }
 }
 

@@ -5,10 +5,12 @@ use mqttlab_recording::reading::ABSENT;
 
 use crate::connections::retransmissions::Retransmission;
 use crate::network::frame_rows::{ACK, LinkFrame, SYN, StoredFate, is_counted};
+use crate::network::frames::ConnectionFrames;
 use crate::partitions::Packed;
 use crate::settings::RunSettings;
 
 const NS_PER_MS: f64 = 1e6;
+const NEVER: i64 = i64::MAX;
 
 /// A round trip as the sender of data saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,24 +66,26 @@ pub(crate) fn towards(row: &LinkFrame, client_port: Option<i32>) -> Option<bool>
 /// From a data segment's coming to its first link until its exact acknowledgement has arrived; none for a segment that was
 /// sent more than once (Karn), nor where the acknowledgement was lost.
 pub(crate) fn round_trips(
-    rows: &[LinkFrame],
+    connection: &ConnectionFrames<'_>,
     client_port: Option<i32>,
     settings: &RunSettings,
 ) -> Vec<RoundTrips> {
-    let counted = || rows.iter().filter(|row| is_counted(row, settings));
-    let mut arrivals = NumberMap::default();
-    arrivals.reserve(rows.len() / 2);
+    let counted = || connection.rows.iter().filter(|row| is_counted(row, settings));
+    let mut arrivals = vec![NEVER; connection.frames];
     for row in counted() {
         if row.hop + 1 == row.hops && row.fate == StoredFate::Delivered && row.delivered != ABSENT {
             // A frame that a link has doubled arrives twice.
-            let first = arrivals.entry(row.frame).or_insert(row.delivered);
+            let first = &mut arrivals[row.nth as usize];
             *first = row.delivered.min(*first);
         }
     }
     let mut timers = [Timer::default(), Timer::default()];
     let mut found = Vec::new();
     for row in counted().filter(|row| row.is_first() && row.ack_rtt != ABSENT) {
-        let Some(&at) = arrivals.get(&row.frame) else { continue };
+        let at = arrivals[row.nth as usize];
+        if at == NEVER {
+            continue;
+        }
         // An acknowledgement to the broker is of data from it.
         let to_broker = towards(row, client_port) != Some(true);
         let rtt = row.ack_rtt + at - row.entered;
@@ -118,31 +122,35 @@ impl Timer {
 
 /// What a frame's first link says of it on all of them: its marks, and why it was sent again.
 pub(crate) struct FirstLink {
-    marks: NumberMap<u64, u8>,
+    /// By the frame's number on its connection; none where no frame has any.
+    marks: Vec<u8>,
     again: NumberMap<u64, Retransmission>,
 }
 
 impl FirstLink {
     /// `known`: marks of frames on their first links, as far as they are gathered beforehand.
     pub(crate) fn of(
-        rows: &[LinkFrame],
+        connection: &ConnectionFrames<'_>,
         again: NumberMap<u64, Retransmission>,
         known: &NumberMap<u64, u8>,
         settings: &RunSettings,
     ) -> FirstLink {
-        let mut marks = NumberMap::default();
-        for row in rows.iter().filter(|row| is_counted(row, settings)) {
+        let mut marks = Vec::new();
+        for row in connection.rows.iter().filter(|row| is_counted(row, settings)) {
             let own = if row.is_first() { row.marks } else { 0 };
             let of_first = known.get(&row.frame).copied().unwrap_or(own);
             if of_first > 0 {
-                marks.entry(row.frame).or_insert(of_first);
+                marks.resize(connection.frames, 0);
+                let first = &mut marks[row.nth as usize];
+                *first = if *first > 0 { *first } else { of_first };
             }
         }
         FirstLink { marks, again }
     }
 
+    #[inline]
     pub(crate) fn of_frame(&self, row: &LinkFrame) -> (u8, Option<Retransmission>) {
-        let marks = self.marks.get(&row.frame).copied().unwrap_or(0);
+        let marks = self.marks.get(row.nth as usize).copied().unwrap_or(0);
         (marks, self.again.get(&row.frame).copied())
     }
 }

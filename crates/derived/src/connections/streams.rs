@@ -8,23 +8,27 @@
 //! had to wait, and that Nagle's algorithm cannot have held, is taken as evidence for a window.
 
 use std::cell::Cell;
-use std::collections::hash_map::Entry;
 
+use mqttlab_recording::NumberSet;
 use mqttlab_recording::reading::ABSENT;
-use mqttlab_recording::{NumberMap, NumberSet};
 
 use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known, least, most};
 use crate::network::frame_rows::{LinkFrame, StoredFate};
+use crate::network::frames::ConnectionFrames;
 use crate::settings::RunSettings;
 
 /// Data that an acknowledgement released sets out at once; this much later, something else has released them.
 const RELEASE_NS: i64 = 2_000_000;
+/// The place of what did not arrive.
+const NOWHERE: u32 = u32::MAX;
 
 /// A data segment on its first link, with what of the stream had been sent by then.
 #[derive(Clone, Copy, Debug)]
 struct StreamSegment {
     entered: i64,
     frame: u64,
+    /// The number of its frame on its connection.
+    nth: u32,
     end: i64,
     payload_bytes: i64,
     /// The largest segment of its sender.
@@ -41,6 +45,8 @@ struct StreamSegment {
 struct ArrivedData {
     delivered: i64,
     frame: u64,
+    /// The number of its frame on its connection.
+    nth: u32,
     offset: i64,
     end: i64,
     went: i64,
@@ -93,9 +99,9 @@ pub(crate) struct ConnectionDirection {
     /// Places in `sent`: of what had not been sent before, whose ends are in order, too; and of what had.
     originals: Vec<u32>,
     repetitions: Vec<u32>,
-    /// In the order of arriving, and of those the first of each frame.
+    /// In the order of arriving, and of those the first of each frame, by the frame's number on its connection.
     arrived: Vec<ArrivedData>,
-    first_arrival: NumberMap<u64, u32>,
+    first_arrival: Vec<u32>,
     /// In the order of arriving, and places of those that acknowledge something new.
     acknowledgements: Vec<SeenAck>,
     advances: Vec<u32>,
@@ -181,37 +187,59 @@ struct WaitingBytes {
 }
 
 /// The two ways of a connection: from the broker, and to it.
-pub(crate) fn ways(rows: &[LinkFrame], settings: &RunSettings) -> [ConnectionDirection; 2] {
-    let is_up = |row: &LinkFrame| settings.ports.contains(&row.destination_port.into());
-    let arrived = |row: &&LinkFrame| row.has_arrived() && row.delivered != ABSENT;
-    let journeys = Journeys::of(rows);
-    [false, true].map(|to_broker| {
-        let mut way = ConnectionDirection::default();
-        let base = way.send(rows.iter().filter(|row| is_up(row) == to_broker), settings);
-        for row in rows.iter().filter(arrived).filter(|row| row.has_data() && is_up(row) == to_broker) {
-            way.arrive(row, &journeys);
+pub(crate) fn ways(frames: &ConnectionFrames<'_>, settings: &RunSettings) -> [ConnectionDirection; 2] {
+    let journeys = Journeys::of(frames);
+    let mut rows = [DirectionRows::default(), DirectionRows::default()];
+    for row in frames.rows {
+        let is_up = settings.ports.contains(&row.destination_port.into());
+        if row.is_first() && row.has_data() {
+            rows[usize::from(is_up)].sent.push(row);
         }
-        way.end_arrivals();
-        let back = rows.iter().filter(arrived).filter(|row| row.ack != ABSENT && is_up(row) != to_broker);
-        way.acknowledge(back, base);
+        if row.has_arrived() && row.delivered != ABSENT {
+            if row.has_data() {
+                rows[usize::from(is_up)].arrived.push(row);
+            }
+            if row.ack != ABSENT {
+                rows[usize::from(!is_up)].back.push(row);
+            }
+        }
+    }
+    rows.map(|rows| {
+        let mut way = ConnectionDirection::default();
+        let base = way.send(rows.sent, settings);
+        way.arrived.reserve_exact(rows.arrived.len());
+        rows.arrived.into_iter().for_each(|row| way.arrive(row, &journeys));
+        way.end_arrivals(frames.frames);
+        way.acknowledge(rows.back, base);
         way
     })
 }
 
-/// The journeys of frames.
-struct Journeys(NumberMap<u64, Journey>);
+/// Rows of one direction's data, in the order of the table: where they set out, where they arrived, and the acknowledgements that
+/// came back.
+#[derive(Default)]
+struct DirectionRows<'a> {
+    sent: Vec<&'a LinkFrame>,
+    arrived: Vec<&'a LinkFrame>,
+    back: Vec<&'a LinkFrame>,
+}
 
-/// When a frame set out, how long it waited in queues on its way, and the last link on which it did.
+/// The journeys of frames, by their numbers on the connection.
+struct Journeys(Vec<Journey>);
+
+/// When a frame set out, how long it waited in queues on its way, and how many links it had come to with the last on which it did.
+#[derive(Clone, Copy, Default)]
 struct Journey {
     went: i64,
     queue: i64,
-    hop: u8,
+    /// 0 where it is not known.
+    links: u16,
 }
 
 impl Journeys {
-    fn of(rows: &[LinkFrame]) -> Journeys {
-        let mut found = NumberMap::<u64, Journey>::default();
-        found.reserve(rows.len() / 2);
+    fn of(frames: &ConnectionFrames<'_>) -> Journeys {
+        let rows = frames.rows;
+        let mut found = vec![Journey::default(); frames.frames];
         let hops = rows.iter().map(|row| row.hop).max().unwrap_or(0);
         // Link by link of each frame's way; on each the rows are in the order of the table.
         for hop in 0..=hops {
@@ -219,16 +247,13 @@ impl Journeys {
                 |row: &&LinkFrame| row.hop == hop && row.fate != StoredFate::Dropped && row.has_data();
             for row in rows.iter().filter(carries) {
                 let wait = if row.start == ABSENT { 0 } else { row.start - row.entered };
-                match found.entry(row.frame) {
-                    Entry::Vacant(entry) => {
-                        entry.insert(Journey { went: row.entered, queue: wait, hop });
-                    }
+                let (journey, links) = (&mut found[row.nth as usize], u16::from(hop) + 1);
+                if journey.links == 0 {
+                    *journey = Journey { went: row.entered, queue: wait, links };
+                } else if journey.links != links {
                     // A copy is made behind the transmitter, and has waited as long as its original.
-                    Entry::Occupied(entry) if entry.get().hop == hop => {}
-                    Entry::Occupied(mut entry) => {
-                        entry.get_mut().queue += wait;
-                        entry.get_mut().hop = hop;
-                    }
+                    journey.queue += wait;
+                    journey.links = links;
                 }
             }
         }
@@ -238,12 +263,18 @@ impl Journeys {
 
 impl ConnectionDirection {
     /// Takes what was sent on the first link. Returns the sequence number of the stream's first byte.
-    fn send<'a>(&mut self, rows: impl Iterator<Item = &'a LinkFrame>, settings: &RunSettings) -> Option<i64> {
-        let mut first: Vec<&LinkFrame> = rows.filter(|row| row.is_first() && row.has_data()).collect();
+    fn send(&mut self, mut first: Vec<&LinkFrame>, settings: &RunSettings) -> Option<i64> {
         first.sort_by_key(|row| row.entered);
         let (mut sent_end, mut small_end, mut small_sent) = (-1, 0, None);
+        let mut between = None;
+        self.sent.reserve_exact(first.len());
         for row in &first {
-            let mss = settings.segment_bytes_max(row.from_host.into(), row.to_host.into());
+            let hosts = (row.from_host, row.to_host);
+            let mss = match between {
+                Some((known, mss)) if known == hosts => mss,
+                _ => settings.segment_bytes_max(hosts.0.into(), hosts.1.into()),
+            };
+            between = Some((hosts, mss));
             let payload_bytes = i64::from(row.payload_bytes);
             let end = row.end();
             // One that repeats and adds something new counts as new: what it adds had to wait for its own reasons.
@@ -253,12 +284,13 @@ impl ConnectionDirection {
                 small_end = small_end.max(end);
                 small_sent = most([small_sent, Some(row.entered)]);
             }
-            let (entered, frame) = (row.entered, row.frame);
+            let (entered, frame, nth) = (row.entered, row.frame, row.nth);
             let place = self.sent.len() as u32;
             (if again { &mut self.repetitions } else { &mut self.originals }).push(place);
             self.sent.push(StreamSegment {
                 entered,
                 frame,
+                nth,
                 end,
                 payload_bytes,
                 mss,
@@ -272,28 +304,31 @@ impl ConnectionDirection {
     }
 
     fn arrive(&mut self, row: &LinkFrame, journeys: &Journeys) {
-        let journey = journeys.0.get(&row.frame);
-        let (went, queue) = journey.map_or((row.entered, 0), |journey| (journey.went, journey.queue));
-        let (delivered, frame, offset, end) = (row.delivered, row.frame, row.stream_offset, row.end());
-        self.arrived.push(ArrivedData { delivered, frame, offset, end, went, queue, again: false });
+        let journey = &journeys.0[row.nth as usize];
+        let (went, queue) = if journey.links > 0 { (journey.went, journey.queue) } else { (row.entered, 0) };
+        let (delivered, frame, nth) = (row.delivered, row.frame, row.nth);
+        let (offset, end) = (row.stream_offset, row.end());
+        self.arrived.push(ArrivedData { delivered, frame, nth, offset, end, went, queue, again: false });
     }
 
-    fn end_arrivals(&mut self) {
+    fn end_arrivals(&mut self, frames: usize) {
         let again: NumberSet<u64> =
             self.repetitions.iter().map(|&place| self.sent[place as usize].frame).collect();
         // By arrival, and stable: of frames that arrived together the table's order remains.
         self.arrived.sort_by_key(|one| one.delivered);
+        self.first_arrival = vec![NOWHERE; frames];
         for (place, one) in (0..).zip(&mut self.arrived) {
             one.again = again.contains(&one.frame);
             // A link's copy brings nothing that its original has not brought.
-            self.first_arrival.entry(one.frame).or_insert(place);
+            let first = &mut self.first_arrival[one.nth as usize];
+            *first = place.min(*first);
         }
     }
 
     /// Takes the acknowledgements that came back. `base` is the sequence number of the stream's first byte.
-    fn acknowledge<'a>(&mut self, rows: impl Iterator<Item = &'a LinkFrame>, base: Option<i64>) {
-        let mut rows: Vec<&LinkFrame> = rows.collect();
+    fn acknowledge(&mut self, mut rows: Vec<&LinkFrame>, base: Option<i64>) {
         rows.sort_by_key(|row| row.delivered);
+        self.acknowledgements.reserve_exact(rows.len());
         let mut acked = 0;
         for row in rows {
             let sent = self.latest_sent(Some(row.delivered));
@@ -353,8 +388,8 @@ impl ConnectionDirection {
     /// What became of a packet on this way.
     pub(crate) fn flight(&self, carried: &CarriedPacket) -> SegmentFlight {
         let first = self.original(carried.stream_start + 1);
-        let own = self.original(carried.stream_end).and_then(|own| self.first_arrival.get(&own.frame));
-        let own = own.map(|&place| &self.arrived[place as usize]);
+        let own = self.original(carried.stream_end).map(|own| self.first_arrival[own.nth as usize]);
+        let own = own.filter(|&place| place != NOWHERE).map(|place| &self.arrived[place as usize]);
         let bringing = self.bringing(carried);
         let brought_at = bringing.map(|one| one.went);
         let repeated = brought_at.and_then(|went| {

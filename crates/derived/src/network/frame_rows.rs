@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use mqttlab_recording::Result;
 use mqttlab_recording::reading::{ABSENT, ColumnValues, TableReader, Vocabulary, Wanted};
+use mqttlab_recording::{NumberMap, Result};
 
 use crate::partitions::Packed;
 use crate::settings::RunSettings;
@@ -39,6 +39,8 @@ pub(crate) struct LinkFrame {
     pub(crate) frame_bytes: u32,
     pub(crate) ip_bytes: u32,
     pub(crate) payload_bytes: u32,
+    /// The number of its frame among those of its connection, once these are gathered.
+    pub(crate) nth: u32,
     pub(crate) source_port: i32,
     pub(crate) destination_port: i32,
     pub(crate) from_host: i32,
@@ -141,7 +143,9 @@ pub(crate) fn for_each(
     let mut place = 0;
     let mut marks = Vec::new();
     table.for_each_batch(&COLUMNS, words, |columns, rows, words| {
-        let numbers = std::array::from_fn(|column| columns[column].integers.as_slice());
+        // Of one length, which is known: no row is looked for behind it. Texts have no numbers.
+        let of = |column: usize| if column == SACK { 0 } else { column };
+        let numbers = std::array::from_fn(|column| &columns[of(column)].integers[..rows]);
         for row in 0..rows {
             let mut found = read(&numbers, &columns[SACK], row, &names);
             found.place = place;
@@ -154,6 +158,34 @@ pub(crate) fn for_each(
     Ok(place)
 }
 
+/// Numbers the frames of a connection's rows in the order in which they come first; returns how many there are. `seen` is for
+/// the frames met so far, and for use again.
+pub(crate) fn number_frames(rows: &mut [LinkFrame], seen: &mut Vec<(u64, u32)>) -> usize {
+    seen.clear();
+    let (mut late, mut count) = (NumberMap::default(), 0);
+    for row in rows {
+        // Frames are numbered as they are sent, so that most are either new or among the last ones.
+        if seen.last().is_none_or(|&(frame, _)| row.frame > frame) {
+            seen.push((row.frame, count));
+        } else {
+            let near = seen.iter().rev().take(NEAR_FRAMES).find(|(frame, _)| *frame == row.frame);
+            let place = || seen.binary_search_by_key(&row.frame, |&(frame, _)| frame).ok();
+            row.nth = match near.or_else(|| place().map(|place| &seen[place])) {
+                Some(&(_, nth)) => nth,
+                None => *late.entry(row.frame).or_insert(count),
+            };
+            count += u32::from(row.nth == count);
+            continue;
+        }
+        row.nth = count;
+        count += 1;
+    }
+    count as usize
+}
+
+/// Frames that are looked through from the last one.
+const NEAR_FRAMES: usize = 8;
+
 /// How many rows `packets` has.
 pub(crate) fn count(dir: &Path) -> Result<u64> {
     Ok(TableReader::open(dir, "packets")?.map_or(0, |table| table.rows()))
@@ -162,6 +194,7 @@ pub(crate) fn count(dir: &Path) -> Result<u64> {
 /// The place of `sack` in [`COLUMNS`], which alone is text.
 const SACK: usize = 7;
 
+#[inline(always)]
 fn read(numbers: &[&[i64]; COLUMNS.len()], sack: &ColumnValues, row: usize, names: &[i64; 4]) -> LinkFrame {
     let at = |column: usize| numbers[column][row];
     let narrow = |column: usize| if at(column) == ABSENT { -1 } else { at(column) as i32 };
@@ -186,6 +219,7 @@ fn read(numbers: &[&[i64]; COLUMNS.len()], sack: &ColumnValues, row: usize, name
         frame_bytes: size(12),
         ip_bytes: size(13),
         payload_bytes: size(14),
+        nth: 0,
         source_port: narrow(15),
         destination_port: narrow(16),
         from_host: narrow(17),
@@ -323,6 +357,7 @@ fn row_of(fields: &[i64; FIELDS]) -> LinkFrame {
         frame_bytes: rest[7] as u32,
         ip_bytes: rest[8] as u32,
         payload_bytes: rest[9] as u32,
+        nth: 0,
         source_port: rest[10] as i32,
         destination_port: rest[11] as i32,
         from_host: (rest[12] >> 32) as i32,
@@ -345,6 +380,7 @@ fn row_of(fields: &[i64; FIELDS]) -> LinkFrame {
 }
 
 /// Whether a frame is one that the tables of the network layer count: of a broker's connection, and no link's copy.
+#[inline]
 pub(crate) fn is_counted(row: &LinkFrame, settings: &RunSettings) -> bool {
     row.fate != StoredFate::Duplicated
         && settings.is_server_s(row.source_port.into(), row.destination_port.into())
@@ -387,6 +423,21 @@ mod tests {
             ..LinkFrame::default()
         };
         assert_eq!(format!("{:?}", LinkFrame::of(&row.fields())), format!("{row:?}"));
+    }
+
+    #[test]
+    fn frames_are_numbered_as_they_come_first_whatever_their_order() {
+        let frames = [3_u64, 3, 5, 9, 5, 4, 20, 4, 1, 30, 31, 32, 33, 34, 35, 36, 37, 38, 3, 1];
+        let mut rows = frames.map(|frame| LinkFrame { frame, ..LinkFrame::default() });
+        let count = number_frames(&mut rows, &mut vec![(7, 7)]);
+        let mut first = Vec::new();
+        for row in rows {
+            if !first.contains(&row.frame) {
+                first.push(row.frame);
+            }
+            assert_eq!(first[row.nth as usize], row.frame);
+        }
+        assert_eq!(count, first.len());
     }
 
     #[test]

@@ -32,21 +32,31 @@ pub(crate) struct FrameTally {
 }
 
 /// The least and the greatest of some sizes.
-#[derive(Clone, Copy, Debug, Default)]
-struct SizeRange(Option<(u32, u32)>);
+#[derive(Clone, Copy, Debug)]
+struct SizeRange {
+    least: u32,
+    most: u32,
+}
+
+impl Default for SizeRange {
+    /// Of none.
+    fn default() -> SizeRange {
+        SizeRange { least: u32::MAX, most: 0 }
+    }
+}
 
 impl SizeRange {
     fn add(&mut self, size: u32) {
-        self.merge(SizeRange(Some((size, size))));
+        self.merge(SizeRange { least: size, most: size });
     }
 
     fn merge(&mut self, other: SizeRange) {
-        self.0 = match (self.0, other.0) {
-            (Some((least, most)), Some((least_too, most_too))) => {
-                Some((least.min(least_too), most.max(most_too)))
-            }
-            (one, other) => one.or(other),
-        };
+        *self = SizeRange { least: self.least.min(other.least), most: self.most.max(other.most) };
+    }
+
+    /// The least and the greatest, of one size at least.
+    fn known(self) -> Option<(u32, u32)> {
+        (self.least <= self.most).then_some((self.least, self.most))
     }
 }
 
@@ -102,8 +112,10 @@ impl FrameTally {
         if let Some(kind) = again {
             self.again[kind as usize] += 1;
         }
-        for (bit, count) in self.marks.iter_mut().enumerate() {
-            *count += u64::from(marks >> bit & 1);
+        if marks > 0 {
+            for (bit, count) in self.marks.iter_mut().enumerate() {
+                *count += u64::from(marks >> bit & 1);
+            }
         }
         self.packets += u64::from(row.packets);
         self.publishes += u64::from(row.publishes);
@@ -152,12 +164,12 @@ impl FrameTally {
             sent_bytes: self.sent_bytes,
             first_ns: self.first as u64,
             last_ns: self.last as u64,
-            frame_bytes_min: self.frame_bytes.0.map(|(least, _)| least),
-            frame_bytes_max: self.frame_bytes.0.map(|(_, most)| most),
+            frame_bytes_min: self.frame_bytes.known().map(|(least, _)| least),
+            frame_bytes_max: self.frame_bytes.known().map(|(_, most)| most),
             publish_segments: self.publish_segments,
             publish_frame_bytes: self.publish_bytes,
-            publish_frame_bytes_min: self.publish_frame_bytes.0.map(|(least, _)| least),
-            publish_frame_bytes_max: self.publish_frame_bytes.0.map(|(_, most)| most),
+            publish_frame_bytes_min: self.publish_frame_bytes.known().map(|(least, _)| least),
+            publish_frame_bytes_max: self.publish_frame_bytes.known().map(|(_, most)| most),
             connections: self.connections,
             resets: self.resets,
             segments_with_payload: self.segments_with_payload,

@@ -13,10 +13,10 @@ use crate::SummaryLimits;
 use crate::attribution::flights::{PacketFlight, WANTED_FIELDS, WantedFlight};
 use crate::attribution::packet_partitions::{STREAM_END_FIELDS, StreamEnd};
 use crate::connections::streams;
-use crate::network::frame_rows::{self, FIELDS, LinkFrame};
+use crate::network::frame_rows::{self, FIELDS, LinkFrame, number_frames};
 use crate::network::links::Links;
 use crate::network::scopes::{FramesExtent, NetworkSums};
-use crate::partitions::{Packed, Partitions, bring_together, part_of, slices};
+use crate::partitions::{ByNumber, Packed, Partitions, bring_together, part_of};
 use crate::settings::RunSettings;
 
 /// The table of frames.
@@ -24,6 +24,22 @@ use crate::settings::RunSettings;
 pub(crate) struct FrameTable {
     pub(crate) rows: u64,
     limits: SummaryLimits,
+}
+
+/// The frames of one connection, or those of none.
+#[derive(Clone, Copy)]
+pub(crate) struct ConnectionFrames<'a> {
+    /// In the order of the table.
+    pub(crate) rows: &'a [LinkFrame],
+    /// How many frames came to links: [`LinkFrame::nth`] is below.
+    pub(crate) frames: usize,
+}
+
+impl<'a> ConnectionFrames<'a> {
+    fn of(rows: &'a mut [LinkFrame], seen: &mut Vec<(u64, u32)>) -> ConnectionFrames<'a> {
+        let frames = number_frames(rows, seen);
+        ConnectionFrames { rows, frames }
+    }
 }
 
 /// What is asked of the frames of each connection, in as many parts as there are heaps.
@@ -73,22 +89,27 @@ impl FrameTable {
         })?;
         links.write(out, words)?;
         let mut network = NetworkSums::new(out, self.rows, asked.clients, settings, extent)?;
+        let (mut own, mut seen) = (Vec::new(), Vec::new());
         for heap in 0..count {
-            let mut rows = heaps.read_part(heap)?;
+            let rows = heaps.read_part(heap)?;
             let mut stream_ends = asked.stream_ends.read_part(heap)?;
             let mut wanted = asked.wanted.read_part(heap)?;
             // A heap has several connections, each of which is judged by itself.
-            let ends = bring_together(&mut rows, |row| row.connection);
+            let by_connection = ByNumber::of(&rows, |row| row.connection);
             bring_together(&mut stream_ends, |end| end.connection.into());
             bring_together(&mut wanted, |one| one.connection.into());
-            for rows in slices(&rows, &ends) {
-                let connection = rows[0].connection;
-                network.count(rows, of_connection(&stream_ends, connection, |end| end.connection))?;
+            for places in by_connection.each() {
+                // Only one connection's rows are copied, for memory's sake.
+                own.clear();
+                own.extend(places.iter().map(|&place| rows[place as usize]));
+                let rows = ConnectionFrames::of(&mut own, &mut seen);
+                let connection = rows.rows[0].connection;
+                network.count(&rows, of_connection(&stream_ends, connection, |end| end.connection))?;
                 let wanted = of_connection(&wanted, connection, |one| one.connection);
                 if wanted.is_empty() {
                     continue;
                 }
-                let ways = streams::ways(rows, settings);
+                let ways = streams::ways(&rows, settings);
                 for one in wanted {
                     let flight = ways[usize::from(one.to_broker)].flight(&one.carried);
                     take(one.range as usize, &PacketFlight { number: one.number, flight })?;
@@ -130,11 +151,10 @@ mod tests {
             }
             let mut connections = Vec::new();
             for heap in 0..count {
-                let mut rows = heaps.read_part(heap).unwrap();
-                let ends = bring_together(&mut rows, |row| row.connection);
-                for rows in slices(&rows, &ends) {
-                    assert!(rows.len() == 100 && rows.is_sorted_by_key(|row| row.place));
-                    connections.push((heap, rows[0].connection));
+                let rows = heaps.read_part(heap).unwrap();
+                for places in ByNumber::of(&rows, |row| row.connection).each() {
+                    assert!(places.len() == 100 && places.is_sorted());
+                    connections.push((heap, rows[places[0] as usize].connection));
                 }
             }
             assert!(connections.is_sorted());

@@ -135,7 +135,10 @@ impl LinkSums {
 #[derive(Debug)]
 pub(crate) struct Slices {
     length: i64,
-    sums: NumberMap<(u16, bool, i64), SliceSums>,
+    sums: Vec<SliceSums>,
+    known: NumberMap<(u16, bool, i64), u32>,
+    /// Of each link up it and down it the slice that was counted last, and where its sums are: frames come in the order of time.
+    latest: Vec<(i64, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,7 +162,7 @@ impl Slices {
             }
             decade *= 10;
         };
-        Slices { length, sums: NumberMap::default() }
+        Slices { length, sums: Vec::new(), known: NumberMap::default(), latest: Vec::new() }
     }
 
     /// Counts a frame where its last bit went out, and the time for which it kept the transmitter busy. `counted`: whether
@@ -169,7 +172,7 @@ impl Slices {
             return;
         }
         let (length, last) = (self.length, row.sent.div_euclid(self.length));
-        let sums = self.of(row);
+        let sums = self.of(row, last);
         sums.link_bytes += u64::from(row.frame_bytes);
         if counted {
             sums.frame_bytes += u64::from(row.frame_bytes);
@@ -194,26 +197,43 @@ impl Slices {
             let end = (slice + 1).saturating_mul(length);
             let (from, to) = (row.start.max(slice.saturating_mul(length)), row.sent.min(end));
             if to > from {
-                self.sums.entry((row.link, row.down, slice)).or_default().busy += to - from;
+                self.of(row, slice).busy += to - from;
             }
         }
     }
 
     /// Counts the application payload that a frame completed on its link.
     pub(crate) fn complete(&mut self, row: &LinkFrame, payload_bytes: u64) {
-        self.of(row).mqtt_payload_bytes += payload_bytes;
+        self.of(row, row.sent.div_euclid(self.length)).mqtt_payload_bytes += payload_bytes;
     }
 
-    fn of(&mut self, row: &LinkFrame) -> &mut SliceSums {
-        self.sums.entry((row.link, row.down, row.sent.div_euclid(self.length))).or_default()
+    /// The sums of the frame's link in a slice.
+    #[inline]
+    fn of(&mut self, row: &LinkFrame, slice: i64) -> &mut SliceSums {
+        let way = usize::from(row.link) * 2 + usize::from(row.down);
+        if way >= self.latest.len() {
+            // No slice has this number: the shortest is a million nanoseconds.
+            self.latest.resize(way + 1, (i64::MIN, 0));
+        }
+        let latest = &mut self.latest[way];
+        if latest.0 != slice {
+            let sums = &mut self.sums;
+            let place = *self.known.entry((row.link, row.down, slice)).or_insert_with(|| {
+                sums.push(SliceSums::default());
+                sums.len() as u32 - 1
+            });
+            *latest = (slice, place);
+        }
+        &mut self.sums[latest.1 as usize]
     }
 
     pub(crate) fn write(&self, out: &Path) -> Result<()> {
         let mut table = SliceWriter::create(out)?;
-        let mut sorted: Vec<_> = self.sums.iter().collect();
+        let mut sorted: Vec<_> = self.known.iter().collect();
         // A table of numbers has no order that two runs share.
         sorted.sort_unstable_by_key(|&(&place, _)| place);
-        for (&(link, down, slice), sums) in sorted {
+        for (&(link, down, slice), &place) in sorted {
+            let sums = &self.sums[place as usize];
             table.push(&SliceRow {
                 link,
                 direction: if down { "down" } else { "up" },

@@ -14,6 +14,7 @@ use crate::connections::connection::{FirstLink, RoundTrips, TRIP_FIELDS, client_
 use crate::connections::retransmissions::{Retransmission, sent_again};
 use crate::network::frame_rows::{LinkFrame, StoredFate, is_counted};
 use crate::network::frame_sums::{FrameTally, TripStatistics, Trips, merged};
+use crate::network::frames::ConnectionFrames;
 use crate::network::links::Slices;
 use crate::partitions::Partitions;
 use crate::settings::RunSettings;
@@ -147,14 +148,15 @@ impl<'a> NetworkSums<'a> {
     }
 
     /// Counts the frames of a connection, or those of none; `publishes`: where its PUBLISH packets end.
-    pub(crate) fn count(&mut self, rows: &[LinkFrame], publishes: &[StreamEnd]) -> Result<()> {
+    pub(crate) fn count(&mut self, frames: &ConnectionFrames<'_>, publishes: &[StreamEnd]) -> Result<()> {
+        let rows = frames.rows;
         let connection = rows[0].connection;
         let port = if connection == ABSENT { None } else { client_port(rows) };
         let client = self.client_of.get(&connection).copied();
         let again = sent_again(rows, self.settings.early_ns);
         self.again.extend(again.iter().map(|(&frame, &kind)| (frame, kind)));
-        let first_link = FirstLink::of(rows, again, &self.marks, self.settings);
-        let trips = round_trips(rows, port, self.settings);
+        let first_link = FirstLink::of(frames, again, &self.marks, self.settings);
+        let trips = round_trips(frames, port, self.settings);
         self.count_frames(rows, port, &first_link);
         self.sum_up(rows, port, client, &trips, &first_link);
         self.count_ends(rows, port, client);
@@ -224,11 +226,11 @@ impl<'a> NetworkSums<'a> {
                 self.groups.entry((group, to_broker)).or_default().add(&tally, &trips);
             }
             let mut times: Vec<f64> = trips.iter().map(RoundTrips::rtt_ms).collect();
+            times.sort_unstable_by(f64::total_cmp);
             if !times.is_empty() {
                 self.times.entry((to_broker, group)).or_default().extend_from_slice(&times);
             }
             if !tally.is_empty() {
-                times.sort_unstable_by(f64::total_cmp);
                 let statistics = TripStatistics::of(&times);
                 let mut scope = Scope::default();
                 scope.add(&tally, &trips);
@@ -384,7 +386,8 @@ impl<'a> NetworkSums<'a> {
         let (mut of_directions, mut of_groups, mut run) = ([None; 2], OfGroups::new(), Vec::new());
         let mut directions: [Vec<f64>; 2] = Default::default();
         for ((to_broker, group), mut times) in std::mem::take(&mut self.times) {
-            times.sort_unstable_by(f64::total_cmp);
+            // Each connection's are in order: it finds these, and merges them.
+            times.sort_by(f64::total_cmp);
             if let Some(group) = group {
                 of_groups.insert((to_broker, group), TripStatistics::of(&times));
             }
