@@ -75,7 +75,7 @@ def test_an_event_that_never_ended_counts_from_its_begin(tmp_path: Path) -> None
     [found] = metrics.changes(recording).rows(named=True)
     assert found["change_lasted_s"] is None
     assert found["change_flow_back_s_max"] == pytest.approx(2.11), "since the event, for it did not end"
-    assert changes.sentence(recording) == "at 3 s wan down, flow back after 2.1 s"
+    assert changes.sentence(recording) == "at 3 s wan down, flow back 2.1 s after it"
 
 
 def test_a_flow_that_did_not_come_back_has_no_time(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_recordings_without_events_have_none(tmp_path: Path) -> None:
 
 def test_terminal_page_and_json_tell_the_events(tmp_path: Path) -> None:
     recording = outage(tmp_path / "run")
-    words = "at 3 s wan down for 2 s, flow back after 110 ms"
+    words = "at 3 s wan down for 2 s, flow back 110 ms after its end"
     short = CliRunner().invoke(main, ["report", str(tmp_path / "run")])
     assert words in " ".join(short.output.split()), short.output
     whole = CliRunner().invoke(main, ["report", "--full", str(tmp_path / "run")])

@@ -66,7 +66,7 @@ def _told(recording: Recording, change: Change, row: dict[str, Any]) -> str:
         words += f" for {seconds((change.until_ns - change.at_ns) / NS_PER_S)}"
     back = row["change_flow_back_s_max"]
     if back is not None:
-        words += f", flow back after {seconds(back)}"
+        words += f", flow back {seconds(back)} after {'it' if change.until_ns is None else 'its end'}"
     return words
 
 
