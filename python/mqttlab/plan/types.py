@@ -936,7 +936,7 @@ class ZeroMqRole(TypedDict):
 
 
 PERFORMED: dict[str, tuple[str, ...]] = {
-    "live": (),
-    "sim": (),
+    "live": ("link_down", "link_up", "link_change", "server_stop", "server_kill", "server_pause", "server_continue", "server_start", "clients_disconnect", "clients_vanish", "clients_return", "clients_stop_reading", "clients_continue_reading",),
+    "sim": ("link_down", "link_up", "link_change", "server_stop", "server_kill", "server_pause", "server_continue", "server_start", "clients_disconnect", "clients_vanish", "clients_return", "clients_stop_reading", "clients_continue_reading",),
 }
 """The kinds of events that each backend performs."""
