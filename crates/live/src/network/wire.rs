@@ -589,6 +589,29 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_link_that_goes_down_keeps_the_bytes_of_what_waits_and_hands_them_over_afterwards() {
+        let mut wiring = wiring();
+        let change = |change| WiringChange { at: Duration::ZERO, links: vec![0], change };
+        let changes = [LinkChange::Down { queue: mqttlab_net::DownQueue::Keep }, LinkChange::Up];
+        wiring.changes = changes.map(change).to_vec();
+        let changes = wiring.changes.clone();
+        let at = |ms: u64| Instant::ZERO + Duration::from_ms(ms);
+        let (mut wire, mut rows) = (EmulatedWire::new(wiring, Duration::from_us(60)), Rows::default());
+        wire.arrive(at(0), 0, &packet(B));
+        wire.change(at(1), &changes[0]);
+        wire.arrive(at(2), 0, &packet(B));
+        assert_eq!(wire.poll(at(100), &mut rows).map(|delivery| delivery.host), Some(1), "it was on its way");
+        assert_eq!((wire.poll(at(100), &mut rows), wire.next_deadline()), (None, None));
+        // Told too late, it goes up at once.
+        wire.change(at(50), &changes[1]);
+        let delivery = wire.poll(at(200), &mut rows).unwrap();
+        assert_eq!((delivery.due, delivery.bytes), (at(110) - Duration::from_us(60), packet(B)));
+        let found: Vec<_> = rows.0.iter().map(|row| (row.link, row.entered, row.start)).collect();
+        let expected = [(0, 0, 0), (1, 5, 5), (0, 2, 100), (1, 105, 105)];
+        assert_eq!(found, expected.map(|(link, entered, start)| (link, at(entered), Some(at(start)))));
+    }
+
     /// The hosts' stations 10 m apart, and a cable between the broker's station and the broker.
     fn radio(distance_m: i64) -> Wiring {
         let medium = MediumSpec {
