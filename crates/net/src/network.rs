@@ -256,11 +256,12 @@ impl Network {
         }
     }
 
-    /// A link changes, after all else that happens until then.
+    /// A link changes, after all else that happens until then. `at` may lie in the past: then it changes at once.
     ///
     /// # Panics
-    /// When time runs back, or the link was not [made to change](Link::changeable).
-    pub fn change(&mut self, now: Instant, link: usize, change: &LinkChange) {
+    /// When the link was not [made to change](Link::changeable).
+    pub fn change(&mut self, at: Instant, link: usize, change: &LinkChange) {
+        let now = self.now.max(at);
         self.tick(now);
         self.links[link].change(now, change);
         self.drain_link(now, link);

@@ -143,6 +143,14 @@ impl Event {
         }
     }
 
+    /// The links that it changes.
+    pub fn links(&self) -> &[String] {
+        match self {
+            Event::Links(event) => &event.links,
+            Event::Server(_) | Event::Clients(_) => &[],
+        }
+    }
+
     /// As tables and figures show it.
     pub fn name(&self) -> &str {
         match self {
@@ -342,6 +350,9 @@ fn cannot_change_clients(plan: &Plan, event: &ClientsEvent) -> Option<String> {
 
 /// The kinds of events that the live testbed performs.
 const PERFORMED_LIVE: &[&str] = &[
+    "link_down",
+    "link_up",
+    "link_change",
     "server_stop",
     "server_kill",
     "server_pause",
@@ -355,6 +366,9 @@ const PERFORMED_LIVE: &[&str] = &[
 ];
 /// The kinds of events that the simulator performs.
 const PERFORMED_SIMULATED: &[&str] = &[
+    "link_down",
+    "link_up",
+    "link_change",
     "server_stop",
     "server_kill",
     "server_pause",

@@ -93,7 +93,7 @@ impl Simulation {
             groups.keep_payloads(seed).map_err(|error| error.to_string())?;
         }
         let connections = Connections::new(seed, groups.client_count(), hosts.len());
-        let wire = SimWire::new(network, seed, bare_links);
+        let wire = SimWire::new(network, &events, seed, bare_links);
         let mut simulation = Simulation {
             agenda: EventQueue::default(),
             transport: SimTransport::new(hosts, connections, wire, rests),
@@ -364,8 +364,9 @@ impl Simulation {
                 let (clients, mut around) = self.clients();
                 clients.change(&mut around, event);
             }
-            // The plan was checked: only what is performed comes here.
-            Event::Links(_) => {}
+            Event::Links(event) => {
+                self.transport.change_links(self.agenda.now(), event, &mut self.evidence);
+            }
         }
     }
 

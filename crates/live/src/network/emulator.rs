@@ -12,8 +12,8 @@
 //! What it does not know: how long a frame waited in its port before it was read.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use mqttlab_net::radio::StationReport;
@@ -27,7 +27,7 @@ use crate::network::link_traffic::TrafficRequest;
 use crate::network::port::Port;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::silent_sockets::SilentSockets;
-use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder, Wiring};
+use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder, Wiring, WiringChange};
 use crate::verdict::path_lateness::PathLatenessCounters;
 use crate::verdict::thread_delays;
 
@@ -101,6 +101,8 @@ pub struct EmulatorCounters {
     pub refused: AtomicU64,
     /// Frames to an address that no path leads to.
     pub unrouted: AtomicU64,
+    /// When publishing begins, once that is known: changes of links count from then.
+    pub publish_from: OnceLock<Instant>,
     /// What links have carried, for whoever asks.
     pub traffic: TrafficRequest,
     /// What held it up.
@@ -159,6 +161,9 @@ impl Emulator {
 struct Driver {
     ports: Vec<Port>,
     wire: EmulatedWire,
+    /// How links change, and how many of these have happened.
+    changes: Vec<WiringChange>,
+    changed: usize,
     clock: Clock,
     radio_sleep: Arc<SleepNotifier>,
     silent: Arc<SilentSockets>,
@@ -192,7 +197,10 @@ impl FrameRecorder for OptionalSink {
 
 impl Driver {
     fn new(setting: EmulatorSetting, shared: Arc<EmulatorCounters>, poller: DeadlinePoller) -> Driver {
+        let changes = setting.wiring.changes.clone();
         Driver {
+            changes,
+            changed: 0,
             wire: EmulatedWire::new(setting.wiring, setting.compensation),
             ports: setting.ports,
             clock: setting.clock,
@@ -240,7 +248,8 @@ impl Driver {
     }
 
     fn time_to_sleep(&self, now: Instant) -> Duration {
-        let next = self.wire.next_deadline().map(|due| due.checked_since(now).unwrap_or(Duration::ZERO));
+        let next = [self.wire.next_deadline(), self.next_change()].into_iter().flatten().min();
+        let next = next.map(|due| due.checked_since(now).unwrap_or(Duration::ZERO));
         next.map_or(IDLE, |length| length.saturating_sub(self.margin)).min(IDLE)
     }
 
@@ -270,9 +279,24 @@ impl Driver {
         for change in self.radio_sleep.drain() {
             self.wire.set_asleep(change.at, change.host, change.asleep);
         }
+        // Each at its time, however late this is: what happens before it comes first.
+        while let Some(at) = self.next_change().filter(|at| *at <= until) {
+            self.hand_over(at);
+            self.wire.change(at, &self.changes[self.changed]);
+            self.changed += 1;
+        }
+        self.hand_over(until);
+    }
+
+    fn next_change(&self) -> Option<Instant> {
+        let change = self.changes.get(self.changed)?;
+        Some(*self.shared.publish_from.get()? + change.at)
+    }
+
+    fn hand_over(&mut self, until: Instant) {
         while let Some(delivery) = self.wire.poll(until, &mut self.recorder) {
             let now = self.clock.now();
-            self.shared.lateness.count(delivery.path, now.since(delivery.due));
+            self.shared.lateness.count(self.changed, delivery.path, now.since(delivery.due));
             self.observer.done(delivery.due, now, self.recorder.waited(), &self.shared.held_up);
             let FrameDelivery { host, bytes, .. } = delivery;
             if self.silent.are_sent(host, &bytes) {

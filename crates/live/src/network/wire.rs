@@ -12,12 +12,14 @@
 //!
 //! What it does not model: hosts, and anything but IPv4 from one of the hosts to another.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
-use mqttlab_net::{Delivery as Crossing, Fate, Link, LinkSpec, LinkTraffic, Network, Output, copy_made_at};
-use mqttlab_plan::{PathPlan, Plan};
+use mqttlab_net::{
+    Delivery as Crossing, Fate, Link, LinkChange, LinkSpec, LinkTraffic, Network, Output, copy_made_at,
+};
+use mqttlab_plan::{Event, LinksEvent, PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
@@ -42,6 +44,19 @@ pub struct Wiring {
     pub stations: BTreeMap<(usize, usize), usize>,
     /// What the random streams of links and channels are derived from.
     pub seed: Seed,
+    /// How links change, in the order of time.
+    pub changes: Vec<WiringChange>,
+}
+
+/// Links that change at once.
+#[derive(Clone, Debug)]
+pub struct WiringChange {
+    /// Since publishing began.
+    pub at: Duration,
+    /// Their numbers.
+    pub links: Vec<usize>,
+    /// What happens to each of them.
+    pub change: LinkChange,
 }
 
 impl Wiring {
@@ -49,6 +64,18 @@ impl Wiring {
     pub fn of(plan: &Plan) -> Wiring {
         let clients: BTreeSet<usize> = plan.clients().map(|(group, client)| group.host_of(client)).collect();
         let servers: BTreeSet<usize> = plan.servers.iter().map(|server| server.host).collect();
+        let numbers = plan.network.links.iter().enumerate();
+        let numbers: HashMap<&str, usize> =
+            numbers.map(|(place, link)| (link.name.as_str(), place)).collect();
+        let change = |LinksEvent { at, links, change, .. }: &LinksEvent| WiringChange {
+            at: *at,
+            links: links.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect(),
+            change: change.clone(),
+        };
+        let changes = plan.events.iter().filter_map(|event| match event {
+            Event::Links(event) => Some(change(event)),
+            Event::Server(_) | Event::Clients(_) => None,
+        });
         Wiring {
             clients_beside_servers: servers.intersection(&clients).copied().collect(),
             server_hosts: servers,
@@ -58,6 +85,7 @@ impl Wiring {
             paths: plan.network.paths.clone(),
             stations: plan.network.stations(),
             seed: plan.seed,
+            changes: changes.collect(),
         }
     }
 
@@ -70,7 +98,18 @@ impl Wiring {
     ) -> Wiring {
         let (media, stations, server_hosts) = (Vec::new(), BTreeMap::new(), BTreeSet::from([1]));
         let (addresses, clients_beside_servers) = (addresses.to_vec(), BTreeSet::new());
-        Wiring { addresses, server_hosts, clients_beside_servers, links, media, paths, stations, seed }
+        let changes = Vec::new();
+        Wiring {
+            addresses,
+            server_hosts,
+            clients_beside_servers,
+            links,
+            media,
+            paths,
+            stations,
+            seed,
+            changes,
+        }
     }
 }
 
@@ -150,8 +189,14 @@ impl EmulatedWire {
         let path = |path: &PathPlan| WirePath { from: path.from, to: path.to, stages: path.hops.len() as u8 };
         let paths = wiring.paths.iter().map(path).collect();
         let stages = wiring.paths.iter().map(|path| path.hops.iter().map(|hop| (*hop).into()).collect());
+        let changing: HashSet<usize> =
+            wiring.changes.iter().flat_map(|change| change.links.clone()).collect();
+        let link = |(place, spec)| match changing.contains(&place) {
+            true => Link::changeable(spec, seed),
+            false => Link::new(spec, seed),
+        };
         let network = Network::with_media(
-            wiring.links.into_iter().map(|spec| Link::new(spec, seed)).collect(),
+            wiring.links.into_iter().enumerate().map(link).collect(),
             wiring.media.into_iter().map(|spec| Medium::new(spec, seed)).collect(),
             stages.collect(),
         );
@@ -207,6 +252,13 @@ impl EmulatedWire {
                 None if self.next_deadline().is_some_and(|due| due <= now) => self.network.tick(now),
                 None => return None,
             }
+        }
+    }
+
+    /// Links change, after all else that happens until then. Told later than that, they change at once.
+    pub fn change(&mut self, at: Instant, change: &WiringChange) {
+        for link in &change.links {
+            self.network.change(at, *link, &change.change);
         }
     }
 
@@ -535,6 +587,29 @@ mod tests {
             (None, 1),
             "a flight's memory is used again"
         );
+    }
+
+    #[test]
+    fn a_link_that_goes_down_keeps_the_bytes_of_what_waits_and_hands_them_over_afterwards() {
+        let mut wiring = wiring();
+        let change = |change| WiringChange { at: Duration::ZERO, links: vec![0], change };
+        let changes = [LinkChange::Down { queue: mqttlab_net::DownQueue::Keep }, LinkChange::Up];
+        wiring.changes = changes.map(change).to_vec();
+        let changes = wiring.changes.clone();
+        let at = |ms: u64| Instant::ZERO + Duration::from_ms(ms);
+        let (mut wire, mut rows) = (EmulatedWire::new(wiring, Duration::from_us(60)), Rows::default());
+        wire.arrive(at(0), 0, &packet(B));
+        wire.change(at(1), &changes[0]);
+        wire.arrive(at(2), 0, &packet(B));
+        assert_eq!(wire.poll(at(100), &mut rows).map(|delivery| delivery.host), Some(1), "it was on its way");
+        assert_eq!((wire.poll(at(100), &mut rows), wire.next_deadline()), (None, None));
+        // Told too late, it goes up at once.
+        wire.change(at(50), &changes[1]);
+        let delivery = wire.poll(at(200), &mut rows).unwrap();
+        assert_eq!((delivery.due, delivery.bytes), (at(110) - Duration::from_us(60), packet(B)));
+        let found: Vec<_> = rows.0.iter().map(|row| (row.link, row.entered, row.start)).collect();
+        let expected = [(0, 0, 0), (1, 5, 5), (0, 2, 100), (1, 105, 105)];
+        assert_eq!(found, expected.map(|(link, entered, start)| (link, at(entered), Some(at(start)))));
     }
 
     /// The hosts' stations 10 m apart, and a cable between the broker's station and the broker.

@@ -191,6 +191,10 @@ impl Stages<'_, '_> {
     /// Lets the plan's events take place that are due. Clients see to theirs by themselves.
     fn perform_events(&mut self, conductor: &RunConductor) {
         let Some(schedule) = conductor.schedule() else { return };
+        if let Some(emulator) = self.emulator {
+            // It changes links by itself.
+            let _ = emulator.shared().publish_from.set(schedule.publish_from);
+        }
         while let Some(event) = self.planned.take_due(self.control.now(), schedule.publish_from) {
             if let Event::Server(event) = event {
                 self.change_server(event);

@@ -3,16 +3,18 @@
 //! A frame is handed over once on its path, however many links that has. Latencies are of whole ways: a message goes to a
 //! server and on to its receiver, a segment goes one way and its acknowledgement the other. So a path bears 2 % of the
 //! mean delay of the paths on the shortest such way over it, and 100 µs where that is more. Where clients run on a
-//! server's own host, a way may be that path alone. Paths that bear the same are counted together.
+//! server's own host, a way may be that path alone. Paths that bear the same are counted together. Where delays change in
+//! the course of a run, a frame counts by those that its path had when it was handed over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use mqttlab_net::LinkChange;
 use mqttlab_plan::{Hop, PathPlan};
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::{AtomicHistogram, HistogramSnapshot};
-use crate::network::wire::Wiring;
+use crate::network::wire::{Wiring, WiringChange};
 
 /// Every path bears this much.
 pub const LATENESS: Duration = Duration::from_us(100);
@@ -20,8 +22,8 @@ pub const LATENESS: Duration = Duration::from_us(100);
 /// Counters for the frames of all paths.
 #[derive(Default)]
 pub struct PathLatenessCounters {
-    /// The place of each path's counter.
-    of_path: Vec<usize>,
+    /// After how many changes of links, and the place of each path's counter from then on.
+    of_path: Vec<(usize, Vec<usize>)>,
     counters: Vec<Counter>,
 }
 
@@ -48,26 +50,30 @@ pub struct PathLateness {
 impl PathLatenessCounters {
     /// Nothing counted yet.
     pub fn of(wiring: &Wiring) -> PathLatenessCounters {
-        let limits = limits(wiring);
-        let mut places = BTreeMap::new();
-        for (path, limit) in limits.iter().enumerate() {
-            let (paths, _) = places.entry(*limit).or_insert((0, path));
-            *paths += 1;
+        let spans = spans(wiring);
+        // By limit, the paths that ever have it.
+        let mut places: BTreeMap<Duration, BTreeSet<usize>> = BTreeMap::new();
+        for (_, limits) in &spans {
+            for (path, limit) in limits.iter().enumerate() {
+                places.entry(*limit).or_default().insert(path);
+            }
         }
         let place = |limit: &Duration| places.range(..limit).count();
-        let of_path = limits.iter().map(place).collect();
-        let counter = |(&limit, &(paths, first)): (&Duration, &(usize, usize))| Counter {
+        let of_path = spans.iter().map(|(from, limits)| (*from, limits.iter().map(place).collect()));
+        let of_path = of_path.collect();
+        let counter = |(&limit, paths): (&Duration, &BTreeSet<usize>)| Counter {
             limit,
-            paths,
-            first,
+            paths: paths.len(),
+            first: paths.first().copied().unwrap_or_default(),
             late: AtomicHistogram::default(),
         };
         PathLatenessCounters { of_path, counters: places.iter().map(counter).collect() }
     }
 
-    /// A frame came over this path, so late.
-    pub fn count(&self, path: usize, late: Duration) {
-        self.counters[self.of_path[path]].late.count(late);
+    /// A frame came over this path after so many changes of links, so late.
+    pub fn count(&self, changes: usize, path: usize, late: Duration) {
+        let span = self.of_path.partition_point(|(from, _)| *from <= changes) - 1;
+        self.counters[self.of_path[span].1[path]].late.count(late);
     }
 
     /// How late frames came, over all paths.
@@ -110,10 +116,25 @@ impl PathLateness {
     }
 }
 
-/// What each path bears.
-fn limits(wiring: &Wiring) -> Vec<Duration> {
+/// What each path bears from which change on, as long as that stays.
+fn spans(wiring: &Wiring) -> Vec<(usize, Vec<Duration>)> {
+    let mut delays: Vec<Duration> = wiring.links.iter().map(|link| link.delay.mean).collect();
+    let mut spans = vec![(0, limits(wiring, &delays))];
+    for (place, WiringChange { links, change, .. }) in wiring.changes.iter().enumerate() {
+        let LinkChange::Spec { spec } = change else { continue };
+        links.iter().for_each(|link| delays[*link] = spec.delay.mean);
+        let limits = limits(wiring, &delays);
+        if spans.last().is_none_or(|(_, before)| *before != limits) {
+            spans.push((place + 1, limits));
+        }
+    }
+    spans
+}
+
+/// What each path bears where links have these delays.
+fn limits(wiring: &Wiring, delays: &[Duration]) -> Vec<Duration> {
     let delay = |hop: &Hop| match hop {
-        Hop::Link(link) => wiring.links[*link].delay.mean.as_ns(),
+        Hop::Link(link) => delays[*link].as_ns(),
         Hop::Radio { .. } => 0,
     };
     let delays: Vec<u64> = wiring.paths.iter().map(|path| path.hops.iter().map(delay).sum()).collect();
@@ -138,7 +159,6 @@ fn limits(wiring: &Wiring) -> Vec<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
 
     use mqttlab_units::Seed;
@@ -163,11 +183,16 @@ mod tests {
             paths,
             stations: BTreeMap::new(),
             seed: Seed(1),
+            changes: Vec::new(),
         }
     }
 
     fn limits_us(delays_ms: &[[u64; 2]], beside: &[usize]) -> Vec<u64> {
-        limits(&star(delays_ms, beside)).iter().map(|limit| limit.as_ns() / 1000).collect()
+        in_us(&spans(&star(delays_ms, beside))[0].1)
+    }
+
+    fn in_us(limits: &[Duration]) -> Vec<u64> {
+        limits.iter().map(|limit| limit.as_ns() / 1000).collect()
     }
 
     #[test]
@@ -188,15 +213,30 @@ mod tests {
         let mut wiring = star(&[[0, 550], [0, 0]], &[]);
         wiring.paths[2].hops.clear();
         wiring.paths[3].hops.clear();
-        let limits: Vec<u64> = limits(&wiring).iter().map(|limit| limit.as_ns() / 1000).collect();
-        assert_eq!(limits, [100, 5_500, 100, 100]);
+        assert_eq!(in_us(&spans(&wiring)[0].1), [100, 5_500, 100, 100]);
+    }
+
+    #[test]
+    fn a_frame_counts_by_the_delays_that_its_path_had() {
+        let mut wiring = star(&[[10, 10]], &[]);
+        let change = |ms: u64, change| WiringChange { at: Duration::from_ms(ms), links: vec![0, 1], change };
+        let spec = |ms| LinkChange::Spec { spec: Box::new(constant_delay(Duration::from_ms(ms))) };
+        wiring.changes = vec![change(1, LinkChange::Up), change(2, spec(50)), change(3, spec(10))];
+        let late = PathLatenessCounters::of(&wiring);
+        for (changes, us) in [(0, 10), (1, 11), (2, 12), (3, 13)] {
+            late.count(changes, 0, Duration::from_us(us));
+        }
+        let by_limit = late.by_limit(|_| Default::default());
+        let found: Vec<_> =
+            by_limit.iter().map(|one| (one.limit.as_ns() / 1000, one.paths, one.late.len())).collect();
+        assert_eq!(found, [(200, 2, 3), (1_000, 2, 1)]);
     }
 
     #[test]
     fn what_is_counted_on_a_path_is_counted_with_those_that_bear_the_same() {
         let late = PathLatenessCounters::of(&star(&[[550, 550], [1, 1]], &[]));
-        late.count(2, Duration::from_ms(3));
-        late.count(1, Duration::from_us(7));
+        late.count(0, 2, Duration::from_ms(3));
+        late.count(0, 1, Duration::from_us(7));
         let by_limit = late.by_limit(|path| [path.to_string(), String::new()]);
         let facts: Vec<_> =
             by_limit.iter().map(|one| (one.paths, one.ends[0].as_str(), one.late.max())).collect();

@@ -17,6 +17,7 @@ use std::rc::Rc;
 use mqttlab_client::Rests;
 use mqttlab_framing::Sealed;
 use mqttlab_net::{Delivery, Fate};
+use mqttlab_plan::LinksEvent;
 use mqttlab_tcp::{Segment, TcpEvent, TcpOutput as Output};
 use mqttlab_units::Instant;
 
@@ -403,6 +404,12 @@ impl SimTransport {
         self.poll_network(evidence);
     }
 
+    /// Links change.
+    pub(crate) fn change_links(&mut self, now: Instant, event: &LinksEvent, evidence: &mut Records) {
+        self.wire.change(now, event);
+        self.poll_network(evidence);
+    }
+
     /// Takes note of what happened to frames.
     fn poll_network(&mut self, evidence: &mut Records) {
         while let Some(event) = self.wire.poll() {
@@ -548,7 +555,7 @@ mod tests {
             let hosts = Hosts::new(&plan).unwrap();
             let connections = Connections::new(plan.seed, 1, hosts.len());
             let (links, rests) = ([plan.direct_link(), plan.loopback_link()], Rests::new(&plan));
-            let wire = SimWire::new(plan.network, plan.seed, links);
+            let wire = SimWire::new(plan.network, &[], plan.seed, links);
             Bench {
                 agenda: EventQueue::default(),
                 evidence: Records::new(recorder, true, Box::new(Blind)),

@@ -1,11 +1,11 @@
 //! Frames on the network: the same links that the live emulator drives, in virtual time.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use mqttlab_net::radio::{Medium, StationReport};
 use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Network, Output, Stage};
-use mqttlab_plan::NetworkKind;
+use mqttlab_plan::{Event, LinksEvent, NetworkKind};
 use mqttlab_tcp::Segment;
 use mqttlab_units::{Bytes, Instant, Seed};
 use serde::Serialize;
@@ -109,9 +109,11 @@ pub(crate) enum FrameEvent {
 }
 
 impl SimWire {
-    /// A plan's network. `direct_link` and `loopback_link` stand for what crosses no link, as the plan numbers them.
+    /// A plan's network, and the events that may change it. `direct_link` and `loopback_link` stand for what crosses no
+    /// link, as the plan numbers them.
     pub(crate) fn new(
         network: mqttlab_plan::Network,
+        events: &[Event],
         seed: Seed,
         [direct_link, loopback_link]: [usize; 2],
     ) -> SimWire {
@@ -119,7 +121,11 @@ impl SimWire {
         let stations = network.stations();
         let mqttlab_plan::Network { kind, links, media, paths: planned, .. } = network;
         let mut made = Vec::with_capacity(links.len());
-        made.extend(links.into_iter().map(|spec| Link::new(spec, seed)));
+        let changing: HashSet<&String> = events.iter().flat_map(Event::links).collect();
+        made.extend(links.into_iter().map(|spec| match changing.contains(&spec.name) {
+            true => Link::changeable(spec, seed),
+            false => Link::new(spec, seed),
+        }));
         let media = media.into_iter().map(|spec| Medium::new(spec, seed)).collect();
         let mut paths: Vec<Vec<Stage>> = Vec::with_capacity(planned.len() + 1);
         let mut routes = HashMap::with_capacity(planned.len());
@@ -206,6 +212,16 @@ impl SimWire {
     /// Everybody on this host sleeps from now on, or no longer: so does its radio, if it has one.
     pub(crate) fn set_asleep(&mut self, now: Instant, host: HostId, asleep: bool) {
         self.network.rest(now, &self.stations, host.0 as usize, asleep);
+    }
+
+    /// Links change.
+    pub(crate) fn change(&mut self, now: Instant, event: &LinksEvent) {
+        let links: HashSet<&str> = event.links.iter().map(String::as_str).collect();
+        for link in 0..self.network.links().len() {
+            if links.contains(self.network.link_name(link)) {
+                self.network.change(now, link, &event.change);
+            }
+        }
     }
 
     /// A frame sets out on a path.

@@ -48,6 +48,45 @@ fn every_frame_has_arrived_or_was_dropped_or_is_under_way() {
 }
 
 #[test]
+fn frames_are_conserved_while_links_change_and_messages_at_qos_1_and_2_survive_it() {
+    let scratch = Scratch::new("changes");
+    for (name, qos, queue) in
+        [("pair.json", 1, "keep"), ("lossy.json", 2, "drop"), ("shared.json", 1, "drop")]
+    {
+        let mut plan = corpus(name);
+        plan["groups"][0]["publish"]["qos"] = json!(qos);
+        for group in plan["groups"].as_array_mut().expect("groups") {
+            group["protocol"]["mqtt"]["clean_session"] = json!(false);
+        }
+        plan["phases"]["cool_down_ns"] = json!(60_000_000_000_u64);
+        let links = plan["network"]["links"].as_array().expect("links").clone();
+        let names: Vec<&Value> = links.iter().map(|link| &link["name"]).collect();
+        let mut slow = links[0].clone();
+        (slow["rate_bit_s"], slow["queue"]["limit_packets"]) = (json!(50_000), json!(3));
+        let changes = [
+            (100, json!({ "kind": "down", "queue": queue })),
+            (450, json!({ "kind": "up" })),
+            (600, json!({ "kind": "spec", "spec": slow })),
+            (700, json!({ "kind": "down", "queue": "keep" })),
+            (800, json!({ "kind": "spec", "spec": links[0] })),
+            (900, json!({ "kind": "up" })),
+        ];
+        let event = |(at, change): &(u64, Value)| json!({ "at_ns": at * 1_000_000, "name": "change", "links": names, "change": change });
+        plan["events"] = changes.iter().map(event).collect();
+        let simulation = watched(&plan, &scratch, name, |state| {
+            let frames = state.frames;
+            let known = frames.arrived + frames.corrupted + frames.dropped + frames.under_way;
+            assert_eq!(frames.sent + frames.copied, known, "{name}: {frames:?}");
+        });
+        let (counts, frames) = (simulation.counts(), simulation.state().expect("a state").frames);
+        assert!(frames.dropped > 0, "{name}: {frames:?}");
+        assert_eq!((counts.sent, counts.unacknowledged), (counts.offered, 0), "{name}: {counts:?}");
+        assert_eq!(counts.delivered, counts.expected, "{name}: {counts:?}");
+        finish(simulation);
+    }
+}
+
+#[test]
 fn all_that_was_expected_is_delivered_where_nothing_is_dropped() {
     let scratch = Scratch::new("messages");
     for (name, qos) in [("pair.json", 0), ("direct.json", 1), ("lossy.json", 2), ("bursts.json", 1)] {
