@@ -83,7 +83,7 @@ def scenario_page() -> str:
     for place_, model in _models(Scenario, ""):
         lines += [f"## {f'`{place_}`' if place_ else 'Top level'}", "", (model.__doc__ or "").strip(), "",
                   "| field | type | default | meaning |", "|---|---|---|---|"]
-        lines += [_field_row(name, field) for name, field in model.model_fields.items()]
+        lines += [_field_row(field.alias or name, field) for name, field in model.model_fields.items()]
         lines.append("")
     return "\n".join(lines)
 
