@@ -28,6 +28,7 @@ KEPT_FROM = 1_000_000
 PHASES = {"connect_timeout": "30 s", "warm_up": "2 s", "duration": "12 s", "cool_down": "20 s"}
 DELIVERIES_MAX, BIT_S_MAX = 150.0, 4e6
 ATTEMPTS = 50
+STAGE_KINDS = {"rate": "step", "to": "ramp"}
 
 
 class Dice:
@@ -303,11 +304,28 @@ def _publish(dice: Dice, name: str, topic: str, *, clients: int, copies: int, na
         # Some of them are left when the measurement begins.
         publish |= dice.some(0.05, messages=(
             of("messages"), lambda: math.ceil(rate * dice.number(of("messages"), 4, 12))))
+    if dice.newly_hits(of("stages"), 0.15):
+        publish["stages"] = _stages(dice, of("stages"), max(rate, 0.3))
     if dice.hits(of("start_phase"), 0.3):
         publish["start_phase"] = dice.pick(of("start_phase"), ("even", "synchronised"))
     if dice.hits(of("retain"), 0.06):
         publish["retain"] = True
     return publish
+
+
+def _stages(dice: Dice, name: str, most: float) -> list[Values]:
+    """Steps and ramps below a rate, of half of the measurement to all of it."""
+    count = dice.whole(f"{name}.count", 1, 4)
+    stages = []
+    for number in range(count):
+        here = f"{name}[{number}]"
+        stage: Values = {"for": dice.measure(f"{here}.for", 6 / count, 12 / count, "s")}
+        kind = dice.pick(f"{here}.kind", ("step", "ramp", "both"))
+        rates = {end: f"{most * dice.number(f'{here}.{end}', 0.1, 1):.3g} /s" for end in ("rate", "to")}
+        if dice.hits(f"{here}.none", 0.1):
+            rates["rate"] = "0 /s"
+        stages.append(stage | {end: rate for end, rate in rates.items() if kind in ("both", STAGE_KINDS[end])})
+    return stages
 
 
 def _beside(dice: Dice, name: str, publish: Values, levels: tuple[int, ...] = (0, 1, 2)) -> Values | list[Values]:

@@ -247,6 +247,12 @@ def interval_ns(value: Any) -> int:
 
 
 @remembered
+def interval_or_none_ns(value: Any) -> int:
+    """The same, and 0 for a rate of none at all."""
+    return 0 if FREQUENCY.read(value) == 0 else interval_ns(value)
+
+
+@remembered
 def length_mm(value: Any) -> int:
     """Millimetres of a length, zero or more."""
     return round(LENGTH.read(value))
@@ -337,4 +343,5 @@ CurrentNa = Annotated[int, *_quantity(current_na, "10 uA")]
 PowerMdbm = Annotated[int, *_quantity(power_mdbm, "20 dBm")]
 GainMdb = Annotated[int, *_quantity(gain_mdb, "4 dB")]
 IntervalNs = Annotated[int, *_quantity(interval_ns, "100 /s")]
+IntervalOrNoneNs = Annotated[int, *_quantity(interval_or_none_ns, "100 /s")]
 RatioPair = Annotated[tuple[int, int], *_quantity(ratio, "1 %")]

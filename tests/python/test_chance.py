@@ -100,7 +100,8 @@ def test_a_drawn_scenario_is_a_file_that_check_accepts(drawn: dict[int, dict[str
 
 def _leaves(model: type[BaseModel], here: str = "") -> Iterator[str]:
     """The fields of a scenario, those of tables within it too."""
-    for name, field in model.model_fields.items():
+    for python, field in model.model_fields.items():
+        name = field.alias or python
         inner = list(_models(field.annotation))
         for found in inner:
             yield from _leaves(found, f"{here}{name}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mqttlab.plan import publications_of, read_plan
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
+from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.load import ScenarioError, parse, parse_values
 from mqttlab.scenario.one_sentence import one_sentence
 from test_transports import Values
@@ -118,6 +120,48 @@ def test_payloads_are_kept_as_their_publication_makes_them(tmp_path: Path) -> No
     assert b'"Feature"' in recording.payload(*said.select("start_bytes", "kept_bytes").row(0))
 
 
+RAMP = {**STATE, "rate": "10 /s", "stages": [{"for": "500 ms", "to": "100 /s"}, {"for": "500 ms", "rate": "0 /s"},
+                                             {"for": "250 ms", "rate": "80 /s", "to": "40 /s"}]}
+
+
+def due_by(recording: Recording, edges_ms: list[int]) -> list[int]:
+    """How many messages of a client were due between these times of the measurement."""
+    start = recording.layout["warm_up_end_ns"]
+    due = recording.messages.filter(publisher=1).select(at=(pl.col("intended_ns") - start) / 1e6)["at"].to_list()
+    return [sum(low <= at < high for at in due) for low, high in pairwise(edges_ms)]
+
+
+def test_rates_change_in_steps_and_ramps_from_the_measurement_on(tmp_path: Path) -> None:
+    recording = simulated(scenario(RAMP), tmp_path / "run")
+    # 0.2 s at 10 /s; a ramp whose mean is 55 /s; none; a ramp of 60 /s; and 40 /s to the end.
+    found = due_by(recording, [-200, 0, 500, 1000, 1250, 2000])
+    assert all(abs(count - expected) <= 1 for count, expected in zip(found, [2, 27.5, 0, 15, 30], strict=True)), found
+    ramp = due_by(recording, [0, 250, 500])
+    assert ramp[0] < ramp[1] / 1.8, "the rate rises"
+    assert recording.messages["fate"].cast(pl.String).unique().to_list() == ["delivered"]
+
+
+@pytest.mark.parametrize("law", ["poisson", "burst"])
+def test_each_law_of_arrivals_keeps_its_meaning_while_the_rate_changes(law: str, tmp_path: Path) -> None:
+    steps = [{"for": "1 s", "rate": "40 /s"}, {"for": "1 s", "rate": "200 /s"}]
+    when = {"rate": "40 /s"} if law == "poisson" else {"burst": {"size": 4, "every": "100 ms"}}
+    publish = {key: value for key, value in STATE.items() if key != "rate"} | {"arrival": law, "stages": steps} | when
+    recording = simulated(scenario(publish), tmp_path / "run")
+    found = due_by(recording, [0, 1000, 2000])
+    spread = 30 if law == "poisson" else 4
+    assert all(abs(count - expected) <= spread for count, expected in zip(found, [40, 200], strict=True)), found
+    due = recording.messages.filter(publisher=1).sort("sequence")["intended_ns"]
+    assert due.n_unique() == (due.len() if law == "poisson" else -(-due.len() // 4)), "bursts are due at once"
+
+
+def test_the_estimate_counts_what_stages_send(tmp_path: Path) -> None:
+    loaded = parse_values(scenario(RAMP))
+    recording = simulated(scenario(RAMP), tmp_path / "run")
+    sent = recording.messages.height
+    assert abs(estimate(loaded).messages - sent) <= 4 and estimate(loaded).offered_per_s == 200
+    assert "publish 60 B at QoS 0 at 0 to 100 /s in 3 stages to" in one_sentence(read_plan(dict(compile_plan(loaded))))
+
+
 def test_check_tells_each_publication(tmp_path: Path) -> None:
     assert one_sentence(read_plan(dict(compile_plan(parse_values(scenario([STATE, ALARM])))))) == (
         "2 devices (devices), sharing one link of any rate and 5 ms each way, publish 60 B at QoS 0 every 50 ms and "
@@ -125,7 +169,8 @@ def test_check_tells_each_publication(tmp_path: Path) -> None:
     path = tmp_path / "two.toml"
     path.write_text(TOML, encoding="utf-8")
     done = mqttlab("check", path)
-    assert done.returncode == 0 and "publish state at QoS 0, alarm at QoS 1" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "publish state at QoS 0 (60 B every 50 ms), alarm at QoS 1 (20 B every 300 ms)" in done.stdout
 
 
 TOML = """
@@ -170,7 +215,7 @@ def test_problems_of_publications_have_the_place_that_the_file_has() -> None:
 @pytest.mark.live
 def test_live_and_simulated_publish_the_same_messages(tmp_path: Path) -> None:
     small = [{**STATE, "payload": "3 B"}, {**ALARM, "payload": "5 B"}]
-    kinds = {"mqtt": scenario(list(EACH)), "small": scenario(small)}
-    for name, found in in_both(kinds, tmp_path, at_once=2).items():
+    kinds = {"mqtt": scenario(list(EACH)), "small": scenario(small), "stages": scenario([RAMP, ALARM])}
+    for name, found in in_both(kinds, tmp_path, at_once=3).items():
         live, sim = (by_kind(found[backend]) for backend in ("live", "sim"))
         assert live == sim, name

@@ -12,6 +12,7 @@
 
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
+use crate::rates::Rates;
 use crate::{Arrival, Group, Publish, StartPhase};
 
 /// The messages of one publication of a client, in the order in which they are due.
@@ -26,28 +27,46 @@ pub struct Arrivals {
     /// Where the next message stands in its burst, and when that began.
     in_burst: u32,
     burst_began: Instant,
+    /// Where the rate changes.
+    rates: Option<Box<Rates>>,
+}
+
+/// From when to when clients publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublishingTime {
+    /// Nothing is due before.
+    pub from: Instant,
+    /// The measurement begins, and with it the stages of rates.
+    pub measured_from: Instant,
+    /// Nothing is due from then on.
+    pub until: Instant,
 }
 
 impl Arrivals {
-    /// For each publication of the `client`-th client of a group, from `from` until before `until`. `seed` is the run's.
-    pub fn of(group: &Group, client: u32, seed: Seed, from: Instant, until: Instant) -> Vec<Arrivals> {
+    /// For each publication of the `client`-th client of a group. `seed` is the run's.
+    pub fn of(group: &Group, client: u32, seed: Seed, time: PublishingTime) -> Vec<Arrivals> {
         let seed = seed.derive("arrivals").derive(&group.name).index(u64::from(client));
         let arrivals = |(number, publish): (usize, &Publish)| {
             let seed = publication_seed(seed, number);
-            Arrivals::new(publish, (client, group.count), seed, (from, until))
+            Arrivals::new(publish, (client, group.count), seed, time)
         };
         group.publications.iter().enumerate().map(arrivals).collect()
     }
 
     /// For one of so many clients.
-    fn new(
-        publish: &Publish,
-        (client, count): (u32, u32),
-        seed: Seed,
-        (from, until): (Instant, Instant),
-    ) -> Arrivals {
+    fn new(publish: &Publish, (client, count): (u32, u32), seed: Seed, time: PublishingTime) -> Arrivals {
         let mut dice = seed.dice();
-        let next = from + start_offset(publish, client, count, &mut dice);
+        let offset = start_offset(publish, client, count, &mut dice);
+        let mut rates = (!publish.stages.is_empty()).then(|| {
+            let rate = per_ns(publish.arrival);
+            let place = rate * offset.as_ns() as f64;
+            Box::new(Rates::new(rate, &publish.stages, (time.from, time.measured_from), place))
+        });
+        let next = match &mut rates {
+            None => time.from + offset,
+            Some(rates) => rates.due().unwrap_or(time.until),
+        };
+        let until = time.until;
         Arrivals {
             arrival: publish.arrival,
             dice,
@@ -57,6 +76,7 @@ impl Arrivals {
             left: publish.messages.unwrap_or(u64::MAX),
             in_burst: 0,
             burst_began: next,
+            rates,
         }
     }
 
@@ -87,22 +107,42 @@ impl Arrivals {
         (intended < self.until).then_some((intended, sequence))
     }
 
+    /// An instant after another one: by this time, or where the rate changes by so many messages.
+    fn after(&mut self, instant: Instant, time: Duration, messages: f64) -> Instant {
+        let Some(rates) = &mut self.rates else { return instant + time };
+        rates.skip(messages);
+        rates.due().unwrap_or(self.until)
+    }
+
     fn advance(&mut self, now: Instant) {
         self.next = match self.arrival {
-            Arrival::Constant { interval_ns } => self.next + Duration::from_ns(interval_ns),
+            Arrival::Constant { interval_ns } => self.after(self.next, Duration::from_ns(interval_ns), 1.0),
             Arrival::Poisson { mean_interval_ns } => {
-                self.next + self.dice.exponential(Duration::from_ns(mean_interval_ns))
+                let wait = self.dice.exponential(Duration::from_ns(mean_interval_ns));
+                self.after(self.next, wait, wait.as_ns() as f64 / mean_interval_ns as f64)
             }
             Arrival::Burst { size, interval_ns, gap_ns } => {
                 self.in_burst = (self.in_burst + 1) % size;
                 if self.in_burst == 0 {
-                    self.burst_began += Duration::from_ns(interval_ns);
+                    self.burst_began =
+                        self.after(self.burst_began, Duration::from_ns(interval_ns), size.into());
                 }
                 // A burst that lasts longer than its interval runs into the next, but never back in time.
                 (self.burst_began + Duration::from_ns(gap_ns) * u64::from(self.in_burst)).max(self.next)
             }
             Arrival::BackToBack => now,
         };
+    }
+}
+
+/// Messages per nanosecond; of a back-to-back publication nobody knows.
+fn per_ns(arrival: Arrival) -> f64 {
+    match arrival {
+        Arrival::Constant { interval_ns } | Arrival::Poisson { mean_interval_ns: interval_ns } => {
+            1.0 / interval_ns as f64
+        }
+        Arrival::Burst { size, interval_ns, .. } => f64::from(size) / interval_ns as f64,
+        Arrival::BackToBack => 0.0,
     }
 }
 
@@ -134,7 +174,7 @@ fn start_offset(publish: &Publish, client: u32, count: u32, dice: &mut Dice) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Payload, Protocol, TcpTransport, TopicPattern, Transport};
+    use crate::{Payload, Protocol, RateStage, TcpTransport, TopicPattern, Transport};
 
     fn arrivals(arrival: Arrival, start_phase: StartPhase, messages: Option<u64>, client: u32) -> Arrivals {
         let publish = Publish {
@@ -145,6 +185,7 @@ mod tests {
             payload: Payload::Fixed { bytes: 64 },
             arrival,
             start_phase,
+            stages: Vec::new(),
             messages,
         };
         let group = group(vec![publish]);
@@ -152,7 +193,8 @@ mod tests {
     }
 
     fn of(group: &Group, client: u32) -> Vec<Arrivals> {
-        Arrivals::of(group, client, Seed(5), Instant::from_ns(1000), Instant::from_ns(2000))
+        let [from, until] = [1000, 2000].map(Instant::from_ns);
+        Arrivals::of(group, client, Seed(5), PublishingTime { from, measured_from: from, until })
     }
 
     fn group(publications: Vec<Publish>) -> Group {
@@ -255,6 +297,7 @@ mod tests {
             payload: Payload::Fixed { bytes: 64 },
             arrival,
             start_phase: StartPhase::Random,
+            stages: Vec::new(),
             messages: None,
         };
         let poisson = publish(Arrival::Poisson { mean_interval_ns: 100 });
@@ -262,5 +305,76 @@ mod tests {
         let beside: Vec<_> = of(&group(vec![poisson.clone(), poisson]), 2).into_iter().map(all).collect();
         assert_eq!((beside.len(), &beside[0]), (2, &alone[0]));
         assert_ne!(beside[0], beside[1]);
+    }
+
+    const MS: u64 = 1_000_000;
+
+    fn stage(length_ms: u64, from_per_s: u64, to_per_s: u64) -> RateStage {
+        let interval = |per_s: u64| (per_s > 0).then(|| 1_000_000_000 / per_s);
+        RateStage {
+            length: Duration::from_ms(length_ms),
+            from_interval_ns: interval(from_per_s),
+            to_interval_ns: interval(to_per_s),
+        }
+    }
+
+    /// When messages are due, in milliseconds, of 4 s with a warm-up of 1 s, or of the first ones.
+    fn staged(arrival: Arrival, stages: Vec<RateStage>, most: usize) -> Vec<f64> {
+        let publish = Publish {
+            topic: TopicPattern("t".into()),
+            topics: 1,
+            qos: 0,
+            retain: false,
+            payload: Payload::Fixed { bytes: 64 },
+            arrival,
+            start_phase: StartPhase::Synchronised,
+            stages,
+            messages: None,
+        };
+        let at = |s| Instant::ZERO + Duration::from_s(s);
+        let time = PublishingTime { from: at(0), measured_from: at(1), until: at(4) };
+        let mut arrivals = Arrivals::of(&group(vec![publish]), 0, Seed(5), time).remove(0);
+        let due = std::iter::from_fn(|| arrivals.take(at(100)));
+        due.take(most).map(|(at, _)| at.as_ns() as f64 / MS as f64).collect()
+    }
+
+    fn in_each_second(due: &[f64]) -> [usize; 4] {
+        [0.0, 1e3, 2e3, 3e3].map(|from| due.iter().filter(|&&at| (from..from + 1e3).contains(&at)).count())
+    }
+
+    #[test]
+    fn steps_and_ramps_begin_with_the_measurement_and_the_last_rate_stays() {
+        let constant = Arrival::Constant { interval_ns: 500 * MS };
+        let due = staged(constant, vec![stage(500, 10, 10), stage(500, 0, 0)], usize::MAX);
+        assert_eq!(due, [0.0, 500.0, 1000.0, 1100.0, 1200.0, 1300.0, 1400.0, 1500.0]);
+        // From none to 10 a second within a second: the n-th at the root of n / 5.
+        let due = staged(constant, vec![stage(1000, 0, 10)], 6);
+        let expected = [0.0, 500.0, 1000.0, 1447.2136, 1632.4555, 1774.5967];
+        assert!(due.iter().zip(expected).all(|(at, expected)| (at - expected).abs() < 1e-3), "{due:?}");
+        // Down again to none, and then five a second.
+        let due = staged(constant, vec![stage(1000, 100, 0), stage(1000, 5, 5)], usize::MAX);
+        assert_eq!(in_each_second(&due), [2, 50, 5, 5]);
+    }
+
+    #[test]
+    fn bursts_and_poisson_arrivals_follow_the_rate() {
+        let burst = Arrival::Burst { size: 4, interval_ns: 1000 * MS, gap_ns: MS };
+        let due = staged(burst, vec![stage(1000, 8, 8), stage(1000, 40, 40), stage(1, 0, 0)], usize::MAX);
+        assert_eq!(due[..9], [0.0, 1.0, 2.0, 3.0, 1000.0, 1001.0, 1002.0, 1003.0, 1500.0]);
+        assert_eq!(in_each_second(&due), [4, 8, 40, 4], "the burst of the last instant is whole");
+        let poisson = Arrival::Poisson { mean_interval_ns: MS };
+        let due = staged(poisson, vec![stage(1000, 4000, 0), stage(1000, 0, 6000)], usize::MAX);
+        for (found, expected) in in_each_second(&due).into_iter().zip([1000.0, 2000.0, 3000.0, 6000.0]) {
+            assert!((found as f64 - expected).abs() < 4.0 * f64::sqrt(expected), "{found}, not {expected}");
+        }
+        assert!(due.is_sorted());
+    }
+
+    #[test]
+    fn a_rate_that_stays_is_the_rate_without_stages() {
+        let constant = Arrival::Constant { interval_ns: 333_333_333 };
+        let [plain, one] =
+            [vec![], vec![stage(100, 3, 3), stage(700, 3, 3)]].map(|stages| staged(constant, stages, 12));
+        assert!(plain.iter().zip(&one).all(|(one, other)| (one - other).abs() < 1e-5), "{plain:?} {one:?}");
     }
 }

@@ -6,7 +6,7 @@
 //! | a length of time | 366 days |
 //! | a link's delay and jitter, a service time, a TCP timer | 1 h (the longest retransmission timeout: 24 h) |
 //! | hosts; links; media; servers | 65,535; 65,000; 100; 1,000 |
-//! | publications of a client | 16 |
+//! | publications of a client; stages of a rate | 16; 1,000 |
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
 //! | events | 100,000 |
 //! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
@@ -385,6 +385,7 @@ fn published(group: &Group, publish: &Publish, place: &str) -> Result<(), PlanEr
         Payload::Gps | Payload::Image => 0,
     };
     within(bytes, 0, 10_000_000, &format!("{place}.payload.bytes"))?;
+    rate_stages(publish, place)?;
     let field = format!("{place}.arrival");
     match publish.arrival {
         Arrival::Constant { interval_ns } | Arrival::Poisson { mean_interval_ns: interval_ns } => {
@@ -397,6 +398,22 @@ fn published(group: &Group, publish: &Publish, place: &str) -> Result<(), PlanEr
         }
         Arrival::BackToBack => Ok(()),
     }
+}
+
+fn rate_stages(publish: &Publish, place: &str) -> Result<(), PlanError> {
+    let field = format!("{place}.stages");
+    within(publish.stages.len() as u64, 0, STAGES_MAX, &field)?;
+    let has_rate = publish.arrival != Arrival::BackToBack;
+    require(publish.stages.is_empty() || has_rate, &field, || {
+        "are rates, but back-to-back messages have none".into()
+    })?;
+    for (index, stage) in publish.stages.iter().enumerate() {
+        within(stage.length.as_ns(), 1, LONGEST.as_ns(), &format!("{field}[{index}].length_ns"))?;
+        for interval_ns in [stage.from_interval_ns, stage.to_interval_ns].into_iter().flatten() {
+            within(interval_ns, 1_000, LONGEST.as_ns(), &format!("{field}[{index}]"))?;
+        }
+    }
+    Ok(())
 }
 
 /// A string that MQTT can carry with its placeholders filled in: a group's name, a client's number, a topic's number.
@@ -427,6 +444,7 @@ const HOUR: Duration = Duration::from_s(3600);
 const LONGEST: Duration = Duration::from_s(8784 * 3600);
 const PARTS_MAX: u32 = 64;
 const PUBLICATIONS_MAX: u64 = 16;
+const STAGES_MAX: u64 = 1_000;
 const TEXT_BYTES_MAX: usize = 60_000;
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// 1000 km.

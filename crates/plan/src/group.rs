@@ -258,6 +258,10 @@ pub struct Publish {
     pub arrival: Arrival,
     /// When the first one is due.
     pub start_phase: StartPhase,
+    /// Rates from the beginning of the measurement on, one after another, in place of that of `arrival`. The last one's end
+    /// stays. Empty: the rate does not change.
+    #[serde(default)]
+    pub stages: Vec<RateStage>,
     /// Publish this many messages at most, warm-up included; `null` for no limit.
     pub messages: Option<u64>,
 }
@@ -316,6 +320,19 @@ pub enum Arrival {
     /// The next message is due as soon as the session takes it: the in-flight window has room (QoS 1, 2) and
     /// the socket accepts bytes.
     BackToBack,
+}
+
+/// A part of the time in which a rate stays, or changes evenly from one to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateStage {
+    /// How long it lasts.
+    #[serde(rename = "length_ns")]
+    pub length: Duration,
+    /// Between two messages when it begins; `null`: none are due.
+    pub from_interval_ns: Option<u64>,
+    /// Between two messages when it ends; `null`: none are due.
+    pub to_interval_ns: Option<u64>,
 }
 
 /// When the first message is due, within the first interval.

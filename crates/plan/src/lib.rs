@@ -28,6 +28,7 @@ mod mqttsn;
 mod network;
 mod payload;
 mod publications;
+mod rates;
 mod roster;
 mod secret;
 mod server;
@@ -44,7 +45,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use addresses::AddressOwner;
-pub use arrivals::Arrivals;
+pub use arrivals::{Arrivals, PublishingTime};
 pub use arrived_messages::ArrivedMessages;
 pub use audience::{MessageAudience, PlannedSubscriptions};
 pub use destination::{Destination, Part};
@@ -54,8 +55,8 @@ pub use events::{
 };
 pub use group::{
     Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish,
-    Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, TlsPlan, TlsVersion, Transport,
-    WebSocketPlan, Will,
+    RateStage, Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, TlsPlan, TlsVersion,
+    Transport, WebSocketPlan, Will,
 };
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};

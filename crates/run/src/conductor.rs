@@ -11,7 +11,7 @@
 //! stage [is over](RunConductor::is_over), and told to [go on](RunConductor::next). When clients publish is fixed when they have
 //! connected, so that all of them know it before it begins.
 
-use mqttlab_plan::Phases;
+use mqttlab_plan::{Phases, PublishingTime};
 use mqttlab_units::{Duration, Instant};
 
 use crate::RunPhase;
@@ -201,6 +201,15 @@ impl RunConductor {
 }
 
 impl Schedule {
+    /// When messages are due.
+    pub fn publishing(&self) -> PublishingTime {
+        PublishingTime {
+            from: self.publish_from,
+            measured_from: self.measure_from,
+            until: self.measure_until,
+        }
+    }
+
     /// Publishing begins then.
     fn after(publish_from: Instant, phases: &Phases) -> Schedule {
         let measure_from = publish_from + phases.warm_up;

@@ -341,7 +341,7 @@ impl Simulation {
         missing.into_iter().for_each(|warning| self.warnings.warn(observer, warning));
         let schedule = self.conductor.stages().schedule().expect("a notice has a schedule");
         let (clients, mut around) = self.clients();
-        clients.begin_publishing(&mut around, schedule.publish_from, schedule.measure_until);
+        clients.begin_publishing(&mut around, schedule.publishing());
         for (place, event) in (0..).zip(&*self.planned) {
             self.agenda.add(schedule.publish_from + event.at(), SimEvent::Planned(place));
         }

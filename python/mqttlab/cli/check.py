@@ -14,6 +14,7 @@ from mqttlab.scenario import Scenario, compile_plan, load, sentence, warnings_of
 from mqttlab.scenario.event_plan import times
 from mqttlab.scenario.event_words import told
 from mqttlab.scenario.needs import need_secrets
+from mqttlab.scenario.one_sentence import what_and_how_often
 from mqttlab.scenario.routes import placed
 from mqttlab.scenario.wording import Source, read_text
 from mqttlab.terminal import say, say_json
@@ -95,10 +96,12 @@ def _link(link: LinkDirection | None) -> str:
 
 def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
     lines = []
-    for group in loaded.groups:
+    for group, planned in zip(loaded.groups, plan["groups"], strict=True):
         does = []
-        if group.publications:
-            does.append("publish " + ", ".join(f"{each.topic} at QoS {each.qos}" for _, each in group.publications))
+        published = [f"{publish['topic']} at QoS {publish['qos']} ({what_and_how_often(publish)})"
+                     for publish in planned["publications"]]
+        if published:
+            does.append("publish " + ", ".join(published))
         if group.subscribe:
             does.append("subscribe to " + ", ".join(f"{s.filter} at QoS {s.qos}" for s in group.subscribe))
         if group.relay is not None:

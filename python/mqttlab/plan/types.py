@@ -617,6 +617,7 @@ class Publish(TypedDict):
     payload: Payload
     qos: int
     retain: bool
+    stages: list[RateStage]
     start_phase: StartPhase
     topic: TopicPattern
     topics: int
@@ -643,6 +644,13 @@ class RadioSpec(TypedDict):
     snir_data_mdb: int
     snir_preamble_mdb: int
     transmit_power_mdbm: int
+
+
+class RateStage(TypedDict):
+    """A part of the time in which a rate stays, or changes evenly from one to another."""
+    from_interval_ns: int | None
+    length_ns: Duration
+    to_interval_ns: int | None
 
 
 Ratio = list[int]

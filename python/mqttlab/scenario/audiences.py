@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mqttlab.scenario.model import Group, Publish, Scenario
+from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.publish import Publish
 from mqttlab.scenario.topics import Filters
 
 How = Literal["shared", "all", "own"]

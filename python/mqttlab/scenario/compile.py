@@ -15,9 +15,10 @@ from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
 from mqttlab.scenario.access import first_hosts, host_counts
 from mqttlab.scenario.event_plan import planned_events
-from mqttlab.scenario.model import Group, Host, Publish, Readiness, Scenario, Server
+from mqttlab.scenario.model import Group, Host, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
+from mqttlab.scenario.publish import Publish
 from mqttlab.scenario.routes import LaidLinks, network
 from mqttlab.scenario.transport import Transport, shows_certificate
 from mqttlab.scenario.zeromq import ZeroMq
@@ -387,8 +388,22 @@ def _publish(publish: Publish) -> types.Publish:
         "payload": _payload(publish),
         "arrival": _arrival(publish),
         "start_phase": publish.start_phase,
+        "stages": _stages(publish),
         "messages": publish.messages,
     }
+
+
+def _stages(publish: Publish) -> list[types.RateStage]:
+    """Each stage with both of its ends."""
+    stages: list[types.RateStage] = []
+    last = publish.first_interval
+    if publish.burst is not None:
+        last = max(1_000, publish.burst.every // publish.burst.size)
+    for stage in publish.stages:
+        begins = last if stage.rate is None else stage.rate or None
+        last = begins if stage.to is None else stage.to or None
+        stages.append({"length_ns": stage.for_, "from_interval_ns": begins, "to_interval_ns": last})
+    return stages
 
 
 def _payload(publish: Publish) -> types.Payload:
@@ -407,7 +422,7 @@ def _arrival(publish: Publish) -> types.Arrival:
     if publish.burst is not None:
         burst = publish.burst
         return {"kind": "burst", "size": burst.size, "interval_ns": burst.every, "gap_ns": burst.gap}
-    interval = publish.interval if publish.interval is not None else publish.rate
+    interval = publish.first_interval
     assert interval is not None, "the scenario was checked"
     if publish.arrival == "poisson":
         return {"kind": "poisson", "mean_interval_ns": interval}

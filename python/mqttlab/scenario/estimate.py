@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqttlab.scenario.audiences import Audiences, Heard
-from mqttlab.scenario.model import Publish, Scenario
+from mqttlab.scenario.model import Phases, Scenario
+from mqttlab.scenario.publish import Publish
 
 RATE_SEEN = 100_000
 """Messages a second that Mosquitto and 32 clients have carried on two cores (docs/reference/scenario.md)."""
@@ -42,7 +43,6 @@ class Load:
 
 def estimate(scenario: Scenario) -> Load:
     """The load of one repetition."""
-    seconds = (scenario.phases.warm_up + scenario.phases.duration) / 1e9
     emulated = scenario.network == "emulated" and scenario.recording.packets
     audiences = Audiences(scenario)
     offered = messages = deliveries = frames = kept = 0.0
@@ -53,7 +53,7 @@ def estimate(scenario: Scenario) -> Load:
         for _, publish in group.publications:
             rate = group.count * per_second(publish)
             limit = float("inf") if publish.messages is None else group.count * float(publish.messages)
-            sent = min(rate * seconds, limit)
+            sent = min(group.count * messages_of(publish, scenario.phases), limit)
             # A segment and an acknowledgement for each, which carries a PUBACK along; QoS 2 takes a second exchange.
             exchanges = 2 if publish.qos == 2 else 1
             each = 2 * exchanges * -(-payload_bytes(publish) // (scenario.mtu - HEADERS_BYTES)) if emulated else 0
@@ -83,11 +83,18 @@ def estimate(scenario: Scenario) -> Load:
 
 
 def per_second(publish: Publish) -> float:
-    """Messages a second that a publication of one client has."""
-    if publish.burst is not None:
-        return publish.burst.size / (publish.burst.every / 1e9)
-    interval = publish.interval if publish.interval is not None else publish.rate
-    return 0.0 if interval is None else 1e9 / interval
+    """Messages a second that a publication of one client has; where that changes, the most."""
+    return max([publish.first_rate, *(max(begins, ends) for _, begins, ends in publish.rates)])
+
+
+def messages_of(publish: Publish, phases: Phases) -> float:
+    """Messages that a publication of one client has in a run."""
+    count, left, last = publish.first_rate * phases.warm_up / 1e9, phases.duration / 1e9, publish.first_rate
+    for seconds, begins, ends in publish.rates:
+        lasts = min(seconds, left)
+        last = begins + (ends - begins) * lasts / seconds
+        count, left = count + (begins + last) / 2 * lasts, left - lasts
+    return count + last * left
 
 
 def payload_bytes(publish: Publish) -> int:

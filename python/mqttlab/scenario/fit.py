@@ -17,7 +17,8 @@ from mqttlab.scenario.access import Crossing, crossings
 from mqttlab.scenario.audiences import Audiences, Heard
 from mqttlab.scenario.estimate import payload_bytes, per_second
 from mqttlab.scenario.location import Location, Problem
-from mqttlab.scenario.model import Group, Publish, Scenario
+from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.publish import Publish
 
 # IPv4 (20 B) with TCP and its timestamps (32 B, RFC 7323 3.2), or with UDP.
 TCP_BYTES, UDP_BYTES = 52, 28

@@ -3,7 +3,6 @@
 Every field says in its description what it does; ``docs/reference/scenario.md`` is generated from them.
 """
 
-import re
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -16,27 +15,25 @@ from mqttlab.networks.tcp import Tcp
 from mqttlab.quantity import (
     HOUR_NS,
     DurationNs,
-    IntervalNs,
     MicroDurationNs,
     PositiveDurationNs,
     PositiveShortDurationNs,
     RatioPair,
     SecondsNs,
-    ShortDurationNs,
     SizeBytes,
     shown,
-    size_bytes,
 )
 from mqttlab.scenario.event import Event
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.mqtt import Mqtt, Qos
 from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
+from mqttlab.scenario.publish import Publish, one_or_several
 from mqttlab.scenario.secret import Command, Environment, Files
 from mqttlab.scenario.threshold import Threshold
-from mqttlab.scenario.topics import MQTT_TEXT_MAX, published_topic, topic_filter, topic_suffix
+from mqttlab.scenario.topics import MQTT_TEXT_MAX, topic_filter, topic_suffix
 from mqttlab.scenario.transport import Ports, Transport, Trust, read_transport
 from mqttlab.scenario.zeromq import ZeroMq, ZeroMqProxy
-from mqttlab.secrets import PersonalText, PlainPath, PlainText
+from mqttlab.secrets import PersonalText, PlainText
 
 S = 10**9
 MS = 10**6
@@ -50,7 +47,6 @@ def above_zero(value: tuple[int, int]) -> tuple[int, int]:
 
 
 Name = Annotated[PlainText, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
-PAYLOAD_BYTES_MAX = 10_000_000
 PROGRAMS_MAX = 1_000
 PUBLICATIONS_MAX = 16
 
@@ -310,93 +306,6 @@ class Reconnect(Part):
     timeout: PositiveDurationNs = Field(60 * S, description="Time for an attempt, CONNACK included.")
 
 
-class Payload(Part):
-    """Content of a message."""
-
-    kind: Literal["fixed", "random", "gps", "image", "file"] = Field("fixed", description="Kind of content.")
-    size: SizeBytes | None = Field(None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB.")
-    path: PlainPath | None = Field(None, description="For `file`.")
-
-    @model_validator(mode="after")
-    def _fits_its_kind(self) -> Self:
-        if (self.size is not None) != (self.kind in ("fixed", "random")):
-            raise ValueError(f"is of kind \"{self.kind}\", which {'needs a' if self.size is None else 'has no'} `size`")
-        if (self.path is not None) != (self.kind == "file"):
-            raise ValueError(f"is of kind \"{self.kind}\", which {'needs a' if self.path is None else 'has no'} `path`")
-        return self
-
-
-def read_payload(value: Any) -> Any:
-    """A payload from ``"gps"``, ``"image"`` or a size."""
-    if isinstance(value, dict):
-        return value
-    if value in ("gps", "image"):
-        return {"kind": value}
-    try:
-        size_bytes(value)
-    except ValueError:
-        if re.match(r"[\s\d.+-]+", str(value)):
-            raise
-        raise ValueError(
-            f"is {shown(value)}, which is not a payload; write a size such as \"200 B\", \"gps\", \"image\", or a table"
-        ) from None
-    return {"kind": "fixed", "size": value}
-
-
-class Burst(Part):
-    """Several messages at once, then a pause."""
-
-    size: Whole = Field(ge=1, le=1_000_000, description="Messages in a burst.")
-    every: PositiveDurationNs = Field(description="From the start of one burst to the start of the next.")
-    gap: ShortDurationNs = Field(0, description="Between the messages of a burst.")
-
-
-class Publish(Part):
-    """What each client of a group publishes. Several publications are an array of such tables, `[[groups.publish]]`,
-    each with a schedule of its own."""
-
-    topic: Annotated[PlainText, AfterValidator(published_topic)] = Field(
-        description="`{group}`, `{client}` and `{topic}` are filled in.")
-    topics: Whole = Field(1, ge=1, le=1_000_000, description="Number of topics: `{topic}` runs from 0 to one less.")
-    qos: Qos = 0
-    retain: Truth = Field(False, description="Retained.")
-    payload: Annotated[Payload, BeforeValidator(read_payload, json_schema_input_type=Payload | str)] = Field(
-        description="Content of a message.")
-    interval: PositiveDurationNs | None = Field(None, ge=1000, description="Time between messages, from 1 us.")
-    rate: IntervalNs | None = Field(None, description="Messages per time, such as `\"100 /s\"`; instead of `interval`.")
-    arrival: Literal["constant", "poisson", "burst", "back-to-back"] = Field(
-        "constant", description="When messages are due.")
-    burst: Burst | None = Field(None, description="For `arrival = \"burst\"`.")
-    start_phase: Literal["random", "even", "synchronised"] = Field(
-        "random", description="When the first message is due within the first interval.")
-    messages: Whole | None = Field(
-        None, ge=1, lt=2**63, description="Maximum number of messages of a client, warm-up included.")
-
-    @model_validator(mode="after")
-    def _when(self) -> Self:
-        given = [self.interval is not None, self.rate is not None, self.burst is not None]
-        if self.arrival == "back-to-back":
-            if any(given):
-                raise ValueError("has `arrival = \"back-to-back\"` and an `interval`, `rate` or `burst`; leave these "
-                                 "out: each message follows the last")
-        elif self.arrival == "burst":
-            if given != [False, False, True]:
-                raise ValueError("has `arrival = \"burst\"`, which needs `burst`, and no `interval` or `rate`")
-        elif given[:2] == [True, True]:
-            raise ValueError("has both `interval` and `rate`; keep one")
-        elif given not in ([True, False, False], [False, True, False]):
-            raise ValueError(f"has `arrival = \"{self.arrival}\"`, which needs an `interval` or a `rate`"
-                             + ('; `burst` goes with `arrival = "burst"`' if self.burst is not None else ""))
-        if self.topics > 1 and "{topic}" not in self.topic:
-            raise ValueError(f"has `topics = {self.topics}`, but its `topic` has no `{{topic}}` to fill in")
-        return self
-
-
-def _one_or_several(value: Any) -> str:
-    """The kind of what stands at `publish`. Problems leave it out of their place, as other names of pydantic's own."""
-    return "function-several" if isinstance(value, list) else "function-one"
-
-
 class Subscription(Part):
     """A subscription."""
 
@@ -460,7 +369,7 @@ class Group(Part):
     publish: Annotated[
         Annotated[Publish, Tag("function-one")] | Annotated[
             list[Publish], Field(min_length=1, max_length=PUBLICATIONS_MAX), Tag("function-several")],
-        Discriminator(_one_or_several)] | None = Field(
+        Discriminator(one_or_several)] | None = Field(
             None, description="Messages that each client publishes: a table, or an array of up to 16 tables.")
     subscribe: Annotated[
         list[Annotated[Subscription, BeforeValidator(read_subscription, json_schema_input_type=Subscription | str)]],

@@ -6,7 +6,7 @@ summed up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from mqttlab.plan import StoredPlan
@@ -133,7 +133,12 @@ def _devices(count: int) -> str:
     return "device" if count == 1 else "devices"
 
 
-def _payload(publish: dict[str, Any]) -> str:
+def what_and_how_often(publish: Mapping[str, Any]) -> str:
+    """A publication's payload and rate."""
+    return f"{_payload(publish)} {_often(publish)}"
+
+
+def _payload(publish: Mapping[str, Any]) -> str:
     payload = publish["payload"]
     if payload["kind"] in PAYLOADS:
         return PAYLOADS[payload["kind"]]
@@ -147,8 +152,10 @@ def _bytes(count: int) -> str:
     return f"{count} B"
 
 
-def _often(publish: dict[str, Any]) -> str:
+def _often(publish: Mapping[str, Any]) -> str:
     arrival = publish["arrival"]
+    if publish.get("stages"):
+        return _at_rates(publish)
     if arrival["kind"] == "poisson":
         return f"every {_time(arrival['mean_interval_ns'])} on average"
     if arrival["kind"] == "burst":
@@ -156,6 +163,17 @@ def _often(publish: dict[str, Any]) -> str:
     if arrival["kind"] == "back_to_back":
         return "one after the other"
     return f"every {_time(arrival['interval_ns'])}"
+
+
+def _at_rates(publish: Mapping[str, Any]) -> str:
+    """The least and the greatest rate of the measurement; how many stages lead there."""
+    stages, kind = publish["stages"], publish["arrival"]["kind"]
+    rates = [1e9 / stage[end] if stage[end] else 0.0
+             for stage in stages for end in ("from_interval_ns", "to_interval_ns")]
+    least, most = f"{min(rates):,.4g}", f"{max(rates):,.4g}"
+    count = f"in {len(stages)} stages" if len(stages) > 1 else "in one stage"
+    law = {"poisson": " on average", "burst": f" in bursts of {publish['arrival'].get('size', 0):,}"}.get(kind, "")
+    return f"at {least if least == most else f'{least} to {most}'} /s{law} {count}"
 
 
 def _time(length_ns: int) -> str:

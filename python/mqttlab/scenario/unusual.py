@@ -109,6 +109,10 @@ def _bursts(scenario: Scenario) -> Iterator[Problem]:
                 yield ("groups", index, *place, "burst"), (
                     f"lasts {burst.gap * (burst.size - 1) / 1e9:g} s, but the next one begins after "
                     f"{burst.every / 1e9:g} s; bursts overlap")
+            seconds, measured = sum(stage.for_ for stage in publish.stages) / 1e9, scenario.phases.duration / 1e9
+            if seconds > measured:
+                yield ("groups", index, *place, "stages"), (
+                    f"last {seconds:g} s, but the measurement ends after {measured:g} s; the rest is not performed")
 
 
 def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
@@ -215,6 +219,7 @@ def _fastest(scenario: Scenario) -> tuple[Location, float]:
     for index, group in enumerate(scenario.groups):
         for place, publish in group.publications:
             field = "rate" if publish.rate is not None else "burst" if publish.burst is not None else "interval"
+            field = "stages" if publish.stages else field
             rates.append((group.count * per_second(publish), ("groups", index, *place, field)))
     rate, location = max(rates, key=lambda found: found[0])
     return location, rate

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from mqttlab import mistaken, secrets
 from mqttlab.quantity import shown
@@ -181,7 +182,7 @@ def _limit(location: Location, limit: Any, top: type[BaseModel]) -> str:
     field = None
     for part in location:
         if isinstance(part, str):
-            field = model.model_fields.get(part)
+            field = fields_of(model).get(part)
             # A key of a table by name is no field.
             model = model if field is None else _model_in(field.annotation) or model
     example = field and (_example(field.metadata) or _example([field.annotation]))
@@ -224,10 +225,15 @@ def _model_at(location: Location, top: type[BaseModel]) -> type[BaseModel]:
     """The model of a place in a file."""
     model = top
     for part in location:
-        field = None if isinstance(part, int) else model.model_fields.get(str(part))
+        field = None if isinstance(part, int) else fields_of(model).get(str(part))
         if field is not None:
             model = _model_in(field.annotation) or model
     return model
+
+
+def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a table, by the names that files have: `for` is no name in Python."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _instead(given: str, model: type[BaseModel], top: type[BaseModel]) -> str:
@@ -235,7 +241,7 @@ def _instead(given: str, model: type[BaseModel], top: type[BaseModel]) -> str:
     if holders := _holders(given, model):
         return f"; `{given}` is a field of {holders}"
     known = SYNONYMS.get(given.lower())
-    here = [field.alias or name for name, field in model.model_fields.items()]
+    here = fields_of(model)
     if known in here:
         return f"; did you mean `{known}`?"
     if known is not None and (holders := _holders(known, model)):
@@ -250,10 +256,10 @@ def _holders(field: str, model: type[BaseModel]) -> str:
     level: list[tuple[str, type[BaseModel]]] = [("", model)]
     for _ in range(DEPTH_MAX):
         level = [(f"{place}.{name}".lstrip("."), table) for place, above in level
-                 for name, each in above.model_fields.items() if (table := _model_in(each.annotation)) is not None]
+                 for name, each in fields_of(above).items() if (table := _model_in(each.annotation)) is not None]
         kinds: dict[type[BaseModel], list[str]] = {}
         for place, table in level:
-            if field in table.model_fields:
+            if field in fields_of(table):
                 kinds.setdefault(table, []).append(f"`{place}`")
         if found := [place for places in kinds.values() for place in places[:2]][:HOLDERS_MAX]:
             return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"

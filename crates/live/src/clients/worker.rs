@@ -217,8 +217,7 @@ fn client(shared: &FleetContext, who: Who, slot: u32, start: Instant) -> Client 
 fn begin(client: &mut Client, turn: &mut ClientTurn<'_>, schedule: &Schedule) {
     let (who, shared) = (client.who(), turn.shared);
     let group = shared.group(who.group);
-    let (from, until) = (schedule.publish_from, schedule.measure_until);
-    client.begin(turn, Arrivals::of(group, who.index, shared.plan.seed, from, until));
+    client.begin(turn, Arrivals::of(group, who.index, shared.plan.seed, schedule.publishing()));
     turn.set_timer(client);
 }
 

@@ -180,6 +180,32 @@ fn publications_are_a_list_and_older_plans_have_one_or_none() {
 }
 
 #[test]
+fn stages_of_rates_have_bounds_and_a_rate() {
+    let refusal = |arrival: Value, stages: Value| {
+        let mut plan = plan("pair.json");
+        plan["groups"][0]["publish"]["arrival"] = arrival;
+        plan["groups"][0]["publish"]["stages"] = stages;
+        Plan::from_json(&plan.to_string()).map(drop).map_err(|error| error.to_string())
+    };
+    let stage = |length: u64, from: Value| json!({ "length_ns": length, "from_interval_ns": from, "to_interval_ns": 1_000_000 });
+    let constant = json!({ "kind": "constant", "interval_ns": 1_000_000 });
+    assert_eq!(refusal(constant.clone(), json!([stage(1, Value::Null), stage(5, json!(1_000))])), Ok(()));
+    for (arrival, stages, expected) in [
+        (
+            json!({ "kind": "back_to_back" }),
+            json!([stage(1, Value::Null)]),
+            "stages` are rates, but back-to-back",
+        ),
+        (constant.clone(), json!([stage(0, Value::Null)]), "stages[0].length_ns` is 0"),
+        (constant.clone(), json!([stage(1, json!(999))]), "stages[0]` is 999"),
+        (constant, vec![stage(1, Value::Null); 1_001].into(), "stages` is 1001"),
+    ] {
+        let refused = refusal(arrival, stages).unwrap_err();
+        assert!(refused.starts_with(&format!("`groups[0].publications[0].{expected}")), "{refused}");
+    }
+}
+
+#[test]
 fn a_plan_of_another_schema_is_refused_for_that_alone() {
     let old = json!({ "schema": 1, "broker": { "port": 1883 } }).to_string();
     let refused = Plan::from_json(&old).unwrap_err().to_string();

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mqttlab_client::{Loss, Surroundings as _};
-use mqttlab_plan::{Arrivals, ClientsChange, ClientsEvent};
+use mqttlab_plan::{Arrivals, ClientsChange, ClientsEvent, PublishingTime};
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
@@ -51,16 +51,11 @@ impl SimClients {
     }
 
     /// It is known when to publish.
-    pub(crate) fn begin_publishing(
-        &mut self,
-        around: &mut SimSurroundings<'_>,
-        from: Instant,
-        until: Instant,
-    ) {
+    pub(crate) fn begin_publishing(&mut self, around: &mut SimSurroundings<'_>, time: PublishingTime) {
         for id in self.table.ids() {
             let group = around.groups.group_of(id);
             if !group.publications.is_empty() {
-                let arrivals = Arrivals::of(group, around.groups.index_of(id), self.seed, from, until);
+                let arrivals = Arrivals::of(group, around.groups.index_of(id), self.seed, time);
                 self.table[id].begin(around, arrivals);
                 set_alarm(&mut self.table[id], around);
             }

@@ -234,7 +234,7 @@ DESCRIBED: dict[str, tuple[Callable[[Plan], str], re.Pattern[str]]] = {
     "version": (_version, re.compile(r"mqtt\.version")),
     "transport": (_transport, re.compile(r"transport|\.tls|\.ports\b|endpoints|trust")),
     "payload": (_payload, re.compile(r"payload\b")),
-    "interval": (_interval, re.compile(rf"{PUBLISH}\.(interval|rate|arrival)")),
+    "interval": (_interval, re.compile(rf"{PUBLISH}\.(interval|rate|arrival|stages)")),
     "clients": (_count, re.compile(r"\.count$|^hosts|host_step|connect_over|addresses|^network\.paths")),
     "broker": (_broker, re.compile(r"(broker|servers\[[^\]]*\])\.(kind|version|address|port)|servers.*(process|role)")),
     "duration": (_measured, re.compile(r"^phases")),

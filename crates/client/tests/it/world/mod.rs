@@ -11,7 +11,9 @@ use mqttlab_client::{
 };
 use mqttlab_mqtt::Qos;
 use mqttlab_mqtt::client::{ClientOptions, Input, Ping};
-use mqttlab_plan::{Arrival, Arrivals, Group, Payload, Publish, Reconnect, StartPhase, TopicPattern};
+use mqttlab_plan::{
+    Arrival, Arrivals, Group, Payload, Publish, PublishingTime, Reconnect, StartPhase, TopicPattern,
+};
 use mqttlab_rows::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_units::{Duration, Instant, Ratio, Seed};
 use serde_json::json;
@@ -342,10 +344,12 @@ pub fn started(arrival: Arrival, start_phase: StartPhase) -> Vec<Arrivals> {
         payload: Payload::Fixed { bytes: MESSAGE_BYTES },
         arrival,
         start_phase,
+        stages: Vec::new(),
         messages: None,
     };
     let second = |s| Instant::ZERO + Duration::from_s(s);
-    Arrivals::of(&Group { publications: vec![publish], ..group() }, 0, Seed(5), second(1), second(2))
+    let time = PublishingTime { from: second(1), measured_from: second(1), until: second(2) };
+    Arrivals::of(&Group { publications: vec![publish], ..group() }, 0, Seed(5), time)
 }
 
 fn group() -> Group {

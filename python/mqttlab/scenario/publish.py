@@ -1,0 +1,169 @@
+"""What clients publish: topic, payload, and when messages are due.
+
+Every field says in its description what it does; ``docs/reference/scenario.md`` is generated from them.
+"""
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from mqttlab.networks.link import Part, Truth, Whole
+from mqttlab.quantity import (
+    IntervalNs,
+    IntervalOrNoneNs,
+    PositiveDurationNs,
+    ShortDurationNs,
+    SizeBytes,
+    shown,
+    size_bytes,
+)
+from mqttlab.scenario.mqtt import Qos
+from mqttlab.scenario.topics import published_topic
+from mqttlab.secrets import PlainPath, PlainText
+
+PAYLOAD_BYTES_MAX = 10_000_000
+STAGES_MAX = 1_000
+
+
+class Payload(Part):
+    """Content of a message."""
+
+    kind: Literal["fixed", "random", "gps", "image", "file"] = Field("fixed", description="Kind of content.")
+    size: SizeBytes | None = Field(None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB.")
+    path: PlainPath | None = Field(None, description="For `file`.")
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        if (self.size is not None) != (self.kind in ("fixed", "random")):
+            raise ValueError(f"is of kind \"{self.kind}\", which {'needs a' if self.size is None else 'has no'} `size`")
+        if (self.path is not None) != (self.kind == "file"):
+            raise ValueError(f"is of kind \"{self.kind}\", which {'needs a' if self.path is None else 'has no'} `path`")
+        return self
+
+
+def read_payload(value: Any) -> Any:
+    """A payload from ``"gps"``, ``"image"`` or a size."""
+    if isinstance(value, dict):
+        return value
+    if value in ("gps", "image"):
+        return {"kind": value}
+    try:
+        size_bytes(value)
+    except ValueError:
+        if re.match(r"[\s\d.+-]+", str(value)):
+            raise
+        raise ValueError(
+            f"is {shown(value)}, which is not a payload; write a size such as \"200 B\", \"gps\", \"image\", or a table"
+        ) from None
+    return {"kind": "fixed", "size": value}
+
+
+class Burst(Part):
+    """Several messages at once, then a pause."""
+
+    size: Whole = Field(ge=1, le=1_000_000, description="Messages in a burst.")
+    every: PositiveDurationNs = Field(description="From the start of one burst to the start of the next.")
+    gap: ShortDurationNs = Field(0, description="Between the messages of a burst.")
+
+
+class RateStage(Part):
+    """A part of the measurement in which a publication's rate stays, or changes evenly. The last one's end stays."""
+
+    for_: PositiveDurationNs = Field(alias="for", description="How long it lasts.")
+    rate: IntervalOrNoneNs | None = Field(
+        None, description="Messages per time when it begins; when left out, the rate before goes on. `\"0 /s\"`: none.")
+    to: IntervalOrNoneNs | None = Field(
+        None, description="Messages per time when it ends: a ramp. When left out, the rate stays.")
+
+    @model_validator(mode="after")
+    def _does_something(self) -> Self:
+        if self.rate is None and self.to is None:
+            raise ValueError("has neither `rate` nor `to`; add one: `rate` for a step, `to` for a ramp")
+        return self
+
+
+class Publish(Part):
+    """What each client of a group publishes. Several publications are an array of such tables, `[[groups.publish]]`,
+    each with a schedule of its own."""
+
+    topic: Annotated[PlainText, AfterValidator(published_topic)] = Field(
+        description="`{group}`, `{client}` and `{topic}` are filled in.")
+    topics: Whole = Field(1, ge=1, le=1_000_000, description="Number of topics: `{topic}` runs from 0 to one less.")
+    qos: Qos = 0
+    retain: Truth = Field(False, description="Retained.")
+    payload: Annotated[Payload, BeforeValidator(read_payload, json_schema_input_type=Payload | str)] = Field(
+        description="Content of a message.")
+    interval: PositiveDurationNs | None = Field(None, ge=1000, description="Time between messages, from 1 us.")
+    rate: IntervalNs | None = Field(None, description="Messages per time, such as `\"100 /s\"`; instead of `interval`.")
+    arrival: Literal["constant", "poisson", "burst", "back-to-back"] = Field(
+        "constant", description="When messages are due.")
+    burst: Burst | None = Field(None, description="For `arrival = \"burst\"`.")
+    stages: list[RateStage] = Field(
+        default_factory=list, max_length=STAGES_MAX, description="Steps and ramps of the rate, from the beginning of "
+        "the measurement on. `interval`, `rate` or `burst` say the rate before, by default the first stage's.")
+    start_phase: Literal["random", "even", "synchronised"] = Field(
+        "random", description="When the first message is due within the first interval.")
+    messages: Whole | None = Field(
+        None, ge=1, lt=2**63, description="Maximum number of messages of a client, warm-up included.")
+
+    @model_validator(mode="after")
+    def _when(self) -> Self:
+        given = [self.interval is not None, self.rate is not None, self.burst is not None]
+        if self.stages and self.arrival in ("constant", "poisson") and not any(given):
+            if not self.stages[0].rate:
+                raise ValueError("has `stages`, but no rate to begin with; add a `rate`, which holds until the "
+                                 "measurement begins")
+        elif self.stages and self.arrival == "back-to-back":
+            raise ValueError("has `arrival = \"back-to-back\"` and `stages` of a rate; keep one: each message follows "
+                             "the last")
+        elif self.arrival == "back-to-back":
+            if any(given):
+                raise ValueError("has `arrival = \"back-to-back\"` and an `interval`, `rate` or `burst`; leave these "
+                                 "out: each message follows the last")
+        elif self.arrival == "burst":
+            if given != [False, False, True]:
+                raise ValueError("has `arrival = \"burst\"`, which needs `burst`, and no `interval` or `rate`")
+        elif given[:2] == [True, True]:
+            raise ValueError("has both `interval` and `rate`; keep one")
+        elif given not in ([True, False, False], [False, True, False]):
+            raise ValueError(f"has `arrival = \"{self.arrival}\"`, which needs an `interval` or a `rate`"
+                             + ('; `burst` goes with `arrival = "burst"`' if self.burst is not None else ""))
+        if self.topics > 1 and "{topic}" not in self.topic:
+            raise ValueError(f"has `topics = {self.topics}`, but its `topic` has no `{{topic}}` to fill in")
+        return self
+
+
+    @property
+    def first_interval(self) -> int | None:
+        """Nanoseconds between messages until the measurement begins; none of bursts and back-to-back messages."""
+        for given in (self.interval, self.rate):
+            if given is not None:
+                return given
+        return self.stages[0].rate if self.stages and self.burst is None else None
+
+    @property
+    def first_rate(self) -> float:
+        """Messages a second until the measurement begins; 0 of back-to-back messages."""
+        if self.burst is not None:
+            return self.burst.size / (self.burst.every / 1e9)
+        return 0.0 if self.first_interval is None else 1e9 / self.first_interval
+
+    @property
+    def rates(self) -> list[tuple[float, float, float]]:
+        """The stages of the measurement: seconds, and messages a second when each begins and ends."""
+        last, found = self.first_rate, []
+        for stage in self.stages:
+            begins = last if stage.rate is None else _per_second(stage.rate)
+            last = begins if stage.to is None else _per_second(stage.to)
+            found.append((stage.for_ / 1e9, begins, last))
+        return found
+
+
+def _per_second(interval_ns: int) -> float:
+    return 1e9 / interval_ns if interval_ns else 0.0
+
+
+def one_or_several(value: Any) -> str:
+    """The kind of what stands at `publish`. Problems leave it out of their place, as other names of pydantic's own."""
+    return "function-several" if isinstance(value, list) else "function-one"
