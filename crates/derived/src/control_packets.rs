@@ -5,11 +5,10 @@ use std::path::Path;
 
 use mqttlab_recording::identity::SequenceEnd;
 use mqttlab_recording::reading::{ABSENT, TableReader, Vocabulary, Wanted};
-use mqttlab_recording::{
-    NumberMap, PacketSumRow, PacketSumWriter, Result, TopicSumRow, TopicSumWriter, Towards,
-};
+use mqttlab_recording::{PacketSumRow, PacketSumWriter, Result, TopicSumRow, TopicSumWriter, Towards};
 
 use crate::partitions::Packed;
+use crate::tallies::Tallies;
 
 /// Kinds that matter to who follows a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,8 +174,8 @@ pub(crate) struct ControlSums {
     /// Topics of PUBLISHes that say nothing of their messages.
     pub(crate) unnamed_topics: BTreeSet<i64>,
     /// By direction, kind, QoS and segments.
-    sums: NumberMap<(bool, i64, i8, u32), Sums>,
-    topics: NumberMap<i64, TopicSums>,
+    sums: Tallies<(bool, i64, i8, u32), Sums>,
+    topics: Tallies<i64, TopicSums>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -299,13 +298,14 @@ impl ControlSums {
     }
 
     fn count(&mut self, packet: &NamedPacket, kind: i64, sizes: [u64; 6]) {
-        let sums = self.sums.entry((packet.to_broker, kind, packet.qos, packet.segments)).or_default();
+        let slot = (kind as u64) << 2 ^ u64::from(packet.segments) << 1 ^ u64::from(packet.to_broker);
+        let sums = self.sums.of(slot, (packet.to_broker, kind, packet.qos, packet.segments));
         sums.packets += 1;
         for (sum, size) in sums.bytes.iter_mut().zip(sizes) {
             *sum += size;
         }
         if packet.kind == FollowedKind::Publish {
-            let topic = self.topics.entry(packet.topic()).or_default();
+            let topic = self.topics.of(packet.topic() as u64, packet.topic());
             *(if packet.to_broker { &mut topic.to_broker } else { &mut topic.to_client }) += 1;
             topic.payload_bytes += u64::from(packet.payload_bytes);
         }

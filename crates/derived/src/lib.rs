@@ -29,6 +29,7 @@ mod instants;
 mod network;
 mod partitions;
 mod settings;
+mod tallies;
 
 use std::collections::BTreeMap;
 use std::fs;

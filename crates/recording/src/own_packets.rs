@@ -6,19 +6,19 @@
 //!
 //! What it does not model: programs, of which no more is known than frames show; packets of which the socket had not taken the last byte when the connection ended.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use mqttlab_rows::{OwnPacket, SeenBy, Towards};
 
 use crate::error::Result;
+use crate::hash::NumberMap;
 use crate::message_rows::for_each;
 use crate::spool::Spool;
 use crate::tables::ControlPacketRow;
 
 /// Hands out the row of each.
 pub(crate) fn rows(from: &Path, mut each: impl FnMut(&ControlPacketRow<'_>) -> Result<()>) -> Result<()> {
-    let mut numbers = HashMap::new();
+    let mut numbers = NumberMap::default();
     for_each(from, Spool::OwnPackets, |packet: OwnPacket, topic| {
         let next = FIRST + numbers.len() as u32;
         let number = *numbers.entry((packet.client, packet.connection)).or_insert(next);

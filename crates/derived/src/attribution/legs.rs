@@ -17,6 +17,7 @@ use crate::attribution::gateway_hops::{DatagramWaits, GatewayHop, HopDatagrams};
 use crate::attribution::in_flight::OverOfGateways;
 use crate::attribution::messages::StoredDelivery;
 use crate::attribution::publishes::RangePackets;
+use crate::connections::streams::SearchHint;
 use crate::control_packets::{NamedPacket, narrow};
 use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known, least, most};
 use crate::settings::RunSettings;
@@ -79,10 +80,31 @@ struct Index<'a> {
     range: &'a RangePackets,
     packets: &'a [NamedPacket],
     /// PUBLISH packets from the broker by message and receiver, and to it by message and topic.
-    downwards: Vec<Copied>,
-    upwards: Vec<Copied>,
+    downwards: Copies,
+    upwards: Copies,
     datagrams: HopDatagrams<'a>,
     gateways: &'a OverOfGateways,
+}
+
+/// PUBLISH packets in the order of what they are looked up by, and where one was found last: deliveries come in much the same
+/// order.
+struct Copies {
+    sorted: Vec<Copied>,
+    near: SearchHint,
+}
+
+impl Copies {
+    fn of(mut copies: Vec<Copied>) -> Copies {
+        copies.sort_unstable();
+        Copies { sorted: copies, near: SearchHint::default() }
+    }
+
+    /// Those with a key.
+    fn with(&self, wanted: Key) -> &[Copied] {
+        let from = self.near.partition_point(&self.sorted, |copy| copy.key < wanted);
+        let count = self.sorted[from..].iter().take_while(|copy| copy.key == wanted).count();
+        &self.sorted[from..from + count]
+    }
 }
 
 /// A PUBLISH by what it is looked up by. Those with equal keys are in the order of their completion, those that never were
@@ -158,16 +180,8 @@ impl<'a> Index<'a> {
             let complete = if packet.complete_ns == ABSENT { u64::MAX } else { packet.complete_ns as u64 };
             copies.push(Copied { key: key(packet.message(), beside), complete, place });
         }
-        downwards.sort_unstable();
-        upwards.sort_unstable();
+        let [downwards, upwards] = [downwards, upwards].map(Copies::of);
         Index { range, packets, downwards, upwards, datagrams: HopDatagrams::of(packets, waits), gateways }
-    }
-
-    /// The copies with a key.
-    fn copies<'b>(&self, copies: &'b [Copied], wanted: Key) -> &'b [Copied] {
-        let from = copies.partition_point(|copy| copy.key < wanted);
-        let count = copies[from..].iter().take_while(|copy| copy.key == wanted).count();
-        &copies[from..from + count]
     }
 
     fn packet(&self, number: u32) -> &'a NamedPacket {
@@ -223,7 +237,7 @@ impl<'a> Index<'a> {
         // An aggregating gateway's connection is nobody's.
         let owners = if hop.is_some() { &[subscriber, ABSENT][..] } else { &[subscriber] };
         for &owner in owners {
-            let copies = self.copies(&self.downwards, key((publisher, sequence), owner));
+            let copies = self.downwards.with(key((publisher, sequence), owner));
             // The last that was there in time: an earlier one was lost with its connection, or refused.
             let last = copies.iter().rev().find(|copy| {
                 let at = self.packet(copy.place).complete_ns;
@@ -241,7 +255,7 @@ impl<'a> Index<'a> {
     /// Finds the PUBLISH to the broker.
     fn match_up(&self, leg: &mut Leg) {
         let key = key((leg.delivery.publisher, leg.delivery.sequence), leg.topic);
-        let copies = self.copies(&self.upwards, key);
+        let copies = self.upwards.with(key);
         // The first that was complete: from then on the broker had the message, and a repetition gives it nothing.
         let first = copies.first().filter(|copy| self.packet(copy.place).complete_ns != ABSENT);
         if let Some(&Copied { place: up, .. }) = first {

@@ -57,7 +57,11 @@ pub(crate) struct PacketSpread<'a> {
     pub(crate) exchanges: Vec<NamedPacket>,
     /// The client of each connection, as the first packet with one says it.
     pub(crate) clients: NumberMap<i64, u32>,
+    /// Connections that are among these.
+    known_clients: [u32; KNOWN_CLIENTS],
 }
+
+const KNOWN_CLIENTS: usize = 64;
 
 impl<'a> PacketSpread<'a> {
     /// For the packets of a recording; `stream_ends`: parts for these where it has frames.
@@ -81,6 +85,7 @@ impl<'a> PacketSpread<'a> {
             released: Partitions::new(parts, stored, out, "summary-releases")?,
             exchanges: Vec::new(),
             clients: NumberMap::default(),
+            known_clients: [control_packets::NONE; KNOWN_CLIENTS],
         })
     }
 
@@ -88,7 +93,12 @@ impl<'a> PacketSpread<'a> {
     pub(crate) fn add(&mut self, packet: &NamedPacket) -> Result<()> {
         let connection = i64::from(packet.connection);
         if packet.connection != control_packets::NONE && packet.client() != ABSENT {
-            self.clients.entry(connection).or_insert(packet.client() as u32);
+            // Every packet says it: asked once is enough.
+            let known = &mut self.known_clients[packet.connection as usize % KNOWN_CLIENTS];
+            if *known != packet.connection {
+                *known = packet.connection;
+                self.clients.entry(connection).or_insert(packet.client() as u32);
+            }
         }
         if packet.kind == FollowedKind::Publish {
             if packet.is_named() {

@@ -65,11 +65,11 @@ struct SeenAck {
 
 /// Where something was found last: the next is looked for near it, because packets are asked for in the order of time.
 #[derive(Default)]
-struct SearchHint(Cell<usize>);
+pub(crate) struct SearchHint(Cell<usize>);
 
 impl SearchHint {
     /// The same as [`slice::partition_point`].
-    fn partition_point<T>(&self, all: &[T], is_before: impl Fn(&T) -> bool) -> usize {
+    pub(crate) fn partition_point<T>(&self, all: &[T], is_before: impl Fn(&T) -> bool) -> usize {
         let near = self.0.get().min(all.len());
         let (mut from, mut to, mut step) = (near, near, 1);
         if near < all.len() && is_before(&all[near]) {
