@@ -299,7 +299,11 @@ pub fn publishing(qos: Qos) -> GroupFacts {
 }
 
 pub fn client(facts: GroupFacts) -> TestClient {
-    Client::new(WHO, Arc::new(facts), Mqtt::new(OPTIONS), Wire::default(), Seed(1), Instant::ZERO)
+    client_of(facts, OPTIONS)
+}
+
+pub fn client_of(facts: GroupFacts, options: ClientOptions) -> TestClient {
+    Client::new(WHO, Arc::new(facts), Mqtt::new(options), Wire::default(), Seed(1), Instant::ZERO)
 }
 
 /// A client that the broker has accepted.
