@@ -174,7 +174,7 @@ impl FixedHeader {
         // Before the length: a wrong first byte is refused without waiting for the second.
         match kind.reserved_flags() {
             Some(reserved) if reserved != flags => {
-                return Err(Malformed("reserved flags are set [MQTT-2.2.2-2]"));
+                return Err(Malformed("reserved flags are set [MQTT-2.1.3-1; 3.1.1: MQTT-2.2.2-2]"));
             }
             None if flags & 0b0110 == 0b0110 => return Err(Malformed("QoS 3 [MQTT-3.3.1-4]")),
             _ => {}
@@ -201,7 +201,7 @@ pub fn variable_length(bytes: &[u8]) -> Result<Option<(u32, usize)>, Malformed> 
             return Ok(Some((value, index + 1)));
         }
     }
-    if bytes.len() < 4 { Ok(None) } else { Err(Malformed("a length of more than four bytes [MQTT-1.5.5-1]")) }
+    if bytes.len() < 4 { Ok(None) } else { Err(Malformed("a length of more than four bytes [§1.5.5]")) }
 }
 
 /// How many bytes a variable byte integer takes.
