@@ -191,6 +191,9 @@ impl FixedHeader {
 
 /// A variable byte integer (§1.5.5) at the beginning of `bytes`: its value and its length; `None` when cut short.
 ///
+/// It may have more bytes than it needs, as for Mosquitto 2.0.11 a packet's length may in every version. Only MQTT 5 forbids to
+/// write it so ([MQTT-1.5.5-1]): in its properties it is refused.
+///
 /// # Errors
 /// More than four bytes.
 pub fn variable_length(bytes: &[u8]) -> Result<Option<(u32, usize)>, Malformed> {

@@ -333,6 +333,10 @@ fn subscribe(body: &[u8], version: Version) -> Result<Subscribe<'_>, Malformed> 
         if options & 0b11 == 0b11 || options & !allowed != 0 || options & 0x30 == 0x30 {
             return Err(Malformed("reserved subscription options [MQTT-3.8.3-5]"));
         }
+        // Before MQTT 5 this bit is reserved, and refused above.
+        if options & 0b100 != 0 && topic::share(filter).is_some() {
+            return Err(Malformed("No Local on a shared subscription [MQTT-3.8.3-4]"));
+        }
         filters.push((filter, options));
         rest = after;
     }
