@@ -149,6 +149,9 @@ fn step(output: Output) -> Option<Step<Packet, Envelope>> {
             // The broker closes the connection when it has read DISCONNECT (MQTT 5 §3.14.4). A refusal's code is known
             // to whoever read it, and ends the connection with it.
             Reason::Asked | Reason::Refused => return None,
+            Reason::SessionPresent => {
+                "CONNACK: a session is present, although the client asked for a new one"
+            }
             Reason::ConnectTimeout => NO_CONNACK,
             Reason::KeepAliveTimeout => "no PINGRESP in time",
             Reason::ProtocolError => "a packet that is not allowed here",

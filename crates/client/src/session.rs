@@ -52,7 +52,7 @@ pub trait Session {
     fn disconnect(&mut self, now: Instant);
     /// The application publishes. The topic by the run's number, which messages that are repeated do not have.
     fn publish(&mut self, now: Instant, message: Token, topic: Option<u32>, qos: Qos) -> Admission;
-    /// A message came. `None` where it has no place.
+    /// A message came. `None` where it has no place, or where the protocol discards it.
     fn arrived(&mut self, now: Instant, message: Arrived) -> Option<Receipt>;
     /// Another packet came.
     fn received(&mut self, now: Instant, packet: Self::Received);

@@ -118,7 +118,8 @@ impl Session for ZeroMq {
 
     fn arrived(&mut self, _: Instant, _: Arrived) -> Option<Receipt> {
         match self.machine.arrived() {
-            Ok(()) => Some(Receipt::Deliver),
+            Ok(true) => Some(Receipt::Deliver),
+            Ok(false) => None,
             Err(malformed) => {
                 self.fault = Some(malformed);
                 None

@@ -180,6 +180,8 @@ pub enum Reason {
     Asked,
     /// CONNACK refused.
     Refused,
+    /// CONNACK says that the broker has a session, and the client has asked for a new one.
+    SessionPresent,
     /// CONNACK did not come.
     ConnectTimeout,
     /// PINGRESP did not come.
@@ -375,6 +377,11 @@ impl Client {
         }
         if !accepted {
             return self.close_for(Reason::Refused);
+        }
+        // After a clean start this client has none ([MQTT-3.2.2-4]). A client that keeps its session takes one that an
+        // earlier run or a lost CONNACK has left.
+        if session_present && self.options.clean {
+            return self.close_for(Reason::SessionPresent);
         }
         self.state = ClientState::Online;
         // The server's word replaces the client's ([MQTT-3.2.2-21]).

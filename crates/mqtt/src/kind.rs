@@ -174,7 +174,7 @@ impl FixedHeader {
         // Before the length: a wrong first byte is refused without waiting for the second.
         match kind.reserved_flags() {
             Some(reserved) if reserved != flags => {
-                return Err(Malformed("reserved flags are set [MQTT-2.2.2-2]"));
+                return Err(Malformed("reserved flags are set [MQTT-2.1.3-1; 3.1.1: MQTT-2.2.2-2]"));
             }
             None if flags & 0b0110 == 0b0110 => return Err(Malformed("QoS 3 [MQTT-3.3.1-4]")),
             _ => {}
@@ -191,6 +191,9 @@ impl FixedHeader {
 
 /// A variable byte integer (§1.5.5) at the beginning of `bytes`: its value and its length; `None` when cut short.
 ///
+/// It may have more bytes than it needs, as for Mosquitto 2.0.11 a packet's length may in every version. Only MQTT 5 forbids to
+/// write it so ([MQTT-1.5.5-1]): in its properties it is refused.
+///
 /// # Errors
 /// More than four bytes.
 pub fn variable_length(bytes: &[u8]) -> Result<Option<(u32, usize)>, Malformed> {
@@ -201,7 +204,7 @@ pub fn variable_length(bytes: &[u8]) -> Result<Option<(u32, usize)>, Malformed> 
             return Ok(Some((value, index + 1)));
         }
     }
-    if bytes.len() < 4 { Ok(None) } else { Err(Malformed("a length of more than four bytes [MQTT-1.5.5-1]")) }
+    if bytes.len() < 4 { Ok(None) } else { Err(Malformed("a length of more than four bytes [§1.5.5]")) }
 }
 
 /// How many bytes a variable byte integer takes.

@@ -231,7 +231,7 @@ fn connect(body: &[u8]) -> Result<Connect<'_>, Malformed> {
     }
     // MQTT 5 permits a password alone (§3.1.2.9).
     if version == Version::V311 && flags & 0xc0 == 0x40 {
-        return Err(Malformed("a password without a user name [MQTT-3.1.2-22]"));
+        return Err(Malformed("a password without a user name [3.1.1: MQTT-3.1.2-22]"));
     }
     let (properties, rest) = properties(rest, Kind::Connect, version)?;
     // Fields in their fixed order, each where its flag says so ([MQTT-3.1.3-1]).
@@ -253,13 +253,13 @@ fn connect(body: &[u8]) -> Result<Connect<'_>, Malformed> {
 }
 
 fn will(flags: u8, rest: &[u8], version: Version) -> Result<(Option<Will<'_>>, &[u8]), Malformed> {
-    let qos = Qos::from_level(flags >> 3 & 0b11).ok_or(Malformed("a will with QoS 3 [MQTT-3.1.2-14]"))?;
+    let qos = Qos::from_level(flags >> 3 & 0b11).ok_or(Malformed("a will with QoS 3 [MQTT-3.1.2-12]"))?;
     if flags & 4 == 0 {
         let unused = qos == Qos::AtMostOnce && flags & 0x20 == 0;
         return if unused {
             Ok((None, rest))
         } else {
-            Err(Malformed("will flags without a will [MQTT-3.1.2-11]"))
+            Err(Malformed("will flags without a will [MQTT-3.1.2-11, MQTT-3.1.2-13]"))
         };
     }
     let (properties, rest) = match version {
@@ -331,7 +331,11 @@ fn subscribe(body: &[u8], version: Version) -> Result<Subscribe<'_>, Malformed> 
         // MQTT 5 has No Local, Retain As Published and Retain Handling beside the QoS (§3.8.3.1); handling 3 is none.
         let allowed = if version == Version::V5 { 0b0011_1111 } else { 0b11 };
         if options & 0b11 == 0b11 || options & !allowed != 0 || options & 0x30 == 0x30 {
-            return Err(Malformed("reserved subscription options [MQTT-3.8.3-4]"));
+            return Err(Malformed("reserved subscription options [MQTT-3.8.3-5]"));
+        }
+        // Before MQTT 5 this bit is reserved, and refused above.
+        if options & 0b100 != 0 && topic::share(filter).is_some() {
+            return Err(Malformed("No Local on a shared subscription [MQTT-3.8.3-4]"));
         }
         filters.push((filter, options));
         rest = after;

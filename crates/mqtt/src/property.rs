@@ -1,6 +1,6 @@
 //! Properties of MQTT 5 (§2.2.2).
 
-use crate::kind::{Kind, Malformed, variable_length};
+use crate::kind::{Kind, Malformed, variable_length, variable_length_len};
 
 /// The property section of a packet: checked, not copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,8 +113,8 @@ impl<'a> Properties<'a> {
     }
 
     fn read_for(bytes: &'a [u8], carrier: u32) -> Result<(Self, &'a [u8]), Malformed> {
-        let (length, length_len) = variable_length(bytes)?.ok_or(CUT)?;
-        let (raw, rest) = bytes[length_len..].split_at_checked(length as usize).ok_or(CUT)?;
+        let (length, rest) = shortest(bytes)?;
+        let (raw, rest) = rest.split_at_checked(length as usize).ok_or(CUT)?;
         let properties = Properties { raw };
         let mut seen = 0_u64;
         let mut left = raw;
@@ -182,8 +182,8 @@ fn next_property(bytes: &[u8]) -> Result<(u8, Value<'_>, &[u8]), Malformed> {
         PropertyShape::Two => number(rest, 2)?,
         PropertyShape::Four => number(rest, 4)?,
         PropertyShape::Variable => {
-            let (value, length) = variable_length(rest)?.ok_or(CUT)?;
-            (Value::Number(value), &rest[length..])
+            let (value, rest) = shortest(rest)?;
+            (Value::Number(value), rest)
         }
         PropertyShape::Binary => {
             let (data, rest) = binary(rest)?;
@@ -200,6 +200,15 @@ fn next_property(bytes: &[u8]) -> Result<(u8, Value<'_>, &[u8]), Malformed> {
         }
     };
     Ok((id, value, rest))
+}
+
+/// A variable byte integer in the fewest bytes, as Mosquitto 2.0.11 wants it here.
+fn shortest(bytes: &[u8]) -> Result<(u32, &[u8]), Malformed> {
+    let (value, length) = variable_length(bytes)?.ok_or(CUT)?;
+    if length > variable_length_len(value as usize) {
+        return Err(Malformed("a number in more bytes than it needs [MQTT-1.5.5-1]"));
+    }
+    Ok((value, &bytes[length..]))
 }
 
 fn number(bytes: &[u8], length: usize) -> Result<(Value<'_>, &[u8]), Malformed> {

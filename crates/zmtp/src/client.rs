@@ -245,14 +245,14 @@ impl Client {
         self.is_online() && self.pipe.has_room()
     }
 
-    /// A message came.
+    /// A message came: whether it is for the application. A PUB silently discards what subscribers send it (RFC 29, "The PUB
+    /// Socket Type").
     ///
     /// # Errors
-    /// It is not allowed here.
-    pub fn arrived(&self) -> Result<(), Malformed> {
-        let open = self.handshake.is_some_and(|handshake| handshake.is_open());
-        match open && !self.options.socket.publishes() {
-            true => Ok(()),
+    /// It is not allowed before the end of the handshake.
+    pub fn arrived(&self) -> Result<bool, Malformed> {
+        match self.handshake.is_some_and(|handshake| handshake.is_open()) {
+            true => Ok(!self.options.socket.publishes()),
             false => Err(Malformed::OutOfPlace(Kind::Message)),
         }
     }
@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(said(&mut client), [Output::Subscribed]);
         client.handle(NOW, Input::Command(Command::Pong));
         assert_eq!(said(&mut client), []);
-        assert!(client.arrived().is_ok());
+        assert_eq!(client.arrived(), Ok(true));
     }
 
     #[test]
@@ -423,7 +423,19 @@ mod tests {
         );
         client.handle(NOW, Input::Command(Command::Cancel(b"a/")));
         assert_eq!(client.publish(3, b"a/1"), Admission::Filtered);
-        assert!(client.arrived().is_err());
+    }
+
+    #[test]
+    fn a_pub_discards_messages_of_subscribers_and_keeps_the_connection() {
+        let mut client = socket(SocketType::Pub, 0, &[]);
+        client.handle(NOW, Input::Opened);
+        assert!(client.arrived().is_err(), "before the handshake");
+        client.handle(NOW, Input::Greeting(Greeting { minor: 1 }));
+        client.handle(NOW, Input::Command(Command::Ready { socket: Some(SocketType::Xsub) }));
+        subscribed(&mut client, b"a");
+        said(&mut client);
+        assert_eq!((client.arrived(), said(&mut client)), (Ok(false), vec![]));
+        assert_eq!(client.publish(1, b"a"), Admission::Sent);
     }
 
     #[test]

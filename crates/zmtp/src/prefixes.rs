@@ -5,6 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who has subscribed to which prefixes.
+///
+/// A set, as libzmq's `generic_mtrie_t`: who subscribes to a prefix twice cancels it once. RFC 37 ("The Publish-Subscribe
+/// Pattern") counts instead, and wants as many cancellations as subscriptions.
 #[derive(Clone, Debug, Default)]
 pub struct Prefixes {
     takers: BTreeMap<Box<[u8]>, BTreeSet<u32>>,

@@ -244,7 +244,7 @@ class Group(TypedDict):
     name: str
     program: ClientProgram | None
     protocol: Protocol
-    publish: Publish | None
+    publications: list[Publish]
     reconnect: Reconnect
     relay: Relay | None
     subscriptions: list[Subscription]
@@ -611,7 +611,7 @@ class ProxyRole(TypedDict):
 
 
 class Publish(TypedDict):
-    """What a client publishes."""
+    """A publication: messages of one kind that a client publishes."""
     arrival: Arrival
     messages: int | None
     payload: Payload
@@ -944,7 +944,35 @@ class ZeroMqRole(TypedDict):
 
 
 PERFORMED: dict[str, tuple[str, ...]] = {
-    "live": ("link_down", "link_up", "link_change", "server_stop", "server_kill", "server_pause", "server_continue", "server_start", "clients_disconnect", "clients_vanish", "clients_return", "clients_stop_reading", "clients_continue_reading",),
-    "sim": ("link_down", "link_up", "link_change", "server_stop", "server_kill", "server_pause", "server_continue", "server_start", "clients_disconnect", "clients_vanish", "clients_return", "clients_stop_reading", "clients_continue_reading",),
+    "live": (
+        "link_down",
+        "link_up",
+        "link_change",
+        "server_stop",
+        "server_kill",
+        "server_pause",
+        "server_continue",
+        "server_start",
+        "clients_disconnect",
+        "clients_vanish",
+        "clients_return",
+        "clients_stop_reading",
+        "clients_continue_reading",
+    ),
+    "sim": (
+        "link_down",
+        "link_up",
+        "link_change",
+        "server_stop",
+        "server_kill",
+        "server_pause",
+        "server_continue",
+        "server_start",
+        "clients_disconnect",
+        "clients_vanish",
+        "clients_return",
+        "clients_stop_reading",
+        "clients_continue_reading",
+    ),
 }
 """The kinds of events that each backend performs."""

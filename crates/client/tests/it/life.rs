@@ -1,12 +1,13 @@
 //! A client's life, as conversations: what happens to it, and what it does, in milliseconds.
 
 use crate::world::{
-    Message, World, accepted, arrivals, client, connected, every, facts, publishing, publishing_each, started,
+    Message, OPTIONS, World, accepted, arrivals, client, client_of, connected, every, facts, publishing,
+    publishing_each, started,
 };
 use expect_test::expect;
 use mqttlab_client::{GroupFacts, Loss, RelayFacts, State};
 use mqttlab_mqtt::Qos;
-use mqttlab_mqtt::client::Input;
+use mqttlab_mqtt::client::{ClientOptions, Input};
 use mqttlab_plan::{Arrival, StartPhase};
 use mqttlab_units::{Duration, Instant};
 
@@ -448,6 +449,17 @@ fn what_is_held_is_forgotten_with_the_session() {
     client.packet(&mut world, accepted(false)).unwrap();
     client.packet(&mut world, Input::Pubrel { id: 7 }).unwrap();
     assert_eq!(world.books.delivered, 0);
+}
+
+#[test]
+fn a_session_that_was_not_asked_for_ends_the_connection() {
+    let options = ClientOptions { clean: true, ..OPTIONS };
+    let (mut world, mut client) = (World::default(), client_of(facts(), options));
+    client.wake(&mut world);
+    client.opened(&mut world);
+    let loss = client.packet(&mut world, accepted(true)).unwrap_err();
+    assert_eq!(loss, Loss::broken("CONNACK: a session is present, although the client asked for a new one"));
+    assert_eq!(world.books.connected, 0);
 }
 
 #[test]

@@ -152,6 +152,8 @@ pub struct Will {
     pub message: u64,
     pub qos: Qos,
     pub retain: bool,
+    /// As of [`Input::Publish`].
+    pub empty: bool,
 }
 
 /// Something that the shell must do or know.

@@ -30,8 +30,8 @@ impl Broker {
     }
 
     pub(super) fn publish_will(&mut self, now: Instant, will: Option<Will>) {
-        if let Some(Will { topic, message, qos, retain }) = will {
-            self.publish(now, ReceivedPublish { topic, message, qos, retain, empty: false, came: now });
+        if let Some(Will { topic, message, qos, retain, empty }) = will {
+            self.publish(now, ReceivedPublish { topic, message, qos, retain, empty, came: now });
             self.let_go(message);
         }
     }

@@ -137,15 +137,28 @@ fn what_the_specification_forbids_is_refused_with_its_clause() {
         (&[0x38, 3, 0, 1, b'a'], Version::V311, "MQTT-3.3.1-2"),
         (&[0x32, 5, 0, 1, b'a', 0, 0], Version::V311, "MQTT-2.2.1-3"),
         (&[0x30, 3, 0, 1, b'#'], Version::V311, "MQTT-3.3.2-2"),
-        (&[0x80, 6, 0, 1, 0, 1, b'a', 0], Version::V311, "MQTT-2.2.2-2"),
+        (&[0x80, 6, 0, 1, 0, 1, b'a', 0], Version::V311, "MQTT-2.1.3-1"),
+        (
+            &[0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 0x1c, 0, 0, 0, 1, b'a'],
+            Version::V311,
+            "MQTT-3.1.2-12",
+        ),
+        (
+            &[0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 0x20, 0, 0, 0, 1, b'a'],
+            Version::V311,
+            "MQTT-3.1.2-13",
+        ),
         (&[0x82, 2, 0, 1], Version::V311, "MQTT-3.8.3-2"),
-        (&[0x82, 6, 0, 1, 0, 1, b'a', 3], Version::V311, "MQTT-3.8.3-4"),
+        (&[0x82, 6, 0, 1, 0, 1, b'a', 3], Version::V311, "MQTT-3.8.3-5"),
+        (&[0x82, 7, 0, 1, 0, 0, 1, b'a', 0x40], Version::V5, "MQTT-3.8.3-5"),
         (&[0x30, 3, 0, 1, 0xff], Version::V311, "MQTT-1.5.4-1"),
         (&[0x30, 3, 0, 1, 0], Version::V311, "MQTT-1.5.4-2"),
         (&[0x00, 0], Version::V311, "§2.1.2"),
-        (&[0x30, 0xff, 0xff, 0xff, 0xff], Version::V311, "MQTT-1.5.5-1"),
+        (&[0x30, 0xff, 0xff, 0xff, 0xff], Version::V311, "§1.5.5"),
         (&[0x30, 6, 0, 1, b'a', 2, 0x77, 0], Version::V5, "§2.2.2.2"),
         (&[0x30, 8, 0, 1, b'a', 4, 0x01, 1, 0x01, 1], Version::V5, "§2.2.2.2"),
+        (&[0x30, 5, 0, 1, b'a', 0x80, 0], Version::V5, "MQTT-1.5.5-1"),
+        (&[0x30, 7, 0, 1, b'a', 3, 0x0b, 0x81, 0], Version::V5, "MQTT-1.5.5-1"),
         (&[0x20, 2, 1, 5], Version::V311, "MQTT-3.2.2-6"),
         (&[0xf0, 0], Version::V311, "§3.15"),
     ];
@@ -159,4 +172,25 @@ fn what_the_specification_forbids_is_refused_with_its_clause() {
         };
         assert!(problem.0.contains(clause), "{bytes:02x?}: {problem}, not {clause}");
     }
+}
+
+#[test]
+fn mqtt_3_8_3_4_no_local_on_a_shared_subscription_is_refused() {
+    let subscribe = |filter: &str, options| {
+        let mut packet = vec![0x82, (6 + filter.len()) as u8, 0, 1, 0, 0, filter.len() as u8];
+        packet.extend(filter.as_bytes());
+        packet.push(options);
+        let header = FixedHeader::peek(&packet).unwrap().unwrap();
+        decode(header, &packet[header.header_len..], Version::V5).map(|_| ()).map_err(|problem| problem.0)
+    };
+    assert_eq!([subscribe("t", 0b100), subscribe("$share/g/t", 0b10_1001)], [Ok(()), Ok(())]);
+    let problem = subscribe("$share/g/t", 0b101).unwrap_err();
+    assert!(problem.contains("MQTT-3.8.3-4"), "{problem}");
+}
+
+#[test]
+fn a_packets_length_in_more_bytes_than_it_needs_is_read() {
+    let header = FixedHeader::peek(&[0xc0, 0x80, 0x80, 0x00]).unwrap().unwrap();
+    assert_eq!((header.header_len, header.remaining), (4, 0));
+    assert!(FixedHeader::peek(&[0xc0, 0x80, 0x80, 0x80, 0x80, 0x00]).is_err());
 }

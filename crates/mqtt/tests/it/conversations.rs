@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 use mqttlab_mqtt::Qos;
-use mqttlab_mqtt::client::{Admission, Client, ClientOptions, Input, Output, Ping};
+use mqttlab_mqtt::client::{Admission, Client, ClientOptions, Input, Output, Ping, Reason};
 use mqttlab_units::{Duration, Instant};
 
 const OPTIONS: ClientOptions = ClientOptions {
@@ -491,4 +491,18 @@ fn a_subscription_waits_for_an_identifier_while_messages_in_flight_have_all_of_t
         tell(&mut client, Input::Puback { id: 7, refused: false }),
         [Output::Acknowledged { token: 6 }, Output::SendSubscribe { id: 7 }]
     );
+}
+
+#[test]
+fn mqtt_3_2_2_4_a_client_without_a_session_leaves_a_broker_that_says_it_has_one() {
+    let connect = |clean| {
+        let mut client = Client::new(ClientOptions { clean, ..OPTIONS });
+        client.handle(Instant::ZERO, Input::Opened);
+        client.handle(Instant::ZERO, greeting(true));
+        let said: Vec<_> = std::iter::from_fn(|| client.poll()).collect();
+        (client.is_online(), said[1..].to_vec())
+    };
+    assert_eq!(connect(true), (false, vec![Output::Close(Reason::SessionPresent)]));
+    // A session of an earlier run goes on.
+    assert_eq!(connect(false), (true, vec![Output::Connected { session_present: true }]));
 }

@@ -552,13 +552,14 @@ impl<M: Clone> GatewayMember<M> {
         }
     }
 
-    /// It starts anew: nothing that was for it is.
+    /// It starts anew: nothing that was for it is, and nothing is left of its will (§6.3).
     pub(super) fn forget(&mut self, around: &mut Around<'_, M>) {
         let messages = self.flying.drain(..).map(|flying| flying.down).chain(self.queue.drain(..));
         for down in messages {
             around.drop(Some(&self.client_id), down.message, Cause::ClientLost);
         }
         self.topics = Registry::default();
+        (self.will_topic, self.will) = (None, None);
         self.registering = None;
         self.up = None;
         self.subscribing.clear();

@@ -9,4 +9,5 @@ mod fuzz_bounded;
 mod samples;
 mod together;
 mod tshark;
+mod wills;
 mod world;

@@ -301,6 +301,7 @@ impl BrokerModel {
                     message: will.message,
                     qos: will.qos,
                     retain: will.retain,
+                    empty: around.groups.payload_bytes(will.message) == 0,
                 });
                 let input = Input::Connect {
                     client: &client_id,
@@ -327,11 +328,12 @@ impl BrokerModel {
         let fields = mqtt::connect_fields(groups.group_of(client), &name);
         let will_topic = fields.will.map(|(topic, ..)| around.topics.number(self.id, topic));
         self.introduce_topics(around.topics);
-        let will = fields.will.zip(will_topic).map(|((_, _, qos, retain), topic)| Will {
+        let will = fields.will.zip(will_topic).map(|((_, payload, qos, retain), topic)| Will {
             topic: self.topic_id(topic),
             message: message_tokens::will(client),
             qos,
             retain,
+            empty: payload.is_empty(),
         });
         let input = Input::Connect {
             client: fields.client_id,

@@ -307,7 +307,11 @@ pub fn publishing_each(levels: &[Qos]) -> GroupFacts {
 }
 
 pub fn client(facts: GroupFacts) -> TestClient {
-    Client::new(WHO, Arc::new(facts), Mqtt::new(OPTIONS), Wire::default(), Seed(1), Instant::ZERO)
+    client_of(facts, OPTIONS)
+}
+
+pub fn client_of(facts: GroupFacts, options: ClientOptions) -> TestClient {
+    Client::new(WHO, Arc::new(facts), Mqtt::new(options), Wire::default(), Seed(1), Instant::ZERO)
 }
 
 /// A client that the broker has accepted.

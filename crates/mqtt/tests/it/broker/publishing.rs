@@ -313,6 +313,35 @@ fn mqtt_3_1_2_8_a_will_is_published_when_the_connection_is_lost() {
 }
 
 #[test]
+fn mqtt_3_3_1_6_a_retained_will_without_a_payload_clears_the_topic() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean will=gone:7:0:retain:empty
+         0 2 connect ben clean
+         0 2 publish gone 5 q0 retain
+         0 2 subscribe #1 gone:1
+         1 1 closed
+         2 2 subscribe #2 gone:1",
+        expect![[r#"
+            0 1 connect anna clean will=gone:7:0:retain:empty
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 2 publish gone 5 q0 retain
+            0 2 subscribe #1 gone:1
+                2 < SUBACK #1 [1]
+                2 < PUBLISH gone 5 q0 retain
+            1 1 closed
+                5 released
+                2 < PUBLISH gone 7 q0
+                7 released
+            2 2 subscribe #2 gone:1
+                2 < SUBACK #2 [1]
+        "#]],
+    );
+}
+
+#[test]
 fn mqtt_3_14_4_3_a_disconnect_discards_the_will() {
     check(
         DEFAULT,

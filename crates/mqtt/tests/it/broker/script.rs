@@ -76,7 +76,8 @@ fn play(
             let will = option(words, "will=").map(|will| {
                 let parts: Vec<&str> = will.split(':').collect();
                 let (topic, message) = (topic(broker, parts[0]), parts[1].parse().unwrap());
-                Will { topic, message, qos: qos(parts[2]), retain: parts.len() > 3 }
+                let has = |word: &str| parts[3..].contains(&word);
+                Will { topic, message, qos: qos(parts[2]), retain: has("retain"), empty: has("empty") }
             });
             return broker.handle(now, connection, connect(words, will));
         }
