@@ -329,3 +329,20 @@ fn an_event_that_the_backend_does_not_perform_is_refused_and_never_passed_over()
         assert!(refused.ends_with("does not perform yet"), "{refused}");
     }
 }
+
+#[test]
+fn the_live_testbed_changes_only_what_it_runs_and_lets_clients_vanish_only_behind_its_emulator() {
+    let refused = |change: &dyn Fn(&mut Value)| {
+        let mut plan = plan("pair.json");
+        plan["backend"] = json!("live");
+        change(&mut plan);
+        Plan::from_json(&plan.to_string()).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let vanish = json!([{ "at_ns": 0, "name": "x", "clients": [0], "change": { "kind": "vanish" } }]);
+    let kill = json!([{ "at_ns": 0, "name": "x", "server": "broker",
+                        "change": { "kind": "kill", "persistence": true } }]);
+    assert!(refused(&|plan| plan["events"] = kill.clone()).contains("`broker`, which somebody else runs"));
+    assert_eq!(refused(&|plan| plan["events"] = vanish.clone()), "");
+    let beside = refused(&|plan| (plan["events"], plan["groups"][0]["host"]) = (vanish.clone(), json!(0)));
+    assert!(beside.contains("lets client 0 vanish, whose frames cross no emulated network"), "{beside}");
+}

@@ -19,7 +19,7 @@
 //!   sessions to its disk. It sends no DISCONNECT, to MQTT 5 clients neither. One that stands still does so when it continues,
 //!   which a stop makes it do.
 //!
-//! What it does not model: the time that a program takes to end and to start; and the ICMP message that answers a datagram to a closed port.
+//! What it does not model: the time that a program takes to end and to start, the close_notify of TLS, and the ICMP message that answers a datagram to a closed port.
 
 use std::rc::Rc;
 
