@@ -231,6 +231,8 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
             'at = "1 s"\ngroup = "publishers"\ndo = "subscribe"\nfilter = "a/#/b"',
             'at = "1 s"\ngroup = "publishers"\ndo = "unsubscribe"\nfilter = "a/+"\nqos = 1',
             'at = "1 s"\ngroup = "publishers"\ndo = "vanish"\nfilter = "a/+"')),
+        (SUBSCRIBER + '\nhost = "field"', SUBSCRIBER + '\nhost = "broker"\n' + SUBSCRIBE + '\n[[events]]\nat = "1 s"\n'
+         'group = "subscribers"\ndo = "vanish"\n[[groups]]\nname = "others"\nhost = "field"'),
         (LINKS, 'down = { rate = "250 kbit/s" }\n\n[[events]]\nat = "1 s"\nnetwork = "field"\ndown = true\n'
                 '[[networks]]\nbetween = ["x", "broker"]\n' + UP),
         (LINKS, 'down = { rate = "250 kbit/s" }\n\n[[events]]\nat = "1 s"\nnetwork = "field"\ndirection = "up"\n'

@@ -110,6 +110,11 @@ def _clients(scenario: Scenario, event: Event) -> Iterator[Problem]:
     elif event.client is not None and event.client >= group.count:
         yield ("client",), (f"is {event.client}, but `{group.name}` has {group.count} clients, counted from 0; the "
                             f"last one is {group.count - 1}")
+    elif event.do == "vanish" and scenario.backend == "live" and (
+            scenario.network != "emulated" or group.host == scenario.server_of(group).host):
+        # The kernel of a host that is there closes connections of programs that are gone.
+        yield ("do",), (f"is \"vanish\", but no emulated network lies between `{group.name}` and its server, and its "
+                        "kernel would end its connections; use \"disconnect\", or a `host` behind [[networks]]")
     elif not clients_of(event, group):
         yield ("share",), f"is less than one of the {group.count} clients of `{group.name}`; use a larger share"
 
