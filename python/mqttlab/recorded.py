@@ -188,6 +188,10 @@ LAYOUT = {"hosts": [str], "links": [str], "clients": [{"name": str, "group": str
 PLAN = {"name": str, "groups": [{"name": str, "count": int}], "hosts": [{"name": str}],
         "phases": {"warm_up_ns": int, "duration_ns": int, "cool_down_ns": int}, "network": {"kind": str}}
 
+EVENT = {"at_ns": int, "name": str, "change": {"kind": str}}
+# What an event acts on, and how a plan has that.
+TARGETS: dict[str, Any] = {"links": [str], "server": str, "clients": [int]}
+
 
 def kinds_wrong(table: str, columns: Mapping[str, pl.DataType]) -> str | None:
     """The first column that holds something else than it should; of tables that are not known nothing is said."""
@@ -230,6 +234,8 @@ def damage(
     for name, value, right in (("plan.json", plan, PLAN), ("layout.json", layout, LAYOUT)):
         if problem := unlike(value, right):
             return f"{directory / name} is damaged: {problem}"
+    if problem := _events_wrong(plan.get("events")):
+        return f"{directory / 'plan.json'} is damaged: {problem}"
     if any(client["host"] >= len(layout["hosts"]) for client in layout["clients"]):
         return f"{directory / 'layout.json'} is damaged: a client is on a host that is not there"
     for name, table in tables:
@@ -243,6 +249,23 @@ def damage(
             or _numbers_wrong(table, columns, layout))
         if problem is not None:
             return f"{directory / name}.parquet is damaged: {problem}"
+    return None
+
+
+def _events_wrong(events: Any) -> str | None:
+    """What is wrong with the plan's events; plans of before there were any have none."""
+    if events is None:
+        return None
+    if problem := unlike({"events": events}, {"events": [EVENT]}):
+        return problem
+    for place, event in enumerate(events):
+        target = next((name for name in TARGETS if name in event), None)
+        if target is None:
+            return f"`events[{place}]` acts on nothing"
+        if problem := unlike(event, {target: TARGETS[target]}):
+            return f"`events[{place}]`: {problem}"
+        if target == "links" and event["change"]["kind"] not in ("down", "up", "spec"):
+            return f"`events[{place}]` changes links in an unknown way"
     return None
 
 

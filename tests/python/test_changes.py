@@ -163,6 +163,20 @@ def test_many_marks_have_no_names_and_very_many_are_not_drawn() -> None:
         assert all(len(note["text"]) <= 32 for note in figure.layout.get("annotations", ()))
 
 
+@pytest.mark.parametrize("planned", [
+    ["x"], [{}], [{"at_ns": "3", "name": "x", "server": "broker", "change": {"kind": "kill"}}],
+    [{"at_ns": 3, "name": "x", "change": {"kind": "kill"}}],
+    [{"at_ns": 3, "name": "x", "links": 5, "change": {"kind": "up"}}],
+    [{"at_ns": 3, "name": "x", "links": ["up"], "change": {"kind": "left"}}], [link("x", 3, "up") | {"change": 1}],
+])
+def test_a_plan_whose_events_are_damaged_is_told_in_a_line(tmp_path: Path, planned: list[Any]) -> None:
+    outage(tmp_path / "run", planned=planned)
+    said = CliRunner().invoke(main, ["report", str(tmp_path / "run")])
+    assert said.exit_code == 2
+    [line] = said.stderr.splitlines()
+    assert "plan.json is damaged: " in line
+
+
 def test_figures_of_a_run_that_goes_on_have_the_events_so_far(tmp_path: Path) -> None:
     planned = [link("wan down", 3, "down"), link("wan up", 5, "up"), link("wan down", 60, "down")]
     (tmp_path / "plan.json").write_text(json.dumps({"events": planned}), encoding="utf-8")
