@@ -164,8 +164,7 @@ def test_many_marks_have_no_names_and_very_many_are_not_drawn() -> None:
 
 
 @pytest.mark.parametrize("planned", [
-    ["x"], [{}], [{"at_ns": "3", "name": "x", "server": "broker", "change": {"kind": "kill"}}],
-    [{"at_ns": 3, "name": "x", "change": {"kind": "kill"}}],
+    ["x"], [{}],
     [{"at_ns": 3, "name": "x", "links": 5, "change": {"kind": "up"}}],
     [{"at_ns": 3, "name": "x", "links": ["up"], "change": {"kind": "left"}}], [link("x", 3, "up") | {"change": 1}],
 ])
