@@ -29,6 +29,8 @@ COMPLETE = range(30)
 CANDIDATES = range(500)
 # Fields that no number draws, and why.
 LEFT_OUT = {
+    "events": "test_link_events.py, test_server_events.py and test_client_events.py compare them",
+    "networks.name": "what events call it",
     "backend": "both are run",
     "description": "words",
     "seed": "the judge's",

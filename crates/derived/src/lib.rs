@@ -28,6 +28,7 @@ mod control_packets;
 mod instants;
 mod network;
 mod partitions;
+mod search_hint;
 mod settings;
 mod tallies;
 

@@ -72,16 +72,18 @@ class Told:
     """Then the first note comes before everything else."""
     events: str
     """What changed while the run went on, and when messages flowed again; empty without events."""
+    parts: tuple[str, ...]
+    """Of a run of several parts, how well their clocks agree."""
     reasons: tuple[str, ...]
     """Of the verdict, those that :attr:`timing` has not."""
     cautions: tuple[str, ...]
-    """What else to read before a number is used: parts of a run, foreign messages, warnings."""
+    """What else to read before a number is used: foreign messages, warnings."""
     numbers: metrics.Headline
 
     @property
     def notes(self) -> tuple[str, ...]:
         """All that is to be read before a number is used."""
-        return (*self.reasons, *self.cautions)
+        return (*self.parts, *self.reasons, *self.cautions)
 
 
 def told(recording: Recording) -> Told:
@@ -102,7 +104,8 @@ def told(recording: Recording) -> Told:
     numbers = metrics.headline(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
                 delivered_nothing=delivered_nothing(recording), events=changes.sentence(recording),
-                reasons=tuple(rest), cautions=(*parts, *cautions.of(recording, numbers)), numbers=numbers)
+                parts=tuple(parts), reasons=tuple(rest), cautions=tuple(cautions.of(recording, numbers)),
+                numbers=numbers)
 
 
 def described(recording: Recording) -> str:

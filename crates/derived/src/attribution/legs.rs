@@ -17,9 +17,9 @@ use crate::attribution::gateway_hops::{DatagramWaits, GatewayHop, HopDatagrams};
 use crate::attribution::in_flight::OverOfGateways;
 use crate::attribution::messages::StoredDelivery;
 use crate::attribution::publishes::RangePackets;
-use crate::connections::streams::SearchHint;
 use crate::control_packets::{NamedPacket, narrow};
 use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known, least, most};
+use crate::search_hint::SearchHint;
 use crate::settings::RunSettings;
 
 /// A PUBLISH on one side of the broker, and what let it go.

@@ -4,8 +4,7 @@ use mqttlab_recording::NumberMap;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::connections::retransmissions::Retransmission;
-use crate::network::frame_rows::{ACK, LinkFrame, SYN, StoredFate, is_counted};
-use crate::network::frames::ConnectionFrames;
+use crate::network::frame_rows::{ACK, ConnectionFrames, LinkFrame, SYN, StoredFate, is_counted};
 use crate::partitions::Packed;
 use crate::settings::RunSettings;
 

@@ -7,14 +7,12 @@
 //! What it does not model: the congestion window, which no frame shows. That an acknowledgement was followed by data that
 //! had to wait, and that Nagle's algorithm cannot have held, is taken as evidence for a window.
 
-use std::cell::Cell;
-
 use mqttlab_recording::NumberSet;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known, least, most};
-use crate::network::frame_rows::{LinkFrame, StoredFate};
-use crate::network::frames::ConnectionFrames;
+use crate::network::frame_rows::{ConnectionFrames, LinkFrame, StoredFate};
+use crate::search_hint::SearchHint;
 use crate::settings::RunSettings;
 
 /// Data that an acknowledgement released sets out at once; this much later, something else has released them.
@@ -61,34 +59,6 @@ struct SeenAck {
     frame: u64,
     /// Position up to which all is acknowledged.
     acked: i64,
-}
-
-/// Where something was found last: the next is looked for near it, because packets are asked for in the order of time.
-#[derive(Default)]
-pub(crate) struct SearchHint(Cell<usize>);
-
-impl SearchHint {
-    /// The same as [`slice::partition_point`].
-    pub(crate) fn partition_point<T>(&self, all: &[T], is_before: impl Fn(&T) -> bool) -> usize {
-        let near = self.0.get().min(all.len());
-        let (mut from, mut to, mut step) = (near, near, 1);
-        if near < all.len() && is_before(&all[near]) {
-            while to < all.len() && is_before(&all[to]) {
-                from = to + 1;
-                to = (to + step).min(all.len());
-                step *= 2;
-            }
-        } else {
-            while from > 0 && !is_before(&all[from - 1]) {
-                to = from - 1;
-                from = from.saturating_sub(step);
-                step *= 2;
-            }
-        }
-        let found = from + all[from..to].partition_point(is_before);
-        self.0.set(found);
-        found
-    }
 }
 
 /// One direction of a connection.

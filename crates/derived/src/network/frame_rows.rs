@@ -158,6 +158,22 @@ pub(crate) fn for_each(
     Ok(place)
 }
 
+/// The frames of one connection, or those of none.
+#[derive(Clone, Copy)]
+pub(crate) struct ConnectionFrames<'a> {
+    /// In the order of the table.
+    pub(crate) rows: &'a [LinkFrame],
+    /// How many frames came to links: [`LinkFrame::nth`] is below.
+    pub(crate) frames: usize,
+}
+
+impl<'a> ConnectionFrames<'a> {
+    pub(crate) fn of(rows: &'a mut [LinkFrame], seen: &mut Vec<(u64, u32)>) -> ConnectionFrames<'a> {
+        let frames = number_frames(rows, seen);
+        ConnectionFrames { rows, frames }
+    }
+}
+
 /// Numbers the frames of a connection's rows in the order in which they come first; returns how many there are. `seen` is for
 /// the frames met so far, and for use again.
 pub(crate) fn number_frames(rows: &mut [LinkFrame], seen: &mut Vec<(u64, u32)>) -> usize {

@@ -13,7 +13,7 @@ use crate::SummaryLimits;
 use crate::attribution::flights::{PacketFlight, WANTED_FIELDS, WantedFlight};
 use crate::attribution::packet_partitions::{STREAM_END_FIELDS, StreamEnd};
 use crate::connections::streams;
-use crate::network::frame_rows::{self, FIELDS, LinkFrame, number_frames};
+use crate::network::frame_rows::{self, ConnectionFrames, FIELDS, LinkFrame};
 use crate::network::links::Links;
 use crate::network::scopes::{FramesExtent, NetworkSums};
 use crate::partitions::{ByNumber, Packed, Partitions, bring_together, part_of};
@@ -24,22 +24,6 @@ use crate::settings::RunSettings;
 pub(crate) struct FrameTable {
     pub(crate) rows: u64,
     limits: SummaryLimits,
-}
-
-/// The frames of one connection, or those of none.
-#[derive(Clone, Copy)]
-pub(crate) struct ConnectionFrames<'a> {
-    /// In the order of the table.
-    pub(crate) rows: &'a [LinkFrame],
-    /// How many frames came to links: [`LinkFrame::nth`] is below.
-    pub(crate) frames: usize,
-}
-
-impl<'a> ConnectionFrames<'a> {
-    fn of(rows: &'a mut [LinkFrame], seen: &mut Vec<(u64, u32)>) -> ConnectionFrames<'a> {
-        let frames = number_frames(rows, seen);
-        ConnectionFrames { rows, frames }
-    }
 }
 
 /// What is asked of the frames of each connection, in as many parts as there are heaps.

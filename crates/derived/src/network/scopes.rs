@@ -12,9 +12,8 @@ use mqttlab_recording::{
 use crate::attribution::packet_partitions::StreamEnd;
 use crate::connections::connection::{FirstLink, RoundTrips, TRIP_FIELDS, client_port, round_trips, towards};
 use crate::connections::retransmissions::{Retransmission, sent_again};
-use crate::network::frame_rows::{LinkFrame, StoredFate, is_counted};
+use crate::network::frame_rows::{ConnectionFrames, LinkFrame, StoredFate, is_counted};
 use crate::network::frame_sums::{FrameTally, TripStatistics, Trips, merged};
-use crate::network::frames::ConnectionFrames;
 use crate::network::links::Slices;
 use crate::partitions::Partitions;
 use crate::settings::RunSettings;

@@ -24,7 +24,7 @@ def part(recording: Recording) -> Content:
     timing = [html.P(told.timing, className="timing")] if told.verdict == "valid" else []
     # The verdict with its reasons stands above all parts of a run.
     top = html.Section([html.P(told.scenario, className="scenario"), *timing,
-                        *(html.P(visible(note), className="timing") for note in told.cautions[:3])],
+                        *(html.P(visible(note), className="timing") for note in (*told.parts, *told.cautions)[:3])],
                        className="panel headline")
     if not flows and not unsent:
         return [top, html.Section([html.P("No message was measured.")], className="panel headline")]
