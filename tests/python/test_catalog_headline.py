@@ -89,7 +89,7 @@ def test_a_catalog_of_before_gets_the_columns_of_the_values_that_it_has(runs: Pa
                     "metric = :metric AND scope = :scope AND scope_name = :of"), key | {"run": number, "value": value})
     database.close()
     # A list that only reads shows the runs, and waits for the upgrade with the numbers.
-    assert [(glimpse.name, glimpse.p99_ms) for glimpse in listed_runs(file)] == [("fleet", None), ("ways", None)]
+    assert [(run.name, run.p99_ms) for run in listed_runs(file)] == [("fleet", None), ("ways", None)]
     Catalog.open(f"sqlite:///{file}").close()
     with sqlite3.connect(file) as plain:
         rows = plain.execute(f"SELECT run_id, {', '.join(COLUMNS)} FROM run ORDER BY id").fetchall()

@@ -216,7 +216,7 @@ def test_the_list_of_experiments_has_question_state_answer_and_date(
     assert found.state in printed and found.question in printed and "threshold checks are broken." in printed
     shown = repr(experiments.page(Store(runs)))
     assert found.question in shown and found.state in shown
-    # CachedResults until the journal changes: then it is worked out anew.
+    # Kept until the journal changes: then it is worked out anew.
     kept = broken.path / "answer.json"
     kept.write_text(json.dumps(json.loads(kept.read_text()) | {"answer": "kept"}), encoding="utf-8")
     assert listed(runs)[0].answer == "kept"

@@ -51,10 +51,11 @@ def listed_runs(file: Path) -> list[ListedRun]:
     except sqlite3.Error:
         return []
     base = file.parent.resolve()
-    return [ListedRun(directory=base / directory, name=name, backend=backend, started=started or "", state=state,
-                    valid=None if valid is None else bool(valid), experiment=experiment, p99_ms=p99_ms,
-                    undelivered_percent=undelivered_percent)
-            for directory, name, backend, started, state, valid, experiment, p99_ms, undelivered_percent in rows]
+    return [ListedRun(
+        directory=base / directory, name=name, backend=backend, started=started or "", state=state,
+        valid=None if valid is None else bool(valid), experiment=experiment, p99_ms=p99_ms,
+        undelivered_percent=undelivered_percent)
+        for directory, name, backend, started, state, valid, experiment, p99_ms, undelivered_percent in rows]
 
 
 def _answered(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:

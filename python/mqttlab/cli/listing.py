@@ -27,14 +27,14 @@ def show_list(runs: Path, *, everything: bool = False) -> None:
 
     Of an experiment's runs only how many there are is said, unless ``everything`` is asked for."""
     known = listed_runs(runs / "catalog.db")
-    there = {glimpse.directory for glimpse in known if (glimpse.directory / "plan.json").is_file()}
+    there = {run.directory for run in known if (run.directory / "plan.json").is_file()}
     others = list_runs(runs, but=there)
     if not known and not others:
         say(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
         return
-    found = [(glimpse.started, _latency(glimpse.p99_ms), _share(glimpse.undelivered_percent),
-              _status(glimpse, glimpse.directory in there), glimpse.backend, str(from_here(glimpse.directory)))
-             for glimpse in known if everything or glimpse.experiment is None]
+    found = [(run.started, _latency(run.p99_ms), _share(run.undelivered_percent),
+              _status(run, run.directory in there), run.backend, str(from_here(run.directory)))
+             for run in known if everything or run.experiment is None]
     alone = [summary for summary in others if everything or not _is_of_experiment(summary.directory)]
     found += [(summary.started, "", "", summary.status, summary.backend, str(summary.directory)) for summary in alone]
     rows = sorted(([visible(cell) for cell in (_minute(started), *rest)] for started, *rest in found),
@@ -105,10 +105,10 @@ def show_found(
             "adds them", err=True)
 
 
-def _status(glimpse: ListedRun, there: bool) -> str:
+def _status(run: ListedRun, there: bool) -> str:
     if not there:
         return "gone"
-    return "not valid" if glimpse.valid is False and glimpse.state == "complete" else glimpse.state
+    return "not valid" if run.valid is False and run.state == "complete" else run.state
 
 
 def _minute(started: str | None) -> str:
