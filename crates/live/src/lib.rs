@@ -25,6 +25,7 @@ mod contact;
 mod control;
 mod directory;
 pub mod doctor;
+mod due_list;
 mod histogram;
 pub mod host;
 pub mod measure;

@@ -313,18 +313,14 @@ fn is_not_performed(plan: &Plan, event: &Event) -> Option<String> {
     {
         return Some(refused);
     }
-    let performed = match plan.backend {
-        Backend::Live => PERFORMED_LIVE,
-        Backend::Sim => PERFORMED_SIMULATED,
-    };
     let backend = if plan.backend == Backend::Live { "live testbed" } else { "simulator" };
-    (!performed.contains(&event.kind()))
+    (!PERFORMED.contains(&event.kind()))
         .then(|| format!("is `{}`, which the {backend} does not perform yet", event.kind()))
 }
 
 /// The kinds of events that each backend performs, as the schema has them.
 pub(crate) fn performed() -> serde_json::Value {
-    serde_json::json!({ "live": PERFORMED_LIVE, "sim": PERFORMED_SIMULATED })
+    serde_json::json!({ "live": PERFORMED, "sim": PERFORMED })
 }
 
 /// Why a plan's backend cannot do this to clients, where they are what they are.
@@ -348,24 +344,8 @@ fn cannot_change_clients(plan: &Plan, event: &ClientsEvent) -> Option<String> {
     None
 }
 
-/// The kinds of events that the live testbed performs.
-const PERFORMED_LIVE: &[&str] = &[
-    "link_down",
-    "link_up",
-    "link_change",
-    "server_stop",
-    "server_kill",
-    "server_pause",
-    "server_continue",
-    "server_start",
-    "clients_disconnect",
-    "clients_vanish",
-    "clients_return",
-    "clients_stop_reading",
-    "clients_continue_reading",
-];
-/// The kinds of events that the simulator performs.
-const PERFORMED_SIMULATED: &[&str] = &[
+/// The kinds of events that both backends perform.
+const PERFORMED: &[&str] = &[
     "link_down",
     "link_up",
     "link_change",

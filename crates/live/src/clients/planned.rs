@@ -4,54 +4,20 @@
 //! as its messages.
 
 use mqttlab_client::Loss;
-use mqttlab_plan::{ClientsChange, ClientsEvent, Event, Plan};
+use mqttlab_plan::{ClientsChange, Event, Plan};
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
 use super::epoll::Ready;
 use super::turn::ClientTurn;
+use crate::due_list::DueList;
 
-/// Those that have not taken place, in the order of time.
-#[derive(Default)]
-pub(super) struct PlannedChanges {
-    /// Places in the plan's list, the next one last.
-    left: Vec<usize>,
-}
-
-impl PlannedChanges {
-    /// All of a plan that act on clients.
-    pub(super) fn of(plan: &Plan) -> PlannedChanges {
-        let acts = |(_, event): &(usize, &Event)| matches!(event, Event::Clients(_));
-        PlannedChanges {
-            left: plan.events.iter().enumerate().filter(acts).map(|(place, _)| place).rev().collect(),
-        }
-    }
-
-    /// When the next one is due, of clients that publish from then on.
-    pub(super) fn next_at(&self, plan: &Plan, publish_from: Option<Instant>) -> Option<Instant> {
-        Some(publish_from? + self.next(plan)?.at)
-    }
-
-    /// Takes the next one, if it is due by now.
-    pub(super) fn take_due<'p>(
-        &mut self,
-        plan: &'p Plan,
-        publish_from: Option<Instant>,
-        now: Instant,
-    ) -> Option<&'p ClientsEvent> {
-        let event = self.next(plan)?;
-        (publish_from? + event.at <= now).then(|| {
-            self.left.pop();
-            event
-        })
-    }
-
-    fn next<'p>(&self, plan: &'p Plan) -> Option<&'p ClientsEvent> {
-        match &plan.events[*self.left.last()?] {
-            Event::Clients(event) => Some(event),
-            Event::Links(_) | Event::Server(_) => None,
-        }
-    }
+/// Places in the plan's list of the events that act on clients.
+pub(super) fn changes_of(plan: &Plan) -> DueList<usize> {
+    DueList::new(plan.events.iter().enumerate().filter_map(|(place, event)| match event {
+        Event::Clients(event) => Some((event.at, place)),
+        Event::Links(_) | Event::Server(_) => None,
+    }))
 }
 
 impl ClientTurn<'_> {

@@ -20,11 +20,12 @@ use super::context::FleetContext;
 use super::epoll::Epoll;
 use super::layers::ClientLayers;
 use super::own_packets::OwnPackets;
-use super::planned::{self, PlannedChanges};
+use super::planned;
 use super::poll_pause::PollPause;
 use super::timers::ClientTimers;
 use super::turn::{ClientTurn, FigureChanges};
 use crate::control::Control;
+use crate::due_list::DueList;
 
 pub(super) struct Worker {
     shared: Arc<FleetContext>,
@@ -37,7 +38,8 @@ pub(super) struct Worker {
     buffers: WorkerBuffers,
     /// Clients whose deadline has come.
     due: Vec<u32>,
-    planned: PlannedChanges,
+    /// Events of the plan that act on clients, by their places in it.
+    planned: DueList<usize>,
     pace: PollPause,
     /// Whether a client could have had more to do since its last turn.
     hurried: bool,
@@ -62,7 +64,7 @@ impl Worker {
             }
         }
         let timers = ClientTimers::new(clients.len());
-        let (pace, planned) = (PollPause::of(&shared.plan), PlannedChanges::of(&shared.plan));
+        let (pace, planned) = (PollPause::of(&shared.plan), planned::changes_of(&shared.plan));
         let tally = FigureChanges::new(shared.plan.groups.len(), shared.plan.servers.len());
         Ok(Worker {
             shared,
@@ -117,7 +119,7 @@ impl Worker {
     }
 
     fn idle_time(&self) -> Duration {
-        let event = self.planned.next_at(&self.shared.plan, self.publish_from());
+        let event = self.planned.next_at(self.publish_from());
         let next = [self.timers.next(), event].into_iter().flatten().min();
         planned::until(next, self.shared.control.now(), STEP)
     }
@@ -130,7 +132,8 @@ impl Worker {
     fn perform_planned(&mut self) {
         let (shared, from) = (Arc::clone(&self.shared), self.publish_from());
         while self.leaving.is_none()
-            && let Some(event) = self.planned.take_due(&shared.plan, from, shared.control.now())
+            && let Some(&place) = self.planned.take_due(from, shared.control.now())
+            && let mqttlab_plan::Event::Clients(event) = &shared.plan.events[place]
         {
             let (clients, mut turn) = self.split();
             // Both are in the order of their numbers.

@@ -21,6 +21,7 @@ use mqttlab_recording::{Frame, Sink};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
+use crate::due_list::DueList;
 use crate::host::poller::{DeadlinePoller, Waker};
 use crate::host::priority::Priority;
 use crate::network::link_traffic::TrafficRequest;
@@ -161,9 +162,8 @@ impl Emulator {
 struct Driver {
     ports: Vec<Port>,
     wire: EmulatedWire,
-    /// How links change, and how many of these have happened.
-    changes: Vec<WiringChange>,
-    changed: usize,
+    /// How links change.
+    changes: DueList<WiringChange>,
     clock: Clock,
     radio_sleep: Arc<SleepNotifier>,
     silent: Arc<SilentSockets>,
@@ -197,10 +197,9 @@ impl FrameRecorder for OptionalSink {
 
 impl Driver {
     fn new(setting: EmulatorSetting, shared: Arc<EmulatorCounters>, poller: DeadlinePoller) -> Driver {
-        let changes = setting.wiring.changes.clone();
+        let changes = setting.wiring.changes.iter().map(|change| (change.at, change.clone()));
         Driver {
-            changes,
-            changed: 0,
+            changes: DueList::new(changes),
             wire: EmulatedWire::new(setting.wiring, setting.compensation),
             ports: setting.ports,
             clock: setting.clock,
@@ -282,21 +281,25 @@ impl Driver {
         // Each at its time, however late this is: what happens before it comes first.
         while let Some(at) = self.next_change().filter(|at| *at <= until) {
             self.hand_over(at);
-            self.wire.change(at, &self.changes[self.changed]);
-            self.changed += 1;
+            if let Some(change) = self.changes.take_due(self.publish_from(), at) {
+                self.wire.change(at, change);
+            }
         }
         self.hand_over(until);
     }
 
     fn next_change(&self) -> Option<Instant> {
-        let change = self.changes.get(self.changed)?;
-        Some(*self.shared.publish_from.get()? + change.at)
+        self.changes.next_at(self.publish_from())
+    }
+
+    fn publish_from(&self) -> Option<Instant> {
+        self.shared.publish_from.get().copied()
     }
 
     fn hand_over(&mut self, until: Instant) {
         while let Some(delivery) = self.wire.poll(until, &mut self.recorder) {
             let now = self.clock.now();
-            self.shared.lateness.count(self.changed, delivery.path, now.since(delivery.due));
+            self.shared.lateness.count(self.changes.taken(), delivery.path, now.since(delivery.due));
             self.observer.done(delivery.due, now, self.recorder.waited(), &self.shared.held_up);
             let FrameDelivery { host, bytes, .. } = delivery;
             if self.silent.are_sent(host, &bytes) {

@@ -7,11 +7,10 @@
 //! ```
 //!
 //! One thread conducts, and never touches a message or a frame. Here it sets up and takes down; what it waits for between
-//! is in `stages`; which event of the plan is due, in `planned`.
+//! is in `stages`.
 //!
 //! What it does not do: choose anything. The plan has decided.
 
-pub(crate) mod planned;
 pub(crate) mod progress;
 pub(crate) mod run_json;
 pub(crate) mod sampler;
@@ -34,6 +33,7 @@ use crate::clients::{Fleet, UnrecordedConnections, ambiguous_topics};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::directory::Directory;
+use crate::due_list::DueList;
 use crate::host::limits;
 use crate::host::priority::{self, CpuAwake, Priority};
 use crate::host::signals::Signals;
@@ -54,7 +54,6 @@ use crate::processes::broker_log::LoggedDrops;
 use crate::processes::life::RunningServer;
 use crate::processes::programs::{self, Programs};
 use crate::processes::server::{ServerError, ServerHandle, named};
-use crate::run::planned::PlannedEvents;
 use crate::run::progress::LiveProgress;
 use crate::run::run_json::RunObservations;
 use crate::run::sampler::Sampler;
@@ -330,7 +329,7 @@ impl Prepared {
             sampler,
             announcer,
             figures: LiveProgress::of(&self.plan),
-            planned: PlannedEvents::of(&self.plan),
+            planned: DueList::new(self.plan.events.iter().map(|event| (event.at(), event))),
         };
         let result = stages.run();
         self.observed.schedule = self.control.schedule();

@@ -14,6 +14,7 @@ use mqttlab_run::{Announcer, Interruption, Progress, RunConductor, RunStage, Run
 use mqttlab_units::{Duration, Instant};
 
 use crate::control::Control;
+use crate::due_list::DueList;
 use crate::host::watch::Watch;
 use crate::network::emulator::Emulator;
 use crate::network::testbed::Testbed;
@@ -22,7 +23,6 @@ use crate::parts::client_share::ClientsStatus;
 use crate::processes::life::{RunningServer, ServerNews, StartPlace};
 use crate::processes::programs::{ProgramContext, Programs};
 use crate::processes::server::named;
-use crate::run::planned::PlannedEvents;
 use crate::run::progress::LiveProgress;
 use crate::run::run_json;
 use crate::run::sampler::Sampler;
@@ -45,7 +45,7 @@ pub(crate) struct Stages<'a, 'b> {
     pub(crate) sampler: &'a mut Sampler,
     pub(crate) announcer: &'a mut Announcer<'b>,
     pub(crate) figures: LiveProgress,
-    pub(crate) planned: PlannedEvents<'a>,
+    pub(crate) planned: DueList<&'a Event>,
 }
 
 /// How the clients stand. They are shown out by their workers, and not told when the measurement has found enough.
@@ -144,7 +144,7 @@ impl Stages<'_, '_> {
                     self.figures.tick(self.control, &clients.others, shared, self.sampler.servers());
                 self.announcer.say(&Progress::Tick(Box::new(figures)));
             }
-            let event = conductor.schedule().and_then(|schedule| self.planned.next_at(schedule.publish_from));
+            let event = self.planned.next_at(conductor.schedule().map(|schedule| schedule.publish_from));
             let next = [conductor.deadline(), self.programs.next_start(), event].into_iter().flatten().min();
             let left = next.and_then(|next| next.checked_since(now));
             self.watch.wait(left.unwrap_or(STEP).min(STEP))?;
@@ -195,7 +195,7 @@ impl Stages<'_, '_> {
             // It changes links by itself.
             let _ = emulator.shared().publish_from.set(schedule.publish_from);
         }
-        while let Some(event) = self.planned.take_due(self.control.now(), schedule.publish_from) {
+        while let Some(&event) = self.planned.take_due(Some(schedule.publish_from), self.control.now()) {
             if let Event::Server(event) = event {
                 self.change_server(event);
             }
