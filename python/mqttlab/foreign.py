@@ -38,6 +38,11 @@ def visible(text: str) -> str:
     return HIDDEN.sub(_escaped, text)
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters, the last of which tells that there were more."""
+    return text if len(text) <= most else f"{text[:most - 1]}…"
+
+
 def laid_out(text: str) -> str:
     """The same of text that may have lines and columns: line ends and tabs stay."""
     return HIDDEN.sub(lambda found: found[0] if found[0] in LAID_OUT else _escaped(found), text)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqttlab.figures.drawing import Figure
+from mqttlab.foreign import shortened
 
 COLOUR = "#8A63B8"
 SHADE = 0.1
@@ -35,11 +36,7 @@ def mark(figure: Figure, marks: Sequence[Mark]) -> Figure:
         if one.until_s is not None:
             figure.add_band("x", one.at_s, one.until_s, {"color": COLOUR, "opacity": SHADE})
         named = len(drawn) <= NAMED_MAX
-        label = {"text": _short(one.name), "font": {"size": 11, "color": COLOUR}, "hovertext": one.name, "xshift": 2,
-                 "y": 1 - ROW_HEIGHT * (place % ROWS)} if named else None
+        label = {"text": shortened(one.name, NAME_MAX), "font": {"size": 11, "color": COLOUR},
+                 "hovertext": one.name, "xshift": 2, "y": 1 - ROW_HEIGHT * (place % ROWS)} if named else None
         figure.add_line("x", one.at_s, {"color": COLOUR, "width": 1, "dash": "dot"}, label)
     return figure
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= NAME_MAX else f"{name[:NAME_MAX - 1]}…"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import polars as pl
-
 from mqttlab import metrics
 from mqttlab.figures.drawing import Figure
 from mqttlab.figures.marks import Mark, mark
@@ -73,11 +71,6 @@ def _told(recording: Recording, change: Change, row: dict[str, Any]) -> str:
 def seconds(value: float) -> str:
     """A time of a run: to a tenth of a second, to a millisecond below one."""
     return f"{number(round(value, 1))} s" if abs(value) >= 1 else f"{number(round(1e3 * value))} ms"
-
-
-def table(recording: Recording) -> pl.DataFrame:
-    """What followed from each event; empty without any."""
-    return metrics.changes(recording)
 
 
 def left_out(recording: Recording) -> str:

@@ -79,7 +79,7 @@ def _verdict_section(recording: Recording) -> str:
 
 
 def _changes_section(recording: Recording) -> str:
-    table = changes.table(recording)
+    table = metrics.changes(recording)
     if table.is_empty():
         return ""
     words = " ".join(filter(None, (

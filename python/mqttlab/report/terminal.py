@@ -55,7 +55,7 @@ def terminal(recording: Recording, console: Console) -> None:
                          keys=len(keys))
         for words in coverage.application(recording, by_qos):
             console.print(words, highlight=False, markup=False)
-    happened = changes.table(recording)
+    happened = metrics.changes(recording)
     if not happened.is_empty():
         columns = metrics.family("changes").columns("wide")
         _print_table(console, "Events: times in s", happened, ("event", *columns))

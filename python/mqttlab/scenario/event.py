@@ -19,29 +19,29 @@ BELONGS = {
     "do": ("server", "group"), "persistence": ("server",),
     **dict.fromkeys(("share", "client", "filter", "qos"), ("group",)),
 }
-SERVER_DEEDS = ("stop", "kill", "pause", "continue", "start")
-CLIENT_DEEDS = ("disconnect", "vanish", "return", "stop-reading", "continue-reading", "subscribe", "unsubscribe")
+SERVER_ACTIONS = ("stop", "kill", "pause", "continue", "start")
+CLIENT_ACTIONS = ("disconnect", "vanish", "return", "stop-reading", "continue-reading", "subscribe", "unsubscribe")
 # What ends with `for`, and how. The others are ends themselves.
 ENDS = {"stop": "start", "kill": "start", "pause": "continue", "disconnect": "return", "vanish": "return",
         "stop-reading": "continue-reading", "subscribe": "unsubscribe", "unsubscribe": "subscribe"}
 # What other tools call it: Docker, systemd, Kubernetes, Chaos Mesh, Pumba.
-DEEDS_CALLED = {"terminate": "stop", "crash": "kill", "freeze": "pause", "suspend": "pause", "unpause": "continue",
+ACTIONS_CALLED = {"terminate": "stop", "crash": "kill", "freeze": "pause", "suspend": "pause", "unpause": "continue",
                 "resume": "continue", "restart": "kill", "reconnect": "return", "connect": "return",
                 "leave": "disconnect", "power-off": "vanish", "die": "vanish", "disappear": "vanish"}
 
 
 def read_do(value: Any) -> Any:
     """What is done, by its own name."""
-    known = [*SERVER_DEEDS, *CLIENT_DEEDS]
+    known = [*SERVER_ACTIONS, *CLIENT_ACTIONS]
     if isinstance(value, str) and value not in known:
         word = value.lower().replace("_", "-").replace(" ", "-")
-        near = closest(word, [*known, *DEEDS_CALLED], 0.6)
-        near = DEEDS_CALLED.get(near or "", near)
+        near = closest(word, [*known, *ACTIONS_CALLED], 0.6)
+        near = ACTIONS_CALLED.get(near or "", near)
         instead = f"; did you mean \"{near}\"?" if near else ""
         if value.lower() == "restart":
             instead = "; write `do = \"stop\"` or `\"kill\"` with `for`, the time until it starts again"
-        raise ValueError(f"is {shown(value)}, but must be one of {', '.join(SERVER_DEEDS)} for a server, "
-                         f"{', '.join(CLIENT_DEEDS)} for clients{instead}")
+        raise ValueError(f"is {shown(value)}, but must be one of {', '.join(SERVER_ACTIONS)} for a server, "
+                         f"{', '.join(CLIENT_ACTIONS)} for clients{instead}")
     return value
 
 
@@ -139,8 +139,8 @@ class EventFields(Part):
         if self.network is not None:
             self._changes_links()
         elif self.do is None:
-            deeds = SERVER_DEEDS if self.server is not None else CLIENT_DEEDS
-            raise ValueError(f"does not say what happens; add `do`, one of {', '.join(deeds)}")
+            actions = SERVER_ACTIONS if self.server is not None else CLIENT_ACTIONS
+            raise ValueError(f"does not say what happens; add `do`, one of {', '.join(actions)}")
         else:
             self._does(self.do)
         return self
@@ -157,10 +157,10 @@ class EventFields(Part):
             raise ValueError("has `for`, but `down = false` does not end; leave it out, or write `down = true`")
 
     def _does(self, do: str) -> None:
-        deeds, other = (SERVER_DEEDS, "clients") if self.server is not None else (CLIENT_DEEDS, "servers")
-        if do not in deeds:
+        actions, other = (SERVER_ACTIONS, "clients") if self.server is not None else (CLIENT_ACTIONS, "servers")
+        if do not in actions:
             raise ValueError(f"acts on a {self.target}, but `do = \"{do}\"` is for {other}; use one of "
-                             f"{', '.join(deeds)}")
+                             f"{', '.join(actions)}")
         if self.lasts is not None and do not in ENDS:
             raise ValueError(f"has `for`, but `do = \"{do}\"` does not end; leave it out")
         if (self.filter is not None) != (do in ("subscribe", "unsubscribe")):

@@ -191,16 +191,16 @@ def _of_server(scenario: Scenario, turn: _Turn) -> dict[str, Any]:
     kept = event.persistence
     if kept is None:
         kept = scenario.server_named(str(event.server)).persistence
-    return {"kind": _deed(turn), "persistence": kept}
+    return {"kind": _action(turn), "persistence": kept}
 
 
-def _deed(turn: _Turn) -> str:
+def _action(turn: _Turn) -> str:
     do = str(turn.event.do)
     return (do if turn.begins else ENDS[do]).replace("-", "_")
 
 
 def _of_clients(turn: _Turn, group: Group) -> dict[str, Any]:
-    event, kind = turn.event, _deed(turn)
+    event, kind = turn.event, _action(turn)
     change: dict[str, Any] = {"kind": kind}
     if event.filter is not None:
         change["filter"] = event.filter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mqttlab.foreign import shortened
 from mqttlab.scenario.event import ENDS, Event
 from mqttlab.scenario.fit import rate_words
 
@@ -17,7 +18,7 @@ NAME_MAX = 80
 
 def begins(event: Event) -> str:
     """The name of an event when it begins."""
-    return event.name or _shortened(what(event))
+    return event.name or shortened(what(event), NAME_MAX)
 
 
 def ends(event: Event) -> str:
@@ -26,13 +27,13 @@ def ends(event: Event) -> str:
         return f"end of {event.name}"
     if event.network is not None:
         return f"{_links(event)} {'up' if event.down else 'as before'}"
-    return _shortened(_deed(event, ENDS[str(event.do)]))
+    return shortened(_action(event, ENDS[str(event.do)]), NAME_MAX)
 
 
 def what(event: Event) -> str:
     """What happens, in a few words."""
     if event.network is None:
-        return _deed(event, str(event.do))
+        return _action(event, str(event.do))
     if event.down is not None:
         return f"{_links(event)} {'down' if event.down else 'up'}"
     return f"{_links(event)} {', '.join(_field(name, value) for name, value in event.changed.items())}"
@@ -62,7 +63,7 @@ def _links(event: Event) -> str:
     return f"{event.network}/{event.direction}" if one_way else str(event.network)
 
 
-def _deed(event: Event, do: str) -> str:
+def _action(event: Event, do: str) -> str:
     if event.server is not None:
         return f"{event.server} {DONE[do]}"
     if event.client is not None:
@@ -82,7 +83,3 @@ def _field(name: str, value: Any) -> str:
     if name == "queue":
         return f"queue {value.packets} packets" if value.bytes is None else f"queue {value.bytes} B"
     return name.replace("_", " ")
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= NAME_MAX else f"{name[:NAME_MAX - 1]}…"

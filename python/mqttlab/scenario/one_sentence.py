@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from mqttlab.foreign import shortened
 from mqttlab.plan import StoredPlan
 from mqttlab.scenario.sentence import places
 from mqttlab.scenario.topics import Filters
@@ -30,7 +31,8 @@ def one_sentence(plan: StoredPlan) -> str:
     """What a plan does, in at most about 200 characters."""
     groups = [{**UNSAID, **group} for group in cast("list[dict[str, Any]]", plan["groups"])]
     if "sources" in plan:
-        return f"{_kept(str(plan.get('description') or 'Imported.')).rstrip('.')}: {_all(groups)}."
+        described = shortened(str(plan.get("description") or "Imported."), LENGTH_MAX - 40)
+        return f"{described.rstrip('.')}: {_all(groups)}."
     if not groups or any("publications" not in group or "connects_to" not in group for group in groups):
         network = plan.get("network", {}).get("description") or plan.get("network", {}).get("kind") or "not recorded"
         return f"{_all(groups)}; network: {network}."
@@ -183,7 +185,3 @@ def _time(length_ns: int) -> str:
 
 def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def _kept(text: str) -> str:
-    return text if len(text) <= LENGTH_MAX - 40 else f"{text[:LENGTH_MAX - 41]}…"

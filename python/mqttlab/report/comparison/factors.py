@@ -13,7 +13,7 @@ from typing import Any
 
 from mqttlab.comparison import Comparison, scenario_changes
 from mqttlab.comparison.sides import flat
-from mqttlab.foreign import visible
+from mqttlab.foreign import shortened, visible
 from mqttlab.plan import publications_of
 from mqttlab.report.text import duration, number
 
@@ -219,7 +219,7 @@ def _unnamed(value: Any) -> Any:
 
 def _value(place: str, written: str) -> str:
     last = place.rsplit(".", 1)[-1].replace("_", " ")
-    shown = visible(written if len(written) <= VALUE_MAX else f"{written[:VALUE_MAX - 1]}…")
+    shown = visible(shortened(written, VALUE_MAX))
     return f"{last} {'by default' if written == '–' else shown}"
 
 
