@@ -20,7 +20,8 @@ import processes
 from mqttlab.catalog import Catalog
 from mqttlab.cli import main
 from mqttlab.engine import is_being_written
-from mqttlab.queue import Queue, QueueError, QueueExecutor
+from mqttlab.queue import Queue, QueueError, QueueExecutor, handed
+from mqttlab.queue.handed import Handed
 from mqttlab.queue.process import Waiting, choose
 from mqttlab.recording import Recording
 from mqttlab.runs import Job
@@ -101,6 +102,62 @@ def test_a_job_that_cannot_be_performed_ends_with_its_error(queue: Queue, tmp_pa
     assert "`schema` is 99" in str(finished.error)
     [kept] = queue.jobs(all_=True)
     assert (kept.state, kept.verdict) == ("done", "failed")
+
+
+def test_a_second_opening_in_one_process_loses_nothing_of_the_first(tmp_path: Path) -> None:
+    # The first one's locks were lost, another process removed the log as the last to leave, and jobs waited for ever.
+    seen = "import sys; from mqttlab.queue import Queue; from pathlib import Path; " \
+           "print(sorted(Queue(Path(sys.argv[1])).held()))"
+
+    def held() -> str:
+        return subprocess.run([sys.executable, "-c", seen, str(tmp_path)], capture_output=True, text=True,
+                              check=True).stdout.strip()
+
+    first = Queue(tmp_path)
+    first.pause()
+    Queue(tmp_path)
+    assert held() == "['*']"
+    first.resume()
+    assert held() == "[]"
+
+
+def test_who_waits_in_a_queue_whose_file_is_removed_is_told(queue: Queue, tmp_path: Path) -> None:
+    queue.pause()
+    with QueueExecutor(queue, messages) as executor:
+        executor.submit(job(tmp_path / "a"))
+        queue.store.path.rename(tmp_path / "elsewhere.db")
+        with pytest.raises(QueueError, match="was removed or replaced while jobs waited"):
+            list(executor.results())
+
+
+def test_a_job_that_cannot_be_handed_in_is_not_waited_for(
+    queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(queue.handed, "give", full)
+    with pytest.raises(OSError, match="No space"), QueueExecutor(queue, messages) as executor:
+        executor.submit(job(tmp_path / "a"))
+
+
+def test_secrets_are_handed_over_while_others_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(memory))
+    giver, forgetter = Handed(tmp_path / "queue"), Handed(tmp_path / "queue")
+    own = handed._own
+    removed: list[Path] = []
+
+    def own_and_removed(place: Path) -> None:
+        own(place)
+        if place.parent != memory and len(removed) < 3:
+            removed.append(place)
+            forgetter.forget(["another"])
+
+    monkeypatch.setattr(handed, "_own", own_and_removed)
+    giver.give("mine", {"mark": "value"})
+    assert len(removed) == 3 and forgetter.of("mine") == {"mark": "value"}
 
 
 def test_one_is_cancelled_while_it_runs_and_one_before_it_began(queue: Queue, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from mqttlab.engine import Interrupted, Interruption
-from mqttlab.queue.client import Queue
+from mqttlab.queue.client import Queue, QueueError
 from mqttlab.runs import Finished, Outcome
 from mqttlab.runs.executor import Observe
 from mqttlab.runs.job import Job
@@ -79,15 +79,19 @@ class QueueExecutor(Generic[T]):
 
     def submit(self, job: Job) -> None:
         """Take a job; it begins when there is room."""
-        self._jobs[job.identifier] = job
         self._queue.submit(job, label=self._label, catalog=self._catalog, keep=self._keep, owner=self._owner)
+        self._jobs[job.identifier] = job
 
     def cancel(self, identifier: str | None = None) -> None:
         """End this job, or all: those that run keep what they recorded, those that wait are not begun."""
         self._queue.end([*self._jobs] if identifier is None else [identifier])
 
     def results(self) -> Iterator[Finished[T]]:
-        """How jobs ended, as they end, until none of those that were taken is left."""
+        """How jobs ended, as they end, until none of those that were taken is left.
+
+        Raises:
+            QueueError: the queue's file was removed, and with it the jobs.
+        """
         alive_at, cancelled = time.monotonic(), False
         while self._jobs:
             if self._all.asked is not None and not cancelled:
@@ -100,6 +104,10 @@ class QueueExecutor(Generic[T]):
                 yield self._finished(job, row)
             if time.monotonic() - alive_at > ALIVE_S:
                 alive_at = time.monotonic()
+                if not self._queue.store.is_there:
+                    self._jobs.clear()
+                    raise QueueError(f"{self._queue.store.path} was removed or replaced while jobs waited in it; "
+                                     "what had begun may go on, what waited is lost: give the command again")
                 self._queue.start()
             if not ended:
                 time.sleep(LOOK_S)

@@ -7,6 +7,7 @@ from when the job is handed in until it has ended. After a start of the machine 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
 ABANDONED_S = 60
+ATTEMPTS = 50
 
 
 class Handed:
@@ -33,13 +35,21 @@ class Handed:
         """
         if not secrets:
             return
-        for place in (self._directory.parent, self._directory):
-            with contextlib.suppress(FileExistsError):
-                place.mkdir(mode=0o700)
-            _own(place)
-        # With the mode from its first instant on.
-        with os.fdopen(os.open(self._directory / job, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+        with os.fdopen(self._new(job), "w") as out:
             json.dump(secrets, out)
+
+    def _new(self, job: str) -> int:
+        """A file for a job, with its mode from its first instant on."""
+        for attempt in range(ATTEMPTS):
+            # Who forgets the last job's secrets removes the directory.
+            with contextlib.suppress(FileNotFoundError):
+                for place in (self._directory.parent, self._directory):
+                    with contextlib.suppress(FileExistsError):
+                        place.mkdir(mode=0o700)
+                    _own(place)
+                return os.open(self._directory / job, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            time.sleep(0.001 * attempt)
+        raise FileNotFoundError(errno.ENOENT, "removed again and again by another process", str(self._directory))
 
     def of(self, job: str) -> dict[str, str]:
         """The secrets of a job; none where they are gone."""

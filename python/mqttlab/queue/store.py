@@ -51,7 +51,12 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self.path = directory / "queue.db"
         self._local = threading.local()
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        # Only where it is new: whoever closes a file loses all of this process's POSIX locks on it, those of SQLite's
+        # other connections, too (SQLite, "How To Corrupt An SQLite Database File", 2.2). Another process then believes
+        # that nobody has the file, and removes the log that these go on writing to.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        self._file = _inode(self.path)
         with self.writing() as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, SCHEMA):
@@ -72,6 +77,11 @@ class Store:
             found.execute("PRAGMA synchronous = NORMAL")
             self._local.connection = found
         return found
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file is still the one that was opened: whoever removes it takes all that waits in it."""
+        return _inode(self.path) == self._file
 
     def close(self) -> None:
         """Close this thread's connection."""
@@ -117,6 +127,14 @@ class Store:
             connection.execute("INSERT INTO event (at, job, line) VALUES (?, ?, ?)", (now(), job, text))
             if line.get("event") in ("phase", "tick"):
                 connection.execute("UPDATE job SET progress = ? WHERE id = ?", (text, job))
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def now() -> str:
