@@ -1,5 +1,6 @@
 """The pictures in docs: ``python tests/python/pictures.py [--runs DIR] [NAME…]`` makes them from scratch, by the tests'
-browser: the pages of the dashboard (``run``, ``live``, …), and of each template its headline (``template-NAME``).
+browser: the pages of the dashboard (``run``, ``live``, …), and of each template its headline (``template-NAME``); of
+one with events its latency over time, too.
 
 It runs what it needs first. Recordings below DIR of an earlier time are taken as they are. All are simulated but
 the run on the page Live, which has a real broker. With names only these are made.
@@ -176,6 +177,12 @@ def _headline(somebody: Visitor, name: str, run: str) -> None:
     experiment = templates()[name].command == "experiment"
     somebody.go("/experiments" if experiment else f"/run/{run}")
     _picture(somebody.page.locator("#page .panel" if experiment else "#part").first, f"template-{name}")
+    if "[[events]]" in templates()[name].path.read_text(encoding="utf-8"):
+        somebody.go(f"/run/{run}?part=time")
+        plot = somebody.page.locator(".plot[data-name=latency-over-time]")
+        plot.locator(".main-svg").first.wait_for()
+        somebody.ready()
+        _picture(plot, f"template-{name}-over-time")
 
 
 def _ladder(somebody: Visitor, run: str) -> None:

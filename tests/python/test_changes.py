@@ -49,9 +49,9 @@ def test_what_followed_from_an_outage_is_counted(tmp_path: Path) -> None:
         # From the delivery at 2.91 s to that at 5.11 s, which overtook the one that was due at 5 s.
         "change_silence_s": pytest.approx(2.2),
         "change_flow_back_s_p50": pytest.approx(0.11), "change_flow_back_s_max": pytest.approx(0.11),
-        "change_flows_not_back": 0, "change_undelivered": 20, "change_duplicates": 1,
+        "change_flows_not_back": 0, "change_undelivered": 20, "change_late": 1, "change_duplicates": 1,
         # The publisher's connection is closed at 9.9 s, within the measurement, and it does not come back.
-        "change_connections_lost": 2, "change_reconnected_s_p50": pytest.approx(0.5),
+        "change_connections_lost": 2, "change_connects_per_s_max": 1, "change_reconnected_s_p50": pytest.approx(0.5),
         "change_reconnected_s_max": None, "change_not_reconnected": 1}
 
 
@@ -68,6 +68,23 @@ def test_an_event_ends_what_is_counted_of_the_one_before_it(tmp_path: Path) -> N
     summary = metrics.summary(Recording.open(tmp_path / "run"), tables=["changes"])
     known = {(name, metric): value for _, name, metric, value, _ in summary.rows()}
     assert (known["wan down", "change_undelivered"], known["wan down (2)", "change_at_s"]) == (20, 6)
+
+
+def test_a_storm_is_counted_where_its_second_is_fullest_and_late_is_later_than_before(tmp_path: Path) -> None:
+    # 30 clients come back: 10 at once, 12 over 0.9 s from 6.5 s on, and 8 later, one a second.
+    back = [6.0] * 10 + [6.5 + 0.9 * n / 11 for n in range(12)] + [8.0 + n for n in range(8)]
+    events = [row(3, "change", "wan down"), row(5, "change", "wan up")]
+    events += [row(3.5, "disconnect", "reset", client) for client in range(30)]
+    events += [row(at, "connack", client=client) for client, at in enumerate(back)]
+    [found] = metrics.changes(outage(tmp_path / "run", events=events)).rows(named=True)
+    # From 6.0 s to 7.0 s, without its end: ten, and those of 6.5 s + 0.082 s × n below 7 s.
+    assert found["change_connects_per_s_max"] == 10 + sum(at < 7 for at in back[10:22])
+    # That at 5 s alone took more than the others' 10 ms; nothing was due before an event at 0 s.
+    assert found["change_late"] == 1
+    planned = [link("wan down", 0, "down"), link("wan up", 5, "up")]
+    early = outage(tmp_path / "early", planned=planned, events=[row(0, "change", "wan down"),
+                                                                 row(5, "change", "wan up")])
+    assert metrics.changes(early)["change_late"].to_list() == [None]
 
 
 def test_an_event_that_never_ended_counts_from_its_begin(tmp_path: Path) -> None:

@@ -72,6 +72,12 @@ def test_over_a_pause_a_kill_and_a_stop_persistent_sessions_lose_nothing(lived: 
     assert lived.messages.filter(qos=0, fate="delivered").select(pl.col("latency_ns").max()).item() > 3e8
 
 
+def test_who_finds_nobody_listening_is_refused(lived: Recording) -> None:
+    tried = lived.events.filter(pl.col("detail").str.starts_with("cannot connect"))["detail"].str.to_lowercase()
+    # The kernel adds its number.
+    assert len(tried) and tried.str.starts_with("cannot connect: connection refused").all(), tried.unique().to_list()
+
+
 def test_an_end_that_was_planned_is_no_fault_and_leaves_its_words(lived: Recording) -> None:
     recording = lived
     if recording.plan["backend"] == "sim":

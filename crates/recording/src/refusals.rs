@@ -29,6 +29,7 @@ const TRUST: &str = "see `tls.authority` of the broker";
 const WEBSOCKET: &str = "see the port, and `transport.websocket.path`";
 const REACHED: &str = "see the network's loss and delay and the broker's log, or give them more time \
                        (`phases.connect_timeout`)";
+const LISTENS: &str = "nothing listens there: see `address` and `port` of the broker";
 
 /// Codes of CONNACK in MQTT 3.1.1 (§3.2.2.3) and MQTT 5 (§2.4), and of MQTT 5's DISCONNECT: name and remedy.
 pub(crate) const CODES: &[(u8, &str, &str)] = &[
@@ -74,11 +75,9 @@ pub(crate) const CODES: &[(u8, &str, &str)] = &[
 
 /// Everything else. Errors of the system go by their numbers (Linux).
 pub(crate) const FAILURES: &[FailureReason] = &[
-    of(
-        "(os error 111)",
-        "connection refused",
-        "nothing listens there: see `address` and `port` of the broker",
-    ),
+    of("(os error 111)", "connection refused", LISTENS),
+    // Simulated: the system has no number for it.
+    of("cannot connect: connection refused", "connection refused", LISTENS),
     of("(os error 113)", "no route to host", "see `address` of the broker, and this machine's routes"),
     of("(os error 101)", "network unreachable", "see `address` of the broker, and this machine's routes"),
     of("(os error 110)", "timed out", REACHED),

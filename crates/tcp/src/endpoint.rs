@@ -9,7 +9,7 @@ use mqttlab_units::{Duration, Instant};
 
 use crate::context::{Effects, EndpointContext, EndpointCounters};
 use crate::handshake::TcpHandshake;
-use crate::output::{Events, TcpEvent, TcpOutput};
+use crate::output::{Broken, Events, TcpEvent, TcpOutput};
 use crate::profile::{Nagle, Profile};
 use crate::receive::Receiver;
 use crate::recovery::RecoveryPhase;
@@ -255,7 +255,7 @@ impl Endpoint {
                 _ => self.tx.on_timer(&self.cx, &mut self.fx, purpose),
             };
             if !goes_on {
-                self.fx.events.timed_out = true;
+                self.fx.events.broken = Some(Broken::TimedOut);
                 self.end();
             }
         }
@@ -428,7 +428,7 @@ impl Endpoint {
         if segment.flags.has(Flags::RST) {
             // Nobody listens there; a reset that acknowledges nothing may be anybody's.
             if acknowledges {
-                self.fx.events.reset = true;
+                self.fx.events.broken = Some(Broken::Refused);
                 self.end();
             }
             return;
@@ -466,7 +466,7 @@ impl Endpoint {
             if !self.rx.expects(start) {
                 return self.challenge(segment);
             }
-            self.fx.events.reset = true;
+            self.fx.events.broken = Some(Broken::Reset);
             return self.end();
         }
         // Whatever its number, a SYN does not reset: the peer that has really begun anew answers with a reset (RFC
@@ -561,7 +561,7 @@ impl Endpoint {
 
     fn take_data(&mut self, segment: &Segment, start: u64) {
         if self.rx.refuses(segment, start) {
-            self.fx.events.reset = true;
+            self.fx.events.broken = Some(Broken::Reset);
             return self.end_with_reset();
         }
         let path = self.tx.round_trip(&self.cx);
@@ -594,7 +594,7 @@ impl Endpoint {
         self.fx.timers.keep_alive = Some(self.cx.deadline(policy.interval));
         if !self.tx.keep_alive(policy.probes) {
             // The peer may live, but not with this connection (RFC 1122 §4.2.3.6).
-            self.fx.events.timed_out = true;
+            self.fx.events.broken = Some(Broken::TimedOut);
             self.end_with_reset();
         }
     }

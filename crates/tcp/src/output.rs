@@ -24,7 +24,9 @@ pub enum TcpEvent {
     Acknowledged(u64),
     /// The peer will send no more.
     PeerClosed,
-    /// The peer, or nobody there, reset the connection. Nothing follows.
+    /// Nobody listens there: a reset answered our SYN (RFC 9293 §3.10.7.3), `ECONNREFUSED`. Nothing follows.
+    Refused,
+    /// The peer, or nobody there any more, reset the connection. Nothing follows.
     Reset,
     /// Too many retransmissions or probes went unanswered. Nothing follows.
     TimedOut,
@@ -41,8 +43,16 @@ pub(crate) struct Events {
     pub readable: bool,
     pub peer_closed: bool,
     pub closed: bool,
-    pub reset: bool,
-    pub timed_out: bool,
+    /// How the connection ended before its time.
+    pub broken: Option<Broken>,
+}
+
+/// The events after which nothing follows; of a connection there is one at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Broken {
+    Refused,
+    Reset,
+    TimedOut,
 }
 
 impl Events {
@@ -53,12 +63,13 @@ impl Events {
 
     /// The next of those that need no more to be told than that they are: those after which little or nothing follows.
     pub fn next_last(&mut self) -> Option<TcpEvent> {
-        let last = [
-            (&mut self.peer_closed, TcpEvent::PeerClosed),
-            (&mut self.closed, TcpEvent::Closed),
-            (&mut self.reset, TcpEvent::Reset),
-            (&mut self.timed_out, TcpEvent::TimedOut),
-        ];
-        last.into_iter().find_map(|(flag, event)| Events::take(flag).then_some(event))
+        let last = [(&mut self.peer_closed, TcpEvent::PeerClosed), (&mut self.closed, TcpEvent::Closed)];
+        last.into_iter().find_map(|(flag, event)| Events::take(flag).then_some(event)).or_else(|| {
+            self.broken.take().map(|how| match how {
+                Broken::Refused => TcpEvent::Refused,
+                Broken::Reset => TcpEvent::Reset,
+                Broken::TimedOut => TcpEvent::TimedOut,
+            })
+        })
     }
 }

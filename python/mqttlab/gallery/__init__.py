@@ -14,7 +14,8 @@ from mqttlab.errors import MqttlabError
 TEMPLATES = Path(__file__).parent / "templates"
 SCENARIO = "-scenario"
 ORDER = ("lte-m-fleet", "satcom-command", "dashboard-fan-out", "fleet-reconnect", "sleeping-sensors", "tls-thin-link",
-         "radio-cell", "broker-settings", "image-bursts", "capture")
+         "radio-cell", "broker-settings", "image-bursts", "capture", "link-outage", "broker-restart", "reconnect-storm",
+         "rain-fade", "fleet-at-the-hour")
 
 
 class GalleryError(MqttlabError):

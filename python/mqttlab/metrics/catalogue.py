@@ -249,11 +249,17 @@ CHANGES: tuple[Metric, ...] = (
     Metric(name="change_undelivered", unit="messages", title="not delivered", better="lower", shown="narrow",
            meaning="Messages that were due in the event's window and did not arrive: lost, under way at the end, of "
                    "unknown fate, or never sent."),
+    Metric(name="change_late", unit="messages", title="late", better="lower", shown="narrow",
+           meaning="Messages that were due in the event's window and took longer than any that was due and "
+                   "came in the measurement before the first event; none where none did."),
     Metric(name="change_duplicates", unit="messages", title="duplicates", better="lower", shown="wide",
            meaning="Further deliveries of messages that were due in the event's window."),
     Metric(name="change_connections_lost", unit="clients", title="connections lost", better="lower", shown="narrow",
            meaning="Clients whose connection ended in the event's window, planned or not, and those that vanished by "
                    "it."),
+    Metric(name="change_connects_per_s_max", unit="clients", title="connects in a second, most", better="lower",
+           shown="wide",
+           meaning="CONNACKs within one second of the event's window, where they are most: the load on the server."),
     Metric(name="change_reconnected_s_p50", unit="s", title="connected again, median", better="lower", shown="wide",
            meaning="From the event's end (its begin, where it did not end) until these clients had a CONNACK again: "
                    "the median; 0 for those that had it before."),

@@ -22,7 +22,8 @@ CHANGES_MAX = 50
 COLUMNS: dict[str, type[pl.DataType]] = {
     "event": pl.String, "change_at_s": pl.Float64, "change_lasted_s": pl.Float64, "change_silence_s": pl.Float64,
     "change_flow_back_s_p50": pl.Float64, "change_flow_back_s_max": pl.Float64, "change_flows_not_back": pl.Int64,
-    "change_undelivered": pl.Int64, "change_duplicates": pl.Int64, "change_connections_lost": pl.Int64,
+    "change_undelivered": pl.Int64, "change_late": pl.Int64, "change_duplicates": pl.Int64,
+    "change_connections_lost": pl.Int64, "change_connects_per_s_max": pl.Int64,
     "change_reconnected_s_p50": pl.Float64, "change_reconnected_s_max": pl.Float64,
     "change_not_reconnected": pl.Int64,
 }
@@ -43,6 +44,7 @@ def _all(recording: Recording) -> pl.DataFrame:
     taken = recording.changes
     named: dict[str, int] = {}
     rows = []
+    usual = _usual(recording, taken[0])
     for place, change in enumerate(taken[:CHANGES_MAX]):
         named[change.name] = named.get(change.name, 0) + 1
         name = change.name if named[change.name] == 1 else f"{change.name} ({named[change.name]})"
@@ -50,7 +52,7 @@ def _all(recording: Recording) -> pl.DataFrame:
         rows.append({
             "event": name, "change_at_s": (change.at_ns - measurement(recording).from_ns) / NS_PER_S,
             "change_lasted_s": None if change.until_ns is None else (change.until_ns - change.at_ns) / NS_PER_S,
-            **_messages(recording, change, until), **_connections(recording, change, until)})
+            **_messages(recording, change, until, usual), **_connections(recording, change, until)})
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
@@ -66,15 +68,32 @@ def _until(recording: Recording, taken: Sequence[Change], place: int) -> int:
     return next(following, max(last, ended) if last < TIME_MAX_NS else TIME_MAX_NS)
 
 
-def _messages(recording: Recording, change: Change, until: int) -> dict[str, float | int | None]:
-    if not has_messages(recording):
-        return {}
-    rows = recording.scan("messages").select(
+def _rows(recording: Recording) -> pl.LazyFrame:
+    return recording.scan("messages").select(
         "publisher", "subscriber", pl.col("fate").cast(pl.String),
         due=pl.col("intended_ns").cast(pl.Int64), came=pl.col("received_ns").cast(pl.Int64))
+
+
+def _usual(recording: Recording, first: Change) -> int | None:
+    """The largest latency, in ns, of what was due and came in the measurement before the first event; none without."""
+    if not has_messages(recording):
+        return None
+    before = (pl.col("due") >= measurement(recording).from_ns) & (pl.col("came") < first.at_ns)
+    rows = _rows(recording).filter(before, pl.col("fate") == "delivered")
+    found = recording.collect(rows.select((pl.col("came") - pl.col("due")).max()))["came"][0]
+    return None if found is None else int(found)
+
+
+def _messages(
+    recording: Recording, change: Change, until: int, usual: int | None,
+) -> dict[str, float | int | None]:
+    if not has_messages(recording):
+        return {}
+    rows = _rows(recording)
     ended = _ended(change)
+    late = (pl.col("fate") == "delivered") & (pl.col("came") - pl.col("due") > pl.lit(usual, dtype=pl.Int64))
     counts = recording.collect(rows.filter(pl.col("due").is_between(change.at_ns, until, closed="left")).select(
-        undelivered=NOT_DELIVERED.sum().cast(pl.Int64),
+        undelivered=NOT_DELIVERED.sum().cast(pl.Int64), late=late.sum().cast(pl.Int64),
         duplicates=(pl.col("fate") == "duplicate").sum().cast(pl.Int64)))
     flows = recording.collect(
         rows.filter(EXPECTED, pl.col("due").is_between(ended, until, closed="left"))
@@ -82,7 +101,8 @@ def _messages(recording: Recording, change: Change, until: int) -> dict[str, flo
         .agg(back=(pl.col("came").filter(pl.col("fate") == "delivered").min() - ended) / NS_PER_S))
     back = flows["back"]
     return {
-        "change_undelivered": counts["undelivered"][0], "change_duplicates": counts["duplicates"][0],
+        "change_undelivered": counts["undelivered"][0], "change_late": None if usual is None else counts["late"][0],
+        "change_duplicates": counts["duplicates"][0],
         "change_silence_s": _silence(recording, rows, change.at_ns, until),
         **_quantiles("change_flow_back_s", back), "change_flows_not_back": back.null_count()}
 
@@ -122,5 +142,14 @@ def _connections(recording: Recording, change: Change, until: int) -> dict[str, 
         pl.col("back").min())
     times = lost.join(first, on="client", how="left").select(
         ((pl.col("back") - _ended(change)).clip(lower_bound=0) / NS_PER_S).alias("back"))["back"]
-    return {"change_connections_lost": lost.height, **_quantiles("change_reconnected_s", times),
-            "change_not_reconnected": times.null_count()}
+    return {"change_connections_lost": lost.height,
+            "change_connects_per_s_max": _most_within_a_second(connected["back"]),
+            **_quantiles("change_reconnected_s", times), "change_not_reconnected": times.null_count()}
+
+
+def _most_within_a_second(times: pl.Series) -> int:
+    """How many of these instants (ns) lie at most within one second, wherever it begins."""
+    sorted_ = times.sort()
+    first = sorted_.search_sorted(sorted_ - int(NS_PER_S), side="right")
+    most = (pl.int_range(1, len(sorted_) + 1, eager=True) - first).max() if len(sorted_) else 0
+    return int(most) if isinstance(most, int) else 0

@@ -123,7 +123,10 @@ def _does(group: dict[str, Any]) -> str:
 
 
 def _who(group: dict[str, Any]) -> str:
-    return f"{group['count']:,} {_devices(group['count'])} ({group['name']})"
+    devices = _devices(group["count"])
+    # "10 devices (devices)" says nothing twice.
+    named = "" if group["name"] in ("device", "devices") else f" ({group['name']})"
+    return f"{group['count']:,} {devices}{named}"
 
 
 def _all(groups: list[dict[str, Any]]) -> str:

@@ -202,6 +202,7 @@ impl SimClients {
                 let loss = if around.is_leaving() { Loss::Farewell } else { closed };
                 self.client_of(around, id).lose(around, &loss);
             }
+            TcpEvent::Refused => client.lose(around, &Loss::broken("cannot connect: connection refused")),
             TcpEvent::Reset => client.lose(around, &Loss::broken("the connection was reset")),
             TcpEvent::TimedOut => client.lose(around, &Loss::broken("the connection timed out")),
             _ => return,

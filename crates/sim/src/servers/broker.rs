@@ -558,7 +558,7 @@ impl ServerModel for BrokerModel {
                 self.write(around, id);
                 self.tell_backlog(around, id);
             }
-            TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
+            TcpEvent::PeerClosed | TcpEvent::Refused | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read_socket(around, id);
                 self.request(
                     around,

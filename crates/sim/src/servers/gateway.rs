@@ -307,7 +307,7 @@ impl ServerModel for GatewayModel {
                 }
             }
             TcpEvent::Writable(_) => around.write(end, &mut self.wrote_to),
-            TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
+            TcpEvent::PeerClosed | TcpEvent::Refused | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read(around, end);
                 self.enqueue(around, Work::Closed(end.0));
                 around.close(end);

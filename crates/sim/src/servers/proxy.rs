@@ -134,7 +134,7 @@ impl ServerModel for ProxyModel {
                     self.read(around, from);
                 }
             }
-            TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
+            TcpEvent::PeerClosed | TcpEvent::Refused | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read_socket(around, end);
                 self.enqueue(around, end, Passing::End);
                 around.close(end);

@@ -285,7 +285,7 @@ impl ServerModel for ZeroMqModel {
                 }
             }
             TcpEvent::Writable(_) => self.write(around, id),
-            TcpEvent::PeerClosed | TcpEvent::Reset | TcpEvent::TimedOut => {
+            TcpEvent::PeerClosed | TcpEvent::Refused | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read_socket(around, id);
                 self.request(around, id, ProxyWork::Closed);
             }

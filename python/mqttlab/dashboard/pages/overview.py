@@ -66,7 +66,8 @@ def _bytes(told: Told) -> list[html.Section]:
 
 
 def _more(told: Told, unsent: list[str]) -> list[html.Section]:
-    said = [*unsent[:cards.FLOWS_SHOWN], *(f"{one.group}: {headline.battery(one)}" for one in told.numbers.energy)]
+    said = [f"Events: {told.events}."] if told.events else []
+    said += [*unsent[:cards.FLOWS_SHOWN], *(f"{one.group}: {headline.battery(one)}" for one in told.numbers.energy)]
     said += [f"{ended['group']} {ended['what']} {number(ended['count'])} times: {ended['reason']}"
              for ended in told.numbers.disconnections[:3]]
     return [html.Section([html.P(visible(words), className="said") for words in said],

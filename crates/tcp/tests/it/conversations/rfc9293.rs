@@ -96,7 +96,7 @@ fn s3_5_2_a_refused_connection_ends() {
             0 open
                 > S 0:0(0) win 65535 <mss 1000,sackOK>
             5 < R. 0:0(0) ack 1 win 0
-                ! Reset
+                ! Refused
         "#]],
     );
 }

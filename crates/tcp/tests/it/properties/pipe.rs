@@ -170,8 +170,9 @@ impl Run {
             TcpEvent::PeerClosed => self.peer_closed[side] = true,
             TcpEvent::Closed => self.finished_at = Some(self.now),
             // The acknowledgement of the last FIN was lost so often that the peer's TIME-WAIT is over.
-            TcpEvent::Reset | TcpEvent::TimedOut if self.peer_closed[side] && self.shut[side] => {}
-            TcpEvent::Reset | TcpEvent::TimedOut => self.failed = true,
+            TcpEvent::Refused | TcpEvent::Reset | TcpEvent::TimedOut
+                if self.peer_closed[side] && self.shut[side] => {}
+            TcpEvent::Refused | TcpEvent::Reset | TcpEvent::TimedOut => self.failed = true,
         }
     }
 
