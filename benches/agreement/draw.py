@@ -99,7 +99,49 @@ def candidate(number: int, attempt: int = 0) -> Values:
     values["phases"] = PHASES
     if dice.hits("mtu", 0.12):
         values["mtu"] = f"{dice.whole('mtu', 576, 1500)} B"
+    if dice.newly_hits("event", 0.3):
+        values["events"] = [_event(dice, protocol, values)]
     return values | {"name": f"chance-{number}"}
+
+
+def _event(dice: Dice, protocol: str, values: Values) -> Values:
+    """What changes for a while within the measurement, once or twice."""
+    acts_on = dice.pick("event.acts_on", ("network", "network", "server", "group"))
+    acts_on = acts_on if protocol == "mqtt" else "network"
+    event: Values = {"at": dice.measure("event.at", 1, 5, "s"), "for": dice.measure("event.for", 0.3, 2.5, "s")}
+    if dice.hits("event.every", 0.15):
+        event |= {"every": "4 s", "count": 2}
+    # On a channel nothing is a network's.
+    if acts_on == "network" and "networks" in values:
+        network = dice.pick("event.network", values["networks"])
+        event["network"] = network["name"] = "changed"
+        return event | _change(dice)
+    if acts_on == "group":
+        group = dice.pick("event.group", values["groups"])
+        event |= {"group": group["name"], "do": dice.pick("event.do", ("disconnect", "vanish", "stop-reading"))}
+        count = group.get("count", 1)
+        if count > 1 and dice.hits("event.share", 0.6):
+            event["share"] = "50 %"
+        elif count > 1 and dice.hits("event.client", 0.5):
+            event["client"] = dice.whole("event.client", 1, count) - 1
+        return event
+    server = values["servers"][0]["name"] if "servers" in values else "broker"
+    event |= {"server": server, "do": dice.pick("event.server", ("pause", "kill", "stop"))}
+    return event | dice.some(0.4, persistence=("event.persistence", lambda: dice.hits("event.keeps", 0.5)))
+
+
+def _change(dice: Dice) -> Values:
+    """What an event does to a network: it is down, or has other fields."""
+    way = {"direction": dice.pick("event.direction", ("up", "down"))} if dice.hits("event.direction", 0.3) else {}
+    if dice.hits("event.down", 0.5):
+        return way | {"down": True} | dice.some(0.5, queued=("event.queued", lambda: "keep"))
+    fields = dice.some(
+        0.5,
+        rate=("event.rate", lambda: dice.measure("event.rate", 50, 2_000, "kbit/s")),
+        delay=("event.delay", lambda: dice.measure("event.delay", 2, 200, "ms")),
+        loss=("event.loss", lambda: dice.measure("event.loss", 0.5, 20, "%")),
+    )
+    return way | (fields or {"delay": "150 ms"})
 
 
 # Links and hosts
