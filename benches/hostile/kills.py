@@ -52,6 +52,16 @@ name = "subscribers"
 host = "field"
 subscribe = [{ filter = "gps/+", qos = 1 }]
 """
+# What goes on from the beginning of the measurement until its end.
+EVENTS = {
+    "network down": 'network = "field"\ndown = true',
+    "other link": 'network = "field"\nrate = "100 kbit/s"\nloss = "20 %"',
+    "broker paused": 'server = "broker"\ndo = "pause"',
+    "broker killed": 'server = "broker"\ndo = "kill"',
+    "broker restarts": 'every = "300 ms"\nserver = "broker"\ndo = "stop"',
+    "clients vanished": 'group = "publishers"\ndo = "vanish"',
+    "clients silent": 'group = "subscribers"\ndo = "stop-reading"',
+}
 EXPERIMENT = """
 name = "small-experiment"
 scenario = "sim.toml"
@@ -85,6 +95,11 @@ class Place:
         for name, backend, rate in (("sim", "sim", "400 /s"), ("live", "live", "20 /s")):
             text = SCENARIO.replace("BACKEND", backend).replace("RATE", rate)
             (path / f"{name}.toml").write_text(text, encoding="utf-8")
+        live = (path / "live.toml").read_text(encoding="utf-8")
+        for name, event in EVENTS.items():
+            lasts = "100 ms" if "every" in event else "1900 ms"
+            (path / f"{name}.toml").write_text(f'{live}[[events]]\nat = "0 s"\nfor = "{lasts}"\n{event}\n',
+                                               encoding="utf-8")
         (path / "experiment.toml").write_text(EXPERIMENT, encoding="utf-8")
         self.environment = {
             **os.environ, MARK: str(path), "TMPDIR": str(self.temporary), "MQTTLAB_QUEUE": str(path / "queue"),
@@ -216,6 +231,8 @@ COMMANDS = [
     Command(name="run simulated", words=lambda place: ["run", "sim.toml", "--runs", place.runs]),
     Command(name="run that waits", words=lambda place: ["run", "live.toml", "--runs", place.runs], around=holding,
             lasts_s=2.0),
+    *(Command(name=f"run live, {name}", words=lambda place, name=name: ["run", f"{name}.toml", "--runs", place.runs])
+      for name in EVENTS),
     Command(name="import capture", words=lambda place: ["import", "capture", capture_of(place), "--runs", place.runs]),
     Command(name="import log", words=lambda place: ["import", "log", log_of(place), "--runs", place.runs]),
     Command(name="report", words=lambda place: ["report", place.copies / "a"]),

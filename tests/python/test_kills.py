@@ -42,6 +42,17 @@ def test_a_command_that_is_killed_leaves_nothing_but_its_result(place: object, n
     assert (outcome.kills, outcome.faults) == (1, [])
 
 
+@pytest.mark.live
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name.startswith("run live, ")])
+def test_a_run_that_is_killed_within_an_event_leaves_nothing(place: object, name: str) -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    outcome = kills.Outcome(name)
+    # It starts within a second here, and the event lasts as long as it measures; a slow machine is killed before.
+    kills.kill(COMMANDS[name], place, random.Random(seed).uniform(1.5, 3), outcome)
+    assert (outcome.kills, outcome.faults) == (1, [])
+
+
 def test_what_is_left_is_seen(tmp_path: Path) -> None:
     place = kills.Place(tmp_path / "place")
     (place.path / "made" / "small-1").mkdir(parents=True)
