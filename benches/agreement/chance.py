@@ -3,6 +3,7 @@
 
     make chance                                       numbers 0 to 199, one seed a side, five for those that part
     benches/agreement/chance.py --from 500 --count 20       other numbers
+    benches/agreement/chance.py --from 200 --count 93 --with events   those of them that have events
     benches/agreement/chance.py --show 17                   print the scenario of a number, as a file
     benches/agreement/chance.py --shrink 17                 the smallest scenario that still differs
 
@@ -236,6 +237,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first number (default: %(default)s)")
     parser.add_argument("--count", type=int, default=200, help="how many numbers (default: %(default)s)")
+    parser.add_argument("--with", dest="having", metavar="FIELD", help="only numbers whose scenario has this field")
     parser.add_argument("--jobs", type=int, default=4, help="runs at once (default: %(default)s)")
     parser.add_argument(
         "--results", type=Path, default=HERE / "chance.jsonl", help="what was run (default: %(default)s)")
@@ -253,6 +255,9 @@ def main() -> None:
     if options.show is not None:
         print(toml(draw(options.show)), end="")
         return
+    numbers = [number for number in numbers if options.having in (None, *draw(number))]
+    if not numbers:
+        parser.error(f"no scenario of these numbers has {options.having!r}")
     results = agreement.Results(options.results)
     if options.shrink is not None:
         print(shrink(options.shrink, results, options.jobs, options.trials))

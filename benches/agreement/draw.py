@@ -36,7 +36,7 @@ class Dice:
 
     def __init__(self, number: int, attempt: int = 0) -> None:
         self._seed = f"{number}/{attempt}"
-        self._is_new = number >= TABLE_TO
+        self._number = number
 
     def uniform(self, field: str) -> float:
         """The throw for a field: from 0 to below 1, with 53 bits of BLAKE2b, which no other version draws otherwise."""
@@ -47,9 +47,9 @@ class Dice:
         """Whether a field is set, with this probability."""
         return self.uniform(f"{field}?") < share
 
-    def newly_hits(self, field: str, share: float) -> bool:
-        """Whether a field is set that older numbers do not have, with this probability."""
-        return self._is_new and self.hits(field, share)
+    def newly_hits(self, field: str, share: float, since: int = TABLE_TO) -> bool:
+        """Whether a field is set that numbers before ``since`` do not have, with this probability."""
+        return self._number >= since and self.hits(field, share)
 
     def pick(self, field: str, options: Sequence[Any]) -> Any:
         """One of these, each as likely."""

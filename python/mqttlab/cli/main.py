@@ -172,12 +172,14 @@ def schema(of: str) -> None:
               help="With --detach: another queue than the user's own.")
 @FULL
 @click.option("--ignore-disk", is_flag=True, help="Start even if the disk seems too small for the recording.")
+@click.option("--metrics", metavar="ADDRESS[:PORT]",
+              help="Serve what the run says as it goes on, for Prometheus (OpenMetrics); the port is 9464 without one.")
 @click.option("--probe", is_flag=True,
               help="Measure the emulated paths for 10 s each before a live run; the recording keeps the results.")
 def run(
     scenario: Path, settings: tuple[str, ...], backend: str | None, runs: Path, html: bool | None, as_json: bool,
     junit: Path | None, catalog: str | None, sql: str | None, detach: bool, queue: Path | None, ignore_disk: bool,
-    probe: bool, full: bool,
+    metrics: str | None, probe: bool, full: bool,
 ) -> None:
     """Run SCENARIO, all its repetitions, report each, and add it to the catalog (--catalog none: to none).
 
@@ -202,6 +204,8 @@ def run(
 
         if as_json or junit is not None:
             raise UsageError(f"{'--json' if as_json else '--junit'} is of results, which --detach does not wait for")
+        if metrics is not None:
+            raise UsageError("--metrics serves a run that this command makes; leave --detach out, or see the dashboard")
         if sql is not None:
             raise UsageError("--sql follows a run that this command makes; leave --detach out, or export the recording")
         hand_over(scenario, overrides, runs, catalog=catalog, queue=queue, html=html is not False,
@@ -213,7 +217,7 @@ def run(
         writable_file(junit, "--junit")
     sys.exit(run_scenario(scenario, overrides, runs, html=not as_json if html is None else html,
                           ignore_disk=ignore_disk, as_json=as_json, junit=junit, catalog=catalog, sql=sql,
-                          full=full))
+                          full=full, metrics=metrics))
 
 
 @main.command(cls=WithTables)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqttlab.cli.catalogs import remember
 from mqttlab.cli.check import warn
+from mqttlab.cli.openmetrics import Watched, served
 from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.progress import RunProgress
 from mqttlab.cli.space import need_room
@@ -35,30 +36,36 @@ OUTPUT_SCHEMA = 1
 def run_scenario(
     scenario: Path, overrides: dict[str, Any], runs: Path, *, html: bool, ignore_disk: bool, as_json: bool,
     junit: Path | None = None, catalog: str | None = None, sql: str | None = None, full: bool = False,
+    metrics: str | None = None,
 ) -> int:
     """Run all repetitions of a scenario file, report each, judge its thresholds, and return the exit status.
 
     Raises:
         ScenarioError: the scenario cannot be run.
-        UsageError: the disk has no room for what it would record, or nothing can be written to ``runs``.
+        UsageError: the disk has no room for what it would record, nothing can be written to ``runs``, or nothing can
+            listen at ``metrics``.
     """
     loaded, origin = prepared(scenario, overrides, runs, ignore_disk=ignore_disk, sql=sql)
     repetitions = thresholds_of(loaded, scenario, overrides, catalog, runs)
-    statuses, documents = run_all(loaded, origin, runs, html=html, as_json=as_json, repetitions=repetitions,
-                                  catalog=catalog, sql=sql, full=full)
+    with served(metrics) as (watched, url):
+        if watched is not None:
+            say(f"metrics    {url}", err=True)
+        statuses, documents = run_all(loaded, origin, runs, html=html, as_json=as_json, repetitions=repetitions,
+                                      catalog=catalog, sql=sql, full=full, watched=watched)
     return _concluded(repetitions, statuses, documents if as_json else None, junit)
 
 
 def run_all(
     loaded: Scenario, origin: dict[str, Any], runs: Path, *, html: bool, as_json: bool,
     repetitions: Repetitions | None = None, catalog: str | None = None, sql: str | None = None, full: bool = False,
+    watched: Watched | None = None,
 ) -> tuple[list[int], list[dict[str, Any]]]:
     """Run all repetitions and report each; returns their exit statuses, and what ``--json`` prints of them."""
     statuses, documents = list[int](), list[dict[str, Any]]()
     for repetition in range(loaded.repetitions):
         with (taken_directory(loaded.name, repetition, loaded.repetitions, runs) as (directory, _),
               followed(sql, directory)):
-            job, outcome = _one_run(loaded, directory, repetition, repetitions, origin)
+            job, outcome = _one_run(loaded, directory, repetition, repetitions, origin, watched)
         if loaded.backend == "sim" and loaded.recording.pcapng and outcome.verdict == "complete":
             _capture(outcome)
         if as_json:
@@ -144,16 +151,20 @@ def _concluded(
 
 def _one_run(
     loaded: Scenario, directory: Path, repetition: int, repetitions: Repetitions | None,
-    origin: dict[str, Any],
+    origin: dict[str, Any], watched: Watched | None,
 ) -> tuple[Job, Outcome]:
     console = Console(stderr=True)
     title = loaded.name if loaded.repetitions == 1 else f"{loaded.name} {repetition + 1}/{loaded.repetitions}"
     with RunProgress(console, title) as progress:
         job = Job(compile_plan(loaded, repetition), directory, origin=origin)
         watch: Callable[[Job, dict[str, Any]], None] | None = None
+        if watched is not None:
+            watched.begin(loaded.name, loaded.backend, directory.name)
 
         def observe(job: Job, line: dict[str, Any]) -> None:
             progress.observe(line)
+            if watched is not None:
+                watched.observe(line)
             if watch is not None:
                 watch(job, line)
 

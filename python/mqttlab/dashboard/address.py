@@ -27,24 +27,27 @@ class Listen:
     names: frozenset[str]
 
     @classmethod
-    def read(cls, text: str, names: Sequence[str] = ()) -> Listen:
+    def read(cls, text: str, names: Sequence[str] = (), *, option: str = "--listen", default: int = PORT) -> Listen:
         """Read ``HOST``, ``HOST:PORT`` or ``[HOST]:PORT``.
 
         Args:
             text: an IP address or ``localhost``; port 0 is any that is free.
             names: further host names that browsers may use.
+            option: what messages name.
+            default: the port where none is given.
 
         Raises:
             AddressError: it is neither.
         """
-        host, port = _split(text)
+        host, port = _split(text, option, default)
         host = "127.0.0.1" if host == "localhost" else host
         try:
             address = ipaddress.ip_address(host)
         except ValueError:
+            named = ", and --host-name for the name that browsers use" if option == "--listen" else ""
             raise AddressError(
-                f"--listen {text}: {host!r} is not an IP address; write 127.0.0.1:{PORT}, 0.0.0.0:{PORT} or "
-                f"[::1]:{PORT}, and --host-name for the name that browsers use") from None
+                f"{option} {text}: {host!r} is not an IP address; write 127.0.0.1:{default}, 0.0.0.0:{default} or "
+                f"[::1]:{default}{named}") from None
         own = {"localhost", "127.0.0.1", "[::1]"} if address.is_loopback or address.is_unspecified else set()
         own |= set() if address.is_unspecified else {f"[{host}]" if address.version == 6 else host}
         return cls(host=host, port=port, names=frozenset(own | {name.lower() for name in names}))
@@ -70,7 +73,7 @@ class Listen:
         return name in self.names and port in ("", str(self.port))
 
 
-def _split(text: str) -> tuple[str, int]:
+def _split(text: str, option: str, default: int) -> tuple[str, int]:
     if text.startswith("[") and "]" in text:
         host, _, rest = text[1:].partition("]")
         port = rest.removeprefix(":")
@@ -79,8 +82,8 @@ def _split(text: str) -> tuple[str, int]:
     else:
         host, _, port = text.partition(":")
     if port and not (port.isdigit() and int(port) < 65536):
-        raise AddressError(f"--listen {text}: {port!r} is not a port; write 0 (any) to 65535")
-    return host, int(port) if port else PORT
+        raise AddressError(f"{option} {text}: {port!r} is not a port; write 0 (any) to 65535")
+    return host, int(port) if port else default
 
 
 def read_secret(file: Path | None, kept: Path) -> str:
