@@ -163,6 +163,9 @@ def _direction(dice: Dice, name: str, *, near: float = 1.0, far: float = 150.0) 
         if dice.hits(of("queue"), 0.4):
             packets, kilobytes = dice.whole(of("queue.packets"), 5, 500), dice.whole(of("queue.bytes"), 8, 500)
             link["queue"] = dice.pick(of("queue"), (f"{packets} packets", f"{kilobytes} kB"))
+            if dice.newly_hits(of("queue.by_rate"), 0.5):
+                link["queue"] = dice.pick(of("queue.by_rate"), (
+                    dice.measure(of("queue.time"), 30, 2_000, "ms"), dice.measure(of("queue.bdp"), 0.3, 10, "BDP")))
             if dice.hits(of("queue_counts_delay_line"), 0.2):
                 link["queue_counts_delay_line"] = True
         link |= dice.some(0.1, overhead=(of("overhead"), lambda: f"{dice.whole(of('overhead'), 4, 60)} B"),

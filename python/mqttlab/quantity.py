@@ -165,6 +165,8 @@ POWER = Kind(name="a power", units=POWER_UNITS, usual="dBm", example="20 dBm", l
              most=100_000, most_text="100 dBm")
 GAIN = Kind(name="a level", units=GAIN_UNITS, usual="dB", example="4 dB", least=-100_000, least_text="-100 dB",
             most=100_000, most_text="100 dB")
+PRODUCTS = Kind(name="a number of bandwidth-delay products", units={"BDP": 1000}, usual="BDP", example="1 BDP",
+                least=1, least_text="0.001 BDP", most=10**6, most_text="1000 BDP")
 RATIO = Kind(name="a ratio", units=PERCENT, usual="%", example="1 %", least=0, least_text="0 %", most=1,
              most_text="100 %")
 
@@ -253,6 +255,12 @@ def interval_or_none_ns(value: Any) -> int:
 
 
 @remembered
+def products_thousandths(value: Any) -> int:
+    """Thousandths of a bandwidth-delay product, above zero."""
+    return round(PRODUCTS.read(value))
+
+
+@remembered
 def length_mm(value: Any) -> int:
     """Millimetres of a length, zero or more."""
     return round(LENGTH.read(value))
@@ -336,6 +344,7 @@ SecondsNs = Annotated[int, *_quantity(seconds_ns, "60 s")]
 DelayNs = Annotated[int, *_quantity(delay_ns, "50 ms")]
 RateBitS = Annotated[int, *_quantity(rate_bit_s, "250 kbit/s")]
 SizeBytes = Annotated[int, *_quantity(size_bytes, "200 B")]
+ProductsThousandths = Annotated[int, *_quantity(products_thousandths, "1 BDP")]
 LengthMm = Annotated[int, *_quantity(length_mm, "150 m")]
 AreaMm = Annotated[tuple[int, int], *_quantity(area_mm, "150 m x 150 m")]
 SpeedMmS = Annotated[int, *_quantity(speed_mm_s, "1.5 m/s")]

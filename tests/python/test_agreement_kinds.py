@@ -208,7 +208,10 @@ def test_a_kind_is_a_scenario_for_both_backends(kind: Kind) -> None:
 def test_every_field_of_a_scenario_is_turned_by_some_kind() -> None:
     used = {place for kind in KINDS for place in turned(kind.values)}
     # A queue written as one word turns the field that its unit names.
-    used |= {"networks.up.queue.packets", "networks.up.queue.bytes", "groups.publish.payload.kind"}
+    used |= {f"networks.up.queue.{unit}" for unit in ("packets", "bytes")}
+    # Times and products are bytes in the plan.
+    used |= {f"networks.up.queue.{unit}" for unit in ("time", "bdp")}
+    used |= {"groups.publish.payload.kind"}
     assert sorted({field for field in fields(Scenario) if field not in used}) == []
 
 

@@ -66,7 +66,7 @@ LEFT_OUT = {
     "servers.passes_to": "of proxies, which test_servers_live compares",
     "servers.gateway": "two of its fields are drawn; test_mqtt_sn_sim turns the rest",
     "servers.zeromq.subscriber_port": "changes nothing that is measured",
-    "networks.up.queue": "a string has both, packets or bytes",
+    "networks.up.queue": "a string has each of its units",
     "groups.client": "a program, which is real",
     "groups.mqtt_sn": "four of its fields are drawn; test_mqtt_sn_sim turns the rest",
     "groups.zeromq": "test_zeromq_sim turns its marks",

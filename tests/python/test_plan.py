@@ -95,6 +95,10 @@ def hops(plan: dict[str, Any]) -> dict[tuple[str, str], list[int]]:
     }
 
 
+def links(plan: dict[str, Any]) -> dict[str, Any]:
+    return {link["name"]: link for link in plan["network"]["links"]}
+
+
 def test_egress_at_broker_shapes_what_the_broker_sends_and_nothing_else() -> None:
     plan = plan_of(between('model = "satcom"\nplacement = "egress-at-broker"'))
     assert hops(plan) == {("field", "broker"): [], ("broker", "field"): [0]}
@@ -165,6 +169,39 @@ def test_every_link_knob_reaches_the_plan(text: str, place: tuple[str, ...], val
         link = link[key]
     assert link == value
     engine_accepts(plan_of(between(f"up = {{ {text} }}")))
+
+
+# 1 Mbit/s is 125 B in a millisecond; the round trip is 40 ms over the network and 10 ms over the trunk.
+@pytest.mark.parametrize(
+    ("queue", "limit"),
+    [('"100 ms"', 12_500), ('"1 BDP"', 6_250), ('"2.5 BDP"', 15_625), ('{ time = "1 s", bytes = "64 kB" }', 64_000),
+     ('{ time = "1 s", bdp = "1 BDP", packets = 9 }', 6_250)])
+def test_a_queue_may_be_as_long_as_a_time_or_a_bandwidth_delay_product(queue: str, limit: int) -> None:
+    network = between(f'up = {{ rate = "1 Mbit/s", delay = "10 ms", queue = {queue} }}\ndown = {{ delay = "30 ms" }}')
+    plan = plan_of('[trunk]\nup = {}\ndown = { delay = "10 ms" }\n' + network)
+    assert links(plan)["field/up"]["queue"]["limit_bytes"] == limit
+    engine_accepts(plan)
+
+
+def test_a_bandwidth_delay_product_is_that_of_the_longest_path() -> None:
+    near, far = (f'[[networks]]\nbetween = ["{host}", "router"]\nup = {{ delay = "{delay} ms" }}\n'
+                 f'down = {{ delay = "{delay} ms" }}\n' for host, delay in (("field", 5), ("away", 45)))
+    last = '[[networks]]\nbetween = ["router", "broker"]\nup = { rate = "1 Mbit/s", queue = "1 BDP" }\ndown = {}\n'
+    groups = GROUPS.replace('name = "s"\nhost = "field"', 'name = "s"\nhost = "away"')
+    plan = plan_of("[hosts.router]\nforwards = true\n" + near + far + last, groups)
+    [limit] = [link["queue"]["limit_bytes"] for link in plan["network"]["links"] if link["rate_bit_s"]]
+    assert limit == 90 * 125
+
+
+def test_a_queue_in_time_or_products_follows_the_rate_and_the_named_network() -> None:
+    written = between('model = "lte"\nup = { queue = "1 BDP" }\ndown = { queue = "10 ms" }')
+    event = '[[events]]\nat = "0 s"\nnetwork = "field"\nrate = "6 Mbit/s"\n'
+    plan = plan_of(written, GROUPS + event)
+    # 12 Mbit/s and 70 ms.
+    assert links(plan)["field/up"]["queue"]["limit_bytes"] == 105_000
+    assert links(plan)["field/down"]["queue"]["limit_bytes"] == 15_000
+    specs = [each["change"]["spec"] for each in plan["events"]]
+    assert sorted(spec["queue"]["limit_bytes"] for spec in specs) == [7_500, 52_500]
 
 
 @pytest.mark.parametrize(

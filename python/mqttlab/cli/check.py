@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from mqttlab.networks.link import LinkDirection
 from mqttlab.plurals import counted
 from mqttlab.scenario import Scenario, compile_plan, load, sentence, warnings_of
+from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event_plan import times
 from mqttlab.scenario.event_words import told
 from mqttlab.scenario.needs import need_secrets
 from mqttlab.scenario.one_sentence import what_and_how_often
-from mqttlab.scenario.routes import placed
+from mqttlab.scenario.routes import TRUNK, LaidLinks, placed
 from mqttlab.scenario.wording import Source, read_text
 from mqttlab.terminal import say, say_json
 
@@ -68,20 +69,29 @@ def warn(loaded: Scenario, path: Path, replaced: Collection[str]) -> None:
 
 def _links(loaded: Scenario) -> list[str]:
     """Each link of the scenario in a line, what is not emulated included."""
-    lines = []
-    for network in loaded.networks:
+    lines, laid = [], laid_links(loaded)
+    for number, network in enumerate(loaded.networks):
         first, second = network.between
         links = placed(network, upwards=True)
         whose = {"each": "; a link for each client", "shared": "; one link for all", None: ""}[network.link]
         ways = (f"{first} → {second}", f"{second} → {first}") if network.model is None else (
             f"{first} – {second}, to the broker", f"{first} – {second}, from the broker")
-        lines += [f"{way}: {_link(link)}{whose}" for way, link in zip(ways, (links.up, links.down), strict=True)]
+        trips = [_round_trip(laid, number, way) for way in ("up", "down")]
+        lines += [f"{way}: {_link(link, trip)}{whose}"
+                  for way, link, trip in zip(ways, (links.up, links.down), trips, strict=True)]
     if loaded.trunk is not None:
-        lines += [f"switch → broker: {_link(loaded.trunk.up)}", f"broker → switch: {_link(loaded.trunk.down)}"]
+        lines += [f"switch → broker: {_link(loaded.trunk.up, _round_trip(laid, TRUNK, 'up'))}",
+                  f"broker → switch: {_link(loaded.trunk.down, _round_trip(laid, TRUNK, 'down'))}"]
     return lines
 
 
-def _link(link: LinkDirection | None) -> str:
+def _round_trip(laid: LaidLinks, number: int, way: str) -> int:
+    ways = laid.get(number, {})
+    one = ways.get(way, ways.get("both"))
+    return 0 if one is None else one.round_trip_ns
+
+
+def _link(link: LinkDirection | None, round_trip_ns: int) -> str:
     if link is None:
         return "not emulated (no rate, delay or loss)"
     parts = ["no rate limit" if link.rate is None else f"{link.rate / 1000:g} kbit/s", f"{link.delay / 1e6:g} ms"]
@@ -91,6 +101,9 @@ def _link(link: LinkDirection | None) -> str:
         parts.append("loss in bursts")
     elif link.loss[0]:
         parts.append(f"{100 * link.loss[0] / link.loss[1]:g} % loss")
+    if link.queue.by_rate:
+        trip = f" at a round trip of {round_trip_ns / 1e6:g} ms" if link.queue.bdp is not None else ""
+        parts.append(f"queue {link.queue.words()} ({link.queue.limit_bytes(link.rate, round_trip_ns)} B{trip})")
     return ", ".join(parts)
 
 

@@ -14,7 +14,18 @@ from pydantic import (
     model_validator,
 )
 
-from mqttlab.quantity import DelayNs, RateBitS, RatioPair, SizeBytes, shown, size_bytes
+from mqttlab.quantity import (
+    HOUR_NS,
+    TIME_UNITS,
+    DelayNs,
+    PositiveShortDurationNs,
+    ProductsThousandths,
+    RateBitS,
+    RatioPair,
+    SizeBytes,
+    shown,
+    size_bytes,
+)
 
 ZERO = (0, 1)
 # `true` is no number, and "yes" no truth value, though Python would take them so.
@@ -85,25 +96,65 @@ class BitGilbertElliott(Part):
 
 
 class Queue(Part):
-    """Limits of a queue."""
+    """Limits of a queue; of several, what is reached first."""
 
     packets: Whole | None = Field(None, ge=1, le=10_000_000, description="Frames that wait or are in service.")
     bytes: SizeBytes | None = Field(None, ge=1, description="Bytes that wait or are in service.")
+    time: PositiveShortDurationNs | None = Field(
+        None, le=HOUR_NS, description="The bytes that the link sends in this time at its `rate`.")
+    bdp: ProductsThousandths | None = Field(None, description=(
+        "The bytes that the link sends at its `rate` in so many round trips (bandwidth-delay products). A round trip "
+        "is the `delay` of all links on a path and back; of several paths over the link, the longest counts. Events "
+        "that change a delay leave it as it was."))
+
+    def limit_bytes(self, rate_bit_s: int | None, round_trip_ns: int) -> int | None:
+        """The least of its limits in bytes on a link of this rate.
+
+        Raises:
+            ValueError: a limit needs a rate, and there is none.
+        """
+        limits = [] if self.bytes is None else [self.bytes]
+        for ns in (self.time, None if self.bdp is None else self.bdp * round_trip_ns // 1000):
+            if ns is not None and rate_bit_s is None:
+                raise ValueError(f"has the queue {self.words()}, which needs a `rate`; add one, or write the queue as "
+                                 "\"1000 packets\" or \"64 kB\"")
+            if ns is not None and rate_bit_s is not None:
+                limits.append(rate_bit_s * ns // (8 * 10**9))
+        return min(limits, default=None)
+
+    def words(self) -> str:
+        """As a scenario writes it."""
+        parts = [] if self.packets is None else [f"{self.packets} packets"]
+        parts += [] if self.bytes is None else [f"{self.bytes} B"]
+        parts += [] if self.time is None else [f"{self.time / 1e6:g} ms"]
+        parts += [] if self.bdp is None else [f"{self.bdp / 1000:g} BDP"]
+        return " or ".join(parts) or "without a limit"
+
+    @property
+    def by_rate(self) -> bool:
+        """Whether a limit depends on the link's rate."""
+        return self.time is not None or self.bdp is not None
 
 
 def read_queue(value: Any) -> Any:
-    """A queue limit from ``"1000 packets"`` or ``"64 kB"``."""
+    """A queue limit from ``"1000 packets"``, ``"64 kB"``, ``"100 ms"`` or ``"1 BDP"``."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         raise ValueError(f"is {value}, which has no unit; write \"{value} packets\" or \"{value} B\"")
     if not isinstance(value, str):
         return value
     if match := re.fullmatch(r"\s*(\d{1,18})\s*packets?\s*", value):
         return {"packets": int(match[1])}
+    unit = match[1] if (match := re.search(r"([A-Za-zµ]+)\s*$", value)) else ""
+    if unit in TIME_UNITS:
+        return {"time": value}
+    if unit.upper() == "BDP":
+        return {"bdp": value}
     try:
         size_bytes(value)
     except ValueError:
         raise ValueError(
-            f"is {shown(value)}, which is not a queue limit; write it as \"1000 packets\" or \"64 kB\"") from None
+            f"is {shown(value)}, which is not a queue limit; write it as \"1000 packets\", \"64 kB\", \"100 ms\" or "
+            "\"1 BDP\"") from None
     return {"bytes": value}
 
 
@@ -134,7 +185,9 @@ class LinkDirection(Part):
     corrupt: RatioPair = Field(ZERO, description="Probability that one bit of a frame is flipped.")
     reorder: Reorder | None = Field(None, description="Reordering of frames.")
     queue: Annotated[Queue, BeforeValidator(read_queue, json_schema_input_type=Queue | str)] = Field(
-        Queue(packets=1000, bytes=None), description="What may wait: `\"1000 packets\"` or `\"64 kB\"`.")
+        Queue(packets=1000, bytes=None), description=(
+            "What may wait: `\"1000 packets\"`, `\"64 kB\"`, `\"100 ms\"` at the link's rate, or `\"1 BDP\"`, its rate "
+            "times the round trip of its path."))
     queue_counts_delay_line: Truth = Field(False, description=(
         "Frames that propagate count as waiting, as in netem. With `loss_at = \"exit\"` lost frames do, too."))
     overhead: SizeBytes = Field(
@@ -156,8 +209,12 @@ class LinkDirection(Part):
                 f"has the distribution \"{self.distribution}\" without a `jitter`; add one, such as \"5 ms\"")
         return self
 
-    def plan(self, name: str) -> dict[str, Any]:
-        """The link as the plan has it (``LinkSpec`` of the engine)."""
+    def plan(self, name: str, round_trip_ns: int = 0) -> dict[str, Any]:
+        """The link as the plan has it (``LinkSpec`` of the engine); the round trip is for its queue.
+
+        Raises:
+            ValueError: its queue's limit needs a rate.
+        """
         law = self.distribution or ("normal" if self.jitter else "constant")
         overtakes = self.reorder.probability if self.reorder else ZERO
         return {
@@ -165,7 +222,8 @@ class LinkDirection(Part):
             "rate_bit_s": self.rate,
             "overhead_bytes": self.overhead,
             "minimum_frame_bytes": self.minimum_frame,
-            "queue": {"limit_packets": self.queue.packets, "limit_bytes": self.queue.bytes,
+            "queue": {"limit_packets": self.queue.packets,
+                      "limit_bytes": self.queue.limit_bytes(self.rate, round_trip_ns),
                       "counts_delay_line": self.queue_counts_delay_line},
             "delay": {"law": law, "mean_ns": self.delay, "jitter_ns": self.jitter,
                       "correlation": list(self.correlation), "keep_order": self.keep_order},

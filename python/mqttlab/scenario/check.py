@@ -14,11 +14,13 @@ from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import shown
 from mqttlab.scenario.access import host_counts, is_counted
+from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event_check import event_problems
+from mqttlab.scenario.fit import rate_words
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
-from mqttlab.scenario.routes import STAGES_MAX, Crossed
+from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 from mqttlab.scenario.transport import shows_certificate
 
@@ -44,7 +46,8 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq,
               _names, _sizes, _recording)
     found = [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
-    # Events are about what is there: where that is wrong, it is mended first.
+    # Only a whole network has round trips. Events are about what is there: where that is wrong, it is mended first.
+    found = found or list(islice(_products(scenario), PROBLEMS_MAX))
     return found or list(islice(event_problems(scenario), PROBLEMS_MAX))
 
 
@@ -464,11 +467,36 @@ def _links_each(scenario: Scenario, index: int, names: set[str], clients: Counte
 
 def _queues(scenario: Scenario) -> Iterator[Problem]:
     for place, link in links(scenario):
-        largest = max(scenario.mtu + link.overhead, link.minimum_frame)
-        if link.queue.bytes is not None and link.queue.bytes < largest:
-            yield (*place, "queue"), (
-                f"is {link.queue.bytes} B, but must be {largest} B or more: a shorter queue drops every packet of "
-                f"{scenario.mtu} B (`mtu`)")
+        if link.queue.by_rate and link.rate is None:
+            yield (*place, "queue"), (f"is {link.queue.words()}, which needs a `rate`; add one, or write the queue as "
+                                      "\"1000 packets\" or \"64 kB\"")
+        elif link.queue.bdp is None:
+            yield from _too_short(scenario, link, (*place, "queue"), 0)
+
+
+def _products(scenario: Scenario) -> Iterator[Problem]:
+    """Queues in bandwidth-delay products have room for a packet."""
+    if not any(link.queue.bdp is not None for _, link in links(scenario)):
+        return
+    for number, ways in laid_links(scenario).items():
+        place: Location = ("trunk",) if number == TRUNK else ("networks", number)
+        for way, one in ways.items():
+            if one.link.queue.bdp is not None:
+                yield from _too_short(scenario, one.link, (*place, "down" if way == "both" else way, "queue"),
+                                      one.round_trip_ns)
+
+
+def _too_short(scenario: Scenario, link: LinkDirection, place: Location, round_trip_ns: int) -> Iterator[Problem]:
+    largest = max(scenario.mtu + link.overhead, link.minimum_frame)
+    limit = link.queue.limit_bytes(link.rate, round_trip_ns)
+    if limit is None or limit >= largest:
+        return
+    comes_to = ""
+    if link.queue.by_rate and link.rate is not None:
+        trip = f" and a round trip of {round_trip_ns / 1e6:g} ms" if link.queue.bdp is not None else ""
+        comes_to = f", which is {limit} B at {rate_words(link.rate)}{trip}"
+    yield place, (f"is {link.queue.words()}{comes_to}, but must be {largest} B or more: a shorter queue drops every "
+                  f"packet of {scenario.mtu} B (`mtu`)")
 
 
 def _radio(scenario: Scenario) -> Iterator[Problem]:

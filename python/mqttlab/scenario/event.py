@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
 from mqttlab.mistaken import closest
-from mqttlab.networks.link import LinkDirection, Part, Truth, Whole
+from mqttlab.networks.link import LinkDirection, Part, Queue, Truth, Whole
 from mqttlab.quantity import DurationNs, MomentNs, PositiveDurationNs, RatioPair, shown
 from mqttlab.scenario.mqtt import Qos
 from mqttlab.scenario.topics import topic_filter
@@ -176,6 +176,8 @@ class EventFields(Part):
 if TYPE_CHECKING:
     class Event(EventFields):
         """An event with the fields of links."""
+
+        queue: Queue | None
 else:
     # The fields of a link as a network has them, none of which needs to be there.
     Event = create_model("Event", __base__=EventFields, __module__=__name__, __doc__=(

@@ -169,7 +169,7 @@ def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
                                     "fewer clients, or a longer `every`")
                 return
             if numbers[id(event)] not in found:
-                problems = [*_queue(scenario, planned)] or [*_kind(scenario, kind_of(planned), PERFORMED)]
+                problems = [*_queue(scenario, event, planned)] or [*_kind(scenario, kind_of(planned), PERFORMED)]
                 found |= {numbers[id(event)]: problems} if problems else {}
     except WrongLinkError as error:
         found[numbers[id(error.event)]] = [((), f"makes a link that cannot be: it {error}")]
@@ -185,13 +185,16 @@ def _kind(scenario: Scenario, kind: str, performed: dict[str, tuple[str, ...]]) 
     yield (), f"needs `{kind}`, which the {BACKENDS[scenario.backend]} does not perform yet; {instead}"
 
 
-def _queue(scenario: Scenario, planned: types.Event) -> Iterator[Problem]:
+def _queue(scenario: Scenario, event: Event, planned: types.Event) -> Iterator[Problem]:
     """A queue has room for a packet."""
     if "links" not in planned or planned["change"]["kind"] != "spec":
         return
     spec = planned["change"]["spec"]
     largest = max(scenario.mtu + spec["overhead_bytes"], spec["minimum_frame_bytes"])
     limit = spec["queue"]["limit_bytes"]
+    # What the link had before is too short at another rate, too.
     if limit is not None and limit < largest:
-        yield ("queue",), (f"is {limit} B, but must be {largest} B or more: a shorter queue drops every packet of "
-                           f"{scenario.mtu} B (`mtu`)")
+        place: Location = () if event.queue is None else ("queue",)
+        words = f"leaves a queue of {limit} B, which" if event.queue is None else f"is {limit} B, but"
+        yield place, (f"{words} must be {largest} B or more: a shorter queue drops every packet of {scenario.mtu} B "
+                      "(`mtu`)")

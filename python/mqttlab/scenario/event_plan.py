@@ -174,12 +174,12 @@ def _of_links(turn: _Turn, ways: list[_Direction]) -> Iterator[dict[str, Any]]:
 
 
 def _specs(ways: list[_Direction]) -> Iterator[dict[str, Any]]:
-    alike: dict[LinkDirection, list[_Direction]] = {}
+    alike: dict[tuple[LinkDirection, int], list[_Direction]] = {}
     for way in ways:
-        alike.setdefault(way.link(), []).append(way)
-    for link, those in alike.items():
+        alike.setdefault((way.link(), way.laid.round_trip_ns), []).append(way)
+    for (link, round_trip_ns), those in alike.items():
         names = _names(those)
-        yield {"links": names, "change": {"kind": "spec", "spec": link.plan(names[0])}}
+        yield {"links": names, "change": {"kind": "spec", "spec": link.plan(names[0], round_trip_ns)}}
 
 
 def _names(ways: list[_Direction]) -> list[str]:

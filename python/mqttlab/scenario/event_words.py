@@ -81,5 +81,5 @@ def _field(name: str, value: Any) -> str:
     if name in ("loss", "duplicate", "corrupt", "correlation"):
         return f"{name} {100 * value[0] / value[1]:.3g} %"
     if name == "queue":
-        return f"queue {value.packets} packets" if value.bytes is None else f"queue {value.bytes} B"
+        return f"queue {value.words()}"
     return name.replace("_", " ")

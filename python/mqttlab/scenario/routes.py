@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from mqttlab.networks import place
@@ -63,6 +63,8 @@ class Laid:
     link: LinkDirection
     names: tuple[str, ...]
     """In the plan; one for each client where each has links of its own."""
+    round_trip_ns: int = 0
+    """The delays of a path over it and back; of several paths, the most. 0 where no queue depends on it."""
 
 
 TRUNK = -1
@@ -107,6 +109,11 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> tuple[d
         laid[number - before] = _laid(joint, made, links, flipped=joint.flipped and between.model is None)
     paths += [path for name in dict.fromkeys(joint.far for joint in joints if joint.far in hosts.first)
               for path in _paths_of(name, hosts, joints, ways)]
+    if _asks_for_round_trips(scenario, laid):
+        trips = round_trips(links, paths)
+        laid = {number: {way: replace(one, round_trip_ns=trips[one.names[0]]) for way, one in found.items()}
+                for number, found in laid.items()}
+        _measure_queues(laid, links)
     return {
         "kind": KIND_OF_NETWORK[scenario.network],
         "description": "; ".join(described) or scenario.network,
@@ -126,6 +133,36 @@ def _laid(joint: _Joint, ways: Placed, links: list[dict[str, Any]], *, flipped: 
     if flipped:
         found = {"up": found["down"], "down": found["up"]}
     return {name: Laid(link, names) for name, (link, names) in found.items() if link is not None}
+
+
+def _asks_for_round_trips(scenario: Scenario, laid: LaidLinks) -> bool:
+    """Whether a queue is as long as bandwidth-delay products are. Large networks have many paths."""
+    queues = [one.link.queue for found in laid.values() for one in found.values()]
+    queues += [event.queue for event in scenario.events if event.queue is not None]
+    return any(queue.bdp is not None for queue in queues)
+
+
+def round_trips(links: Sequence[dict[str, Any]], paths: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """For each link the delays (ns) of a path over it and of the way back; of several paths, the most. Radio channels
+    have no delay of their own."""
+    crossed = {(path["from"], path["to"]): [hop["link"] for hop in path["hops"] if "link" in hop] for path in paths}
+    takes = {ends: sum(links[number]["delay"]["mean_ns"] for number in hops) for ends, hops in crossed.items()}
+    longest = [0] * len(links)
+    for (start, end), hops in crossed.items():
+        trip = takes[start, end] + takes.get((end, start), 0)
+        for number in hops:
+            longest[number] = max(longest[number], trip)
+    return {link["name"]: trip for link, trip in zip(links, longest, strict=True)}
+
+
+def _measure_queues(laid: LaidLinks, links: list[dict[str, Any]]) -> None:
+    """Give queues in bandwidth-delay products their bytes: only a path has a round trip."""
+    planned = {link["name"]: link for link in links}
+    for found in laid.values():
+        for one in found.values():
+            if one.link.queue.bdp is not None:
+                for name in one.names:
+                    planned[name].update(one.link.plan(name, one.round_trip_ns))
 
 
 class Crossed:
