@@ -144,6 +144,14 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def rate_words(bit_s: float) -> str:
+    """A data rate as people say it."""
+    for factor, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s")):
+        if bit_s >= factor:
+            return f"{bit_s / factor:.3g} {unit}" if bit_s / factor < 999.5 else f"{bit_s / factor:.0f} {unit}"
+    return f"{bit_s:.3g} bit/s"
+
+
 DURATION = Kind(name="a length of time", units=TIME_UNITS, usual="s", example="550 ms", least=0, least_text="0 s",
                 most=DURATION_NS_MAX, most_text="8784 h (366 days)")
 MOMENT = replace(DURATION, name="a time", example="30 s", least=-DURATION_NS_MAX, least_text="-8784 h (366 days)")

@@ -550,8 +550,8 @@ impl<S: Session, C: Connection> Client<S, C> {
     /// When the next message is due, and of which publication it is. Of a back-to-back one for which session or transport has no
     /// room, when publishing ends.
     fn next_publish<A: Surroundings + Transport<S, C>>(&self, around: &A) -> Option<(Instant, usize)> {
-        self.schedule.as_ref()?.next(|publication| {
-            self.session.has_room(self.facts.publications[publication].qos)
+        self.schedule.as_ref()?.next(around.now(), |content| {
+            self.session.has_room(self.facts.publications[content].qos)
                 && around.end(&self.connection) - around.written(&self.connection) < ROOM
         })
     }
@@ -571,7 +571,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         books.sent += 1;
         books.expected += u64::from(deliveries);
         books.unacknowledged += i64::from(row.qos > 0);
-        let token = self.outgoing.add(row, message.publication as u8);
+        let token = self.outgoing.add(row, message.content as u8);
         // The schedule goes on when the client has given up, or is late; nobody takes what it offers then.
         let is_off = self.is_gone() || self.presence == Presence::Silent;
         let admission = match is_off || around.is_leaving() {
@@ -580,7 +580,7 @@ impl<S: Session, C: Connection> Client<S, C> {
                 now,
                 token,
                 Some(row.topic),
-                self.facts.publications[message.publication].qos,
+                self.facts.publications[message.content].qos,
             ),
         };
         if admission == Admission::Refused {
@@ -592,7 +592,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         if admission == Admission::Waiting {
             around.sent(&row);
         }
-        around.admitted(&row, message.publication);
+        around.admitted(&row, message.content);
         Ok(())
     }
 
@@ -654,10 +654,10 @@ fn row(
     who: Who,
     facts: &GroupFacts,
     around: &impl Surroundings,
-    DueMessage { publication, intended, index, sequence }: DueMessage,
+    DueMessage { content, intended, index, sequence }: DueMessage,
 ) -> Option<Sent> {
-    let publish = facts.publications[publication];
-    let message = around.message(who, publication, index)?;
+    let publish = facts.publications[content];
+    let message = around.message(who, content, index)?;
     Some(Sent {
         publisher: who.number.0,
         // The recording counts 2^32 messages of one client; at a million a second that is over an hour.

@@ -30,7 +30,7 @@ pub struct GroupFacts {
     pub reconnect: Reconnect,
     /// Whether there is something to subscribe to.
     pub subscribes: bool,
-    /// What they publish of their own accord, by publication.
+    /// What they publish of their own accord, by publication, and behind it what events make of that.
     pub publications: Box<[PublishFacts]>,
     /// How they repeat what they receive.
     pub relay: Option<RelayFacts>,
@@ -98,8 +98,8 @@ impl GroupFacts {
     /// The topic of a message by its number among all of its client, as its place among the client's topics; `None` where the
     /// client has several publications, whose messages alternate as they are due.
     pub fn topic_place_of(&self, sequence: u64) -> Option<usize> {
-        let [publish] = &*self.publications else { return None };
-        Some(publish.topic_place(sequence))
+        let (publish, others) = self.publications.split_first()?;
+        others.iter().all(|other| other.topics == publish.topics).then(|| publish.topic_place(sequence))
     }
 
     /// When the `index`-th client opens its connection, if the first does at `start`.
@@ -113,11 +113,16 @@ impl GroupFacts {
 
 fn publications(group: &Group) -> Box<[PublishFacts]> {
     let mut first = 0;
-    let facts = |publish: &Publish| {
+    let topics = group.publications.iter().map(|publish| {
         let topics = (first, publish.topics);
         first += publish.topics as usize;
+        topics
+    });
+    let topics: Vec<(usize, u32)> = topics.collect();
+    let facts = |(content, publish): (usize, &Publish)| {
+        let topics = topics[group.publication_of(content).unwrap_or_default()];
         let back_to_back = publish.arrival == Arrival::BackToBack;
         PublishFacts { qos: qos(publish.qos), retain: publish.retain, back_to_back, topics }
     };
-    group.publications.iter().map(facts).collect()
+    group.contents().enumerate().map(facts).collect()
 }

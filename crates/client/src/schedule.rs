@@ -16,8 +16,9 @@ pub(crate) struct Schedule {
 /// A message that is due.
 #[derive(Clone, Copy)]
 pub(crate) struct DueMessage {
-    /// The number of its publication.
-    pub(crate) publication: usize,
+    /// What it is, by its number among what the group's messages may be: that of its publication, where no event has changed
+    /// it.
+    pub(crate) content: usize,
     pub(crate) intended: Instant,
     /// Its place in its publication.
     pub(crate) index: u64,
@@ -37,12 +38,12 @@ impl Schedule {
         self.arrivals.iter().all(|arrivals| arrivals.peek().is_none())
     }
 
-    /// When the next message is due, and of which publication it is. Of a back-to-back publication for which there is no room,
-    /// when publishing ends.
-    pub(crate) fn next(&self, has_room: impl Fn(usize) -> bool) -> Option<(Instant, usize)> {
+    /// When the next message is due, and of which publication it is. Of a back-to-back publication for whose messages there is no
+    /// room, when publishing ends.
+    pub(crate) fn next(&self, now: Instant, has_room: impl Fn(usize) -> bool) -> Option<(Instant, usize)> {
         let due = |(number, arrivals): (usize, &Arrivals)| {
             let due = arrivals.peek()?;
-            let waits = arrivals.waits_for_room() && !has_room(number);
+            let waits = arrivals.waits_for_room() && !has_room(arrivals.content(now).unwrap_or(number));
             Some((if waits { arrivals.until() } else { due }, number))
         };
         self.arrivals.iter().enumerate().filter_map(due).min()
@@ -52,7 +53,8 @@ impl Schedule {
     pub(crate) fn take(&mut self, publication: usize, now: Instant) -> Option<DueMessage> {
         let (intended, index) = self.arrivals[publication].take(now)?;
         self.sequence += 1;
-        Some(DueMessage { publication, intended, index, sequence: self.sequence - 1 })
+        let content = self.arrivals[publication].content(intended).unwrap_or(publication);
+        Some(DueMessage { content, intended, index, sequence: self.sequence - 1 })
     }
 
     /// The next message that is due at `now` whether or not there is room.

@@ -10,10 +10,13 @@
 //!
 //! What it does not know: whether anything was sent.
 
+mod changed;
+
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
 use crate::rates::Rates;
-use crate::{Arrival, Group, Publish, StartPhase};
+use crate::{Arrival, Group, Publish, PublishingChanges, StartPhase};
+use changed::ChangedArrivals;
 
 /// The messages of one publication of a client, in the order in which they are due.
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct Arrivals {
     burst_began: Instant,
     /// Where the rate changes.
     rates: Option<Box<Rates>>,
+    /// Where events change it.
+    changed: Option<Box<ChangedArrivals>>,
 }
 
 /// From when to when clients publish.
@@ -43,24 +48,41 @@ pub struct PublishingTime {
 }
 
 impl Arrivals {
-    /// For each publication of the `client`-th client of a group. `seed` is the run's.
-    pub fn of(group: &Group, client: u32, seed: Seed, time: PublishingTime) -> Vec<Arrivals> {
+    /// For each publication of the `client`-th client of a group, which has a number among all clients. `seed` is the run's.
+    pub fn of(
+        group: &Group,
+        (client, number_of_client): (u32, u32),
+        seed: Seed,
+        time: PublishingTime,
+        changes: &PublishingChanges,
+    ) -> Vec<Arrivals> {
         let seed = seed.derive("arrivals").derive(&group.name).index(u64::from(client));
         let arrivals = |(number, publish): (usize, &Publish)| {
             let seed = publication_seed(seed, number);
-            Arrivals::new(publish, (client, group.count), seed, time)
+            let changed = ChangedArrivals::of(changes.of_client(number_of_client), number, time.from);
+            Arrivals::new(publish, (client, group.count), seed, time, changed)
         };
         group.publications.iter().enumerate().map(arrivals).collect()
     }
 
     /// For one of so many clients.
-    fn new(publish: &Publish, (client, count): (u32, u32), seed: Seed, time: PublishingTime) -> Arrivals {
+    fn new(
+        publish: &Publish,
+        (client, count): (u32, u32),
+        seed: Seed,
+        time: PublishingTime,
+        changed: Option<ChangedArrivals>,
+    ) -> Arrivals {
         let mut dice = seed.dice();
         let offset = start_offset(publish, client, count, &mut dice);
-        let mut rates = (!publish.stages.is_empty()).then(|| {
+        let has_rate = publish.arrival != Arrival::BackToBack;
+        let changes = changed.as_ref().filter(|changed| has_rate && changed.has_rates());
+        let mut rates = (!publish.stages.is_empty() || changes.is_some()).then(|| {
             let rate = per_ns(publish.arrival);
-            let place = rate * offset.as_ns() as f64;
-            Box::new(Rates::new(rate, &publish.stages, (time.from, time.measured_from), place))
+            let (place, changes) =
+                (rate * offset.as_ns() as f64, changes.map_or(&[][..], |changed| &changed.rates));
+            let times = (time.from, time.measured_from);
+            Box::new(Rates::new(rate, &publish.stages, times, place, changes))
         });
         let next = match &mut rates {
             None => time.from + offset,
@@ -77,12 +99,23 @@ impl Arrivals {
             in_burst: 0,
             burst_began: next,
             rates,
+            changed: changed.map(Box::new),
         }
     }
 
     /// When the next message is due; `None` when there is none. Of a back-to-back client, when it begins.
     pub fn peek(&self) -> Option<Instant> {
-        (self.left > 0 && self.next < self.until).then_some(self.next)
+        let next = self.next_of_burst().map_or(self.next, |at| at.min(self.next));
+        (self.left > 0 && next < self.until).then_some(next)
+    }
+
+    /// What a message that is due at an instant is, by its number among [`Group::contents`], where an event says it.
+    pub fn content(&self, at: Instant) -> Option<usize> {
+        self.changed.as_ref()?.content(at)
+    }
+
+    fn next_of_burst(&self) -> Option<Instant> {
+        self.changed.as_ref()?.next_of_burst()
     }
 
     /// When publishing ends.
@@ -99,10 +132,20 @@ impl Arrivals {
     /// intended for `now`.
     pub fn take(&mut self, now: Instant) -> Option<(Instant, u64)> {
         let due = self.peek().filter(|due| *due <= now)?;
+        if let Some(changed) = &self.changed
+            && self.waits_for_room()
+            && let Some(until) = changed.paused_until(now, self.until)
+        {
+            self.next = until;
+            return None;
+        }
         let sequence = self.sequence;
         self.sequence += 1;
         self.left -= 1;
-        self.advance(now);
+        match &mut self.changed {
+            Some(changed) if changed.next_of_burst() == Some(due) => changed.take_of_burst(),
+            _ => self.advance(now),
+        }
         let intended = if self.waits_for_room() { now } else { due };
         (intended < self.until).then_some((intended, sequence))
     }
@@ -174,10 +217,13 @@ fn start_offset(publish: &Publish, client: u32, count: u32, dice: &mut Dice) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Payload, Protocol, RateStage, TcpTransport, TopicPattern, Transport};
+    use crate::{
+        ChangedRate, ClientsChange, Payload, Protocol, PublicationChange, RateStage, TcpTransport,
+        TopicPattern, Transport,
+    };
 
-    fn arrivals(arrival: Arrival, start_phase: StartPhase, messages: Option<u64>, client: u32) -> Arrivals {
-        let publish = Publish {
+    fn publish(arrival: Arrival, start_phase: StartPhase) -> Publish {
+        Publish {
             topic: TopicPattern("t".into()),
             topics: 1,
             qos: 0,
@@ -186,15 +232,20 @@ mod tests {
             arrival,
             start_phase,
             stages: Vec::new(),
-            messages,
-        };
+            messages: None,
+        }
+    }
+
+    fn arrivals(arrival: Arrival, start_phase: StartPhase, messages: Option<u64>, client: u32) -> Arrivals {
+        let publish = Publish { messages, ..publish(arrival, start_phase) };
         let group = group(vec![publish]);
         of(&group, client).remove(0)
     }
 
     fn of(group: &Group, client: u32) -> Vec<Arrivals> {
         let [from, until] = [1000, 2000].map(Instant::from_ns);
-        Arrivals::of(group, client, Seed(5), PublishingTime { from, measured_from: from, until })
+        let time = PublishingTime { from, measured_from: from, until };
+        Arrivals::of(group, (client, client), Seed(5), time, &PublishingChanges::default())
     }
 
     fn group(publications: Vec<Publish>) -> Group {
@@ -218,6 +269,7 @@ mod tests {
             reconnect: serde_json::from_value(reconnect).unwrap(),
             connect_over: Duration::ZERO,
             publications,
+            changed_publications: Vec::new(),
             subscriptions: Vec::new(),
             relay: None,
             late_after: None,
@@ -289,18 +341,7 @@ mod tests {
 
     #[test]
     fn one_publication_more_leaves_the_others_as_they_were() {
-        let publish = |arrival| Publish {
-            topic: TopicPattern("t".into()),
-            topics: 1,
-            qos: 0,
-            retain: false,
-            payload: Payload::Fixed { bytes: 64 },
-            arrival,
-            start_phase: StartPhase::Random,
-            stages: Vec::new(),
-            messages: None,
-        };
-        let poisson = publish(Arrival::Poisson { mean_interval_ns: 100 });
+        let poisson = publish(Arrival::Poisson { mean_interval_ns: 100 }, StartPhase::Random);
         let alone: Vec<_> = of(&group(vec![poisson.clone()]), 2).into_iter().map(all).collect();
         let beside: Vec<_> = of(&group(vec![poisson.clone(), poisson]), 2).into_iter().map(all).collect();
         assert_eq!((beside.len(), &beside[0]), (2, &alone[0]));
@@ -320,20 +361,11 @@ mod tests {
 
     /// When messages are due, in milliseconds, of 4 s with a warm-up of 1 s, or of the first ones.
     fn staged(arrival: Arrival, stages: Vec<RateStage>, most: usize) -> Vec<f64> {
-        let publish = Publish {
-            topic: TopicPattern("t".into()),
-            topics: 1,
-            qos: 0,
-            retain: false,
-            payload: Payload::Fixed { bytes: 64 },
-            arrival,
-            start_phase: StartPhase::Synchronised,
-            stages,
-            messages: None,
-        };
+        let publish = Publish { stages, ..publish(arrival, StartPhase::Synchronised) };
         let at = |s| Instant::ZERO + Duration::from_s(s);
         let time = PublishingTime { from: at(0), measured_from: at(1), until: at(4) };
-        let mut arrivals = Arrivals::of(&group(vec![publish]), 0, Seed(5), time).remove(0);
+        let none = PublishingChanges::default();
+        let mut arrivals = Arrivals::of(&group(vec![publish]), (0, 0), Seed(5), time, &none).remove(0);
         let due = std::iter::from_fn(|| arrivals.take(at(100)));
         due.take(most).map(|(at, _)| at.as_ns() as f64 / MS as f64).collect()
     }
@@ -376,5 +408,101 @@ mod tests {
         let [plain, one] =
             [vec![], vec![stage(100, 3, 3), stage(700, 3, 3)]].map(|stages| staged(constant, stages, 12));
         assert!(plain.iter().zip(&one).all(|(one, other)| (one - other).abs() < 1e-5), "{plain:?} {one:?}");
+    }
+
+    /// When messages are due, in milliseconds, in 4 s at synchronised clients, and what they are, with events.
+    fn changed(
+        arrival: Arrival,
+        stages: Vec<RateStage>,
+        events: &[(u64, ClientsChange)],
+    ) -> Vec<(u64, usize)> {
+        let at = |s| Instant::ZERO + Duration::from_s(s);
+        let time = PublishingTime { from: at(0), measured_from: at(1), until: at(4) };
+        let events: Vec<_> =
+            events.iter().map(|(at, change)| (Duration::from_ms(*at), change.clone())).collect();
+        let publish = Publish { stages, ..publish(arrival, StartPhase::Synchronised) };
+        let changed = ChangedArrivals::of(events.iter(), 0, time.from);
+        let mut arrivals = Arrivals::new(&publish, (0, 1), Seed(5), time, changed);
+        let due = std::iter::from_fn(|| arrivals.take(at(100)));
+        let due: Vec<Instant> = due.map(|(at, _)| at).collect();
+        due.iter().map(|&at| (at.as_ns() / MS, arrivals.content(at).unwrap_or(0))).collect()
+    }
+
+    fn change(content: usize, rate: Option<Option<u64>>) -> ClientsChange {
+        let rate = rate.map(|interval_ns| ChangedRate { interval_ns });
+        ClientsChange::Publish { publications: vec![PublicationChange { publication: 0, content, rate }] }
+    }
+
+    fn times(due: &[(u64, usize)]) -> Vec<u64> {
+        due.iter().map(|(at, _)| *at).collect()
+    }
+
+    #[test]
+    fn an_event_changes_the_rate_and_another_one_gives_it_back() {
+        let constant = Arrival::Constant { interval_ns: 400 * MS };
+        // Half of an interval is over at 1 s; the other half takes half of the new one.
+        let events = [(1000, change(0, Some(Some(100 * MS)))), (1500, change(0, None))];
+        let due = times(&changed(constant, Vec::new(), &events));
+        assert_eq!(due[..8], [0, 400, 800, 1050, 1150, 1250, 1350, 1450], "{due:?}");
+        assert_eq!(due[8..], [1700, 2100, 2500, 2900, 3300, 3700], "{due:?}");
+    }
+
+    #[test]
+    fn a_pause_holds_the_schedule_where_it_is() {
+        let constant = Arrival::Constant { interval_ns: 400 * MS };
+        let events = [(1000, change(0, Some(None))), (2000, change(0, None))];
+        let due = times(&changed(constant, Vec::new(), &events));
+        assert_eq!(due, [0, 400, 800, 2200, 2600, 3000, 3400, 3800]);
+        let never = times(&changed(constant, Vec::new(), &events[..1]));
+        assert_eq!(never, [0, 400, 800]);
+        let many = changed(Arrival::Poisson { mean_interval_ns: MS }, Vec::new(), &events);
+        assert_eq!(many.iter().filter(|(at, _)| (1000..2000).contains(at)).count(), 0);
+        assert!(many.len() > 2_700, "{}", many.len());
+    }
+
+    #[test]
+    fn what_gives_a_rate_back_gives_back_the_stage_of_that_time() {
+        let constant = Arrival::Constant { interval_ns: 500 * MS };
+        // A ramp from 10 to 30 a second, without its middle half second.
+        let events = [(1250, change(0, Some(None))), (1750, change(0, None))];
+        let due = times(&changed(constant, vec![stage(1000, 10, 30), stage(1000, 0, 0)], &events));
+        let within = |from: u64, until: u64| due.iter().filter(|at| (from..until).contains(at)).count();
+        assert_eq!((within(0, 1000), within(1250, 1750), within(2000, 4000)), (2, 0, 0), "{due:?}");
+        // 0.25 s at 12.5 a second in the mean, which begins with a message, and 0.25 s at 27.5.
+        assert_eq!((within(1000, 1250), within(1750, 2000)), (4, 7), "{due:?}");
+    }
+
+    #[test]
+    fn a_message_is_what_its_publication_is_when_it_is_due() {
+        let constant = Arrival::Constant { interval_ns: 1000 * MS };
+        let events = [(1000, change(1, None)), (2000, change(2, None)), (2000, change(0, None))];
+        assert_eq!(changed(constant, Vec::new(), &events), [(0, 0), (1000, 1), (2000, 0), (3000, 0)]);
+    }
+
+    #[test]
+    fn a_burst_comes_besides_what_is_due_and_counts_with_it() {
+        let constant = Arrival::Constant { interval_ns: 1000 * MS };
+        let burst = ClientsChange::Burst { publications: vec![0], messages: 3 };
+        let other = ClientsChange::Burst { publications: vec![1], messages: 9 };
+        let events = [(500, other), (1500, burst.clone()), (2000, burst)];
+        let due = times(&changed(constant, Vec::new(), &events));
+        assert_eq!(due, [0, 1000, 1500, 1500, 1500, 2000, 2000, 2000, 2000, 3000]);
+    }
+
+    #[test]
+    fn back_to_back_messages_pause() {
+        let at = |ms: u64| Instant::from_ns(ms * MS);
+        let time = PublishingTime { from: at(0), measured_from: at(0), until: at(4000) };
+        let events: Vec<_> =
+            [(1000, change(0, Some(None))), (2000, change(0, None)), (3000, change(0, Some(None)))]
+                .map(|(at, change)| (Duration::from_ms(at), change))
+                .into();
+        let changed = ChangedArrivals::of(events.iter(), 0, time.from);
+        let publish = publish(Arrival::BackToBack, StartPhase::Random);
+        let mut arrivals = Arrivals::new(&publish, (0, 1), Seed(5), time, changed);
+        assert_eq!(arrivals.take(at(999)), Some((at(999), 0)));
+        assert_eq!((arrivals.take(at(1000)), arrivals.peek()), (None, Some(at(2000))));
+        assert_eq!(arrivals.take(at(2500)), Some((at(2500), 1)));
+        assert_eq!((arrivals.take(at(3000)), arrivals.peek()), (None, None), "it does not go on");
     }
 }

@@ -283,6 +283,20 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
     for (index, publish) in group.publications.iter().enumerate() {
         published(group, publish, &format!("{place}.publications[{index}]"))?;
     }
+    let contents = (group.publications.len() + group.changed_publications.len()) as u64;
+    within(contents, 0, CONTENTS_MAX, &format!("{place}.changed_publications"))?;
+    for (index, changed) in group.changed_publications.iter().enumerate() {
+        let place = format!("{place}.changed_publications[{index}]");
+        published(group, &changed.publish, &format!("{place}.publish"))?;
+        let publish = group.publications.get(changed.publication);
+        let same = |publish: &Publish| {
+            (&publish.topic, publish.topics, publish.arrival)
+                == (&changed.publish.topic, changed.publish.topics, changed.publish.arrival)
+        };
+        require(publish.is_some_and(same), &format!("{place}.publication"), || {
+            format!("is {}, which is no publication of these topics and this arrival", changed.publication)
+        })?;
+    }
     Ok(())
 }
 
@@ -441,9 +455,11 @@ pub(crate) fn within(value: u64, least: u64, most: u64, place: &str) -> Result<(
 
 const MS: u64 = 1_000_000;
 const HOUR: Duration = Duration::from_s(3600);
-const LONGEST: Duration = Duration::from_s(8784 * 3600);
+pub(crate) const LONGEST: Duration = Duration::from_s(8784 * 3600);
 const PARTS_MAX: u32 = 64;
 const PUBLICATIONS_MAX: u64 = 16;
+/// A message's content has a byte for its number.
+const CONTENTS_MAX: u64 = 256;
 const STAGES_MAX: u64 = 1_000;
 const TEXT_BYTES_MAX: usize = 60_000;
 pub(crate) const NAME_BYTES_MAX: usize = 255;

@@ -50,7 +50,7 @@ fn check_parts(plan: &Plan) -> Result<(), PlanError> {
     let small = plan
         .groups
         .iter()
-        .position(|group| group.publications.iter().any(|publish| publish.payload.size().0 < IDENTITY_BYTES));
+        .position(|group| group.contents().any(|publish| publish.payload.size().0 < IDENTITY_BYTES));
     require(small.is_none(), "live.parts", || {
         format!(
             "is {parts}, but the payloads of groups[{}] have no room for what tells messages apart ({IDENTITY_BYTES} B)",
@@ -201,12 +201,20 @@ fn check_group(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Resu
         qos(relay.qos, &format!("{place}.relay.qos"))?;
     }
     check_program(plan, lookup, group, place)?;
-    for (index, publish) in group.publications.iter().enumerate() {
-        let place = format!("{place}.publications[{index}]");
+    for (index, publish) in group.contents().enumerate() {
+        let place = content_place(group, index, place);
         qos(publish.qos, &format!("{place}.qos"))?;
         require(publish.topics > 0, &format!("{place}.topics"), || "is 0, but must be at least 1".into())?;
     }
     Ok(())
+}
+
+/// Where the plan has what messages may be, by its number.
+fn content_place(group: &Group, index: usize, place: &str) -> String {
+    match index.checked_sub(group.publications.len()) {
+        None => format!("{place}.publications[{index}]"),
+        Some(changed) => format!("{place}.changed_publications[{changed}].publish"),
+    }
 }
 
 /// A program is a real one, does as it likes, and is observed by recorded frames.
@@ -293,9 +301,9 @@ fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErr
 /// A datagram has room for a message, and for a topic's name.
 fn check_datagrams(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     let room = encode::payload_max((plan.network.mtu_bytes as usize).saturating_sub(IP_AND_UDP_BYTES));
-    for (index, publish) in group.publications.iter().enumerate() {
+    for (index, publish) in group.contents().enumerate() {
         let payload = publish.payload.size().0 as usize;
-        require(payload <= room, &format!("{place}.publications[{index}].payload"), || {
+        require(payload <= room, &format!("{}.payload", content_place(group, index, place)), || {
             format!(
                 "has {payload} B, but a datagram of this MTU has room for {room} B, and MQTT-SN does not fragment"
             )
@@ -331,8 +339,8 @@ fn check_zeromq(server: &Server, group: &Group, place: &str) -> Result<(), PlanE
     require(group.relay.is_none() && does != [true, true], place, || {
         "publishes and subscribes, but a socket of ZeroMQ does one of these".into()
     })?;
-    for (index, publish) in group.publications.iter().enumerate() {
-        require(publish.qos == 0 && !publish.retain, &format!("{place}.publications[{index}]"), || {
+    for (index, publish) in group.contents().enumerate() {
+        require(publish.qos == 0 && !publish.retain, &content_place(group, index, place), || {
             "has a QoS above 0 or is retained, which ZeroMQ does not know".into()
         })?;
     }

@@ -10,6 +10,8 @@
 //!
 //! What it does not hold: events before publishing begins. How long clients take to connect is measured, not planned.
 
+mod published;
+
 use std::collections::BTreeSet;
 
 use mqttlab_net::LinkChange;
@@ -21,6 +23,8 @@ use crate::bounds::{self, NAME_BYTES_MAX};
 use crate::error::{PlanError, require};
 use crate::topic::TopicPattern;
 use crate::{Backend, NetworkKind, Plan};
+
+pub use published::PublishingChanges;
 
 /// One change, by what it acts on: the field `links`, `server` or `clients` tells which.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -131,6 +135,39 @@ pub enum ClientsChange {
         /// The filter.
         filter: TopicPattern,
     },
+    /// Messages that are due from now on are others, or more, or fewer.
+    Publish {
+        /// What becomes of publications of their group, each at most once.
+        publications: Vec<PublicationChange>,
+    },
+    /// They publish some messages at once, besides those that are due anyway.
+    Burst {
+        /// Indices of publications of their group.
+        publications: Vec<usize>,
+        /// How many messages of each of them.
+        messages: u32,
+    },
+}
+
+/// What a publication is from an event on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublicationChange {
+    /// Index of the publication in its group.
+    pub publication: usize,
+    /// The number of what its messages are: the index itself, or that of one of the group's `changed_publications`, counted on
+    /// behind its `publications`.
+    pub content: usize,
+    /// How often messages are due; `null`: as the publication says.
+    pub rate: Option<ChangedRate>,
+}
+
+/// A rate in place of a publication's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedRate {
+    /// Between two messages; `null`: none are due.
+    pub interval_ns: Option<u64>,
 }
 
 impl Event {
@@ -183,6 +220,8 @@ impl Event {
                 ClientsChange::ContinueReading => "clients_continue_reading",
                 ClientsChange::Subscribe { .. } => "clients_subscribe",
                 ClientsChange::Unsubscribe { .. } => "clients_unsubscribe",
+                ClientsChange::Publish { .. } => "clients_publish",
+                ClientsChange::Burst { .. } => "clients_burst",
             },
         }
     }
@@ -217,7 +256,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
         match event {
             Event::Links(event) => check_links(plan, event, &links, &place)?,
             Event::Server(event) => check_server(plan, event, &place)?,
-            Event::Clients(event) => check_clients(event, clients, &place)?,
+            Event::Clients(event) => check_clients(plan, event, clients, &place)?,
         }
     }
     for (index, event) in plan.events.iter().enumerate() {
@@ -275,7 +314,7 @@ fn check_links(
     }
 }
 
-fn check_clients(event: &ClientsEvent, clients: u64, place: &str) -> Result<(), PlanError> {
+fn check_clients(plan: &Plan, event: &ClientsEvent, clients: u64, place: &str) -> Result<(), PlanError> {
     let list = format!("{place}.clients");
     require(!event.clients.is_empty(), &list, || "is empty, but an event acts on a client".into())?;
     require(event.clients.is_sorted_by(|one, next| one < next), &list, || {
@@ -291,6 +330,12 @@ fn check_clients(event: &ClientsEvent, clients: u64, place: &str) -> Result<(), 
             filter
         }
         ClientsChange::Unsubscribe { filter } => filter,
+        ClientsChange::Publish { publications } => {
+            return published::check_change(plan, event, publications, place);
+        }
+        ClientsChange::Burst { publications, messages } => {
+            return published::check_burst(plan, event, (publications, *messages), place);
+        }
         _ => return Ok(()),
     };
     bounds::filter(filter, "group", &format!("{place}.change.filter"))
@@ -359,6 +404,8 @@ const PERFORMED: &[&str] = &[
     "clients_return",
     "clients_stop_reading",
     "clients_continue_reading",
+    "clients_publish",
+    "clients_burst",
 ];
 /// Each is an entry of the agenda, and a row.
 const EVENTS_MAX: u64 = 100_000;

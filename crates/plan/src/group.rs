@@ -37,6 +37,9 @@ pub struct Group {
     /// What each client publishes, each with a schedule of its own; empty for nothing.
     #[serde(alias = "publish", deserialize_with = "publications::read")]
     pub publications: Vec<Publish>,
+    /// What events make of publications for a time. Numbered behind the publications.
+    #[serde(default)]
+    pub changed_publications: Vec<ChangedPublication>,
     /// What each client subscribes to.
     pub subscriptions: Vec<Subscription>,
     /// Republishes what it receives; `null` for none.
@@ -264,6 +267,17 @@ pub struct Publish {
     pub stages: Vec<RateStage>,
     /// Publish this many messages at most, warm-up included; `null` for no limit.
     pub messages: Option<u64>,
+}
+
+/// What an event makes of a publication: another payload, another QoS. Its topics, and when messages are due, are those of
+/// the publication.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedPublication {
+    /// Index of the publication.
+    pub publication: usize,
+    /// What it is meanwhile.
+    pub publish: Publish,
 }
 
 /// What is in a message. Every payload of 9 B or more carries its identity, a smaller one the end of its number.

@@ -51,12 +51,13 @@ pub use audience::{MessageAudience, PlannedSubscriptions};
 pub use destination::{Destination, Part};
 pub use error::PlanError;
 pub use events::{
-    ClientsChange, ClientsEvent, Event, LinksEvent, ServerChange, ServerChangeKind, ServerEvent,
+    ChangedRate, ClientsChange, ClientsEvent, Event, LinksEvent, PublicationChange, PublishingChanges,
+    ServerChange, ServerChangeKind, ServerEvent,
 };
 pub use group::{
-    Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish,
-    RateStage, Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, TlsPlan, TlsVersion,
-    Transport, WebSocketPlan, Will,
+    Arrival, ChangedPublication, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol,
+    ProtocolVersion, Publish, RateStage, Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport,
+    TlsPlan, TlsVersion, Transport, WebSocketPlan, Will,
 };
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};

@@ -122,7 +122,20 @@ impl Group {
 
     /// The greatest quality of service of what its clients publish of their own accord.
     pub fn publish_qos(&self) -> u8 {
-        self.publications.iter().map(|publish| publish.qos).max().unwrap_or(0)
+        self.contents().map(|publish| publish.qos).max().unwrap_or(0)
+    }
+
+    /// What messages may be: its publications, and behind them what events make of these.
+    pub fn contents(&self) -> impl Iterator<Item = &Publish> {
+        self.publications.iter().chain(self.changed_publications.iter().map(|changed| &changed.publish))
+    }
+
+    /// The publication whose messages have a content, by its number.
+    pub fn publication_of(&self, content: usize) -> Option<usize> {
+        match content.checked_sub(self.publications.len()) {
+            None => Some(content),
+            Some(changed) => self.changed_publications.get(changed).map(|changed| changed.publication),
+        }
     }
 
     /// The host of the `client`-th client of the group.

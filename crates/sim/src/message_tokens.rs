@@ -1,11 +1,11 @@
 //! Which message it is: publisher, its publication, and sequence in one number.
 //!
 //! ```text
-//! 63    62 ... 57     56 ... 32   31 ... 0
+//! 63    62 ... 55     54 ... 32   31 ... 0
 //! will  publication   publisher   sequence
 //! ```
 //!
-//! A plan has at most 1,000,000 clients of 16 publications.
+//! A plan has at most 1,000,000 clients of 256 publications, those that events make of others included.
 
 use crate::ids::ClientId;
 
@@ -31,11 +31,11 @@ pub(crate) const fn owner(message: u64) -> ClientId {
 
 /// Which of its publisher's publications it is of; 0 of a will.
 pub(crate) const fn publication(message: u64) -> u8 {
-    (message >> PUBLICATION_BIT & 0x3f) as u8
+    (message >> PUBLICATION_BIT & 0xff) as u8
 }
 
 const WILL: u64 = 1 << 63;
-const PUBLICATION_BIT: u32 = 57;
+const PUBLICATION_BIT: u32 = 55;
 const PUBLISHER: u32 = (1 << (PUBLICATION_BIT - 32)) - 1;
 
 #[cfg(test)]
@@ -45,8 +45,8 @@ mod tests {
     #[test]
     fn a_message_names_its_publisher_and_a_will_its_client_alone() {
         let (publisher, sequence) = (ClientId(PUBLISHER), u32::MAX);
-        let message = token(publisher, 63, sequence);
-        assert_eq!(publication(message), 63);
+        let message = token(publisher, 255, sequence);
+        assert_eq!(publication(message), 255);
         assert_eq!((origin(message), owner(message)), (Some((publisher, sequence)), publisher));
         assert_eq!((origin(will(publisher)), owner(will(publisher))), (None, publisher));
     }

@@ -340,8 +340,9 @@ impl Simulation {
         let missing = self.conductor.stages().warning_of_missing(ready, all);
         missing.into_iter().for_each(|warning| self.warnings.warn(observer, warning));
         let schedule = self.conductor.stages().schedule().expect("a notice has a schedule");
+        let planned = Rc::clone(&self.planned);
         let (clients, mut around) = self.clients();
-        clients.begin_publishing(&mut around, schedule.publishing());
+        clients.begin_publishing(&mut around, schedule.publishing(), &planned);
         for (place, event) in (0..).zip(&*self.planned) {
             self.agenda.add(schedule.publish_from + event.at(), SimEvent::Planned(place));
         }

@@ -52,7 +52,7 @@ def changes(events: Sequence[Event], times: Sequence[int]) -> list[Change]:
     going_on: dict[Hashable, int] = {}
     for event, at in zip(events, times, strict=False):
         name, kind = event["name"], kind_of(event)
-        keys = [name, *([(kind, _about(event))] if kind in ENDED_BY.values() else [])]
+        keys = [name, *([(kind, _about(event))] if kind in ENDED_BY.values() or _gives_back(event) else [])]
         began = next((going_on[key] for key in keys if key in going_on), None)
         # What begins with another one is no end of it.
         if began is not None and planned[began] != event["at_ns"]:
@@ -72,7 +72,17 @@ def _ends_of(event: Event, kind: str) -> list[Hashable]:
         keys.append(f"{event['name'].partition(' ')[0]} as before")
     if kind in ENDED_BY:
         keys.append((ENDED_BY[kind], _about(event)))
+    if kind == "clients_publish":
+        who, _, what = event["name"].partition(" publish")
+        keys += [f"{who} publish{'es' if what.startswith('es ') else ''} as before", (kind, _about(event))]
     return keys
+
+
+def _gives_back(event: Any) -> bool:
+    """Whether an event gives clients their own publications back."""
+    change = event.get("change", {})
+    return change.get("kind") == "publish" and all(
+        one["rate"] is None and one["content"] == one["publication"] for one in change["publications"])
 
 
 def _left(event: Any, kind: str) -> tuple[int, ...]:

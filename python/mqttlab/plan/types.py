@@ -54,6 +54,18 @@ class BrokerSettings(TypedDict):
     tcp_nodelay: bool
 
 
+class ChangedPublication(TypedDict):
+    """What an event makes of a publication: another payload, another QoS. Its topics, and when messages are due, are
+    those of the publication."""
+    publication: int
+    publish: Publish
+
+
+class ChangedRate(TypedDict):
+    """A rate in place of a publication's own."""
+    interval_ns: int | None
+
+
 class ChannelSpec(TypedDict):
     """Gilbert and Elliott's channel in time, at every receiver on its own: good and bad states of exponential length.
     Frames are lost in the bad state only."""
@@ -104,6 +116,17 @@ class ClientsChangeUnsubscribe(TypedDict):
     kind: Literal["unsubscribe"]
 
 
+class ClientsChangePublish(TypedDict):
+    kind: Literal["publish"]
+    publications: list[PublicationChange]
+
+
+class ClientsChangeBurst(TypedDict):
+    kind: Literal["burst"]
+    messages: int
+    publications: list[int]
+
+
 ClientsChange = (
     ClientsChangeDisconnect
     | ClientsChangeVanish
@@ -112,6 +135,8 @@ ClientsChange = (
     | ClientsChangeContinueReading
     | ClientsChangeSubscribe
     | ClientsChangeUnsubscribe
+    | ClientsChangePublish
+    | ClientsChangeBurst
 )
 """What happens to clients."""
 
@@ -235,6 +260,7 @@ Granularity = GranularityExact | GranularityFastSlow | GranularityWheel
 
 class Group(TypedDict):
     """Clients alike. A client may publish, subscribe, relay, or several of these."""
+    changed_publications: list[ChangedPublication]
     connect_over_ns: Duration
     connects_to: int
     count: int
@@ -610,6 +636,13 @@ class ProxyRole(TypedDict):
     to: int | None
 
 
+class PublicationChange(TypedDict):
+    """What a publication is from an event on."""
+    content: int
+    publication: int
+    rate: ChangedRate | None
+
+
 class Publish(TypedDict):
     """A publication: messages of one kind that a client publishes."""
     arrival: Arrival
@@ -958,6 +991,8 @@ PERFORMED: dict[str, tuple[str, ...]] = {
         "clients_return",
         "clients_stop_reading",
         "clients_continue_reading",
+        "clients_publish",
+        "clients_burst",
     ),
     "sim": (
         "link_down",
@@ -973,6 +1008,8 @@ PERFORMED: dict[str, tuple[str, ...]] = {
         "clients_return",
         "clients_stop_reading",
         "clients_continue_reading",
+        "clients_publish",
+        "clients_burst",
     ),
 }
 """The kinds of events that each backend performs."""

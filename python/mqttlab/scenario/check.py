@@ -20,6 +20,8 @@ from mqttlab.scenario.fit import rate_words
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
+from mqttlab.scenario.mqtt_sn import datagram_room
+from mqttlab.scenario.publish import file_problem
 from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 from mqttlab.scenario.transport import shows_certificate
@@ -32,10 +34,7 @@ CLIENTS_MAX = 1_000_000
 TOPICS_MAX = 5_000_000
 # Of more problems the first ones are worked out: who mends these starts anew anyway.
 PROBLEMS_MAX = 100
-# Headers without options; and length, type, flags, topic and identifier of a PUBLISH (MQTT-SN 1.2, §5.4.12).
 MQTT_5_FIELDS = {name for name, field in Mqtt.model_fields.items() if field.json_schema_extra == MQTT_5}
-IP_AND_UDP_BYTES = 28
-PUBLISH_HEAD = 9
 # Publisher and sequence in a payload (crates/rows, identity.rs).
 IDENTITY_BYTES = 9
 
@@ -342,8 +341,7 @@ def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, st
 
 def _sn_room(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:
     """What a datagram has no room for."""
-    # An MTU is never so small that one octet would do for the length.
-    room = scenario.mtu - IP_AND_UDP_BYTES - PUBLISH_HEAD
+    room = datagram_room(scenario.mtu)
     for place, publish in group.publications:
         size = publish.payload.size
         if size is not None and size > room:
@@ -553,18 +551,9 @@ def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
 
 def _payload_file(index: int, group: Group) -> Iterator[Problem]:
     for where, publish in group.publications:
-        place, path = ("groups", index, *where, "payload", "path"), publish.payload.path
-        if path is None:
-            continue
-        try:
-            size = path.stat().st_size if path.is_file() else None
-        except (OSError, ValueError) as error:
-            yield place, f"is {shown(str(path))}, which cannot be read: {error}"
-            continue
-        if size is None:
-            yield place, f"is {shown(str(path))}, but there is no such file"
-        elif size > 10_000_000:
-            yield place, f"is a file of {size} B, but a payload may have at most 10000000 B (10 MB)"
+        problem = file_problem(publish.payload.path)
+        if problem is not None:
+            yield ("groups", index, *where, "payload", "path"), problem
 
 
 def _names(scenario: Scenario) -> Iterator[Problem]:

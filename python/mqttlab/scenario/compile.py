@@ -14,7 +14,8 @@ from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
 from mqttlab.scenario.access import first_hosts, host_counts
-from mqttlab.scenario.event_plan import planned_events
+from mqttlab.scenario.event_plan import planned_events, publishing_of
+from mqttlab.scenario.event_publish import Publishing
 from mqttlab.scenario.model import Group, Host, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
@@ -44,6 +45,8 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
     """
     hosts = _Hosts(scenario)
     between, laid = network(scenario, hosts, hosts.servers)
+    publishing = publishing_of(scenario)
+    events = planned_events(scenario, laid, publishing) if scenario.events else []
     return {
         "schema": SCHEMA,
         "name": scenario.name,
@@ -60,9 +63,9 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
         "hosts": hosts.plan(),
         "network": cast("types.Network", between),
         "servers": [_server(scenario, server, hosts) for _, server in scenario.all_servers],
-        "groups": [_group(scenario, group, hosts, first)
+        "groups": [_group(scenario, group, hosts, first, publishing.get(group.name))
                    for group, first in zip(scenario.groups, first_hosts(scenario), strict=True)],
-        "events": planned_events(scenario, laid) if scenario.events else [],
+        "events": events,
         "recording": {
             "packets": scenario.recording.packets,
             "pcapng": scenario.recording.pcapng,
@@ -267,7 +270,9 @@ def _service(server: Server) -> types.ServiceTime:
     }
 
 
-def _group(scenario: Scenario, group: Group, hosts: _Hosts, first_host: int) -> types.Group:
+def _group(
+    scenario: Scenario, group: Group, hosts: _Hosts, first_host: int, publishing: Publishing | None,
+) -> types.Group:
     connect_over = group.connect_over if group.connect_over is not None else group.count * 2_000_000
     return {
         "name": group.name,
@@ -286,6 +291,8 @@ def _group(scenario: Scenario, group: Group, hosts: _Hosts, first_host: int) -> 
         },
         "connect_over_ns": connect_over,
         "publications": [_publish(publish) for _, publish in group.publications],
+        "changed_publications": [] if publishing is None else [
+            {"publication": number, "publish": _publish(publish)} for number, publish in publishing.contents],
         "subscriptions": [{"filter": s.filter, "qos": s.qos} for s in group.subscribe],
         "relay": None if group.relay is None else {"topic_suffix": group.relay.suffix, "qos": group.relay.qos},
         "late_after_ns": group.late_after,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqttlab.scenario.audiences import Audiences, Heard
-from mqttlab.scenario.model import Phases, Scenario
+from mqttlab.scenario.event_load import Offered, offered
+from mqttlab.scenario.model import Group, Phases, Scenario
 from mqttlab.scenario.publish import Publish
 
 RATE_SEEN = 100_000
@@ -45,15 +46,16 @@ def estimate(scenario: Scenario) -> Load:
     """The load of one repetition."""
     emulated = scenario.network == "emulated" and scenario.recording.packets
     audiences = Audiences(scenario)
-    offered = messages = deliveries = frames = kept = 0.0
+    changed = offered(scenario) if any(event.publishes for event in scenario.events) else {}
+    offered_per_s = messages = deliveries = frames = kept = 0.0
     own, received_by = [0.0], dict[tuple[int, int], float]()
     publishing: list[tuple[float, tuple[int, int]]] = []
     for group in scenario.groups:
         own_frames = 0.0
-        for _, publish in group.publications:
-            rate = group.count * per_second(publish)
-            limit = float("inf") if publish.messages is None else group.count * float(publish.messages)
-            sent = min(group.count * messages_of(publish, scenario.phases), limit)
+        publishes = [changed.get((group.name, number)) or _unchanged(scenario, group, publish)
+                     for number, (_, publish) in enumerate(group.publications)]
+        offered_per_s += sum(one.most_per_s for one in publishes)
+        for publish, sent in (messages for one in publishes for messages in one.messages):
             # A segment and an acknowledgement for each, which carries a PUBACK along; QoS 2 takes a second exchange.
             exchanges = 2 if publish.qos == 2 else 1
             each = 2 * exchanges * -(-payload_bytes(publish) // (scenario.mtu - HEADERS_BYTES)) if emulated else 0
@@ -64,7 +66,6 @@ def estimate(scenario: Scenario) -> Load:
                     received += sent * groups * heard.clients(count)
                     place = id(audience), count
                     received_by[place] = received_by.get(place, 0.0) + sent * each * heard.clients(count) / count
-            offered += rate
             messages += sent
             deliveries += received
             if scenario.recording.payloads:
@@ -78,8 +79,14 @@ def estimate(scenario: Scenario) -> Load:
             publishing.append((own_frames, (id(audience_of), group.count)))
     busiest = max([*own, *received_by.values(), *(sends + received_by.get(place, 0.0) for sends, place in publishing)])
     total = messages * MESSAGE_BYTES + deliveries * DELIVERY_BYTES + frames * FRAME_BYTES + kept
-    return Load(offered_per_s=offered, messages=messages, deliveries=deliveries, frames=frames,
+    return Load(offered_per_s=offered_per_s, messages=messages, deliveries=deliveries, frames=frames,
                 frames_busiest=busiest, recording_bytes=total)
+
+
+def _unchanged(scenario: Scenario, group: Group, publish: Publish) -> Offered:
+    limit = float("inf") if publish.messages is None else group.count * float(publish.messages)
+    sent = min(group.count * messages_of(publish, scenario.phases), limit)
+    return Offered([(publish, sent)], group.count * per_second(publish))
 
 
 def per_second(publish: Publish) -> float:

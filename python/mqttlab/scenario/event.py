@@ -6,8 +6,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model, model
 
 from mqttlab.mistaken import closest
 from mqttlab.networks.link import LinkDirection, Part, Queue, Truth, Whole
-from mqttlab.quantity import DurationNs, MomentNs, PositiveDurationNs, RatioPair, shown
+from mqttlab.quantity import DurationNs, IntervalOrNoneNs, MomentNs, PositiveDurationNs, RatioPair, shown
 from mqttlab.scenario.mqtt import Qos
+from mqttlab.scenario.publish import PayloadOrSize
 from mqttlab.scenario.topics import topic_filter
 from mqttlab.secrets import PlainText
 
@@ -17,17 +18,24 @@ LINK_FIELDS = tuple(LinkDirection.model_fields)
 BELONGS = {
     **dict.fromkeys(("direction", "down", "queued", *LINK_FIELDS), ("network",)),
     "do": ("server", "group"), "persistence": ("server",),
-    **dict.fromkeys(("share", "client", "filter", "qos"), ("group",)),
+    **dict.fromkeys(("share", "client", "filter", "qos", "publish", "publication", "messages"), ("group",)),
 }
 SERVER_ACTIONS = ("stop", "kill", "pause", "continue", "start")
-CLIENT_ACTIONS = ("disconnect", "vanish", "return", "stop-reading", "continue-reading", "subscribe", "unsubscribe")
+PUBLISHING_ACTIONS = ("stop-publishing", "continue-publishing", "burst")
+CLIENT_ACTIONS = ("disconnect", "vanish", "return", "stop-reading", "continue-reading", "subscribe", "unsubscribe",
+                  *PUBLISHING_ACTIONS)
 # What ends with `for`, and how. The others are ends themselves.
 ENDS = {"stop": "start", "kill": "start", "pause": "continue", "disconnect": "return", "vanish": "return",
-        "stop-reading": "continue-reading", "subscribe": "unsubscribe", "unsubscribe": "subscribe"}
+        "stop-reading": "continue-reading", "subscribe": "unsubscribe", "unsubscribe": "subscribe",
+        "stop-publishing": "continue-publishing"}
 # What other tools call it: Docker, systemd, Kubernetes, Chaos Mesh, Pumba.
 ACTIONS_CALLED = {"terminate": "stop", "crash": "kill", "freeze": "pause", "suspend": "pause", "unpause": "continue",
                 "resume": "continue", "restart": "kill", "reconnect": "return", "connect": "return",
-                "leave": "disconnect", "power-off": "vanish", "die": "vanish", "disappear": "vanish"}
+                "leave": "disconnect", "power-off": "vanish", "die": "vanish", "disappear": "vanish",
+                "pause-publishing": "stop-publishing", "mute": "stop-publishing", "silence": "stop-publishing",
+                "resume-publishing": "continue-publishing", "start-publishing": "continue-publishing"}
+# What people may mean who do to clients what is done to servers.
+FOR_CLIENTS = {"pause": "stop-publishing", "stop": "stop-publishing", "continue": "continue-publishing"}
 
 
 def read_do(value: Any) -> Any:
@@ -51,6 +59,29 @@ def read_queued(value: Any) -> Any:
         raise ValueError(f"is {shown(value)}, but must be \"keep\" or \"drop\": what becomes of frames that wait while "
                          "the link is down; the length of the queue is `queue`")
     return value
+
+
+class ChangedPublish(Part):
+    """What clients publish from an event on: the fields of `groups.publish` that an event may change."""
+
+    rate: IntervalOrNoneNs | None = Field(None, description="Messages per time; `\"0 /s\"`: none.")
+    interval: PositiveDurationNs | None = Field(
+        None, ge=1000, description="Time between messages, instead of `rate`.")
+    payload: PayloadOrSize | None = Field(None, description="Content of a message.")
+    qos: Qos | None = Field(None, description="Quality of service.")
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.rate is not None and self.interval is not None:
+            raise ValueError("has both `rate` and `interval`; keep one")
+        if all(value is None for value in (self.rate, self.interval, self.payload, self.qos)):
+            raise ValueError("changes nothing; add `rate`, `interval`, `payload` or `qos`")
+        return self
+
+    @property
+    def every(self) -> int | None:
+        """Nanoseconds between messages, 0 for none; none where the rate stays."""
+        return self.interval if self.rate is None else self.rate
 
 
 class EventFields(Part):
@@ -82,12 +113,21 @@ class EventFields(Part):
         "Share of the group's clients, evenly spread over their numbers; the same share is the same clients."))
     client: Whole | None = Field(None, ge=0, description="One client of the group, counted from 0.")
     do: Annotated[Literal["stop", "kill", "pause", "continue", "start", "disconnect", "vanish", "return",
-                          "stop-reading", "continue-reading", "subscribe", "unsubscribe"],
+                          "stop-reading", "continue-reading", "subscribe", "unsubscribe",
+                          "stop-publishing", "continue-publishing", "burst"],
                   BeforeValidator(read_do)] | None = Field(
         None, description=(
             "To a server: `stop` (SIGTERM), `kill` (SIGKILL), `pause` (SIGSTOP), `continue` (SIGCONT), `start`. To "
             "clients: `disconnect` (in order), `vanish` (without a word, as after a loss of power), `return`, "
-            "`stop-reading`, `continue-reading`, `subscribe`, `unsubscribe`."))
+            "`stop-reading`, `continue-reading`, `subscribe`, `unsubscribe`, `stop-publishing`, "
+            "`continue-publishing`, `burst` (`messages` at once)."))
+    publish: ChangedPublish | None = Field(None, description=(
+        "What the clients publish from now on; what is left out stays as it was. With `for` all is as before then."))
+    publication: Annotated[Whole, Field(ge=0)] | PlainText | None = Field(None, description=(
+        "Which of the clients' publications: its number, counted from 0, or its `topic` as the group has it. All when "
+        "left out."))
+    messages: Whole | None = Field(None, ge=1, le=1_000_000, description=(
+        "For `burst`: how many messages each client publishes at once, of each publication."))
     persistence: Truth | None = Field(None, description=(
         "Whether the server finds what it had stored when it starts again; its own `persistence` when left out."))
     filter: Annotated[PlainText, AfterValidator(topic_filter)] | None = Field(
@@ -100,6 +140,11 @@ class EventFields(Part):
         return {name: getattr(self, name) for name in LINK_FIELDS if name in self.model_fields_set}
 
     @property
+    def publishes(self) -> bool:
+        """Whether it changes what clients publish."""
+        return self.publish is not None or self.do in PUBLISHING_ACTIONS
+
+    @property
     def target(self) -> str:
         """What it acts on: ``network``, ``server`` or ``group``."""
         return next(name for name in TARGETS if getattr(self, name) is not None)
@@ -110,6 +155,9 @@ class EventFields(Part):
         if isinstance(values, dict) and values.get("queue") in ("keep", "drop"):
             raise ValueError(f"has `queue = \"{values['queue']}\"`, but `queue` is a limit; write `queued = "
                              f"\"{values['queue']}\"` for what becomes of frames that wait while the link is down")
+        if isinstance(values, dict) and "group" in values and "rate" in values:
+            raise ValueError(f"acts on a group, but has `rate`, which goes with `network`; for messages, write `publish "
+                             f"= {{ rate = {shown(values['rate'])} }}`")
         return values
 
     @model_validator(mode="after")
@@ -138,12 +186,26 @@ class EventFields(Part):
                 raise ValueError(f"acts on a {targets[0]}, but has `{name}`, which goes with {goes}; leave it out")
         if self.network is not None:
             self._changes_links()
-        elif self.do is None:
+        elif self.do is None and self.publish is None:
             actions = SERVER_ACTIONS if self.server is not None else CLIENT_ACTIONS
-            raise ValueError(f"does not say what happens; add `do`, one of {', '.join(actions)}")
+            other = "" if self.server is not None else ", or `publish` with what becomes of messages"
+            raise ValueError(f"does not say what happens; add `do`, one of {', '.join(actions)}{other}")
         else:
-            self._does(self.do)
+            self._acts(self.do)
         return self
+
+    def _acts(self, do: str | None) -> None:
+        if do is not None and self.publish is not None:
+            raise ValueError(f"has `do = \"{do}\"` and `publish`; make two events of it")
+        if do is not None:
+            self._does(do)
+        if self.share is not None and self.client is not None:
+            raise ValueError("has both `share` and `client`; keep one")
+        if self.share is not None and self.share[0] == 0:
+            raise ValueError("has `share = \"0 %\"`, which is no client; use a larger share")
+        if self.publication is not None and not self.publishes:
+            raise ValueError(f"has `publication`, which goes with `publish`, {_listed(PUBLISHING_ACTIONS)}; leave it "
+                             "out")
 
     def _changes_links(self) -> None:
         if self.down is None and not self.changed:
@@ -159,18 +221,22 @@ class EventFields(Part):
     def _does(self, do: str) -> None:
         actions, other = (SERVER_ACTIONS, "clients") if self.server is not None else (CLIENT_ACTIONS, "servers")
         if do not in actions:
+            near = f"; did you mean \"{FOR_CLIENTS[do]}\"?" if do in FOR_CLIENTS else ""
             raise ValueError(f"acts on a {self.target}, but `do = \"{do}\"` is for {other}; use one of "
-                             f"{', '.join(actions)}")
+                             f"{', '.join(actions)}{near}")
         if self.lasts is not None and do not in ENDS:
             raise ValueError(f"has `for`, but `do = \"{do}\"` does not end; leave it out")
         if (self.filter is not None) != (do in ("subscribe", "unsubscribe")):
             raise ValueError(f"has `do = \"{do}\"`, which {'has no' if self.filter else 'needs a'} `filter`")
         if self.qos is not None and do != "subscribe":
-            raise ValueError("has `qos`, which goes with `do = \"subscribe\"`; leave it out")
-        if self.share is not None and self.client is not None:
-            raise ValueError("has both `share` and `client`; keep one")
-        if self.share is not None and self.share[0] == 0:
-            raise ValueError("has `share = \"0 %\"`, which is no client; use a larger share")
+            raise ValueError("has `qos`, which goes with `do = \"subscribe\"`; for messages, write `publish = { qos "
+                             f"= {self.qos} }}`")
+        if (self.messages is not None) != (do == "burst"):
+            raise ValueError(f"has `do = \"{do}\"`, which {'needs' if do == 'burst' else 'has no'} `messages`")
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 if TYPE_CHECKING:

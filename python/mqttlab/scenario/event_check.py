@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from mqttlab.mistaken import did_you_mean
+from mqttlab.plurals import counted
 from mqttlab.quantity import shown
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event import Event
@@ -17,11 +18,15 @@ from mqttlab.scenario.event_plan import (
     directions,
     networks_called,
     planned_and_written,
+    publishing_of,
     times,
 )
+from mqttlab.scenario.event_publish import publications_named
 from mqttlab.scenario.event_words import seconds
 from mqttlab.scenario.location import Location, Problem
-from mqttlab.scenario.model import Scenario
+from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.mqtt_sn import datagram_room
+from mqttlab.scenario.publish import Payload, file_problem
 from mqttlab.scenario.routes import LaidLinks
 
 if TYPE_CHECKING:
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 # Each has its place in the plan: a megabyte for 60,000.
 ACTED_ON_MAX = 5_000_000
+# As in the engine (crates/plan, bounds.rs).
+CONTENTS_MAX = 256
 BACKENDS = {"live": "live testbed", "sim": "simulator"}
 
 
@@ -117,6 +124,46 @@ def _clients(scenario: Scenario, event: Event) -> Iterator[Problem]:
                         "kernel would end its connections; use \"disconnect\", or a `host` behind [[networks]]")
     elif not clients_of(event, group):
         yield ("share",), f"is less than one of the {group.count} clients of `{group.name}`; use a larger share"
+    elif event.publishes:
+        yield from _publishing(scenario, event, group)
+
+
+def _publishing(scenario: Scenario, event: Event, group: Group) -> Iterator[Problem]:
+    topics = [publish.topic for _, publish in group.publications]
+    those = publications_named(event, group)
+    if not topics:
+        yield ("group",), f"is `{group.name}`, which publishes nothing; add `publish` to the group, or name another one"
+    elif not those and isinstance(event.publication, int):
+        yield ("publication",), (f"is {event.publication}, but `{group.name}` has "
+                                 f"{counted(len(topics), 'publication')}, counted from 0; the last one is "
+                                 f"{len(topics) - 1}")
+    elif not those:
+        yield ("publication",), (f"is the unknown topic {shown(event.publication)} of `{group.name}`; "
+                                 f"{did_you_mean(str(event.publication), topics)}")
+    closed = [number for number in those if group.publications[number][1].arrival == "back-to-back"]
+    follows = f"each message of `{group.name}` follows the last (`arrival = \"back-to-back\"`)"
+    if closed and event.do == "burst":
+        yield ("do",), f"is \"burst\", but {follows}; leave the event out"
+    if event.publish is None:
+        return
+    if closed and event.publish.every:
+        field = "interval" if event.publish.rate is None else "rate"
+        yield ("publish", field), f"is set, but {follows}; use `do = \"stop-publishing\"` for none"
+    if event.publish.qos and group.protocol == "zeromq":
+        yield ("publish", "qos"), f"is {event.publish.qos}, but ZeroMQ acknowledges nothing; leave it out, or use MQTT"
+    if event.publish.qos and group.protocol == "mqtt-sn" and group.mqtt_sn.without_connection:
+        yield ("publish", "qos"), f"is {event.publish.qos}, but must be 0 with `without_connection`: it becomes QoS -1"
+    if event.publish.payload is not None:
+        yield from _payload(scenario, event.publish.payload, group)
+
+
+def _payload(scenario: Scenario, payload: Payload, group: Group) -> Iterator[Problem]:
+    problem, room = file_problem(payload.path), datagram_room(scenario.mtu)
+    if problem is not None:
+        yield ("publish", "payload", "path"), problem
+    elif group.protocol == "mqtt-sn" and payload.size is not None and payload.size > room:
+        yield ("publish", "payload"), (f"has {payload.size} B, but a datagram of {scenario.mtu} B (`mtu`) has room for "
+                                       f"{room} B, and MQTT-SN does not fragment; use a smaller payload, or MQTT")
 
 
 def _network(scenario: Scenario, event: Event, laid: LaidLinks) -> Iterator[Problem]:
@@ -157,11 +204,12 @@ def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
     from mqttlab.plan.events import kind_of
     from mqttlab.plan.types import PERFORMED
 
+    publishing = publishing_of(scenario)
     numbers = {id(event): index for index, event in enumerate(scenario.events)}
     found: dict[int, list[Problem]] = {}
     acted_on = 0
     try:
-        for event, planned in planned_and_written(scenario, laid):
+        for event, planned in planned_and_written(scenario, laid, publishing):
             about = cast("dict[str, list[Any]]", planned)
             acted_on += len(about.get("links") or about.get("clients") or ())
             if acted_on > ACTED_ON_MAX:
@@ -173,6 +221,11 @@ def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
                 found |= {numbers[id(event)]: problems} if problems else {}
     except WrongLinkError as error:
         found[numbers[id(error.event)]] = [((), f"makes a link that cannot be: it {error}")]
+    for group in scenario.groups:
+        contents = len(group.publications) + (len(publishing[group.name].contents) if group.name in publishing else 0)
+        if contents > CONTENTS_MAX:
+            yield ("events",), (f"make {contents} kinds of messages of `{group.name}`, each payload and QoS counted, "
+                                f"but may make at most {CONTENTS_MAX}; use fewer payloads")
     for index, problems in sorted(found.items()):
         yield from ((("events", index, *field), words) for field, words in problems)
 

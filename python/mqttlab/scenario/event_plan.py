@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mqttlab.networks.link import LinkDirection
 from mqttlab.networks.models import adjusted
 from mqttlab.scenario.event import ENDS, Event
+from mqttlab.scenario.event_publish import Happening, Publishing, planned
 from mqttlab.scenario.event_words import begins, ends
 from mqttlab.scenario.model import Group, Scenario, reason
 from mqttlab.scenario.routes import TRUNK, Laid, LaidLinks
@@ -93,12 +94,33 @@ class _Turn:
     event: Event = field(compare=False)
 
 
-def planned_events(scenario: Scenario, laid: LaidLinks) -> list[types.Event]:
-    """The plan's events, of a scenario that was checked."""
-    return [planned for _, planned in planned_and_written(scenario, laid)]
+def planned_events(scenario: Scenario, laid: LaidLinks, publishing: dict[str, Publishing]) -> list[types.Event]:
+    """The plan's events, of a scenario that was checked. They change what groups publish."""
+    return [event for _, event in planned_and_written(scenario, laid, publishing)]
 
 
-def planned_and_written(scenario: Scenario, laid: LaidLinks) -> Iterator[tuple[Event, types.Event]]:
+def publishing_of(scenario: Scenario) -> dict[str, Publishing]:
+    """What groups publish whose publications events change, by name, before any of them."""
+    changed = {event.group for event in scenario.events if event.publishes}
+    return {group.name: Publishing(group) for group in scenario.groups if group.name in changed}
+
+
+def changed_publishing(
+    scenario: Scenario, publishing: dict[str, Publishing],
+) -> Iterator[tuple[int, Group, list[int], Happening]]:
+    """When what clients of a group publish changes, since publishing began: for which of them, and how."""
+    firsts = _first_clients(scenario)
+    for turn in sorted(_turns(scenario)):
+        if turn.event.publishes:
+            group, _ = firsts[str(turn.event.group)]
+            members = clients_of(turn.event, group)
+            for clients, happening in publishing[group.name].turn(turn.event, turn.number, turn.begins, members):
+                yield scenario.phases.warm_up + turn.at, group, clients, happening
+
+
+def planned_and_written(
+    scenario: Scenario, laid: LaidLinks, publishing: dict[str, Publishing],
+) -> Iterator[tuple[Event, types.Event]]:
     """The plan's events, each with the scenario's event that it comes from.
 
     Raises:
@@ -115,8 +137,7 @@ def planned_and_written(scenario: Scenario, laid: LaidLinks) -> Iterator[tuple[E
             changes = iter([{"server": event.server, "change": _of_server(scenario, turn)}])
         else:
             group, first = firsts[str(event.group)]
-            changes = iter([{"clients": [first + number for number in clients_of(event, group)],
-                             "change": _of_clients(turn, group)}])
+            changes = _of_clients(turn, group, first, publishing.get(group.name))
         name = begins(event) if turn.begins else ends(event)
         try:
             for change in changes:
@@ -199,7 +220,16 @@ def _action(turn: _Turn) -> str:
     return (do if turn.begins else ENDS[do]).replace("-", "_")
 
 
-def _of_clients(turn: _Turn, group: Group) -> dict[str, Any]:
+def _of_clients(turn: _Turn, group: Group, first: int, publishing: Publishing | None) -> Iterator[dict[str, Any]]:
+    members = clients_of(turn.event, group)
+    if turn.event.publishes and publishing is not None:
+        for clients, happening in publishing.turn(turn.event, turn.number, turn.begins, members):
+            yield {"clients": [first + number for number in clients], "change": planned(happening)}
+        return
+    yield {"clients": [first + number for number in members], "change": _of_all_clients(turn, group)}
+
+
+def _of_all_clients(turn: _Turn, group: Group) -> dict[str, Any]:
     event, kind = turn.event, _action(turn)
     change: dict[str, Any] = {"kind": kind}
     if event.filter is not None:

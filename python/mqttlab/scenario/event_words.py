@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from mqttlab.foreign import shortened
-from mqttlab.scenario.event import ENDS, Event
-from mqttlab.scenario.fit import rate_words
+from mqttlab.plurals import counted
+from mqttlab.quantity import rate_words
+from mqttlab.scenario.event import ENDS, ChangedPublish, Event
 
 DONE = {"stop": "stops", "kill": "is killed", "pause": "is paused", "continue": "continues", "start": "starts",
         "disconnect": "disconnect", "vanish": "vanish", "return": "return", "stop-reading": "stop reading",
-        "continue-reading": "read again", "subscribe": "subscribe to {}", "unsubscribe": "unsubscribe from {}"}
+        "continue-reading": "read again", "subscribe": "subscribe to {}", "unsubscribe": "unsubscribe from {}",
+        "stop-publishing": "stop publishing", "continue-publishing": "publish again", "burst": "publish {} at once"}
 SINGULAR = {"disconnect": "disconnects", "vanish": "vanishes", "return": "returns", "stop-reading": "stops reading",
-            "continue-reading": "reads again", "subscribe": "subscribes to {}", "unsubscribe": "unsubscribes from {}"}
+            "continue-reading": "reads again", "subscribe": "subscribes to {}", "unsubscribe": "unsubscribes from {}",
+            "stop-publishing": "stops publishing", "continue-publishing": "publishes again",
+            "burst": "publishes {} at once"}
 NAME_MAX = 80
 
 
@@ -27,11 +31,15 @@ def ends(event: Event) -> str:
         return f"end of {event.name}"
     if event.network is not None:
         return f"{_links(event)} {'up' if event.down else 'as before'}"
+    if event.publish is not None:
+        return shortened(f"{_publishing(event)} as before", NAME_MAX)
     return shortened(_action(event, ENDS[str(event.do)]), NAME_MAX)
 
 
 def what(event: Event) -> str:
     """What happens, in a few words."""
+    if event.publish is not None:
+        return f"{_publishing(event)} {_published(event.publish)}"
     if event.network is None:
         return _action(event, str(event.do))
     if event.down is not None:
@@ -66,10 +74,40 @@ def _links(event: Event) -> str:
 def _action(event: Event, do: str) -> str:
     if event.server is not None:
         return f"{event.server} {DONE[do]}"
+    about = event.filter if do != "burst" else counted(event.messages or 1, "message")
+    done = (DONE if event.client is None else SINGULAR)[do].format(about)
+    return f"{_publisher(event)} {done}"
+
+
+def _publisher(event: Event) -> str:
+    """The clients, and of several publications which."""
     if event.client is not None:
-        return f"{event.group} {event.client} {SINGULAR[do].format(event.filter)}"
-    share = "" if event.share is None else f"{100 * event.share[0] / event.share[1]:.3g} % of "
-    return f"{share}{event.group} {DONE[do].format(event.filter)}"
+        who = f"{event.group} {event.client}"
+    else:
+        share = "" if event.share is None else f"{100 * event.share[0] / event.share[1]:.3g} % of "
+        who = f"{share}{event.group}"
+    if isinstance(event.publication, int):
+        return f"{who} (publication {event.publication})"
+    return who if event.publication is None else f"{who} ({event.publication})"
+
+
+def _publishing(event: Event) -> str:
+    return f"{_publisher(event)} {'publish' if event.client is None else 'publishes'}"
+
+
+def _published(publish: ChangedPublish) -> str:
+    """What messages are from now on."""
+    words = []
+    if publish.every is not None:
+        often = f"at {round(1e9 / publish.every, 3):,.10g} /s" if 0 < publish.every < 10**9 else (
+            f"every {seconds(publish.every)}")
+        words.append("nothing" if publish.every == 0 else often)
+    if publish.payload is not None:
+        size = publish.payload.size
+        words.append(publish.payload.kind if size is None else f"{size} B")
+    if publish.qos is not None:
+        words.append(f"at QoS {publish.qos}")
+    return ", ".join(words)
 
 
 def _field(name: str, value: Any) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mqttlab.networks.link import LinkDirection
-from mqttlab.quantity import shown
+from mqttlab.quantity import rate_words, shown
 from mqttlab.scenario.access import Crossing, crossings
 from mqttlab.scenario.audiences import Audiences, Heard
 from mqttlab.scenario.estimate import payload_bytes, per_second
@@ -72,14 +72,6 @@ class _Known:
         audience = self._audiences.of(group)
         for heard in () if audience is None else audience.heard.values():
             yield heard, heard.clients(group.count)
-
-
-def rate_words(bit_s: float) -> str:
-    """A data rate as people say it."""
-    for factor, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s")):
-        if bit_s >= factor:
-            return f"{bit_s / factor:.3g} {unit}" if bit_s / factor < 999.5 else f"{bit_s / factor:.0f} {unit}"
-    return f"{bit_s:.3g} bit/s"
 
 
 def _seconds(length: float) -> str:

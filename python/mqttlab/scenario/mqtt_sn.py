@@ -16,8 +16,16 @@ from mqttlab.scenario.mqtt import Will
 from mqttlab.scenario.topics import MQTT_TEXT_MAX
 from mqttlab.secrets import PersonalText, PlainText
 
+# Headers without options; and length, type, flags, topic and identifier of a PUBLISH (MQTT-SN 1.2, §5.4.12).
+IP_AND_UDP_BYTES = 28
+PUBLISH_HEAD = 9
 S = 10**9
 MS = 10**6
+
+
+def datagram_room(mtu: int) -> int:
+    """Bytes of a message that a datagram has room for. No MTU is so small that one octet would do for the length."""
+    return mtu - IP_AND_UDP_BYTES - PUBLISH_HEAD
 PredefinedId = Annotated[int, Field(strict=True, ge=1, le=65_534)]
 
 

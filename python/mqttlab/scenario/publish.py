@@ -4,6 +4,7 @@ Every field says in its description what it does; ``docs/reference/scenario.md``
 """
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -42,6 +43,20 @@ class Payload(Part):
         return self
 
 
+def file_problem(path: Path | None) -> str | None:
+    """What is wrong with the file of a payload."""
+    if path is None:
+        return None
+    try:
+        size = path.stat().st_size if path.is_file() else None
+    except (OSError, ValueError) as error:
+        return f"is {shown(str(path))}, which cannot be read: {error}"
+    if size is None:
+        return f"is {shown(str(path))}, but there is no such file"
+    return None if size <= PAYLOAD_BYTES_MAX else (
+        f"is a file of {size} B, but a payload may have at most 10000000 B (10 MB)")
+
+
 def read_payload(value: Any) -> Any:
     """A payload from ``"gps"``, ``"image"`` or a size."""
     if isinstance(value, dict):
@@ -57,6 +72,9 @@ def read_payload(value: Any) -> Any:
             f"is {shown(value)}, which is not a payload; write a size such as \"200 B\", \"gps\", \"image\", or a table"
         ) from None
     return {"kind": "fixed", "size": value}
+
+
+PayloadOrSize = Annotated[Payload, BeforeValidator(read_payload, json_schema_input_type=Payload | str)]
 
 
 class Burst(Part):
@@ -92,8 +110,7 @@ class Publish(Part):
     topics: Whole = Field(1, ge=1, le=1_000_000, description="Number of topics: `{topic}` runs from 0 to one less.")
     qos: Qos = 0
     retain: Truth = Field(False, description="Retained.")
-    payload: Annotated[Payload, BeforeValidator(read_payload, json_schema_input_type=Payload | str)] = Field(
-        description="Content of a message.")
+    payload: PayloadOrSize = Field(description="Content of a message.")
     interval: PositiveDurationNs | None = Field(None, ge=1000, description="Time between messages, from 1 us.")
     rate: IntervalNs | None = Field(None, description="Messages per time, such as `\"100 /s\"`; instead of `interval`.")
     arrival: Literal["constant", "poisson", "burst", "back-to-back"] = Field(

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from mqttlab.networks import MODELS, PLACEMENTS, place
-from mqttlab.scenario.fit import rate_words
+from mqttlab.quantity import rate_words
 
 if TYPE_CHECKING:
     from mqttlab.plan import StoredPlan

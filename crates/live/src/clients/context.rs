@@ -7,7 +7,7 @@ use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Sessions};
 use mqttlab_client::{GroupFacts, GroupNumber};
 use mqttlab_mqtt::Version;
-use mqttlab_plan::{Group, PayloadMaker, Plan, RosterTopic, SaidPlaces};
+use mqttlab_plan::{Group, PayloadMaker, Plan, PublishingChanges, RosterTopic, SaidPlaces};
 use mqttlab_recording::{DatagramAccount, Received};
 use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, GeoPoint};
@@ -28,6 +28,8 @@ pub(super) struct FleetContext {
     pub(super) unrecorded: UnrecordedConnections,
     /// Whether some clients are programs, whose messages nobody here knows.
     pub(super) has_programs: bool,
+    /// What events make of clients' publications.
+    pub(super) publishing: PublishingChanges,
     /// The number of the first client of each group.
     pub(super) starts: Vec<u32>,
     /// The group of each client.
@@ -40,9 +42,9 @@ pub(super) struct FleetGroup {
     pub(super) facts: Arc<GroupFacts>,
     pub(super) sessions: Sessions,
     pub(super) version: Version,
-    /// By publication.
+    /// By content.
     pub(super) payloads: Box<[PayloadMaker]>,
-    /// By publication, where its publishers say that they are, where they do.
+    /// By content, where its publishers say that they are, where they do.
     places: Box<[Option<SaidPlaces>]>,
     /// Index of the server that keeps its messages: behind proxies the one that these pass on to.
     pub(super) serving: usize,
@@ -70,6 +72,7 @@ impl FleetContext {
         let has_programs = plan.groups.iter().any(|group| group.program.is_some());
         Ok(FleetContext {
             starts: plan.client_numbers(),
+            publishing: PublishingChanges::of(&plan.events),
             has_programs,
             group_of,
             plan,
@@ -135,11 +138,7 @@ impl FleetGroup {
     fn new(group: &Group, topics: &[RosterTopic], plan: &Plan) -> io::Result<FleetGroup> {
         let publications = || {
             let seed = |number| group.payload_seed(plan.seed, number);
-            group
-                .publications
-                .iter()
-                .enumerate()
-                .map(move |(number, publish)| (&publish.payload, seed(number)))
+            group.contents().enumerate().map(move |(number, publish)| (&publish.payload, seed(number)))
         };
         let payloads = publications().map(|(payload, seed)| PayloadMaker::new(payload, seed));
         Ok(FleetGroup {

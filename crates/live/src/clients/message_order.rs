@@ -131,8 +131,13 @@ fn small_topics(plan: &Plan, directory: &Directory) -> BTreeMap<u32, Vec<u32>> {
     for (group, start) in plan.groups.iter().zip(plan.client_numbers()) {
         for client in start..start + group.count {
             let mut topics = directory.published(client).iter();
-            for publish in &group.publications {
-                let is_small = publish.payload.size().0 < identity::BYTES_MIN as u64;
+            for (number, publish) in group.publications.iter().enumerate() {
+                let mut contents = group
+                    .contents()
+                    .enumerate()
+                    .filter(|(content, _)| group.publication_of(*content) == Some(number));
+                let is_small =
+                    contents.any(|(_, publish)| publish.payload.size().0 < identity::BYTES_MIN as u64);
                 for &topic in topics.by_ref().take(publish.topics as usize) {
                     let publishers = publishers.entry(topic).or_default();
                     // Two of its publications may have one topic.

@@ -42,6 +42,8 @@ impl ClientTurn<'_> {
                 let ready = Ready { client: connection.slot, readable: true, ended, writable: false };
                 self.react(client, ready);
             }
+            // The schedule has it.
+            ClientsChange::Publish { .. } | ClientsChange::Burst { .. } => {}
             // The plan was checked: only what is performed comes here.
             ClientsChange::Subscribe { .. } | ClientsChange::Unsubscribe { .. } => {}
         }

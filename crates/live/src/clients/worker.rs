@@ -220,7 +220,8 @@ fn client(shared: &FleetContext, who: Who, slot: u32, start: Instant) -> Client 
 fn begin(client: &mut Client, turn: &mut ClientTurn<'_>, schedule: &Schedule) {
     let (who, shared) = (client.who(), turn.shared);
     let group = shared.group(who.group);
-    client.begin(turn, Arrivals::of(group, who.index, shared.plan.seed, schedule.publishing()));
+    let (numbers, seed) = ((who.index, who.number.0), shared.plan.seed);
+    client.begin(turn, Arrivals::of(group, numbers, seed, schedule.publishing(), &shared.publishing));
     turn.set_timer(client);
 }
 

@@ -375,6 +375,40 @@ fn a_wrong_event_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_change_of_publications_is_of_one_group_and_of_what_it_publishes() {
+    let change = |publications: Value| json!({ "kind": "publish", "publications": publications });
+    let one = |publication: u32, content: u32, rate: Value| json!([{ "publication": publication, "content": content, "rate": rate }]);
+    let burst = |publications: Value, messages: u32| json!({ "kind": "burst", "publications": publications, "messages": messages });
+    let (silent, fast) = (json!({ "interval_ns": null }), json!({ "interval_ns": 1 }));
+    let groups = plan("pair.json")["groups"].clone();
+    let first = 0;
+    let cases = [
+        (
+            json!([0, groups[0]["count"]]),
+            change(one(0, 0, json!(null))),
+            "`events[0].clients` are of 2 groups",
+        ),
+        (json!([first]), change(json!([])), "`events[0].change.publications` is empty"),
+        (json!([first]), change(one(1, 1, json!(null))), "has publication 1, but `"),
+        (json!([first]), change(one(0, 1, silent)), "`events[0].change.publications[0]` has content 1"),
+        (json!([first]), change(one(0, 0, fast)), "`events[0].change.publications[0].rate.interval_ns` is 1"),
+        (json!([first]), burst(json!([0, 0]), 1), "has publication 0 twice"),
+        (json!([first]), burst(json!([0]), 0), "`events[0].change.messages` is 0"),
+    ];
+    for (clients, change, expected) in cases {
+        let event = json!([{ "at_ns": 0, "name": "other", "clients": clients, "change": change }]);
+        let refused = with_events("pair.json", event.clone()).expect_err("wrong");
+        assert!(refused.contains(expected), "{event}: {refused}");
+    }
+    let mut wrong = plan("pair.json");
+    let mut publish = groups[0]["publish"].clone();
+    publish["topic"] = json!("elsewhere");
+    wrong["groups"][0]["changed_publications"] = json!([{ "publication": 0, "publish": publish }]);
+    let refused = Plan::from_json(&wrong.to_string()).expect_err("another topic").to_string();
+    assert!(refused.contains("changed_publications[0].publication` is 0"), "{refused}");
+}
+
+#[test]
 fn an_event_that_the_backend_does_not_perform_is_refused_and_never_passed_over() {
     let event = json!([{ "at_ns": 0, "name": "new filter", "clients": [0],
                          "change": { "kind": "unsubscribe", "filter": "a" } }]);

@@ -36,6 +36,7 @@ pub(crate) struct SimulatedGroup {
     pub(crate) facts: Arc<GroupFacts>,
     pub(crate) version: Version,
     pub(crate) sessions: Sessions,
+    /// By content.
     pub(crate) publications: Box<[SimulatedPublication]>,
     /// The server that keeps its messages: behind proxies the one that these pass on to.
     pub(crate) serving: ServerId,
@@ -66,7 +67,7 @@ impl SimulatedGroup {
             facts: Arc::new(GroupFacts::of(group)),
             version: group.version(),
             sessions: Sessions::of(group, topics),
-            publications: group.publications.iter().enumerate().map(publication).collect(),
+            publications: group.contents().enumerate().map(publication).collect(),
             serving,
             address: endpoint.socket_address().to_string().into(),
             port: endpoint.port,
@@ -103,7 +104,7 @@ impl Groups {
     pub(crate) fn keep_payloads(&mut self, run: Seed) -> io::Result<()> {
         for id in self.groups.ids() {
             let (group, facts) = &mut self.groups[id];
-            let publications = group.publications.iter().zip(facts.publications.iter_mut());
+            let publications = group.contents().zip(facts.publications.iter_mut());
             for (number, (publish, facts)) in publications.enumerate() {
                 facts.payloads = Some(PayloadMaker::new(&publish.payload, group.payload_seed(run, number))?);
             }

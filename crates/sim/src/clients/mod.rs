@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mqttlab_client::{Loss, Surroundings as _};
-use mqttlab_plan::{Arrivals, ClientsChange, ClientsEvent, PublishingTime};
+use mqttlab_plan::{Arrivals, ClientsChange, ClientsEvent, Event, PublishingChanges, PublishingTime};
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
@@ -51,11 +51,18 @@ impl SimClients {
     }
 
     /// It is known when to publish.
-    pub(crate) fn begin_publishing(&mut self, around: &mut SimSurroundings<'_>, time: PublishingTime) {
+    pub(crate) fn begin_publishing(
+        &mut self,
+        around: &mut SimSurroundings<'_>,
+        time: PublishingTime,
+        events: &[Event],
+    ) {
+        let changes = PublishingChanges::of(events);
         for id in self.table.ids() {
             let group = around.groups.group_of(id);
             if !group.publications.is_empty() {
-                let arrivals = Arrivals::of(group, around.groups.index_of(id), self.seed, time);
+                let who = (around.groups.index_of(id), id.0);
+                let arrivals = Arrivals::of(group, who, self.seed, time, &changes);
                 self.table[id].begin(around, arrivals);
                 set_alarm(&mut self.table[id], around);
             }
@@ -94,6 +101,8 @@ impl SimClients {
                 ClientsChange::Return => client.come_back(around),
                 ClientsChange::StopReading => client.connection_mut().is_reading = false,
                 ClientsChange::ContinueReading => self.read_on(around, id),
+                // The schedule has it.
+                ClientsChange::Publish { .. } | ClientsChange::Burst { .. } => {}
                 // The plan was checked: only what is performed comes here.
                 ClientsChange::Subscribe { .. } | ClientsChange::Unsubscribe { .. } => {}
             }

@@ -12,7 +12,8 @@ use mqttlab_client::{
 use mqttlab_mqtt::Qos;
 use mqttlab_mqtt::client::{ClientOptions, Input, Ping};
 use mqttlab_plan::{
-    Arrival, Arrivals, Group, Payload, Publish, PublishingTime, Reconnect, StartPhase, TopicPattern,
+    Arrival, Arrivals, Group, Payload, Publish, PublishingChanges, PublishingTime, Reconnect, StartPhase,
+    TopicPattern,
 };
 use mqttlab_rows::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_units::{Duration, Instant, Ratio, Seed};
@@ -353,7 +354,8 @@ pub fn started(arrival: Arrival, start_phase: StartPhase) -> Vec<Arrivals> {
     };
     let second = |s| Instant::ZERO + Duration::from_s(s);
     let time = PublishingTime { from: second(1), measured_from: second(1), until: second(2) };
-    Arrivals::of(&Group { publications: vec![publish], ..group() }, 0, Seed(5), time)
+    let group = Group { publications: vec![publish], ..group() };
+    Arrivals::of(&group, (0, 0), Seed(5), time, &PublishingChanges::default())
 }
 
 fn group() -> Group {
