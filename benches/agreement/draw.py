@@ -28,6 +28,10 @@ KEPT_FROM = 1_000_000
 PHASES = {"connect_timeout": "30 s", "warm_up": "2 s", "duration": "12 s", "cool_down": "20 s"}
 DELIVERIES_MAX, BIT_S_MAX = 150.0, 4e6
 ATTEMPTS = 50
+TEMPLATE = ('{"c": "{client}", "n": {sequence}, "t": "{time:iso}", "v": {random:-99.5..5000.0}, '
+            '"x": "{random:choice a|bcd}"}')
+# The longest is shorter.
+TEMPLATE_BYTES = 200
 STAGE_KINDS = {"rate": "step", "to": "ramp"}
 
 
@@ -292,6 +296,8 @@ def _publish(dice: Dice, name: str, topic: str, *, clients: int, copies: int, na
     if dice.hits(of("payload.kind"), 0.1):
         publish["payload"] = dice.pick(of("payload.kind"), (
             "gps", {"kind": "random", "size": f"{size} B"}, {"kind": "fixed", "size": f"{size} B"}))
+    if dice.newly_hits(of("payload.template"), 0.1):
+        publish["payload"] = {"template": TEMPLATE, **({"size": f"{size} B"} if size > TEMPLATE_BYTES else {})}
     arrival = dice.pick(of("arrival"), ("constant", "constant", "poisson", "burst"))
     if arrival == "burst":
         every_s = dice.number(of("every"), 0.3, 3)

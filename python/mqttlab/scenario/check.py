@@ -18,7 +18,10 @@ from mqttlab.scenario.event_check import event_problems
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
+from mqttlab.scenario.publish import PAYLOAD_BYTES_MAX, Publish
 from mqttlab.scenario.routes import STAGES_MAX, Crossed
+from mqttlab.scenario.template import IDENTITY_BYTES as IDENTITY_TEXT_BYTES
+from mqttlab.scenario.template import bounds, parts_of
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 from mqttlab.scenario.transport import shows_certificate
 
@@ -342,7 +345,7 @@ def _sn_room(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]
     # An MTU is never so small that one octet would do for the length.
     room = scenario.mtu - IP_AND_UDP_BYTES - PUBLISH_HEAD
     for place, publish in group.publications:
-        size = publish.payload.size
+        size = _most_bytes(group, publish)
         if size is not None and size > room:
             yield (*place, "payload"), (f"has {size} B, but a datagram of {scenario.mtu} B (`mtu`) has room for "
                                         f"{room} B, and MQTT-SN does not fragment; use a smaller payload, or MQTT")
@@ -497,6 +500,7 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
             for field, problem in _session(mqtt, group):
                 yield (*place, field), problem
         yield from _payload_file(index, group)
+        yield from _payload_template(index, group)
 
 
 def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
@@ -537,6 +541,29 @@ def _payload_file(index: int, group: Group) -> Iterator[Problem]:
             yield place, f"is {shown(str(path))}, but there is no such file"
         elif size > 10_000_000:
             yield place, f"is a file of {size} B, but a payload may have at most 10000000 B (10 MB)"
+
+
+def _payload_template(index: int, group: Group) -> Iterator[Problem]:
+    for where, publish in group.publications:
+        payload, place = publish.payload, ("groups", index, *where, "payload")
+        if payload.template is None:
+            continue
+        most = bounds(parts_of(payload.template, group.name), group.count - 1)[1]
+        if payload.size is not None and most > payload.size:
+            yield (*place, "size"), (
+                f"is {payload.size} B, but the text has up to {most} B with its placeholders filled in, of which "
+                f"{IDENTITY_TEXT_BYTES} B are the message's identity; use {most} B or more")
+        elif most > PAYLOAD_BYTES_MAX:
+            yield (*place, "template"), (f"has up to {most} B with its placeholders filled in, but a payload may have "
+                                         f"at most {PAYLOAD_BYTES_MAX} B (10 MB)")
+
+
+def _most_bytes(group: Group, publish: Publish) -> int | None:
+    """The greatest size of a message, where the scenario says it."""
+    payload = publish.payload
+    if payload.template is None or payload.size is not None:
+        return payload.size
+    return bounds(parts_of(payload.template, group.name), group.count - 1)[1]
 
 
 def _names(scenario: Scenario) -> Iterator[Problem]:
