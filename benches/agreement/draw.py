@@ -21,13 +21,18 @@ from mqttlab.scenario.load import parse_values
 
 Values = dict[str, Any]
 
-TABLE_TO = 200
-"""Numbers below have results in ``CHANCE.md``. What came later is not drawn for them: they keep their scenarios."""
+TABLE_TO, EVENTS_TO = 200, 300
+"""Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``. What came later is not drawn for them: they keep
+their scenarios."""
 KEPT_FROM = 1_000_000
 """Numbers from here on are kept for judging: whoever mends the simulator does not run them."""
 PHASES = {"connect_timeout": "30 s", "warm_up": "2 s", "duration": "12 s", "cool_down": "20 s"}
 DELIVERIES_MAX, BIT_S_MAX = 150.0, 4e6
 ATTEMPTS = 50
+TEMPLATE = ('{"c": "{client}", "n": {sequence}, "t": "{time:iso}", "v": {random:-99.5..5000.0}, '
+            '"x": "{random:choice a|bcd}"}')
+# The longest is shorter.
+TEMPLATE_BYTES = 200
 STAGE_KINDS = {"rate": "step", "to": "ramp"}
 
 
@@ -118,7 +123,12 @@ def _event(dice: Dice, protocol: str, values: Values) -> Values:
         return event | _change(dice)
     if acts_on == "group":
         group = dice.pick("event.group", values["groups"])
-        event |= {"group": group["name"], "do": dice.pick("event.do", ("disconnect", "vanish", "stop-reading"))}
+        event["group"] = group["name"]
+        if "publish" in group and dice.newly_hits("event.publishing", 0.5, EVENTS_TO):
+            event |= _changed_publishing(dice, group)
+            event = {name: value for name, value in event.items() if name != "for" or event.get("do") != "burst"}
+        else:
+            event["do"] = dice.pick("event.do", ("disconnect", "vanish", "stop-reading"))
         count = group.get("count", 1)
         if count > 1 and dice.hits("event.share", 0.6):
             event["share"] = "50 %"
@@ -128,6 +138,22 @@ def _event(dice: Dice, protocol: str, values: Values) -> Values:
     server = values["servers"][0]["name"] if "servers" in values else "broker"
     event |= {"server": server, "do": dice.pick("event.server", ("pause", "kill", "stop"))}
     return event | dice.some(0.4, persistence=("event.persistence", lambda: dice.hits("event.keeps", 0.5)))
+
+
+def _changed_publishing(dice: Dice, group: Values) -> Values:
+    """What an event does to what clients publish: another rate, payload or QoS, a pause, or a burst."""
+    kind = dice.pick("event.publishing", ("publish", "publish", "stop-publishing", "burst"))
+    first = {"publication": 0} if isinstance(group["publish"], list) and dice.hits("event.publication", 0.5) else {}
+    if kind != "publish":
+        messages = {"messages": dice.whole("event.messages", 1, 20)} if kind == "burst" else {}
+        return {"do": kind} | messages | first
+    fields = dice.some(
+        0.6,
+        rate=("event.publish.rate", lambda: dice.measure("event.publish.rate", 0.3, 20, "/s")),
+        payload=("event.publish.payload", lambda: f"{dice.whole('event.publish.payload', 16, 500)} B"),
+        qos=("event.publish.qos", lambda: dice.pick("event.publish.qos", (0, 1) if "mqtt_sn" not in group else (0,))),
+    )
+    return {"publish": fields or {"qos": 0}} | first
 
 
 def _change(dice: Dice) -> Values:
@@ -163,7 +189,7 @@ def _direction(dice: Dice, name: str, *, near: float = 1.0, far: float = 150.0) 
         if dice.hits(of("queue"), 0.4):
             packets, kilobytes = dice.whole(of("queue.packets"), 5, 500), dice.whole(of("queue.bytes"), 8, 500)
             link["queue"] = dice.pick(of("queue"), (f"{packets} packets", f"{kilobytes} kB"))
-            if dice.newly_hits(of("queue.by_rate"), 0.5):
+            if dice.newly_hits(of("queue.by_rate"), 0.5, EVENTS_TO):
                 link["queue"] = dice.pick(of("queue.by_rate"), (
                     dice.measure(of("queue.time"), 30, 2_000, "ms"), dice.measure(of("queue.bdp"), 0.3, 10, "BDP")))
             if dice.hits(of("queue_counts_delay_line"), 0.2):
@@ -337,6 +363,8 @@ def _publish(dice: Dice, name: str, topic: str, *, clients: int, copies: int, na
     if dice.hits(of("payload.kind"), 0.1):
         publish["payload"] = dice.pick(of("payload.kind"), (
             "gps", {"kind": "random", "size": f"{size} B"}, {"kind": "fixed", "size": f"{size} B"}))
+    if dice.newly_hits(of("payload.template"), 0.1, EVENTS_TO):
+        publish["payload"] = {"template": TEMPLATE, **({"size": f"{size} B"} if size > TEMPLATE_BYTES else {})}
     arrival = dice.pick(of("arrival"), ("constant", "constant", "poisson", "burst"))
     if arrival == "burst":
         every_s = dice.number(of("every"), 0.3, 3)

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from mqttlab.imports import import_evidence
 from mqttlab.recording import ADDED, Recording, RecordingError
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
@@ -16,6 +17,8 @@ from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.load import parse_values
 from short_scenarios import scenario
 
+JSON_TEMPLATE = ('{"id": "{client}", "n": {sequence}, "t": {time}, "v": {random:-3..1200}, "x": "{random:hex 9}", '
+                 '"on": {random:choice true|false}, "in": {"a": [{}, "{{time}}"]}}')
 PHASES = {"duration": "500 ms", "cool_down": "5 s"}
 KINDS: dict[str, dict[str, Any]] = {
     "gps": scenario(1, payload="gps", rate="20 /s", count=2, topic="g/{client}", phases=PHASES),
@@ -23,9 +26,17 @@ KINDS: dict[str, dict[str, Any]] = {
     "large": scenario(0, payload="100 kB", rate="6 /s", phases=PHASES),
     "random": scenario(1, publish={"payload": {"kind": "random", "size": "60 B"}, "rate": "10 /s"}, phases=PHASES,
                        subscriber={"count": 2}),
+    "template": scenario(2, publish={"payload": {"template": JSON_TEMPLATE}, "rate": "20 /s"}, count=12,
+                         topic="m/{client}", phases=PHASES),
+    "padded": scenario(1, publish={"payload": {"template": "{group} {time:iso} {random:-9.9..10.0}", "size": "120 B"},
+                                   "rate": "10 /s"}, phases=PHASES),
     "tiny": scenario(1, payload="3 B", rate="10 /s", phases=PHASES),
     "none": scenario(1, payload="0 B", rate="10 /s", phases=PHASES),
 }
+
+
+TIMED: dict[str, dict[str, Any]] = {"gps": {"id": ""}, "template": {"mqttlab": "", "t": 0}}
+"""Fields that say a time, which is each run's own."""
 
 
 def run(directory: Path, kind: str, backend: str, **recording: Any) -> Recording:
@@ -57,10 +68,16 @@ def test_every_delivery_has_what_it_carried(kind: str, tmp_path: Path) -> None:
     if kind in ("gps", "image"):
         identities = {json.loads(content)["id"] for content in kept.values()}
         assert len(identities) == len({key[:2] for key in kept}), "each says which message it is"
+    if kind == "template":
+        said = {key[:2]: json.loads(content) for key, content in kept.items()}
+        assert {(int(each["id"]), each["n"]) for each in said.values()} == set(said)
+        assert len({each["mqttlab"] for each in said.values()}) == len(said) and len(set(sizes.values())) > 2
+    if kind == "padded":
+        assert set(sizes.values()) == {120} and all(b"Z " in content for content in kept.values())
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("kind", ["gps", "large"])
+@pytest.mark.parametrize("kind", ["gps", "large", "template"])
 def test_what_a_client_reads_is_what_the_plan_makes(kind: str, tmp_path: Path) -> None:
     live, made = run(tmp_path, kind, "live"), run(tmp_path, kind, "sim")
     assert set(live.table("payloads")["source"]) == {"read"}
@@ -69,11 +86,23 @@ def test_what_a_client_reads_is_what_the_plan_makes(kind: str, tmp_path: Path) -
     assert len(both) >= 2 and len(read) == live.messages.filter(fate="delivered").height
     for key in both:
         # The time in their identities is of their own run.
-        if kind == "gps":
-            parts = [{**json.loads(one[key]), "id": ""} for one in (read, planned)]
-            assert parts[0] == parts[1]
+        if kind != "large":
+            parts = [{**json.loads(one[key]), **TIMED[kind]} for one in (read, planned)]
+            assert parts[0] == parts[1] and len(read[key]) == len(planned[key])
         else:
             assert read[key][17:] == planned[key][17:] and len(read[key]) == 100_000
+
+
+@pytest.mark.live
+def test_a_capture_tells_whose_messages_of_a_template_they_are(tmp_path: Path) -> None:
+    live = run(tmp_path, "template", "live", pcapng=True)
+    captures = sorted(live.directory.glob("*.pcapng"))
+    outcome = import_evidence("capture", captures, tmp_path / "read", lambda line: None)
+    read = Recording.open(outcome.directory).messages
+    assert set(read["identified"].drop_nulls()) == {"payload"}
+    own = live.messages.filter(fate="delivered")
+    assert read.height >= own.height > 0
+    assert sorted(read["payload_bytes"].unique()) == sorted(own["payload_bytes"].unique())
 
 
 def test_none_is_kept_unless_asked_and_the_rest_is_the_same(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_the_estimate_counts_what_stages_send(tmp_path: Path) -> None:
 
 def test_check_tells_each_publication(tmp_path: Path) -> None:
     assert one_sentence(read_plan(dict(compile_plan(parse_values(scenario([STATE, ALARM])))))) == (
-        "2 devices (devices), sharing one link of any rate and 5 ms each way, publish 60 B at QoS 0 every 50 ms and "
+        "2 devices, sharing one link of any rate and 5 ms each way, publish 60 B at QoS 0 every 50 ms and "
         "20 B at QoS 1 every 300 ms to one subscriber beside the broker.")
     path = tmp_path / "two.toml"
     path.write_text(TOML, encoding="utf-8")

@@ -657,7 +657,7 @@ fn row(
     DueMessage { content, intended, index, sequence }: DueMessage,
 ) -> Option<Sent> {
     let publish = facts.publications[content];
-    let message = around.message(who, content, index)?;
+    let message = around.message(who, content, index, sequence)?;
     Some(Sent {
         publisher: who.number.0,
         // The recording counts 2^32 messages of one client; at a million a second that is over an hour.

@@ -24,9 +24,9 @@ pub trait Surroundings: Rows {
     /// Where clients count.
     fn books(&mut self) -> &mut Books;
 
-    /// What the plan says of a client's message, by the number of its publication and its place there; `None` where it has
-    /// none.
-    fn message(&self, client: Who, publication: usize, index: u64) -> Option<MessageFacts>;
+    /// What the plan says of a client's message, by the number of its publication, its place there, and the client's own
+    /// count of messages; `None` where it has none.
+    fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts>;
     /// How many deliveries a message to this topic causes.
     fn deliveries(&self, topic: u32) -> u32;
     /// Whether a client has offered so much that it is others' turn.

@@ -10,6 +10,7 @@
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
 //! | events | 100,000 |
 //! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
+//! | a template | 1,000 parts, a part of 1 MB, its identity within the first 1,024 B |
 //! | a socket's buffer | 64 MiB |
 //! | parts of a run | 64 |
 //! | MTU | 576 to 65,535 B |
@@ -29,7 +30,7 @@ use mqttlab_units::Duration;
 use crate::error::{PlanError, require};
 use crate::{
     Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Payload, Plan, PredefinedTopic,
-    Protocol, Publish, RetryPlan, Role, Server, Text, TopicPattern, Will,
+    Protocol, Publish, RetryPlan, Role, Server, TemplatePart, Text, TopicPattern, Will,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -389,16 +390,50 @@ fn will(will: &Will, place: &str) -> Result<(), PlanError> {
     within(will.qos.into(), 0, 2, &format!("{place}.will.qos"))
 }
 
+fn payload(payload: &Payload, clients: u32, place: &str) -> Result<(), PlanError> {
+    let Payload::Template { parts, .. } = payload else {
+        return within(payload.least().0, 0, PAYLOAD_MAX, &format!("{place}.bytes"));
+    };
+    let parts_place = format!("{place}.parts");
+    within(parts.len() as u64, 1, TEMPLATE_PARTS_MAX, &parts_place)?;
+    for (index, part) in parts.iter().enumerate() {
+        template_part(part, &format!("{parts_place}[{index}]"))?;
+    }
+    within(payload.most(clients).0, 0, PAYLOAD_MAX, &format!("{place}.bytes"))?;
+    let identities = parts.iter().filter(|part| **part == TemplatePart::Identity).count();
+    require(identities == 1, &parts_place, || format!("has {identities} identities, but must have one"))?;
+    let before: Vec<_> = parts.iter().take_while(|part| **part != TemplatePart::Identity).cloned().collect();
+    // Readers of payloads look no further.
+    let before = Payload::Template { parts: before, bytes: None }.most(clients);
+    within(before.0, 0, IDENTITY_WITHIN, &format!("{parts_place}: bytes before the identity"))
+}
+
+fn template_part(part: &TemplatePart, place: &str) -> Result<(), PlanError> {
+    match part {
+        TemplatePart::Text { text } => within(text.len() as u64, 0, TEMPLATE_TEXT_MAX, place),
+        TemplatePart::Client { width } | TemplatePart::Sequence { width } => {
+            within(u64::from(*width), 0, 20, &format!("{place}.width"))
+        }
+        TemplatePart::Number { low, high, decimals } => {
+            within(u64::from(*decimals), 0, 9, &format!("{place}.decimals"))?;
+            require(low <= high, &format!("{place}.high"), || format!("is {high}, but `low` is {low}"))
+        }
+        TemplatePart::Hex { digits } => within(u64::from(*digits), 1, 100_000, &format!("{place}.digits")),
+        TemplatePart::Choice { choices } => {
+            within(choices.len() as u64, 1, TEMPLATE_PARTS_MAX, &format!("{place}.choices"))?;
+            let longest = choices.iter().map(String::len).max().unwrap_or(0);
+            within(longest as u64, 0, TEMPLATE_TEXT_MAX, &format!("{place}.choices"))
+        }
+        TemplatePart::Identity | TemplatePart::Time { .. } | TemplatePart::Uuid => Ok(()),
+    }
+}
+
 fn published(group: &Group, publish: &Publish, place: &str) -> Result<(), PlanError> {
     let field = format!("{place}.topic");
     text(&publish.topic.0, &field)?;
     let filled = publish.topic.fill(&group.name, 0, 0);
     require(topic::is_name(&filled), &field, || format!("is {filled:?}, which is not a topic"))?;
-    let bytes = match &publish.payload {
-        Payload::Fixed { bytes } | Payload::Random { bytes } | Payload::File { bytes, .. } => *bytes,
-        Payload::Gps | Payload::Image => 0,
-    };
-    within(bytes, 0, 10_000_000, &format!("{place}.payload.bytes"))?;
+    payload(&publish.payload, group.count, &format!("{place}.payload"))?;
     rate_stages(publish, place)?;
     let field = format!("{place}.arrival");
     match publish.arrival {
@@ -461,6 +496,11 @@ const PUBLICATIONS_MAX: u64 = 16;
 /// A message's content has a byte for its number.
 const CONTENTS_MAX: u64 = 256;
 const STAGES_MAX: u64 = 1_000;
+const PAYLOAD_MAX: u64 = 10_000_000;
+const TEMPLATE_PARTS_MAX: u64 = 1_000;
+const TEMPLATE_TEXT_MAX: u64 = 1_000_000;
+/// Who reads a payload looks for an identity as text so far (`crates/rows`, `identity.rs`).
+const IDENTITY_WITHIN: u64 = 1_024;
 const TEXT_BYTES_MAX: usize = 60_000;
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// 1000 km.

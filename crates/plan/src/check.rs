@@ -50,7 +50,7 @@ fn check_parts(plan: &Plan) -> Result<(), PlanError> {
     let small = plan
         .groups
         .iter()
-        .position(|group| group.contents().any(|publish| publish.payload.size().0 < IDENTITY_BYTES));
+        .position(|group| group.contents().any(|publish| publish.payload.least().0 < IDENTITY_BYTES));
     require(small.is_none(), "live.parts", || {
         format!(
             "is {parts}, but the payloads of groups[{}] have no room for what tells messages apart ({IDENTITY_BYTES} B)",
@@ -302,7 +302,7 @@ fn check_protocol(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanErr
 fn check_datagrams(plan: &Plan, group: &Group, place: &str) -> Result<(), PlanError> {
     let room = encode::payload_max((plan.network.mtu_bytes as usize).saturating_sub(IP_AND_UDP_BYTES));
     for (index, publish) in group.contents().enumerate() {
-        let payload = publish.payload.size().0 as usize;
+        let payload = publish.payload.most(group.count).0 as usize;
         require(payload <= room, &format!("{}.payload", content_place(group, index, place)), || {
             format!(
                 "has {payload} B, but a datagram of this MTU has room for {room} B, and MQTT-SN does not fragment"

@@ -305,6 +305,78 @@ pub enum Payload {
         /// Its size when the plan was made.
         bytes: u64,
     },
+    /// A text with places that every message fills in. One of its parts is the identity.
+    Template {
+        /// One after the other.
+        parts: Vec<TemplatePart>,
+        /// A shorter message has spaces at its end, up to this size; `null`: it ends where its text ends.
+        bytes: Option<u64>,
+    },
+}
+
+/// A part of a template. What is random follows from the seed, the client, and the number of the message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum TemplatePart {
+    /// The same in every message.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// Who the message is, in 46 characters.
+    Identity,
+    /// The client's number in its group.
+    Client {
+        /// So many digits at least.
+        width: u8,
+    },
+    /// How many messages the client has offered before, in all its publications.
+    Sequence {
+        /// So many digits at least.
+        width: u8,
+    },
+    /// When the message is due.
+    Time {
+        /// How it is written.
+        format: TimeFormat,
+    },
+    /// A number drawn evenly from a range.
+    Number {
+        /// The least, in units of its last decimal.
+        low: i64,
+        /// The greatest.
+        high: i64,
+        /// Digits behind the point; 0 for none and no point.
+        decimals: u8,
+    },
+    /// Hexadecimal digits.
+    Hex {
+        /// How many.
+        digits: u32,
+    },
+    /// One of several texts, each as likely as the others.
+    Choice {
+        /// The texts.
+        choices: Vec<String>,
+    },
+    /// A random UUID (RFC 9562, version 4).
+    Uuid,
+}
+
+/// How a time is written in a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeFormat {
+    /// Seconds since 1970.
+    S,
+    /// Milliseconds since 1970.
+    Ms,
+    /// Microseconds since 1970.
+    Us,
+    /// Nanoseconds since 1970.
+    Ns,
+    /// RFC 3339 (a profile of ISO 8601), in UTC with milliseconds.
+    Iso,
 }
 
 /// When messages are due. The schedule is open loop: a late system does not delay it, except for

@@ -57,12 +57,12 @@ pub use events::{
 pub use group::{
     Arrival, ChangedPublication, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol,
     ProtocolVersion, Publish, RateStage, Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport,
-    TlsPlan, TlsVersion, Transport, WebSocketPlan, Will,
+    TemplatePart, TimeFormat, TlsPlan, TlsVersion, Transport, WebSocketPlan, Will,
 };
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
-pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
+pub use payload::{IdentityPlace, MessageNumber, PayloadMaker, PayloadSizes, SaidPlaces, find_place};
 pub use roster::{Roster, RosterTopic};
 pub use secret::{Secrets, Text, hidden};
 pub use server::{

@@ -1,7 +1,7 @@
 //! The bytes of messages: what a [`Payload`] of the plan looks like on the wire.
 //!
-//! Every kind has one size, so that the simulator needs no bytes, and content that follows from the seed, the
-//! client and the message's number, so that a message that must be sent again is made again and never stored.
+//! A message's size is known without its bytes, which the simulator does not need. Its content follows from the seed, the
+//! client, the message's number and when it is due, so that a message that must be sent again is made again and never stored.
 //! A maker serves all clients of a group.
 //!
 //! ```text
@@ -9,6 +9,7 @@
 //! random        ┌ identity ┐ bytes drawn for every message ...
 //! gps           {"type":"Feature","id":"┌ identity as text ┐", ... a position that moves ... }
 //! image         {"id":"┌ identity as text ┐", ... "data":"/9j/4AAQ ... a picture of 20 × 20 ... "}
+//! template      ... text ... ┌ identity as text ┐ ... text with numbers, times and what is drawn ... spaces up to a size
 //! ```
 //!
 //! What it does not do: write the identity itself; it says where the identity belongs. What it does not model:
@@ -17,24 +18,47 @@
 mod gps;
 mod jpeg;
 mod place;
+mod template;
 
 use std::io;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use mqttlab_units::{Bytes, Seed};
+use mqttlab_units::{Bytes, Instant, Seed};
 
 use crate::Payload;
 
 pub use place::{SaidPlaces, find_place};
+use template::Template;
 
 /// Makes the payloads of a publication's messages.
 #[derive(Clone, Debug)]
 pub struct PayloadMaker {
     seed: Seed,
-    size: Bytes,
+    sizes: PayloadSizes,
     content: PayloadContent,
+    /// When the run's time began.
+    started_unix_ns: u64,
+}
+
+/// The sizes of a publication's messages, known without their bytes.
+#[derive(Clone, Debug)]
+pub struct PayloadSizes(Sizes);
+
+#[derive(Clone, Debug)]
+enum Sizes {
+    Same(Bytes),
+    Written(Template),
+}
+
+/// Which message of a publication it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageNumber {
+    /// The publisher's place in its group.
+    pub client: u32,
+    /// The publisher's own count of messages offered.
+    pub sequence: u64,
 }
 
 /// Where a payload carries its identity.
@@ -49,35 +73,67 @@ pub enum IdentityPlace {
 #[derive(Clone, Debug)]
 enum PayloadContent {
     Same(Arc<[u8]>),
-    Random,
+    Random(usize),
     Gps,
     Image(Arc<[Vec<u8>]>),
+    Written(Template),
 }
 
 impl Payload {
-    /// The size of every message, known without any of its bytes.
-    pub fn size(&self) -> Bytes {
+    /// The smallest size that a message may have.
+    pub fn least(&self) -> Bytes {
+        self.bounds(0)[0]
+    }
+
+    /// The greatest size that a message may have, in a group of so many clients.
+    pub fn most(&self, clients: u32) -> Bytes {
+        self.bounds(clients.saturating_sub(1))[1]
+    }
+
+    fn bounds(&self, last_client: u32) -> [Bytes; 2] {
         match self {
-            Payload::Fixed { bytes } | Payload::Random { bytes } | Payload::File { bytes, .. } => {
-                Bytes(*bytes)
+            Payload::Template { parts, bytes } => {
+                let padded = Bytes(bytes.unwrap_or(0));
+                template::bounds(parts, last_client).map(|text| Bytes(text as u64).max(padded))
             }
-            Payload::Gps => Bytes(gps::BYTES as u64),
-            Payload::Image => Bytes(IMAGE_BYTES as u64),
+            Payload::Fixed { bytes } | Payload::Random { bytes } | Payload::File { bytes, .. } => {
+                [Bytes(*bytes); 2]
+            }
+            Payload::Gps => [Bytes(gps::BYTES as u64); 2],
+            Payload::Image => [Bytes(IMAGE_BYTES as u64); 2],
+        }
+    }
+}
+
+impl PayloadSizes {
+    /// Of payloads that a [`PayloadMaker`] makes from the same.
+    pub fn of(payload: &Payload, seed: Seed) -> PayloadSizes {
+        PayloadSizes(match payload {
+            Payload::Template { parts, bytes } => Sizes::Written(Template::new(parts, *bytes, seed)),
+            _ => Sizes::Same(payload.least()),
+        })
+    }
+
+    /// The size of a message.
+    pub fn of_message(&self, message: MessageNumber) -> Bytes {
+        match &self.0 {
+            Sizes::Same(size) => *size,
+            Sizes::Written(template) => Bytes(template.len(message) as u64),
         }
     }
 }
 
 impl PayloadMaker {
-    /// For the messages of one publication.
+    /// For the messages of one publication, in a run whose time began so long after 1970.
     ///
     /// # Errors
     /// The file cannot be read, or its size is no longer that of the plan.
-    pub fn new(payload: &Payload, seed: Seed) -> io::Result<PayloadMaker> {
+    pub fn new(payload: &Payload, seed: Seed, started_unix_ns: u64) -> io::Result<PayloadMaker> {
         let content = match payload {
             Payload::Fixed { bytes } => {
                 PayloadContent::Same((b'a'..=b'z').cycle().take(*bytes as usize).collect())
             }
-            Payload::Random { .. } => PayloadContent::Random,
+            Payload::Random { bytes } => PayloadContent::Random(*bytes as usize),
             Payload::Gps => PayloadContent::Gps,
             Payload::Image => PayloadContent::Image(pictures(seed)),
             Payload::File { path, bytes } => {
@@ -88,26 +144,23 @@ impl PayloadMaker {
                 }
                 PayloadContent::Same(content.into())
             }
+            Payload::Template { parts, bytes } => PayloadContent::Written(Template::new(parts, *bytes, seed)),
         };
-        Ok(PayloadMaker { seed, size: payload.size(), content })
+        Ok(PayloadMaker { seed, sizes: PayloadSizes::of(payload, seed), content, started_unix_ns })
     }
 
-    /// The size of every message.
-    pub fn size(&self) -> Bytes {
-        self.size
+    /// The size of a message.
+    pub fn size_of(&self, message: MessageNumber) -> Bytes {
+        self.sizes.of_message(message)
     }
 
-    /// Whether messages are empty.
-    pub fn is_empty(&self) -> bool {
-        self.size.0 == 0
-    }
-
-    /// Where the identity is to be written.
-    pub fn identity_place(&self) -> IdentityPlace {
-        match self.content {
-            PayloadContent::Same(_) | PayloadContent::Random => IdentityPlace::Start,
+    /// Where the identity of a message is to be written.
+    pub fn identity_place(&self, message: MessageNumber) -> IdentityPlace {
+        match &self.content {
+            PayloadContent::Same(_) | PayloadContent::Random(_) => IdentityPlace::Start,
             PayloadContent::Gps => IdentityPlace::Text(gps::IDENTITY_AT),
             PayloadContent::Image(_) => IdentityPlace::Text(IMAGE_HEAD.len()),
+            PayloadContent::Written(template) => IdentityPlace::Text(template.identity_at(message)),
         }
     }
 
@@ -120,22 +173,25 @@ impl PayloadMaker {
         }
     }
 
-    /// Appends the payload of the message `sequence` of `client`. The identity's place holds placeholders.
-    pub fn write(&self, client: u32, sequence: u64, out: &mut Vec<u8>) {
+    /// Appends the payload of a message that is due at `intended`. The identity's place holds placeholders.
+    pub fn write(&self, message: MessageNumber, intended: Instant, out: &mut Vec<u8>) {
+        let MessageNumber { client, sequence } = message;
         match &self.content {
             PayloadContent::Same(bytes) => out.extend_from_slice(bytes),
-            PayloadContent::Random => self.write_random(client, sequence, out),
+            PayloadContent::Random(size) => self.write_random(message, *size, out),
             PayloadContent::Gps => gps::write(self.seed.index(u64::from(client)), sequence, out),
             PayloadContent::Image(pictures) => {
                 let picture = sequence.wrapping_add(u64::from(client)) % pictures.len() as u64;
                 out.extend_from_slice(&pictures[picture as usize]);
             }
+            PayloadContent::Written(template) => {
+                template.write(message, self.started_unix_ns.saturating_add(intended.as_ns()), out);
+            }
         }
     }
 
-    fn write_random(&self, client: u32, sequence: u64, out: &mut Vec<u8>) {
-        let mut dice = self.seed.index(u64::from(client)).index(sequence).dice();
-        let size = self.size.0 as usize;
+    fn write_random(&self, message: MessageNumber, size: usize, out: &mut Vec<u8>) {
+        let mut dice = self.seed.index(u64::from(message.client)).index(message.sequence).dice();
         out.reserve(size);
         for _ in 0..size / 8 {
             out.extend_from_slice(&dice.bits().to_le_bytes());
@@ -178,7 +234,8 @@ mod tests {
 
     fn made(payload: &Payload, client: u32, sequence: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
-        PayloadMaker::new(payload, Seed(3)).unwrap().write(client, sequence, &mut bytes);
+        let maker = PayloadMaker::new(payload, Seed(3), 0).unwrap();
+        maker.write(MessageNumber { client, sequence }, Instant::ZERO, &mut bytes);
         bytes
     }
 
@@ -189,7 +246,8 @@ mod tests {
         let random = sizes.map(|bytes| Payload::Random { bytes });
         for payload in fixed.iter().chain(&random).chain(&[Payload::Gps, Payload::Image]) {
             for sequence in [0, 1, 77, 4_000_000_000] {
-                assert_eq!(made(payload, 5, sequence).len() as u64, payload.size().0, "{payload:?}");
+                let [least, most] = [payload.least(), payload.most(6)];
+                assert_eq!((made(payload, 5, sequence).len() as u64, least), (most.0, most), "{payload:?}");
             }
         }
     }
@@ -201,7 +259,8 @@ mod tests {
             assert!(published.contains(&document.len()), "{}", document.len());
             let value: serde_json::Value = serde_json::from_slice(&document).unwrap();
             assert_eq!(value["id"].as_str().unwrap().len(), TEXT_IDENTITY_BYTES);
-            let IdentityPlace::Text(at) = PayloadMaker::new(&payload, Seed(3)).unwrap().identity_place()
+            let maker = PayloadMaker::new(&payload, Seed(3), 0).unwrap();
+            let IdentityPlace::Text(at) = maker.identity_place(MessageNumber { client: 1, sequence: 2 })
             else {
                 panic!("a JSON document carries its identity as text");
             };
@@ -232,7 +291,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("mqttlab-payload-{}", std::process::id()));
         std::fs::write(&path, b"twelve bytes").unwrap();
         assert_eq!(made(&Payload::File { path: path.clone(), bytes: 12 }, 0, 0), b"twelve bytes");
-        let changed = PayloadMaker::new(&Payload::File { path: path.clone(), bytes: 13 }, Seed(0));
+        let changed = PayloadMaker::new(&Payload::File { path: path.clone(), bytes: 13 }, Seed(0), 0);
         assert_eq!(changed.unwrap_err().kind(), io::ErrorKind::InvalidData);
         std::fs::remove_file(path).unwrap();
     }

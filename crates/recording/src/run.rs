@@ -102,42 +102,12 @@ pub(crate) fn clock_warning(layout: &Layout) -> Option<String> {
 
 /// A point in time as RFC 3339 writes it, in UTC, to the microsecond.
 pub(crate) fn rfc3339(unix_ns: u64) -> String {
-    let (seconds, microseconds) = (unix_ns / 1_000_000_000, unix_ns / 1000 % 1_000_000);
-    let (year, month, day) = date(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microseconds:06}Z")
-}
-
-/// The date that is `days` after 1970-01-01, in the Gregorian calendar.
-fn date(mut days: u64) -> (u64, usize, u64) {
-    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    (year, month + 1, days + 1)
+    mqttlab_units::rfc3339(unix_ns, 6)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        // Each as `date -u -d @SECONDS` prints it.
-        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000000Z");
-        assert_eq!(rfc3339(951_782_400_000_000_000), "2000-02-29T00:00:00.000000Z");
-        assert_eq!(rfc3339(1_735_689_599_123_456_789), "2024-12-31T23:59:59.123456Z");
-        assert_eq!(rfc3339(4_107_542_400_000_000_000), "2100-03-01T00:00:00.000000Z");
-    }
 
     #[test]
     fn sha256_matches_the_standards_example() {

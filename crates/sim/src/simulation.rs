@@ -92,15 +92,20 @@ impl Simulation {
         if recording.payloads {
             groups.keep_payloads(seed).map_err(|error| error.to_string())?;
         }
+        let client_wake_up = sim.client_wake_up;
+        let mut conductor = SimConductor::new(phases, sim, groups.subscriber_count(), groups.client_count());
+        if recording.payloads {
+            conductor.remember_long();
+        }
         let connections = Connections::new(seed, groups.client_count(), hosts.len());
         let wire = SimWire::new(network, &events, seed, bare_links);
         let mut simulation = Simulation {
             agenda: EventQueue::default(),
             transport: SimTransport::new(hosts, connections, wire, rests),
-            clients: SimClients::new(&groups, sim.client_wake_up, seed),
+            clients: SimClients::new(&groups, client_wake_up, seed),
             servers,
             evidence,
-            conductor: SimConductor::new(phases, sim, groups.subscriber_count(), groups.client_count()),
+            conductor,
             books: Books::default(),
             figures: SimFigures::new(&groups),
             topics: SimTopics::of(&roster),

@@ -5,8 +5,9 @@
 //! probability is a fraction of integers that two languages print alike. `k` is 1000 everywhere.
 //! Subtracting a later instant from an earlier one is our bug and panics; it never takes an absolute value.
 //!
-//! What it does not model: calendars, time zones, clocks. An [`Instant`] counts from the start of a run.
+//! What it does not model: time zones, clocks. An [`Instant`] counts from the start of a run.
 
+mod calendar;
 mod dice;
 mod place;
 mod quantity;
@@ -14,6 +15,7 @@ mod range_set;
 mod ratio;
 mod time;
 
+pub use calendar::rfc3339;
 pub use dice::{Dice, Seed};
 pub use place::GeoPoint;
 pub use quantity::{BitRate, Bytes};

@@ -523,7 +523,13 @@ class PayloadFile(TypedDict):
     path: str
 
 
-Payload = PayloadFixed | PayloadRandom | PayloadGps | PayloadImage | PayloadFile
+class PayloadTemplate(TypedDict):
+    bytes: int | None
+    kind: Literal["template"]
+    parts: list[TemplatePart]
+
+
+Payload = PayloadFixed | PayloadRandom | PayloadGps | PayloadImage | PayloadFile | PayloadTemplate
 """What is in a message. Every payload of 9 B or more carries its identity, a smaller one the end of its number."""
 
 
@@ -910,6 +916,69 @@ class TcpTransport(TypedDict):
     nodelay: bool
     tls: TlsPlan | None
     websocket: WebSocketPlan | None
+
+
+class TemplatePartText(TypedDict):
+    kind: Literal["text"]
+    text: str
+
+
+class TemplatePartIdentity(TypedDict):
+    kind: Literal["identity"]
+
+
+class TemplatePartClient(TypedDict):
+    kind: Literal["client"]
+    width: int
+
+
+class TemplatePartSequence(TypedDict):
+    kind: Literal["sequence"]
+    width: int
+
+
+class TemplatePartTime(TypedDict):
+    format: TimeFormat
+    kind: Literal["time"]
+
+
+class TemplatePartNumber(TypedDict):
+    decimals: int
+    high: int
+    kind: Literal["number"]
+    low: int
+
+
+class TemplatePartHex(TypedDict):
+    digits: int
+    kind: Literal["hex"]
+
+
+class TemplatePartChoice(TypedDict):
+    choices: list[str]
+    kind: Literal["choice"]
+
+
+class TemplatePartUuid(TypedDict):
+    kind: Literal["uuid"]
+
+
+TemplatePart = (
+    TemplatePartText
+    | TemplatePartIdentity
+    | TemplatePartClient
+    | TemplatePartSequence
+    | TemplatePartTime
+    | TemplatePartNumber
+    | TemplatePartHex
+    | TemplatePartChoice
+    | TemplatePartUuid
+)
+"""A part of a template. What is random follows from the seed, the client, and the number of the message."""
+
+
+TimeFormat = Literal["s", "ms", "us", "ns", "iso"]
+"""How a time is written in a template."""
 
 
 class TlsPlan(TypedDict):

@@ -21,8 +21,10 @@ from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 from mqttlab.scenario.mqtt_sn import datagram_room
-from mqttlab.scenario.publish import file_problem
+from mqttlab.scenario.publish import PAYLOAD_BYTES_MAX, Publish, file_problem
 from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed
+from mqttlab.scenario.template import IDENTITY_BYTES as IDENTITY_TEXT_BYTES
+from mqttlab.scenario.template import bounds, parts_of
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 from mqttlab.scenario.transport import shows_certificate
 
@@ -343,7 +345,7 @@ def _sn_room(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]
     """What a datagram has no room for."""
     room = datagram_room(scenario.mtu)
     for place, publish in group.publications:
-        size = publish.payload.size
+        size = _most_bytes(group, publish)
         if size is not None and size > room:
             yield (*place, "payload"), (f"has {size} B, but a datagram of {scenario.mtu} B (`mtu`) has room for "
                                         f"{room} B, and MQTT-SN does not fragment; use a smaller payload, or MQTT")
@@ -523,6 +525,7 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
             for field, problem in _session(mqtt, group):
                 yield (*place, field), problem
         yield from _payload_file(index, group)
+        yield from _payload_template(index, group)
 
 
 def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
@@ -554,6 +557,29 @@ def _payload_file(index: int, group: Group) -> Iterator[Problem]:
         problem = file_problem(publish.payload.path)
         if problem is not None:
             yield ("groups", index, *where, "payload", "path"), problem
+
+
+def _payload_template(index: int, group: Group) -> Iterator[Problem]:
+    for where, publish in group.publications:
+        payload, place = publish.payload, ("groups", index, *where, "payload")
+        if payload.template is None:
+            continue
+        most = bounds(parts_of(payload.template, group.name), group.count - 1)[1]
+        if payload.size is not None and most > payload.size:
+            yield (*place, "size"), (
+                f"is {payload.size} B, but the text has up to {most} B with its placeholders filled in, of which "
+                f"{IDENTITY_TEXT_BYTES} B are the message's identity; use {most} B or more")
+        elif most > PAYLOAD_BYTES_MAX:
+            yield (*place, "template"), (f"has up to {most} B with its placeholders filled in, but a payload may have "
+                                         f"at most {PAYLOAD_BYTES_MAX} B (10 MB)")
+
+
+def _most_bytes(group: Group, publish: Publish) -> int | None:
+    """The greatest size of a message, where the scenario says it."""
+    payload = publish.payload
+    if payload.template is None or payload.size is not None:
+        return payload.size
+    return bounds(parts_of(payload.template, group.name), group.count - 1)[1]
 
 
 def _names(scenario: Scenario) -> Iterator[Problem]:

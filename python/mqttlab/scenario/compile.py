@@ -21,6 +21,7 @@ from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
 from mqttlab.scenario.publish import Publish
 from mqttlab.scenario.routes import LaidLinks, network
+from mqttlab.scenario.template import parts_of
 from mqttlab.scenario.transport import Transport, shows_certificate
 from mqttlab.scenario.zeromq import ZeroMq
 
@@ -290,9 +291,10 @@ def _group(
             "connect_timeout_ns": group.reconnect.timeout,
         },
         "connect_over_ns": connect_over,
-        "publications": [_publish(publish) for _, publish in group.publications],
+        "publications": [_publish(publish, group.name) for _, publish in group.publications],
         "changed_publications": [] if publishing is None else [
-            {"publication": number, "publish": _publish(publish)} for number, publish in publishing.contents],
+            {"publication": number, "publish": _publish(publish, group.name)}
+            for number, publish in publishing.contents],
         "subscriptions": [{"filter": s.filter, "qos": s.qos} for s in group.subscribe],
         "relay": None if group.relay is None else {"topic_suffix": group.relay.suffix, "qos": group.relay.qos},
         "late_after_ns": group.late_after,
@@ -386,13 +388,13 @@ def _will(will: Will | None) -> types.Will | None:
     return {"topic": will.topic, "payload": will.payload, "qos": will.qos, "retain": will.retain}
 
 
-def _publish(publish: Publish) -> types.Publish:
+def _publish(publish: Publish, group: str) -> types.Publish:
     return {
         "topic": publish.topic,
         "topics": publish.topics,
         "qos": publish.qos,
         "retain": publish.retain,
-        "payload": _payload(publish),
+        "payload": _payload(publish, group),
         "arrival": _arrival(publish),
         "start_phase": publish.start_phase,
         "stages": _stages(publish),
@@ -413,8 +415,10 @@ def _stages(publish: Publish) -> list[types.RateStage]:
     return stages
 
 
-def _payload(publish: Publish) -> types.Payload:
+def _payload(publish: Publish, group: str) -> types.Payload:
     payload = publish.payload
+    if payload.template is not None:
+        return {"kind": "template", "parts": list(parts_of(payload.template, group)), "bytes": payload.size}
     if payload.path is not None:
         return {"kind": "file", "path": str(payload.path.resolve()), "bytes": payload.path.stat().st_size}
     if payload.size is not None:

@@ -156,8 +156,8 @@ class EventFields(Part):
             raise ValueError(f"has `queue = \"{values['queue']}\"`, but `queue` is a limit; write `queued = "
                              f"\"{values['queue']}\"` for what becomes of frames that wait while the link is down")
         if isinstance(values, dict) and "group" in values and "rate" in values:
-            raise ValueError(f"acts on a group, but has `rate`, which goes with `network`; for messages, write `publish "
-                             f"= {{ rate = {shown(values['rate'])} }}`")
+            raise ValueError(f"acts on a group, but has `rate`, which goes with `network`; for messages, write "
+                             f"`publish = {{ rate = {shown(values['rate'])} }}`")
         return values
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ from typing import Any, cast
 from mqttlab.foreign import shortened
 from mqttlab.plan import StoredPlan
 from mqttlab.scenario.sentence import places
+from mqttlab.scenario.template import bounds
 from mqttlab.scenario.topics import Filters
 
 LENGTH_MAX = 200
@@ -147,7 +148,16 @@ def _payload(publish: Mapping[str, Any]) -> str:
     payload = publish["payload"]
     if payload["kind"] in PAYLOADS:
         return PAYLOADS[payload["kind"]]
+    if payload["kind"] == "template":
+        return f"texts of {_template_bytes(payload)}"
     return _bytes(payload["bytes"]) if payload["bytes"] else "empty messages"
+
+
+def _template_bytes(payload: Mapping[str, Any]) -> str:
+    if payload["bytes"] is not None:
+        return _bytes(payload["bytes"])
+    least, most = bounds(tuple(payload["parts"]), 100, 1_000)
+    return _bytes(least) if least == most else f"about {(least + most) // 2:,} B"
 
 
 def _bytes(count: int) -> str:

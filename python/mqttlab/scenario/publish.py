@@ -20,6 +20,7 @@ from mqttlab.quantity import (
     size_bytes,
 )
 from mqttlab.scenario.mqtt import Qos
+from mqttlab.scenario.template import payload_template
 from mqttlab.scenario.topics import published_topic
 from mqttlab.secrets import PlainPath, PlainText
 
@@ -30,16 +31,32 @@ STAGES_MAX = 1_000
 class Payload(Part):
     """Content of a message."""
 
-    kind: Literal["fixed", "random", "gps", "image", "file"] = Field("fixed", description="Kind of content.")
-    size: SizeBytes | None = Field(None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB.")
+    kind: Literal["fixed", "random", "gps", "image", "file", "template"] = Field(
+        "fixed", description="Kind of content; `template` where there is one.")
+    size: SizeBytes | None = Field(
+        None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB. For `template`: spaces at the "
+        "end fill a shorter message up.")
     path: PlainPath | None = Field(None, description="For `file`.")
+    template: Annotated[PlainText, AfterValidator(payload_template)] | None = Field(
+        None, description="For `template`: a text, such as JSON, in which "
+        "`{client}`, `{group}`, `{sequence}`, `{time}`, `{random:…}` and `{identity}` are filled in. The guide is [Say "
+        "what messages carry](../how-to/payloads.md).")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_template(cls, given: Any) -> Any:
+        return {"kind": "template", **given} if isinstance(given, dict) and "template" in given else given
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
-        if (self.size is not None) != (self.kind in ("fixed", "random")):
-            raise ValueError(f"is of kind \"{self.kind}\", which {'needs a' if self.size is None else 'has no'} `size`")
-        if (self.path is not None) != (self.kind == "file"):
-            raise ValueError(f"is of kind \"{self.kind}\", which {'needs a' if self.path is None else 'has no'} `path`")
+        for field, needing, having in (
+            ("size", ("fixed", "random"), ("template",)), ("path", ("file",), ()), ("template", ("template",), ()),
+        ):
+            given = getattr(self, field) is not None
+            if given and self.kind not in (*needing, *having):
+                raise ValueError(f"is of kind \"{self.kind}\", which has no `{field}`")
+            if not given and self.kind in needing:
+                raise ValueError(f"is of kind \"{self.kind}\", which needs a `{field}`")
         return self
 
 

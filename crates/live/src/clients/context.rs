@@ -7,7 +7,7 @@ use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Sessions};
 use mqttlab_client::{GroupFacts, GroupNumber};
 use mqttlab_mqtt::Version;
-use mqttlab_plan::{Group, PayloadMaker, Plan, PublishingChanges, RosterTopic, SaidPlaces};
+use mqttlab_plan::{Group, PayloadMaker, Plan, PublishingChanges, SaidPlaces};
 use mqttlab_recording::{DatagramAccount, Received};
 use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, GeoPoint};
@@ -63,7 +63,7 @@ impl FleetContext {
         let groups = plan
             .groups
             .iter()
-            .map(|group| FleetGroup::new(group, directory.topics(), &plan))
+            .map(|group| FleetGroup::new(group, &directory, &plan))
             .collect::<io::Result<_>>()?;
         let order = SentInOrder::new(&plan, &directory);
         let members = plan.groups.iter().zip(0..);
@@ -117,7 +117,7 @@ impl FleetContext {
     pub(super) fn place_said(&self, client: u32, publication: usize, sequence: u32) -> Option<GeoPoint> {
         let group = self.group_of(client);
         let places = self.groups[group].places.get(publication)?.as_ref()?;
-        Some(places.at(client - self.starts[group], sequence.into()))
+        places.at(client - self.starts[group], sequence.into())
     }
 
     /// The name of the topic of a message that has come, which its packet has, or its session knows.
@@ -135,15 +135,16 @@ impl FleetContext {
 }
 
 impl FleetGroup {
-    fn new(group: &Group, topics: &[RosterTopic], plan: &Plan) -> io::Result<FleetGroup> {
+    fn new(group: &Group, directory: &Directory, plan: &Plan) -> io::Result<FleetGroup> {
         let publications = || {
             let seed = |number| group.payload_seed(plan.seed, number);
             group.contents().enumerate().map(move |(number, publish)| (&publish.payload, seed(number)))
         };
-        let payloads = publications().map(|(payload, seed)| PayloadMaker::new(payload, seed));
+        let started = directory.layout().started_unix_ns;
+        let payloads = publications().map(|(payload, seed)| PayloadMaker::new(payload, seed, started));
         Ok(FleetGroup {
             facts: Arc::new(GroupFacts::of(group)),
-            sessions: Sessions::of(group, topics),
+            sessions: Sessions::of(group, directory.topics()),
             version: group.version(),
             payloads: payloads.collect::<io::Result<_>>()?,
             places: publications().map(|(payload, seed)| SaidPlaces::of(payload, seed)).collect(),

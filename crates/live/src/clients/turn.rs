@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_client::{Books, ClientNumber, Delivery, MessageFacts, Offered, Rows, Surroundings, Who};
+use mqttlab_plan::MessageNumber;
 use mqttlab_recording::identity;
 use mqttlab_recording::{
     Acknowledged, Event, EventKind, Payload, PayloadSource, PositionSample, Received, Sent, Sink, Unsent,
@@ -166,12 +167,13 @@ impl Surroundings for ClientTurn<'_> {
         &mut self.tally.books
     }
 
-    fn message(&self, client: Who, publication: usize, index: u64) -> Option<MessageFacts> {
+    fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
         let group = self.shared.facts(client.group);
         let topics = self.shared.directory.published(client.number.0);
+        let number = MessageNumber { client: client.index, sequence };
         Some(MessageFacts {
             topic: topics[group.facts.publications.get(publication)?.topic_place(index)],
-            payload_bytes: group.payloads.get(publication)?.size().0 as u32,
+            payload_bytes: group.payloads.get(publication)?.size_of(number).0 as u32,
         })
     }
 

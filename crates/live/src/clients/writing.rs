@@ -14,7 +14,7 @@ use mqttlab_client::zeromq;
 use mqttlab_client::{Body, Loss, Transport, Who, sign};
 use mqttlab_mqtt::encode::{self, PublishFields};
 use mqttlab_mqtt::{Kind, Version};
-use mqttlab_plan::{Group, PayloadMaker};
+use mqttlab_plan::{Group, MessageNumber, PayloadMaker};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
 
@@ -268,15 +268,16 @@ fn note_put(own: &mut Option<Box<OwnPackets>>, outbox: &mut SocketOutbox, start:
 /// Appends a payload with its identity. Only the beginning of a large one is copied, if all messages share it.
 pub(super) fn write_payload(payloads: &PayloadMaker, client: u32, row: &Sent, outbox: &mut SocketOutbox) {
     let start = outbox.bytes().len();
+    let message = MessageNumber { client, sequence: u64::from(row.sequence) };
     let shared = payloads.shared().filter(|content| content.len() >= SHARED_FROM);
     match shared {
         Some(content) => outbox.bytes().extend_from_slice(&content[..identity::BYTES_WITH_TIME]),
-        None => payloads.write(client, u64::from(row.sequence), outbox.bytes()),
+        None => payloads.write(message, row.intended, outbox.bytes()),
     }
     let identity =
         Identity { publisher: row.publisher, sequence: row.sequence, intended: Some(row.intended) };
     let payload = &mut outbox.bytes()[start..];
-    sign(payloads, &identity, payload);
+    sign(payloads, message, &identity, payload);
     if let Some(content) = shared {
         outbox.share(content, identity::BYTES_WITH_TIME);
     }

@@ -9,19 +9,23 @@
 //! What it does not know: other geometries than points, coordinates in other systems than WGS 84, compressed and binary
 //! payloads, and payloads longer than 1 kB.
 
-use mqttlab_units::{GeoPoint, Seed};
+use std::sync::Arc;
+
+use mqttlab_units::{GeoPoint, Instant, Seed};
 use serde_json::Value;
 
-use super::gps;
+use super::{MessageNumber, PayloadMaker, gps};
 use crate::Payload;
 
 /// Where the publishers of a group say that they are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum SaidPlaces {
     /// On their ways, as generated payloads have it.
     Moving(Seed),
     /// In one place, as the file says that all of them send.
     Still(GeoPoint),
+    /// As each message of a template says it.
+    Written(Arc<PayloadMaker>),
 }
 
 impl SaidPlaces {
@@ -32,15 +36,28 @@ impl SaidPlaces {
             Payload::File { path, bytes } if *bytes <= SAID_BYTES_MAX as u64 => {
                 find_place(&std::fs::read(path).ok()?).map(SaidPlaces::Still)
             }
+            Payload::Template { .. } => {
+                let maker = PayloadMaker::new(payload, seed, 0).ok()?;
+                let places = SaidPlaces::Written(Arc::new(maker));
+                // What the first message does not say, the others do not say either.
+                places.at(0, 0).is_some().then_some(places)
+            }
             Payload::File { .. } | Payload::Fixed { .. } | Payload::Random { .. } | Payload::Image => None,
         }
     }
 
-    /// Where `client` (index in its group) says that it is in its message `sequence`.
-    pub fn at(&self, client: u32, sequence: u64) -> GeoPoint {
+    /// Where `client` (index in its group) says that it is in its message `sequence`, if it does.
+    pub fn at(&self, client: u32, sequence: u64) -> Option<GeoPoint> {
         match self {
-            SaidPlaces::Moving(seed) => gps::Report::new(seed.index(u64::from(client)), sequence).place(),
-            SaidPlaces::Still(place) => *place,
+            SaidPlaces::Moving(seed) => {
+                Some(gps::Report::new(seed.index(u64::from(client)), sequence).place())
+            }
+            SaidPlaces::Still(place) => Some(*place),
+            SaidPlaces::Written(maker) => {
+                let mut payload = Vec::new();
+                maker.write(MessageNumber { client, sequence }, Instant::ZERO, &mut payload);
+                find_place(&payload)
+            }
         }
     }
 }
@@ -99,8 +116,8 @@ const SAID_BYTES_MAX: usize = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::super::PayloadMaker;
     use super::*;
+    use crate::TemplatePart;
 
     fn degrees(payload: &str) -> Option<(f64, f64, Option<f64>)> {
         let place = find_place(payload.as_bytes())?;
@@ -160,18 +177,29 @@ mod tests {
 
     #[test]
     fn what_is_known_without_the_payload_is_what_the_payload_says() {
-        let maker = PayloadMaker::new(&Payload::Gps, Seed(3)).unwrap();
-        let said = SaidPlaces::of(&Payload::Gps, Seed(3)).unwrap();
-        for (client, sequence) in (0..500).map(|n| (n % 5, u64::from(n) * 31)) {
-            let mut payload = Vec::new();
-            maker.write(client, sequence, &mut payload);
-            assert_eq!(find_place(&payload), Some(said.at(client, sequence)), "{client} {sequence}");
+        let text = |text: &str| TemplatePart::Text { text: text.into() };
+        let degrees = |low, high| TemplatePart::Number { low, high, decimals: 3 };
+        let longitude =
+            [text(r#"{"lon":"#), degrees(10_000, 11_000), text(r#","id":""#), TemplatePart::Identity];
+        let latitude = [text(r#"","lat":"#), degrees(-1_000, 1_000), text("}")];
+        let template = Payload::Template { parts: [&longitude[..], &latitude].concat(), bytes: Some(200) };
+        for payload in [Payload::Gps, template] {
+            let maker = PayloadMaker::new(&payload, Seed(3), 0).unwrap();
+            let said = SaidPlaces::of(&payload, Seed(3)).unwrap();
+            for (client, sequence) in (0..500).map(|n| (n % 5, u64::from(n) * 31)) {
+                let mut bytes = Vec::new();
+                maker.write(MessageNumber { client, sequence }, Instant::ZERO, &mut bytes);
+                let found = find_place(&bytes);
+                assert!(found.is_some() && found == said.at(client, sequence), "{client} {sequence}");
+            }
         }
+        let bare = Payload::Template { parts: vec![TemplatePart::Identity], bytes: None };
+        assert!(SaidPlaces::of(&bare, Seed(3)).is_none());
         assert!(SaidPlaces::of(&Payload::Fixed { bytes: 100 }, Seed(3)).is_none());
         let path = std::env::temp_dir().join(format!("mqttlab-place-{}", std::process::id()));
         std::fs::write(&path, r#"{"lat":1.5,"lon":2.5}"#).unwrap();
         let still = SaidPlaces::of(&Payload::File { path: path.clone(), bytes: 21 }, Seed(3)).unwrap();
-        assert_eq!(still.at(0, 0), GeoPoint::from_degrees(2.5, 1.5, None).unwrap());
+        assert_eq!(still.at(0, 0), GeoPoint::from_degrees(2.5, 1.5, None));
         std::fs::remove_file(&path).unwrap();
         assert!(SaidPlaces::of(&Payload::File { path, bytes: 21 }, Seed(3)).is_none());
     }

@@ -206,6 +206,36 @@ fn stages_of_rates_have_bounds_and_a_rate() {
 }
 
 #[test]
+fn a_template_has_one_identity_near_its_begin() {
+    let refusal = |parts: Value, bytes: Value| {
+        let mut plan = plan("pair.json");
+        plan["groups"][0]["publish"]["payload"] =
+            json!({ "kind": "template", "parts": parts, "bytes": bytes });
+        Plan::from_json(&plan.to_string()).map(drop).map_err(|error| error.to_string())
+    };
+    let text = |bytes: usize| json!({ "kind": "text", "text": "x".repeat(bytes) });
+    let identity = json!({ "kind": "identity" });
+    let number = |low: i64, high: i64, decimals: u8| json!({ "kind": "number", "low": low, "high": high, "decimals": decimals });
+    assert_eq!(refusal(json!([text(1024), identity, number(1, 1, 0)]), Value::Null), Ok(()));
+    for (parts, bytes, expected) in [
+        (json!([]), Value::Null, "parts` is 0"),
+        (json!([text(9)]), Value::Null, "parts` has 0 identities"),
+        (json!([identity, identity]), Value::Null, "parts` has 2 identities"),
+        (json!([text(1025), identity]), Value::Null, "parts: bytes before the identity` is 1025"),
+        (json!([identity]), json!(10_000_001), "bytes` is 10000001"),
+        (json!([identity, number(2, 1, 0)]), Value::Null, "parts[1].high` is 1"),
+        (json!([identity, number(1, 2, 10)]), Value::Null, "parts[1].decimals` is 10"),
+        (json!([identity, { "kind": "choice", "choices": [] }]), Value::Null, "parts[1].choices` is 0"),
+        (json!([identity, { "kind": "client", "width": 21 }]), Value::Null, "parts[1].width` is 21"),
+        (json!([identity, { "kind": "hex", "digits": 0 }]), Value::Null, "parts[1].digits` is 0"),
+    ] {
+        let refused = refusal(parts, bytes).unwrap_err();
+        let expected = format!("`groups[0].publications[0].payload.{expected}");
+        assert!(refused.starts_with(&expected), "{refused}");
+    }
+}
+
+#[test]
 fn a_plan_of_another_schema_is_refused_for_that_alone() {
     let old = json!({ "schema": 1, "broker": { "port": 1883 } }).to_string();
     let refused = Plan::from_json(&old).unwrap_err().to_string();

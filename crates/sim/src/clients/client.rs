@@ -139,7 +139,8 @@ impl SimSurroundings<'_> {
         let row = &delivery.row;
         let (Some(publisher), Some(publication)) = (row.publisher, delivery.publication) else { return };
         let identity = Identity { publisher, sequence: row.sequence, intended: delivery.intended };
-        if self.groups.write_payload(&identity, publication, self.scratch) {
+        let due = self.conductor.due(ClientId(publisher), row.sequence).unwrap_or_default();
+        if self.groups.write_payload(&identity, publication, due, self.scratch) {
             let row = Payload::of(row, PayloadSource::Made);
             self.evidence.message(|recorder| recorder.payload(&row, self.scratch));
         }
@@ -326,11 +327,11 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
         self.books
     }
 
-    fn message(&self, client: Who, publication: usize, index: u64) -> Option<MessageFacts> {
+    fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
         let (topics, group) = (self.roster.published(client.number.0), self.groups.facts_of(client.into()));
         Some(MessageFacts {
             topic: topics[group.facts.publications.get(publication)?.topic_place(index)],
-            payload_bytes: group.publications.get(publication)?.payload_bytes,
+            payload_bytes: group.publications.get(publication)?.payload_bytes(client.index, sequence),
         })
     }
 

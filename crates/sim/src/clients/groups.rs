@@ -8,9 +8,11 @@ use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
 use mqttlab_client::{mqtt, zeromq};
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::zeromq::prefix;
-use mqttlab_plan::{Endpoint, Group, PayloadMaker, Publish, RosterTopic, SaidPlaces};
+use mqttlab_plan::{
+    Endpoint, Group, MessageNumber, PayloadMaker, PayloadSizes, Publish, RosterTopic, SaidPlaces,
+};
 use mqttlab_recording::identity::Identity;
-use mqttlab_units::{GeoPoint, Seed};
+use mqttlab_units::{GeoPoint, Instant, Seed};
 use mqttlab_zmtp::frame;
 
 use crate::hosts::stream::StreamPacket;
@@ -48,18 +50,25 @@ pub(crate) struct SimulatedGroup {
 
 /// What a publication means for its messages.
 pub(crate) struct SimulatedPublication {
-    pub(crate) payload_bytes: u32,
+    sizes: PayloadSizes,
     /// Where its publishers say that they are, where they do.
     places: Option<SaidPlaces>,
     /// Makes the bytes of its messages, where they are kept.
     payloads: Option<PayloadMaker>,
 }
 
+impl SimulatedPublication {
+    /// The size of a message of the `client`-th client of the group.
+    pub(crate) fn payload_bytes(&self, client: u32, sequence: u64) -> u32 {
+        self.sizes.of_message(MessageNumber { client, sequence }).0 as u32
+    }
+}
+
 impl SimulatedGroup {
     fn of(group: &Group, there: (ServerId, &Endpoint), topics: &[RosterTopic], run: Seed) -> SimulatedGroup {
         let (serving, endpoint) = there;
         let publication = |(number, publish): (usize, &Publish)| SimulatedPublication {
-            payload_bytes: publish.payload.size().0 as u32,
+            sizes: PayloadSizes::of(&publish.payload, group.payload_seed(run, number)),
             places: SaidPlaces::of(&publish.payload, group.payload_seed(run, number)),
             payloads: None,
         };
@@ -106,7 +115,8 @@ impl Groups {
             let (group, facts) = &mut self.groups[id];
             let publications = group.contents().zip(facts.publications.iter_mut());
             for (number, (publish, facts)) in publications.enumerate() {
-                facts.payloads = Some(PayloadMaker::new(&publish.payload, group.payload_seed(run, number))?);
+                let seed = group.payload_seed(run, number);
+                facts.payloads = Some(PayloadMaker::new(&publish.payload, seed, STARTED_UNIX_NS)?);
             }
         }
         Ok(())
@@ -186,28 +196,36 @@ impl Groups {
     /// Where a client says that it is in one of its messages, if it does.
     pub(crate) fn place_said(&self, client: ClientId, publication: usize, sequence: u32) -> Option<GeoPoint> {
         let places = self.facts_of(client).publications.get(publication)?.places.as_ref()?;
-        Some(places.at(self.index_of(client), sequence.into()))
+        places.at(self.index_of(client), sequence.into())
     }
 
-    /// Writes what a message carries over `out`; `false` where that is not kept.
-    pub(crate) fn write_payload(&self, identity: &Identity, publication: u8, out: &mut Vec<u8>) -> bool {
+    /// Writes what a message carries that was due at `due` over `out`; `false` where that is not kept.
+    pub(crate) fn write_payload(
+        &self,
+        identity: &Identity,
+        publication: u8,
+        due: Instant,
+        out: &mut Vec<u8>,
+    ) -> bool {
         let client = ClientId(identity.publisher);
         let publication = self.facts_of(client).publications.get(usize::from(publication));
         let Some(maker) = publication.and_then(|publication| publication.payloads.as_ref()) else {
             return false;
         };
         out.clear();
-        maker.write(self.index_of(client), identity.sequence.into(), out);
-        sign(maker, identity, out);
+        let message = MessageNumber { client: self.index_of(client), sequence: identity.sequence.into() };
+        maker.write(message, due, out);
+        sign(maker, message, identity, out);
         true
     }
 
     /// Size of a message.
     pub(crate) fn payload_bytes(&self, message: u64) -> u32 {
         let owner = message_tokens::owner(message);
-        if message_tokens::origin(message).is_some() {
-            return self.facts_of(owner).publications[usize::from(message_tokens::publication(message))]
-                .payload_bytes;
+        if let Some((_, sequence)) = message_tokens::origin(message) {
+            let publication = usize::from(message_tokens::publication(message));
+            let publication = &self.facts_of(owner).publications[publication];
+            return publication.payload_bytes(self.index_of(owner), sequence.into());
         }
         let will = self.group_of(owner).will();
         will.map_or(0, |will| will.payload.len() as u32)
@@ -295,3 +313,7 @@ impl Groups {
         (packet, encode::publish_len(name, payload_bytes as usize, qos, version))
     }
 }
+
+/// When the time of a simulation begins, for payloads that say the time: 2026-01-01T00:00:00Z, so that two simulations of
+/// a plan are equal.
+const STARTED_UNIX_NS: u64 = 1_767_225_600_000_000_000;

@@ -96,6 +96,16 @@ impl SimConductor {
         self.due_times.add(publisher, sequence, intended);
     }
 
+    /// Messages are asked for by [`due`](Self::due).
+    pub(crate) fn remember_long(&mut self) {
+        self.due_times.remember_long();
+    }
+
+    /// When a message was due, where that is still known.
+    pub(crate) fn due(&self, publisher: ClientId, sequence: u32) -> Option<Instant> {
+        self.due_times.get(publisher, sequence)
+    }
+
     /// A message was delivered to a subscriber for the first time. Its latency, where it is known when it was due.
     pub(crate) fn delivered(
         &mut self,

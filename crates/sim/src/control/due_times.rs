@@ -30,6 +30,11 @@ impl DueTimes {
         DueTimes { publishers, remembered: if for_stopping { REMEMBERED_FOR_STOPPING } else { REMEMBERED } }
     }
 
+    /// Messages are looked for that are older than the figures need.
+    pub(crate) fn remember_long(&mut self) {
+        self.remembered = REMEMBERED_FOR_STOPPING;
+    }
+
     /// A publisher's next message is due.
     pub(crate) fn add(&mut self, publisher: ClientId, sequence: u32, due: Instant) {
         let recent = &mut self.publishers[publisher];

@@ -131,7 +131,7 @@ impl Surroundings for World {
         &mut self.books
     }
 
-    fn message(&self, _: Who, publication: usize, _: u64) -> Option<MessageFacts> {
+    fn message(&self, _: Who, publication: usize, _: u64, _: u64) -> Option<MessageFacts> {
         Some(MessageFacts { topic: publication as u32, payload_bytes: MESSAGE_BYTES as u32 })
     }
 
