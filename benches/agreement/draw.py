@@ -238,7 +238,11 @@ def _network(dice: Dice, one: str, other: str, *, name: str, **more: Any) -> Val
     """A network between two hosts; every third is alike both ways."""
     up = _direction(dice, f"{name}.up")
     down = up if dice.hits(f"{name}.alike", 0.35) else _direction(dice, f"{name}.down")
-    return {"between": [one, other], "up": up, "down": down, **more}
+    network = {"between": [one, other], "up": up, "down": down, **more}
+    if dice.newly_hits(f"{name}.nat", 0.06, EVENTS_TO):
+        network["nat"] = {"timeout": dice.measure(f"{name}.nat", 0.5, 8, "s"),
+                          "forgotten": dice.pick(f"{name}.nat.forgotten", ("drop", "revive"))}
+    return network
 
 
 def _hosts(dice: Dice, *names: str) -> Values:

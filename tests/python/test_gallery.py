@@ -24,7 +24,7 @@ def test_the_gallery_answers_the_questions_that_people_ask() -> None:
     assert list(TEMPLATES) == [
         "lte-m-fleet", "satcom-command", "dashboard-fan-out", "fleet-reconnect", "sleeping-sensors", "tls-thin-link",
         "radio-cell", "broker-settings", "image-bursts", "capture", "link-outage", "broker-restart", "reconnect-storm",
-        "rain-fade", "fleet-at-the-hour"]
+        "rain-fade", "fleet-at-the-hour", "nat-timeout"]
     listed = mqttlab("new", "--list")
     page = (ROOT / "docs" / "how-to" / "gallery.md").read_text(encoding="utf-8")
     for name, template in TEMPLATES.items():

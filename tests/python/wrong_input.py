@@ -177,6 +177,8 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (UP, 'up = { rate = "250 kbit/s", queue = "10 ms" }'), (UP, 'up = { rate = "250 kbit/s", queue = "0.1 BDP" }'),
         (UP, 'up = { rate = "250 kbit/s", queue = "1 bdp" }'), (UP, 'up = { rate = "250 kbit/s", queue = "2 h" }'),
         (UP, 'up = { rate = "250 kbit/s", queue = { bdp = 1 } }'),
+        (UP, UP + '\nnat = "5"'), (UP, UP + '\nnat = { timeout = "0 s" }'), (UP, UP + '\nnat = { forgotten = "drop" }'),
+        (UP, UP + '\nnat = { timeout = "5 min", forgotten = "reset" }'), (UP, 'nat = "5 min"'),
         (UP, 'up = { queue = { bytes = "100 B" } }'), (UP, 'up = { reorder = { probability = "1 %", gap = 0 } }'),
         (UP, 'up = { overhead = "1 MB" }'), (UP, 'up = { bandwidth = "1 Mbit/s" }'), (UP, 'up = "1 Mbit/s"'),
         (UP, 'rate = "1 Mbit/s"'), (NAME, 'name = "good"\nduration = "5 s"'), (NAME, 'name = "good"\nqos = 1'),

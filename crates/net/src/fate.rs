@@ -49,6 +49,8 @@ pub enum Cause {
     Unreachable,
     /// The link was down, or went down while the frame was being sent.
     LinkDown,
+    /// A translator of addresses had forgotten the connection.
+    NatForgot,
 }
 
 impl Fate {

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use mqttlab_units::{Bytes, Duration, Instant};
 
 use crate::change::LinkChange;
-use crate::fate::{Delivery, Fate};
+use crate::fate::{Cause, Delivery, Fate};
 use crate::link::Link;
 use crate::name::FrameName;
 use crate::radio::{self, Medium, Outcome};
@@ -39,6 +39,8 @@ pub struct Network {
     transits: Vec<FrameTransit>,
     free: Vec<u32>,
     in_transit: usize,
+    /// Frames that did not get to a link, which counts its own.
+    refused: BTreeMap<usize, u64>,
     handover: Duration,
     ready: VecDeque<Output>,
     now: Instant,
@@ -148,6 +150,7 @@ impl Network {
             transits: Vec::new(),
             free: Vec::new(),
             in_transit: 0,
+            refused: BTreeMap::new(),
             handover: Duration::ZERO,
             ready: VecDeque::new(),
             now: Instant::ZERO,
@@ -173,7 +176,13 @@ impl Network {
 
     /// What each link and then each medium has carried so far, and what waits there.
     pub fn traffic(&self, now: Instant) -> impl Iterator<Item = LinkTraffic> + use<'_> {
-        let links = self.links.iter().map(move |link| link.traffic(now));
+        let links = self.links.iter().enumerate().map(move |(index, link)| {
+            let mut traffic = link.traffic(now);
+            if let Some(refused) = self.refused.get(&index) {
+                traffic.drops.note(Cause::NatForgot, *refused);
+            }
+            traffic
+        });
         links.chain(self.media.iter().map(Medium::traffic))
     }
 
@@ -204,6 +213,24 @@ impl Network {
             now,
             FrameTransit { frame, name, size, path: path as u32, hop: 0, copy: 0, corrupted_bit: None },
         );
+    }
+
+    /// A frame sets out in vain: a translator of addresses before this stage of its path has forgotten its connection
+    /// ([`crate::Nats::drops`]). It is told as of any other frame; what it crosses before is left out.
+    ///
+    /// # Panics
+    /// When time runs back, or the stage is not there or no link.
+    pub fn refuse(&mut self, now: Instant, frame: u64, path: usize, hop: u16) {
+        self.tick(now);
+        let Stage::Link(link) = self.paths[path][usize::from(hop)] else { panic!("the stage is no link") };
+        *self.refused.entry(link).or_default() += 1;
+        let fate = Fate::Dropped { cause: Cause::NatForgot, air: None };
+        self.ready.push_back(Output::Crossed { frame, copy: 0, link, hop, entered: now, fate });
+    }
+
+    /// The stages of each path.
+    pub fn paths(&self) -> &[Vec<Stage>] {
+        &self.paths
     }
 
     /// Time has passed.

@@ -36,6 +36,8 @@ pub struct Drops {
     pub unreachable: u64,
     /// The link was down.
     pub link_down: u64,
+    /// A translator of addresses had forgotten the connection.
+    pub nat_forgot: u64,
 }
 
 impl Drops {
@@ -49,14 +51,23 @@ impl Drops {
             Cause::RetryLimit => &mut self.retry_limit,
             Cause::Unreachable => &mut self.unreachable,
             Cause::LinkDown => &mut self.link_down,
+            Cause::NatForgot => &mut self.nat_forgot,
         };
         *count += frames;
     }
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        let Drops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable, link_down } =
-            self;
-        queue_full + random_loss + burst_loss + bit_error + retry_limit + unreachable + link_down
+        let Drops {
+            queue_full,
+            random_loss,
+            burst_loss,
+            bit_error,
+            retry_limit,
+            unreachable,
+            link_down,
+            nat_forgot,
+        } = self;
+        queue_full + random_loss + burst_loss + bit_error + retry_limit + unreachable + link_down + nat_forgot
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mqttlab_mqttsn::encode;
 use mqttlab_net::radio::MediumSpec;
+use mqttlab_units::Duration;
 
 use crate::error::{PlanError, require};
 use crate::lookup::Lookup;
@@ -26,6 +27,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     check_media(plan)?;
     check_link_names(plan)?;
     check_paths(plan)?;
+    check_nats(plan)?;
     for (index, group) in plan.groups.iter().enumerate() {
         check_group(plan, &lookup, group, &format!("groups[{index}]"))?;
     }
@@ -143,6 +145,24 @@ fn check_paths(plan: &Plan) -> Result<(), PlanError> {
         for hop in &path.hops {
             check_hop(plan, *hop, &place)?;
         }
+    }
+    Ok(())
+}
+
+/// A translator stands between links, and knows no datagrams.
+fn check_nats(plan: &Plan) -> Result<(), PlanError> {
+    let links: BTreeSet<&String> = plan.network.links.iter().map(|link| &link.name).collect();
+    for (index, nat) in plan.network.nats.iter().enumerate() {
+        let place = format!("network.nats[{index}]");
+        for (field, names) in [("outward", &nat.outward), ("inward", &nat.inward)] {
+            require(!names.is_empty(), &format!("{place}.{field}"), || "names no link".into())?;
+            for name in names {
+                require(links.contains(name), &format!("{place}.{field}"), || {
+                    format!("names the link {name:?}, which is not there")
+                })?;
+            }
+        }
+        require(nat.timeout > Duration::ZERO, &format!("{place}.timeout_ns"), || "is 0".into())?;
     }
     Ok(())
 }

@@ -61,7 +61,7 @@ pub use group::{
 };
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
-pub use network::{Hop, Network, NetworkKind, PathPlan};
+pub use network::{Hop, NatPlan, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, MessageNumber, PayloadMaker, PayloadSizes, SaidPlaces, find_place};
 pub use roster::{Roster, RosterTopic};
 pub use secret::{Secrets, Text, hidden};

@@ -1,9 +1,10 @@
 //! What lies between the hosts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use mqttlab_net::radio::MediumSpec;
-use mqttlab_net::{LinkSpec, Stage};
+use mqttlab_net::{ForgottenFlow, LinkSpec, NatSpec, Stage};
+use mqttlab_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,24 @@ pub struct Network {
     pub media: Vec<MediumSpec>,
     /// One for each ordered pair of hosts that talk; empty on a direct network.
     pub paths: Vec<PathPlan>,
+    /// Translators of addresses, which forget.
+    #[serde(default)]
+    pub nats: Vec<NatPlan>,
+}
+
+/// A translator of addresses, between the links of one network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NatPlan {
+    /// Names of the links that lead out of it, from inside.
+    pub outward: Vec<String>,
+    /// Names of the links that lead into it.
+    pub inward: Vec<String>,
+    /// After so long without a frame it has forgotten a connection.
+    #[serde(rename = "timeout_ns")]
+    pub timeout: Duration,
+    /// What becomes of a frame from inside then.
+    pub forgotten: ForgottenFlow,
 }
 
 /// How frames get from host to host.
@@ -82,6 +101,23 @@ impl Network {
             }
         }
         stations
+    }
+}
+
+impl Network {
+    /// The translators, with the links' numbers.
+    pub fn translators(&self) -> Vec<NatSpec> {
+        let numbers: HashMap<&str, usize> =
+            self.links.iter().enumerate().map(|(number, link)| (link.name.as_str(), number)).collect();
+        let found =
+            |names: &[String]| names.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect();
+        let spec = |nat: &NatPlan| NatSpec {
+            outward: found(&nat.outward),
+            inward: found(&nat.inward),
+            timeout: nat.timeout,
+            forgotten: nat.forgotten,
+        };
+        self.nats.iter().map(spec).collect()
     }
 }
 

@@ -436,6 +436,8 @@ words! {
         Unreachable = "unreachable",
         /// The link was down.
         LinkDown = "link_down",
+        /// A translator of addresses had forgotten the connection.
+        NatForgot = "nat_forgot",
     }
 }
 
@@ -449,6 +451,7 @@ impl From<mqttlab_net::Cause> for Cause {
             mqttlab_net::Cause::RetryLimit => Cause::RetryLimit,
             mqttlab_net::Cause::Unreachable => Cause::Unreachable,
             mqttlab_net::Cause::LinkDown => Cause::LinkDown,
+            mqttlab_net::Cause::NatForgot => Cause::NatForgot,
         }
     }
 }

@@ -170,6 +170,8 @@ pub struct LinkDrops {
     pub unreachable: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub link_down: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub nat_forgot: u64,
 }
 
 /// What a server's processes have used, as they were last sampled.
@@ -278,9 +280,26 @@ impl RecentLatencies {
 
 impl From<Drops> for LinkDrops {
     fn from(drops: Drops) -> LinkDrops {
-        let Drops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable, link_down } =
-            drops;
-        LinkDrops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable, link_down }
+        let Drops {
+            queue_full,
+            random_loss,
+            burst_loss,
+            bit_error,
+            retry_limit,
+            unreachable,
+            link_down,
+            nat_forgot,
+        } = drops;
+        LinkDrops {
+            queue_full,
+            random_loss,
+            burst_loss,
+            bit_error,
+            retry_limit,
+            unreachable,
+            link_down,
+            nat_forgot,
+        }
     }
 }
 

@@ -49,6 +49,13 @@ pub(crate) struct TcpConnectionId {
     pub(crate) generation: u32,
 }
 
+impl TcpConnectionId {
+    /// A number that no other connection has.
+    pub(crate) fn number(self) -> u128 {
+        u128::from(self.slot) << 32 | u128::from(self.generation)
+    }
+}
+
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {

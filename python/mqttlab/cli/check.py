@@ -79,6 +79,10 @@ def _links(loaded: Scenario) -> list[str]:
         trips = [_round_trip(laid, number, way) for way in ("up", "down")]
         lines += [f"{way}: {_link(link, trip)}{whose}"
                   for way, link, trip in zip(ways, (links.up, links.down), trips, strict=True)]
+        if network.nat is not None:
+            then = {"drop": "until a client connects anew", "revive": "until the client sends something"}
+            lines.append(f"{first} – {second}: NAT, which drops what comes for a TCP connection after "
+                         f"{network.nat.timeout / 1e9:g} s of silence, {then[network.nat.forgotten]}")
     if loaded.trunk is not None:
         lines += [f"switch → broker: {_link(loaded.trunk.up, _round_trip(laid, TRUNK, 'up'))}",
                   f"broker → switch: {_link(loaded.trunk.down, _round_trip(laid, TRUNK, 'down'))}"]

@@ -15,7 +15,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 SCENARIO = "-scenario"
 ORDER = ("lte-m-fleet", "satcom-command", "dashboard-fan-out", "fleet-reconnect", "sleeping-sensors", "tls-thin-link",
          "radio-cell", "broker-settings", "image-bursts", "capture", "link-outage", "broker-restart", "reconnect-storm",
-         "rain-fade", "fleet-at-the-hour")
+         "rain-fade", "fleet-at-the-hour", "nat-timeout")
 
 
 class GalleryError(MqttlabError):

@@ -84,8 +84,10 @@ def _crossed(recording: Recording, packets: pl.LazyFrame) -> pl.LazyFrame:
     # What stays on one host crosses no link.
     apart = pl.col("from_host") != pl.col("to_host")
     cause = pl.col("cause").cast(pl.String)
-    # A frame that was being sent when its link went down has used the link.
-    refused = ((cause == "queue_full") | (cause == "link_down") & pl.col("start_ns").is_null()).fill_null(False)
+    # A frame that was being sent when its link went down has used the link, and so has what came from inside to a
+    # translator that had forgotten its connection.
+    refused = ((cause == "queue_full") | (cause == "link_down") & pl.col("start_ns").is_null()
+               | (cause == "nat_forgot") & (pl.col("direction").cast(pl.String) == "down")).fill_null(False)
     transmitted = apart & (pl.col("fate") != "duplicated") & ~refused
     found = packets.filter(transmitted).select(
         "connection", "hop", "hops", *KEPT, *(pl.col(name).cast(pl.Int64) for name in ("from_host", "to_host")),

@@ -215,6 +215,10 @@ class EnergyProfile(TypedDict):
     voltage_mv: int
 
 
+ForgottenFlow = Literal["drop", "revive"]
+"""What becomes of a frame from inside whose mapping is forgotten, and that begins no connection."""
+
+
 GatewayMode = Literal["transparent", "aggregating"]
 """How clients reach the broker through a gateway."""
 
@@ -477,6 +481,14 @@ Nagle = Literal["off", "classic", "minshall"]
 """When a segment that is not full waits for acknowledgements."""
 
 
+class NatPlan(TypedDict):
+    """A translator of addresses, between the links of one network."""
+    forgotten: ForgottenFlow
+    inward: list[str]
+    outward: list[str]
+    timeout_ns: Duration
+
+
 class Network(TypedDict):
     """Links, and which of them each direction between two hosts crosses."""
     description: str
@@ -484,6 +496,7 @@ class Network(TypedDict):
     links: list[LinkSpec]
     media: list[MediumSpec]
     mtu_bytes: int
+    nats: list[NatPlan]
     paths: list[PathPlan]
 
 

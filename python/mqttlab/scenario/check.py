@@ -12,17 +12,16 @@ from mqttlab.brokers import ADAPTERS
 from mqttlab.mistaken import did_you_mean
 from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
-from mqttlab.quantity import shown
+from mqttlab.quantity import rate_words, shown
 from mqttlab.scenario.access import host_counts, is_counted
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event_check import event_problems
-from mqttlab.scenario.fit import rate_words
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 from mqttlab.scenario.mqtt_sn import datagram_room
 from mqttlab.scenario.publish import PAYLOAD_BYTES_MAX, Publish, file_problem
-from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed
+from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed, placed
 from mqttlab.scenario.template import IDENTITY_BYTES as IDENTITY_TEXT_BYTES
 from mqttlab.scenario.template import bounds, parts_of
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
@@ -44,7 +43,7 @@ IDENTITY_BYTES = 9
 def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
-    checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _queues, _groups, _mqtt_sn, _zeromq,
+    checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _nats, _queues, _groups, _mqtt_sn, _zeromq,
               _names, _sizes, _recording)
     found = [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
     # Only a whole network has round trips. Events are about what is there: where that is wrong, it is mended first.
@@ -463,6 +462,23 @@ def _links_each(scenario: Scenario, index: int, names: set[str], clients: Counte
         if count > 1 and is_counted(scenario, name) and scenario.hosts[name].count == 1:
             yield ("hosts", name, "count"), (f"is 1, but its {count} clients are to have links of their own "
                                              f"(`networks[{index}].link`); leave it out")
+
+
+def _nats(scenario: Scenario) -> Iterator[Problem]:
+    """A translator stands between two links, and knows connections of TCP."""
+    for index, network in enumerate(scenario.networks):
+        if network.nat is None:
+            continue
+        links_ = placed(network, upwards=True)
+        if links_.up is None or links_.down is None or links_.shared:
+            yield ("networks", index, "nat"), (
+                "needs a link in each direction, which it stands between: add `up = {}` and `down = {}`, or "
+                "`placement = \"both\"` to a model")
+        for group in scenario.groups:
+            if group.protocol == "mqtt-sn" and group.host in network.between:
+                yield ("networks", index, "nat"), (
+                    f"forgets connections of TCP, but `{group.name}` speaks MQTT-SN, whose datagrams get another port "
+                    "from a real one; leave it out")
 
 
 def _queues(scenario: Scenario) -> Iterator[Problem]:

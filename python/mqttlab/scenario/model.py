@@ -80,6 +80,22 @@ def reason(error: ValueError) -> str:
     return str(told).removeprefix("Value error, ")
 
 
+class Nat(Part):
+    """A translator of addresses (NAT) that forgets TCP connections which are silent for too long (RFC 5382, REQ-5)."""
+
+    timeout: PositiveDurationNs = Field(description=(
+        "After so long without a frame of a connection, in either direction, it is forgotten. What comes from outside "
+        "is dropped then, and neither end is told."))
+    forgotten: Literal["drop", "revive"] = Field("drop", description=(
+        "What becomes of a segment from inside then, but for a SYN: it is dropped (`drop`), or makes the mapping anew, "
+        "as Linux does (`revive`; `nf_conntrack_tcp_loose`)."))
+
+
+def read_nat(value: Any) -> Any:
+    """A translator from its timeout alone."""
+    return {"timeout": value} if isinstance(value, str) else value
+
+
 class NetworkBetween(Part):
     """A network between two hosts: a named model, or a link for each direction."""
 
@@ -100,6 +116,10 @@ class NetworkBetween(Part):
         None, description="`each`: every client of the groups behind the links has links and a host of its own; where "
                           "a host has a `count`, every one of these hosts. `shared`: all share the links. This is the "
                           "default, with a warning where there are several clients.")
+
+    nat: Annotated[Nat, BeforeValidator(read_nat, json_schema_input_type=Nat | str)] | None = Field(
+        None, description="A translator of addresses between the two hosts that forgets silent TCP connections: its "
+        "timeout, such as `\"5 min\"`, or a table. The host that is farther from the broker is inside.")
 
     @property
     def named(self) -> NetworkModel | None:

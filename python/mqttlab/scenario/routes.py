@@ -79,6 +79,7 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> tuple[d
     laid: LaidLinks = {}
     links: list[dict[str, Any]] = []
     media: list[dict[str, Any]] = []
+    nats: list[dict[str, Any]] = []
     described: list[str] = []
     joints = _joints(scenario, servers[0])
     ways = {server: _towards(server, joints, _forwarding(scenario)) for server in dict.fromkeys(servers)}
@@ -106,6 +107,10 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> tuple[d
         made = placed(between, upwards=not joint.flipped)
         _lay(joint, [label + other for label in labels], made, links)
         # A model's directions are towards the server and away from it, whichever host is named first.
+        if between.nat is not None:
+            outward, inward = ([links[one]["name"] for ones in way for one in ones] for way in (joint.up, joint.down))
+            nats.append({"outward": outward, "inward": inward, "timeout_ns": between.nat.timeout,
+                         "forgotten": between.nat.forgotten})
         laid[number - before] = _laid(joint, made, links, flipped=joint.flipped and between.model is None)
     paths += [path for name in dict.fromkeys(joint.far for joint in joints if joint.far in hosts.first)
               for path in _paths_of(name, hosts, joints, ways)]
@@ -121,6 +126,7 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> tuple[d
         "links": links,
         "media": media,
         "paths": paths,
+        "nats": nats,
     }, laid
 
 

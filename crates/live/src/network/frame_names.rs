@@ -98,6 +98,15 @@ impl SegmentHeaders {
     }
 }
 
+/// The TCP connection of a packet, as a number that both of its directions have, and whether the packet is a SYN without ACK.
+pub(crate) fn tcp_flow(packet: &[u8]) -> Option<(u128, bool)> {
+    const SYN_AND_ACK: u8 = 0x12;
+    let ip = InternetHeader::read(packet).filter(|ip| ip.protocol == TCP)?;
+    let ends = ip.endpoints(packet)?.map(|(address, port)| u128::from(address) << 16 | u128::from(port));
+    let flags = packet.get(ip.length + 13)? & SYN_AND_ACK;
+    Some((ends[0].min(ends[1]) << 48 | ends[0].max(ends[1]), flags == 0x02))
+}
+
 /// What of an IPv4 header matters here.
 struct InternetHeader {
     protocol: u8,

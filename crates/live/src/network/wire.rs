@@ -17,13 +17,14 @@ use std::net::Ipv4Addr;
 
 use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
 use mqttlab_net::{
-    Delivery as Crossing, Fate, Link, LinkChange, LinkSpec, LinkTraffic, Network, Output, copy_made_at,
+    Delivery as Crossing, Fate, Link, LinkChange, LinkSpec, LinkTraffic, NatSpec, Nats, Network, Output,
+    Stage, copy_made_at,
 };
 use mqttlab_plan::{Event, LinksEvent, PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
-use crate::network::frame_names::FrameNames;
+use crate::network::frame_names::{self, FrameNames};
 
 /// What lies between the hosts.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct Wiring {
     pub seed: Seed,
     /// How links change, in the order of time.
     pub changes: Vec<WiringChange>,
+    /// What forgets connections.
+    pub nats: Vec<NatSpec>,
 }
 
 /// Links that change at once.
@@ -86,6 +89,7 @@ impl Wiring {
             stations: plan.network.stations(),
             seed: plan.seed,
             changes: changes.collect(),
+            nats: plan.network.translators(),
         }
     }
 
@@ -98,7 +102,7 @@ impl Wiring {
     ) -> Wiring {
         let (media, stations, server_hosts) = (Vec::new(), BTreeMap::new(), BTreeSet::from([1]));
         let (addresses, clients_beside_servers) = (addresses.to_vec(), BTreeSet::new());
-        let changes = Vec::new();
+        let (changes, nats) = (Vec::new(), Vec::new());
         Wiring {
             addresses,
             server_hosts,
@@ -109,6 +113,7 @@ impl Wiring {
             stations,
             seed,
             changes,
+            nats,
         }
     }
 }
@@ -135,6 +140,7 @@ pub trait FrameRecorder {
 /// The network, and the bytes of the frames on it.
 pub struct EmulatedWire {
     network: Network,
+    nats: Nats,
     paths: Vec<WirePath>,
     /// Path by sending host and destination address.
     routes: HashMap<(usize, u32), usize>,
@@ -189,6 +195,8 @@ impl EmulatedWire {
         let path = |path: &PathPlan| WirePath { from: path.from, to: path.to, stages: path.hops.len() as u8 };
         let paths = wiring.paths.iter().map(path).collect();
         let stages = wiring.paths.iter().map(|path| path.hops.iter().map(|hop| (*hop).into()).collect());
+        let stages: Vec<Vec<Stage>> = stages.collect();
+        let nats = Nats::new(wiring.nats, &stages);
         let changing: HashSet<usize> =
             wiring.changes.iter().flat_map(|change| change.links.clone()).collect();
         let link = |(place, spec)| match changing.contains(&place) {
@@ -198,10 +206,11 @@ impl EmulatedWire {
         let network = Network::with_media(
             wiring.links.into_iter().enumerate().map(link).collect(),
             wiring.media.into_iter().map(|spec| Medium::new(spec, seed)).collect(),
-            stages.collect(),
+            stages,
         );
         EmulatedWire {
             network: network.with_handover(compensation),
+            nats,
             paths,
             routes,
             server_hosts: wiring.server_hosts,
@@ -235,7 +244,11 @@ impl EmulatedWire {
         let flight = &mut self.flights[place];
         (flight.path, flight.repetition, flight.outstanding) = (path, named.repetition, 1);
         flight.itself = FrameCopy { copy: 0, number, bytes: buffer };
-        self.network.handle(at, place as u64, named.name, path, Bytes(bytes.len() as u64));
+        let flow = frame_names::tcp_flow(bytes);
+        match flow.and_then(|(flow, begins)| self.nats.drops(at, path, flow, begins)) {
+            Some(hop) => self.network.refuse(at, place as u64, path, hop),
+            None => self.network.handle(at, place as u64, named.name, path, Bytes(bytes.len() as u64)),
+        }
     }
 
     /// The next frame that is due at its receiver; moves everything else that happens until `now` along. To be

@@ -184,6 +184,7 @@ mod tests {
             stations: BTreeMap::new(),
             seed: Seed(1),
             changes: Vec::new(),
+            nats: Vec::new(),
         }
     }
 

@@ -324,7 +324,7 @@ fn a_link_that_may_change_and_does_not_is_as_one_that_may_not() {
     }
 }
 
-fn wire(rate_bit_s: u64, delay_ms: u64) -> LinkSpec {
+pub(crate) fn wire(rate_bit_s: u64, delay_ms: u64) -> LinkSpec {
     let mut spec = spec(&mut Seed(0).dice());
     spec.rate_bit_s = BitRate::from_bit_s(rate_bit_s);
     (spec.overhead_bytes, spec.minimum_frame_bytes) = (0, 0);

@@ -2,5 +2,6 @@
 
 mod changes;
 mod links;
+mod nat;
 mod queues;
 mod radio;

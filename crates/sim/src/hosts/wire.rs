@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use mqttlab_net::radio::{Medium, StationReport};
-use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Network, Output, Stage};
+use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Nats, Network, Output, Stage};
 use mqttlab_plan::{Event, LinksEvent, NetworkKind};
-use mqttlab_tcp::Segment;
+use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Bytes, Instant, Seed};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use crate::ids::{HostId, Side, TcpConnectionId};
 /// The network, and what is on it.
 pub(crate) struct SimWire {
     network: Network,
+    nats: Nats,
     paths: Vec<PathFacts>,
     routes: HashMap<(usize, usize), usize>,
     /// For paths between any two hosts where nothing is emulated.
@@ -119,6 +120,9 @@ impl SimWire {
     ) -> SimWire {
         let seed = seed.derive("network");
         let stations = network.stations();
+        let mut paths: Vec<Vec<Stage>> = Vec::with_capacity(network.paths.len() + 2);
+        paths.extend(network.paths.iter().map(|path| path.hops.iter().map(|hop| (*hop).into()).collect()));
+        let nats = Nats::new(network.translators(), &paths);
         let mqttlab_plan::Network { kind, links, media, paths: planned, .. } = network;
         let mut made = Vec::with_capacity(links.len());
         let changing: HashSet<&String> = events.iter().flat_map(Event::links).collect();
@@ -127,12 +131,8 @@ impl SimWire {
             false => Link::new(spec, seed),
         }));
         let media = media.into_iter().map(|spec| Medium::new(spec, seed)).collect();
-        let mut paths: Vec<Vec<Stage>> = Vec::with_capacity(planned.len() + 1);
-        let mut routes = HashMap::with_capacity(planned.len());
-        for path in planned {
-            routes.insert((path.from, path.to), paths.len());
-            paths.push(path.hops.iter().map(|hop| (*hop).into()).collect());
-        }
+        let routes =
+            planned.iter().enumerate().map(|(number, path)| ((path.from, path.to), number)).collect();
         let facts = |path: &Vec<Stage>| PathFacts {
             hops: path.len().max(1) as u8,
             bare: path.is_empty().then_some(direct_link),
@@ -151,6 +151,7 @@ impl SimWire {
         SimWire {
             paths: facts,
             network: Network::with_media(made, media, paths),
+            nats,
             routes,
             everywhere,
             loopback,
@@ -227,6 +228,14 @@ impl SimWire {
     /// A frame sets out on a path.
     pub(crate) fn send(&mut self, now: Instant, path: usize, named: Named, from: Side, cargo: Cargo) {
         let size = Bytes(cargo.ip_bytes().into());
+        let forgotten = match &cargo {
+            Cargo::Segment(carried) => {
+                let flags = carried.segment.flags;
+                let begins = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
+                self.nats.drops(now, path, carried.connection.number(), begins)
+            }
+            Cargo::Datagram(_) => None,
+        };
         let frame = SimFrame {
             number: self.counts.sent,
             from,
@@ -247,7 +256,10 @@ impl SimWire {
                 self.frames.len() as u32 - 1
             }
         };
-        self.network.handle(now, slot.into(), named.name, path, size);
+        match forgotten {
+            Some(hop) => self.network.refuse(now, slot.into(), path, hop),
+            None => self.network.handle(now, slot.into(), named.name, path, size),
+        }
     }
 
     /// Time has passed.
