@@ -54,9 +54,9 @@ pub use events::{
     ClientsChange, ClientsEvent, Event, LinksEvent, ServerChange, ServerChangeKind, ServerEvent,
 };
 pub use group::{
-    Arrival, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol, ProtocolVersion, Publish,
-    RateStage, Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, TemplatePart, TimeFormat,
-    TlsPlan, TlsVersion, Transport, WebSocketPlan, Will,
+    Arrival, ClientProgram, Group, MqttPlan, Payload, PictureFormat, PingPlan, Protocol, ProtocolVersion,
+    Publish, RateStage, Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport, TemplatePart,
+    TimeFormat, TlsPlan, TlsVersion, Transport, WebSocketPlan, Will,
 };
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
