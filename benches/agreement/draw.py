@@ -369,6 +369,9 @@ def _publish(dice: Dice, name: str, topic: str, *, clients: int, copies: int, na
             "gps", {"kind": "random", "size": f"{size} B"}, {"kind": "fixed", "size": f"{size} B"}))
     if dice.newly_hits(of("payload.template"), 0.1, EVENTS_TO):
         publish["payload"] = {"template": TEMPLATE, **({"size": f"{size} B"} if size > TEMPLATE_BYTES else {})}
+    if dice.newly_hits(of("payload.document"), 0.1):
+        kind = dice.pick(of("payload.document"), ("alert", "report", "jpeg", "png"))
+        publish["payload"] = {"kind": kind, "size": f"{max(1_400, size)} B"}
     arrival = dice.pick(of("arrival"), ("constant", "constant", "poisson", "burst"))
     if arrival == "burst":
         every_s = dice.number(of("every"), 0.3, 3)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from mqttlab.dashboard.payloads import picture
 from mqttlab.imports import import_evidence
 from mqttlab.recording import ADDED, Recording, RecordingError
 from mqttlab.runs import Job, perform
@@ -30,12 +32,16 @@ KINDS: dict[str, dict[str, Any]] = {
                          topic="m/{client}", phases=PHASES),
     "padded": scenario(1, publish={"payload": {"template": "{group} {time:iso} {random:-9.9..10.0}", "size": "120 B"},
                                    "rate": "10 /s"}, phases=PHASES),
+    "alert": scenario(1, payload="alert", rate="10 /s", phases=PHASES),
+    "report": scenario(2, publish={"payload": {"kind": "report", "size": "3 kB"}, "rate": "10 /s"}, phases=PHASES),
+    "jpeg": scenario(1, payload="jpeg", rate="10 /s", phases=PHASES),
+    "png": scenario(0, publish={"payload": {"kind": "png", "size": "20 kB"}, "rate": "10 /s"}, phases=PHASES),
     "tiny": scenario(1, payload="3 B", rate="10 /s", phases=PHASES),
     "none": scenario(1, payload="0 B", rate="10 /s", phases=PHASES),
 }
 
 
-TIMED: dict[str, dict[str, Any]] = {"gps": {"id": ""}, "template": {"mqttlab": "", "t": 0}}
+TIMED: dict[str, dict[str, Any]] = {"gps": {"id": ""}, "template": {"mqttlab": "", "t": 0}, "report": {"id": ""}}
 """Fields that say a time, which is each run's own."""
 
 
@@ -44,6 +50,12 @@ def run(directory: Path, kind: str, backend: str, **recording: Any) -> Recording
     outcome = perform(Job(compile_plan(parse_values(values)), directory / f"{kind}-{backend}"), lambda line: None)
     assert outcome.verdict in ("complete", "invalid"), outcome.reason
     return Recording.open(directory / f"{kind}-{backend}")
+
+
+def check_of_text(png: bytes) -> bool:
+    """Whether the check sequence of the chunk behind the header is right (ISO/IEC 15948, 5.3)."""
+    end = 41 + int.from_bytes(png[33:37], "big")
+    return png[37:41] == b"tEXt" and zlib.crc32(png[37:end]) == int.from_bytes(png[end:end + 4], "big")
 
 
 def contents(recording: Recording) -> dict[tuple[int, int, int], bytes]:
@@ -72,12 +84,20 @@ def test_every_delivery_has_what_it_carried(kind: str, tmp_path: Path) -> None:
         said = {key[:2]: json.loads(content) for key, content in kept.items()}
         assert {(int(each["id"]), each["n"]) for each in said.values()} == set(said)
         assert len({each["mqttlab"] for each in said.values()}) == len(said) and len(set(sizes.values())) > 2
+    if kind in ("alert", "report"):
+        said = {key[:2]: json.loads(content)["properties"] for key, content in kept.items()}
+        names = {(each["node_id"], each["msg_id"], each["kind"]) for each in said.values()}
+        assert names == {(*key, kind) for key in said}
+        assert set(sizes.values()) == {400 if kind == "alert" else 3_000}
+    if kind in ("jpeg", "png"):
+        assert {picture(content).kind for content in kept.values()} == {f"image/{kind}"}
+        assert set(sizes.values()) == {870 if kind == "jpeg" else 20_000} and len(set(kept.values())) == len(kept)
     if kind == "padded":
         assert set(sizes.values()) == {120} and all(b"Z " in content for content in kept.values())
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("kind", ["gps", "large", "template"])
+@pytest.mark.parametrize("kind", ["gps", "large", "template", "report", "png"])
 def test_what_a_client_reads_is_what_the_plan_makes(kind: str, tmp_path: Path) -> None:
     live, made = run(tmp_path, kind, "live"), run(tmp_path, kind, "sim")
     assert set(live.table("payloads")["source"]) == {"read"}
@@ -86,8 +106,14 @@ def test_what_a_client_reads_is_what_the_plan_makes(kind: str, tmp_path: Path) -
     assert len(both) >= 2 and len(read) == live.messages.filter(fate="delivered").height
     for key in both:
         # The time in their identities is of their own run.
-        if kind != "large":
+        if kind == "png":
+            # The identity, and the check sequence of the text that it is in.
+            without = [one[key][:49] + one[key][95:].partition(b"IDAT")[2] for one in (read, planned)]
+            assert without[0] == without[1] and check_of_text(read[key])
+        elif kind != "large":
             parts = [{**json.loads(one[key]), **TIMED[kind]} for one in (read, planned)]
+            for part in parts if kind == "report" else ():
+                part["properties"]["timestamp"] = ""
             assert parts[0] == parts[1] and len(read[key]) == len(planned[key])
         else:
             assert read[key][17:] == planned[key][17:] and len(read[key]) == 100_000

@@ -310,6 +310,8 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (PAYLOAD, 'payload = "big"'), (PAYLOAD, 'payload = "20 MB"'), (PAYLOAD, 'payload = { kind = "file" }'),
         (PAYLOAD, 'payload = { kind = "gps", size = "1 B" }'), (PAYLOAD, 'payload = { kind = "json" }'),
         (PAYLOAD, 'payload = { kind = "file", path = "nowhere.bin" }'), (PAYLOAD, 'payload = {}'),
+        (PAYLOAD, 'payload = { kind = "jpeg", size = "700 B" }'), (PAYLOAD, 'payload = "reports"'),
+        (PAYLOAD, 'payload = { kind = "png", path = "a" }'), (PAYLOAD, 'payload = { kind = "alert", size = "300 B" }'),
         (PAYLOAD, 'payload = { template = "" }'), (PAYLOAD, 'payload = { kind = "template" }'),
         (PAYLOAD, 'payload = { kind = "gps", template = "{client}" }'),
         (PAYLOAD, 'payload = { template = "{clinet}" }'), (PAYLOAD, 'payload = { template = "{timestamp}" }'),

@@ -29,8 +29,8 @@ use mqttlab_units::Duration;
 
 use crate::error::{PlanError, require};
 use crate::{
-    Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Payload, Plan, PredefinedTopic,
-    Protocol, Publish, RetryPlan, Role, Server, TemplatePart, Text, TopicPattern, Will,
+    Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Payload, PictureFormat, Plan,
+    PredefinedTopic, Protocol, Publish, RetryPlan, Role, Server, TemplatePart, Text, TopicPattern, Will,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -392,7 +392,12 @@ fn will(will: &Will, place: &str) -> Result<(), PlanError> {
 
 fn payload(payload: &Payload, clients: u32, place: &str) -> Result<(), PlanError> {
     let Payload::Template { parts, .. } = payload else {
-        return within(payload.least().0, 0, PAYLOAD_MAX, &format!("{place}.bytes"));
+        let least = match payload {
+            Payload::Picture { format: PictureFormat::Jpeg, .. } => JPEG_MIN,
+            Payload::Picture { format: PictureFormat::Png, .. } => PNG_MIN,
+            _ => 0,
+        };
+        return within(payload.least().0, least, PAYLOAD_MAX, &format!("{place}.bytes"));
     };
     let parts_place = format!("{place}.parts");
     within(parts.len() as u64, 1, TEMPLATE_PARTS_MAX, &parts_place)?;
@@ -404,7 +409,7 @@ fn payload(payload: &Payload, clients: u32, place: &str) -> Result<(), PlanError
     require(identities == 1, &parts_place, || format!("has {identities} identities, but must have one"))?;
     let before: Vec<_> = parts.iter().take_while(|part| **part != TemplatePart::Identity).cloned().collect();
     // Readers of payloads look no further.
-    let before = Payload::Template { parts: before, bytes: None }.most(clients);
+    let before = Payload::Template { name: String::new(), parts: before, bytes: None }.most(clients);
     within(before.0, 0, IDENTITY_WITHIN, &format!("{parts_place}: bytes before the identity"))
 }
 
@@ -497,6 +502,9 @@ const PUBLICATIONS_MAX: u64 = 16;
 const CONTENTS_MAX: u64 = 256;
 const STAGES_MAX: u64 = 1_000;
 const PAYLOAD_MAX: u64 = 10_000_000;
+/// Smaller files have no room for their tables, an identity and a few pixels.
+const JPEG_MIN: u64 = 800;
+const PNG_MIN: u64 = 200;
 const TEMPLATE_PARTS_MAX: u64 = 1_000;
 const TEMPLATE_TEXT_MAX: u64 = 1_000_000;
 /// Who reads a payload looks for an identity as text so far (`crates/rows`, `identity.rs`).

@@ -305,13 +305,32 @@ pub enum Payload {
         /// Its size when the plan was made.
         bytes: u64,
     },
+    /// A picture as a file, which has its identity in a comment.
+    Picture {
+        /// Of which format.
+        format: PictureFormat,
+        /// Size in bytes.
+        bytes: u64,
+    },
     /// A text with places that every message fills in. One of its parts is the identity.
     Template {
+        /// What tables call it: `template`, `alert` or `report`.
+        name: String,
         /// One after the other.
         parts: Vec<TemplatePart>,
         /// A shorter message has spaces at its end, up to this size; `null`: it ends where its text ends.
         bytes: Option<u64>,
     },
+}
+
+/// The format of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PictureFormat {
+    /// ITU-T T.81, baseline.
+    Jpeg,
+    /// ISO/IEC 15948, without compression.
+    Png,
 }
 
 /// A part of a template. What is random follows from the seed, the client, and the number of the message.

@@ -55,7 +55,7 @@ pub use events::{
     ServerChange, ServerChangeKind, ServerEvent,
 };
 pub use group::{
-    Arrival, ChangedPublication, ClientProgram, Group, MqttPlan, Payload, PingPlan, Protocol,
+    Arrival, ChangedPublication, ClientProgram, Group, MqttPlan, Payload, PictureFormat, PingPlan, Protocol,
     ProtocolVersion, Publish, RateStage, Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport,
     TemplatePart, TimeFormat, TlsPlan, TlsVersion, Transport, WebSocketPlan, Will,
 };

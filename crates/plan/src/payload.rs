@@ -9,6 +9,7 @@
 //! random        ┌ identity ┐ bytes drawn for every message ...
 //! gps           {"type":"Feature","id":"┌ identity as text ┐", ... a position that moves ... }
 //! image         {"id":"┌ identity as text ┐", ... "data":"/9j/4AAQ ... a picture of 20 × 20 ... "}
+//! picture       a JPEG or PNG file with a comment, ┌ identity as text ┐ ..., before its pixels
 //! template      ... text ... ┌ identity as text ┐ ... text with numbers, times and what is drawn ... spaces up to a size
 //! ```
 //!
@@ -17,7 +18,9 @@
 
 mod gps;
 mod jpeg;
+mod picture;
 mod place;
+mod png;
 mod template;
 
 use std::io;
@@ -27,8 +30,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use mqttlab_units::{Bytes, Instant, Seed};
 
-use crate::Payload;
+use crate::{Payload, PictureFormat};
 
+use picture::Picture;
 pub use place::{SaidPlaces, find_place};
 use template::Template;
 
@@ -76,6 +80,7 @@ enum PayloadContent {
     Random(usize),
     Gps,
     Image(Arc<[Vec<u8>]>),
+    Picture(PictureFormat, Arc<[Vec<u8>]>),
     Written(Template),
 }
 
@@ -92,13 +97,14 @@ impl Payload {
 
     fn bounds(&self, last_client: u32) -> [Bytes; 2] {
         match self {
-            Payload::Template { parts, bytes } => {
+            Payload::Template { parts, bytes, .. } => {
                 let padded = Bytes(bytes.unwrap_or(0));
                 template::bounds(parts, last_client).map(|text| Bytes(text as u64).max(padded))
             }
-            Payload::Fixed { bytes } | Payload::Random { bytes } | Payload::File { bytes, .. } => {
-                [Bytes(*bytes); 2]
-            }
+            Payload::Fixed { bytes }
+            | Payload::Random { bytes }
+            | Payload::File { bytes, .. }
+            | Payload::Picture { bytes, .. } => [Bytes(*bytes); 2],
             Payload::Gps => [Bytes(gps::BYTES as u64); 2],
             Payload::Image => [Bytes(IMAGE_BYTES as u64); 2],
         }
@@ -109,7 +115,7 @@ impl PayloadSizes {
     /// Of payloads that a [`PayloadMaker`] makes from the same.
     pub fn of(payload: &Payload, seed: Seed) -> PayloadSizes {
         PayloadSizes(match payload {
-            Payload::Template { parts, bytes } => Sizes::Written(Template::new(parts, *bytes, seed)),
+            Payload::Template { parts, bytes, .. } => Sizes::Written(Template::new(parts, *bytes, seed)),
             _ => Sizes::Same(payload.least()),
         })
     }
@@ -144,7 +150,12 @@ impl PayloadMaker {
                 }
                 PayloadContent::Same(content.into())
             }
-            Payload::Template { parts, bytes } => PayloadContent::Written(Template::new(parts, *bytes, seed)),
+            Payload::Picture { format, bytes } => {
+                PayloadContent::Picture(*format, files(*format, *bytes as usize, seed))
+            }
+            Payload::Template { parts, bytes, .. } => {
+                PayloadContent::Written(Template::new(parts, *bytes, seed))
+            }
         };
         Ok(PayloadMaker { seed, sizes: PayloadSizes::of(payload, seed), content, started_unix_ns })
     }
@@ -160,6 +171,8 @@ impl PayloadMaker {
             PayloadContent::Same(_) | PayloadContent::Random(_) => IdentityPlace::Start,
             PayloadContent::Gps => IdentityPlace::Text(gps::IDENTITY_AT),
             PayloadContent::Image(_) => IdentityPlace::Text(IMAGE_HEAD.len()),
+            PayloadContent::Picture(PictureFormat::Jpeg, _) => IdentityPlace::Text(jpeg::COMMENT_AT),
+            PayloadContent::Picture(PictureFormat::Png, _) => IdentityPlace::Text(png::COMMENT_AT),
             PayloadContent::Written(template) => IdentityPlace::Text(template.identity_at(message)),
         }
     }
@@ -180,13 +193,20 @@ impl PayloadMaker {
             PayloadContent::Same(bytes) => out.extend_from_slice(bytes),
             PayloadContent::Random(size) => self.write_random(message, *size, out),
             PayloadContent::Gps => gps::write(self.seed.index(u64::from(client)), sequence, out),
-            PayloadContent::Image(pictures) => {
+            PayloadContent::Image(pictures) | PayloadContent::Picture(_, pictures) => {
                 let picture = sequence.wrapping_add(u64::from(client)) % pictures.len() as u64;
                 out.extend_from_slice(&pictures[picture as usize]);
             }
             PayloadContent::Written(template) => {
                 template.write(message, self.started_unix_ns.saturating_add(intended.as_ns()), out);
             }
+        }
+    }
+
+    /// Works out anew what a payload says of its own bytes, when its identity has been written.
+    pub fn seal(&self, payload: &mut [u8]) {
+        if let PayloadContent::Picture(PictureFormat::Png, _) = self.content {
+            png::seal(payload);
         }
     }
 
@@ -213,9 +233,25 @@ const IMAGE_BYTES: usize = IMAGE_HEAD.len()
     + IMAGE_TAIL.len();
 /// Pictures are made once and sent in turn: encoding one takes longer than sending it.
 const PICTURES: u64 = 16;
+/// What they may take together.
+const FILES_BYTES: u64 = 16_000_000;
 
 fn pictures(seed: Seed) -> Arc<[Vec<u8>]> {
-    (0..PICTURES).map(|number| image_document(&jpeg::encode(&jpeg::picture(seed, number)))).collect()
+    (0..PICTURES).map(|number| image_document(&jpeg::encode(&Picture::small(seed, number)))).collect()
+}
+
+/// Pictures as files of `bytes` bytes. Of large ones there are fewer, so that memory holds them.
+fn files(format: PictureFormat, bytes: usize, seed: Seed) -> Arc<[Vec<u8>]> {
+    let count = (FILES_BYTES / bytes.max(1) as u64).clamp(1, PICTURES);
+    let file = |number| match format {
+        PictureFormat::Jpeg if bytes == jpeg::BYTES => jpeg::encode(&Picture::small(seed, number)),
+        PictureFormat::Jpeg => jpeg::encode_up_to(&Picture::tile(seed, number), bytes, TEXT_IDENTITY_BYTES),
+        PictureFormat::Png if bytes == png::BYTES => {
+            png::encode_up_to(&Picture::small(seed, number), bytes, TEXT_IDENTITY_BYTES)
+        }
+        PictureFormat::Png => png::encode_up_to(&Picture::tile(seed, number), bytes, TEXT_IDENTITY_BYTES),
+    };
+    (0..count).map(file).collect()
 }
 
 fn image_document(jpeg: &[u8]) -> Vec<u8> {
@@ -276,6 +312,25 @@ mod tests {
         let mut decoder = jpeg_decoder::Decoder::new(file.as_slice());
         assert_eq!(decoder.decode().unwrap().len(), 20 * 20 * 3);
         assert_eq!(decoder.info().map(|info| (info.width, info.height)), Some((20, 20)));
+    }
+
+    #[test]
+    fn pictures_are_files_of_the_size_they_say_with_an_identity_in_a_comment() {
+        for format in [PictureFormat::Jpeg, PictureFormat::Png] {
+            let default = if format == PictureFormat::Jpeg { jpeg::BYTES } else { png::BYTES };
+            for bytes in [900, default as u64, 30_000, 2_000_000] {
+                let payload = Payload::Picture { format, bytes };
+                let maker = PayloadMaker::new(&payload, Seed(3), 0).unwrap();
+                let (message, mut file) = (MessageNumber { client: 1, sequence: 2 }, Vec::new());
+                maker.write(message, Instant::ZERO, &mut file);
+                assert_eq!(Bytes(file.len() as u64), maker.size_of(message));
+                let IdentityPlace::Text(at) = maker.identity_place(message) else { panic!("in a comment") };
+                assert!(file[at..at + TEXT_IDENTITY_BYTES].iter().all(|byte| *byte == b' '), "{payload:?}");
+                maker.seal(&mut file);
+                let start: &[u8] = if format == PictureFormat::Jpeg { b"\xff\xd8" } else { b"\x89PNG" };
+                assert!(file.starts_with(start));
+            }
+        }
     }
 
     #[test]

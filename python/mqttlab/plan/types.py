@@ -536,13 +536,20 @@ class PayloadFile(TypedDict):
     path: str
 
 
+class PayloadPicture(TypedDict):
+    bytes: int
+    format: PictureFormat
+    kind: Literal["picture"]
+
+
 class PayloadTemplate(TypedDict):
     bytes: int | None
     kind: Literal["template"]
+    name: str
     parts: list[TemplatePart]
 
 
-Payload = PayloadFixed | PayloadRandom | PayloadGps | PayloadImage | PayloadFile | PayloadTemplate
+Payload = PayloadFixed | PayloadRandom | PayloadGps | PayloadImage | PayloadFile | PayloadPicture | PayloadTemplate
 """What is in a message. Every payload of 9 B or more carries its identity, a smaller one the end of its number."""
 
 
@@ -566,6 +573,10 @@ class PhySpec(TypedDict):
     preamble_ns: Duration
     sifs_ns: Duration
     slot_ns: Duration
+
+
+PictureFormat = Literal["jpeg", "png"]
+"""The format of a picture."""
 
 
 PingPlan = Literal["sent", "silence"]

@@ -577,13 +577,14 @@ def _payload_file(index: int, group: Group) -> Iterator[Problem]:
 
 def _payload_template(index: int, group: Group) -> Iterator[Problem]:
     for where, publish in group.publications:
-        payload, place = publish.payload, ("groups", index, *where, "payload")
-        if payload.template is None:
+        text, place = publish.payload.text, ("groups", index, *where, "payload")
+        if text is None:
             continue
-        most = bounds(parts_of(payload.template, group.name), group.count - 1)[1]
-        if payload.size is not None and most > payload.size:
+        (template, size), last = text, group.count - 1
+        most = bounds(parts_of(template, group.name), last)[1]
+        if size is not None and most > size:
             yield (*place, "size"), (
-                f"is {payload.size} B, but the text has up to {most} B with its placeholders filled in, of which "
+                f"is {size} B, but the text has up to {most} B with its placeholders filled in, of which "
                 f"{IDENTITY_TEXT_BYTES} B are the message's identity; use {most} B or more")
         elif most > PAYLOAD_BYTES_MAX:
             yield (*place, "template"), (f"has up to {most} B with its placeholders filled in, but a payload may have "
@@ -592,10 +593,10 @@ def _payload_template(index: int, group: Group) -> Iterator[Problem]:
 
 def _most_bytes(group: Group, publish: Publish) -> int | None:
     """The greatest size of a message, where the scenario says it."""
-    payload = publish.payload
-    if payload.template is None or payload.size is not None:
-        return payload.size
-    return bounds(parts_of(payload.template, group.name), group.count - 1)[1]
+    text = publish.payload.text
+    if text is None:
+        return publish.payload.usual_bytes
+    return max(text[1] or 0, bounds(parts_of(text[0], group.name), group.count - 1)[1])
 
 
 def _names(scenario: Scenario) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from mqttlab.scenario.event_publish import Publishing
 from mqttlab.scenario.model import Group, Host, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
-from mqttlab.scenario.publish import Publish
+from mqttlab.scenario.publish import SIZES, Publish
 from mqttlab.scenario.routes import LaidLinks, network
 from mqttlab.scenario.template import parts_of
 from mqttlab.scenario.transport import Transport, shows_certificate
@@ -417,8 +417,11 @@ def _stages(publish: Publish) -> list[types.RateStage]:
 
 def _payload(publish: Publish, group: str) -> types.Payload:
     payload = publish.payload
-    if payload.template is not None:
-        return {"kind": "template", "parts": list(parts_of(payload.template, group)), "bytes": payload.size}
+    if payload.text is not None:
+        template, size = payload.text
+        return {"kind": "template", "name": payload.kind, "parts": list(parts_of(template, group)), "bytes": size}
+    if payload.kind == "jpeg" or payload.kind == "png":
+        return {"kind": "picture", "format": payload.kind, "bytes": payload.size or SIZES[payload.kind]}
     if payload.path is not None:
         return {"kind": "file", "path": str(payload.path.resolve()), "bytes": payload.path.stat().st_size}
     if payload.size is not None:

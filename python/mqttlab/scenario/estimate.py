@@ -12,7 +12,6 @@ from mqttlab.scenario.audiences import Audiences, Heard
 from mqttlab.scenario.event_load import Offered, offered
 from mqttlab.scenario.model import Group, Phases, Scenario
 from mqttlab.scenario.publish import Publish
-from mqttlab.scenario.template import usual_bytes
 
 RATE_SEEN = 100_000
 """Messages a second that Mosquitto and 32 clients have carried on two cores (docs/reference/scenario.md)."""
@@ -106,12 +105,10 @@ def messages_of(publish: Publish, phases: Phases) -> float:
 
 
 def payload_bytes(publish: Publish) -> int:
-    """The length of a payload; of GPS positions, images and templates, a usual one."""
+    """The length of a payload; of GPS positions, images and texts, a usual one."""
     payload = publish.payload
-    if payload.template is not None:
-        return usual_bytes(payload.template, payload.size)
-    if payload.size is not None:
-        return max(1, payload.size)
+    if payload.usual_bytes is not None:
+        return max(1, payload.usual_bytes)
     if payload.path is not None:
         return max(1, payload.path.stat().st_size)
     return GPS_BYTES if payload.kind == "gps" else IMAGE_BYTES

@@ -19,6 +19,7 @@ LENGTH_MAX = 200
 # Each has a clause of its own, which is longer than this.
 TOLD_MAX = LENGTH_MAX // len("1 device (a)")
 PAYLOADS = {"gps": "GPS positions", "image": "images"}
+TEXTS = {"template": "texts", "alert": "alerts", "report": "reports"}
 PROTOCOLS = {"mqtt_sn": " by MQTT-SN", "zeromq": " by ZeroMQ"}
 # Of ends that are at the same place.
 SAME = {"sharing": " behind a link alike", "behind": " behind a link alike", "on": " there, too",
@@ -149,7 +150,9 @@ def _payload(publish: Mapping[str, Any]) -> str:
     if payload["kind"] in PAYLOADS:
         return PAYLOADS[payload["kind"]]
     if payload["kind"] == "template":
-        return f"texts of {_template_bytes(payload)}"
+        return f"{TEXTS[payload['name']]} of {_template_bytes(payload)}"
+    if payload["kind"] == "picture":
+        return f"{payload['format'].upper()} pictures of {_bytes(payload['bytes'])}"
     return _bytes(payload["bytes"]) if payload["bytes"] else "empty messages"
 
 

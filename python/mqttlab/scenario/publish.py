@@ -19,23 +19,31 @@ from mqttlab.quantity import (
     shown,
     size_bytes,
 )
+from mqttlab.scenario.documents import BYTES as DOCUMENTS
+from mqttlab.scenario.documents import document
 from mqttlab.scenario.mqtt import Qos
-from mqttlab.scenario.template import payload_template
+from mqttlab.scenario.template import payload_template, usual_bytes
 from mqttlab.scenario.topics import published_topic
 from mqttlab.secrets import PlainPath, PlainText
 
 PAYLOAD_BYTES_MAX = 10_000_000
 STAGES_MAX = 1_000
+# As the engine makes pictures of 20 × 20 pixels, and the least that it makes (crates/plan, payload and bounds.rs).
+SIZES: dict[str, int] = {"jpeg": 870, "png": 1_354, **DOCUMENTS}
+SMALLEST = {"jpeg": 800, "png": 200}
+NAMED = ("gps", "image", *SIZES)
+"""Kinds that need no further field."""
 
 
 class Payload(Part):
     """Content of a message."""
 
-    kind: Literal["fixed", "random", "gps", "image", "file", "template"] = Field(
+    kind: Literal["fixed", "random", "gps", "image", "jpeg", "png", "alert", "report", "file", "template"] = Field(
         "fixed", description="Kind of content; `template` where there is one.")
     size: SizeBytes | None = Field(
         None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB. For `template`: spaces at the "
-        "end fill a shorter message up.")
+        "end fill a shorter message up. Of pictures (`jpeg`, from 800 B, and `png`, from 200 B), alerts and reports: "
+        "870 B, 1354 B, 400 B and 1300 B when left out.")
     path: PlainPath | None = Field(None, description="For `file`.")
     template: Annotated[PlainText, AfterValidator(payload_template)] | None = Field(
         None, description="For `template`: a text, such as JSON, in which "
@@ -50,14 +58,32 @@ class Payload(Part):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
         for field, needing, having in (
-            ("size", ("fixed", "random"), ("template",)), ("path", ("file",), ()), ("template", ("template",), ()),
+            ("size", ("fixed", "random"), ("template", *SIZES)), ("path", ("file",), ()),
+            ("template", ("template",), ()),
         ):
             given = getattr(self, field) is not None
             if given and self.kind not in (*needing, *having):
                 raise ValueError(f"is of kind \"{self.kind}\", which has no `{field}`")
             if not given and self.kind in needing:
                 raise ValueError(f"is of kind \"{self.kind}\", which needs a `{field}`")
+        if self.size is not None and self.size < SMALLEST.get(self.kind, 0):
+            raise ValueError(f"is a \"{self.kind}\" of {self.size} B, but has room for a picture from "
+                             f"{SMALLEST[self.kind]} B on; use {SMALLEST[self.kind]} B or more")
         return self
+
+    @property
+    def text(self) -> tuple[str, int | None] | None:
+        """The template of a message and the size up to which it is filled; ``None`` of a message that is no text."""
+        if self.kind in DOCUMENTS:
+            return document(self.kind, self.size)
+        return None if self.template is None else (self.template, self.size)
+
+    @property
+    def usual_bytes(self) -> int | None:
+        """The length of a message, of texts a usual one; ``None`` where no field says it."""
+        if self.text is not None:
+            return usual_bytes(*self.text)
+        return SIZES.get(self.kind) if self.size is None else self.size
 
 
 def file_problem(path: Path | None) -> str | None:
@@ -78,7 +104,7 @@ def read_payload(value: Any) -> Any:
     """A payload from ``"gps"``, ``"image"`` or a size."""
     if isinstance(value, dict):
         return value
-    if value in ("gps", "image"):
+    if value in NAMED:
         return {"kind": value}
     try:
         size_bytes(value)
@@ -86,7 +112,8 @@ def read_payload(value: Any) -> Any:
         if re.match(r"[\s\d.+-]+", str(value)):
             raise
         raise ValueError(
-            f"is {shown(value)}, which is not a payload; write a size such as \"200 B\", \"gps\", \"image\", or a table"
+            f"is {shown(value)}, which is not a payload; write a size such as \"200 B\", a kind such as "
+            f"{', '.join(shown(name) for name in NAMED)}, or a table"
         ) from None
     return {"kind": "fixed", "size": value}
 

@@ -1,58 +1,90 @@
-//! A picture of 20 × 20 pixels as a baseline JPEG file (ITU-T T.81) of always the same size.
+//! Pictures as baseline JPEG files (ITU-T T.81) of a size that is chosen.
 //!
 //! Colour without subsampling, the Huffman tables of the standard's annex K. What the picture does not fill is a
-//! comment. It is made for the lab's own pictures and for nothing else.
+//! comment, before the scan. It is made for the lab's own pictures and for nothing else.
+//!
+//! A large picture is a tile again and again, whose coefficients are worked out once.
 
-use mqttlab_units::Seed;
+use super::picture::Picture;
 
 pub(super) const SIDE: usize = 20;
-/// Size of every file.
+/// Size of every file of a picture of [`SIDE`] × [`SIDE`].
 pub(super) const BYTES: usize = 870;
+/// Where a file's comment begins: it is before everything that differs.
+pub(super) const COMMENT_AT: usize = 2 + 18 + 2 * 69 + 19 + 2 * (21 + 12) + 2 * (21 + 162) + 4;
 
-/// Red, green and blue of each pixel, row by row.
-pub(super) type Picture = [[u8; 3]; SIDE * SIDE];
-
-/// A disc before a slope of colour; the `number` moves the disc.
-pub(super) fn picture(seed: Seed, number: u64) -> Picture {
-    let mut dice = seed.index(number).dice();
-    let (x, y) = (4.0 + 12.0 * dice.uniform(), 4.0 + 12.0 * dice.uniform());
-    let mut pixels = [[0; 3]; SIDE * SIDE];
-    for (index, pixel) in pixels.iter_mut().enumerate() {
-        let (column, row) = (index % SIDE, index / SIDE);
-        let distance = (column as f64 - x).hypot(row as f64 - y);
-        let light = (150.0 - 25.0 * (distance - 4.0)).clamp(0.0, 150.0);
-        let slope = |step: usize| (60 + step * 3) as f64;
-        *pixel = [(slope(row) + light) as u8, slope(column) as u8, 90];
-    }
-    pixels
-}
-
-/// The picture as a file of [`BYTES`] bytes.
+/// The `number`-th small picture as a file of [`BYTES`] bytes.
 ///
 /// # Panics
 /// When the picture has so much detail that it does not fit.
 pub(super) fn encode(picture: &Picture) -> Vec<u8> {
-    let scan = encode_scan(picture);
+    let blocks = Blocks::of(picture);
+    let mut scan = Scan::new();
+    (0..blocks.rows).for_each(|row| scan.row(&blocks, row, blocks.columns));
+    file([SIDE; 2], &scan.finish(), BYTES)
+}
+
+/// A file of `bytes` bytes with as large a picture as there is room for, made of `tile`, and a comment of at least
+/// `comment` bytes.
+///
+/// # Panics
+/// When there is no room for a picture of one block.
+pub(super) fn encode_up_to(tile: &Picture, bytes: usize, comment: usize) -> Vec<u8> {
+    let blocks = Blocks::of(tile);
+    let room = bytes.saturating_sub(AROUND_SCAN + comment);
+    let mut one = Scan::new();
+    (0..blocks.rows).for_each(|row| one.row(&blocks, row, blocks.columns));
+    let block_bytes = one.finish().len() as f64 / (blocks.rows * blocks.columns) as f64;
+    // About as wide as high; a file has at most 65,535 pixels each way (T.81 §B.2.2).
+    let columns = ((room as f64 / block_bytes).sqrt() as usize).clamp(1, SIDE_BLOCKS_MAX);
+    let (mut scan, mut rows) = (Scan::new(), 0);
+    while rows < SIDE_BLOCKS_MAX {
+        let before = scan.clone_state();
+        scan.row(&blocks, rows, columns);
+        // One byte more where the last bits do not fill theirs, two where these are ones.
+        if scan.bits.out.len() + 2 > room {
+            scan.restore(before);
+            break;
+        }
+        rows += 1;
+    }
+    assert!(rows > 0, "{bytes} B have room for a row of {columns} blocks");
+    file([columns * 8, rows * 8], &scan.finish(), bytes)
+}
+
+/// A file of `bytes` bytes; comments fill what its picture leaves.
+fn file([width, height]: [usize; 2], scan: &[u8], bytes: usize) -> Vec<u8> {
     let mut file = vec![0xff, 0xd8];
     segment(&mut file, 0xe0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0");
     quantisation_tables(&mut file);
-    let side = SIDE as u8;
-    segment(&mut file, 0xc0, &[8, 0, side, 0, side, 3, 1, 0x11, 0, 2, 0x11, 1, 3, 0x11, 1]);
+    let [[h1, h0], [w1, w0]] = [height, width].map(|side| (side as u16).to_be_bytes());
+    segment(&mut file, 0xc0, &[8, h1, h0, w1, w0, 3, 1, 0x11, 0, 2, 0x11, 1, 3, 0x11, 1]);
     for (class, table) in [(0x00, &DC[0]), (0x10, &AC[0]), (0x01, &DC[1]), (0x11, &AC[1])] {
         let mut content = vec![class];
         content.extend_from_slice(&table.counts);
         content.extend(table.symbols());
         segment(&mut file, 0xc4, &content);
     }
-    const SCAN_HEADER: [u8; 10] = [3, 1, 0x00, 2, 0x11, 3, 0x11, 0, 63, 0];
     let rest = file.len() + 4 + SCAN_HEADER.len() + scan.len() + 2;
-    let comment = BYTES.checked_sub(rest + 4).expect("the lab's pictures have little detail");
-    segment(&mut file, 0xfe, &vec![b' '; comment]);
+    let mut left = bytes.checked_sub(rest + 4).expect("the lab's pictures have little detail") + 4;
+    while left > 0 {
+        // What is left for the next comment has room for its head.
+        let most = if left > COMMENT_MAX + 8 { COMMENT_MAX + 4 } else { left };
+        segment(&mut file, 0xfe, &vec![b' '; most - 4]);
+        left -= most;
+    }
     segment(&mut file, 0xda, &SCAN_HEADER);
-    file.extend_from_slice(&scan);
+    file.extend_from_slice(scan);
     file.extend_from_slice(&[0xff, 0xd9]);
     file
 }
+
+const SCAN_HEADER: [u8; 10] = [3, 1, 0x00, 2, 0x11, 3, 0x11, 0, 63, 0];
+/// All of a file but its scan and the content of its comment.
+const AROUND_SCAN: usize = COMMENT_AT + 4 + SCAN_HEADER.len() + 2;
+const SIDE_BLOCKS_MAX: usize = 65_535 / 8;
+/// Of one comment.
+const COMMENT_MAX: usize = 65_000;
 
 fn segment(file: &mut Vec<u8>, marker: u8, content: &[u8]) {
     file.extend_from_slice(&[0xff, marker]);
@@ -74,27 +106,72 @@ fn quantum(table: u8, place: u8) -> u8 {
     (6 + 3 * frequency) * (1 + table)
 }
 
-fn encode_scan(picture: &Picture) -> Vec<u8> {
-    let codes = [[DC[0].codes(), AC[0].codes()], [DC[1].codes(), AC[1].codes()]];
-    let mut bits = BitWriter::default();
-    let mut last_dc = [0; 3];
-    for block in 0..9 {
-        for (component, last_dc) in last_dc.iter_mut().enumerate() {
-            let table = usize::from(component > 0);
-            let coefficients = transform(&samples(picture, block, component), table as u8);
-            bits.block(&coefficients, last_dc, &codes[table]);
-        }
-    }
-    bits.finish()
+/// The coefficients of a picture, block by block, each of three components.
+struct Blocks {
+    columns: usize,
+    rows: usize,
+    coefficients: Vec<[[i32; 64]; 3]>,
 }
 
-/// The samples of one component in one block of 8 × 8, level-shifted; the last row and column are repeated beyond
-/// the edge.
-fn samples(picture: &Picture, block: usize, component: usize) -> [f64; 64] {
+impl Blocks {
+    fn of(picture: &Picture) -> Blocks {
+        let [columns, rows] = picture.sides().map(|side| side.div_ceil(8));
+        let block = |number: usize| {
+            let place = [number % columns, number / columns];
+            std::array::from_fn(|component| {
+                transform(&samples(picture, place, component), u8::from(component > 0))
+            })
+        };
+        Blocks { columns, rows, coefficients: (0..columns * rows).map(block).collect() }
+    }
+}
+
+/// The entropy-coded rows of a picture.
+struct Scan {
+    codes: [[Codes; 2]; 2],
+    bits: BitWriter,
+    last_dc: [i32; 3],
+}
+
+impl Scan {
+    fn new() -> Scan {
+        let codes = [[DC[0].codes(), AC[0].codes()], [DC[1].codes(), AC[1].codes()]];
+        Scan { codes, bits: BitWriter::default(), last_dc: [0; 3] }
+    }
+
+    /// A row of `columns` blocks, those of a tile again and again.
+    fn row(&mut self, blocks: &Blocks, row: usize, columns: usize) {
+        for column in 0..columns {
+            let place = row % blocks.rows * blocks.columns + column % blocks.columns;
+            for (component, coefficients) in blocks.coefficients[place].iter().enumerate() {
+                let codes = &self.codes[usize::from(component > 0)];
+                self.bits.block(coefficients, &mut self.last_dc[component], codes);
+            }
+        }
+    }
+
+    fn clone_state(&self) -> (usize, u32, u32, [i32; 3]) {
+        (self.bits.out.len(), self.bits.held, self.bits.count, self.last_dc)
+    }
+
+    fn restore(&mut self, (len, held, count, last_dc): (usize, u32, u32, [i32; 3])) {
+        self.bits.out.truncate(len);
+        (self.bits.held, self.bits.count, self.last_dc) = (held, count, last_dc);
+    }
+
+    fn finish(self) -> Vec<u8> {
+        self.bits.finish()
+    }
+}
+
+/// The samples of one component in the block of 8 × 8 in this column and row, level-shifted; the last row and column are
+/// repeated beyond the edge.
+fn samples(picture: &Picture, [block_column, block_row]: [usize; 2], component: usize) -> [f64; 64] {
+    let [width, height] = picture.sides();
     std::array::from_fn(|index| {
-        let column = (block % 3 * 8 + index % 8).min(SIDE - 1);
-        let row = (block / 3 * 8 + index / 8).min(SIDE - 1);
-        let [red, green, blue] = picture[row * SIDE + column].map(f64::from);
+        let column = (block_column * 8 + index % 8).min(width - 1);
+        let row = (block_row * 8 + index / 8).min(height - 1);
+        let [red, green, blue] = picture.pixel(column, row).map(f64::from);
         // ITU-T T.871 §7. The level shift of 128 leaves colour differences around zero.
         match component {
             0 => 0.299 * red + 0.587 * green + 0.114 * blue - 128.0,
@@ -262,18 +339,45 @@ const ZIGZAG: [u8; 64] = [
 
 #[cfg(test)]
 mod tests {
+    use mqttlab_units::Seed;
+
     use super::*;
+
+    fn difference(file: &[u8], meant: impl Iterator<Item = [u8; 3]>) -> f64 {
+        let pixels = jpeg_decoder::Decoder::new(file).decode().unwrap();
+        let meant: Vec<u8> = meant.flatten().collect();
+        assert_eq!(pixels.len(), meant.len());
+        let sum: f64 = pixels.iter().zip(meant).map(|(seen, meant)| f64::from(seen.abs_diff(meant))).sum();
+        sum / pixels.len() as f64
+    }
 
     #[test]
     fn an_independent_decoder_sees_the_picture() {
         for number in 0..200 {
-            let picture = picture(Seed(number / 16), number);
+            let picture = Picture::small(Seed(number / 16), number);
             let file = encode(&picture);
             assert_eq!(file.len(), BYTES);
-            let pixels = jpeg_decoder::Decoder::new(file.as_slice()).decode().unwrap();
-            let difference = |(seen, meant): (&u8, &u8)| f64::from(seen.abs_diff(*meant));
-            let sum: f64 = pixels.iter().zip(picture.as_flattened()).map(difference).sum();
-            assert!(sum / (pixels.len() as f64) < 4.0, "picture {number}: {}", sum / pixels.len() as f64);
+            let apart = difference(&file, picture.rows([SIDE; 2]));
+            assert!(apart < 4.0, "picture {number}: {apart}");
+        }
+    }
+
+    #[test]
+    fn a_large_file_is_a_picture_of_its_tile_with_a_comment() {
+        let tile = Picture::tile(Seed(4), 1);
+        for bytes in [900, 901, 1_300, 5_000, 70_001, 140_000] {
+            let file = encode_up_to(&tile, bytes, 46);
+            assert_eq!(file.len(), bytes);
+            assert!(file[COMMENT_AT..COMMENT_AT + 46].iter().all(|byte| *byte == b' '));
+            assert_eq!(file[COMMENT_AT - 4..COMMENT_AT - 2], [0xff, 0xfe]);
+            let mut decoder = jpeg_decoder::Decoder::new(file.as_slice());
+            decoder.read_info().unwrap();
+            let info = decoder.info().unwrap();
+            let sides = [info.width, info.height].map(usize::from);
+            let apart = difference(&file, tile.rows(sides));
+            assert!(apart < 12.0, "{bytes} B, {sides:?}: {apart}");
+            let comments = file.windows(40).filter(|bytes| bytes.iter().all(|byte| *byte == b' ')).count();
+            assert!(comments < 1_500 + bytes / 20, "{bytes} B, {sides:?}: {comments} B of comments");
         }
     }
 }

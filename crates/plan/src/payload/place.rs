@@ -42,7 +42,11 @@ impl SaidPlaces {
                 // What the first message does not say, the others do not say either.
                 places.at(0, 0).is_some().then_some(places)
             }
-            Payload::File { .. } | Payload::Fixed { .. } | Payload::Random { .. } | Payload::Image => None,
+            Payload::File { .. }
+            | Payload::Fixed { .. }
+            | Payload::Random { .. }
+            | Payload::Image
+            | Payload::Picture { .. } => None,
         }
     }
 
@@ -182,7 +186,11 @@ mod tests {
         let longitude =
             [text(r#"{"lon":"#), degrees(10_000, 11_000), text(r#","id":""#), TemplatePart::Identity];
         let latitude = [text(r#"","lat":"#), degrees(-1_000, 1_000), text("}")];
-        let template = Payload::Template { parts: [&longitude[..], &latitude].concat(), bytes: Some(200) };
+        let template = Payload::Template {
+            name: String::new(),
+            parts: [&longitude[..], &latitude].concat(),
+            bytes: Some(200),
+        };
         for payload in [Payload::Gps, template] {
             let maker = PayloadMaker::new(&payload, Seed(3), 0).unwrap();
             let said = SaidPlaces::of(&payload, Seed(3)).unwrap();
@@ -193,7 +201,8 @@ mod tests {
                 assert!(found.is_some() && found == said.at(client, sequence), "{client} {sequence}");
             }
         }
-        let bare = Payload::Template { parts: vec![TemplatePart::Identity], bytes: None };
+        let bare =
+            Payload::Template { name: String::new(), parts: vec![TemplatePart::Identity], bytes: None };
         assert!(SaidPlaces::of(&bare, Seed(3)).is_none());
         assert!(SaidPlaces::of(&Payload::Fixed { bytes: 100 }, Seed(3)).is_none());
         let path = std::env::temp_dir().join(format!("mqttlab-place-{}", std::process::id()));

@@ -210,7 +210,7 @@ fn a_template_has_one_identity_near_its_begin() {
     let refusal = |parts: Value, bytes: Value| {
         let mut plan = plan("pair.json");
         plan["groups"][0]["publish"]["payload"] =
-            json!({ "kind": "template", "parts": parts, "bytes": bytes });
+            json!({ "kind": "template", "name": "template", "parts": parts, "bytes": bytes });
         Plan::from_json(&plan.to_string()).map(drop).map_err(|error| error.to_string())
     };
     let text = |bytes: usize| json!({ "kind": "text", "text": "x".repeat(bytes) });
