@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mqttlab_net::radio::MediumSpec;
-use mqttlab_net::{LinkSpec, Stage};
+use mqttlab_net::{LinkSpec, Stage, TraceSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,9 @@ pub struct Network {
     pub mtu_bytes: u32,
     /// The links. A link that several paths name is shared by them.
     pub links: Vec<LinkSpec>,
+    /// What links follow in the course of a run. The specs of these links have the means of the columns.
+    #[serde(default)]
+    pub traces: Vec<TraceSpec>,
     /// Radio channels with their stations.
     #[serde(default)]
     pub media: Vec<MediumSpec>,

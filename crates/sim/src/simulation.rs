@@ -342,6 +342,7 @@ impl Simulation {
         let schedule = self.conductor.stages().schedule().expect("a notice has a schedule");
         let (clients, mut around) = self.clients();
         clients.begin_publishing(&mut around, schedule.publishing());
+        self.transport.begin_traces(schedule.publish_from);
         for (place, event) in (0..).zip(&*self.planned) {
             self.agenda.add(schedule.publish_from + event.at(), SimEvent::Planned(place));
         }

@@ -19,7 +19,7 @@ from mqttlab.scenario.model import Group, Host, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
 from mqttlab.scenario.publish import Publish
-from mqttlab.scenario.routes import LaidLinks, network
+from mqttlab.scenario.routes import LaidLinks, network, planned_traces
 from mqttlab.scenario.transport import Transport, shows_certificate
 from mqttlab.scenario.zeromq import ZeroMq
 
@@ -44,6 +44,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
     """
     hosts = _Hosts(scenario)
     between, laid = network(scenario, hosts, hosts.servers)
+    between["traces"] = planned_traces(laid, scenario.phases.warm_up)
     return {
         "schema": SCHEMA,
         "name": scenario.name,

@@ -17,7 +17,8 @@ use std::net::Ipv4Addr;
 
 use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
 use mqttlab_net::{
-    Delivery as Crossing, Fate, Link, LinkChange, LinkSpec, LinkTraffic, Network, Output, copy_made_at,
+    Delivery as Crossing, Fate, Link, LinkChange, LinkSpec, LinkTraffic, Network, Output, TraceSpec,
+    copy_made_at, link_traces,
 };
 use mqttlab_plan::{Event, LinksEvent, PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
@@ -46,6 +47,8 @@ pub struct Wiring {
     pub seed: Seed,
     /// How links change, in the order of time.
     pub changes: Vec<WiringChange>,
+    /// What they follow.
+    pub traces: Vec<TraceSpec>,
 }
 
 /// Links that change at once.
@@ -86,6 +89,7 @@ impl Wiring {
             stations: plan.network.stations(),
             seed: plan.seed,
             changes: changes.collect(),
+            traces: plan.network.traces.clone(),
         }
     }
 
@@ -109,6 +113,7 @@ impl Wiring {
             stations,
             seed,
             changes,
+            traces: Vec::new(),
         }
     }
 }
@@ -191,10 +196,8 @@ impl EmulatedWire {
         let stages = wiring.paths.iter().map(|path| path.hops.iter().map(|hop| (*hop).into()).collect());
         let changing: HashSet<usize> =
             wiring.changes.iter().flat_map(|change| change.links.clone()).collect();
-        let link = |(place, spec)| match changing.contains(&place) {
-            true => Link::changeable(spec, seed),
-            false => Link::new(spec, seed),
-        };
+        let traces = link_traces(wiring.traces);
+        let link = |(place, spec)| Link::planned(spec, seed, changing.contains(&place), &traces);
         let network = Network::with_media(
             wiring.links.into_iter().enumerate().map(link).collect(),
             wiring.media.into_iter().map(|spec| Medium::new(spec, seed)).collect(),
@@ -253,6 +256,11 @@ impl EmulatedWire {
                 None => return None,
             }
         }
+    }
+
+    /// Publishing begins at `at`: traces count from then.
+    pub fn begin_traces(&mut self, at: Instant) {
+        self.network.begin_traces(at);
     }
 
     /// Links change, after all else that happens until then. Told later than that, they change at once.
