@@ -193,6 +193,24 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (NAME, 'name = "good"\nbackend = "sim"\nradio = { access_point = true }'),
         (NAME, 'name = "good"\ntrunk = { up = {} }'),
     ],
+    "Traces": [
+        *((UP, f"up = {{ trace = {file} }}") for file in (
+            '"starlnk"', '"drive"', '"traces/drve.csv"', '"good.toml"', '"binary"', '"."', '""', "5")),
+        *((UP, f'up = {{ trace = "traces/{file}" }}') for file in (
+            "headless.csv", "unknown.csv", "unit.csv", "semicolons.csv", "times.csv", "order.csv", "cells.csv",
+            "word.csv", "empty.csv", "negative.csv", "fast.csv", "bare.csv", "lossy.csv", "stopped.csv", "rowless.csv",
+            "fraction.trace", "back.trace", "zero.trace", "nothing.trace")),
+        (UP, 'up = { trace = "starlink", rate = "1 Mbit/s" }'),
+        (UP, 'up = { trace = "starlink", burst_loss = { good_to_bad = "1 %", bad_to_good = "50 %" } }'),
+        (UP, 'up = { trace = "starlink", trace_end = "stop" }'), (UP, 'up = { trace_end = "hold" }'),
+        (UP, 'up = { trace = "traces/good.trace", trace_end = "hold" }'),
+        (NETWORK, BETWEEN + '\nmodel = "satcom"\ntrace = "lte-drive"\nplacement = "split"'),
+        (NETWORK, BETWEEN + '\ntrace = "lte drive"'),
+        (NETWORK, BETWEEN + '\ntrace = "lte-drive"\nup = { delay = "5 ms" }'),
+        (LINKS, 'trace = "lte-drive"\n\n[[events]]\nat = "1 s"\nnetwork = "field"\nrate = "1 Mbit/s"\n'
+                '[[networks]]\nbetween = ["x", "broker"]\n' + UP),
+        (SUBSCRIBE, f'{SUBSCRIBE}\n\n[[events]]\nat = "1 s"\nnetwork = "field"\ntrace = "starlink"'),
+    ],
     "Events": [
         *((SUBSCRIBE, f"{SUBSCRIBE}\n\n[[events]]\n{lines}") for lines in (
             "", 'at = 30\nnetwork = "field"\ndown = true', 'at = "1 s"', 'network = "field"\ndown = true',
@@ -370,6 +388,18 @@ UNUSUAL: list[tuple[str, str]] = [
     (PUBLISH, 'publish = { topic = "a/b", payload = "8 B", interval = "1 s" }'),
 ]
 
+# Files that the scenarios of "Traces" name.
+FILES = {
+    "headless.csv": "0,5\n1,6\n", "unknown.csv": "time_s,bandwidth\n0,5\n", "unit.csv": "time_s,rate_mbyte\n0,5\n",
+    "semicolons.csv": "time_s;rate_mbit\n0;5\n", "times.csv": "time_s\n0\n1\n",
+    "order.csv": "time_s,rate_mbit\n0,5\n2,6\n1,7\n", "cells.csv": "time_s,rate_mbit\n0,5\n1\n",
+    "word.csv": "time_s,rate_mbit\n0,5\n1,5 Mbit/s\n", "empty.csv": "time_s,rate_mbit,delay_ms\n0,5,\n",
+    "negative.csv": "time_s,delay_ms\n0,-5\n", "fast.csv": "time_s,rate_gbit\n0,500\n", "bare.csv": "time,rate\n0,5\n",
+    "lossy.csv": "time_s,loss_percent\n0,120\n", "stopped.csv": "time_s,rate_kbit\n0,0\n1,0\n",
+    "rowless.csv": "time_s,rate_kbit\n", "fraction.trace": "1\n2.6\n", "back.trace": "5\n3\n", "zero.trace": "0\n0\n",
+    "nothing.trace": "\n", "good.trace": "1\n2\n", "drive.csv": "time_s,rate_kbit\n0,5\n",
+}
+
 # A command line, and words of its message that differ from machine to machine, to be left out.
 COMMANDS: list[str] = [
     "", "rnu x.toml", "check", "check nowhere.toml", "check good.toml extra", "check --fast good.toml",
@@ -445,6 +475,9 @@ def prepare(directory: Path) -> None:
     (directory / "capture.pcapng").write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(24))
     (directory / "page.html").write_text("<!doctype html><title>A report</title>", encoding="utf-8")
     (directory / "table.csv").write_text("topic,publisher,sent\na,0,1\n", encoding="utf-8")
+    (directory / "traces").mkdir()
+    for name, text in FILES.items():
+        (directory / "traces" / name).write_text(text, encoding="utf-8")
     (directory / "empty").mkdir()
     (directory / "empty" / "plan.json").write_text('{"name": "empty", "backend": "sim"}', encoding="utf-8")
 
@@ -462,10 +495,12 @@ def _lines() -> Iterator[str]:
                 "After wrong input the exit status is 2, and nothing has been written; a warning does not stop "
                 "a run.", "",
                 "The left column replaces one part of this scenario:", "", "```toml", GOOD.strip(), "```")
-    for heading, cases in SCENARIOS.items():
-        yield from ("", f"## {heading}", "", "| written | message |", "|---|---|")
-        for old, new in cases:
-            yield _row(new or f"{old}  # left out", scenario_message(old, new))
+    with tempfile.TemporaryDirectory() as directory, chdir(directory):
+        prepare(Path(directory))
+        for heading, cases in SCENARIOS.items():
+            yield from ("", f"## {heading}", "", "| written | message |", "|---|---|")
+            for old, new in cases:
+                yield _row(new or f"{old}  # left out", scenario_message(old, new))
     yield from ("", "## Warnings", "", "| written | message |", "|---|---|")
     for old, new in UNUSUAL:
         yield _row(new, scenario_message(old, new))

@@ -13,13 +13,15 @@ mod nat;
 mod network;
 pub mod radio;
 mod spec;
+mod trace;
 mod traffic;
 
 pub use change::{DownQueue, LinkChange};
 pub use fate::{Cause, Delivery, Fate};
-pub use link::{Link, LinkCounters, SettledFrame};
+pub use link::{Link, LinkCounters, SettledFrame, link_traces};
 pub use name::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpNames};
 pub use nat::{ForgottenFlow, NatSpec, Nats};
 pub use network::{Network, Output, STAGES_MAX, Stage, copy_made_at};
 pub use spec::{DelayLaw, DelaySpec, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};
+pub use trace::{TraceCourse, TraceSpec, TraceValues};
 pub use traffic::{Drops, LinkTraffic};

@@ -18,10 +18,13 @@
 //! What it does not model: other queueing disciplines than tail drop.
 
 mod changing;
+mod following;
 
 pub use changing::SettledFrame;
+pub use following::link_traces;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use mqttlab_units::{BitRate, Bytes, Duration, Instant, Ratio, Seed};
 
@@ -30,9 +33,11 @@ use crate::fate::{Cause, Delivery, Fate};
 use crate::loss::LossModel;
 use crate::name::FrameName;
 use crate::spec::{LinkSpec, LossPlace, LossSpec, QueueSpec};
+use crate::trace::TraceSpec;
 use crate::traffic::{Drops, LinkTraffic};
 
 use changing::Changing;
+use following::TraceCursor;
 
 /// One direction of a link, or a transmitter that both directions share.
 ///
@@ -54,6 +59,8 @@ pub struct Link {
     counters: LinkCounters,
     /// Of a link that may change.
     changing: Option<Box<Changing>>,
+    /// Of a link that follows a trace.
+    trace: Option<Box<TraceCursor>>,
 }
 
 /// The knobs of a link that does more than delay.
@@ -131,6 +138,25 @@ impl Link {
             last_offer: Instant::ZERO,
             counters: LinkCounters::default(),
             changing: None,
+            trace: None,
+        }
+    }
+
+    /// The same link, which follows a trace; `spec` and `seed` are those that it was made of.
+    #[must_use]
+    pub fn following(self, trace: Arc<TraceSpec>, spec: &LinkSpec, seed: Seed) -> Link {
+        let cursor = TraceCursor::new(trace, spec, stream(seed, &spec.name, "loss"));
+        let impairments = match self.impairments {
+            None if cursor.has_conditions() => Some(Box::new(Impairments::made(spec, seed))),
+            impairments => impairments,
+        };
+        Link { trace: Some(Box::new(cursor)), impairments, ..self }
+    }
+
+    /// Publishing begins at `at`, from when on the trace counts, if it follows one.
+    pub fn begin_trace(&mut self, at: Instant) {
+        if let Some(trace) = &mut self.trace {
+            trace.begin(at, self.busy_until);
         }
     }
 
@@ -194,6 +220,7 @@ impl Link {
         let frame = self.frame_size(packet);
         self.counters.frames += 1;
         self.counters.bytes += frame;
+        self.follow(now);
         // Before the queue is asked: what is lost here takes neither a place nor time.
         if let Some(impairments) = &mut self.impairments
             && impairments.loss_at == LossPlace::Entry
@@ -212,6 +239,13 @@ impl Link {
     /// The transmitter takes a frame that has come at `entered` and is the first in the queue: from when until when.
     #[inline(always)]
     fn transmit(&mut self, entered: Instant, frame: Bytes) -> [Instant; 2] {
+        if let Some(trace) = &mut self.trace
+            && let Some([start, sent]) = trace.serve(entered, self.busy_until, frame)
+        {
+            self.busy_until = sent;
+            self.counters.busy = self.counters.busy.saturating_add(sent.since(start));
+            return [start, sent];
+        }
         let serialization = self.rate_bit_s.map_or(Duration::ZERO, |rate| rate.serialization_time(frame));
         let start = entered.max(self.busy_until);
         // At 1 bit/s a long queue leaves after the end of time: no run lasts until then.
@@ -224,6 +258,7 @@ impl Link {
     /// A frame has left the transmitter.
     #[inline(always)]
     fn depart(&mut self, [start, sent]: [Instant; 2], packet: Bytes, frame: Bytes, name: FrameName) -> Fate {
+        self.follow(sent);
         // What the queue drops never reaches the channel, whose states it must not move.
         let (lost, draws) = match &mut self.impairments {
             None => {
@@ -256,6 +291,17 @@ impl Link {
                 duplicate_at: draws.copy_delay.map(|delay| self.ordered(sent.saturating_add(delay)).max(at)),
             },
         )
+    }
+
+    /// The delay and loss of the trace at this time, if it follows one.
+    #[inline(always)]
+    fn follow(&mut self, at: Instant) {
+        if let Some(conditions) = self.trace.as_mut().and_then(|trace| trace.conditions(at))
+            && let Some(impairments) = &mut self.impairments
+        {
+            impairments.delay.change(conditions.delay);
+            impairments.loss.change(&conditions.loss, conditions.loss_seed, 0);
+        }
     }
 
     fn deliver(&mut self, frame: Bytes, delivery: Delivery) -> Fate {
@@ -330,8 +376,6 @@ fn stream(seed: Seed, link: &str, knob: &str) -> Seed {
 impl Impairments {
     /// `None` for a link that only takes its time.
     fn of(spec: &LinkSpec, seed: Seed) -> Option<Impairments> {
-        let stream = |knob: &str| stream(seed, &spec.name, knob);
-        let knob = |name: &str, chance: Ratio| Knob { chance, seed: stream(name) };
         let chances = [spec.duplication, spec.corruption, spec.reordering.probability];
         if spec.loss == LossSpec::None
             && spec.delay.is_constant()
@@ -339,7 +383,13 @@ impl Impairments {
         {
             return None;
         }
-        Some(Impairments {
+        Some(Impairments::made(spec, seed))
+    }
+
+    fn made(spec: &LinkSpec, seed: Seed) -> Impairments {
+        let stream = |knob: &str| stream(seed, &spec.name, knob);
+        let knob = |name: &str, chance: Ratio| Knob { chance, seed: stream(name) };
+        Impairments {
             loss: LossModel::new(&spec.loss, stream("loss")),
             loss_at: spec.loss_at,
             delay: Delay::new(spec.delay.clone(), stream("delay")),
@@ -349,7 +399,7 @@ impl Impairments {
             reordering_gap: spec.reordering.gap,
             since_reordered: 0,
             drops: Drops::default(),
-        })
+        }
     }
 
     /// Other knobs from now on; what goes from one frame to the next goes on.

@@ -294,6 +294,11 @@ impl Network {
         self.drain_link(now, link);
     }
 
+    /// Publishing begins at `at`: traces count from then.
+    pub fn begin_traces(&mut self, at: Instant) {
+        self.links.iter_mut().for_each(|link| link.begin_trace(at));
+    }
+
     /// The next thing that happened.
     pub fn poll(&mut self) -> Option<Output> {
         self.ready.pop_front()

@@ -9,6 +9,7 @@
 //! | publications of a client; stages of a rate | 16; 1,000 |
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
 //! | events | 100,000 |
+//! | traces; rows of a trace | 1,000; 1,000,000 |
 //! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
 //! | a template | 1,000 parts, a part of 1 MB, its identity within the first 1,024 B |
 //! | a socket's buffer | 64 MiB |
@@ -22,14 +23,14 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use mqttlab_mqtt::topic;
-use mqttlab_net::LinkSpec;
 use mqttlab_net::radio::{MediumSpec, MobilitySpec, PlacementSpec};
+use mqttlab_net::{LinkSpec, TraceCourse};
 use mqttlab_tcp::Bound;
 use mqttlab_units::Duration;
 
 use crate::error::{PlanError, require};
 use crate::{
-    Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Payload, PictureFormat, Plan,
+    Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Network, Payload, PictureFormat, Plan,
     PredefinedTopic, Protocol, Publish, RetryPlan, Role, Server, TemplatePart, Text, TopicPattern, Will,
 };
 
@@ -150,6 +151,7 @@ fn network(plan: &Plan) -> Result<(), PlanError> {
     for (index, spec) in network.links.iter().enumerate() {
         link(spec, network.mtu_bytes, &format!("network.links[{index}]"))?;
     }
+    traces(network)?;
     for (index, spec) in network.media.iter().enumerate() {
         medium(spec, &format!("network.media[{index}]"))?;
     }
@@ -185,6 +187,35 @@ pub(crate) fn link(link: &LinkSpec, mtu_bytes: u32, place: &str) -> Result<(), P
         u64::MAX,
         &format!("{place}.queue.limit_bytes"),
     )
+}
+
+/// Traces are whole, and a link follows one at most.
+fn traces(network: &Network) -> Result<(), PlanError> {
+    within(network.traces.len() as u64, 0, 1_000, "network.traces")?;
+    let links: BTreeSet<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
+    let mut following = BTreeSet::new();
+    for (index, trace) in network.traces.iter().enumerate() {
+        let place = format!("network.traces[{index}]");
+        within(trace.name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
+        for name in &trace.links {
+            require(links.contains(name.as_str()), &format!("{place}.links"), || {
+                format!("has {name:?}, which is the name of no link")
+            })?;
+            require(following.insert(name), &format!("{place}.links"), || {
+                format!("has {name:?}, which follows another trace, or is named twice")
+            })?;
+        }
+        let rows = match &trace.course {
+            TraceCourse::Opportunities { at_ms, .. } => at_ms.len(),
+            TraceCourse::Values(values) => values.at.len(),
+        };
+        within(rows as u64, 1, TRACE_ROWS_MAX, &format!("{place}.course"))?;
+        at_most(trace.period.unwrap_or_default(), LONGEST, &format!("{place}.period_ns"))?;
+        trace
+            .check()
+            .map_err(|(field, problem)| PlanError::Value { place: format!("{place}.{field}"), problem })?;
+    }
+    Ok(())
 }
 
 fn medium(medium: &MediumSpec, place: &str) -> Result<(), PlanError> {
@@ -513,3 +544,5 @@ const TEXT_BYTES_MAX: usize = 60_000;
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// 1000 km.
 const FAR_MM: u64 = 1_000_000_000;
+/// A minute of a fast link in opportunities, or a day in rows of 0.1 s.
+const TRACE_ROWS_MAX: u64 = 1_000_000;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use mqttlab_net::radio::MediumSpec;
-use mqttlab_net::{ForgottenFlow, LinkSpec, NatSpec, Stage};
+use mqttlab_net::{ForgottenFlow, LinkSpec, NatSpec, Stage, TraceSpec};
 use mqttlab_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,9 @@ pub struct Network {
     pub mtu_bytes: u32,
     /// The links. A link that several paths name is shared by them.
     pub links: Vec<LinkSpec>,
+    /// What links follow in the course of a run. The specs of these links have the means of the columns.
+    #[serde(default)]
+    pub traces: Vec<TraceSpec>,
     /// Radio channels with their stations.
     #[serde(default)]
     pub media: Vec<MediumSpec>,

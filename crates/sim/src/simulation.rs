@@ -348,6 +348,7 @@ impl Simulation {
         let planned = Rc::clone(&self.planned);
         let (clients, mut around) = self.clients();
         clients.begin_publishing(&mut around, schedule.publishing(), &planned);
+        self.transport.begin_traces(schedule.publish_from);
         for (place, event) in (0..).zip(&*self.planned) {
             self.agenda.add(schedule.publish_from + event.at(), SimEvent::Planned(place));
         }

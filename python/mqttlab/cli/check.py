@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mqttlab.networks.link import LinkDirection
+from mqttlab.networks.trace import Trace
 from mqttlab.plurals import counted
+from mqttlab.quantity import rate_words
 from mqttlab.scenario import Scenario, compile_plan, load, sentence, warnings_of
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event_plan import times
@@ -98,6 +100,11 @@ def _round_trip(laid: LaidLinks, number: int, way: str) -> int:
 def _link(link: LinkDirection | None, round_trip_ns: int) -> str:
     if link is None:
         return "not emulated (no rate, delay or loss)"
+    if link.trace is not None:
+        spans = [_span(link.trace, name) for name in link.trace.sets]
+        own = [] if "delay" in link.trace.sets else [f"{link.delay / 1e6:g} ms"]
+        ends = "then held" if link.trace_end == "hold" else "then again"
+        return f"follows {link.trace.name} ({link.trace.length_ns / 1e9:g} s, {ends}): {', '.join(spans + own)}"
     parts = ["no rate limit" if link.rate is None else f"{link.rate / 1000:g} kbit/s", f"{link.delay / 1e6:g} ms"]
     if link.jitter:
         parts[1] += f" ± {link.jitter / 1e6:g} ms"
@@ -109,6 +116,21 @@ def _link(link: LinkDirection | None, round_trip_ns: int) -> str:
         trip = f" at a round trip of {round_trip_ns / 1e6:g} ms" if link.queue.bdp is not None else ""
         parts.append(f"queue {link.queue.words()} ({link.queue.limit_bytes(link.rate, round_trip_ns)} B{trip})")
     return ", ".join(parts)
+
+
+def _span(trace: Trace, name: str) -> str:
+    """What a trace has of a field of links, from the least to the greatest, and the mean."""
+    def words(value: int) -> str:
+        if name == "rate":
+            return rate_words(value)
+        return f"{value / 10**7:.3g} %" if name == "loss" else f"{value / 1e6:.4g} ms"
+
+    least, most = trace.span(name)
+    field = "" if name == "rate" else f"{name} "
+    if least == most:
+        return f"{field}{words(least)}"
+    over = " over a second" if trace.is_opportunities else ""
+    return f"{field}{words(least)} to {words(most)}{over} (mean {words(trace.mean(name))})"
 
 
 def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mqttlab.console import Console, print_table
@@ -11,6 +11,7 @@ from mqttlab.mistaken import did_you_mean
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 from mqttlab.networks.models import NetworkModel
 from mqttlab.networks.tcp import TcpProfile
+from mqttlab.networks.trace import about_shipped, read_trace, shipped, title_of
 
 
 def show_networks(console: Console, tcp: bool, name: str | None = None) -> None:
@@ -19,21 +20,27 @@ def show_networks(console: Console, tcp: bool, name: str | None = None) -> None:
     Raises:
         UsageError: there is none of this name.
     """
-    known: Mapping[str, TcpProfile | NetworkModel] = PROFILES if tcp else MODELS
+    known = [*PROFILES] if tcp else [*MODELS, *shipped()]
     if name is not None and name not in known:
-        what = "TCP profile" if tcp else "network model"
-        raise UsageError(f"there is no {what} {name!r}; {did_you_mean(name, list(known))}")
+        what = "TCP profile" if tcp else "network model or trace"
+        raise UsageError(f"there is no {what} {name!r}; {did_you_mean(name, known)}")
     models = [model for model in MODELS.values() if name in (None, model.name)]
+    traces = [trace for trace in shipped() if name in (None, trace)]
     if tcp:
         _tcp_table(console, [profile for profile in PROFILES.values() if name in (None, profile.name)])
     else:
-        _network_table(console, models)
-        for name, words in PLACEMENTS.items():
-            console.print(f"[bold]{name}[/]: {words}", highlight=False)
-        console.print()
+        if models:
+            _network_table(console, models)
+            for placement, words in PLACEMENTS.items():
+                console.print(f"[bold]{placement}[/]: {words}", highlight=False)
+            console.print()
+        if traces:
+            _trace_table(console, traces)
         console.print("Sources")
         for model in models:
             console.print(f"[bold]{model.name}[/] {model.title}: {model.source}", highlight=False)
+        for trace in traces:
+            console.print(f"[bold]{trace}[/] {title_of(trace)}: {about_shipped(trace)}", highlight=False)
 
 
 def _network_table(console: Console, models: Sequence[NetworkModel]) -> None:
@@ -48,6 +55,16 @@ def _network_table(console: Console, models: Sequence[NetworkModel]) -> None:
     print_table(console, "Networks (delays in ms, rates in kbit/s, * default placement)",
                 ("name", "placement", "rate up", "rate down", "loss", "up", "down", "round trip"), rows, left=(0, 1),
                 keys=2)
+
+
+def _trace_table(console: Console, names: Sequence[str]) -> None:
+    rows = []
+    for name in names:
+        ways = [read_trace(f"{name}/{way}", None) for way in ("up", "down")]
+        rates = ["{} to {}".format(*(f"{bit_s / 1000:g}" for bit_s in way.span("rate"))) for way in ways]
+        rows.append((name, title_of(name), f"{ways[1].length_ns / 1e9:g}", *rates))
+    print_table(console, "Traces that links follow (`trace = \"name\"`; rates in kbit/s)",
+                ("name", "what", "seconds", "rate up", "rate down"), rows, left=(0, 1))
 
 
 def _tcp_table(console: Console, profiles: Sequence[TcpProfile]) -> None:

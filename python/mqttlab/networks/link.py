@@ -1,6 +1,8 @@
 """One direction of a link, as a scenario writes it."""
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -8,12 +10,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    InstanceOf,
     ValidationError,
+    ValidationInfo,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
     model_validator,
 )
 
+from mqttlab.networks.trace import Trace, read_trace, shipped
 from mqttlab.quantity import (
     HOUR_NS,
     TIME_UNITS,
@@ -26,6 +32,7 @@ from mqttlab.quantity import (
     shown,
     size_bytes,
 )
+from mqttlab.secrets import PLAIN
 
 ZERO = (0, 1)
 # `true` is no number, and "yes" no truth value, though Python would take them so.
@@ -166,6 +173,22 @@ class Reorder(Part):
         1, ge=1, le=1_000_000, description="Reorder every Nth frame at most; 1: any frame may be reordered.")
 
 
+def directory_of(info: ValidationInfo) -> Path | None:
+    """Where the scenario's file lies, which the paths of traces are relative to."""
+    return (info.context or {}).get("directory")
+
+
+def _read_trace(value: Any, info: ValidationInfo) -> Trace:
+    return read_trace(value, directory_of(info))
+
+
+TraceFile = Annotated[
+    InstanceOf[Trace], BeforeValidator(_read_trace), WithJsonSchema({"type": "string", "examples": ["drive.csv"]}),
+    PLAIN]
+TRACE_END = Field(None, description=(
+    "After the last line of the trace: it begins again (`loop`, the default), or its last values stay (`hold`)."))
+
+
 class LinkDirection(Part):
     """One direction: a queue, a transmitter, a channel."""
 
@@ -196,6 +219,37 @@ class LinkDirection(Part):
                     "preamble and gap.")
     minimum_frame: SizeBytes = Field(
         0, le=65_535, description="Shorter frames are padded to this.")
+    trace: TraceFile | None = Field(None, description=(
+        "Rate, delay, jitter and loss over time: a file beside the scenario, Mahimahi's or CSV, or a trace of mqttlab "
+        "such as `\"starlink\"` (`mqttlab networks`). The guide is [Follow a trace](../how-to/traces.md)."))
+    trace_end: Literal["loop", "hold"] | None = TRACE_END
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_means(cls, values: Any, info: ValidationInfo) -> Any:
+        """What the trace has values of is its mean for all that looks at one number."""
+        if not isinstance(values, dict) or values.get("trace") is None:
+            if isinstance(values, dict) and values.get("trace_end") is not None:
+                raise ValueError("has `trace_end` without `trace`; add a `trace`, or leave `trace_end` out")
+            return values
+        try:
+            trace = read_trace(values["trace"], directory_of(info))
+        except ValueError:
+            # The field itself says what is wrong.
+            return values
+        written = {"burst_loss": "loss", "bit_errors": "loss"}
+        for name in values:
+            if written.get(name, name) in trace.sets and values[name] is not None:
+                raise ValueError(f"has `{name}` and a `trace` with a column of `{written.get(name, name)}`; leave "
+                                 f"`{name}` out, or the column")
+        return {**values, **trace.fields(), "trace": trace}
+
+    @model_validator(mode="after")
+    def _end_of_trace(self) -> Self:
+        if self.trace is not None and self.trace_end == "hold" and self.trace.is_opportunities:
+            raise ValueError("has `trace_end = \"hold\"`, but a packet-delivery trace has no last value to hold; leave "
+                             "it out, or use a CSV with a rate")
+        return self
 
     @model_validator(mode="after")
     def _one_loss(self) -> Self:
@@ -246,3 +300,27 @@ class LinkDirection(Part):
 
 def _lists(part: Part) -> dict[str, Any]:
     return {name: list(value) for name, value in part.model_dump().items()}
+
+
+def with_trace(values: Any, models: Mapping[str, Any], info: ValidationInfo) -> Any:
+    """The values of a network whose links follow its trace, each in its own direction."""
+    trace = values.get("trace") if isinstance(values, dict) else None
+    if not isinstance(trace, str):
+        return values
+    try:
+        read_trace(trace, directory_of(info))
+    except ValueError:
+        # The field itself says what is wrong.
+        return values
+    placement = values.get("placement") or getattr(models.get(str(values.get("model"))), "placement", None)
+    ways = ("down",) if placement in ("egress-at-broker", "shared-medium") else ("up", "down")
+    made = dict(values)
+    for way in ways:
+        link = values.get(way)
+        if link is not None and not isinstance(link, dict):
+            continue
+        followed = {"trace": f"{trace}/{way}" if trace in shipped() else trace}
+        if values.get("trace_end") is not None:
+            followed["trace_end"] = values["trace_end"]
+        made[way] = followed | (link or {})
+    return made

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ServiceTime,
         SimPlan,
         TcpPlan,
+        TraceSpec,
         Transport,
     )
 
@@ -96,6 +97,7 @@ class StoredNetwork(TypedDict):
     mtu_bytes: NotRequired[int]
     links: NotRequired[list[LinkSpec]]
     media: NotRequired[list[MediumSpec]]
+    traces: NotRequired[list[TraceSpec]]
 
 
 class StoredGroup(TypedDict):

@@ -498,6 +498,7 @@ class Network(TypedDict):
     mtu_bytes: int
     nats: list[NatPlan]
     paths: list[PathPlan]
+    traces: list[TraceSpec]
 
 
 NetworkKind = Literal["loopback", "veth", "emulated", "external"]
@@ -1019,6 +1020,34 @@ TlsVersion = Literal["1.2", "1.3"]
 TopicPattern = str
 """A topic or filter in which `{group}`, `{client}` (index within the group) and `{topic}` (running index below the
 number of topics) are filled in. Other braces stand for themselves."""
+
+
+class TraceCourseOpportunities(TypedDict):
+    at_ms: list[int]
+    bytes: int
+    kind: Literal["opportunities"]
+
+
+class TraceCourseValues(TypedDict):
+    at_ns: list[Duration]
+    delay_ns: list[Duration] | None
+    jitter_ns: list[Duration] | None
+    kind: Literal["values"]
+    loss_ppb: list[int] | None
+    rate_bit_s: list[int] | None
+
+
+TraceCourse = TraceCourseOpportunities | TraceCourseValues
+"""The table of a trace."""
+
+
+class TraceSpec(TypedDict):
+    """A trace, and the links that follow it."""
+    begins_at_ns: Duration
+    course: TraceCourse
+    links: list[str]
+    name: str
+    period_ns: Duration | None
 
 
 class TransportTcp(TypedDict):

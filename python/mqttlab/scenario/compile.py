@@ -20,7 +20,7 @@ from mqttlab.scenario.model import Group, Host, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
 from mqttlab.scenario.publish import SIZES, Publish
-from mqttlab.scenario.routes import LaidLinks, network
+from mqttlab.scenario.routes import LaidLinks, network, planned_traces
 from mqttlab.scenario.template import parts_of
 from mqttlab.scenario.transport import Transport, shows_certificate
 from mqttlab.scenario.zeromq import ZeroMq
@@ -48,6 +48,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
     between, laid = network(scenario, hosts, hosts.servers)
     publishing = publishing_of(scenario)
     events = planned_events(scenario, laid, publishing) if scenario.events else []
+    between["traces"] = planned_traces(laid, scenario.phases.warm_up)
     return {
         "schema": SCHEMA,
         "name": scenario.name,

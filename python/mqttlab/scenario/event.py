@@ -13,7 +13,8 @@ from mqttlab.scenario.topics import topic_filter
 from mqttlab.secrets import PlainText
 
 TARGETS = ("network", "server", "group")
-LINK_FIELDS = tuple(LinkDirection.model_fields)
+# A link follows its trace from the beginning on.
+LINK_FIELDS = tuple(name for name in LinkDirection.model_fields if name not in ("trace", "trace_end"))
 # What goes with what an event acts on.
 BELONGS = {
     **dict.fromkeys(("direction", "down", "queued", *LINK_FIELDS), ("network",)),
@@ -251,4 +252,4 @@ else:
         "of `networks[].up`; what an event leaves out stays as it was. The guide is [Change something during a "
         "run](../how-to/events.md)."), **{
             name: (field.rebuild_annotation() | None, Field(None, description=f"Of the links: {field.description}"))
-            for name, field in LinkDirection.model_fields.items()})
+            for name, field in LinkDirection.model_fields.items() if name in LINK_FIELDS})

@@ -27,7 +27,7 @@ from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario
 from mqttlab.scenario.mqtt_sn import datagram_room
 from mqttlab.scenario.publish import Payload, file_problem
-from mqttlab.scenario.routes import LaidLinks
+from mqttlab.scenario.routes import Laid, LaidLinks
 
 if TYPE_CHECKING:
     from mqttlab.plan import types
@@ -193,10 +193,21 @@ def _network(scenario: Scenario, event: Event, laid: LaidLinks) -> Iterator[Prob
         yield ("direction" if direction else "network",), (
             f"is {shown(event.direction if direction else name)}, but the network has no link{direction}: it is not "
             "emulated; add one to the network")
+    elif (held := _held_by_trace(event, directions(event, ways))) is not None:
+        field, trace = held
+        yield (field,), (f"changes what the network's trace {shown(trace)} has values of, so that it would have no "
+                         "effect; leave it out, or the column of the trace")
     elif event.down is not None and (event.direction or "both") == "both" and len(ways) == 1 and "both" not in ways:
         has = next(iter(ways))
         yield ("down",), (f"is {shown(event.down)}, but the network has only a link `{has}`, and what goes the other "
                           f"way is not emulated; write `direction = \"{has}\"`, or add the other link")
+
+
+def _held_by_trace(event: Event, ways: list[Laid]) -> tuple[str, str] | None:
+    """A field of an event that one of these links takes from its trace, and the trace."""
+    loses = {"burst_loss": "loss", "bit_errors": "loss"}
+    return next(((name, way.link.trace.name) for way in ways if way.link.trace is not None for name in event.changed
+                 if loses.get(name, name) in way.link.trace.sets), None)
 
 
 def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:

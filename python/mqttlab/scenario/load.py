@@ -76,7 +76,8 @@ def read_values(values: dict[str, Any], source: Source) -> Scenario:
         ScenarioError: as :func:`load`.
     """
     try:
-        scenario = Scenario.model_validate(values)
+        # Traces lie beside the scenario's file.
+        scenario = Scenario.model_validate(values, context={"directory": Path(source.name).parent})
     except ValidationError as error:
         raise ScenarioError(problems_of(error, values, source, Scenario)) from error
     problems = [source.at(location) + problem for location, problem in contradictions(scenario)]

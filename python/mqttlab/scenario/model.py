@@ -6,9 +6,18 @@ Every field says in its description what it does; ``docs/reference/scenario.md``
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
-from mqttlab.networks.link import IN_PARTS, LinkDirection, Part, Truth, Whole
+from mqttlab.networks.link import IN_PARTS, TRACE_END, LinkDirection, Part, TraceFile, Truth, Whole, with_trace
 from mqttlab.networks.models import MODELS, NetworkModel
 from mqttlab.networks.radio import Radio
 from mqttlab.networks.tcp import Tcp
@@ -116,6 +125,9 @@ class NetworkBetween(Part):
         None, description="`each`: every client of the groups behind the links has links and a host of its own; where "
                           "a host has a `count`, every one of these hosts. `shared`: all share the links. This is the "
                           "default, with a warning where there are several clients.")
+    trace: TraceFile | None = Field(None, description=(
+        "What both links follow over time, as `up.trace`; a trace of mqttlab has values for each direction."))
+    trace_end: Literal["loop", "hold"] | None = TRACE_END
 
     nat: Annotated[Nat, BeforeValidator(read_nat, json_schema_input_type=Nat | str)] | None = Field(
         None, description="A translator of addresses between the two hosts that forgets silent TCP connections: its "
@@ -135,6 +147,12 @@ class NetworkBetween(Part):
             raise ValueError(f"has `shared = {str(values['shared']).lower()}`; write `link = \"{link}\"`")
         return values
 
+    @model_validator(mode="before")
+    @classmethod
+    def _links_follow(cls, values: Any, info: ValidationInfo) -> Any:
+        """A trace of the network is one of each of its links."""
+        return with_trace(values, MODELS, info)
+
     @model_validator(mode="after")
     def _model_or_links(self) -> Self:
         if self.model is None and self.up is None and self.down is None:
@@ -150,6 +168,9 @@ class NetworkBetween(Part):
             if self.up is not None and placement in ("egress-at-broker", "shared-medium"):
                 raise ValueError(f"has `up`, but `placement` is \"{placement}\", which takes the link from the broker "
                                  "alone; write it in `down`, or use another `placement`")
+        if self.placement == "split" and any("delay" in link.trace.sets for link in (self.up, self.down)
+                                             if link is not None and link.trace is not None):
+            raise ValueError("has a trace with delays, which `placement = \"split\"` would halve; use \"both\"")
         if self.model is None and self.placement is not None:
             raise ValueError("has a `placement` without a `model`; leave `placement` out, or name a model")
         if self.between[0] == self.between[1]:
@@ -162,6 +183,13 @@ class Trunk(Part):
 
     up: LinkDirection = Field(description="From the switch to the broker.")
     down: LinkDirection = Field(description="From the broker to the switch.")
+    trace: TraceFile | None = Field(None, description="What both links follow over time, as `up.trace`.")
+    trace_end: Literal["loop", "hold"] | None = TRACE_END
+
+    @model_validator(mode="before")
+    @classmethod
+    def _links_follow(cls, values: Any, info: ValidationInfo) -> Any:
+        return with_trace(values, {}, info)
 
 
 class Service(Part):

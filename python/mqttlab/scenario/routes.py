@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from mqttlab.networks import place
 from mqttlab.networks.link import LinkDirection
 from mqttlab.networks.placement import Placed
+from mqttlab.networks.trace import Trace
 from mqttlab.scenario.model import NetworkBetween, Scenario
 
 KIND_OF_NETWORK = {"emulated": "emulated", "direct": "veth", "loopback": "loopback", "external": "external"}
@@ -169,6 +170,16 @@ def _measure_queues(laid: LaidLinks, links: list[dict[str, Any]]) -> None:
             if one.link.queue.bdp is not None:
                 for name in one.names:
                     planned[name].update(one.link.plan(name, one.round_trip_ns))
+
+
+def planned_traces(laid: LaidLinks, before_ns: int) -> list[dict[str, Any]]:
+    """What the plan's links follow; its place 0 is so long after publishing begins. Links of one trace follow one."""
+    following: dict[tuple[Trace, str], list[str]] = {}
+    for ways in laid.values():
+        for one in ways.values():
+            if one.link.trace is not None:
+                following.setdefault((one.link.trace, one.link.trace_end or "loop"), []).extend(one.names)
+    return [trace.plan(names, before_ns, end) for (trace, end), names in following.items()]
 
 
 class Crossed:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from mqttlab.foreign import shortened
 from mqttlab.networks import MODELS, PLACEMENTS, place
 from mqttlab.quantity import rate_words
 
@@ -24,6 +25,8 @@ LOSS_FIELDS = ("loss", "loss_at")
 WHERE = {"radio": "on one 802.11 channel", "loopback": "on the loopback network of one host",
          "veth": "on networks that are not emulated", "external": "on a network that is not emulated"}
 Paths = dict[tuple[int, int], tuple[str, ...]]
+Traces = dict[str, Any]
+TRACE_NAME_MAX = 32
 
 
 def sentence(plan: Plan) -> str:
@@ -59,13 +62,13 @@ class _Places:
     """The places of a plan's groups, worked out once for all groups of a host."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan, self._paths = plan, _paths(plan)
+        self._plan, self._paths, self._traces = plan, _paths(plan), _traces(plan)
         self._known: dict[tuple[int, int, int, bool], tuple[Any, ...]] = {}
 
     def __call__(self, group: Group) -> tuple[Any, ...]:
         asked = group["host"], group["host_step"], group["connects_to"], group["count"] > 1
         if asked not in self._known:
-            self._known[asked] = _place(self._plan, group, self._paths)
+            self._known[asked] = _place(self._plan, group, self._paths, self._traces)
         return self._known[asked]
 
 
@@ -86,7 +89,7 @@ def _hop(hop: Any) -> str:
     return str(hop["link"]) if "link" in hop else "radio"
 
 
-def _place(plan: Plan, group: Group, paths: Paths) -> tuple[Any, ...]:
+def _place(plan: Plan, group: Group, paths: Paths, traces: Traces) -> tuple[Any, ...]:
     """What groups have in common that are told of together: the kind of their access, and the link itself where it is
     one."""
     kind = plan["network"]["kind"]
@@ -99,7 +102,8 @@ def _place(plan: Plan, group: Group, paths: Paths) -> tuple[Any, ...]:
     if first[0][:1] == ("radio",) or first[1][:1] == ("radio",):
         return ("radio",)
     each = group["host_step"] > 0 and group["count"] > 1 and first != second
-    return ("each", _looks(plan, first)) if each else ("one", first, _looks(plan, first))
+    looks = _following(plan, first, traces) or _looks(plan, first)
+    return ("each", looks) if each else ("one", first, looks)
 
 
 def _access(plan: Plan, group: Group, client: int, paths: Paths) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -107,6 +111,39 @@ def _access(plan: Plan, group: Group, client: int, paths: Paths) -> tuple[tuple[
     host = group["host"] + client * group["host_step"]
     server = plan["servers"][group["connects_to"]]["host"]
     return paths.get((host, server), ())[:1], paths.get((server, host), ())[-1:]
+
+
+def _traces(plan: Plan) -> Traces:
+    """The trace of each link that follows one, by its name."""
+    return {name: trace for trace in plan["network"].get("traces", ()) for name in trace["links"]}
+
+
+def _following(plan: Plan, links: tuple[tuple[str, ...], tuple[str, ...]], traces: Traces) -> str | None:
+    """Links that follow a trace, with the least and the greatest rate; none where neither does."""
+    told, names = [], []
+    for way, direction in zip(links, ("up", "down"), strict=True):
+        spec = plan["network"]["links"][int(way[0])] if way else None
+        trace = None if spec is None else traces.get(spec["name"])
+        if trace is None:
+            told.append(f"{_figures(cast('dict[str, Any] | None', spec))} {direction}")
+            continue
+        told.append(f"{_span(trace['course'], spec)} {direction}")
+        names.append(shortened(trace["name"].removesuffix(f"/{direction}").rpartition("/")[2], TRACE_NAME_MAX))
+    if not names:
+        return None
+    return f"link that follows {' and '.join(dict.fromkeys(names))} ({', '.join(told)})"
+
+
+def _span(course: Any, spec: Any) -> str:
+    """The rates of a trace's table, or its delays where it has no rates."""
+    if course["kind"] == "opportunities":
+        return f"{rate_words(spec['rate_bit_s'])} in the mean"
+    if course["rate_bit_s"] is not None:
+        least, most = min(course["rate_bit_s"]), max(course["rate_bit_s"])
+        return f"{rate_words(least)} to {rate_words(most)}" if least != most else rate_words(most)
+    if course["delay_ns"] is not None:
+        return f"{min(course['delay_ns']) / 1e6:.3g} to {max(course['delay_ns']) / 1e6:.3g} ms"
+    return _figures(spec)
 
 
 def _looks(plan: Plan, links: tuple[tuple[str, ...], tuple[str, ...]]) -> str:

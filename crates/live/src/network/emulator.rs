@@ -164,6 +164,8 @@ struct Driver {
     wire: EmulatedWire,
     /// How links change.
     changes: DueList<WiringChange>,
+    /// Whether it is known when publishing begins.
+    has_begun: bool,
     clock: Clock,
     radio_sleep: Arc<SleepNotifier>,
     silent: Arc<SilentSockets>,
@@ -200,6 +202,7 @@ impl Driver {
         let changes = setting.wiring.changes.iter().map(|change| (change.at, change.clone()));
         Driver {
             changes: DueList::new(changes),
+            has_begun: false,
             wire: EmulatedWire::new(setting.wiring, setting.compensation),
             ports: setting.ports,
             clock: setting.clock,
@@ -277,6 +280,12 @@ impl Driver {
     fn deliver(&mut self, until: Instant) {
         for change in self.radio_sleep.drain() {
             self.wire.set_asleep(change.at, change.host, change.asleep);
+        }
+        if !self.has_begun
+            && let Some(at) = self.publish_from()
+        {
+            self.has_begun = true;
+            self.wire.begin_traces(at);
         }
         // Each at its time, however late this is: what happens before it comes first.
         while let Some(at) = self.next_change().filter(|at| *at <= until) {

@@ -18,7 +18,7 @@ use std::net::Ipv4Addr;
 use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
 use mqttlab_net::{
     Delivery as Crossing, Fate, Link, LinkChange, LinkSpec, LinkTraffic, NatSpec, Nats, Network, Output,
-    Stage, copy_made_at,
+    Stage, TraceSpec, copy_made_at, link_traces,
 };
 use mqttlab_plan::{Event, LinksEvent, PathPlan, Plan};
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
@@ -49,6 +49,8 @@ pub struct Wiring {
     pub changes: Vec<WiringChange>,
     /// What forgets connections.
     pub nats: Vec<NatSpec>,
+    /// What they follow.
+    pub traces: Vec<TraceSpec>,
 }
 
 /// Links that change at once.
@@ -90,6 +92,7 @@ impl Wiring {
             seed: plan.seed,
             changes: changes.collect(),
             nats: plan.network.translators(),
+            traces: plan.network.traces.clone(),
         }
     }
 
@@ -114,6 +117,7 @@ impl Wiring {
             seed,
             changes,
             nats,
+            traces: Vec::new(),
         }
     }
 }
@@ -199,10 +203,8 @@ impl EmulatedWire {
         let nats = Nats::new(wiring.nats, &stages);
         let changing: HashSet<usize> =
             wiring.changes.iter().flat_map(|change| change.links.clone()).collect();
-        let link = |(place, spec)| match changing.contains(&place) {
-            true => Link::changeable(spec, seed),
-            false => Link::new(spec, seed),
-        };
+        let traces = link_traces(wiring.traces);
+        let link = |(place, spec)| Link::planned(spec, seed, changing.contains(&place), &traces);
         let network = Network::with_media(
             wiring.links.into_iter().enumerate().map(link).collect(),
             wiring.media.into_iter().map(|spec| Medium::new(spec, seed)).collect(),
@@ -266,6 +268,11 @@ impl EmulatedWire {
                 None => return None,
             }
         }
+    }
+
+    /// Publishing begins at `at`: traces count from then.
+    pub fn begin_traces(&mut self, at: Instant) {
+        self.network.begin_traces(at);
     }
 
     /// Links change, after all else that happens until then. Told later than that, they change at once.

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mqttlab_net::LinkChange;
+use mqttlab_net::{LinkChange, LinkSpec};
 use mqttlab_plan::{Hop, PathPlan};
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
@@ -118,11 +118,22 @@ impl PathLateness {
 
 /// What each path bears from which change on, as long as that stays.
 fn spans(wiring: &Wiring) -> Vec<(usize, Vec<Duration>)> {
-    let mut delays: Vec<Duration> = wiring.links.iter().map(|link| link.delay.mean).collect();
+    // A trace goes on all the time: its shortest delay counts.
+    let traced: BTreeMap<&str, Duration> = wiring
+        .traces
+        .iter()
+        .filter_map(|trace| Some((trace, trace.delay_min()?)))
+        .flat_map(|(trace, least)| trace.links.iter().map(move |name| (name.as_str(), least)))
+        .collect();
+    let delay = |link: &LinkSpec| traced.get(link.name.as_str()).copied().unwrap_or(link.delay.mean);
+    let mut delays: Vec<Duration> = wiring.links.iter().map(delay).collect();
     let mut spans = vec![(0, limits(wiring, &delays))];
     for (place, WiringChange { links, change, .. }) in wiring.changes.iter().enumerate() {
         let LinkChange::Spec { spec } = change else { continue };
-        links.iter().for_each(|link| delays[*link] = spec.delay.mean);
+        for &link in links {
+            // One spec may be for several links.
+            delays[link] = traced.get(wiring.links[link].name.as_str()).copied().unwrap_or(spec.delay.mean);
+        }
         let limits = limits(wiring, &delays);
         if spans.last().is_none_or(|(_, before)| *before != limits) {
             spans.push((place + 1, limits));
@@ -185,6 +196,7 @@ mod tests {
             seed: Seed(1),
             changes: Vec::new(),
             nats: Vec::new(),
+            traces: Vec::new(),
         }
     }
 

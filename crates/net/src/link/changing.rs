@@ -162,9 +162,12 @@ impl Link {
         match change {
             LinkChange::Down { queue } => self.go_down(now, *queue),
             LinkChange::Up => {
-                self.changing().down = None;
+                let was_down = self.changing().down.take().is_some();
                 // What has waited begins now.
                 self.busy_until = self.busy_until.max(now);
+                if let Some(trace) = self.trace.as_mut().filter(|_| was_down) {
+                    trace.release(now);
+                }
             }
             LinkChange::Spec { spec } => self.replace(spec),
         }
@@ -189,10 +192,17 @@ impl Link {
     fn go_down(&mut self, now: Instant, queue: DownQueue) {
         self.changing().down = Some(queue);
         while let Some(&first) = self.changing().waiting.front() {
-            if first.service.is_none() && queue == DownQueue::Keep {
+            let service = first.service.filter(|[start, _]| *start <= now);
+            if let Some([start, sent]) = first.service.filter(|[start, _]| *start > now) {
+                // Its trace would have served it later.
+                self.counters.busy = self.counters.busy.saturating_sub(sent.since(start));
+                self.busy_until = now;
+                self.changing().waiting[0].service = None;
+            }
+            if service.is_none() && queue == DownQueue::Keep {
                 break;
             }
-            let air = first.service.map(|[start, sent]| {
+            let air = service.map(|[start, sent]| {
                 self.counters.busy = self.counters.busy.saturating_sub(sent.since(now));
                 self.busy_until = now;
                 (start, now)
@@ -203,6 +213,9 @@ impl Link {
             let fate = Fate::Dropped { cause: Cause::LinkDown, air };
             self.settle(SettledFrame { frame: first.token, entered: first.entered, fate });
         }
+        if let Some(trace) = &mut self.trace {
+            trace.release(now);
+        }
     }
 
     fn replace(&mut self, spec: &LinkSpec) {
@@ -210,6 +223,9 @@ impl Link {
         // One spec may be for several links: each keeps its name, and with it its streams.
         let spec = LinkSpec { name: changing.spec.name.clone(), ..spec.clone() };
         changing.changes += 1;
+        if let Some(trace) = &mut self.trace {
+            trace.rebase(&spec);
+        }
         match &mut self.impairments {
             Some(impairments) => impairments.change(&changing.spec, &spec, changing.seed, changing.changes),
             None => self.impairments = Impairments::of(&spec, changing.seed).map(Box::new),

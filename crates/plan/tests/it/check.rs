@@ -464,3 +464,52 @@ fn the_live_testbed_changes_only_what_it_runs_and_lets_clients_vanish_only_behin
     let beside = refused(&|plan| (plan["events"], plan["groups"][0]["host"]) = (vanish.clone(), json!(0)));
     assert!(beside.contains("lets client 0 vanish, whose frames cross no emulated network"), "{beside}");
 }
+
+#[test]
+fn traces_are_whole_and_a_link_follows_one_at_most() {
+    let plan = plan("pair.json");
+    let link = plan["network"]["links"][0]["name"].clone();
+    let opportunities = |links: Value, period: Value, at_ms: Value| {
+        json!({
+            "name": "t", "links": links, "begins_at_ns": 0, "period_ns": period,
+            "course": { "kind": "opportunities", "at_ms": at_ms, "bytes": 1500 },
+        })
+    };
+    let values = |at: Value, rates: Value, losses: Value| {
+        json!({
+            "name": "t", "links": [link], "begins_at_ns": 0, "period_ns": 100,
+            "course": {
+                "kind": "values", "at_ns": at, "rate_bit_s": rates, "delay_ns": null, "jitter_ns": null,
+                "loss_ppb": losses,
+            },
+        })
+    };
+    let right = opportunities(json!([link]), json!(3_000_000), json!([1, 3]));
+    let cases = [
+        (json!([right]), "accepted"),
+        (json!([values(json!([0, 50]), json!([0, 5]), Value::Null)]), "accepted"),
+        (json!([right, right]), "`network.traces[1].links` has"),
+        (json!([opportunities(json!(["nobody"]), json!(3_000_000), json!([1]))]), "is the name of no link"),
+        (
+            json!([opportunities(json!([]), json!(10), json!([1]))]),
+            "`network.traces[0].period_ns` ends before",
+        ),
+        (json!([opportunities(json!([]), json!(0), json!([0]))]), "`network.traces[0].begins_at_ns` lies"),
+        (
+            json!([opportunities(json!([]), Value::Null, json!([2, 1]))]),
+            "`network.traces[0].course.at_ms` is",
+        ),
+        (json!([values(json!([0, 50]), json!([0, 0]), Value::Null)]), "is 0 all the time"),
+        (json!([values(json!([5, 50]), json!([1, 1]), Value::Null)]), "does not ascend from 0"),
+        (json!([values(json!([0, 100]), json!([1, 1]), Value::Null)]), "is over before the last row"),
+        (json!([values(json!([0]), Value::Null, json!([u32::MAX]))]), "has a chance above 1000000000"),
+        (json!([values(json!([0]), json!([1, 2]), Value::Null)]), "has 2 values, but there are 1 times"),
+    ];
+    for (traces, expected) in cases {
+        let mut plan = plan.clone();
+        plan["network"]["traces"] = traces.clone();
+        let said =
+            Plan::from_json(&plan.to_string()).map_or_else(|error| error.to_string(), |_| "accepted".into());
+        assert!(said.contains(expected), "{traces}: {said}");
+    }
+}

@@ -404,6 +404,11 @@ impl SimTransport {
         self.poll_network(evidence);
     }
 
+    /// Publishing begins at `at`: the links' traces count from then.
+    pub(crate) fn begin_traces(&mut self, at: Instant) {
+        self.wire.begin_traces(at);
+    }
+
     /// Links change.
     pub(crate) fn change_links(&mut self, now: Instant, event: &LinksEvent, evidence: &mut Records) {
         self.wire.change(now, event);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use mqttlab_net::radio::{Medium, StationReport};
-use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Nats, Network, Output, Stage};
+use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Nats, Network, Output, Stage, link_traces};
 use mqttlab_plan::{Event, LinksEvent, NetworkKind};
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Bytes, Instant, Seed};
@@ -123,12 +123,13 @@ impl SimWire {
         let mut paths: Vec<Vec<Stage>> = Vec::with_capacity(network.paths.len() + 2);
         paths.extend(network.paths.iter().map(|path| path.hops.iter().map(|hop| (*hop).into()).collect()));
         let nats = Nats::new(network.translators(), &paths);
-        let mqttlab_plan::Network { kind, links, media, paths: planned, .. } = network;
+        let mqttlab_plan::Network { kind, links, media, paths: planned, traces, .. } = network;
+        let traces = link_traces(traces);
         let mut made = Vec::with_capacity(links.len());
         let changing: HashSet<&String> = events.iter().flat_map(Event::links).collect();
-        made.extend(links.into_iter().map(|spec| match changing.contains(&spec.name) {
-            true => Link::changeable(spec, seed),
-            false => Link::new(spec, seed),
+        made.extend(links.into_iter().map(|spec| {
+            let may_change = changing.contains(&spec.name);
+            Link::planned(spec, seed, may_change, &traces)
         }));
         let media = media.into_iter().map(|spec| Medium::new(spec, seed)).collect();
         let routes =
@@ -213,6 +214,11 @@ impl SimWire {
     /// Everybody on this host sleeps from now on, or no longer: so does its radio, if it has one.
     pub(crate) fn set_asleep(&mut self, now: Instant, host: HostId, asleep: bool) {
         self.network.rest(now, &self.stations, host.0 as usize, asleep);
+    }
+
+    /// Publishing begins at `at`: traces count from then.
+    pub(crate) fn begin_traces(&mut self, at: Instant) {
+        self.network.begin_traces(at);
     }
 
     /// Links change.
