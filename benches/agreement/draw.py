@@ -71,6 +71,10 @@ class Dice:
         """Of these fields each with this probability; a field is the name of its throw and what draws it."""
         return {name: draw() for name, (throw, draw) in fields.items() if self.hits(throw, share)}
 
+    def newly_some(self, share: float, **fields: tuple[str, Any]) -> Values:
+        """Likewise of fields that older numbers do not have."""
+        return self.some(share, **fields) if self._is_new else {}
+
 
 def draw(number: int) -> Values:
     """The values of a scenario without its backend and seed.
@@ -231,6 +235,11 @@ def _mqtt(dice: Dice, name: str) -> Values:
             receive_maximum=(of("receive_maximum"), lambda: dice.whole(of("receive_maximum"), 1, 30)),
             session_expiry=(of("session_expiry"), lambda: f"{dice.whole(of('session_expiry'), 5, 300)} s"),
         )
+        mqtt |= dice.newly_some(
+            0.25,
+            topic_aliases=(of("topic_aliases"), lambda: dice.whole(of("topic_aliases"), 1, 12)),
+            topic_alias_maximum=(of("topic_alias_maximum"), lambda: dice.whole(of("topic_alias_maximum"), 1, 12)),
+        )
     elif dice.hits(of("retry"), 0.05):
         mqtt["retry"] = f"{dice.whole(of('retry'), 3, 20)} s"
     if dice.hits(of("credentials"), 0.1):
@@ -249,7 +258,8 @@ def _broker(dice: Dice, name: str = "broker") -> Values:
         max_inflight=(f"{name}.max_inflight", lambda: dice.whole(f"{name}.max_inflight", 1, 100)),
         max_queued=(f"{name}.max_queued", lambda: dice.whole(f"{name}.max_queued", 20, 2000)),
         persistence=(f"{name}.persistence", lambda: True),
-    )
+    ) | dice.newly_some(0.2, topic_alias_maximum=(
+        f"{name}.topic_alias_maximum", lambda: dice.pick(f"{name}.topic_alias_maximum", (0, 1, 3, 12))))
 
 
 def _transport(dice: Dice, name: str) -> Values:

@@ -421,6 +421,13 @@ def _windows() -> Iterator[Kind]:
             publish={"rate": "6 /s", "arrival": "poisson"},
         ),
     )
+    aliased = pair(
+        mqtt={"version": "5", "topic_aliases": 8, "topic_alias_maximum": 2},
+        broker={"topic_alias_maximum": 3},
+        publish={"topic": "t/{topic}", "topics": 5},
+    )
+    aliased["groups"][1]["subscribe"] = [{"filter": "t/#", "qos": 1}]
+    yield Kind(name="topic-aliases", values=aliased)
     yield Kind(
         name="broker-queue-overflows",
         values=pair(

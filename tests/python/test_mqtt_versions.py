@@ -17,7 +17,8 @@ from mqttlab.scenario import ScenarioError, compile_plan, warnings_of
 from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 
-FIELDS: dict[str, Any] = {"session_expiry": "60 s", "receive_maximum": 7}
+FIELDS: dict[str, Any] = {
+    "session_expiry": "60 s", "receive_maximum": 7, "topic_aliases": 3, "topic_alias_maximum": 5}
 
 
 def scenario(mqtt: dict[str, Any], backend: str = "sim", **changes: Any) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class BrokerSettings(TypedDict):
     persistence: bool
     retry: RetryPlan | None
     tcp_nodelay: bool
+    topic_alias_maximum: int
 
 
 class ChannelSpec(TypedDict):
@@ -424,6 +425,8 @@ class MqttPlan(TypedDict):
     receive_maximum: int
     retry: RetryPlan | None
     session_expiry_s: int
+    topic_alias_maximum: int
+    topic_aliases: int
     username: str | None
     version: ProtocolVersion
     will: Will | None

@@ -254,6 +254,7 @@ def _broker(server: Server) -> types.BrokerRole:
             "max_queued": server.max_queued,
             "retry": None if server.retry is None else {"interval_ns": server.retry},
             "persistence": server.persistence,
+            "topic_alias_maximum": server.topic_alias_maximum,
         },
         "service": _service(server),
     }
@@ -333,6 +334,8 @@ def _mqtt(mqtt: Mqtt) -> types.MqttPlan:
         "max_queued": mqtt.max_queued,
         "deliver_on_release": mqtt.deliver_qos2_on == "release",
         "receive_maximum": mqtt.receive_maximum or RECEIVE_MAXIMUM_DEFAULT,
+        "topic_aliases": mqtt.topic_aliases or 0,
+        "topic_alias_maximum": mqtt.topic_alias_maximum or 0,
         "retry": None if mqtt.retry is None else {"interval_ns": mqtt.retry},
         "ping": mqtt.ping,
         "username": mqtt.username,

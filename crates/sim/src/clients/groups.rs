@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mqttlab_client::protocol::Sessions;
 use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
 use mqttlab_client::{mqtt, zeromq};
+use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::zeromq::prefix;
 use mqttlab_plan::{Endpoint, Group, PayloadMaker, Publish, RosterTopic, SaidPlaces};
@@ -276,21 +277,21 @@ impl Groups {
         &self,
         topics: &SimTopics,
         (message, topic): (u64, u32),
-        qos: Qos,
-        id: u16,
+        (naming, qos, id): (TopicNaming, Qos, u16),
         version: Version,
     ) -> (StreamPacket, usize) {
         let payload_bytes = self.payload_bytes(message);
-        let name = topics.name(topic).len();
+        let name = naming.name(topics.name(topic)).len();
+        let properties = naming.property_len();
         let packet = StreamPacket {
             qos,
             topic,
             message,
             topic_bytes: 2 + name as u16,
-            property_bytes: u8::from(version == Version::V5),
+            property_bytes: encode::properties_len(properties, version) as u32,
             payload_bytes,
             ..StreamPacket::bare(Kind::Publish, id)
         };
-        (packet, encode::publish_len(name, payload_bytes as usize, qos, version))
+        (packet, encode::publish_len(name, properties, payload_bytes as usize, qos, version))
     }
 }
