@@ -11,7 +11,7 @@ processors. Not drawn is what ``tests/python/test_chance.py`` names, each with i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -389,12 +389,37 @@ def _of_mqtt(dice: Dice, values: Values) -> Values:
     """With what all MQTT scenarios have."""
     whole = {"broker": _broker(dice)} if "servers" not in values else {}
     whole |= {"mqtt": _mqtt(dice, "mqtt")} if dice.hits("mqtt", 0.7) else {}
+    for group in values["groups"] if dice.newly_hits("properties", 0.3) else ():
+        if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5":
+            _add_properties(dice, group)
     hosts = _hosts(dice, "near", "far", "broker")
     used = {group["host"] for group in values["groups"]} | ({"broker"} if "servers" not in values else set())
     for host, fields in hosts.items():
         if host in used:
             values.setdefault("hosts", {})[host] = values.get("hosts", {}).get(host, {}) | fields
     return values | whole
+
+
+def _add_properties(dice: Dice, group: Values) -> None:
+    """What MQTT 5 says of messages beside topic and payload."""
+    published = group.get("publish", [])
+    for number, publish in enumerate(published if isinstance(published, list) else [published]):
+
+        def of(field: str, here: str = f"{group['name']}.properties[{number}]") -> str:
+            return f"{here}.{field}"
+
+        def text(field: str, of: Callable[[str], str] = of) -> str:
+            return "x" * dice.whole(of(f"{field}.length"), 1, 60)
+
+        publish |= dice.some(
+            0.5,
+            user_properties=(of("user"), lambda of=of, text=text: [
+                [text(f"name{each}"), text(f"value{each}")] for each in range(dice.whole(of("user.count"), 1, 4))]),
+            content_type=(of("content_type"), lambda text=text: text("content_type")),
+            payload_format=(of("payload_format"), lambda of=of: dice.pick(of("payload_format"), ("bytes", "utf-8"))),
+            response_topic=(of("response_topic"), lambda text=text: f"{text('response_topic')}/{{client}}"),
+            correlation_data=(of("correlation_data"), lambda text=text: text("correlation_data")),
+        )
 
 
 def _subscription(dice: Dice, topic: str, qos: int) -> list[Values]:

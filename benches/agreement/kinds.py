@@ -429,6 +429,20 @@ def _windows() -> Iterator[Kind]:
     aliased["groups"][1]["subscribe"] = [{"filter": "t/#", "qos": 1}]
     yield Kind(name="topic-aliases", values=aliased)
     yield Kind(
+        name="message-properties",
+        values=pair(
+            mqtt={"version": "5"},
+            far=both_ways(delay=FAR, rate="100 kbit/s"),
+            publish={
+                "user_properties": [["unit", "mbar"], ["site", "roof"], ["site", "north"]],
+                "content_type": "application/json",
+                "payload_format": "utf-8",
+                "response_topic": "answers/{client}",
+                "correlation_data": "{group}-{client}",
+            },
+        ),
+    )
+    yield Kind(
         name="broker-queue-overflows",
         values=pair(
             publish={"payload": "500 B", "rate": "10 /s"},

@@ -112,6 +112,9 @@ IN_FORCE: dict[str, tuple[str, ...]] = {
     "inflight1-qos1": ("broker.max_inflight",),
     "receive-maximum2-qos2": ("mqtt.receive_maximum", "mqtt.version"),
     "topic-aliases": ("broker.topic_alias_maximum", "mqtt.topic_alias_maximum", "mqtt.topic_aliases"),
+    "message-properties": (
+        "groups.publish.content_type", "groups.publish.correlation_data", "groups.publish.payload_format",
+        "groups.publish.response_topic", "groups.publish.user_properties"),
     "broker-queue-overflows": ("broker.max_queued",),
     "client-queue-overflows": ("mqtt.max_queued",),
     "buffers-4kB": ("hosts.tcp.receive_buffer", "hosts.tcp.send_buffer"),

@@ -132,3 +132,56 @@ def test_an_exported_capture_has_aliases_that_imports_resolve(tmp_path: Path) ->
     assert mqttlab("import", "capture", capture, "--output", there).returncode == 0
     imported = Recording.open(there)
     assert on_the_wire(imported) == on_the_wire(recording)
+
+
+SAID: dict[str, Any] = {
+    "user_properties": [["unit", "mbar"], ["site", "roof"], ["site", "Dach, nördlich"], ["", ""]],
+    "content_type": "application/json", "payload_format": "bytes", "response_topic": "answers/{group}/{client}",
+    "correlation_data": "{group}-{client}"}
+# An identifier, and two bytes before each text.
+SAID_BYTES = sum([5 + 8, 5 + 8, 5 + 4 + 15, 5, 3 + 16, 2, 3 + len("answers/publisher/0"), 3 + len("publisher-0")])
+
+
+def with_an_older_subscriber(values: dict[str, Any]) -> dict[str, Any]:
+    """Beside one of MQTT 5 another of 3.1.1, and one that repeats what it hears."""
+    older = {"name": "older", "host": "clients", "nagle": False, "mqtt": {"version": "3.1.1"},
+             "subscribe": [{"filter": "t/0", "qos": 0}]}
+    mirror = {"name": "mirror", "host": "clients", "nagle": False, "relay": {"suffix": "/again", "qos": 0},
+              "subscribe": [{"filter": "t/1", "qos": 0}]}
+    end = {"name": "end", "host": "clients", "nagle": False, "subscribe": [{"filter": "+/1/again", "qos": 0}]}
+    return {**values, "groups": [*values["groups"], older, mirror, end]}
+
+
+WITH_PROPERTIES = {
+    "all of them": with_an_older_subscriber(scenario(publish(**SAID), "t/+", mqtt={"topic_aliases": 1})),
+    "more than 127 B, retained": scenario(
+        publish(qos=2, retain=True, payload="9 B", user_properties=[["long", "x" * 300]] * 2)),
+}
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Recording]]:
+    return in_both(WITH_PROPERTIES, tmp_path_factory.mktemp("said"), at_once=2)
+
+
+@pytest.mark.live(runs=2)
+@pytest.mark.skipif(able() is not None, reason=str(able()))
+@pytest.mark.parametrize("name", WITH_PROPERTIES)
+def test_properties_of_messages_are_forwarded_with_the_same_bytes_in_both(
+    name: str, said: dict[str, dict[str, Recording]],
+) -> None:
+    assert_equal_in_both(said[name])
+
+
+def test_properties_go_to_subscribers_of_mqtt_5_and_not_with_a_relays_copy(tmp_path: Path) -> None:
+    recording = simulated(WITH_PROPERTIES["all of them"], tmp_path / "run")
+    sent = recording.control_packets.with_columns(pl.col("kind", "direction", "topic").cast(pl.String))
+    found = sent.filter(kind="PUBLISH").group_by("direction", "topic", "client").agg(
+        pl.col("property_bytes").unique()).sort("direction", "topic", "client").rows()
+    alias, whole = SAID_BYTES + 3 + 1, SAID_BYTES + 1
+    assert found == [
+        ("to_broker", "t/0", 0, [alias]), ("to_broker", "t/1", 0, [whole]), ("to_broker", "t/1/again", 3, [1]),
+        ("to_broker", "t/2", 0, [whole]), ("to_client", "t/0", 1, [whole]), ("to_client", "t/0", 2, [0]),
+        ("to_client", "t/1", 1, [whole]), ("to_client", "t/1", 3, [whole]), ("to_client", "t/1/again", 4, [1]),
+        ("to_client", "t/2", 1, [whole])]
+    assert set(recording.messages["fate"].cast(pl.String)) == {"delivered"}

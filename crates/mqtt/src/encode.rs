@@ -112,6 +112,44 @@ fn connect_properties(fields: &ConnectFields<'_>, body: &mut Vec<u8>) {
     body.extend(properties);
 }
 
+/// What a PUBLISH says of its message that a broker forwards unaltered (§3.3.2.3).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MessageProperties<'a> {
+    /// Whether the payload is UTF-8; `None` where the packet does not say.
+    pub payload_is_text: Option<bool>,
+    /// Content type.
+    pub content_type: Option<&'a str>,
+    /// Response topic.
+    pub response_topic: Option<&'a str>,
+    /// Correlation data.
+    pub correlation_data: Option<&'a [u8]>,
+}
+
+/// Appends properties of a message; pairs of a name and a value are [`user_property`].
+pub fn message_properties(said: &MessageProperties<'_>, out: &mut Vec<u8>) {
+    if let Some(is_text) = said.payload_is_text {
+        out.extend([id::PAYLOAD_FORMAT_INDICATOR, u8::from(is_text)]);
+    }
+    let texts = [(id::CONTENT_TYPE, said.content_type), (id::RESPONSE_TOPIC, said.response_topic)];
+    for (id, text) in texts {
+        if let Some(text) = text {
+            out.push(id);
+            put_text(text, out);
+        }
+    }
+    if let Some(data) = said.correlation_data {
+        out.push(id::CORRELATION_DATA);
+        put_binary(data, out);
+    }
+}
+
+/// Appends a user property. A name may stand there again, and their order is kept ([MQTT-3.3.2-18]).
+pub fn user_property(name: &str, value: &str, out: &mut Vec<u8>) {
+    out.push(id::USER_PROPERTY);
+    put_text(name, out);
+    put_text(value, out);
+}
+
 /// The first part of a PUBLISH: everything before the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishFields<'a> {

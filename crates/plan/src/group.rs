@@ -7,6 +7,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::properties::MessageProperties;
 use crate::publications;
 use crate::secret::{self, Text};
 use crate::{MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
@@ -258,6 +259,9 @@ pub struct Publish {
     pub qos: u8,
     /// Retained.
     pub retain: bool,
+    /// What the packets say of the messages (MQTT 5 only).
+    #[serde(default)]
+    pub properties: MessageProperties,
     /// What is in the messages.
     pub payload: Payload,
     /// When messages are due.

@@ -27,6 +27,7 @@ mod lookup;
 mod mqttsn;
 mod network;
 mod payload;
+mod properties;
 mod publications;
 mod rates;
 mod roster;
@@ -62,6 +63,7 @@ pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, PayloadMaker, SaidPlaces, find_place};
+pub use properties::{MessageProperties, UserProperty};
 pub use roster::{Roster, RosterTopic};
 pub use secret::{Secrets, Text, hidden};
 pub use server::{

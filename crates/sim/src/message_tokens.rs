@@ -1,9 +1,11 @@
 //! Which message it is: publisher, its publication, and sequence in one number.
 //!
 //! ```text
-//! 63    62 ... 57     56 ... 32   31 ... 0
-//! will  publication   publisher   sequence
+//! 63    62     61 ... 57     56 ... 32   31 ... 0
+//! will  copy   publication   publisher   sequence
 //! ```
+//!
+//! A copy is what a relay makes of a message: topic and payload.
 //!
 //! A plan has at most 1,000,000 clients of 16 publications.
 
@@ -19,6 +21,16 @@ pub(crate) const fn will(client: ClientId) -> u64 {
     WILL | client.0 as u64
 }
 
+/// The number of a copy that a relay makes of a message.
+pub(crate) const fn copy(message: u64) -> u64 {
+    message | COPY
+}
+
+/// Whether a relay has made it.
+pub(crate) const fn is_copy(message: u64) -> bool {
+    message & (WILL | COPY) == COPY
+}
+
 /// Publisher and sequence; `None` of a will, which is not counted.
 pub(crate) fn origin(message: u64) -> Option<(ClientId, u32)> {
     (message & WILL == 0).then_some((owner(message), message as u32))
@@ -31,10 +43,11 @@ pub(crate) const fn owner(message: u64) -> ClientId {
 
 /// Which of its publisher's publications it is of; 0 of a will.
 pub(crate) const fn publication(message: u64) -> u8 {
-    (message >> PUBLICATION_BIT & 0x3f) as u8
+    (message >> PUBLICATION_BIT & 0x1f) as u8
 }
 
 const WILL: u64 = 1 << 63;
+const COPY: u64 = 1 << 62;
 const PUBLICATION_BIT: u32 = 57;
 const PUBLISHER: u32 = (1 << (PUBLICATION_BIT - 32)) - 1;
 
@@ -45,8 +58,10 @@ mod tests {
     #[test]
     fn a_message_names_its_publisher_and_a_will_its_client_alone() {
         let (publisher, sequence) = (ClientId(PUBLISHER), u32::MAX);
-        let message = token(publisher, 63, sequence);
-        assert_eq!(publication(message), 63);
+        let message = token(publisher, 31, sequence);
+        assert_eq!(publication(message), 31);
+        assert_eq!((is_copy(message), is_copy(copy(message))), (false, true));
+        assert_eq!((origin(copy(message)), publication(copy(message))), (origin(message), 31));
         assert_eq!((origin(message), owner(message)), (Some((publisher, sequence)), publisher));
         assert_eq!((origin(will(publisher)), owner(will(publisher))), (None, publisher));
     }

@@ -390,6 +390,15 @@ class MediumSpec(TypedDict):
     radio: RadioSpec
 
 
+class MessageProperties(TypedDict):
+    """Properties of a publication's messages (MQTT 5 §3.3.2.3), which brokers forward unaltered."""
+    content_type: str | None
+    correlation_data: TopicPattern | None
+    payload_is_text: bool | None
+    response_topic: TopicPattern | None
+    user: list[UserProperty]
+
+
 class MobilitySpecNone(TypedDict):
     kind: Literal["none"]
 
@@ -618,6 +627,7 @@ class Publish(TypedDict):
     arrival: Arrival
     messages: int | None
     payload: Payload
+    properties: MessageProperties
     qos: int
     retain: bool
     stages: list[RateStage]
@@ -910,6 +920,12 @@ class Trust(TypedDict):
     """Who vouches for a server that somebody else runs."""
     authorities: str
     name: str | None
+
+
+class UserProperty(TypedDict):
+    """A user property (MQTT 5 §3.3.2.3.7)."""
+    name: str
+    value: str
 
 
 class WebSocketPlan(TypedDict):

@@ -388,6 +388,13 @@ def _publish(publish: Publish) -> types.Publish:
         "topics": publish.topics,
         "qos": publish.qos,
         "retain": publish.retain,
+        "properties": {
+            "user": [{"name": name, "value": value} for name, value in publish.user_properties or ()],
+            "content_type": publish.content_type,
+            "payload_is_text": None if publish.payload_format is None else publish.payload_format == "utf-8",
+            "response_topic": publish.response_topic,
+            "correlation_data": publish.correlation_data,
+        },
         "payload": _payload(publish),
         "arrival": _arrival(publish),
         "start_phase": publish.start_phase,

@@ -118,6 +118,12 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
                 let naming = aliases.as_mut().map_or(TopicNaming::Name, |aliases| aliases.name(row.topic));
                 let mut properties = Vec::new();
                 naming.put(&mut properties);
+                let said = self.shared.group(client.group);
+                said.publications[usize::from(publication)].properties.put(
+                    &said.name,
+                    client.index,
+                    &mut properties,
+                );
                 head(naming.name(topic), &properties, row.retain, row.payload_bytes as usize, outbox);
                 write_payload(&group.payloads[usize::from(publication)], client.index, row, outbox);
                 topic

@@ -1,7 +1,8 @@
 //! The codec against another one, against the specification's rules, and against noise.
 
 use bytes::BytesMut;
-use mqttlab_mqtt::encode::{self, ConnectFields, PublishFields};
+use mqttlab_mqtt::alias::TopicNaming;
+use mqttlab_mqtt::encode::{self, ConnectFields, MessageProperties, PublishFields};
 use mqttlab_mqtt::packet::{Packet, decode, publish_head};
 use mqttlab_mqtt::{FixedHeader, Kind, Malformed, Qos, Version};
 use proptest::prelude::*;
@@ -117,6 +118,39 @@ fn small_packets_have_their_known_bytes() {
     encode::bare(Kind::Pingreq, &mut out);
     encode::bare(Kind::Disconnect, &mut out);
     assert_eq!(out, [0x40, 2, 0x12, 0x34, 0x62, 2, 0, 1, 0xc0, 0, 0xe0, 0]);
+}
+
+#[test]
+fn another_codec_reads_our_properties_of_a_message() {
+    let mut properties = Vec::new();
+    let said = MessageProperties {
+        payload_is_text: Some(true),
+        content_type: Some("text/plain"),
+        response_topic: Some("answers"),
+        correlation_data: Some(b"7"),
+    };
+    encode::message_properties(&said, &mut properties);
+    [("site", "roof"), ("site", "")].iter().for_each(|(n, v)| encode::user_property(n, v, &mut properties));
+    TopicNaming::NameAndAlias(3).put(&mut properties);
+    let (topic, qos, payload_len) = ("t", Qos::AtLeastOnce, 0);
+    let fields =
+        PublishFields { topic, qos, dup: false, retain: false, id: 1, properties: &properties, payload_len };
+    let mut out = Vec::new();
+    encode::publish_head(&fields, Version::V5, &mut out);
+    assert_eq!(out.len(), encode::publish_len(1, properties.len(), 0, qos, Version::V5));
+    let mut buffer = BytesMut::from(&out[..]);
+    let mqttbytes::v5::Packet::Publish(theirs) = mqttbytes::v5::read(&mut buffer, 1 << 20).unwrap() else {
+        panic!("not a PUBLISH")
+    };
+    let read = theirs.properties.unwrap();
+    assert_eq!((read.payload_format_indicator, read.topic_alias), (Some(1), Some(3)));
+    assert_eq!(
+        (read.content_type.as_deref(), read.response_topic.as_deref()),
+        (Some("text/plain"), Some("answers"))
+    );
+    assert_eq!(read.correlation_data.as_deref(), Some(&b"7"[..]));
+    let pairs = [("site", "roof"), ("site", "")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(read.user_properties, pairs);
 }
 
 #[test]

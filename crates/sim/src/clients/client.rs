@@ -407,7 +407,7 @@ impl<'a> Arriving<ClientSocket, SimSurroundings<'a>> for StreamPacket {
     }
 
     fn copy_to(&self, relayed: &mut RepeatedMessage) {
-        *relayed = RepeatedMessage { message: self.message, topic: self.topic };
+        *relayed = RepeatedMessage { message: message_tokens::copy(self.message), topic: self.topic };
     }
 }
 

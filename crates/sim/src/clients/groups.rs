@@ -213,6 +213,16 @@ impl Groups {
         will.map_or(0, |will| will.payload.len() as u32)
     }
 
+    /// Bytes of the properties that a message's publisher gives it. A relay's copy has none, and neither has a will.
+    fn property_len(&self, message: u64) -> usize {
+        if message_tokens::origin(message).is_none() || message_tokens::is_copy(message) {
+            return 0;
+        }
+        let (owner, publication) = (message_tokens::owner(message), message_tokens::publication(message));
+        let group = self.group_of(owner);
+        group.publications[usize::from(publication)].properties.len(&group.name, self.index_of(owner))
+    }
+
     /// A control packet of MQTT that is no message, to be given its place in a stream, and its length. What tells it of some
     /// is their encoding, in `scratch`.
     pub(crate) fn control(
@@ -282,7 +292,10 @@ impl Groups {
     ) -> (StreamPacket, usize) {
         let payload_bytes = self.payload_bytes(message);
         let name = naming.name(topics.name(topic)).len();
-        let properties = naming.property_len();
+        let properties = match version {
+            Version::V5 => naming.property_len() + self.property_len(message),
+            Version::V31 | Version::V311 => 0,
+        };
         let packet = StreamPacket {
             qos,
             topic,
