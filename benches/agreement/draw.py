@@ -11,7 +11,7 @@ processors. Not drawn is what ``tests/python/test_chance.py`` names, each with i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -75,6 +75,10 @@ class Dice:
     def some(self, share: float, **fields: tuple[str, Any]) -> Values:
         """Of these fields each with this probability; a field is the name of its throw and what draws it."""
         return {name: draw() for name, (throw, draw) in fields.items() if self.hits(throw, share)}
+
+    def newly_some(self, share: float, **fields: tuple[str, Any]) -> Values:
+        """Likewise of fields that older numbers do not have."""
+        return self.some(share, **fields) if self._is_new else {}
 
 
 def draw(number: int) -> Values:
@@ -306,6 +310,11 @@ def _mqtt(dice: Dice, name: str) -> Values:
             receive_maximum=(of("receive_maximum"), lambda: dice.whole(of("receive_maximum"), 1, 30)),
             session_expiry=(of("session_expiry"), lambda: f"{dice.whole(of('session_expiry'), 5, 300)} s"),
         )
+        mqtt |= dice.newly_some(
+            0.25,
+            topic_aliases=(of("topic_aliases"), lambda: dice.whole(of("topic_aliases"), 1, 12)),
+            topic_alias_maximum=(of("topic_alias_maximum"), lambda: dice.whole(of("topic_alias_maximum"), 1, 12)),
+        )
     elif dice.hits(of("retry"), 0.05):
         mqtt["retry"] = f"{dice.whole(of('retry'), 3, 20)} s"
     if dice.hits(of("credentials"), 0.1):
@@ -324,7 +333,8 @@ def _broker(dice: Dice, name: str = "broker") -> Values:
         max_inflight=(f"{name}.max_inflight", lambda: dice.whole(f"{name}.max_inflight", 1, 100)),
         max_queued=(f"{name}.max_queued", lambda: dice.whole(f"{name}.max_queued", 20, 2000)),
         persistence=(f"{name}.persistence", lambda: True),
-    )
+    ) | dice.newly_some(0.2, topic_alias_maximum=(
+        f"{name}.topic_alias_maximum", lambda: dice.pick(f"{name}.topic_alias_maximum", (0, 1, 3, 12))))
 
 
 def _transport(dice: Dice, name: str) -> Values:
@@ -459,12 +469,37 @@ def _of_mqtt(dice: Dice, values: Values) -> Values:
     """With what all MQTT scenarios have."""
     whole = {"broker": _broker(dice)} if "servers" not in values else {}
     whole |= {"mqtt": _mqtt(dice, "mqtt")} if dice.hits("mqtt", 0.7) else {}
+    for group in values["groups"] if dice.newly_hits("properties", 0.3) else ():
+        if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5":
+            _add_properties(dice, group)
     hosts = _hosts(dice, "near", "far", "broker")
     used = {group["host"] for group in values["groups"]} | ({"broker"} if "servers" not in values else set())
     for host, fields in hosts.items():
         if host in used:
             values.setdefault("hosts", {})[host] = values.get("hosts", {}).get(host, {}) | fields
     return values | whole
+
+
+def _add_properties(dice: Dice, group: Values) -> None:
+    """What MQTT 5 says of messages beside topic and payload."""
+    published = group.get("publish", [])
+    for number, publish in enumerate(published if isinstance(published, list) else [published]):
+
+        def of(field: str, here: str = f"{group['name']}.properties[{number}]") -> str:
+            return f"{here}.{field}"
+
+        def text(field: str, of: Callable[[str], str] = of) -> str:
+            return "x" * dice.whole(of(f"{field}.length"), 1, 60)
+
+        publish |= dice.some(
+            0.5,
+            user_properties=(of("user"), lambda of=of, text=text: [
+                [text(f"name{each}"), text(f"value{each}")] for each in range(dice.whole(of("user.count"), 1, 4))]),
+            content_type=(of("content_type"), lambda text=text: text("content_type")),
+            payload_format=(of("payload_format"), lambda of=of: dice.pick(of("payload_format"), ("bytes", "utf-8"))),
+            response_topic=(of("response_topic"), lambda text=text: f"{text('response_topic')}/{{client}}"),
+            correlation_data=(of("correlation_data"), lambda text=text: text("correlation_data")),
+        )
 
 
 def _subscription(dice: Dice, topic: str, qos: int) -> list[Values]:

@@ -421,6 +421,27 @@ def _windows() -> Iterator[Kind]:
             publish={"rate": "6 /s", "arrival": "poisson"},
         ),
     )
+    aliased = pair(
+        mqtt={"version": "5", "topic_aliases": 8, "topic_alias_maximum": 2},
+        broker={"topic_alias_maximum": 3},
+        publish={"topic": "t/{topic}", "topics": 5},
+    )
+    aliased["groups"][1]["subscribe"] = [{"filter": "t/#", "qos": 1}]
+    yield Kind(name="topic-aliases", values=aliased)
+    yield Kind(
+        name="message-properties",
+        values=pair(
+            mqtt={"version": "5"},
+            far=both_ways(delay=FAR, rate="100 kbit/s"),
+            publish={
+                "user_properties": [["unit", "mbar"], ["site", "roof"], ["site", "north"]],
+                "content_type": "application/json",
+                "payload_format": "utf-8",
+                "response_topic": "answers/{client}",
+                "correlation_data": "{group}-{client}",
+            },
+        ),
+    )
     yield Kind(
         name="broker-queue-overflows",
         values=pair(

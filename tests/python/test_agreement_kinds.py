@@ -59,6 +59,7 @@ LEFT_OUT = {
     "servers.role": "proxies are compared by test_servers_live, gateways and proxies of ZeroMQ by kinds whose names "
                     "begin with `sn-` and `zmq-`",
     "servers.passes_to": "of a proxy",
+    "servers.topic_alias_maximum": "the kind topic-aliases turns that of `broker`",
     "servers.service": "only simulated",
     "servers.retry": "only simulated: brokers of today repeat nothing by the clock",
     "servers.kind": "Mosquitto, or one that runs elsewhere",
@@ -112,6 +113,10 @@ IN_FORCE: dict[str, tuple[str, ...]] = {
     "closed-loop-qos2-window1": ("mqtt.max_inflight",),
     "inflight1-qos1": ("broker.max_inflight",),
     "receive-maximum2-qos2": ("mqtt.receive_maximum", "mqtt.version"),
+    "topic-aliases": ("broker.topic_alias_maximum", "mqtt.topic_alias_maximum", "mqtt.topic_aliases"),
+    "message-properties": (
+        "groups.publish.content_type", "groups.publish.correlation_data", "groups.publish.payload_format",
+        "groups.publish.response_topic", "groups.publish.user_properties"),
     "broker-queue-overflows": ("broker.max_queued",),
     "client-queue-overflows": ("mqtt.max_queued",),
     "buffers-4kB": ("hosts.tcp.receive_buffer", "hosts.tcp.send_buffer"),

@@ -16,8 +16,13 @@ from mqttlab.runs import Job, perform
 from mqttlab.scenario import ScenarioError, compile_plan, warnings_of
 from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
+from mqttlab.scenario.publish import Publish
 
-FIELDS: dict[str, Any] = {"session_expiry": "60 s", "receive_maximum": 7}
+FIELDS: dict[str, Any] = {
+    "session_expiry": "60 s", "receive_maximum": 7, "topic_aliases": 3, "topic_alias_maximum": 5}
+PROPERTIES: dict[str, Any] = {
+    "user_properties": [["site", "roof"], ["site", "yard"]], "content_type": "text/plain", "payload_format": "bytes",
+    "response_topic": "answers/{client}", "correlation_data": "{group}-{client}"}
 
 
 def scenario(mqtt: dict[str, Any], backend: str = "sim", **changes: Any) -> dict[str, Any]:
@@ -40,9 +45,10 @@ def run(plan: Any, directory: Path) -> Recording:
 
 
 def test_every_field_that_says_mqtt_5_is_marked_and_tried_here() -> None:
-    marked = {name for name, field in Mqtt.model_fields.items() if field.json_schema_extra == MQTT_5}
-    told = {name for name, field in Mqtt.model_fields.items() if "MQTT 5" in (field.description or "")}
-    assert marked == told == FIELDS.keys()
+    for part, tried in ((Mqtt, FIELDS), (Publish, PROPERTIES)):
+        marked = {name for name, field in part.model_fields.items() if field.json_schema_extra == MQTT_5}
+        told = {name for name, field in part.model_fields.items() if "MQTT 5" in (field.description or "")}
+        assert marked == told == tried.keys()
 
 
 @pytest.mark.parametrize("backend", ["sim", "live"])
@@ -64,6 +70,23 @@ def test_a_field_of_mqtt_5_is_refused_below_version_5(
     for part in (values["mqtt"], values["groups"][0].get("mqtt", {})):
         if "version" in part:
             part["version"] = "5"
+    parse_values(values)
+
+
+@pytest.mark.parametrize("field", PROPERTIES)
+@pytest.mark.parametrize("version", ["3.1", "3.1.1"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_property_of_a_message_is_refused_below_version_5(version: str, field: str, several: bool) -> None:
+    values = scenario({"version": version})
+    one = values["groups"][0]["publish"]
+    one[field] = PROPERTIES[field]
+    place = "groups[0].publish[1]" if several else "groups[0].publish"
+    if several:
+        values["groups"][0]["publish"] = [{"topic": "t", "payload": "9 B", "rate": "1 /s"}, one]
+    with pytest.raises(ScenarioError) as caught:
+        parse_values(values)
+    assert f"`{place}.{field}` is set, but MQTT {version} cannot say it" in str(caught.value)
+    values["mqtt"]["version"] = "5"
     parse_values(values)
 
 

@@ -1,5 +1,6 @@
 //! MQTT behind the session seam: the machine of `crates/mqtt`, and the packets whose content the plan says.
 
+use mqttlab_mqtt::alias::TopicAliases;
 use mqttlab_mqtt::client::{Client as Machine, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Malformed, Qos, Version};
@@ -181,10 +182,23 @@ pub fn connect_fields<'a>(group: &'a Group, client_id: &'a str) -> ConnectFields
         keep_alive_s: mqtt.keep_alive_s,
         session_expiry_s: if is_v5 { mqtt.session_expiry_s } else { 0 },
         receive_maximum: if is_v5 && mqtt.receive_maximum > 0 { mqtt.receive_maximum } else { u16::MAX },
+        topic_alias_maximum: topic_alias_maximum(group),
         will: will.map(|will| (&*will.topic, will.payload.as_bytes(), qos(will.qos), will.retain)),
         username: mqtt.username.as_ref().map(Text::as_str),
         password: mqtt.password.as_ref().map(|password| password.as_str().as_bytes()),
     }
+}
+
+/// The topic aliases of a client's connections, where it gives any.
+pub fn topic_aliases(group: &Group) -> Option<Box<TopicAliases>> {
+    let most = group.mqtt().filter(|mqtt| mqtt.version.version() == Version::V5)?.topic_aliases;
+    (most > 0).then(|| Box::new(TopicAliases::new(most)))
+}
+
+/// How many aliases the broker may give on the way to a client.
+pub fn topic_alias_maximum(group: &Group) -> u16 {
+    let mqtt = group.mqtt().filter(|mqtt| mqtt.version.version() == Version::V5);
+    mqtt.map_or(0, |mqtt| mqtt.topic_alias_maximum)
 }
 
 /// Appends a client's CONNECT.

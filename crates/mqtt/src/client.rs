@@ -17,7 +17,8 @@
 //! After a reconnect to a broker that kept the session, what was in flight is repeated with DUP; to one that did
 //! not, it is sent anew, as Paho does: an application that was promised delivery does not care why the session went.
 //!
-//! What it does not model: enhanced authentication, topic aliases, subscription identifiers.
+//! What it does not model: enhanced authentication, subscription identifiers. Topic aliases are the shell's
+//! ([`crate::alias`]).
 
 use std::collections::VecDeque;
 

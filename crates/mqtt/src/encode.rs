@@ -20,6 +20,8 @@ pub struct ConnectFields<'a> {
     pub session_expiry_s: u32,
     /// Receive maximum (5); 65535 is the protocol's default and not sent.
     pub receive_maximum: u16,
+    /// Topic alias maximum (5): aliases that the broker may give; 0 is the protocol's default and not sent.
+    pub topic_alias_maximum: u16,
     /// Will: topic, payload, QoS, retain.
     pub will: Option<(&'a str, &'a [u8], Qos, bool)>,
     /// User name.
@@ -101,14 +103,57 @@ fn connect_properties(fields: &ConnectFields<'_>, body: &mut Vec<u8>) {
         properties.push(id::RECEIVE_MAXIMUM);
         properties.extend(fields.receive_maximum.to_be_bytes());
     }
+    // Absent means 0 (§3.1.2.11.5).
+    if fields.topic_alias_maximum > 0 {
+        properties.push(id::TOPIC_ALIAS_MAXIMUM);
+        properties.extend(fields.topic_alias_maximum.to_be_bytes());
+    }
     put_variable(properties.len(), body);
     body.extend(properties);
+}
+
+/// What a PUBLISH says of its message that a broker forwards unaltered (§3.3.2.3).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MessageProperties<'a> {
+    /// Whether the payload is UTF-8; `None` where the packet does not say.
+    pub payload_is_text: Option<bool>,
+    /// Content type.
+    pub content_type: Option<&'a str>,
+    /// Response topic.
+    pub response_topic: Option<&'a str>,
+    /// Correlation data.
+    pub correlation_data: Option<&'a [u8]>,
+}
+
+/// Appends properties of a message; pairs of a name and a value are [`user_property`].
+pub fn message_properties(said: &MessageProperties<'_>, out: &mut Vec<u8>) {
+    if let Some(is_text) = said.payload_is_text {
+        out.extend([id::PAYLOAD_FORMAT_INDICATOR, u8::from(is_text)]);
+    }
+    let texts = [(id::CONTENT_TYPE, said.content_type), (id::RESPONSE_TOPIC, said.response_topic)];
+    for (id, text) in texts {
+        if let Some(text) = text {
+            out.push(id);
+            put_text(text, out);
+        }
+    }
+    if let Some(data) = said.correlation_data {
+        out.push(id::CORRELATION_DATA);
+        put_binary(data, out);
+    }
+}
+
+/// Appends a user property. A name may stand there again, and their order is kept ([MQTT-3.3.2-18]).
+pub fn user_property(name: &str, value: &str, out: &mut Vec<u8>) {
+    out.push(id::USER_PROPERTY);
+    put_text(name, out);
+    put_text(value, out);
 }
 
 /// The first part of a PUBLISH: everything before the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishFields<'a> {
-    /// Topic name.
+    /// Topic name; empty where an alias stands for it.
     pub topic: &'a str,
     /// Quality of service.
     pub qos: Qos,
@@ -118,6 +163,8 @@ pub struct PublishFields<'a> {
     pub retain: bool,
     /// Packet identifier; ignored at QoS 0.
     pub id: u16,
+    /// Properties without their length (5).
+    pub properties: &'a [u8],
     /// Bytes of the payload, which the caller writes behind.
     pub payload_len: usize,
 }
@@ -128,7 +175,13 @@ pub fn publish_head(fields: &PublishFields<'_>, version: Version, out: &mut Vec<
     header(
         Kind::Publish,
         flags,
-        publish_remaining(fields.topic.len(), fields.payload_len, fields.qos, version),
+        publish_remaining(
+            fields.topic.len(),
+            fields.properties.len(),
+            fields.payload_len,
+            fields.qos,
+            version,
+        ),
         out,
     );
     put_text(fields.topic, out);
@@ -137,7 +190,8 @@ pub fn publish_head(fields: &PublishFields<'_>, version: Version, out: &mut Vec<
         out.extend(fields.id.to_be_bytes());
     }
     if version == Version::V5 {
-        out.push(0);
+        put_variable(fields.properties.len(), out);
+        out.extend(fields.properties);
     }
 }
 
@@ -193,9 +247,23 @@ pub fn bare(kind: Kind, out: &mut Vec<u8>) {
     header(kind, 0, 0, out);
 }
 
-/// Bytes of a whole PUBLISH without properties (one byte of MQTT 5 says so).
-pub const fn publish_len(topic_len: usize, payload_len: usize, qos: Qos, version: Version) -> usize {
-    packet_len(publish_remaining(topic_len, payload_len, qos, version))
+/// Bytes of a whole PUBLISH whose properties have so many bytes without their length.
+pub const fn publish_len(
+    topic_len: usize,
+    property_len: usize,
+    payload_len: usize,
+    qos: Qos,
+    version: Version,
+) -> usize {
+    packet_len(publish_remaining(topic_len, property_len, payload_len, qos, version))
+}
+
+/// Bytes of the properties of a PUBLISH with their length (§2.2.2.1); none before MQTT 5.
+pub const fn properties_len(property_len: usize, version: Version) -> usize {
+    match version {
+        Version::V5 => variable_length_len(property_len) + property_len,
+        Version::V31 | Version::V311 => 0,
+    }
 }
 
 /// Bytes of a PUBACK, PUBREC, PUBREL or PUBCOMP that says success.
@@ -225,9 +293,15 @@ pub const fn packet_len(remaining: usize) -> usize {
     1 + variable_length_len(remaining) + remaining
 }
 
-const fn publish_remaining(topic_len: usize, payload_len: usize, qos: Qos, version: Version) -> usize {
+const fn publish_remaining(
+    topic_len: usize,
+    property_len: usize,
+    payload_len: usize,
+    qos: Qos,
+    version: Version,
+) -> usize {
     let id = if matches!(qos, Qos::AtMostOnce) { 0 } else { 2 };
-    2 + topic_len + id + matches!(version, Version::V5) as usize + payload_len
+    2 + topic_len + id + properties_len(property_len, version) + payload_len
 }
 
 fn header(kind: Kind, flags: u8, remaining: usize, out: &mut Vec<u8>) {

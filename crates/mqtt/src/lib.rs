@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`kind`] | versions, packet types, fixed headers |
 //! | [`packet`] | decoding, borrowed and strict |
+//! | [`alias`] | topic aliases, of a sender and of a receiver |
 //! | [`encode`] | encoding into the caller's buffer, and lengths |
 //! | [`topic`] | names, filters, the subscription tree |
 //! | [`inbox`] | messages that have come at QoS 2 and are not released, for either side of a session |
@@ -14,8 +15,9 @@
 //! | [`client`] | the client's session |
 //! | [`broker`] | the broker: sessions, subscriptions, queues |
 //!
-//! What it does not model: enhanced authentication, topic aliases on sending.
+//! What it does not model: enhanced authentication.
 
+pub mod alias;
 pub mod broker;
 pub mod client;
 pub mod encode;

@@ -24,7 +24,11 @@ pub enum Value<'a> {
 /// Property identifiers that this crate itself uses.
 pub mod id {
     #![allow(missing_docs)]
+    pub const PAYLOAD_FORMAT_INDICATOR: u8 = 0x01;
     pub const MESSAGE_EXPIRY_INTERVAL: u8 = 0x02;
+    pub const CONTENT_TYPE: u8 = 0x03;
+    pub const RESPONSE_TOPIC: u8 = 0x08;
+    pub const CORRELATION_DATA: u8 = 0x09;
     pub const SESSION_EXPIRY_INTERVAL: u8 = 0x11;
     pub const ASSIGNED_CLIENT_IDENTIFIER: u8 = 0x12;
     pub const SERVER_KEEP_ALIVE: u8 = 0x13;

@@ -228,6 +228,7 @@ mod tests {
             topics: 1,
             qos: 0,
             retain: false,
+            properties: crate::MessageProperties::default(),
             payload: Payload::Fixed { bytes: 64 },
             arrival,
             start_phase,

@@ -6,7 +6,7 @@
 //! | a length of time | 366 days |
 //! | a link's delay and jitter, a service time, a TCP timer | 1 h (the longest retransmission timeout: 24 h) |
 //! | hosts; links; media; servers | 65,535; 65,000; 100; 1,000 |
-//! | publications of a client; stages of a rate | 16; 1,000 |
+//! | publications of a client; stages of a rate; user properties of a message | 16; 1,000; 100 |
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
 //! | events | 100,000 |
 //! | traces; rows of a trace | 1,000; 1,000,000 |
@@ -30,8 +30,9 @@ use mqttlab_units::Duration;
 
 use crate::error::{PlanError, require};
 use crate::{
-    Arrival, Backend, GatewayRole, Group, Hop, MqttPlan, MqttSnPlan, Network, Payload, PictureFormat, Plan,
-    PredefinedTopic, Protocol, Publish, RetryPlan, Role, Server, TemplatePart, Text, TopicPattern, Will,
+    Arrival, Backend, GatewayRole, Group, Hop, MessageProperties, MqttPlan, MqttSnPlan, Network, Payload,
+    PictureFormat, Plan, PredefinedTopic, Protocol, ProtocolVersion, Publish, RetryPlan, Role, Server,
+    TemplatePart, Text, TopicPattern, Will,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -470,6 +471,7 @@ fn published(group: &Group, publish: &Publish, place: &str) -> Result<(), PlanEr
     let filled = publish.topic.fill(&group.name, 0, 0);
     require(topic::is_name(&filled), &field, || format!("is {filled:?}, which is not a topic"))?;
     payload(&publish.payload, group.count, &format!("{place}.payload"))?;
+    properties(group, &publish.properties, &format!("{place}.properties"))?;
     rate_stages(publish, place)?;
     let field = format!("{place}.arrival");
     match publish.arrival {
@@ -483,6 +485,26 @@ fn published(group: &Group, publish: &Publish, place: &str) -> Result<(), PlanEr
         }
         Arrival::BackToBack => Ok(()),
     }
+}
+
+fn properties(group: &Group, said: &MessageProperties, place: &str) -> Result<(), PlanError> {
+    let is_v5 = group.mqtt().is_some_and(|mqtt| mqtt.version == ProtocolVersion::V5);
+    require(said.is_empty() || is_v5, place, || "are set, but only MQTT 5 has properties".into())?;
+    within(said.user.len() as u64, 0, USER_PROPERTIES_MAX, &format!("{place}.user"))?;
+    for (index, one) in said.user.iter().enumerate() {
+        text(&one.name, &format!("{place}.user[{index}].name"))?;
+        text(&one.value, &format!("{place}.user[{index}].value"))?;
+    }
+    text(said.content_type.as_deref().unwrap_or(""), &format!("{place}.content_type"))?;
+    let patterns = [("response_topic", &said.response_topic), ("correlation_data", &said.correlation_data)];
+    for (field, pattern) in patterns {
+        text(pattern.as_ref().map_or("", |pattern| &pattern.0), &format!("{place}.{field}"))?;
+    }
+    let Some(response) = &said.response_topic else { return Ok(()) };
+    let filled = response.fill(&group.name, 0, 0);
+    require(topic::is_name(&filled), &format!("{place}.response_topic"), || {
+        format!("is {filled:?}, which is not a topic")
+    })
 }
 
 fn rate_stages(publish: &Publish, place: &str) -> Result<(), PlanError> {
@@ -540,6 +562,7 @@ const TEMPLATE_PARTS_MAX: u64 = 1_000;
 const TEMPLATE_TEXT_MAX: u64 = 1_000_000;
 /// Who reads a payload looks for an identity as text so far (`crates/rows`, `identity.rs`).
 const IDENTITY_WITHIN: u64 = 1_024;
+const USER_PROPERTIES_MAX: u64 = 100;
 const TEXT_BYTES_MAX: usize = 60_000;
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// 1000 km.

@@ -7,6 +7,7 @@ use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::properties::MessageProperties;
 use crate::publications;
 use crate::secret::{self, Text};
 use crate::{MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
@@ -175,6 +176,12 @@ pub struct MqttPlan {
     pub deliver_on_release: bool,
     /// Receive maximum that the client announces (5 only).
     pub receive_maximum: u16,
+    /// Topics of a connection that the client sends by an alias, as far as the broker takes them (5 only).
+    #[serde(default)]
+    pub topic_aliases: u16,
+    /// Topic aliases that the broker may give on the way to the client (5 only).
+    #[serde(default)]
+    pub topic_alias_maximum: u16,
     /// Timed repetition of unacknowledged packets, as MQTT 3.1 had it; `null` for none.
     pub retry: Option<RetryPlan>,
     /// What the keep-alive interval counts.
@@ -255,6 +262,9 @@ pub struct Publish {
     pub qos: u8,
     /// Retained.
     pub retain: bool,
+    /// What the packets say of the messages (MQTT 5 only).
+    #[serde(default)]
+    pub properties: MessageProperties,
     /// What is in the messages.
     pub payload: Payload,
     /// When messages are due.

@@ -27,6 +27,7 @@ mod lookup;
 mod mqttsn;
 mod network;
 mod payload;
+mod properties;
 mod publications;
 mod rates;
 mod roster;
@@ -63,6 +64,7 @@ pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, NatPlan, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, MessageNumber, PayloadMaker, PayloadSizes, SaidPlaces, find_place};
+pub use properties::{MessageProperties, UserProperty};
 pub use roster::{Roster, RosterTopic};
 pub use secret::{Secrets, Text, hidden};
 pub use server::{

@@ -264,6 +264,14 @@ pub struct BrokerSettings {
     pub retry: Option<RetryPlan>,
     /// Sessions and retained messages outlive the broker.
     pub persistence: bool,
+    /// Topic aliases that a client of MQTT 5 may give; 0: none.
+    #[serde(default = "topic_alias_maximum")]
+    pub topic_alias_maximum: u16,
+}
+
+/// Mosquitto's `max_topic_alias`, which plans of before did not have.
+fn topic_alias_maximum() -> u16 {
+    10
 }
 
 /// Service time of the simulated broker, as a live run calibrates it.

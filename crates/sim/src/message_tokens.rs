@@ -1,9 +1,11 @@
 //! Which message it is: publisher, its publication, and sequence in one number.
 //!
 //! ```text
-//! 63    62 ... 55     54 ... 32   31 ... 0
-//! will  publication   publisher   sequence
+//! 63    62     61 ... 54     53 ... 32   31 ... 0
+//! will  copy   publication   publisher   sequence
 //! ```
+//!
+//! A copy is what a relay makes of a message: topic and payload.
 //!
 //! A plan has at most 1,000,000 clients of 256 publications, those that events make of others included.
 
@@ -17,6 +19,16 @@ pub(crate) const fn token(publisher: ClientId, publication: u8, sequence: u32) -
 /// The number of a client's last will.
 pub(crate) const fn will(client: ClientId) -> u64 {
     WILL | client.0 as u64
+}
+
+/// The number of a copy that a relay makes of a message.
+pub(crate) const fn copy(message: u64) -> u64 {
+    message | COPY
+}
+
+/// Whether a relay has made it.
+pub(crate) const fn is_copy(message: u64) -> bool {
+    message & (WILL | COPY) == COPY
 }
 
 /// Publisher and sequence; `None` of a will, which is not counted.
@@ -35,7 +47,8 @@ pub(crate) const fn publication(message: u64) -> u8 {
 }
 
 const WILL: u64 = 1 << 63;
-const PUBLICATION_BIT: u32 = 55;
+const COPY: u64 = 1 << 62;
+const PUBLICATION_BIT: u32 = 54;
 const PUBLISHER: u32 = (1 << (PUBLICATION_BIT - 32)) - 1;
 
 #[cfg(test)]
@@ -47,6 +60,8 @@ mod tests {
         let (publisher, sequence) = (ClientId(PUBLISHER), u32::MAX);
         let message = token(publisher, 255, sequence);
         assert_eq!(publication(message), 255);
+        assert_eq!((is_copy(message), is_copy(copy(message))), (false, true));
+        assert_eq!((origin(copy(message)), publication(copy(message))), (origin(message), 255));
         assert_eq!((origin(message), owner(message)), (Some((publisher, sequence)), publisher));
         assert_eq!((origin(will(publisher)), owner(will(publisher))), (None, publisher));
     }

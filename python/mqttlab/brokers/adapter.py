@@ -43,6 +43,10 @@ class BrokerSettings(Protocol):
         """Messages that wait for a client; 0: no limit."""
 
     @property
+    def topic_alias_maximum(self) -> int:
+        """Topic aliases that a client may give."""
+
+    @property
     def persistence(self) -> bool:
         """Whether sessions outlive the program."""
 

@@ -42,7 +42,9 @@ def configuration(broker: BrokerSettings, place: BrokerPlace) -> str:
         "per_listener_settings false",
         # Debian's 2.0.11 ends when all of its listeners are WebSocket's; a plain one is always there.
         f"listener {place.port} {place.address}",
-        *(line for transport, port in place.listeners for line in listener(transport, port, place)),
+        # Of a listener, and not of the broker.
+        f"max_topic_alias {broker.topic_alias_maximum}",
+        *(line for transport, port in place.listeners for line in listener(broker, transport, port, place)),
         "allow_anonymous true",
         # Inside a user namespace only this user exists.
         "user root",
@@ -64,9 +66,9 @@ def configuration(broker: BrokerSettings, place: BrokerPlace) -> str:
     return "\n".join(lines) + "\n"
 
 
-def listener(transport: str, port: int, place: BrokerPlace) -> list[str]:
+def listener(broker: BrokerSettings, transport: str, port: int, place: BrokerPlace) -> list[str]:
     """The lines of a listener for what is not MQTT over plain TCP. The engine makes the certificates."""
-    lines = [f"listener {port} {place.address}"]
+    lines = [f"listener {port} {place.address}", f"max_topic_alias {broker.topic_alias_maximum}"]
     if transport in ("websocket", "wss"):
         lines.append("protocol websockets")
     if transport in ("tls", "wss"):

@@ -36,8 +36,8 @@ COLUMNS = ("link", "direction", "frame", "from_host", "to_host", "entered_ns", "
 # Times of a frame that its comment says, counted from its own.
 TIMES = ("start_ns", "sent_ns", "delivered_ns")
 PACKET_COLUMNS = ("connection", "direction", "protocol", "client", "kind", "qos", "dup", "retain", "packet_id",
-                  "reason", "topic", "stream_start", "stream_end", "fixed_header_bytes", "packet_id_bytes",
-                  "property_bytes", "payload_bytes", "publisher", "sequence")
+                  "reason", "topic", "stream_start", "stream_end", "fixed_header_bytes", "topic_bytes",
+                  "packet_id_bytes", "property_bytes", "payload_bytes", "publisher", "sequence")
 SECTION, INTERFACE, ENHANCED_PACKET, DECRYPTION_SECRETS = 0x0A0D0D0A, 1, 6, 10
 # Secrets as a TLS key log (draft-ietf-opsawg-pcapng §4.7).
 TLS_KEY_LOG = 0x544C534B

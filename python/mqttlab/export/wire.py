@@ -4,20 +4,22 @@ Headers are exact as far as the recording goes: addresses, ports, numbers, flags
 acknowledgements, lengths. MQTT packets have their type, flags, identifiers, topics and lengths.
 
 What is not recorded is filled in: payloads have the identity of their message and zeros behind it
-(:mod:`mqttlab.export.identity`), MQTT 5 properties are of the right length and say nothing, client identifiers are the
-clients' names, made as long as they were, filters are those of the plan where their lengths fit, the window's scale is
-that of the host's TCP stack.
+(:mod:`mqttlab.export.identity`), topic aliases are numbered as the plan's topics are, other MQTT 5 properties are of
+the right length and say nothing, client identifiers are the clients' names, made as long as they were, filters are
+those of the plan where their lengths fit, the window's scale is that of the host's TCP stack.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address
+from itertools import islice
 from typing import Any
 
 from mqttlab.export.identity import identity
+from mqttlab.plan import publications_of
 from mqttlab.recording import Recording
 
 TCP, UDP = 6, 17
@@ -42,6 +44,8 @@ LEVELS = {"3.1": 3, "3.1.1": 4, "5": 5}
 
 
 CLEAN = 2
+# What precedes a topic's name (MQTT 5 §1.5.4); a topic alias (§3.3.2.3.4).
+TOPIC_LENGTH_BYTES, ALIAS_PROPERTY_BYTES, TOPIC_ALIAS, ALIASES_MAX = 2, 3, 0x23, 65_535
 # Bytes of a payload from which on it says whose it is, as the engine's do.
 IDENTITY_BYTES = 9
 
@@ -55,6 +59,8 @@ class Session:
     keep_alive_s: int = 60
     filters: tuple[tuple[bytes, int], ...] = ()
     """Each with its QoS."""
+    aliases: Mapping[str, int] = field(default_factory=dict)
+    """Topics that the client may send by an alias."""
 
 
 UNKNOWN = Session()
@@ -169,9 +175,11 @@ class Wire:
         level = session.level
         identifier = struct.pack("!H", packet["packet_id"] or 0)
         if kind == "PUBLISH":
-            topic = (packet["topic"] or "").encode()
+            # An alias stands for a name that is empty.
+            topic = (packet["topic"] or "").encode() if packet["topic_bytes"] > TOPIC_LENGTH_BYTES else b""
+            alias = session.aliases.get(packet["topic"] or "", 0) if packet["direction"] == "to_broker" else 0
             return (struct.pack("!H", len(topic)) + topic + (identifier if packet["packet_id_bytes"] else b"")
-                    + _properties(packet["property_bytes"]))
+                    + _properties(packet["property_bytes"], alias))
         if kind == "CONNECT":
             protocol = b"MQIsdp" if level == 3 else b"MQTT"
             fixed = struct.pack("!H", len(protocol)) + protocol + struct.pack(
@@ -208,7 +216,16 @@ def _session(group: Mapping[str, Any], number: int) -> Session:
     return Session(
         level=LEVELS.get(str(mqtt.get("version")), 4), is_clean=mqtt.get("clean_session", True),
         keep_alive_s=mqtt.get("keep_alive_s", 60),
-        filters=tuple((filled(wanted["filter"]), wanted["qos"]) for wanted in group.get("subscriptions") or ()))
+        filters=tuple((filled(wanted["filter"]), wanted["qos"]) for wanted in group.get("subscriptions") or ()),
+        aliases=_aliases(group, number) if mqtt.get("topic_aliases") else {})
+
+
+def _aliases(group: Mapping[str, Any], number: int) -> dict[str, int]:
+    """Numbers for the topics of a client."""
+    named = (publish["topic"].replace("{group}", group["name"]).replace("{client}", str(number))
+             .replace("{topic}", str(topic))
+             for publish in publications_of(group) for topic in range(publish["topics"]))
+    return {topic: alias for alias, topic in enumerate(dict.fromkeys(islice(named, ALIASES_MAX)), start=1)}
 
 
 def _payload(packet: Mapping[str, Any]) -> bytes:
@@ -238,12 +255,16 @@ def _varint(value: int, width: int) -> bytes:
     return bytes(digits)
 
 
-def _properties(length: int) -> bytes:
-    """MQTT 5 properties, their own length included: one user property where there is room for one, else padding."""
+def _properties(length: int, alias: int = 0) -> bytes:
+    """MQTT 5 properties, their own length included: the topic alias and one user property where there is room, else
+    padding."""
     if length <= 0:
         return b""
     width = 1 if length - 1 < 128 else 2
     content = length - width
+    if alias and content >= ALIAS_PROPERTY_BYTES:
+        said = struct.pack("!BH", TOPIC_ALIAS, alias)
+        return _varint(content, width) + said + _properties(content - len(said) + 1)[1:]
     if content < 5:
         # Request problem information is two bytes; one byte alone can be no property.
         return _varint(content, width) + b"\x17\x01" * (content // 2) + b"\0" * (content % 2)

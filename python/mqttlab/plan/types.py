@@ -52,6 +52,7 @@ class BrokerSettings(TypedDict):
     persistence: bool
     retry: RetryPlan | None
     tcp_nodelay: bool
+    topic_alias_maximum: int
 
 
 class ChangedPublication(TypedDict):
@@ -419,6 +420,15 @@ class MediumSpec(TypedDict):
     radio: RadioSpec
 
 
+class MessageProperties(TypedDict):
+    """Properties of a publication's messages (MQTT 5 §3.3.2.3), which brokers forward unaltered."""
+    content_type: str | None
+    correlation_data: TopicPattern | None
+    payload_is_text: bool | None
+    response_topic: TopicPattern | None
+    user: list[UserProperty]
+
+
 class MobilitySpecNone(TypedDict):
     kind: Literal["none"]
 
@@ -454,6 +464,8 @@ class MqttPlan(TypedDict):
     receive_maximum: int
     retry: RetryPlan | None
     session_expiry_s: int
+    topic_alias_maximum: int
+    topic_aliases: int
     username: str | None
     version: ProtocolVersion
     will: Will | None
@@ -679,6 +691,7 @@ class Publish(TypedDict):
     arrival: Arrival
     messages: int | None
     payload: Payload
+    properties: MessageProperties
     qos: int
     retain: bool
     stages: list[RateStage]
@@ -1062,6 +1075,12 @@ class Trust(TypedDict):
     """Who vouches for a server that somebody else runs."""
     authorities: str
     name: str | None
+
+
+class UserProperty(TypedDict):
+    """A user property (MQTT 5 §3.3.2.3.7)."""
+    name: str
+    value: str
 
 
 class WebSocketPlan(TypedDict):

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
+from pydantic import BaseModel
+
 from mqttlab import secrets
 from mqttlab.brokers import ADAPTERS
 from mqttlab.mistaken import did_you_mean
@@ -35,7 +37,6 @@ CLIENTS_MAX = 1_000_000
 TOPICS_MAX = 5_000_000
 # Of more problems the first ones are worked out: who mends these starts anew anyway.
 PROBLEMS_MAX = 100
-MQTT_5_FIELDS = {name for name, field in Mqtt.model_fields.items() if field.json_schema_extra == MQTT_5}
 # Publisher and sequence in a payload (crates/rows, identity.rs).
 IDENTITY_BYTES = 9
 
@@ -540,6 +541,9 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
         if group.protocol == "mqtt":
             for field, problem in _session(mqtt, group):
                 yield (*place, field), problem
+        for where, publish in group.publications:
+            for field, problem in _only_in_5(publish, mqtt, group):
+                yield ("groups", index, *where, field), problem
         yield from _payload_file(index, group)
         yield from _payload_template(index, group)
 
@@ -560,12 +564,20 @@ def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
     if group.count > 1 and "{client}" not in mqtt.client_id:
         yield "client_id", (f"is {shown(mqtt.client_id)} for {group.count} clients, which would take over each other's "
                             "sessions; add {client}")
-    if mqtt.version != "5":
-        for field in sorted(MQTT_5_FIELDS):
-            if getattr(mqtt, field) is not None:
-                yield field, (f"is set, but MQTT {mqtt.version} cannot say it; leave it out, or use version \"5\"")
+    yield from _only_in_5(mqtt, mqtt, group)
     if mqtt.version != "5" and mqtt.password is not None and mqtt.username is None:
         yield "password", f"needs a `username` in MQTT {mqtt.version} (3.1.1, §3.1.2.9); add one, or use version \"5\""
+
+
+def _only_in_5(part: BaseModel, mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
+    """The fields that only MQTT 5 can say, where the group does not speak it."""
+    if group.protocol == "mqtt" and mqtt.version == "5":
+        return
+    words, remedy = {"mqtt-sn": ("MQTT-SN", "leave it out"), "zeromq": ("ZeroMQ", "leave it out")}.get(
+        group.protocol, (f"MQTT {mqtt.version}", "leave it out, or use version \"5\""))
+    for name, field in type(part).model_fields.items():
+        if field.json_schema_extra == MQTT_5 and getattr(part, name) is not None:
+            yield name, f"is set, but {words} cannot say it; {remedy}"
 
 
 def _payload_file(index: int, group: Group) -> Iterator[Problem]:

@@ -48,7 +48,8 @@ class _Known:
                 self._publish(group, publish)
 
     def _publish(self, group: Group, publish: Publish) -> None:
-        looks = payload_bytes(publish), len(publish.topic), publish.qos, per_second(publish), group.count
+        size = len(publish.topic) + publish.property_bytes
+        looks = payload_bytes(publish), size, publish.qos, per_second(publish), group.count
         takes_s = self.leg_s(group, payload_bytes(publish), publish.qos, sends=True)
         for audience, how in self._audiences.receiving(group, publish):
             heard = audience.heard.get((*looks, how))
@@ -170,7 +171,7 @@ def _message_bits(
     acknowledgements = {(1, False): 1, (2, False): 2, (2, True): 1}.get((qos, sends), 0)
     size = acknowledgements * (ACKNOWLEDGEMENT_BYTES + headers)
     if sends:
-        content = payload_bytes(publish) + len(publish.topic) + PUBLISH_BYTES
+        content = payload_bytes(publish) + len(publish.topic) + publish.property_bytes + PUBLISH_BYTES
         segments = max(1, -(-content // max(1, mtu - headers + link.overhead)))
         size += content + segments * headers
     return 8.0 * size

@@ -260,6 +260,8 @@ class Broker(Part):
     retry: PositiveDurationNs | None = Field(None, description=(
         "Interval of timed retransmission by the simulated broker, as in MQTT 3.1; Mosquitto repeats only when a "
         "client comes back."))
+    topic_alias_maximum: Whole = Field(10, ge=0, le=65_535, description=(
+        "Topic aliases that a client of MQTT 5 may give (3.2.2.3.8), Mosquitto's `max_topic_alias`; 0: none."))
     persistence: Truth = Field(False, description="Sessions and retained messages survive a restart of the broker.")
     service: Service = Field(Service(), description="Service time of the simulated broker.")
 

@@ -55,6 +55,12 @@ class Mqtt(Part):
         "or already at its PUBLISH; MQTT allows both (3.1.1, 4.3.3).")
     receive_maximum: Whole | None = Field(None, ge=1, le=65_535, json_schema_extra=MQTT_5, description=(
         "Receive maximum announced (MQTT 5); without it 65535. Mosquitto takes it in place of `broker.max_inflight`."))
+    topic_aliases: Whole | None = Field(None, ge=0, le=65_535, json_schema_extra=MQTT_5, description=(
+        "Topics of a connection that a publisher sends by an alias (MQTT 5, 3.3.2.3.4): the first ones, as many as the "
+        "broker takes (`broker.topic_alias_maximum`); without it none. Copies of a relay have none."))
+    topic_alias_maximum: Whole | None = Field(None, ge=0, le=65_535, json_schema_extra=MQTT_5, description=(
+        "Topic alias maximum announced (MQTT 5, 3.1.2.11.5): aliases that the broker may give; without it 0. "
+        "Mosquitto 2.0 and the simulated broker give none."))
     retry: PositiveDurationNs | None = Field(None, description="Interval of timed retransmission, as in MQTT 3.1.")
     ping: Literal["sent", "silence"] = Field("sent", description=(
         "What the keep-alive counts: an interval without anything sent (3.1.1, 3.1.2.10), or also one without anything "

@@ -21,9 +21,9 @@ from mqttlab.quantity import (
 )
 from mqttlab.scenario.documents import BYTES as DOCUMENTS
 from mqttlab.scenario.documents import document
-from mqttlab.scenario.mqtt import Qos
+from mqttlab.scenario.mqtt import MQTT_5, Qos
 from mqttlab.scenario.template import payload_template, usual_bytes
-from mqttlab.scenario.topics import published_topic
+from mqttlab.scenario.topics import property_data, property_text, published_topic, topic_of_answers
 from mqttlab.secrets import PlainPath, PlainText
 
 PAYLOAD_BYTES_MAX = 10_000_000
@@ -33,6 +33,8 @@ SIZES: dict[str, int] = {"jpeg": 870, "png": 1_354, **DOCUMENTS}
 SMALLEST = {"jpeg": 800, "png": 200}
 NAMED = ("gps", "image", *SIZES)
 """Kinds that need no further field."""
+USER_PROPERTIES_MAX = 100
+PropertyText = Annotated[PlainText, AfterValidator(property_text)]
 
 
 class Payload(Part):
@@ -165,6 +167,20 @@ class Publish(Part):
         "the measurement on. `interval`, `rate` or `burst` say the rate before, by default the first stage's.")
     start_phase: Literal["random", "even", "synchronised"] = Field(
         "random", description="When the first message is due within the first interval.")
+    user_properties: list[tuple[PropertyText, PropertyText]] | None = Field(
+        None, max_length=USER_PROPERTIES_MAX, json_schema_extra=MQTT_5, description=(
+            "User properties of each message (MQTT 5, 3.3.2.3.7): names, each with a value, such as "
+            "`[[\"unit\", \"mbar\"], [\"site\", \"roof\"]]`."))
+    content_type: PropertyText | None = Field(None, json_schema_extra=MQTT_5, description=(
+        "Content type of each message (MQTT 5, 3.3.2.3.9), such as `\"application/json\"`."))
+    payload_format: Literal["bytes", "utf-8"] | None = Field(None, json_schema_extra=MQTT_5, description=(
+        "Payload format indicator of each message (MQTT 5, 3.3.2.3.2)."))
+    response_topic: Annotated[PlainText, AfterValidator(topic_of_answers)] | None = Field(
+        None, json_schema_extra=MQTT_5, description=(
+            "Response topic of each message (MQTT 5, 3.3.2.3.5); `{group}` and `{client}` are filled in."))
+    correlation_data: Annotated[PlainText, AfterValidator(property_data)] | None = Field(
+        None, json_schema_extra=MQTT_5, description=(
+            "Correlation data of each message as text (MQTT 5, 3.3.2.3.6); `{group}` and `{client}` are filled in."))
     messages: Whole | None = Field(
         None, ge=1, lt=2**63, description="Maximum number of messages of a client, warm-up included.")
 
@@ -194,6 +210,14 @@ class Publish(Part):
             raise ValueError(f"has `topics = {self.topics}`, but its `topic` has no `{{topic}}` to fill in")
         return self
 
+
+    @property
+    def property_bytes(self) -> int:
+        """Bytes of the properties, before anything is filled in."""
+        texts = [text for text in (self.content_type, self.response_topic, self.correlation_data) if text is not None]
+        # An identifier, and a length before each text (MQTT 5, 2.2.2).
+        pairs = sum(5 + len(name.encode()) + len(value.encode()) for name, value in self.user_properties or ())
+        return 2 * (self.payload_format is not None) + sum(3 + len(text.encode()) for text in texts) + pairs
 
     @property
     def first_interval(self) -> int | None:

@@ -15,6 +15,8 @@ from mqttlab.quantity import shown
 
 MQTT_TEXT_MAX = 65_535
 """Bytes of a string in MQTT, whose length is a 16-bit number (MQTT 5 §1.5.4)."""
+PROPERTY_TEXT_MAX = 60_000
+"""Bytes of a text among the properties of a packet, as a plan has it."""
 # A group's name has up to 40 characters and a number up to 10 digits.
 _FILLED_MAX = 60
 TOPIC_PLACEHOLDERS = ("{group}", "{client}", "{topic}")
@@ -34,6 +36,41 @@ def published_topic(topic: str) -> str:
         raise ValueError(f"is {shown(topic)}, but topics that begin with `$` belong to the broker; "
                          f"write {shown(topic.lstrip('$') or 'a')}")
     return topic
+
+
+def topic_of_answers(topic: str) -> str:
+    """A topic that answers can be published to; what is filled in is known to every message of a client.
+
+    Raises:
+        ValueError: it cannot be published to.
+    """
+    if (problem := placeholders(topic, FILTER_PLACEHOLDERS)) is not None:
+        raise ValueError(problem)
+    return published_topic(topic)
+
+
+def property_data(text: str) -> str:
+    """Data that tells answers apart, written as text.
+
+    Raises:
+        ValueError: why it cannot stand in a packet.
+    """
+    _text(text, FILTER_PLACEHOLDERS, "text")
+    return text
+
+
+def property_text(text: str) -> str:
+    """A text among the properties of a packet, in which nothing is filled in.
+
+    Raises:
+        ValueError: why it cannot stand there.
+    """
+    if "\0" in text:
+        raise ValueError(f"is {shown(text)}, but MQTT does not allow the character NUL")
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > PROPERTY_TEXT_MAX:
+        raise ValueError(f"has {size} B, but may have at most {PROPERTY_TEXT_MAX} B")
+    return text
 
 
 def will_topic(topic: str) -> str:

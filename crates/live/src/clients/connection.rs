@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use mqttlab_client::Connection;
 use mqttlab_framing::Layer;
+use mqttlab_mqtt::alias::{ReceivedAliases, TopicAliases};
 use mqttlab_recording::DatagramAccount;
 use mqttlab_zmtp::stream::Decoder;
 
@@ -29,6 +30,10 @@ pub(super) struct ClientConnection {
     /// What waits to be written to a stream.
     pub(super) outbox: SocketOutbox,
     pub(super) incoming: PacketStream,
+    /// What it calls topics, where it gives aliases.
+    pub(super) aliases: Option<Box<TopicAliases>>,
+    /// What the broker calls topics.
+    pub(super) received_aliases: ReceivedAliases,
     /// Between the stream and its packets.
     pub(super) layered: Option<Box<ClientLayers>>,
     /// Instead of `incoming`, for ZeroMQ.
@@ -63,6 +68,8 @@ impl ClientConnection {
             vanished: Vec::new(),
             outbox: SocketOutbox::default(),
             incoming: PacketStream::default(),
+            aliases: None,
+            received_aliases: ReceivedAliases::default(),
             layered: layered.map(Box::new),
             frames: None,
             datagrams: over_datagrams.then(|| Box::new(ClientDatagrams::new())),
@@ -76,12 +83,18 @@ impl ClientConnection {
         ClientConnection { own_packets: own_packets.map(Box::new), ..self }
     }
 
+    /// Giving topics these aliases.
+    pub(super) fn with_aliases(self, aliases: Option<Box<TopicAliases>>) -> ClientConnection {
+        ClientConnection { aliases, ..self }
+    }
+
     /// What was to be written and was read of a packet is gone with the socket.
     pub(super) fn forget(&mut self) {
         self.has_unread_end = false;
         self.layered.iter_mut().for_each(|layered| layered.end());
         self.outbox.clear();
         self.incoming.clear();
+        self.received_aliases.clear();
         self.frames = None;
         self.datagrams.iter_mut().for_each(|datagrams| datagrams.clear());
     }

@@ -161,6 +161,7 @@ mod tests {
             dup: false,
             retain: false,
             id: 7,
+            properties: &[],
             payload_len,
         };
         encode::publish_head(&fields, Version::V311, out);

@@ -3,12 +3,13 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use mqttlab_client::mqtt;
 use mqttlab_client::protocol::{AnySession, Received as Said};
 use mqttlab_client::{Arriving, Delivery, Loss, PacketId, Surroundings, Who};
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::packet::{self, Acknowledgement, Packet, Publish};
 use mqttlab_mqtt::property::id;
-use mqttlab_mqtt::{Kind, Qos};
+use mqttlab_mqtt::{Kind, Qos, Version};
 use mqttlab_recording::identity;
 use mqttlab_recording::{EventKind, Identified, Received};
 use mqttlab_units::Instant;
@@ -157,17 +158,10 @@ impl ClientReader<'_, '_> {
 
     fn handle_packet(&mut self, client: &mut Client, raw: RawPacket<'_>) -> Result<(), Loss> {
         let version = self.turn.shared.facts(client.who().group).version;
-        if let Some(own) = &mut client.connection_mut().own_packets {
-            let facts = own_packets::mqtt::of(raw.header, raw.body, version);
-            own.read(facts, raw.header.packet_len() as u64, self.turn.now, self.turn.sink);
-        }
         if raw.header.kind == Kind::Publish {
-            let (publish, head_len) = packet::publish_head(raw.header, raw.body, version)?;
-            let payload = raw.body.get(head_len..).unwrap_or_default();
-            let payload_bytes = (raw.header.remaining - head_len) as u32;
-            self.answered[usize::from(publish.qos.level())] += 1;
-            return client.message(self.turn, &ArrivingPublish { publish, payload, payload_bytes });
+            return self.handle_publish(client, raw, version);
         }
+        self.note_read(client, raw, version, "");
         let input = match packet::decode(raw.header, raw.body, version)? {
             Packet::Connack(connack) => return self.handle_connack(client, &connack),
             Packet::Puback(answer) => Input::Puback { id: answer.id, refused: refused(&answer) },
@@ -188,8 +182,37 @@ impl ClientReader<'_, '_> {
         client.packet(self.turn, Said::Mqtt(input))
     }
 
+    fn handle_publish(
+        &mut self,
+        client: &mut Client,
+        raw: RawPacket<'_>,
+        version: Version,
+    ) -> Result<(), Loss> {
+        let (publish, head_len) = packet::publish_head(raw.header, raw.body, version)?;
+        let maximum = mqtt::topic_alias_maximum(self.turn.shared.group(client.who().group));
+        let name = client.connection_mut().received_aliases.resolve(&publish, maximum)?;
+        let publish = Publish { topic: name.as_deref().unwrap_or(publish.topic), ..publish };
+        self.note_read(client, raw, version, publish.topic);
+        let payload = raw.body.get(head_len..).unwrap_or_default();
+        let payload_bytes = (raw.header.remaining - head_len) as u32;
+        self.answered[usize::from(publish.qos.level())] += 1;
+        client.message(self.turn, &ArrivingPublish { publish, payload, payload_bytes })
+    }
+
+    /// Notes a packet that was read, where that is wanted; of a message with its topic.
+    fn note_read(&mut self, client: &mut Client, raw: RawPacket<'_>, version: Version, topic: &str) {
+        if let Some(own) = &mut client.connection_mut().own_packets {
+            let facts = own_packets::mqtt::of(raw.header, raw.body, version).map(|facts| facts.on(topic));
+            own.read(facts, raw.header.packet_len() as u64, self.turn.now, self.turn.sink);
+        }
+    }
+
     fn handle_connack(&mut self, client: &mut Client, connack: &packet::Connack<'_>) -> Result<(), Loss> {
         let number = |id| connack.properties.number(id).and_then(|value| u16::try_from(value).ok());
+        // Before the session hears of it: it repeats messages at once.
+        if let Some(aliases) = &mut client.connection_mut().aliases {
+            aliases.begin(number(id::TOPIC_ALIAS_MAXIMUM).unwrap_or(0));
+        }
         let input = Input::Connack {
             accepted: connack.code == 0,
             session_present: connack.session_present,

@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who};
+use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who, mqtt};
 use mqttlab_plan::Arrivals;
 use mqttlab_recording::{Event, EventKind, Sink};
 use mqttlab_run::Schedule;
@@ -212,7 +212,9 @@ fn client(shared: &FleetContext, who: Who, slot: u32, start: Instant) -> Client 
     let layered = ClientLayers::of(shared, who);
     let is_unseen = shared.unrecorded.holds(&shared.plan, shared.group(who.group), who.index);
     let own_packets = is_unseen.then(|| OwnPackets::new(who.number.0));
-    let connection = ClientConnection::new(slot, over_datagrams, layered).with_own_packets(own_packets);
+    let connection = ClientConnection::new(slot, over_datagrams, layered)
+        .with_own_packets(own_packets)
+        .with_aliases(mqtt::topic_aliases(shared.group(who.group)));
     Client::new(who, Arc::clone(&group.facts), session, connection, shared.plan.seed, start)
 }
 

@@ -12,6 +12,7 @@ use mqttlab_client::mqtt;
 use mqttlab_client::protocol::{AnySession, Envelope, Packet};
 use mqttlab_client::zeromq;
 use mqttlab_client::{Body, Loss, Transport, Who, sign};
+use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::encode::{self, PublishFields};
 use mqttlab_mqtt::{Kind, Version};
 use mqttlab_plan::{Group, MessageNumber, PayloadMaker};
@@ -73,14 +74,14 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
         let Some(layered) = layered else {
             let start = outbox.bytes().len();
             encode_packet(group, client.index, packet, outbox.bytes());
-            return note_put(own, outbox, start, group.version());
+            return note_put(own, outbox, start, group.version(), "");
         };
         let sealed = &mut self.buffers.bytes;
         sealed.clear();
         encode_packet(group, client.index, packet, sealed);
         layered.seal(sealed, outbox);
         if let Some(own) = own {
-            own.put(own_packets::mqtt::of_bytes(sealed, group.version()), outbox.end());
+            own.put(own_packets::mqtt::of_bytes(sealed, group.version(), ""), outbox.end());
         }
         if packet == mqtt::Packet::Bare(Kind::Disconnect) {
             layered.write_close(outbox);
@@ -103,27 +104,38 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
             Envelope::MqttSn(_) => unreachable!("they go over datagrams"),
         };
         let group = self.shared.facts(client.group);
-        let ClientConnection { layered, outbox: way, own_packets: own, .. } = connection;
+        let ClientConnection { layered, outbox: way, own_packets: own, aliases, .. } = connection;
         // What is sealed is first made whole.
         let outbox = if layered.is_some() { &mut self.buffers.message } else { &mut *way };
         let start = outbox.bytes().len();
-        let head = |topic, retain, payload_len, outbox: &mut SocketOutbox| {
-            let fields = PublishFields { topic, qos, dup, retain, id: id.0, payload_len };
+        let head = |topic, properties: &[u8], retain, payload_len, outbox: &mut SocketOutbox| {
+            let fields = PublishFields { topic, qos, dup, retain, id: id.0, properties, payload_len };
             encode::publish_head(&fields, group.version, outbox.bytes());
         };
-        match body {
+        let topic = match body {
             Body::Own { row, publication } => {
                 let topic = self.shared.directory.layout().topic_name(row.topic);
-                head(topic, row.retain, row.payload_bytes as usize, outbox);
+                let naming = aliases.as_mut().map_or(TopicNaming::Name, |aliases| aliases.name(row.topic));
+                let mut properties = Vec::new();
+                naming.put(&mut properties);
+                let said = self.shared.group(client.group);
+                said.publications[usize::from(publication)].properties.put(
+                    &said.name,
+                    client.index,
+                    &mut properties,
+                );
+                head(naming.name(topic), &properties, row.retain, row.payload_bytes as usize, outbox);
                 write_payload(&group.payloads[usize::from(publication)], client.index, row, outbox);
+                topic
             }
             Body::Relayed(message) => {
-                head(&message.topic, false, message.payload.len(), outbox);
+                head(&message.topic, &[], false, message.payload.len(), outbox);
                 outbox.bytes().extend_from_slice(&message.payload);
+                &message.topic
             }
-        }
+        };
         let Some(layered) = layered else {
-            note_put(own, way, start, group.version);
+            note_put(own, way, start, group.version, topic);
             return way.end();
         };
         let WorkerBuffers { message: whole, bytes, .. } = &mut *self.buffers;
@@ -132,7 +144,7 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
         whole.clear();
         layered.seal(bytes, way);
         if let Some(own) = own {
-            own.put(own_packets::mqtt::of_bytes(bytes, group.version), way.end());
+            own.put(own_packets::mqtt::of_bytes(bytes, group.version, topic), way.end());
         }
         way.end()
     }
@@ -257,11 +269,18 @@ fn encode_packet(group: &Group, client: u32, packet: mqtt::Packet, out: &mut Vec
     }
 }
 
-/// Notes a packet of MQTT that was put from this place of the outbox's own bytes on, where that is wanted.
-fn note_put(own: &mut Option<Box<OwnPackets>>, outbox: &mut SocketOutbox, start: usize, version: Version) {
+/// Notes a packet of MQTT that was put from this place of the outbox's own bytes on, where that is wanted; of a message with its
+/// topic.
+fn note_put(
+    own: &mut Option<Box<OwnPackets>>,
+    outbox: &mut SocketOutbox,
+    start: usize,
+    version: Version,
+    topic: &str,
+) {
     if let Some(own) = own {
         let end = outbox.end();
-        own.put(own_packets::mqtt::of_bytes(&outbox.bytes()[start..], version), end);
+        own.put(own_packets::mqtt::of_bytes(&outbox.bytes()[start..], version, topic), end);
     }
 }
 

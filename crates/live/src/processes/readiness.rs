@@ -64,6 +64,7 @@ fn exchange_connect(mut stream: TcpStream) -> io::Result<()> {
         keep_alive_s: 0,
         session_expiry_s: 0,
         receive_maximum: u16::MAX,
+        topic_alias_maximum: 0,
         will: None,
         username: None,
         password: None,

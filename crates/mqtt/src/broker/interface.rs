@@ -52,6 +52,8 @@ pub struct BrokerOptions {
     pub refill: Refill,
     /// What becomes of a client's QoS 1 and 2 messages beyond `max_inflight`, before MQTT 5.
     pub excess: Excess,
+    /// What an MQTT 5 client is told of how many topic aliases it may give.
+    pub topic_alias_maximum: u16,
 }
 
 /// What becomes of QoS 1 and 2 messages that a client sends beyond [`BrokerOptions::max_inflight`]. An MQTT 5 client is told
@@ -65,20 +67,23 @@ pub enum Excess {
 }
 
 impl Default for BrokerOptions {
-    /// Mosquitto's: 20 in flight and 1000 queued, of QoS 1 and 2, repeated when the client comes back.
     fn default() -> Self {
-        BrokerOptions {
-            max_inflight: 20,
-            max_queued: 1000,
-            queue_qos0: false,
-            retry: None,
-            refill: Refill::Bounded,
-            excess: Excess::Taken,
-        }
+        BrokerOptions::MOSQUITTO
     }
 }
 
 impl BrokerOptions {
+    /// Mosquitto's: 20 in flight and 1000 queued, of QoS 1 and 2, repeated when the client comes back; 10 topic aliases.
+    pub const MOSQUITTO: BrokerOptions = BrokerOptions {
+        max_inflight: 20,
+        max_queued: 1000,
+        queue_qos0: false,
+        retry: None,
+        refill: Refill::Bounded,
+        excess: Excess::Taken,
+        topic_alias_maximum: 10,
+    };
+
     pub(super) fn window(&self) -> u16 {
         if self.max_inflight == 0 { u16::MAX } else { self.max_inflight }
     }
@@ -168,6 +173,8 @@ pub enum Output {
         /// What an MQTT 5 client is told of how many QoS 1 and 2 messages it may send ahead: Mosquitto says as many
         /// as it would send itself.
         receive_maximum: u16,
+        /// What an MQTT 5 client is told of how many topic aliases it may give; 0: none.
+        topic_alias_maximum: u16,
     },
     Suback {
         connection: ConnectionId,

@@ -73,7 +73,7 @@ impl Broker {
         self.sessions.bind(connection, number);
         // MQTT 3.1's CONNACK has no place for it.
         let session_present = known.is_some() && version != Version::V31;
-        self.ready.push_back(connack(connection, session_present, true, window));
+        self.ready.push_back(self.connack(connection, session_present, true));
         // Nothing may go before CONNACK ([MQTT-3.2.0-1]).
         self.send_within_window(now, number);
         self.sessions.schedule(number, self.options.retry);
@@ -81,11 +81,17 @@ impl Broker {
 
     fn reject(&mut self, connection: ConnectionId, will: Option<Will>) {
         // Session Present is 0 in a refusal ([MQTT-3.2.2-6]), and the connection is closed behind it ([MQTT-3.2.2-7]).
-        self.ready.push_back(connack(connection, false, false, self.options.window()));
+        self.ready.push_back(self.connack(connection, false, false));
         self.ready.push_back(Output::Close { connection });
         if let Some(will) = will {
             self.let_go(will.message);
         }
+    }
+
+    fn connack(&self, connection: ConnectionId, session_present: bool, accepted: bool) -> Output {
+        let (receive_maximum, topic_alias_maximum) =
+            (self.options.window(), self.options.topic_alias_maximum);
+        Output::Connack { connection, session_present, accepted, receive_maximum, topic_alias_maximum }
     }
 
     /// The session that a client has left here and wants to go on with.
@@ -145,8 +151,4 @@ impl Broker {
         // A look may come too early: whoever was heard since is not scheduled anew before.
         self.sessions.schedule(number, self.options.retry);
     }
-}
-
-fn connack(connection: ConnectionId, session_present: bool, accepted: bool, receive_maximum: u16) -> Output {
-    Output::Connack { connection, session_present, accepted, receive_maximum }
 }

@@ -25,7 +25,8 @@
 //! allocates nothing.
 //!
 //! What it does not model: access control, what a broker publishes itself below `$SYS`, subscription identifiers and
-//! options, message expiry, will delay, topic aliases, bridges, packet sizes, the time that any of it takes.
+//! options, message expiry, will delay, bridges, packet sizes, the time that any of it takes. Topic aliases are the shell's,
+//! which names topics ([`crate::alias`]): the broker says how many a client may give, and like Mosquitto 2.0 gives none itself.
 
 mod delivery;
 mod holds;

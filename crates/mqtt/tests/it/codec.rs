@@ -1,7 +1,8 @@
 //! The codec against another one, against the specification's rules, and against noise.
 
 use bytes::BytesMut;
-use mqttlab_mqtt::encode::{self, ConnectFields, PublishFields};
+use mqttlab_mqtt::alias::TopicNaming;
+use mqttlab_mqtt::encode::{self, ConnectFields, MessageProperties, PublishFields};
 use mqttlab_mqtt::packet::{Packet, decode, publish_head};
 use mqttlab_mqtt::{FixedHeader, Kind, Malformed, Qos, Version};
 use proptest::prelude::*;
@@ -24,12 +25,12 @@ proptest! {
     #[test]
     fn another_codec_reads_our_publish(topic in name(), payload in prop::collection::vec(any::<u8>(), 0..300),
                                        qos in qos(), retain: bool, id in 1_u16.., dup: bool) {
-        let fields = PublishFields { topic: &topic, qos, dup: dup && qos != Qos::AtMostOnce, retain, id, payload_len: payload.len() };
+        let fields = PublishFields { topic: &topic, qos, dup: dup && qos != Qos::AtMostOnce, retain, id, properties: &[], payload_len: payload.len() };
         for version in [Version::V311, Version::V5] {
             let mut out = Vec::new();
             encode::publish_head(&fields, version, &mut out);
             out.extend(&payload);
-            prop_assert_eq!(out.len(), encode::publish_len(topic.len(), payload.len(), qos, version));
+            prop_assert_eq!(out.len(), encode::publish_len(topic.len(), 0, payload.len(), qos, version));
             let mut buffer = BytesMut::from(&out[..]);
             if version == Version::V311 {
                 let mqttbytes::v4::Packet::Publish(theirs) = mqttbytes::v4::read(&mut buffer, 1 << 20).unwrap() else { panic!("not a PUBLISH") };
@@ -65,7 +66,7 @@ proptest! {
     fn another_codec_reads_our_connect(client_id in "[a-z0-9]{1,23}", clean: bool, keep_alive_s: u16, will: bool, login: bool) {
         for version in [Version::V311, Version::V5] {
             let fields = ConnectFields {
-                version, client_id: &client_id, clean, keep_alive_s, session_expiry_s: 7, receive_maximum: 10,
+                version, client_id: &client_id, clean, keep_alive_s, session_expiry_s: 7, receive_maximum: 10, topic_alias_maximum: 5,
                 will: will.then_some(("w", &b"gone"[..], Qos::AtLeastOnce, true)),
                 username: login.then_some("u"), password: login.then_some(&b"p"[..]),
             };
@@ -79,7 +80,7 @@ proptest! {
             } else {
                 let mqttbytes::v5::Packet::Connect(theirs) = mqttbytes::v5::read(&mut buffer, 1 << 20).unwrap() else { panic!("not a CONNECT") };
                 let properties = theirs.properties.unwrap();
-                prop_assert_eq!((properties.session_expiry_interval, properties.receive_maximum), (Some(7), Some(10)));
+                prop_assert_eq!((properties.session_expiry_interval, properties.receive_maximum, properties.topic_alias_max), (Some(7), Some(10), Some(5)));
             }
             let Packet::Connect(ours) = whole(&out, version).unwrap() else { panic!("not a CONNECT") };
             prop_assert_eq!((ours.version, ours.client_id, ours.clean), (version, &client_id[..], clean));
@@ -120,14 +121,47 @@ fn small_packets_have_their_known_bytes() {
 }
 
 #[test]
+fn another_codec_reads_our_properties_of_a_message() {
+    let mut properties = Vec::new();
+    let said = MessageProperties {
+        payload_is_text: Some(true),
+        content_type: Some("text/plain"),
+        response_topic: Some("answers"),
+        correlation_data: Some(b"7"),
+    };
+    encode::message_properties(&said, &mut properties);
+    [("site", "roof"), ("site", "")].iter().for_each(|(n, v)| encode::user_property(n, v, &mut properties));
+    TopicNaming::NameAndAlias(3).put(&mut properties);
+    let (topic, qos, payload_len) = ("t", Qos::AtLeastOnce, 0);
+    let fields =
+        PublishFields { topic, qos, dup: false, retain: false, id: 1, properties: &properties, payload_len };
+    let mut out = Vec::new();
+    encode::publish_head(&fields, Version::V5, &mut out);
+    assert_eq!(out.len(), encode::publish_len(1, properties.len(), 0, qos, Version::V5));
+    let mut buffer = BytesMut::from(&out[..]);
+    let mqttbytes::v5::Packet::Publish(theirs) = mqttbytes::v5::read(&mut buffer, 1 << 20).unwrap() else {
+        panic!("not a PUBLISH")
+    };
+    let read = theirs.properties.unwrap();
+    assert_eq!((read.payload_format_indicator, read.topic_alias), (Some(1), Some(3)));
+    assert_eq!(
+        (read.content_type.as_deref(), read.response_topic.as_deref()),
+        (Some("text/plain"), Some("answers"))
+    );
+    assert_eq!(read.correlation_data.as_deref(), Some(&b"7"[..]));
+    let pairs = [("site", "roof"), ("site", "")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(read.user_properties, pairs);
+}
+
+#[test]
 fn lengths_agree_with_bytes() {
     for version in [Version::V311, Version::V5] {
         let mut out = Vec::new();
         encode::subscribe(1, [("a/b", Qos::ExactlyOnce)].into_iter(), version, &mut out);
         assert_eq!(out.len(), encode::subscribe_len(3, version));
     }
-    assert_eq!(encode::publish_len(43, 10_246, Qos::AtMostOnce, Version::V311), 10_246 + 48);
-    assert_eq!(encode::publish_len(43, 10_485_766, Qos::AtMostOnce, Version::V311), 10_485_766 + 50);
+    assert_eq!(encode::publish_len(43, 0, 10_246, Qos::AtMostOnce, Version::V311), 10_246 + 48);
+    assert_eq!(encode::publish_len(43, 0, 10_485_766, Qos::AtMostOnce, Version::V311), 10_485_766 + 50);
 }
 
 #[test]

@@ -326,6 +326,39 @@ fn values_of_secrets_stand_behind_the_plan_and_are_not_written_again() {
 }
 
 #[test]
+fn properties_of_messages_are_those_of_mqtt_5_and_have_bounds() {
+    let said = |version: &str, field: &str, value: Value| {
+        let mut plan = plan("pair.json");
+        let mut properties = json!({ "user": [], "content_type": null, "payload_is_text": null,
+            "response_topic": null, "correlation_data": null });
+        properties[field] = value;
+        let group =
+            plan["groups"].as_array_mut().unwrap().iter_mut().find(|group| group["publish"].is_object());
+        let group = group.unwrap();
+        group["protocol"]["mqtt"]["version"] = json!(version);
+        group["publish"]["properties"] = properties;
+        Plan::from_json(&plan.to_string()).map_or_else(|error| error.to_string(), |_| "accepted".into())
+    };
+    assert_eq!(said("5", "content_type", json!("text/plain")), "accepted");
+    assert_eq!(said("3.1.1", "content_type", json!(null)), "accepted");
+    let cases = [
+        (
+            "3.1.1",
+            "content_type",
+            json!("text/plain"),
+            "publications[0].properties` are set, but only MQTT 5",
+        ),
+        ("5", "response_topic", json!("a/#"), "properties.response_topic` is \"a/#\", which is not a topic"),
+        ("5", "user", json!(vec![json!({ "name": "a", "value": "b" }); 101]), "properties.user` is 101"),
+        ("5", "content_type", json!("x".repeat(60_001)), "properties.content_type`"),
+    ];
+    for (version, field, value, problem) in cases {
+        let told = said(version, field, value);
+        assert!(told.contains(problem), "{told}");
+    }
+}
+
+#[test]
 fn a_secret_without_its_value_is_refused_with_its_place_and_can_be_checked() {
     let mut read = Plan::with_secrets(&secretive().to_string()).unwrap();
     let refused = read.need_secrets().unwrap_err().to_string();

@@ -182,6 +182,7 @@ fn write(packet: &Control, out: &mut Vec<u8>) {
                 keep_alive_s: *keep_alive_s,
                 session_expiry_s: 0,
                 receive_maximum: u16::MAX,
+                topic_alias_maximum: 0,
                 will,
                 username: None,
                 password: None,
@@ -190,7 +191,15 @@ fn write(packet: &Control, out: &mut Vec<u8>) {
         }
         BrokerPacket::Publish { dup, qos, retain, topic, id, message } => {
             let payload_len = message.len();
-            let fields = PublishFields { topic, qos: *qos, dup: *dup, retain: *retain, id: *id, payload_len };
+            let fields = PublishFields {
+                topic,
+                qos: *qos,
+                dup: *dup,
+                retain: *retain,
+                id: *id,
+                properties: &[],
+                payload_len,
+            };
             encode::publish_head(&fields, Version::V311, out);
             out.extend_from_slice(message);
         }

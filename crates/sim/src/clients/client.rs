@@ -12,6 +12,7 @@ use mqttlab_client::{
     Transport, Who,
 };
 use mqttlab_client::{mqtt, mqttsn, zeromq};
+use mqttlab_mqtt::alias::{TopicAliases, TopicNaming};
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_mqttsn::{Packet as SnSaid, Topic};
@@ -44,6 +45,8 @@ pub(crate) struct ClientSocket {
     pub(crate) alarm: Option<Instant>,
     /// What it can resume a session of TLS with.
     tickets: Tickets,
+    /// What it calls topics, where it gives aliases.
+    pub(crate) aliases: Option<Box<TopicAliases>>,
     /// Whether its program reads.
     pub(crate) is_reading: bool,
     /// Whether its connection has ended, and its program has not read that.
@@ -66,11 +69,12 @@ pub(crate) struct DatagramSocket {
 }
 
 impl ClientSocket {
-    pub(crate) fn new(over_datagrams: bool) -> ClientSocket {
+    pub(crate) fn new(over_datagrams: bool, aliases: Option<Box<TopicAliases>>) -> ClientSocket {
         ClientSocket {
             id: None,
             alarm: None,
             tickets: Tickets::default(),
+            aliases,
             is_reading: true,
             has_unread_end: false,
             datagrams: over_datagrams.then(Box::default),
@@ -221,7 +225,12 @@ impl Transport<AnySession, ClientSocket> for SimSurroundings<'_> {
             Body::Relayed(relayed) => (relayed.message, relayed.topic, false),
         };
         let version = self.groups.facts_of(client.into()).version;
-        let (packet, length) = self.groups.publication(self.topics, (message, topic), qos, id.0, version);
+        let naming = match (&mut socket.aliases, body) {
+            (Some(aliases), Body::Own { .. }) => aliases.name(topic),
+            _ => TopicNaming::Name,
+        };
+        let (packet, length) =
+            self.groups.publication(self.topics, (message, topic), (naming, qos, id.0), version);
         self.append(connection, StreamPacket { dup, retain, ..packet }, length)
     }
 
@@ -399,7 +408,7 @@ impl<'a> Arriving<ClientSocket, SimSurroundings<'a>> for StreamPacket {
     }
 
     fn copy_to(&self, relayed: &mut RepeatedMessage) {
-        *relayed = RepeatedMessage { message: self.message, topic: self.topic };
+        *relayed = RepeatedMessage { message: message_tokens::copy(self.message), topic: self.topic };
     }
 }
 

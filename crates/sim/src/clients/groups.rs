@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mqttlab_client::protocol::Sessions;
 use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
 use mqttlab_client::{mqtt, zeromq};
+use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::zeromq::prefix;
 use mqttlab_plan::{
@@ -231,6 +232,16 @@ impl Groups {
         will.map_or(0, |will| will.payload.len() as u32)
     }
 
+    /// Bytes of the properties that a message's publisher gives it. A relay's copy has none, and neither has a will.
+    fn property_len(&self, message: u64) -> usize {
+        if message_tokens::origin(message).is_none() || message_tokens::is_copy(message) {
+            return 0;
+        }
+        let (owner, publication) = (message_tokens::owner(message), message_tokens::publication(message));
+        let group = self.group_of(owner);
+        group.publications[usize::from(publication)].properties.len(&group.name, self.index_of(owner))
+    }
+
     /// A control packet of MQTT that is no message, to be given its place in a stream, and its length. What tells it of some
     /// is their encoding, in `scratch`.
     pub(crate) fn control(
@@ -295,22 +306,25 @@ impl Groups {
         &self,
         topics: &SimTopics,
         (message, topic): (u64, u32),
-        qos: Qos,
-        id: u16,
+        (naming, qos, id): (TopicNaming, Qos, u16),
         version: Version,
     ) -> (StreamPacket, usize) {
         let payload_bytes = self.payload_bytes(message);
-        let name = topics.name(topic).len();
+        let name = naming.name(topics.name(topic)).len();
+        let properties = match version {
+            Version::V5 => naming.property_len() + self.property_len(message),
+            Version::V31 | Version::V311 => 0,
+        };
         let packet = StreamPacket {
             qos,
             topic,
             message,
             topic_bytes: 2 + name as u16,
-            property_bytes: u8::from(version == Version::V5),
+            property_bytes: encode::properties_len(properties, version) as u32,
             payload_bytes,
             ..StreamPacket::bare(Kind::Publish, id)
         };
-        (packet, encode::publish_len(name, payload_bytes as usize, qos, version))
+        (packet, encode::publish_len(name, properties, payload_bytes as usize, qos, version))
     }
 }
 

@@ -8,7 +8,8 @@ pub(crate) mod surroundings;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mqttlab_client::{Loss, Surroundings as _};
+use mqttlab_client::{Loss, Surroundings as _, mqtt};
+use mqttlab_mqtt::Kind;
 use mqttlab_plan::{Arrivals, ClientsChange, ClientsEvent, Event, PublishingChanges, PublishingTime};
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
@@ -34,7 +35,7 @@ impl SimClients {
         let client = |id| {
             let group = groups.facts_of(id);
             let over_datagrams = groups.group_of(id).transport == mqttlab_plan::Transport::Udp;
-            let socket = ClientSocket::new(over_datagrams);
+            let socket = ClientSocket::new(over_datagrams, mqtt::topic_aliases(groups.group_of(id)));
             let session = group.sessions.session(groups.who(id), seed);
             Client::new(groups.who(id), Arc::clone(&group.facts), session, socket, seed, Instant::ZERO)
         };
@@ -297,6 +298,12 @@ fn take_packet(
     }
     if !packet.is_packet() {
         return;
+    }
+    // Before the session hears of it: it repeats messages at once.
+    if packet.kind == Kind::Connack
+        && let Some(aliases) = &mut client.connection_mut().aliases
+    {
+        aliases.begin(packet.topic_alias_maximum);
     }
     let outcome = match client::input(around, client.who().into(), packet) {
         _ if packet.kind.is_message() => client.message(around, packet),

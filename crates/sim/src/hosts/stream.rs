@@ -38,6 +38,8 @@ pub(crate) struct StreamPacket {
     pub(crate) session_present: bool,
     /// How many QoS 1 and 2 messages a CONNACK lets be in flight; 65535 where it does not say.
     pub(crate) receive_maximum: u16,
+    /// How many topic aliases a CONNACK lets the client give; 0 where it does not say.
+    pub(crate) topic_alias_maximum: u16,
     /// Packet identifier; 0 for none.
     pub(crate) id: u16,
     /// The topic of a message; the prefix of a subscription of ZMTP.
@@ -47,7 +49,7 @@ pub(crate) struct StreamPacket {
     /// Of a PUBLISH: the topic with its length.
     pub(crate) topic_bytes: u16,
     /// Of a PUBLISH of MQTT 5: the properties with their length.
-    pub(crate) property_bytes: u8,
+    pub(crate) property_bytes: u32,
     /// Of a PUBLISH: the application message.
     pub(crate) payload_bytes: u32,
     /// When the first segment with a byte of it came to the first link.
@@ -72,6 +74,7 @@ impl StreamPacket {
             retain: false,
             session_present: false,
             receive_maximum: u16::MAX,
+            topic_alias_maximum: 0,
             id,
             topic: 0,
             message: 0,

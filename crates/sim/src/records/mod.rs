@@ -281,7 +281,7 @@ impl Records {
             fixed_header_bytes: parts.fixed_header,
             topic_bytes: packet.topic_bytes.into(),
             packet_id_bytes: parts.id,
-            property_bytes: packet.property_bytes.into(),
+            property_bytes: packet.property_bytes,
             payload_bytes: parts.payload,
             first_sent_ns: Some(first_sent.as_ns()),
             complete_ns: packet.complete.map(Instant::as_ns),
@@ -514,7 +514,7 @@ fn seen(packet: &StreamPacket) -> SeenPacket {
         fixed_header_bytes: parts.fixed_header,
         topic_bytes: packet.topic_bytes.into(),
         packet_id_bytes: parts.id,
-        property_bytes: packet.property_bytes.into(),
+        property_bytes: packet.property_bytes,
         payload_bytes: parts.payload,
     }
 }

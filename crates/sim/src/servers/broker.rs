@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use mqttlab_client::mqtt;
+use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::broker::{
     self, Broker, BrokerOptions, Excess, Input, Kept, Output, SessionId, TopicId, Will,
 };
@@ -89,6 +90,7 @@ impl BrokerModel {
             // Mosquitto's fault, and a live run's too: more are in flight than its configuration says.
             refill: Refill::ByPlace,
             excess: Excess::Dropped,
+            topic_alias_maximum: settings.topic_alias_maximum,
             ..BrokerOptions::default()
         };
         BrokerModel {
@@ -396,14 +398,9 @@ impl BrokerModel {
 
     fn response(&mut self, around: &mut ServerSurroundings<'_>, output: &Output) -> Option<BrokerResponse> {
         let (socket, packet) = match *output {
-            Output::Connack { connection, session_present, receive_maximum, .. } => {
-                let version = version(around, connection);
-                // Only MQTT 5 can say it, in a property of three bytes (§3.2.2.3.3), and 65535 is not said.
-                let says = version == Version::V5 && receive_maximum != u16::MAX;
-                let receive_maximum = if says { receive_maximum } else { u16::MAX };
-                let packet =
-                    StreamPacket { session_present, receive_maximum, ..StreamPacket::bare(Kind::Connack, 0) };
-                (connection, Some((packet, encode::connack_len(version) + if says { 3 } else { 0 })))
+            Output::Connack { connection, session_present, receive_maximum, topic_alias_maximum, .. } => {
+                let told = (receive_maximum, topic_alias_maximum);
+                (connection, Some(connack(version(around, connection), session_present, told)))
             }
             Output::Suback { connection, id, ref granted } => {
                 let single = encode::suback_len(version(around, connection));
@@ -420,8 +417,8 @@ impl BrokerModel {
                 let (packet, length) = around.groups.publication(
                     around.topics,
                     (message, self.topics[topic.0 as usize]),
-                    qos,
-                    id,
+                    // Mosquitto 2.0.11 gives no aliases, whatever the client's maximum is (tried).
+                    (TopicNaming::Name, qos, id),
                     version,
                 );
                 (connection, Some((StreamPacket { dup, retain, ..packet }, length)))
@@ -668,6 +665,16 @@ fn reading(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> PacketReadin
         Some(layered) if layered.has_websocket() => PacketReading::Bytes,
         _ => PacketReading::Packets,
     }
+}
+
+/// A CONNACK that tells an MQTT 5 client how many messages it may send ahead and how many topic aliases it may give, in
+/// properties of three bytes each (§3.2.2.3.3, §3.2.2.3.8). What is the protocol's default is not said.
+fn connack(version: Version, session_present: bool, told: (u16, u16)) -> (StreamPacket, usize) {
+    let (receive_maximum, topic_alias_maximum) = if version == Version::V5 { told } else { (u16::MAX, 0) };
+    let said = usize::from(receive_maximum != u16::MAX) + usize::from(topic_alias_maximum > 0);
+    let bare = StreamPacket::bare(Kind::Connack, 0);
+    let packet = StreamPacket { session_present, receive_maximum, topic_alias_maximum, ..bare };
+    (packet, encode::connack_len(version) + 3 * said)
 }
 
 fn acknowledgement(kind: Kind, id: u16) -> Option<(StreamPacket, usize)> {

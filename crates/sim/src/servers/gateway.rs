@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Qos, Version};
 use mqttlab_mqttsn::Packet as Said;
@@ -199,16 +200,15 @@ impl GatewayModel {
             BrokerPacket::Publish { dup, qos, retain, topic, id, message } => {
                 let topic = around.topics.number(self.to, &topic);
                 let what = (message.message, topic);
-                let (packet, length) = around.groups.publication(around.topics, what, qos, id, Version::V311);
+                let said = (TopicNaming::Name, qos, id);
+                let (packet, length) = around.groups.publication(around.topics, what, said, Version::V311);
                 return Some((StreamPacket { dup, retain, ..packet }, length));
             }
             BrokerPacket::Acknowledgement { kind, id } => {
                 return Some((StreamPacket::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN));
             }
-            BrokerPacket::Pingreq => return Some((StreamPacket::bare(Kind::Pingreq, 0), encode::BARE_LEN)),
-            BrokerPacket::Disconnect => {
-                return Some((StreamPacket::bare(Kind::Disconnect, 0), encode::BARE_LEN));
-            }
+            BrokerPacket::Pingreq => return Some(bare(Kind::Pingreq)),
+            BrokerPacket::Disconnect => return Some(bare(Kind::Disconnect)),
             BrokerPacket::Connect { client_id, clean, keep_alive_s, will } => {
                 let message = will.as_ref().map_or(Vec::new(), |will| vec![0; will.message.bytes as usize]);
                 encode::connect(
@@ -219,6 +219,7 @@ impl GatewayModel {
                         keep_alive_s,
                         session_expiry_s: 0,
                         receive_maximum: u16::MAX,
+                        topic_alias_maximum: 0,
                         will: will.as_ref().map(|will| (&*will.topic, &message[..], will.qos, will.retain)),
                         username: None,
                         password: None,
@@ -388,4 +389,9 @@ fn broker_packet(
         Kind::Pingresp => BrokerPacket::Pingresp,
         _ => return None,
     })
+}
+
+/// A packet without a body, and its length.
+fn bare(kind: Kind) -> (StreamPacket, usize) {
+    (StreamPacket::bare(kind, 0), encode::BARE_LEN)
 }

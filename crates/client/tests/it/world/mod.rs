@@ -346,6 +346,7 @@ pub fn started(arrival: Arrival, start_phase: StartPhase) -> Vec<Arrivals> {
         topics: 1,
         qos: 0,
         retain: false,
+        properties: mqttlab_plan::MessageProperties::default(),
         payload: Payload::Fixed { bytes: MESSAGE_BYTES },
         arrival,
         start_phase,

@@ -121,6 +121,17 @@ impl PacketFacts<'_> {
         PacketFacts { row, name: None, topic: None }
     }
 
+    /// With the topic of a message whose packet has an alias instead of its name.
+    pub(super) fn on<'a>(self, topic: &'a str) -> PacketFacts<'a>
+    where
+        Self: 'a,
+    {
+        match self.topic {
+            Some("") => PacketFacts { topic: Some(topic), ..self },
+            _ => self,
+        }
+    }
+
     /// Appends what travels beside it; returns how much that is.
     fn write_beside(&self, out: &mut String) -> usize {
         let start = out.len();

@@ -6,10 +6,11 @@ use mqttlab_recording::{OwnPacket, PacketProtocol};
 
 use super::{PacketFacts, message_of};
 
-/// Of the packet that begins with these bytes; `None` where they are none.
-pub(crate) fn of_bytes(bytes: &[u8], version: Version) -> Option<PacketFacts<'_>> {
+/// Of the packet that begins with these bytes; `None` where they are none. A message has this topic, also where an alias stands
+/// for it.
+pub(crate) fn of_bytes<'a>(bytes: &'a [u8], version: Version, topic: &'a str) -> Option<PacketFacts<'a>> {
     let header = FixedHeader::peek(bytes).ok()??;
-    of(header, &bytes[header.header_len..], version)
+    Some(of(header, &bytes[header.header_len..], version)?.on(topic))
 }
 
 /// Of a packet with this header, of whose body the rest may be missing where it is large.

@@ -2,20 +2,12 @@
 
 use expect_test::expect;
 use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Excess, Input, Output};
-use mqttlab_mqtt::outbox::Refill;
 use mqttlab_mqtt::{Qos, Version};
 use mqttlab_units::{Duration, Instant};
 
 use super::script::{check, transcript};
 
-const NARROW: BrokerOptions = BrokerOptions {
-    max_inflight: 2,
-    max_queued: 2,
-    queue_qos0: false,
-    retry: None,
-    refill: Refill::Bounded,
-    excess: Excess::Taken,
-};
+const NARROW: BrokerOptions = BrokerOptions { max_inflight: 2, max_queued: 2, ..BrokerOptions::MOSQUITTO };
 
 #[test]
 fn messages_wait_behind_a_full_window_and_are_dropped_behind_a_full_queue() {

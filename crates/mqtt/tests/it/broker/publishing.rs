@@ -1,19 +1,11 @@
 //! From a publisher to the broker: acknowledgements, retained messages, wills.
 
 use expect_test::expect;
-use mqttlab_mqtt::broker::{BrokerOptions, Excess};
-use mqttlab_mqtt::outbox::Refill;
+use mqttlab_mqtt::broker::BrokerOptions;
 
 use super::script::check;
 
-const DEFAULT: BrokerOptions = BrokerOptions {
-    max_inflight: 20,
-    max_queued: 1000,
-    queue_qos0: false,
-    retry: None,
-    refill: Refill::Bounded,
-    excess: Excess::Taken,
-};
+const DEFAULT: BrokerOptions = BrokerOptions::MOSQUITTO;
 
 #[test]
 fn a_qos0_message_is_forwarded_and_forgotten() {

@@ -1,19 +1,11 @@
 //! How sessions begin, change hands and end.
 
 use expect_test::expect;
-use mqttlab_mqtt::broker::{BrokerOptions, Excess};
-use mqttlab_mqtt::outbox::Refill;
+use mqttlab_mqtt::broker::BrokerOptions;
 
 use super::script::check;
 
-const DEFAULT: BrokerOptions = BrokerOptions {
-    max_inflight: 20,
-    max_queued: 1000,
-    queue_qos0: false,
-    retry: None,
-    refill: Refill::Bounded,
-    excess: Excess::Taken,
-};
+const DEFAULT: BrokerOptions = BrokerOptions::MOSQUITTO;
 
 #[test]
 fn mqtt_3_2_2_2_a_kept_session_is_present_and_a_clean_one_is_not() {

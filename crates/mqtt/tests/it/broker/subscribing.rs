@@ -1,19 +1,11 @@
 //! Who gets what.
 
 use expect_test::expect;
-use mqttlab_mqtt::broker::{BrokerOptions, Excess};
-use mqttlab_mqtt::outbox::Refill;
+use mqttlab_mqtt::broker::BrokerOptions;
 
 use super::script::check;
 
-const DEFAULT: BrokerOptions = BrokerOptions {
-    max_inflight: 20,
-    max_queued: 1000,
-    queue_qos0: false,
-    retry: None,
-    refill: Refill::Bounded,
-    excess: Excess::Taken,
-};
+const DEFAULT: BrokerOptions = BrokerOptions::MOSQUITTO;
 
 #[test]
 fn a_delivery_has_the_lower_qos_of_publication_and_subscription() {
