@@ -78,7 +78,7 @@ class Dice:
 
     def newly_some(self, share: float, **fields: tuple[str, Any]) -> Values:
         """Likewise of fields that older numbers do not have."""
-        return self.some(share, **fields) if self._is_new else {}
+        return self.some(share, **fields) if self._number >= EVENTS_TO else {}
 
 
 def draw(number: int) -> Values:
@@ -379,7 +379,7 @@ def _publish(dice: Dice, name: str, topic: str, *, clients: int, copies: int, na
             "gps", {"kind": "random", "size": f"{size} B"}, {"kind": "fixed", "size": f"{size} B"}))
     if dice.newly_hits(of("payload.template"), 0.1, EVENTS_TO):
         publish["payload"] = {"template": TEMPLATE, **({"size": f"{size} B"} if size > TEMPLATE_BYTES else {})}
-    if dice.newly_hits(of("payload.document"), 0.1):
+    if dice.newly_hits(of("payload.document"), 0.1, EVENTS_TO):
         kind = dice.pick(of("payload.document"), ("alert", "report", "jpeg", "png"))
         publish["payload"] = {"kind": kind, "size": f"{max(1_400, size)} B"}
     arrival = dice.pick(of("arrival"), ("constant", "constant", "poisson", "burst"))
@@ -469,7 +469,7 @@ def _of_mqtt(dice: Dice, values: Values) -> Values:
     """With what all MQTT scenarios have."""
     whole = {"broker": _broker(dice)} if "servers" not in values else {}
     whole |= {"mqtt": _mqtt(dice, "mqtt")} if dice.hits("mqtt", 0.7) else {}
-    for group in values["groups"] if dice.newly_hits("properties", 0.3) else ():
+    for group in values["groups"] if dice.newly_hits("properties", 0.3, EVENTS_TO) else ():
         if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5":
             _add_properties(dice, group)
     hosts = _hosts(dice, "near", "far", "broker")

@@ -130,6 +130,17 @@ impl Group {
         self.publications.iter().chain(self.changed_publications.iter().map(|changed| &changed.publish))
     }
 
+    /// What messages of this number are; see [`Group::contents`].
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn content(&self, number: usize) -> &Publish {
+        match number.checked_sub(self.publications.len()) {
+            None => &self.publications[number],
+            Some(changed) => &self.changed_publications[changed].publish,
+        }
+    }
+
     /// The publication whose messages have a content, by its number.
     pub fn publication_of(&self, content: usize) -> Option<usize> {
         match content.checked_sub(self.publications.len()) {

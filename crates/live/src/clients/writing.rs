@@ -119,7 +119,7 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
                 let mut properties = Vec::new();
                 naming.put(&mut properties);
                 let said = self.shared.group(client.group);
-                said.publications[usize::from(publication)].properties.put(
+                said.content(usize::from(publication)).properties.put(
                     &said.name,
                     client.index,
                     &mut properties,

@@ -239,7 +239,7 @@ impl Groups {
         }
         let (owner, publication) = (message_tokens::owner(message), message_tokens::publication(message));
         let group = self.group_of(owner);
-        group.publications[usize::from(publication)].properties.len(&group.name, self.index_of(owner))
+        group.content(usize::from(publication)).properties.len(&group.name, self.index_of(owner))
     }
 
     /// A control packet of MQTT that is no message, to be given its place in a stream, and its length. What tells it of some
