@@ -5,6 +5,7 @@
 
 mod change;
 mod delay;
+mod discipline;
 mod fate;
 mod link;
 mod loss;
@@ -19,5 +20,5 @@ pub use fate::{Cause, Delivery, Fate};
 pub use link::{Link, LinkCounters, SettledFrame};
 pub use name::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpNames};
 pub use network::{Network, Output, STAGES_MAX, Stage, copy_made_at};
-pub use spec::{DelayLaw, DelaySpec, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};
+pub use spec::{DelayLaw, DelaySpec, Discipline, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};
 pub use traffic::{Drops, LinkTraffic};

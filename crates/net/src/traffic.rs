@@ -34,6 +34,8 @@ pub struct Drops {
     pub retry_limit: u64,
     /// The same, and the receiver was out of reach.
     pub unreachable: u64,
+    /// CoDel dropped it.
+    pub codel: u64,
     /// The link was down.
     pub link_down: u64,
 }
@@ -48,6 +50,7 @@ impl Drops {
             Cause::BitError => &mut self.bit_error,
             Cause::RetryLimit => &mut self.retry_limit,
             Cause::Unreachable => &mut self.unreachable,
+            Cause::Codel => &mut self.codel,
             Cause::LinkDown => &mut self.link_down,
         };
         *count += frames;
@@ -55,8 +58,16 @@ impl Drops {
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        let Drops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable, link_down } =
-            self;
-        queue_full + random_loss + burst_loss + bit_error + retry_limit + unreachable + link_down
+        let Drops {
+            queue_full,
+            random_loss,
+            burst_loss,
+            bit_error,
+            retry_limit,
+            unreachable,
+            codel,
+            link_down,
+        } = self;
+        queue_full + random_loss + burst_loss + bit_error + retry_limit + unreachable + codel + link_down
     }
 }

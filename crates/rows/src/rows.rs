@@ -436,6 +436,8 @@ words! {
         Unreachable = "unreachable",
         /// The link was down.
         LinkDown = "link_down",
+        /// CoDel dropped it: frames stayed in the queue for too long.
+        Codel = "codel",
     }
 }
 
@@ -449,6 +451,7 @@ impl From<mqttlab_net::Cause> for Cause {
             mqttlab_net::Cause::RetryLimit => Cause::RetryLimit,
             mqttlab_net::Cause::Unreachable => Cause::Unreachable,
             mqttlab_net::Cause::LinkDown => Cause::LinkDown,
+            mqttlab_net::Cause::Codel => Cause::Codel,
         }
     }
 }

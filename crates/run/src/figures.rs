@@ -169,6 +169,8 @@ pub struct LinkDrops {
     #[serde(skip_serializing_if = "is_zero")]
     pub unreachable: u64,
     #[serde(skip_serializing_if = "is_zero")]
+    pub codel: u64,
+    #[serde(skip_serializing_if = "is_zero")]
     pub link_down: u64,
 }
 
@@ -278,9 +280,26 @@ impl RecentLatencies {
 
 impl From<Drops> for LinkDrops {
     fn from(drops: Drops) -> LinkDrops {
-        let Drops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable, link_down } =
-            drops;
-        LinkDrops { queue_full, random_loss, burst_loss, bit_error, retry_limit, unreachable, link_down }
+        let Drops {
+            queue_full,
+            random_loss,
+            burst_loss,
+            bit_error,
+            retry_limit,
+            unreachable,
+            codel,
+            link_down,
+        } = drops;
+        LinkDrops {
+            queue_full,
+            random_loss,
+            burst_loss,
+            bit_error,
+            retry_limit,
+            unreachable,
+            codel,
+            link_down,
+        }
     }
 }
 

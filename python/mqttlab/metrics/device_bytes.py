@@ -85,7 +85,8 @@ def _crossed(recording: Recording, packets: pl.LazyFrame) -> pl.LazyFrame:
     apart = pl.col("from_host") != pl.col("to_host")
     cause = pl.col("cause").cast(pl.String)
     # A frame that was being sent when its link went down has used the link.
-    refused = ((cause == "queue_full") | (cause == "link_down") & pl.col("start_ns").is_null()).fill_null(False)
+    in_queue = cause.is_in(["queue_full", "codel"])
+    refused = (in_queue | (cause == "link_down") & pl.col("start_ns").is_null()).fill_null(False)
     transmitted = apart & (pl.col("fate") != "duplicated") & ~refused
     found = packets.filter(transmitted).select(
         "connection", "hop", "hops", *KEPT, *(pl.col(name).cast(pl.Int64) for name in ("from_host", "to_host")),
