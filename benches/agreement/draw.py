@@ -177,6 +177,21 @@ def _change(dice: Dice) -> Values:
 # Links and hosts
 
 
+def _discipline(dice: Dice, name: str) -> Values:
+    """CoDel or FQ-CoDel, half of the fields their own."""
+
+    def of(field: str) -> str:
+        return f"{name}.{field}"
+
+    kind = dice.pick(of("kind"), ("codel", "fq-codel"))
+    fields = dice.some(0.5, target=(of("target"), lambda: dice.measure(of("target"), 3, 60, "ms")),
+                       interval=(of("interval"), lambda: dice.measure(of("interval"), 60, 300, "ms")))
+    if kind == "fq-codel":
+        fields |= dice.some(0.5, flows=(of("flows"), lambda: dice.whole(of("flows"), 2, 1_024)),
+                            quantum=(of("quantum"), lambda: f"{dice.whole(of('quantum'), 300, 3_000)} B"))
+    return {"kind": kind, **fields}
+
+
 def _direction(dice: Dice, name: str, *, near: float = 1.0, far: float = 150.0) -> Values:
     """One direction of a link."""
 
@@ -198,6 +213,8 @@ def _direction(dice: Dice, name: str, *, near: float = 1.0, far: float = 150.0) 
                     dice.measure(of("queue.time"), 30, 2_000, "ms"), dice.measure(of("queue.bdp"), 0.3, 10, "BDP")))
             if dice.hits(of("queue_counts_delay_line"), 0.2):
                 link["queue_counts_delay_line"] = True
+        if dice.newly_hits(of("discipline"), 0.2):
+            link["discipline"] = _discipline(dice, of("discipline"))
         link |= dice.some(0.1, overhead=(of("overhead"), lambda: f"{dice.whole(of('overhead'), 4, 60)} B"),
                           minimum_frame=(of("minimum_frame"), lambda: f"{dice.whole(of('minimum_frame'), 46, 130)} B"))
     if dice.hits(of("jitter"), 0.25):

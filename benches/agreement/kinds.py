@@ -179,6 +179,35 @@ def _rates() -> Iterator[Kind]:
         loss=True,
         values=pair(near=both_ways(**narrow, queue="12 packets", queue_counts_delay_line=True), publish=burst),
     )
+    codel = {"kind": "codel", "target": "30 ms", "interval": "150 ms"}
+    large = {"payload": "60 kB", "rate": "0.9 /s"}
+    yield Kind(
+        name="codel",
+        loss=True,
+        values=pair(qos=0, near=both_ways(**narrow, queue="2 s", discipline=codel), publish=large),
+    )
+    yield Kind(
+        name="fq-codel",
+        loss=True,
+        values={
+            "networks": [
+                {
+                    "between": ["field", "broker"],
+                    "link": "shared",
+                    **both_ways(
+                        **narrow, discipline={**codel, "kind": "fq-codel", "flows": 6, "quantum": "250 B"}
+                    ),
+                }
+            ],
+            "groups": [
+                {"name": "cameras", "host": "field", "count": 3, "publish": {"topic": "{client}", "qos": 1, **large}
+                 | {"payload": "15 kB"}},
+                {"name": "sensors", "host": "field", "count": 5,
+                 "publish": {"topic": "{client}", "qos": 1, "payload": "400 B", "rate": "6 /s"}},
+                {"name": "office", "host": "broker", "subscribe": [{"filter": "#", "qos": 1}]},
+            ],
+        },
+    )
     yield Kind(
         name="bufferbloat",
         values=pair(

@@ -90,6 +90,9 @@ IN_FORCE: dict[str, tuple[str, ...]] = {
     "frame-overhead": ("networks.up.minimum_frame", "networks.up.overhead"),
     "tail-drop-packets": (
         "groups.publish.arrival", "groups.publish.burst.every", "groups.publish.burst.size", "networks.up.queue"),
+    "codel": (
+        "networks.up.discipline.interval", "networks.up.discipline.kind", "networks.up.discipline.target"),
+    "fq-codel": ("networks.up.discipline.flows", "networks.up.discipline.quantum"),
     "queue-with-delay-line": ("networks.up.queue_counts_delay_line",),
     "loss2-qos0": ("networks.up.loss",),
     "burst-loss": (

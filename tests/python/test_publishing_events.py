@@ -50,7 +50,7 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         # What an event makes of a publication keeps its properties.
         scenario["mqtt"] = {"version": "5"}
         for publish in scenario["groups"][0]["publish"]:
-            publish["user_properties"] = {"unit": "kelvin"}
+            publish["user_properties"] = [["unit", "kelvin"]]
     plan = compile_plan(parse_values(scenario))
     outcome = perform(Job(plan, directory), lambda line: None)
     assert outcome.verdict == "complete", outcome.reason

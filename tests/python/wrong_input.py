@@ -179,6 +179,14 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (UP, 'up = { rate = "250 kbit/s", queue = { bdp = 1 } }'),
         (UP, UP + '\nnat = "5"'), (UP, UP + '\nnat = { timeout = "0 s" }'), (UP, UP + '\nnat = { forgotten = "drop" }'),
         (UP, UP + '\nnat = { timeout = "5 min", forgotten = "reset" }'), (UP, 'nat = "5 min"'),
+        (UP, 'up = { discipline = "red" }'), (UP, 'up = { discipline = "fq_codel" }'),
+        (UP, 'up = { discipline = "codel" }'), (UP, 'up = { discipline = true }'),
+        (UP, 'up = { rate = "250 kbit/s", discipline = { kind = "codel", flows = 16 } }'),
+        (UP, 'up = { rate = "250 kbit/s", discipline = { target = "5 ms" } }'),
+        (UP, 'up = { rate = "250 kbit/s", discipline = { kind = "tail-drop", target = "5 ms" } }'),
+        (UP, 'up = { rate = "250 kbit/s", discipline = { kind = "codel", target = "200 ms" } }'),
+        (UP, 'up = { rate = "250 kbit/s", discipline = { kind = "fq-codel", quantum = "1 B" } }'),
+        (UP, 'up = { rate = "250 kbit/s", discipline = "fq-codel", queue_counts_delay_line = true }'),
         (UP, 'up = { queue = { bytes = "100 B" } }'), (UP, 'up = { reorder = { probability = "1 %", gap = 0 } }'),
         (UP, 'up = { overhead = "1 MB" }'), (UP, 'up = { bandwidth = "1 Mbit/s" }'), (UP, 'up = "1 Mbit/s"'),
         (UP, 'rate = "1 Mbit/s"'), (NAME, 'name = "good"\nduration = "5 s"'), (NAME, 'name = "good"\nqos = 1'),
@@ -237,7 +245,8 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
             'at = "1 s"\nnetwork = "field"\nlatency = "1 s"', 'at = "1 s"\nnetwork = "field"\nloss = 5',
             'at = "1 s"\nnetwork = "field"\ndistribution = "normal"',
             'at = "1 s"\nnetwork = "field"\nqueue = "100 B"', 'at = "1 s"\nnetwork = "field"\nqueue = "1 ms"',
-            'at = "1 s"\nnetwork = "field"\nqueue = "0.1 BDP"', 'at = "1 s"\nnetwork = "field"\ndo = "stop"',
+            'at = "1 s"\nnetwork = "field"\nqueue = "0.1 BDP"',
+            'at = "1 s"\nnetwork = "field"\ndiscipline = "pfifo"', 'at = "1 s"\nnetwork = "field"\ndo = "stop"',
             'at = "1 s"\nserver = "broker"', 'at = "1 s"\nserver = "brocker"\ndo = "stop"',
             'at = "1 s"\nserver = "broker"\ndo = "restart"', 'at = "1 s"\nserver = "broker"\ndo = "unpause"',
             'at = "1 s"\nserver = "broker"\ndo = "vanish"', 'at = "1 s"\nserver = "broker"\ndo = "start"\nfor = "1 s"',
@@ -379,6 +388,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
 }
 # Possible, but rarely meant.
 UNUSUAL: list[tuple[str, str]] = [
+    (UP, 'up = { rate = "250 kbit/s", discipline = "codel" }'),
     (NAME, 'name = "good"\nbackend = "sim"\nlive = { parts = 2 }'),
     (WARM_UP, 'warm_up = "1 min"'), (UP, 'up = { loss = "100 %" }'), (UP, 'up = { rate = "1 bit/s" }'),
     (UP, 'up = { delay = "1 ms", jitter = "5 ms" }'), (FILTER, 'filter = "$share/pool/a/+"'),

@@ -11,7 +11,7 @@ use std::time::{Duration as Wall, Instant as WallInstant};
 
 use mqttlab_live::host::priority::{Priority, lock_memory, real_time_permitted};
 use mqttlab_live::network::calibration::{Bench, compensation, constant_delay, receive};
-use mqttlab_net::{LinkSpec, LossSpec, QueueSpec};
+use mqttlab_net::{Discipline, LinkSpec, LossSpec, QueueSpec};
 use mqttlab_plan::PortKind;
 use mqttlab_units::{BitRate, Bytes, Dice, Duration, Ratio, Seed};
 
@@ -92,7 +92,12 @@ fn rates(priority: Priority) -> io::Result<()> {
         let ip_bytes = if bit_s < 100_000 { 200 } else { 1500 };
         let frame = rate.serialization_time(Bytes(ip_bytes));
         let count = ((10_000_000_000 / frame.as_ns()) as usize).clamp(60, 20_000);
-        let queue = QueueSpec { limit_packets: Some(50), limit_bytes: None, counts_delay_line: false };
+        let queue = QueueSpec {
+            limit_packets: Some(50),
+            limit_bytes: None,
+            counts_delay_line: false,
+            discipline: Discipline::TailDrop,
+        };
         let link = LinkSpec { rate_bit_s: Some(rate), queue, ..constant_delay(Duration::ZERO) };
         let stamps = saturate(link, priority, ip_bytes as usize - 28, frame, count)?;
         if stamps.len() < 2 {

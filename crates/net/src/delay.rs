@@ -51,7 +51,7 @@ impl Delay {
     }
 
     fn next_normal(&mut self, name: FrameName) -> f64 {
-        let fresh = self.seed.index(name.0).dice().normal();
+        let fresh = self.seed.index(name.dice).dice().normal();
         let rho = self.correlation;
         // The second factor keeps the variance at 1, whatever the correlation.
         self.last = rho * self.last + (1.0 - rho * rho).sqrt() * fresh;

@@ -47,6 +47,8 @@ pub enum Cause {
     RetryLimit,
     /// The last permitted attempt failed, and the receiver was out of reach.
     Unreachable,
+    /// CoDel dropped it: frames stayed in the queue for too long.
+    Codel,
     /// The link was down, or went down while the frame was being sent.
     LinkDown,
     /// A translator of addresses had forgotten the connection.

@@ -5,6 +5,7 @@
 
 mod change;
 mod delay;
+mod discipline;
 mod fate;
 mod link;
 mod loss;
@@ -22,6 +23,6 @@ pub use link::{Link, LinkCounters, SettledFrame, link_traces};
 pub use name::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpNames};
 pub use nat::{ForgottenFlow, NatSpec, Nats};
 pub use network::{Network, Output, STAGES_MAX, Stage, copy_made_at};
-pub use spec::{DelayLaw, DelaySpec, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};
+pub use spec::{DelayLaw, DelaySpec, Discipline, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};
 pub use trace::{TraceCourse, TraceSpec, TraceValues};
 pub use traffic::{Drops, LinkTraffic};

@@ -6,16 +6,17 @@
 //! ```
 //!
 //! What becomes of a frame is decided in three steps: at the entry, when the transmitter takes it, and when its last bit
-//! has left; the flight cannot be changed any more. On a link that stays as it is all three are known when a frame comes,
-//! because a queue in front of one transmitter is first in, first out: [`Link::offer`] goes through them at once, and
-//! nothing has to be called back. A link that may [change](Link::change) takes each step in its time ([`Link::enter`],
-//! [`Link::tick`]); as long as nothing changes its answers are the same. Frames must come in the order of time.
+//! has left; the flight cannot be changed any more. On a link that stays as it is, with a queue that is first in, first
+//! out and drops what finds no room, all three are known when a frame comes: [`Link::offer`] goes through them at once, and
+//! nothing has to be called back. A link that may [change](Link::change), or whose [discipline](Discipline) looks at frames
+//! when they leave its queue, takes each step in its time ([`Link::enter`], [`Link::tick`]); as long as nothing changes the
+//! answers of a queue with tail drop are the same. Frames must come in the order of time.
 //!
 //! Every knob has a seed of its own and throws its dice for the frame's [name](FrameName), so that turning one knob does
 //! not change what another does to a frame, and one frame more does not change what befalls the others. Only the
 //! states of burst loss and the correlation of delays go from one frame to the next.
 //!
-//! What it does not model: other queueing disciplines than tail drop.
+//! What it does not model: a device's own buffer behind the queue. Linux has one, which byte queue limits keep short.
 
 mod changing;
 mod following;
@@ -32,7 +33,7 @@ use crate::delay::Delay;
 use crate::fate::{Cause, Delivery, Fate};
 use crate::loss::LossModel;
 use crate::name::FrameName;
-use crate::spec::{LinkSpec, LossPlace, LossSpec, QueueSpec};
+use crate::spec::{Discipline, LinkSpec, LossPlace, LossSpec, QueueSpec};
 use crate::trace::TraceSpec;
 use crate::traffic::{Drops, LinkTraffic};
 
@@ -57,7 +58,7 @@ pub struct Link {
     last_arrival: Instant,
     last_offer: Instant,
     counters: LinkCounters,
-    /// Of a link that may change.
+    /// Of a link that takes each step in its time.
     changing: Option<Box<Changing>>,
     /// Of a link that follows a trace.
     trace: Option<Box<TraceCursor>>,
@@ -89,10 +90,20 @@ struct Knob {
 /// What waits for the transmitter or is being sent.
 #[derive(Clone, Debug)]
 struct Queue {
-    limits: QueueSpec,
-    /// Each with the time when it leaves, in this order; [`UNDECIDED`] where that is not known yet.
+    limits: QueueLimits,
+    /// Each with the time when it leaves, in this order.
     frames: VecDeque<(Instant, Bytes)>,
+    /// Frames of which that time is not known yet.
+    undecided: u32,
+    /// Of all of them.
     bytes: Bytes,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct QueueLimits {
+    packets: Option<u32>,
+    bytes: Option<u64>,
+    counts_delay_line: bool,
 }
 
 /// What a link has done so far.
@@ -108,6 +119,8 @@ pub struct LinkCounters {
     pub delivered_bytes: Bytes,
     /// Frames dropped because the queue was full.
     pub dropped_queue: u64,
+    /// Frames dropped because they stayed in the queue for too long.
+    pub dropped_codel: u64,
     /// Frames dropped by the channel.
     pub dropped_channel: u64,
     /// Copies made.
@@ -123,13 +136,25 @@ pub struct LinkCounters {
 impl Link {
     /// A link with nothing under way. Its streams derive from `seed` by the link's name and the knob's.
     pub fn new(spec: LinkSpec, seed: Seed) -> Self {
+        match spec.queue.discipline {
+            Discipline::TailDrop => Link::at_rest(spec, seed),
+            Discipline::Codel { .. } | Discipline::FqCodel { .. } => Link::changeable(spec, seed),
+        }
+    }
+
+    fn at_rest(spec: LinkSpec, seed: Seed) -> Link {
         let impairments = Impairments::of(&spec, seed).map(Box::new);
         Link {
             name: spec.name.into(),
             rate_bit_s: spec.rate_bit_s,
             overhead_bytes: spec.overhead_bytes,
             minimum_frame_bytes: spec.minimum_frame_bytes,
-            queue: Queue { limits: spec.queue, frames: VecDeque::new(), bytes: Bytes(0) },
+            queue: Queue {
+                limits: QueueLimits::of(&spec.queue),
+                frames: VecDeque::new(),
+                undecided: 0,
+                bytes: Bytes(0),
+            },
             delay: spec.delay.mean,
             keep_order: spec.delay.keep_order,
             impairments,
@@ -174,6 +199,7 @@ impl Link {
     pub fn traffic(&self, now: Instant) -> LinkTraffic {
         let mut drops = self.impairments.as_ref().map(|impairments| impairments.drops).unwrap_or_default();
         drops.note(Cause::QueueFull, self.counters.dropped_queue);
+        drops.note(Cause::Codel, self.counters.dropped_codel);
         drops.note(Cause::LinkDown, self.changing.as_ref().map_or(0, |changing| changing.dropped));
         let (queue_frames, queue_bytes) = self.queued(now);
         LinkTraffic {
@@ -187,8 +213,10 @@ impl Link {
 
     /// Frames that wait or are in service, as the queue's limits count them, and their bytes.
     pub fn queued(&self, now: Instant) -> (usize, Bytes) {
-        let present = self.queue.frames.iter().filter(|(until, _)| *until > now);
-        present.fold((0, Bytes(0)), |(frames, bytes), (_, size)| (frames + 1, bytes + *size))
+        let left = self.queue.frames.iter().take_while(|(until, _)| *until <= now);
+        left.fold((self.queue.len(), self.queue.bytes), |(frames, bytes), (_, size)| {
+            (frames - 1, bytes - *size)
+        })
     }
 
     /// The size that the link counts for an IP packet: its own overhead added, padded to its minimum.
@@ -229,7 +257,9 @@ impl Link {
             return Err(self.lose(cause, None));
         }
         self.queue.depart(now);
-        if !self.queue.has_room(frame) {
+        // FQ-CoDel takes each frame, and drops others where there is no room.
+        let drops_at_tail = self.changing.as_ref().is_none_or(|changing| changing.waiting.drops_at_tail());
+        if drops_at_tail && !self.queue.has_room(frame) {
             self.counters.dropped_queue += 1;
             return Err(Fate::Dropped { cause: Cause::QueueFull, air: None });
         }
@@ -275,8 +305,7 @@ impl Link {
         let at = self.arrival(sent, &draws);
         // netem has one queue, in which a frame counts until its delay has passed, too.
         self.queue.push(if self.queue.limits.counts_delay_line { at } else { sent }, frame);
-        let waiting = self.queue.frames.len() as u32;
-        self.counters.queue_frames_max = self.counters.queue_frames_max.max(waiting);
+        self.counters.queue_frames_max = self.counters.queue_frames_max.max(self.queue.len() as u32);
         if let Some(cause) = lost {
             return self.lose(cause, Some((start, sent)));
         }
@@ -335,7 +364,19 @@ impl Link {
     }
 }
 
+impl QueueLimits {
+    fn of(spec: &QueueSpec) -> QueueLimits {
+        let QueueSpec { limit_packets: packets, limit_bytes: bytes, counts_delay_line, discipline: _ } =
+            *spec;
+        QueueLimits { packets, bytes, counts_delay_line }
+    }
+}
+
 impl Queue {
+    fn len(&self) -> usize {
+        self.frames.len() + self.undecided as usize
+    }
+
     /// Takes what has left by `now` out of the count.
     fn depart(&mut self, now: Instant) {
         while let Some((_, size)) = self.frames.pop_front_if(|(until, _)| *until <= now) {
@@ -344,8 +385,14 @@ impl Queue {
     }
 
     fn has_room(&self, frame: Bytes) -> bool {
-        self.limits.limit_packets.is_none_or(|limit| self.frames.len() < limit as usize)
-            && self.limits.limit_bytes.is_none_or(|limit| (self.bytes + frame).0 <= limit)
+        self.limits.packets.is_none_or(|limit| self.len() < limit as usize)
+            && self.limits.bytes.is_none_or(|limit| (self.bytes + frame).0 <= limit)
+    }
+
+    /// Whether more is in it than has room.
+    fn is_too_long(&self) -> bool {
+        self.limits.packets.is_some_and(|limit| self.len() > limit as usize)
+            || self.limits.bytes.is_some_and(|limit| self.bytes.0 > limit)
     }
 
     fn push(&mut self, until: Instant, frame: Bytes) {
@@ -359,12 +406,16 @@ impl Queue {
         self.bytes += frame;
     }
 
-    /// The first frame whose time to leave was not known leaves.
-    fn pull(&mut self) {
-        let place = self.frames.partition_point(|(until, _)| *until < UNDECIDED);
-        if let Some((_, size)) = self.frames.remove(place) {
-            self.bytes = self.bytes - size;
-        }
+    /// A frame comes whose time to leave is not known yet.
+    fn push_undecided(&mut self, frame: Bytes) {
+        self.undecided += 1;
+        self.bytes += frame;
+    }
+
+    /// A frame whose time to leave was not known leaves.
+    fn pull(&mut self, frame: Bytes) {
+        self.undecided -= 1;
+        self.bytes = self.bytes - frame;
     }
 }
 
@@ -430,7 +481,7 @@ impl Impairments {
     fn corrupted_bit(&self, packet: Bytes, name: FrameName) -> Option<u64> {
         let damaged = packet.0 > 0 && self.corruption.draw(name);
         // Not the dice that decided on damage: its throw was low, and would tie the place to it.
-        damaged.then(|| self.corruption.seed.index(name.copy().0).dice().below(packet.bits()))
+        damaged.then(|| self.corruption.seed.index(name.copy().dice).dice().below(packet.bits()))
     }
 
     /// Netem's reordering: every `gap`-th frame is a candidate, and leaves without waiting with this probability.
@@ -448,7 +499,7 @@ impl Impairments {
 
 impl Knob {
     fn draw(&self, name: FrameName) -> bool {
-        !self.chance.is_zero() && self.seed.index(name.0).dice().chance(self.chance)
+        !self.chance.is_zero() && self.seed.index(name.dice).dice().chance(self.chance)
     }
 }
 
@@ -460,9 +511,6 @@ struct Draws {
     copy_delay: Option<Duration>,
     overtakes: bool,
 }
-
-/// When a frame leaves of which that is not known yet: after all others.
-const UNDECIDED: Instant = Instant::from_ns(u64::MAX);
 
 #[cfg(test)]
 mod tests {

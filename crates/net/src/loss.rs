@@ -59,7 +59,7 @@ impl LossModel {
         match self {
             LossModel::None => None,
             LossModel::Bernoulli { probability, seed } => {
-                seed.index(name.0).dice().chance(*probability).then_some(Cause::RandomLoss)
+                seed.index(name.dice).dice().chance(*probability).then_some(Cause::RandomLoss)
             }
             // States follow each other, so that a chain's draws go by the order of frames and not by their names.
             LossModel::Frames(chain) => chain.draw_loss(),

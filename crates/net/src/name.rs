@@ -13,7 +13,12 @@ use mqttlab_units::Seed;
 
 /// What a frame is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FrameName(pub(crate) u64);
+pub struct FrameName {
+    /// What dice are thrown for.
+    pub(crate) dice: u64,
+    /// One direction of a connection or conversation, which the frame belongs to.
+    pub(crate) flow: u64,
+}
 
 /// A frame's name, and whether what it carries is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,13 +107,23 @@ struct DatagramSendings {
 impl FrameName {
     /// The n-th of frames that have no better name.
     pub fn nth(n: u64) -> FrameName {
-        FrameName(NUMBERED.index(n).0)
+        FrameName::nth_of(0, n)
+    }
+
+    /// The n-th of frames of a flow that have no better name.
+    pub fn nth_of(flow: u64, n: u64) -> FrameName {
+        FrameName { dice: NUMBERED.index(n).0, flow }
+    }
+
+    /// The frame at this place of what one end (0 or 1) of a connection sends.
+    fn of(connection: Seed, from: usize, place: u64) -> FrameName {
+        FrameName { dice: connection.index(place).0, flow: connection.0.wrapping_add(from as u64) }
     }
 
     /// The name of the copy that a link makes of the frame.
     #[must_use]
     pub fn copy(self) -> FrameName {
-        FrameName(Seed(self.0).index(COPY).0)
+        FrameName { dice: Seed(self.dice).index(COPY).0, ..self }
     }
 }
 
@@ -142,7 +157,7 @@ impl TcpNames {
         // 32 bits of position, 30 of repetitions, one each for end and kind: no two frames share a place.
         let place = u64::from(position) << 32 | u64::from(times) << 2 | kind as u64 | (from as u64) << 1;
         let repetition = (takes > 0).then_some(times);
-        Named { name: FrameName(self.connection.index(place).0), repetition }
+        Named { name: FrameName::of(self.connection, from, place), repetition }
     }
 }
 
@@ -157,7 +172,7 @@ impl DatagramNames {
     pub fn name(&mut self, from: usize, facts: DatagramFacts) -> Named {
         let (times, repetition) = self.ends[from].count(facts);
         let place = (from as u64) << 63 | u64::from(facts.kind) << 48 | u64::from(facts.id) << 32;
-        let name = FrameName(self.connection.index(place | u64::from(times)).0);
+        let name = FrameName::of(self.connection, from, place | u64::from(times));
         Named { name, repetition }
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! A shell in real time needs some time to hand a frame over. It is told in [`Network::with_handover`], and frames come
 //! out that much before they arrive, where that can be foretold: a link knows a frame's arrival when it comes, a medium
-//! only when the frame is over, and a link that may change only when the frame has left its transmitter.
+//! only when the frame is over, and a link that may change or has another discipline than tail drop only when the frame has
+//! left its transmitter.
 //!
 //! Cost: a heap of the frames under way, and for each call a look at each medium; media are few.
 
@@ -358,7 +359,7 @@ impl Network {
     }
 
     fn offer(&mut self, at: Instant, link: usize, transit: FrameTransit) {
-        if self.links[link].is_changeable() {
+        if self.links[link].is_stepwise() {
             let place = self.keep(transit);
             self.links[link].enter(at, place, transit.size, transit.name);
             return self.drain_link(at, link);

@@ -42,6 +42,44 @@ pub struct QueueSpec {
     pub limit_bytes: Option<u64>,
     /// Frames that propagate count too, as in netem.
     pub counts_delay_line: bool,
+    /// Which frame leaves next, and which is dropped.
+    #[serde(default)]
+    pub discipline: Discipline,
+}
+
+/// Which frame leaves a queue next, and which is dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Discipline {
+    /// First in, first out; a frame that finds no room is dropped.
+    #[default]
+    TailDrop,
+    /// First in, first out; frames at the head are dropped while all stay too long (RFC 8289).
+    Codel {
+        /// How long a frame may stay.
+        #[serde(rename = "target_ns")]
+        target: Duration,
+        /// For how long frames stay too long before one is dropped: about a round trip.
+        #[serde(rename = "interval_ns")]
+        interval: Duration,
+        /// Nothing is dropped while no more than this waits: the largest frame.
+        largest_frame_bytes: u32,
+    },
+    /// A queue for each flow, served in turns, each under CoDel (RFC 8290).
+    FqCodel {
+        /// How long a frame may stay.
+        #[serde(rename = "target_ns")]
+        target: Duration,
+        /// For how long frames stay too long before one is dropped: about a round trip.
+        #[serde(rename = "interval_ns")]
+        interval: Duration,
+        /// Nothing is dropped while no more than this waits: the largest frame.
+        largest_frame_bytes: u32,
+        /// Queues that flows are spread over.
+        flows: u32,
+        /// Bytes that a queue sends in its turn.
+        quantum_bytes: u32,
+    },
 }
 
 /// Propagation delay.

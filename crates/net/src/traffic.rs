@@ -34,6 +34,8 @@ pub struct Drops {
     pub retry_limit: u64,
     /// The same, and the receiver was out of reach.
     pub unreachable: u64,
+    /// CoDel dropped it.
+    pub codel: u64,
     /// The link was down.
     pub link_down: u64,
     /// A translator of addresses had forgotten the connection.
@@ -50,6 +52,7 @@ impl Drops {
             Cause::BitError => &mut self.bit_error,
             Cause::RetryLimit => &mut self.retry_limit,
             Cause::Unreachable => &mut self.unreachable,
+            Cause::Codel => &mut self.codel,
             Cause::LinkDown => &mut self.link_down,
             Cause::NatForgot => &mut self.nat_forgot,
         };
@@ -65,9 +68,18 @@ impl Drops {
             bit_error,
             retry_limit,
             unreachable,
+            codel,
             link_down,
             nat_forgot,
         } = self;
-        queue_full + random_loss + burst_loss + bit_error + retry_limit + unreachable + link_down + nat_forgot
+        queue_full
+            + random_loss
+            + burst_loss
+            + bit_error
+            + retry_limit
+            + unreachable
+            + codel
+            + link_down
+            + nat_forgot
     }
 }

@@ -4,7 +4,7 @@
 //! | what | bound |
 //! |---|---|
 //! | a length of time | 366 days |
-//! | a link's delay and jitter, a service time, a TCP timer | 1 h (the longest retransmission timeout: 24 h) |
+//! | a link's delay and jitter, CoDel's target and interval, a service time, a TCP timer | 1 h (the longest retransmission timeout: 24 h) |
 //! | hosts; links; media; servers | 65,535; 65,000; 100; 1,000 |
 //! | publications of a client; stages of a rate; user properties of a message | 16; 1,000; 100 |
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
@@ -24,7 +24,7 @@ use std::path::{Component, Path};
 
 use mqttlab_mqtt::topic;
 use mqttlab_net::radio::{MediumSpec, MobilitySpec, PlacementSpec};
-use mqttlab_net::{LinkSpec, TraceCourse};
+use mqttlab_net::{Discipline, LinkSpec, TraceCourse};
 use mqttlab_tcp::Bound;
 use mqttlab_units::Duration;
 
@@ -187,7 +187,25 @@ pub(crate) fn link(link: &LinkSpec, mtu_bytes: u32, place: &str) -> Result<(), P
         largest,
         u64::MAX,
         &format!("{place}.queue.limit_bytes"),
-    )
+    )?;
+    discipline(&link.queue.discipline, &format!("{place}.queue.discipline"))
+}
+
+fn discipline(discipline: &Discipline, place: &str) -> Result<(), PlanError> {
+    let (target, interval, largest) = match *discipline {
+        Discipline::TailDrop => return Ok(()),
+        Discipline::Codel { target, interval, largest_frame_bytes } => {
+            (target, interval, largest_frame_bytes)
+        }
+        Discipline::FqCodel { target, interval, largest_frame_bytes, flows, quantum_bytes } => {
+            within(flows.into(), 1, 65_536, &format!("{place}.flows"))?;
+            within(quantum_bytes.into(), 64, 10_000_000, &format!("{place}.quantum_bytes"))?;
+            (target, interval, largest_frame_bytes)
+        }
+    };
+    within(interval.as_ns(), 1_000, HOUR.as_ns(), &format!("{place}.interval_ns"))?;
+    within(target.as_ns(), 1_000, interval.as_ns(), &format!("{place}.target_ns"))?;
+    within(largest.into(), 1, 10_000_000, &format!("{place}.largest_frame_bytes"))
 }
 
 /// Traces are whole, and a link follows one at most.

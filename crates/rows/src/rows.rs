@@ -438,6 +438,8 @@ words! {
         LinkDown = "link_down",
         /// A translator of addresses had forgotten the connection.
         NatForgot = "nat_forgot",
+        /// CoDel dropped it: frames stayed in the queue for too long.
+        Codel = "codel",
     }
 }
 
@@ -452,6 +454,7 @@ impl From<mqttlab_net::Cause> for Cause {
             mqttlab_net::Cause::Unreachable => Cause::Unreachable,
             mqttlab_net::Cause::LinkDown => Cause::LinkDown,
             mqttlab_net::Cause::NatForgot => Cause::NatForgot,
+            mqttlab_net::Cause::Codel => Cause::Codel,
         }
     }
 }

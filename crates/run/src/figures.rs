@@ -169,6 +169,8 @@ pub struct LinkDrops {
     #[serde(skip_serializing_if = "is_zero")]
     pub unreachable: u64,
     #[serde(skip_serializing_if = "is_zero")]
+    pub codel: u64,
+    #[serde(skip_serializing_if = "is_zero")]
     pub link_down: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub nat_forgot: u64,
@@ -287,6 +289,7 @@ impl From<Drops> for LinkDrops {
             bit_error,
             retry_limit,
             unreachable,
+            codel,
             link_down,
             nat_forgot,
         } = drops;
@@ -297,6 +300,7 @@ impl From<Drops> for LinkDrops {
             bit_error,
             retry_limit,
             unreachable,
+            codel,
             link_down,
             nat_forgot,
         }

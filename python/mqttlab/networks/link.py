@@ -165,6 +165,75 @@ def read_queue(value: Any) -> Any:
     return {"bytes": value}
 
 
+KINDS_CALLED = {"fq_codel": "fq-codel", "fqcodel": "fq-codel", "fq codel": "fq-codel", "droptail": "tail-drop",
+                "tail drop": "tail-drop", "taildrop": "tail-drop", "tail_drop": "tail-drop", "fifo": "tail-drop",
+                "pfifo": "tail-drop", "bfifo": "tail-drop"}
+# What goes with which disciplines.
+DISCIPLINE_FIELDS = {"target": ("codel", "fq-codel"), "interval": ("codel", "fq-codel"), "flows": ("fq-codel",),
+                     "quantum": ("fq-codel",)}
+
+
+def read_kind(value: Any) -> Any:
+    """The name of a discipline, with a hint where others call it otherwise."""
+    kinds = ("tail-drop", "codel", "fq-codel")
+    if isinstance(value, str) and value not in kinds:
+        called = KINDS_CALLED.get(value.lower())
+        instead = f"; did you mean \"{called}\"?" if called else ""
+        raise ValueError(f"is {shown(value)}, but must be one of {', '.join(kinds)}{instead}")
+    return value
+
+
+class Discipline(Part):
+    """Which frame leaves a queue next, and which is dropped."""
+
+    kind: Annotated[Literal["tail-drop", "codel", "fq-codel"], BeforeValidator(read_kind)] = Field(description=(
+        "`tail-drop`: a frame that finds no room; `codel`: frames at the head while all stay too long (RFC 8289); "
+        "`fq-codel`: a queue for each direction of a connection, served in turns, each under CoDel (RFC 8290)."))
+    target: PositiveShortDurationNs = Field(5_000_000, le=HOUR_NS, description=(
+        "CoDel drops nothing while a frame stays for less; on a slow link not below the time of one packet."))
+    interval: PositiveShortDurationNs = Field(100_000_000, le=HOUR_NS, description=(
+        "CoDel drops nothing before frames have stayed too long for this time: about the longest usual round trip."))
+    flows: Whole = Field(1_024, ge=1, le=65_536, description="Queues that `fq-codel` spreads connections over.")
+    quantum: SizeBytes | None = Field(None, ge=64, le=10_000_000, description=(
+        "Bytes that a queue of `fq-codel` sends in its turn; the largest frame when left out."))
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        for name, kinds in DISCIPLINE_FIELDS.items():
+            if name in self.model_fields_set and self.kind not in kinds:
+                goes = " and ".join(f"\"{kind}\"" for kind in kinds)
+                raise ValueError(f"is \"{self.kind}\", but has `{name}`, which goes with {goes}; leave it out")
+        if self.target > self.interval:
+            raise ValueError(f"has a `target` of {self.target / 1e6:g} ms, longer than its `interval` of "
+                             f"{self.interval / 1e6:g} ms; use a shorter `target` or a longer `interval`")
+        return self
+
+    def words(self) -> str:
+        """As ``check`` tells it."""
+        if self.kind == "tail-drop":
+            return self.kind
+        return f"{self.kind} with a target of {self.target / 1e6:g} ms in {self.interval / 1e6:g} ms"
+
+    def plan(self, largest_frame_bytes: int) -> dict[str, Any]:
+        """As the plan has it, on a link with frames up to this size."""
+        planned: dict[str, Any] = {"kind": self.kind.replace("-", "_")}
+        if self.kind != "tail-drop":
+            planned |= {"target_ns": self.target, "interval_ns": self.interval,
+                        "largest_frame_bytes": largest_frame_bytes}
+        if self.kind == "fq-codel":
+            planned |= {"flows": self.flows, "quantum_bytes": self.quantum or max(64, largest_frame_bytes)}
+        return planned
+
+
+TAIL_DROP = Discipline.model_construct(kind="tail-drop", target=5_000_000, interval=100_000_000, flows=1_024,
+                                       quantum=None)
+
+
+def read_discipline(value: Any) -> Any:
+    """A discipline from its kind alone, such as ``"fq-codel"``."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
 class Reorder(Part):
     """Reordering, as netem does it: a frame skips the delay and overtakes those before it."""
 
@@ -211,6 +280,11 @@ class LinkDirection(Part):
         Queue(packets=1000, bytes=None), description=(
             "What may wait: `\"1000 packets\"`, `\"64 kB\"`, `\"100 ms\"` at the link's rate, or `\"1 BDP\"`, its rate "
             "times the round trip of its path."))
+    discipline: Annotated[
+        Discipline, BeforeValidator(read_discipline, json_schema_input_type=Discipline | str)] = Field(
+        TAIL_DROP, description=(
+            "Which frame leaves the queue next, and which is dropped: `\"tail-drop\"`, `\"codel\"` or "
+            "`\"fq-codel\"`."))
     queue_counts_delay_line: Truth = Field(False, description=(
         "Frames that propagate count as waiting, as in netem. With `loss_at = \"exit\"` lost frames do, too."))
     overhead: SizeBytes = Field(
@@ -261,10 +335,17 @@ class LinkDirection(Part):
         if self.distribution not in (None, "constant") and self.jitter == 0:
             raise ValueError(
                 f"has the distribution \"{self.distribution}\" without a `jitter`; add one, such as \"5 ms\"")
+        if self.queue_counts_delay_line and self.discipline.kind == "fq-codel":
+            raise ValueError("has `queue_counts_delay_line` with the discipline \"fq-codel\", which has no queue that "
+                             "a frame on its way could wait in; leave one of them out")
         return self
 
-    def plan(self, name: str, round_trip_ns: int = 0) -> dict[str, Any]:
-        """The link as the plan has it (``LinkSpec`` of the engine); the round trip is for its queue.
+    def largest_frame(self, mtu: int) -> int:
+        """The bytes that the link counts for the largest IP packet."""
+        return max(mtu + self.overhead, self.minimum_frame)
+
+    def plan(self, name: str, mtu: int = 1500, round_trip_ns: int = 0) -> dict[str, Any]:
+        """The link as the plan has it (``LinkSpec`` of the engine); MTU and round trip are for its queue.
 
         Raises:
             ValueError: its queue's limit needs a rate.
@@ -278,7 +359,8 @@ class LinkDirection(Part):
             "minimum_frame_bytes": self.minimum_frame,
             "queue": {"limit_packets": self.queue.packets,
                       "limit_bytes": self.queue.limit_bytes(self.rate, round_trip_ns),
-                      "counts_delay_line": self.queue_counts_delay_line},
+                      "counts_delay_line": self.queue_counts_delay_line,
+                      "discipline": self.discipline.plan(self.largest_frame(mtu))},
             "delay": {"law": law, "mean_ns": self.delay, "jitter_ns": self.jitter,
                       "correlation": list(self.correlation), "keep_order": self.keep_order},
             "loss": self._plan_loss(),

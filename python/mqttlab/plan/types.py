@@ -187,6 +187,30 @@ DelayedAck = DelayedAckOff | DelayedAckEverySecond | DelayedAckAdaptive
 """When received data is acknowledged."""
 
 
+class DisciplineTailDrop(TypedDict):
+    kind: Literal["tail_drop"]
+
+
+class DisciplineCodel(TypedDict):
+    interval_ns: Duration
+    kind: Literal["codel"]
+    largest_frame_bytes: int
+    target_ns: Duration
+
+
+class DisciplineFqCodel(TypedDict):
+    flows: int
+    interval_ns: Duration
+    kind: Literal["fq_codel"]
+    largest_frame_bytes: int
+    quantum_bytes: int
+    target_ns: Duration
+
+
+Discipline = DisciplineTailDrop | DisciplineCodel | DisciplineFqCodel
+"""Which frame leaves a queue next, and which is dropped."""
+
+
 DownQueue = Literal["keep", "drop"]
 """What becomes of frames that wait when a link goes down, and of those that come while it is down."""
 
@@ -703,6 +727,7 @@ class Publish(TypedDict):
 class QueueSpec(TypedDict):
     """Limits of the queue; a frame that exceeds one is dropped."""
     counts_delay_line: bool
+    discipline: Discipline
     limit_bytes: int | None
     limit_packets: int | None
 

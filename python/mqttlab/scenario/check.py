@@ -487,6 +487,9 @@ def _queues(scenario: Scenario) -> Iterator[Problem]:
         if link.queue.by_rate and link.rate is None:
             yield (*place, "queue"), (f"is {link.queue.words()}, which needs a `rate`; add one, or write the queue as "
                                       "\"1000 packets\" or \"64 kB\"")
+        elif link.discipline.kind != "tail-drop" and link.rate is None:
+            yield (*place, "discipline"), (f"is \"{link.discipline.kind}\", which needs a `rate`: without one no frame "
+                                           "ever waits; add one, or leave it out")
         elif link.queue.bdp is None:
             yield from _too_short(scenario, link, (*place, "queue"), 0)
 
@@ -504,7 +507,7 @@ def _products(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _too_short(scenario: Scenario, link: LinkDirection, place: Location, round_trip_ns: int) -> Iterator[Problem]:
-    largest = max(scenario.mtu + link.overhead, link.minimum_frame)
+    largest = link.largest_frame(scenario.mtu)
     limit = link.queue.limit_bytes(link.rate, round_trip_ns)
     if limit is None or limit >= largest:
         return

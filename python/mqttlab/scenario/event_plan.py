@@ -132,7 +132,8 @@ def planned_and_written(
         event = turn.event
         if event.network is not None:
             numbers = networks_called(scenario, event.network)
-            changes = _of_links(turn, directions(event, links.get(numbers[0], {}) if numbers else {}))
+            changes = _of_links(
+                turn, directions(event, links.get(numbers[0], {}) if numbers else {}), scenario.mtu)
         elif event.server is not None:
             changes = iter([{"server": event.server, "change": _of_server(scenario, turn)}])
         else:
@@ -171,7 +172,7 @@ def directions(event: Event, ways: dict[str, Any]) -> list[Any]:
     return [way for name, way in ways.items() if asked in ("both", name)]
 
 
-def _of_links(turn: _Turn, ways: list[_Direction]) -> Iterator[dict[str, Any]]:
+def _of_links(turn: _Turn, ways: list[_Direction], mtu: int) -> Iterator[dict[str, Any]]:
     """What happens to the links of these directions; directions that change alike, at once."""
     event = turn.event
     if event.down is None:
@@ -180,7 +181,7 @@ def _of_links(turn: _Turn, ways: list[_Direction]) -> Iterator[dict[str, Any]]:
                 way.over[turn.number] = event.changed
             else:
                 way.over.pop(turn.number, None)
-        yield from _specs(ways)
+        yield from _specs(ways, mtu)
         return
     if event.down and turn.begins:
         for way in ways:
@@ -194,13 +195,13 @@ def _of_links(turn: _Turn, ways: list[_Direction]) -> Iterator[dict[str, Any]]:
         yield {"links": _names(freed or ways), "change": {"kind": "up"}}
 
 
-def _specs(ways: list[_Direction]) -> Iterator[dict[str, Any]]:
+def _specs(ways: list[_Direction], mtu: int) -> Iterator[dict[str, Any]]:
     alike: dict[tuple[LinkDirection, int], list[_Direction]] = {}
     for way in ways:
         alike.setdefault((way.link(), way.laid.round_trip_ns), []).append(way)
     for (link, round_trip_ns), those in alike.items():
         names = _names(those)
-        yield {"links": names, "change": {"kind": "spec", "spec": link.plan(names[0], round_trip_ns)}}
+        yield {"links": names, "change": {"kind": "spec", "spec": link.plan(names[0], mtu, round_trip_ns)}}
 
 
 def _names(ways: list[_Direction]) -> list[str]:

@@ -120,4 +120,6 @@ def _field(name: str, value: Any) -> str:
         return f"{name} {100 * value[0] / value[1]:.3g} %"
     if name == "queue":
         return f"queue {value.words()}"
+    if name == "discipline":
+        return f"discipline {value.kind}"
     return name.replace("_", " ")

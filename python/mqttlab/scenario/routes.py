@@ -88,7 +88,7 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> tuple[d
     paths: list[dict[str, Any]] = []
     if scenario.trunk is not None:
         trunk = Placed(scenario.trunk.up, scenario.trunk.down)
-        _lay(joints[0], ["trunk"], trunk, links)
+        _lay(joints[0], ["trunk"], trunk, links, scenario.mtu)
         laid[TRUNK] = _laid(joints[0], trunk, links, flipped=False)
     if scenario.radio is not None:
         media.append(scenario.radio.plan(len(hosts.entries)))
@@ -106,7 +106,7 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> tuple[d
         other = "" if networks_of[joint.far] == 1 else "-" + joint.near.replace(SWITCH, scenario.broker.host)
         labels = members if members and between.link == "each" else [joint.far]
         made = placed(between, upwards=not joint.flipped)
-        _lay(joint, [label + other for label in labels], made, links)
+        _lay(joint, [label + other for label in labels], made, links, scenario.mtu)
         # A model's directions are towards the server and away from it, whichever host is named first.
         if between.nat is not None:
             outward, inward = ([links[one]["name"] for ones in way for one in ones] for way in (joint.up, joint.down))
@@ -119,7 +119,7 @@ def network(scenario: Scenario, hosts: Hosts, servers: Sequence[str]) -> tuple[d
         trips = round_trips(links, paths)
         laid = {number: {way: replace(one, round_trip_ns=trips[one.names[0]]) for way, one in found.items()}
                 for number, found in laid.items()}
-        _measure_queues(laid, links)
+        _measure_queues(laid, links, scenario.mtu)
     return {
         "kind": KIND_OF_NETWORK[scenario.network],
         "description": "; ".join(described) or scenario.network,
@@ -162,14 +162,14 @@ def round_trips(links: Sequence[dict[str, Any]], paths: Sequence[dict[str, Any]]
     return {link["name"]: trip for link, trip in zip(links, longest, strict=True)}
 
 
-def _measure_queues(laid: LaidLinks, links: list[dict[str, Any]]) -> None:
+def _measure_queues(laid: LaidLinks, links: list[dict[str, Any]], mtu: int) -> None:
     """Give queues in bandwidth-delay products their bytes: only a path has a round trip."""
     planned = {link["name"]: link for link in links}
     for found in laid.values():
         for one in found.values():
             if one.link.queue.bdp is not None:
                 for name in one.names:
-                    planned[name].update(one.link.plan(name, one.round_trip_ns))
+                    planned[name].update(one.link.plan(name, mtu, one.round_trip_ns))
 
 
 def planned_traces(laid: LaidLinks, before_ns: int) -> list[dict[str, Any]]:
@@ -322,13 +322,13 @@ def _described(network: NetworkBetween) -> str:
     return f"{model.title}, {network.placement or model.placement}{adjusted}"
 
 
-def _lay(joint: _Joint, labels: list[str], placed: Placed, links: list[dict[str, Any]]) -> None:
+def _lay(joint: _Joint, labels: list[str], placed: Placed, links: list[dict[str, Any]], mtu: int) -> None:
     """Makes the links of a network, once for each of these names."""
 
     def add(label: str, link: LinkDirection | None) -> list[int]:
         if link is None:
             return []
-        links.append(link.plan(label))
+        links.append(link.plan(label, mtu))
         return [len(links) - 1]
 
     for label in labels:

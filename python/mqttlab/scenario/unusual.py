@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 
@@ -90,11 +91,17 @@ def _links(scenario: Scenario) -> Iterator[Problem]:
         if certain:
             yield (*place, "loss"), "is 100 %: nothing can arrive, and no client can connect"
         if link.rate is not None:
-            frame = max(scenario.mtu + link.overhead, link.minimum_frame)
+            frame = link.largest_frame(scenario.mtu)
             takes_s = 8 * frame / link.rate
             if takes_s > run_s:
                 yield (*place, "rate"), (f"is {link.rate} bit/s: one packet of {scenario.mtu} B takes {takes_s:g} s, "
                                          f"longer than the run of {run_s:g} s")
+            # RFC 8290, 5.2.2: below that CoDel drops what only waits for one packet before it.
+            if link.discipline.kind != "tail-drop" and takes_s * 1e9 > link.discipline.target:
+                yield (*place, "discipline"), (
+                    f"has a `target` of {link.discipline.target / 1e6:g} ms, but one packet of {scenario.mtu} B takes "
+                    f"{takes_s * 1e3:.3g} ms at {link.rate} bit/s; use a `target` of {math.ceil(takes_s * 1e3)} ms or "
+                    "more")
         # A named model's own spread is as its source says.
         if link.jitter > link.delay and (place[0] == "trunk" or scenario.networks[int(place[1])].model is None):
             yield (*place, "jitter"), (f"is {link.jitter / 1e6:g} ms, more than the delay of {link.delay / 1e6:g} ms; "

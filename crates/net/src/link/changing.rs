@@ -1,4 +1,5 @@
-//! A link that may change while frames are in it: down and up, or another spec.
+//! A link that takes each step in its time: one that may change while frames are in it (down and up, or another spec), or
+//! whose [discipline](crate::Discipline) looks at frames when they leave its queue.
 //!
 //! ```text
 //!   enter ─► queue ─────► transmitter ─────► flight ─► poll
@@ -15,7 +16,7 @@
 //!
 //! Another **spec** holds from then on: its rate for the next frame that the transmitter takes, its delay, loss, copies and
 //! damage for frames that leave the transmitter later, its queue for frames that come later. A smaller limit drops nothing
-//! that has got in. Where a link keeps its order, a shorter delay lets no frame overtake those in flight.
+//! that has got in (under FQ-CoDel the next frame that comes makes room). Another discipline takes over what waits. Where a link keeps its order, a shorter delay lets no frame overtake those in flight.
 //!
 //! A change comes after all else that happens at its instant: a frame whose last bit leaves then has left, and one whose
 //! turn comes then has begun.
@@ -24,8 +25,9 @@ use std::collections::VecDeque;
 
 use mqttlab_units::{Bytes, Instant, Seed};
 
-use super::{Impairments, Link, UNDECIDED};
+use super::{Impairments, Link, QueueLimits, stream};
 use crate::change::{DownQueue, LinkChange};
+use crate::discipline::{QueuedFrame, Waiting};
 use crate::fate::{Cause, Fate};
 use crate::name::FrameName;
 use crate::spec::LinkSpec;
@@ -41,32 +43,25 @@ pub struct SettledFrame {
     pub fate: Fate,
 }
 
-/// What a link keeps that may change.
+/// What a link keeps that takes each step in its time.
 #[derive(Clone, Debug)]
 pub(super) struct Changing {
     /// As the link is now.
     spec: LinkSpec,
     seed: Seed,
     down: Option<DownQueue>,
-    /// First in, first out; all but the first wait.
-    waiting: VecDeque<WaitingFrame>,
+    /// What the transmitter has, from when until when.
+    in_service: Option<(QueuedFrame, [Instant; 2])>,
+    /// What the transmitter has given back: it comes before all that waits.
+    next: Option<QueuedFrame>,
+    pub(super) waiting: Waiting,
+    /// Memory for frames that the discipline drops.
+    rejected: Vec<QueuedFrame>,
     settled: VecDeque<SettledFrame>,
     /// Frames that were dropped because the link was down.
     pub(super) dropped: u64,
     /// Specs so far, but for the first.
     changes: u64,
-}
-
-/// A frame that waits, or is being sent.
-#[derive(Clone, Copy, Debug)]
-struct WaitingFrame {
-    token: u32,
-    entered: Instant,
-    packet: Bytes,
-    frame: Bytes,
-    name: FrameName,
-    /// From when until when the transmitter has it; `None` while it waits.
-    service: Option<[Instant; 2]>,
 }
 
 impl Link {
@@ -76,30 +71,33 @@ impl Link {
             spec: spec.clone(),
             seed,
             down: None,
-            waiting: VecDeque::new(),
+            in_service: None,
+            next: None,
+            waiting: Waiting::new(&spec.queue.discipline, stream(seed, &spec.name, "flows")),
+            rejected: Vec::new(),
             settled: VecDeque::new(),
             dropped: 0,
             changes: 0,
         };
-        Link { changing: Some(Box::new(changing)), ..Link::new(spec, seed) }
+        Link { changing: Some(Box::new(changing)), ..Link::at_rest(spec, seed) }
     }
 
-    /// Whether it was made to change.
+    /// Whether it takes each step in its time: [`Link::enter`] is for it, and [`Link::offer`] for the others.
     #[inline]
-    pub fn is_changeable(&self) -> bool {
+    pub fn is_stepwise(&self) -> bool {
         self.changing.is_some()
     }
 
-    /// As it is now, if it may change.
+    /// As it is now, if it takes each step in its time.
     pub fn spec(&self) -> Option<&LinkSpec> {
         self.changing.as_ref().map(|changing| &changing.spec)
     }
 
-    /// Sends an IP packet of this size over a link that may change; `token` is the caller's. What becomes of it is told by
+    /// Sends an IP packet of this size over a link that takes each step in its time; `token` is the caller's. What becomes of it is told by
     /// [`Link::poll`] when it is decided.
     ///
     /// # Panics
-    /// When `now` is before an earlier call's, or the link was not made to change.
+    /// When `now` is before an earlier call's, or the link is [one step](Link::is_stepwise).
     pub fn enter(&mut self, now: Instant, token: u32, packet: Bytes, name: FrameName) {
         self.tick(now);
         // Before all dice: a link that is down has no channel.
@@ -109,11 +107,10 @@ impl Link {
         };
         match admitted {
             Ok(frame) => {
-                self.queue.push(UNDECIDED, frame);
-                let present = self.queue.frames.len() as u32;
-                self.counters.queue_frames_max = self.counters.queue_frames_max.max(present);
-                let frame = WaitingFrame { token, entered: now, packet, frame, name, service: None };
-                self.changing().waiting.push_back(frame);
+                self.queue.push_undecided(frame);
+                self.changing().waiting.push(QueuedFrame { token, entered: now, packet, frame, name });
+                self.make_room();
+                self.counters.queue_frames_max = self.counters.queue_frames_max.max(self.queue.len() as u32);
                 self.tick(now);
             }
             Err(fate) => self.settle(SettledFrame { frame: token, entered: now, fate }),
@@ -123,23 +120,64 @@ impl Link {
     /// Time has passed: frames have left the transmitter, and it has taken the next.
     ///
     /// # Panics
-    /// When the link was not made to change.
+    /// When the link is [one step](Link::is_stepwise).
     pub fn tick(&mut self, now: Instant) {
-        while let Some(&first) = self.changing().waiting.front() {
-            let service = match first.service {
-                Some(service) => service,
-                None if self.changing().down.is_some() => return,
-                None => self.transmit(first.entered, first.frame),
-            };
+        while let Some((frame, service)) = self.changing().in_service.take().or_else(|| self.serve()) {
             if service[1] > now {
-                self.changing().waiting[0].service = Some(service);
+                self.changing().in_service = Some((frame, service));
                 return;
             }
-            self.changing().waiting.pop_front();
-            self.queue.pull();
-            let fate = self.depart(service, first.packet, first.frame, first.name);
-            self.settle(SettledFrame { frame: first.token, entered: first.entered, fate });
+            self.queue.pull(frame.frame);
+            let fate = self.depart(service, frame.packet, frame.frame, frame.name);
+            self.settle(SettledFrame { frame: frame.token, entered: frame.entered, fate });
         }
+    }
+
+    /// The transmitter, which is free, takes a frame out of the queue.
+    fn serve(&mut self) -> Option<(QueuedFrame, [Instant; 2])> {
+        // Frames wait behind one that is being sent, or came just now: a free transmitter has taken all others.
+        let now = self.busy_until.max(self.last_offer);
+        let changing = self.changing();
+        if changing.down.is_some() {
+            return None;
+        }
+        if let Some(frame) = changing.next.take() {
+            return Some((frame, self.transmit(now, frame.frame)));
+        }
+        let mut dropped = std::mem::take(&mut changing.rejected);
+        let taken = changing.waiting.pull(now, &mut dropped);
+        self.counters.dropped_codel += dropped.len() as u64;
+        self.reject(dropped, Cause::Codel);
+        let frame = taken?;
+        Some((frame, self.transmit(now, frame.frame)))
+    }
+
+    /// Drops what has no room under a discipline that does not drop the frame that comes.
+    fn make_room(&mut self) {
+        if self.changing().waiting.drops_at_tail() {
+            return;
+        }
+        while self.queue.is_too_long() {
+            let changing = self.changing();
+            let mut dropped = std::mem::take(&mut changing.rejected);
+            changing.waiting.make_room(&mut dropped);
+            let count = dropped.len() as u64;
+            self.counters.dropped_queue += count;
+            self.reject(dropped, Cause::QueueFull);
+            if count == 0 {
+                // All of it is being sent, or flies.
+                return;
+            }
+        }
+    }
+
+    fn reject(&mut self, mut frames: Vec<QueuedFrame>, cause: Cause) {
+        for frame in frames.drain(..) {
+            self.queue.pull(frame.frame);
+            let fate = Fate::Dropped { cause, air: None };
+            self.settle(SettledFrame { frame: frame.token, entered: frame.entered, fate });
+        }
+        self.changing().rejected = frames;
     }
 
     /// The next frame whose fate has been decided.
@@ -149,14 +187,14 @@ impl Link {
 
     /// When a fate will be decided, if nothing changes; to be told then by [`Link::tick`].
     pub fn next_deadline(&self) -> Option<Instant> {
-        let [_, sent] = self.changing.as_ref()?.waiting.front()?.service?;
+        let (_, [_, sent]) = self.changing.as_ref()?.in_service?;
         Some(sent)
     }
 
     /// The link changes.
     ///
     /// # Panics
-    /// When `now` is before an earlier call's, or the link was not made to change.
+    /// When `now` is before an earlier call's, or the link is [one step](Link::is_stepwise).
     pub fn change(&mut self, now: Instant, change: &LinkChange) {
         self.tick(now);
         match change {
@@ -175,7 +213,7 @@ impl Link {
     }
 
     fn changing(&mut self) -> &mut Changing {
-        self.changing.as_mut().expect("the link was made to change")
+        self.changing.as_mut().expect("the link takes each step in its time")
     }
 
     fn settle(&mut self, frame: SettledFrame) {
@@ -191,35 +229,35 @@ impl Link {
 
     fn go_down(&mut self, now: Instant, queue: DownQueue) {
         self.changing().down = Some(queue);
-        while let Some(&first) = self.changing().waiting.front() {
-            let service = first.service.filter(|[start, _]| *start <= now);
-            if let Some([start, sent]) = first.service.filter(|[start, _]| *start > now) {
-                // Its trace would have served it later.
-                self.counters.busy = self.counters.busy.saturating_sub(sent.since(start));
-                self.busy_until = now;
-                self.changing().waiting[0].service = None;
+        if let Some((frame, [start, sent])) = self.changing().in_service.take() {
+            self.counters.busy = self.counters.busy.saturating_sub(sent.since(start.max(now)));
+            self.busy_until = now;
+            match start <= now {
+                true => self.lose_to_outage(frame, Some((start, now))),
+                // Its trace would have served it later: it is the next one again.
+                false => self.changing().next = Some(frame),
             }
-            if service.is_none() && queue == DownQueue::Keep {
-                break;
+        }
+        if queue == DownQueue::Drop {
+            let next = self.changing().next.take();
+            for frame in next.into_iter().chain(self.changing().waiting.drain()) {
+                self.lose_to_outage(frame, None);
             }
-            let air = service.map(|[start, sent]| {
-                self.counters.busy = self.counters.busy.saturating_sub(sent.since(now));
-                self.busy_until = now;
-                (start, now)
-            });
-            self.changing().waiting.pop_front();
-            self.changing().dropped += 1;
-            self.queue.pull();
-            let fate = Fate::Dropped { cause: Cause::LinkDown, air };
-            self.settle(SettledFrame { frame: first.token, entered: first.entered, fate });
         }
         if let Some(trace) = &mut self.trace {
             trace.release(now);
         }
     }
 
+    fn lose_to_outage(&mut self, frame: QueuedFrame, air: Option<(Instant, Instant)>) {
+        self.changing().dropped += 1;
+        self.queue.pull(frame.frame);
+        let fate = Fate::Dropped { cause: Cause::LinkDown, air };
+        self.settle(SettledFrame { frame: frame.token, entered: frame.entered, fate });
+    }
+
     fn replace(&mut self, spec: &LinkSpec) {
-        let changing = self.changing.as_mut().expect("the link was made to change");
+        let changing = self.changing.as_mut().expect("the link takes each step in its time");
         // One spec may be for several links: each keeps its name, and with it its streams.
         let spec = LinkSpec { name: changing.spec.name.clone(), ..spec.clone() };
         changing.changes += 1;
@@ -233,7 +271,11 @@ impl Link {
         self.rate_bit_s = spec.rate_bit_s;
         self.overhead_bytes = spec.overhead_bytes;
         self.minimum_frame_bytes = spec.minimum_frame_bytes;
-        self.queue.limits = spec.queue.clone();
+        self.queue.limits = QueueLimits::of(&spec.queue);
+        if spec.queue.discipline != changing.spec.queue.discipline {
+            let flows = stream(changing.seed, &spec.name, "flows");
+            changing.waiting.change(&spec.queue.discipline, flows);
+        }
         self.delay = spec.delay.mean;
         self.keep_order = spec.delay.keep_order;
         changing.spec = spec;

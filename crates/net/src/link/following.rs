@@ -315,7 +315,12 @@ mod tests {
             rate_bit_s: BitRate::from_bit_s(rate_bit_s),
             overhead_bytes: 0,
             minimum_frame_bytes: 0,
-            queue: QueueSpec { limit_packets: None, limit_bytes: None, counts_delay_line: false },
+            queue: QueueSpec {
+                limit_packets: None,
+                limit_bytes: None,
+                counts_delay_line: false,
+                discipline: crate::spec::Discipline::TailDrop,
+            },
             delay: DelaySpec {
                 law: DelayLaw::Constant,
                 mean: Duration::ZERO,
@@ -359,7 +364,7 @@ mod tests {
 
     /// When a frame begins and ends to be sent, in ms.
     fn sent(link: &mut Link, at: u64, bytes: u64) -> (f64, f64) {
-        match link.offer(ms(at), Bytes(bytes), FrameName(at)) {
+        match link.offer(ms(at), Bytes(bytes), FrameName::nth(at)) {
             Fate::Delivered(found) => (found.start.as_ns() as f64 / 1e6, found.sent.as_ns() as f64 / 1e6),
             Fate::Dropped { cause, .. } => panic!("{cause:?}"),
         }
@@ -416,7 +421,7 @@ mod tests {
             ..TraceValues::default()
         };
         let mut one = link(trace(TraceCourse::Values(values), Some(30)));
-        let mut arrival = |at: u64| match one.offer(ms(at), Bytes(125), FrameName(at)) {
+        let mut arrival = |at: u64| match one.offer(ms(at), Bytes(125), FrameName::nth(at)) {
             Fate::Delivered(found) => Some(found.at.as_ns() / 1_000_000),
             Fate::Dropped { .. } => None,
         };
@@ -495,10 +500,10 @@ mod tests {
         for (queue, expected) in [(DownQueue::Keep, vec![40, 50]), (DownQueue::Drop, vec![40])] {
             let mut one =
                 Link::changeable(made.clone(), Seed(1)).following(Arc::clone(&trace), &made, Seed(1));
-            one.enter(ms(1), 0, Bytes(1_500), FrameName(0));
+            one.enter(ms(1), 0, Bytes(1_500), FrameName::nth(0));
             one.change(ms(5), &LinkChange::Down { queue });
             one.change(ms(35), &LinkChange::Up);
-            one.enter(ms(36), 1, Bytes(1_500), FrameName(1));
+            one.enter(ms(36), 1, Bytes(1_500), FrameName::nth(1));
             one.tick(ms(1_000));
             let mut sent = Vec::new();
             while let Some(settled) = one.poll() {

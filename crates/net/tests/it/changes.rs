@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use mqttlab_net::{
-    Cause, DelayLaw, DelaySpec, Delivery, DownQueue, Fate, FrameName, Link, LinkChange, LinkSpec, LossPlace,
-    LossSpec, Network, Output, QueueSpec, ReorderSpec,
+    Cause, DelayLaw, DelaySpec, Delivery, Discipline, DownQueue, Fate, FrameName, Link, LinkChange, LinkSpec,
+    LossPlace, LossSpec, Network, Output, QueueSpec, ReorderSpec,
 };
 use mqttlab_units::{BitRate, Bytes, Dice, Duration, Instant, Ratio, Seed};
 
@@ -22,6 +22,7 @@ fn spec(dice: &mut Dice) -> LinkSpec {
             limit_packets: packets.then_some(3 + dice.below(20) as u32),
             limit_bytes: bytes.then_some(3_000 + dice.below(12_000)),
             counts_delay_line: counts,
+            discipline: Discipline::TailDrop,
         },
         delay: DelaySpec {
             law: if jitter { DelayLaw::Uniform } else { DelayLaw::Constant },
@@ -139,7 +140,12 @@ impl Model<'_> {
 
     /// What a link of this spec that has met no other frame does to this one.
     fn alone(&self, spec: LinkSpec, at: Instant, size: Bytes, number: u64) -> Fate {
-        let queue = QueueSpec { limit_packets: None, limit_bytes: None, counts_delay_line: false };
+        let queue = QueueSpec {
+            limit_packets: None,
+            limit_bytes: None,
+            counts_delay_line: false,
+            discipline: Discipline::TailDrop,
+        };
         let spec = LinkSpec { queue, rate_bit_s: None, ..spec };
         Link::new(spec, self.schedule.seed).offer(at, size, FrameName::nth(number))
     }
@@ -328,7 +334,12 @@ pub(crate) fn wire(rate_bit_s: u64, delay_ms: u64) -> LinkSpec {
     let mut spec = spec(&mut Seed(0).dice());
     spec.rate_bit_s = BitRate::from_bit_s(rate_bit_s);
     (spec.overhead_bytes, spec.minimum_frame_bytes) = (0, 0);
-    spec.queue = QueueSpec { limit_packets: None, limit_bytes: None, counts_delay_line: false };
+    spec.queue = QueueSpec {
+        limit_packets: None,
+        limit_bytes: None,
+        counts_delay_line: false,
+        discipline: Discipline::TailDrop,
+    };
     spec.delay.law = DelayLaw::Constant;
     spec.delay.mean = Duration::from_ms(delay_ms);
     spec.delay.keep_order = true;

@@ -1,8 +1,8 @@
 //! Links against first principles, in virtual time.
 
 use mqttlab_net::{
-    Cause, DelayLaw, DelaySpec, Fate, FrameName, Link, LinkSpec, LossPlace, LossSpec, Network, Output,
-    QueueSpec, ReorderSpec, copy_made_at,
+    Cause, DelayLaw, DelaySpec, Discipline, Fate, FrameName, Link, LinkSpec, LossPlace, LossSpec, Network,
+    Output, QueueSpec, ReorderSpec, copy_made_at,
 };
 use mqttlab_units::{BitRate, Bytes, Duration, Instant, Ratio, Seed};
 
@@ -12,7 +12,12 @@ fn link(rate_bit_s: u64, delay_ms: u64) -> LinkSpec {
         rate_bit_s: BitRate::from_bit_s(rate_bit_s),
         overhead_bytes: 0,
         minimum_frame_bytes: 0,
-        queue: QueueSpec { limit_packets: None, limit_bytes: None, counts_delay_line: false },
+        queue: QueueSpec {
+            limit_packets: None,
+            limit_bytes: None,
+            counts_delay_line: false,
+            discipline: Discipline::TailDrop,
+        },
         delay: DelaySpec {
             law: DelayLaw::Constant,
             mean: Duration::from_ms(delay_ms),

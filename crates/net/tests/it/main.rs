@@ -1,6 +1,7 @@
 //! The integration tests of links and of the radio channel, as one program.
 
 mod changes;
+mod disciplines;
 mod links;
 mod nat;
 mod queues;

@@ -1,8 +1,8 @@
 //! Queues against a slow, obvious model: a list of all frames that have entered, each with the time when it leaves.
 
 use mqttlab_net::{
-    Cause, DelayLaw, DelaySpec, Delivery, Fate, FrameName, Link, LinkSpec, LossPlace, LossSpec, QueueSpec,
-    ReorderSpec,
+    Cause, DelayLaw, DelaySpec, Delivery, Discipline, Fate, FrameName, Link, LinkSpec, LossPlace, LossSpec,
+    QueueSpec, ReorderSpec,
 };
 use mqttlab_units::{BitRate, Bytes, Duration, Instant, Ratio, Seed};
 
@@ -67,6 +67,7 @@ fn combinations() -> Vec<LinkSpec> {
             limit_packets: is(0).then_some(14),
             limit_bytes: is(1).then_some(12_000),
             counts_delay_line: is(2),
+            discipline: Discipline::TailDrop,
         };
         specs.push(LinkSpec {
             name: "wire".into(),

@@ -37,6 +37,10 @@ fn refusal(name: &str, place: &str, value: Value) -> String {
     }
 }
 
+fn queue(discipline: Value) -> Value {
+    json!({ "limit_packets": null, "limit_bytes": null, "counts_delay_line": false, "discipline": discipline })
+}
+
 #[test]
 fn the_corpus_is_right() {
     for name in ["pair.json", "radio.json", "shared.json", "bursts.json"] {
@@ -62,6 +66,21 @@ fn each_field_has_a_bound_that_names_it() {
         ("/network/links/0/delay/mean_ns", json!(u64::MAX), "`network.links[0].delay.mean_ns` is"),
         ("/network/links/0/overhead_bytes", json!(u32::MAX), "`network.links[0].overhead_bytes` is"),
         ("/network/links/0/queue/limit_bytes", json!(10), "`network.links[0].queue.limit_bytes` is 10"),
+        (
+            "/network/links/0/queue",
+            queue(
+                json!({ "kind": "codel", "target_ns": 9_000, "interval_ns": 8_000, "largest_frame_bytes": 1 }),
+            ),
+            "`network.links[0].queue.discipline.target_ns` is 9000, but must be 8000 or less",
+        ),
+        (
+            "/network/links/0/queue",
+            queue(json!({
+                "kind": "fq_codel", "target_ns": 9_000, "interval_ns": 9_000, "largest_frame_bytes": 1,
+                "flows": 0, "quantum_bytes": 64,
+            })),
+            "`network.links[0].queue.discipline.flows` is 0",
+        ),
         ("/network/links/0/rate_bit_s", json!(u64::MAX), "`network.links[0].rate_bit_s` is"),
         (
             "/hosts/1/address",

@@ -1,8 +1,8 @@
 //! Radio hops as stages of a network's paths.
 
 use mqttlab_net::{
-    self as net, Cause, DelayLaw, DelaySpec, Delivery, Fate, FrameName, Link, LinkSpec, LossPlace, LossSpec,
-    Network, QueueSpec, ReorderSpec, Stage,
+    self as net, Cause, DelayLaw, DelaySpec, Delivery, Discipline, Fate, FrameName, Link, LinkSpec,
+    LossPlace, LossSpec, Network, QueueSpec, ReorderSpec, Stage,
 };
 use mqttlab_units::{BitRate, Ratio};
 
@@ -15,7 +15,12 @@ fn link() -> Link {
         rate_bit_s: BitRate::from_bit_s(100_000_000),
         overhead_bytes: 0,
         minimum_frame_bytes: 0,
-        queue: QueueSpec { limit_packets: None, limit_bytes: None, counts_delay_line: false },
+        queue: QueueSpec {
+            limit_packets: None,
+            limit_bytes: None,
+            counts_delay_line: false,
+            discipline: Discipline::TailDrop,
+        },
         delay: DelaySpec {
             law: DelayLaw::Constant,
             mean: Duration::from_ms(1),
