@@ -47,7 +47,7 @@ subscribe = [{ filter = "b", qos = 2 }]
 ALL_KINDS = (
     "link_down", "link_up", "link_change", "server_stop", "server_kill", "server_pause", "server_continue",
     "server_start", "clients_disconnect", "clients_vanish", "clients_return", "clients_stop_reading",
-    "clients_continue_reading", "clients_subscribe", "clients_unsubscribe")
+    "clients_continue_reading", "clients_subscribe", "clients_unsubscribe", "clients_publish", "clients_burst")
 UP = [f"field-{number}/up" for number in range(4)]
 DOWN = [f"field-{number}/down" for number in range(4)]
 
@@ -90,6 +90,21 @@ def test_what_happens_again_and_again_ends_with_the_measurement(when: str, times
     planned = events(f'{when}\nnetwork = "wan"\ndown = true\nqueued = "keep"')
     assert [event["at_ns"] / 1e9 for event in planned] == times
     assert {event["change"]["queue"] for event in planned} == {"keep"}
+
+
+@pytest.mark.parametrize(("when", "times"), [
+    ('when = "rain"', [12, 32]), ('when = "rain"\nat = "1 s"', [13, 33]),
+    ('when = "end of rain"\nat = "-1 s"', [16, 36]),
+    ('when = "once"\nevery = "10 s"\nuntil = "40 s"', [22, 32, 42]),
+    ('when = "once"\nevery = "5 s"\nat = "1 s"\ncount = 2', [23, 28]),
+])
+def test_an_event_begins_with_another_one_or_its_end(when: str, times: list[float]) -> None:
+    rain = 'name = "rain"\nat = "10 s"\nevery = "20 s"\ncount = 2\nfor = "5 s"\nnetwork = "wan"\ndown = true'
+    # It may stand before what it waits for, and that may wait itself.
+    planned = events(f'{when}\nname = "it"\nserver = "broker"\ndo = "pause";{rain};'
+                     'name = "once"\nwhen = "start"\nat = "5 s"\nserver = "broker"\ndo = "kill";'
+                     'name = "start"\nat = "15 s"\nserver = "broker"\ndo = "start"')
+    assert [event["at_ns"] / 1e9 for event in planned if event["name"] == "it"] == times
 
 
 def test_a_changed_link_is_whole_and_has_what_it_had_before_afterwards() -> None:
@@ -186,7 +201,9 @@ def test_the_engine_reads_every_kind_of_event_and_performs_or_refuses_it() -> No
         'server = "broker"\ndo = "stop"\nfor = "1 s"', 'server = "broker"\ndo = "kill"\nfor = "1 s"',
         'server = "broker"\ndo = "pause"\nfor = "1 s"', 'group = "sensors"\ndo = "disconnect"\nfor = "1 s"',
         'group = "sensors"\ndo = "vanish"\nfor = "1 s"', 'group = "sensors"\ndo = "stop-reading"\nfor = "1 s"',
-        'group = "sensors"\ndo = "subscribe"\nfilter = "c/{client}"\nfor = "1 s"'}
+        'group = "sensors"\ndo = "subscribe"\nfilter = "c/{client}"\nfor = "1 s"',
+        'group = "sensors"\npublish = { rate = "9 /s", payload = "gps", qos = 2 }\nfor = "1 s"',
+        'group = "sensors"\ndo = "stop-publishing"\nfor = "1 s"', 'group = "sensors"\ndo = "burst"\nmessages = 9'}
     for lines in kinds:
         plan = compile_plan(parse(SCENARIO + f'[[events]]\nat = "1 s"\n{lines}'))
         performed = schema["x-performed"]["sim"]

@@ -264,8 +264,23 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
             'at = "1 s"\ngroup = "publishers"\ndo = "subscribe"',
             'at = "1 s"\ngroup = "publishers"\ndo = "subscribe"\nfilter = "a/#/b"',
             'at = "1 s"\ngroup = "publishers"\ndo = "unsubscribe"\nfilter = "a/+"\nqos = 1',
+            'at = "1 s"\ngroup = "publishers"\ndo = "unsubscribe"\nfilter = "a/+"',
+            'at = "1 s"\ngroup = "subscribers"\ndo = "unsubscribe"\nfilter = "a/#"',
+            'at = "1 s"\ngroup = "subscribers"\ndo = "subscribe"\nfilter = "a/+"\nfor = "1 s"',
+            'at = "1 s"\ngroup = "subscribers"\ndo = "subscribe"\nfilter = "$share/g/a/+"',
             'at = "1 s"\ngroup = "publishers"\ndo = "vanish"\nfilter = "a/+"',
             'at = "1 s"\ngroup = "publishers"\ndo = "subscribe"\nfilter = "a/+"\npublication = 0',
+            'when = "rain"\nnetwork = "field"\ndown = true',
+            'when = "rian"\nnetwork = "field"\ndown = true\n[[events]]\nname = "rain"\nat = "1 s"\nnetwork = "field"\n'
+            'delay = "1 s"',
+            'when = "end of rain"\nserver = "broker"\ndo = "kill"\n[[events]]\nname = "rain"\nat = "1 s"\n'
+            'network = "field"\ndelay = "1 s"',
+            'when = "b"\nname = "a"\nserver = "broker"\ndo = "kill"\n[[events]]\nname = "b"\nwhen = "a"\n'
+            'server = "broker"\ndo = "start"',
+            'when = "rain"\nevery = "1 s"\nserver = "broker"\ndo = "kill"\n[[events]]\nname = "rain"\nevery = "1 s"\n'
+            'network = "field"\ndelay = "1 s"',
+            'when = "rain"\nat = "9 s"\nserver = "broker"\ndo = "kill"\n[[events]]\nname = "rain"\nat = "1 s"\n'
+            'network = "field"\ndelay = "1 s"',
             'at = "1 s"\ngroup = "publishers"\nrate = "10 /s"', 'at = "1 s"\ngroup = "publishers"\ndo = "pause"',
             'at = "1 s"\ngroup = "publishers"\ndo = "resume-publishing"',
             'at = "1 s"\ngroup = "publishers"\ndo = "burst"',

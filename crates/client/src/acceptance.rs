@@ -24,6 +24,11 @@ impl Acceptance {
         Acceptance { rank: Rank::Absent, is_subscribed: false, subscribe_sent: Instant::ZERO }
     }
 
+    /// What it is now.
+    pub(crate) fn rank(&self) -> Rank {
+        self.rank
+    }
+
     /// The other side has accepted it. Whether it has to subscribe before it is ready: a session that is still there has
     /// its subscriptions (MQTT 5 §4.1).
     pub(crate) fn connected(&mut self, books: &mut Books, subscribes: bool, resumed: bool) -> bool {

@@ -1,6 +1,8 @@
 //! One client: its state, its session, its schedule.
 
 mod absence;
+mod losses;
+mod subscriptions;
 
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use mqttlab_rows::{EventKind, Received, Sent, Unsent};
 use mqttlab_units::{Instant, Seed};
 
 use crate::acceptance::{Acceptance, Rank};
-use crate::facts::{ClientNumber, GroupFacts, Who};
+use crate::facts::{GroupFacts, Who};
 use crate::incoming::{Delivery, IncomingMessages};
 use crate::outgoing::{OutgoingMessages, acknowledgement};
 use crate::punctuality::Punctuality;
@@ -20,6 +22,8 @@ use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token
 use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
 use absence::Presence;
+use losses::record_loss;
+use subscriptions::SubscriptionProgress;
 
 /// A client with a session of `S` over connections of `C`.
 pub struct Client<S: Session, C: Connection> {
@@ -35,6 +39,7 @@ pub struct Client<S: Session, C: Connection> {
     punctuality: Punctuality,
     retries: Retries,
     acceptance: Acceptance,
+    subscriptions: SubscriptionProgress,
     /// While it sleeps.
     asleep_since: Option<Instant>,
 }
@@ -101,6 +106,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             // By its number, so that one client more changes nobody else's back-off.
             retries: Retries::new(seed.derive("reconnect").index(u64::from(who.number.0)).dice()),
             acceptance: Acceptance::new(),
+            subscriptions: SubscriptionProgress::default(),
             asleep_since: None,
         }
     }
@@ -331,6 +337,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let was = self.acceptance.lost(around.books());
         self.outgoing.forget_connection(around);
         self.session.closed(around.now());
+        self.subscriptions.forget_connection();
         was
     }
 
@@ -449,12 +456,21 @@ impl<S: Session, C: Connection> Client<S, C> {
                 }
             }
             Step::Send(packet) => around.put(self.who, &mut self.connection, packet),
-            Step::Connected { resumed } => self.connected(around, resumed),
+            Step::ChangeSubscription(packet) => {
+                around.put(self.who, &mut self.connection, packet);
+                self.note_change(around);
+            }
+            Step::Connected { resumed } => {
+                self.connected(around, resumed);
+                return self.ask_for_changes(around);
+            }
             Step::Subscribed => {
                 let now = around.now();
                 let took = self.acceptance.subscribed(around.books(), now);
                 around.event(EventKind::Suback, self.who.number, Some(took), "");
+                return self.ask_for_changes(around);
             }
+            Step::SubscriptionChanged => return self.subscription_changed(around),
             Step::SubscriptionRefused(why) => {
                 around.event(EventKind::Refused, self.who.number, None, &format!("SUBSCRIBE: {why}"));
             }
@@ -493,7 +509,11 @@ impl<S: Session, C: Connection> Client<S, C> {
         let took = Some(around.now().since(since));
         let detail = if resumed { "session present" } else { "" };
         around.event(EventKind::Connack, self.who.number, took, detail);
-        if self.acceptance.connected(around.books(), self.facts.subscribes, resumed) {
+        let subscribes = match self.subscriptions.answered {
+            0 => self.facts.subscribes,
+            changes => around.has_subscriptions(self.who, changes),
+        };
+        if self.acceptance.connected(around.books(), subscribes, resumed) {
             self.acceptance.subscribes(around.now());
             self.session.subscribe(around.now());
         }
@@ -670,26 +690,6 @@ fn row(
         sent: around.now(),
         written: None,
     })
-}
-
-/// What the recording says of a connection that ended, by what the client was and whether it was open.
-fn record_loss(
-    around: &mut impl Surroundings,
-    number: ClientNumber,
-    loss: &Loss,
-    (was, was_open): (Rank, bool),
-) {
-    match loss {
-        Loss::Broken(how) if was > Rank::Absent => {
-            around.books().disconnects += 1;
-            around.event(EventKind::Disconnect, number, None, how);
-        }
-        // What was never accepted is no disconnect.
-        Loss::Broken(how) => around.event(EventKind::Note, number, None, how),
-        Loss::Refused { how, .. } => around.event(EventKind::Refused, number, None, how),
-        Loss::Farewell if was_open => around.event(EventKind::Close, number, None, ""),
-        Loss::Farewell => {}
-    }
 }
 
 /// A back-to-back client has room for more while less than this waits to be written, in bytes.

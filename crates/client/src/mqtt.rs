@@ -4,15 +4,20 @@ use mqttlab_mqtt::alias::TopicAliases;
 use mqttlab_mqtt::client::{Client as Machine, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Malformed, Qos, Version};
-use mqttlab_plan::{Group, Text, qos};
+use mqttlab_plan::{Group, SubscriptionChanges, Text, TopicPattern, qos};
 use mqttlab_units::Instant;
 
+use crate::facts::Who;
 use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
 use crate::transport::Loss;
 
 /// A session of MQTT 3.1, 3.1.1 or 5.
 #[derive(Clone, Debug)]
-pub struct Mqtt(Machine);
+pub struct Mqtt {
+    machine: Machine,
+    /// Changes of subscriptions that were answered.
+    changes: u32,
+}
 
 /// A control packet that a client sends, but for PUBLISH. What the plan says of a client is the transport's to fill in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +28,17 @@ pub enum Packet {
     Subscribe {
         /// Packet identifier.
         id: PacketId,
+        /// How many changes of its subscriptions the client has made: what it subscribes to is what it has after them.
+        changes: u32,
+    },
+    /// SUBSCRIBE or UNSUBSCRIBE with one filter.
+    ChangeSubscription {
+        /// Packet identifier.
+        id: PacketId,
+        /// Which of the client's changes.
+        change: u32,
+        /// Whether it subscribes.
+        subscribes: bool,
     },
     /// PUBACK, PUBREC, PUBREL or PUBCOMP.
     Answer {
@@ -49,7 +65,7 @@ pub struct Envelope {
 impl Mqtt {
     /// A session that has never been connected.
     pub fn new(options: ClientOptions) -> Mqtt {
-        Mqtt(Machine::new(options))
+        Mqtt { machine: Machine::new(options), changes: 0 }
     }
 }
 
@@ -63,68 +79,73 @@ impl Session for Mqtt {
     }
 
     fn opened(&mut self, now: Instant) {
-        self.0.handle(now, Input::Opened);
+        self.machine.handle(now, Input::Opened);
     }
 
     fn closed(&mut self, now: Instant) {
-        self.0.handle(now, Input::Closed);
+        self.machine.handle(now, Input::Closed);
     }
 
     fn tick(&mut self, now: Instant) {
-        self.0.handle(now, Input::Tick);
+        self.machine.handle(now, Input::Tick);
     }
 
     fn subscribe(&mut self, now: Instant) {
-        self.0.handle(now, Input::Subscribe);
+        self.machine.handle(now, Input::Subscribe);
+    }
+
+    fn change_subscription(&mut self, now: Instant, change: u32, subscribes: bool) {
+        self.changes = change;
+        self.machine.handle(now, Input::ChangeSubscription { subscribes });
     }
 
     fn disconnect(&mut self, now: Instant) {
-        self.0.handle(now, Input::Disconnect);
+        self.machine.handle(now, Input::Disconnect);
     }
 
     fn publish(&mut self, now: Instant, message: Token, _: Option<u32>, qos: Qos) -> Admission {
-        self.0.publish(now, message.0.into(), qos)
+        self.machine.publish(now, message.0.into(), qos)
     }
 
     fn arrived(&mut self, now: Instant, message: Arrived) -> Option<Receipt> {
-        self.0.arrived(now, message.qos, message.id.0)
+        self.machine.arrived(now, message.qos, message.id.0)
     }
 
     fn received(&mut self, now: Instant, packet: Input) {
-        self.0.handle(now, packet);
+        self.machine.handle(now, packet);
     }
 
     fn poll(&mut self) -> Option<Step<Packet, Envelope>> {
         loop {
-            if let Some(step) = step(self.0.poll()?) {
+            if let Some(step) = step(self.machine.poll()?, &mut self.changes) {
                 return Some(step);
             }
         }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.0.next_deadline()
+        self.machine.next_deadline()
     }
 
     fn is_online(&self) -> bool {
-        self.0.is_online()
+        self.machine.is_online()
     }
 
     fn has_room(&self, qos: Qos) -> bool {
         match qos {
             // QoS 0 knows no window.
-            Qos::AtMostOnce => self.0.is_online(),
-            Qos::AtLeastOnce | Qos::ExactlyOnce => self.0.has_room(),
+            Qos::AtMostOnce => self.machine.is_online(),
+            Qos::AtLeastOnce | Qos::ExactlyOnce => self.machine.has_room(),
         }
     }
 
     fn unacknowledged(&self) -> usize {
-        self.0.unacknowledged()
+        self.machine.unacknowledged()
     }
 }
 
 /// What the machine says, as a client's life knows it. `None` where there is nothing to do.
-fn step(output: Output) -> Option<Step<Packet, Envelope>> {
+fn step(output: Output, changes: &mut u32) -> Option<Step<Packet, Envelope>> {
     let answer = |kind, id| Step::Send(Packet::Answer { kind, id: PacketId(id) });
     let message = |token: u64| Token(token as u32);
     Some(match output {
@@ -138,11 +159,22 @@ fn step(output: Output) -> Option<Step<Packet, Envelope>> {
         Output::SendPubrec { id } => answer(Kind::Pubrec, id),
         Output::SendPubrel { id } => answer(Kind::Pubrel, id),
         Output::SendPubcomp { id } => answer(Kind::Pubcomp, id),
-        Output::SendSubscribe { id } => Step::Subscribe(Packet::Subscribe { id: PacketId(id) }),
+        Output::SendSubscribe { id } => {
+            Step::Subscribe(Packet::Subscribe { id: PacketId(id), changes: *changes })
+        }
+        Output::SendChange { id, subscribes } => Step::ChangeSubscription(Packet::ChangeSubscription {
+            id: PacketId(id),
+            change: *changes,
+            subscribes,
+        }),
         Output::SendPingreq => Step::Send(Packet::Bare(Kind::Pingreq)),
         Output::SendDisconnect => Step::Send(Packet::Bare(Kind::Disconnect)),
         Output::Connected { session_present } => Step::Connected { resumed: session_present },
         Output::Subscribed => Step::Subscribed,
+        Output::SubscriptionChanged => {
+            *changes += 1;
+            Step::SubscriptionChanged
+        }
         Output::Release { id } => Step::Release(PacketId(id)),
         Output::Acknowledged { token } => Step::Acknowledged(message(token)),
         Output::Refused { token } => Step::Refused(message(token)),
@@ -209,18 +241,48 @@ pub fn encode_connect(group: &Group, client: u32, out: &mut Vec<u8>) {
     encode::connect(&connect_fields(group, &group.client_id(client)), out);
 }
 
-/// Appends a client's SUBSCRIBE.
-pub fn encode_subscribe(group: &Group, client: u32, id: PacketId, out: &mut Vec<u8>) {
-    let filters = filters(group, client);
+/// Appends a client's SUBSCRIBE, to what it has after so many changes.
+pub fn encode_subscribe(group: &Group, of: &Subscribed<'_>, id: PacketId, changes: u32, out: &mut Vec<u8>) {
+    let filters = of.filters(group, changes);
     let filters = filters.iter().map(|(filter, qos)| (filter.as_str(), *qos));
     encode::subscribe(id.0, filters, group.version(), out);
 }
 
-/// What a client subscribes to.
-pub fn filters(group: &Group, client: u32) -> Vec<(String, Qos)> {
-    let filled =
-        |wanted: &mqttlab_plan::Subscription| (wanted.filter.fill(&group.name, client, 0), qos(wanted.qos));
-    group.subscriptions.iter().map(filled).collect()
+/// Appends a client's SUBSCRIBE or UNSUBSCRIBE with one filter.
+pub fn encode_change(group: &Group, of: &Subscribed<'_>, id: PacketId, change: u32, out: &mut Vec<u8>) {
+    let Some((filter, wanted)) = of.change(group, change) else { return };
+    match wanted {
+        Some(wanted) => encode::subscribe(id.0, std::iter::once((&*filter, wanted)), group.version(), out),
+        None => encode::unsubscribe(id.0, std::iter::once(&*filter), group.version(), out),
+    }
+}
+
+/// What a client subscribes to, as events change it.
+#[derive(Clone, Copy, Debug)]
+pub struct Subscribed<'a> {
+    /// The changes of the run.
+    pub changes: &'a SubscriptionChanges,
+    /// The client.
+    pub who: Who,
+}
+
+impl Subscribed<'_> {
+    /// The filters after so many changes.
+    pub fn filters(&self, group: &Group, changes: u32) -> Vec<(String, Qos)> {
+        let filters = self.changes.filters(group, self.who.number.0, changes);
+        let filled = |(filter, level): (&TopicPattern, u8)| (self.fill(group, filter), qos(level));
+        filters.into_iter().map(filled).collect()
+    }
+
+    /// A change: its filter, and the QoS; none where it unsubscribes.
+    pub fn change(&self, group: &Group, number: u32) -> Option<(String, Option<Qos>)> {
+        let change = self.changes.change(self.who.number.0, number)?;
+        Some((self.fill(group, &change.filter), change.qos.map(qos)))
+    }
+
+    fn fill(&self, group: &Group, filter: &TopicPattern) -> String {
+        filter.fill(&group.name, self.who.index, 0)
+    }
 }
 
 const NO_CONNACK: &str = "no CONNACK in time";

@@ -136,6 +136,10 @@ impl Session for AnySession {
         each!(self, session => session.subscribe(now));
     }
 
+    fn change_subscription(&mut self, now: Instant, change: u32, subscribes: bool) {
+        each!(self, session => session.change_subscription(now, change, subscribes));
+    }
+
     fn disconnect(&mut self, now: Instant) {
         each!(self, session => session.disconnect(now));
     }

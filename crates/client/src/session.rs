@@ -48,6 +48,9 @@ pub trait Session {
     fn tick(&mut self, now: Instant);
     /// The application subscribes to what the plan says.
     fn subscribe(&mut self, now: Instant);
+    /// The application subscribes to something more, or unsubscribes from something: the change of this number among those of
+    /// the client. Asked only once the change before was answered.
+    fn change_subscription(&mut self, _now: Instant, _change: u32, _subscribes: bool) {}
     /// The application wants to leave.
     fn disconnect(&mut self, now: Instant);
     /// The application publishes. The topic by the run's number, which messages that are repeated do not have.
@@ -77,6 +80,8 @@ pub enum Step<P, E> {
     Connect(P),
     /// Send the packet that subscribes.
     Subscribe(P),
+    /// Send the packet that changes a subscription.
+    ChangeSubscription(P),
     /// Send a message, or send it again.
     Publish {
         /// Which.
@@ -95,6 +100,8 @@ pub enum Step<P, E> {
     },
     /// The subscription was answered.
     Subscribed,
+    /// The change of a subscription was answered.
+    SubscriptionChanged,
     /// The other side will not have a subscription, and says why.
     SubscriptionRefused(&'static str),
     /// A message that was held is for the application now.
@@ -117,12 +124,14 @@ impl<P, E> Step<P, E> {
         match self {
             Step::Connect(sent) => Step::Connect(packet(sent)),
             Step::Subscribe(sent) => Step::Subscribe(packet(sent)),
+            Step::ChangeSubscription(sent) => Step::ChangeSubscription(packet(sent)),
             Step::Publish { message, envelope, settled } => {
                 Step::Publish { message, envelope: said(envelope), settled }
             }
             Step::Send(sent) => Step::Send(packet(sent)),
             Step::Connected { resumed } => Step::Connected { resumed },
             Step::Subscribed => Step::Subscribed,
+            Step::SubscriptionChanged => Step::SubscriptionChanged,
             Step::SubscriptionRefused(why) => Step::SubscriptionRefused(why),
             Step::Release(id) => Step::Release(id),
             Step::Acknowledged(message) => Step::Acknowledged(message),

@@ -27,6 +27,10 @@ pub trait Surroundings: Rows {
     /// What the plan says of a client's message, by the number of its publication, its place there, and the client's own
     /// count of messages; `None` where it has none.
     fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts>;
+    /// A change of a client's subscriptions by its number, if there is one: the filter, and whether it subscribes.
+    fn subscription_change(&self, client: Who, number: u32) -> Option<(String, bool)>;
+    /// Whether it subscribes to anything after so many changes.
+    fn has_subscriptions(&self, client: Who, changes: u32) -> bool;
     /// How many deliveries a message to this topic causes.
     fn deliveries(&self, topic: u32) -> u32;
     /// Whether a client has offered so much that it is others' turn.

@@ -72,6 +72,11 @@ pub enum Input {
     Closed,
     /// The application subscribes; the shell knows to what.
     Subscribe,
+    /// The application subscribes to something more, or unsubscribes from something; the shell knows from what. It waits until
+    /// the change before was answered, or the connection is gone.
+    ChangeSubscription {
+        subscribes: bool,
+    },
     /// The application says goodbye.
     Disconnect,
     /// Time has passed.
@@ -97,6 +102,9 @@ pub enum Input {
         id: u16,
     },
     Suback {
+        id: u16,
+    },
+    Unsuback {
         id: u16,
     },
     Pingresp,
@@ -128,6 +136,11 @@ pub enum Output {
     SendSubscribe {
         id: u16,
     },
+    /// SUBSCRIBE or UNSUBSCRIBE.
+    SendChange {
+        id: u16,
+        subscribes: bool,
+    },
     SendPingreq,
     SendDisconnect,
     /// The broker accepted.
@@ -136,6 +149,8 @@ pub enum Output {
     },
     /// The subscription was answered.
     Subscribed,
+    /// The change of subscriptions was answered.
+    SubscriptionChanged,
     /// The PUBREL of a message that was held has come: it is for the application now.
     Release {
         id: u16,
@@ -203,6 +218,10 @@ pub struct Client {
     subscribing: Option<u16>,
     /// A SUBSCRIBE waits for an identifier.
     subscribe_waits: bool,
+    /// The identifier of a change of subscriptions that is not answered.
+    changing: Option<u16>,
+    /// A change that waits for an identifier.
+    change_waits: Option<bool>,
     last_sent: Instant,
     last_received: Instant,
     ping_sent: Option<Instant>,
@@ -219,7 +238,15 @@ enum ClientState {
 impl Input {
     /// Whether it came from the broker.
     fn is_packet(self) -> bool {
-        !matches!(self, Input::Opened | Input::Closed | Input::Subscribe | Input::Disconnect | Input::Tick)
+        !matches!(
+            self,
+            Input::Opened
+                | Input::Closed
+                | Input::Subscribe
+                | Input::ChangeSubscription { .. }
+                | Input::Disconnect
+                | Input::Tick
+        )
     }
 }
 
@@ -235,6 +262,8 @@ impl Client {
             inbox: Inbox::default(),
             subscribing: None,
             subscribe_waits: false,
+            changing: None,
+            change_waits: None,
             last_sent: Instant::ZERO,
             last_received: Instant::ZERO,
             ping_sent: None,
@@ -267,6 +296,7 @@ impl Client {
             Input::Opened => self.open(now),
             Input::Closed => self.close(),
             Input::Subscribe => self.subscribe(now),
+            Input::ChangeSubscription { subscribes } => self.change(now, subscribes),
             Input::Disconnect => self.disconnect(now),
             Input::Tick => self.tick(now),
             Input::Connack { .. } => self.connack(now, input),
@@ -364,6 +394,7 @@ impl Client {
         // A SUBSCRIBE is not repeated on the next connection (§4.4): the application subscribes again.
         self.subscribing = None;
         self.subscribe_waits = false;
+        (self.changing, self.change_waits) = (None, None);
         // What came at QoS 2 stays known: it belongs to the session, not to the connection (§4.1).
         self.outbox.disconnect();
     }
@@ -422,6 +453,18 @@ impl Client {
         }
     }
 
+    fn change(&mut self, now: Instant, subscribes: bool) {
+        if self.state != ClientState::Online {
+            return;
+        }
+        let id = self.outbox.borrow_id();
+        self.change_waits = id.is_none().then_some(subscribes);
+        if let Some(id) = id {
+            self.changing = Some(id);
+            self.send(now, Output::SendChange { id, subscribes });
+        }
+    }
+
     fn disconnect(&mut self, now: Instant) {
         if self.state == ClientState::Online {
             self.send(now, Output::SendDisconnect);
@@ -463,7 +506,11 @@ impl Client {
                 self.subscribing = None;
                 self.ready.push_back(Output::Subscribed);
             }
-            Input::Suback { .. } => {}
+            Input::Suback { id } | Input::Unsuback { id } if self.changing == Some(id) => {
+                self.changing = None;
+                self.ready.push_back(Output::SubscriptionChanged);
+            }
+            Input::Suback { .. } | Input::Unsuback { .. } => {}
             Input::Pingresp => self.ping_sent = None,
             _ => self.close_for(Reason::ProtocolError),
         }
@@ -479,6 +526,8 @@ impl Client {
         // Before the messages that wait: they would take the identifier that has just become free.
         if self.subscribe_waits {
             self.subscribe(now);
+        } else if let Some(subscribes) = self.change_waits {
+            self.change(now, subscribes);
         }
         self.send_waiting(now);
     }

@@ -288,6 +288,11 @@ pub const fn suback_len(version: Version) -> usize {
     packet_len(2 + matches!(version, Version::V5) as usize + 1)
 }
 
+/// Bytes of an UNSUBACK for one filter without properties. Only MQTT 5 has a reason code (§3.11.3).
+pub const fn unsuback_len(version: Version) -> usize {
+    packet_len(2 + if matches!(version, Version::V5) { 2 } else { 0 })
+}
+
 /// Bytes of a packet with this remaining length.
 pub const fn packet_len(remaining: usize) -> usize {
     1 + variable_length_len(remaining) + remaining

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Plan, Relay, zeromq};
+use crate::{ClientsChange, Event, Plan, Relay, zeromq};
 use mqttlab_mqtt::TopicTree;
 use mqttlab_mqtt::topic::share;
 use mqttlab_zmtp::prefixes::Prefixes;
@@ -72,6 +72,19 @@ impl<'p> PlannedSubscriptions<'p> {
                         tree.insert(inner, PlannedTaker { group, of: TakerKind::Share(share) });
                     }
                 }
+            }
+        }
+        // Who ever subscribes may receive it; when it did, its recording says.
+        let starts = plan.client_numbers();
+        for event in &plan.events {
+            let Event::Clients(event) = event else { continue };
+            let ClientsChange::Subscribe { filter, .. } = &event.change else { continue };
+            for client in &event.clients {
+                let group = starts.partition_point(|start| start <= client) - 1;
+                let members = &plan.groups[group];
+                let filter = filter.fill(&members.name, client - starts[group], 0);
+                let taker = PlannedTaker { group, of: TakerKind::Client(*client) };
+                trees[plan.serving(members)].insert(&filter, taker);
             }
         }
         PlannedSubscriptions { plan, trees, prefixes }

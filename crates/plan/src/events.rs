@@ -11,6 +11,7 @@
 //! What it does not hold: events before publishing begins. How long clients take to connect is measured, not planned.
 
 mod published;
+mod subscribed;
 
 use std::collections::BTreeSet;
 
@@ -25,6 +26,7 @@ use crate::topic::TopicPattern;
 use crate::{Backend, NetworkKind, Plan};
 
 pub use published::PublishingChanges;
+pub use subscribed::{ChangedReceiver, SubscriptionChange, SubscriptionChanges};
 
 /// One change, by what it acts on: the field `links`, `server` or `clients` tells which.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -377,6 +379,18 @@ fn cannot_change_clients(plan: &Plan, event: &ClientsEvent) -> Option<String> {
         if group.program.is_some() {
             return Some(format!("has client {number}, which a program of `{}` performs", group.name));
         }
+        let changed = match &event.change {
+            ClientsChange::Subscribe { filter, .. } | ClientsChange::Unsubscribe { filter } => Some(filter),
+            _ => None,
+        };
+        if changed.is_some() && group.mqtt().is_none() {
+            return Some(format!(
+                "has client {number}, which does not speak MQTT and keeps its subscriptions"
+            ));
+        }
+        if changed.is_some_and(|filter| filter.0.starts_with("$share/")) {
+            return Some("changes a shared subscription, which no backend does yet".into());
+        }
         let host = group.host_of(number - starts[place]);
         let is_carried =
             plan.network.kind == NetworkKind::Emulated && host != plan.servers[group.connects_to].host;
@@ -404,6 +418,8 @@ const PERFORMED: &[&str] = &[
     "clients_return",
     "clients_stop_reading",
     "clients_continue_reading",
+    "clients_subscribe",
+    "clients_unsubscribe",
     "clients_publish",
     "clients_burst",
 ];

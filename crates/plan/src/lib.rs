@@ -52,8 +52,8 @@ pub use audience::{MessageAudience, PlannedSubscriptions};
 pub use destination::{Destination, Part};
 pub use error::PlanError;
 pub use events::{
-    ChangedRate, ClientsChange, ClientsEvent, Event, LinksEvent, PublicationChange, PublishingChanges,
-    ServerChange, ServerChangeKind, ServerEvent,
+    ChangedRate, ChangedReceiver, ClientsChange, ClientsEvent, Event, LinksEvent, PublicationChange,
+    PublishingChanges, ServerChange, ServerChangeKind, ServerEvent, SubscriptionChange, SubscriptionChanges,
 };
 pub use group::{
     Arrival, ChangedPublication, ClientProgram, Group, MqttPlan, Payload, PictureFormat, PingPlan, Protocol,

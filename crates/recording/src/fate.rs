@@ -17,11 +17,14 @@
 //! nobody says, so that what was sent at QoS 0 before a connection broke is unknown until a later message arrives, unless
 //! the producer writes down everything that is dropped ([`Layout::drops_are_complete`]).
 //!
+//! Where events change subscriptions, [`crate::coverage`] tells what is expected.
+//!
 //! A subscription that was given up owes no message at QoS 0 any more; what the broker holds at QoS 1 and 2 it may still
 //! deliver (MQTT 5 §3.10.4), so that this is unknown.
 
 use std::collections::HashMap;
 
+use crate::coverage::{ChangedSubscriptions, Coverage, ReceiverCoverage};
 use mqttlab_rows::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Sent};
 use mqttlab_units::Instant;
 
@@ -117,6 +120,8 @@ pub(crate) struct UndeliveredMessage {
     pub qos: u8,
     pub sent: Instant,
     pub acknowledged: Option<Instant>,
+    /// When somebody received it, or what its publisher sent later: its broker had it before.
+    pub at_broker_by: Option<Instant>,
     /// Whether it was written down as dropped, and why.
     pub dropped: Option<LossCause>,
     /// Whether a later message of the same publisher, topic and QoS reached the receiver.
@@ -146,6 +151,7 @@ pub(crate) struct Judge<'a> {
     given_up: HashMap<(u32, u32), Instant>,
     /// Since when some server may have dropped messages for some client.
     dropping: Option<Instant>,
+    coverage: ReceiverCoverage,
 }
 
 impl<'a> Judge<'a> {
@@ -160,11 +166,13 @@ impl<'a> Judge<'a> {
         gaps: Vec<Gap>,
         missing: Missing,
         end: Instant,
+        changes: &ChangedSubscriptions,
     ) -> Judge<'a> {
         let given_up = layout.given_up.iter();
         let given_up = given_up.map(|row| ((row.topic, row.client), Instant::from_ns(row.at_ns))).collect();
         let dropping = attendances.iter().filter_map(|attendance| attendance.dropping).min();
-        Judge { layout, attendances, gaps, missing, end, given_up, dropping }
+        let coverage = ReceiverCoverage::new(layout, changes);
+        Judge { layout, attendances, gaps, missing, end, given_up, dropping, coverage }
     }
 
     /// Whether a message that nobody is known to receive has no receiver for certain.
@@ -183,6 +191,11 @@ impl<'a> Judge<'a> {
         }
         if self.missing.rows || self.has_gap(absent) {
             return unknown(LossCause::NotRecorded);
+        }
+        match self.coverage(absent) {
+            Coverage::Expected => {}
+            Coverage::NotExpected => return (MessageFate::NoReceiver, None),
+            Coverage::NotDecided => return (MessageFate::NotDecided, None),
         }
         // What came later overtook nothing if the delivery that nothing traces was this one.
         if absent.untraced {
@@ -211,6 +224,14 @@ impl<'a> Judge<'a> {
             None if self.may_be_dropped(absent) => unknown(LossCause::QueueFull),
             None => (MessageFate::UnderWay, None),
         }
+    }
+
+    /// What the subscriptions of its receiver say, where events change them.
+    fn coverage(&self, absent: &UndeliveredMessage) -> Coverage {
+        let at_broker_by = [absent.acknowledged, absent.at_broker_by].into_iter().flatten().min();
+        absent.subscriber.map_or(Coverage::Expected, |subscriber| {
+            self.coverage.of(absent.topic, subscriber, absent.sent, at_broker_by)
+        })
     }
 
     /// Whether the broker had it before its receiver's first subscription, so that nobody was to deliver it. At QoS 1 and 2 the

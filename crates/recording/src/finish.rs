@@ -9,6 +9,7 @@ use mqttlab_units::Instant;
 use serde_json::Value;
 
 use crate::claim::{self, Claim};
+use crate::coverage::ChangedSubscriptions;
 use crate::error::{Error, ErrorContext, Result};
 use crate::fate::{Attendance, Judge, Missing};
 use crate::footer::FileSize;
@@ -161,14 +162,14 @@ fn complete(
     said: &RunAccount<'_>,
 ) -> Result<Summary> {
     let mut files = std::mem::take(&mut network.files);
-    let (size, contacts, end) = events(from, to, layout)?;
+    let NotedEvents { size, contacts, end, changes } = events(from, to, layout)?;
     files.insert("events.parquet".into(), size);
     files.insert("resources.parquet".into(), samples::resources(from, to)?);
     files.insert("tcp_state.parquet".into(), samples::tcp_states(from, to)?);
     files.insert("positions.parquet".into(), samples::positions(from, to, layout)?);
     payloads(from, to, &mut files)?;
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
-    let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end);
+    let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end, &changes);
     let JoinedMessages { size, tallies, fates: messages, flow, warning } =
         join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
     network.warnings.extend(warning);
@@ -232,9 +233,20 @@ impl Contact {
     }
 }
 
-/// The events' table, what they say about clients, and when the last one was.
-fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Contact>, Instant)> {
-    let mut end = Instant::ZERO;
+/// What the events come to.
+struct NotedEvents {
+    size: FileSize,
+    /// What they say about clients.
+    contacts: Vec<Contact>,
+    /// When the last one was.
+    end: Instant,
+    /// What they say about subscriptions that change.
+    changes: ChangedSubscriptions,
+}
+
+/// Writes the events' table.
+fn events(from: &Path, to: &Path, layout: &Layout) -> Result<NotedEvents> {
+    let (mut end, mut changes) = (Instant::ZERO, ChangedSubscriptions::default());
     let mut contacts = vec![Contact::default(); layout.clients.len()];
     let mut table = TableWriter::<EventColumns<'static>>::create(to)?;
     for_each(from, Spool::Events, |event: Event, detail| {
@@ -244,6 +256,7 @@ fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Cont
             // Of a client that the layout does not know, as a gateway's: any message may have been for it.
             contacts.iter_mut().for_each(|contact| contact.count(&event, detail));
         }
+        changes.note(&event, detail);
         end = end.max(event.at);
         let detail = String::from_utf8_lossy(detail);
         let row = EventRow {
@@ -255,7 +268,7 @@ fn events(from: &Path, to: &Path, layout: &Layout) -> Result<(FileSize, Vec<Cont
         };
         table.push(|columns, place| columns.set(place, &row))
     })?;
-    Ok((table.finish()?, contacts, end))
+    Ok(NotedEvents { size: table.finish()?, contacts, end, changes })
 }
 
 /// The times of which the evidence is not whole.

@@ -228,6 +228,8 @@ impl<'a> TableOut<'a> {
         // What came behind a later message was none before it.
         let untraced = self.untraced.any((subscriber, sent.payload_bytes), sent.sent, overtaken);
         let known = absent(sent, message.acknowledged);
+        let received = message.deliveries.iter().filter(|copy| !copy.row.retained);
+        let at_broker_by = received.map(|copy| copy.row.received).chain(overtaken).min();
         let overtaken = overtaken.is_some();
         let crowded = self.crowded;
         let absent = UndeliveredMessage {
@@ -236,6 +238,7 @@ impl<'a> TableOut<'a> {
             overtaken,
             untraced,
             crowded,
+            at_broker_by,
             ..known
         };
         self.judged(row, &absent, Some(subscriber))
@@ -280,6 +283,7 @@ impl<'a> TableOut<'a> {
             self.count(subscriber, |tally| match fate {
                 MessageFate::Lost => tally.lost += 1,
                 MessageFate::UnderWay => tally.under_way += 1,
+                MessageFate::NotDecided => {}
                 _ => tally.unknown += 1,
             });
         }
@@ -399,6 +403,7 @@ fn absent(sent: &Sent, acknowledged: Option<Instant>) -> UndeliveredMessage {
         qos: sent.qos,
         sent: sent.sent,
         acknowledged,
+        at_broker_by: None,
         dropped: None,
         overtaken: false,
         untraced: false,
@@ -471,7 +476,14 @@ mod tests {
         let table = |rows: u64| {
             let to = root.join(rows.to_string());
             std::fs::create_dir_all(&to).unwrap();
-            let judge = Judge::new(&layout, &[], Vec::new(), Missing::default(), Instant::ZERO);
+            let judge = Judge::new(
+                &layout,
+                &[],
+                Vec::new(),
+                Missing::default(),
+                Instant::ZERO,
+                &crate::coverage::ChangedSubscriptions::default(),
+            );
             let JoinedMessages { tallies, fates, flow, .. } =
                 messages(&root.join("spools"), &to, &layout, &judge, rows).unwrap();
             (std::fs::read(to.join("messages.parquet")).unwrap(), format!("{tallies:?}{flow:?}"), fates)

@@ -22,6 +22,7 @@
 
 mod claim;
 mod column;
+mod coverage;
 mod derived;
 mod direct;
 mod distinct;
@@ -62,10 +63,11 @@ mod validity;
 
 // What the interface here is made of.
 pub use mqttlab_rows::{
-    Acknowledged, Cause, Client, DatagramAccount, Direction, Dropped, End, Ending, Event, EventKind, Frame,
-    FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate, OwnPacket, PacketKind,
-    PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource, Process, Reason, Received,
-    Resource, RunFacts, SeenBy, Sent, Session, TcpSample, Topic, Towards, Transit, Unsent, identity,
+    Acknowledged, Cause, ChangedReceiver, Client, DatagramAccount, Direction, Dropped, End, Ending, Event,
+    EventKind, Frame, FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate, OwnPacket,
+    PacketKind, PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource, Process,
+    Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, TcpSample, Topic, Towards, Transit, Unsent,
+    identity,
 };
 
 pub use claim::{Claim, discard};

@@ -22,7 +22,7 @@ table! {
         /// subscription's member is not known because none received it.
         pub subscriber: Option<u32>,
         /// The message's fate at this receiver: `delivered`, `duplicate`, `retained`, `lost`, `under_way`, `unknown`, `unsent`,
-        /// `no_receiver` or `foreign`; "Fates" of the reference defines them.
+        /// `no_receiver`, `foreign` or `not_decided`; "Fates" of the reference defines them.
         pub fate: MessageFate,
         /// Why it is lost, or why its fate is unknown, as the reference lists it under "Fates". Empty in recordings of schema
         /// version 1, and of unknown fates in some later ones.
@@ -232,7 +232,7 @@ table! {
         pub at_ns: u64,
         /// Its type: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
         /// `server_start`, `server_exit`, `program_start`, `program_exit`, `asleep`, `awake`, `warning`, `note`, `close`,
-        /// `layer_open`, `tcp_info`, `queue_full`, `session_end` or `change`.
+        /// `layer_open`, `tcp_info`, `queue_full`, `session_end`, `change`, `unsubscribe` or `unsuback`.
         pub kind: EventKind,
         /// The client; empty for events of the run or the broker.
         pub client: Option<u32>,

@@ -58,10 +58,28 @@ pub struct Layout {
     /// Subscriptions that were given up while their sessions went on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_up: Vec<GivenUp>,
+    /// Clients that should have the messages of a topic for a time, because events change their subscriptions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_receivers: Vec<ChangedReceiver>,
     /// By client: how many QoS 2 messages of it may be in flight before its broker acknowledges more and drops them, as Mosquitto
     /// does before MQTT 5; 0: any number. Empty where no broker is known to do so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inflight_limits: Vec<u16>,
+}
+
+/// Whether a client should have the messages of a topic, as its subscriptions change. Its changes are performed one after another,
+/// each when the one before was answered: events `subscribe` and `unsubscribe`, `suback` and `unsuback` with a detail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedReceiver {
+    /// Index into [`Layout::topics`].
+    pub topic: u32,
+    /// Index into [`Layout::clients`].
+    pub client: u32,
+    /// Whether it should before the first change.
+    pub at_first: bool,
+    /// The changes of the client, by number, by each of which that becomes otherwise.
+    pub flips: Vec<u32>,
 }
 
 /// A client has given up its last subscription to a topic.

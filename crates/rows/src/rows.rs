@@ -304,6 +304,11 @@ words! {
         /// An event of the plan took place: a link, a server or clients changed. The detail is its name; rows are in the
         /// order of the plan's events.
         Change = "change",
+        /// An UNSUBSCRIBE was sent; the detail is the filter. So is that of `subscribe` and `suback` where an event of the scenario
+        /// has the client subscribe to one more.
+        Unsubscribe = "unsubscribe",
+        /// An UNSUBACK was read; `took` counts from the UNSUBSCRIBE.
+        Unsuback = "unsuback",
     }
 }
 
@@ -481,6 +486,9 @@ words! {
         NoReceiver = "no_receiver",
         /// It arrived, and nobody is known to have sent it.
         Foreign = "foreign",
+        /// It did not arrive, and nobody can tell whether it should have: the receiver was about to subscribe or to unsubscribe
+        /// when its broker had it.
+        NotDecided = "not_decided",
     }
 }
 

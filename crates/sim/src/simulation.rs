@@ -17,7 +17,7 @@
 use mqttlab_client::{Books, Rests};
 use std::rc::Rc;
 
-use mqttlab_plan::{Destination, Event, Plan, Roster};
+use mqttlab_plan::{Destination, Event, Plan, Roster, SubscriptionChanges};
 use mqttlab_recording::{EventKind, SegmentAnalyser};
 use mqttlab_run::{Interruption, Progress, RunObserver, RunOutcome, RunPhase, RunStage, Stations, Warnings};
 use mqttlab_units::Instant;
@@ -88,7 +88,8 @@ impl Simulation {
         // The hosts of the plan, of which there may be thousands, are not kept.
         let Plan { seed, groups, network, phases, sim, recording, events, .. } = plan;
         let description = network.description.clone();
-        let mut groups = Groups::new(groups, &there, roster.topics(), seed);
+        let subscriptions = SubscriptionChanges::of(&events);
+        let mut groups = Groups::new(groups, &there, roster.topics(), subscriptions, seed);
         if recording.payloads {
             groups.keep_payloads(seed).map_err(|error| error.to_string())?;
         }

@@ -256,6 +256,7 @@ def setup(recording: Recording) -> pl.DataFrame:
     took = {
         "connect": ("connects", _took_ms(recording.events, "connack")),
         "subscribe": ("subscriptions", _took_ms(recording.events, "suback")),
+        "unsubscribe": ("unsubscriptions", _took_ms(recording.events, "unsuback")),
         "acknowledge": ("messages_acknowledged", _acknowledge_ms(recording)),
     }
     row: dict[str, float | None] = {}
@@ -287,6 +288,7 @@ def _counts(messages: pl.LazyFrame, keys: list[str], *, is_once: bool) -> pl.Laz
             messages_lost=(pl.col("fate") == "lost").sum(),
             messages_under_way=(pl.col("fate") == "under_way").sum(),
             messages_unknown=(pl.col("fate") == "unknown").sum(),
+            messages_not_decided=(pl.col("fate") == "not_decided").sum(),
             duplicates=(pl.col("fate") == "duplicate").sum(),
             retained_copies=RETAINED.sum(),
             retained_age_s_mean=AGE_S.filter(RETAINED).mean(),

@@ -169,6 +169,9 @@ APPLICATION: tuple[Metric, ...] = (
            meaning="Expected deliveries that had neither happened nor been lost when the recording ended."),
     Metric(name="messages_unknown", shown="narrow", unit="deliveries", title="unknown", better="lower",
            meaning="Expected deliveries of which the evidence does not show whether they happened."),
+    Metric(name="messages_not_decided", shown="narrow", unit="deliveries", title="not decided",
+           meaning="Messages that did not come to a client which was about to subscribe or unsubscribe when the broker "
+                   "had them, by an event of the scenario. They are not expected."),
     Metric(name="undelivered_percent", shown="wide", unit="%", title="undelivered %", better="lower",
            meaning="Expected deliveries that did not happen, as a percentage of the expected ones: lost, expired, "
                    "under way at the end, of unknown fate, or never sent. Thresholds, searches and "
@@ -320,6 +323,11 @@ SETUP: tuple[Metric, ...] = (
     Metric(name="subscribe_ms_p50", unit="ms", title="subscribe p50", better="lower",
            meaning="Median time from SUBSCRIBE to SUBACK."),
     Metric(name="subscribe_ms_p99", unit="ms", title="subscribe p99", better="lower",
+           meaning="99th percentile of it."),
+    Metric(name="unsubscriptions", unit="packets", title="unsubscriptions", meaning="UNSUBACK packets."),
+    Metric(name="unsubscribe_ms_p50", unit="ms", title="unsubscribe p50", better="lower",
+           meaning="Median time from UNSUBSCRIBE to UNSUBACK."),
+    Metric(name="unsubscribe_ms_p99", unit="ms", title="unsubscribe p99", better="lower",
            meaning="99th percentile of it."),
     Metric(name="messages_acknowledged", unit="messages", title="acknowledged",
            meaning="QoS 1 and 2 messages whose last acknowledgement came back to the publisher."),

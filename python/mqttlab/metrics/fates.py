@@ -11,7 +11,8 @@ import polars as pl
 from mqttlab.metrics.application import EXPECTED, FIRST_DELIVERY, has_messages, measured
 from mqttlab.recording import Recording
 
-FATES = {"under_way": "still under way", "no_receiver": "without a receiver", "unknown": "of unknown fate"}
+FATES = {"under_way": "still under way", "no_receiver": "without a receiver", "unknown": "of unknown fate",
+         "not_decided": "of a subscription that was changing"}
 CAUSES = {
     "queue_full": "the broker's queue was full", "socket_full": "the broker's socket had no room",
     "over_inflight": "acknowledged by the broker, which then dropped it: over max_inflight_messages",

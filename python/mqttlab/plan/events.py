@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 ENDED_BY = {
     "link_down": "link_up", "server_stop": "server_start", "server_kill": "server_start",
     "server_pause": "server_continue", "clients_disconnect": "clients_return", "clients_vanish": "clients_return",
-    "clients_stop_reading": "clients_continue_reading",
+    "clients_stop_reading": "clients_continue_reading", "clients_unsubscribe": "clients_subscribe",
+    "clients_subscribe": "clients_unsubscribe",
 }
 
 
@@ -93,4 +94,4 @@ def _about(event: Any) -> Hashable:
     """What an event acts on."""
     if "links" in event:
         return tuple(event["links"])
-    return event["server"] if "server" in event else tuple(event["clients"])
+    return event["server"] if "server" in event else (tuple(event["clients"]), event["change"].get("filter"))

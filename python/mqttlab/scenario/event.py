@@ -91,7 +91,11 @@ class EventFields(Part):
     name: Annotated[PlainText, Field(min_length=1, max_length=80)] | None = Field(
         None, description="What tables and figures call it; without one, what happens in a few words.")
     at: MomentNs | None = Field(None, description=(
-        "When, from the beginning of the measurement; `\"-2 s\"` is 2 s before it, in the warm-up."))
+        "When, from the beginning of the measurement; `\"-2 s\"` is 2 s before it, in the warm-up. With `when`: from "
+        "what that says."))
+    when: Annotated[PlainText, Field(min_length=1)] | None = Field(None, description=(
+        "Begins with the event of this `name`, each time that it takes place, or with its end: `\"end of rain\"`. `at` "
+        "is the time from then on."))
     every: PositiveDurationNs | None = Field(None, description=(
         "Again and again, so long after the last time; for the first time at `at`, or after this time."))
     until: DurationNs | None = Field(
@@ -163,8 +167,9 @@ class EventFields(Part):
 
     @model_validator(mode="after")
     def _has_a_time(self) -> Self:
-        if self.at is None and self.every is None:
-            raise ValueError("does not say when; add `at`, such as \"30 s\" of the measurement, or `every`")
+        if self.at is None and self.every is None and self.when is None:
+            raise ValueError("does not say when; add `at`, such as \"30 s\" of the measurement, `every`, or `when` "
+                             "with the name of another event")
         for name in ("until", "count"):
             if getattr(self, name) is not None and self.every is None:
                 raise ValueError(f"has `{name}` without `every`; add `every`, or leave `{name}` out")

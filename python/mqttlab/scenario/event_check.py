@@ -20,6 +20,7 @@ from mqttlab.scenario.event_plan import (
     planned_and_written,
     publishing_of,
     times,
+    waited_for,
 )
 from mqttlab.scenario.event_publish import publications_named
 from mqttlab.scenario.event_words import seconds
@@ -47,6 +48,10 @@ def event_problems(scenario: Scenario) -> Iterator[Problem]:
         yield ("events",), (f"cannot be performed by a run of several parts (`live.parts` is {scenario.live.parts}); "
                             "use 1, or leave the events out")
         return
+    waiting = [problem for index, event in enumerate(scenario.events) for problem in _when(scenario, index, event)]
+    if waiting:
+        yield from waiting
+        return
     count = sum(len(times(scenario, event)) * (1 if event.lasts is None else 2) for event in scenario.events)
     if count > EVENTS_MAX:
         yield ("events",), (f"are {count:,}, each beginning and end counted, but may be at most {EVENTS_MAX:,}; use a "
@@ -62,14 +67,42 @@ def event_problems(scenario: Scenario) -> Iterator[Problem]:
         yield from _performed(scenario, laid)
 
 
+def _when(scenario: Scenario, index: int, event: Event) -> Iterator[Problem]:
+    """What an event waits for is there, takes place, and does not wait for it."""
+    if event.when is None:
+        return
+    place: Location = ("events", index, "when")
+    found, named = waited_for(scenario, event), [other.name for other in scenario.events if other.name is not None]
+    if not found:
+        near = did_you_mean(event.when, named) if named else "no event has a `name`; give it one"
+        yield place, f"is {shown(event.when)}, which is the `name` of no event; {near}"
+    elif len(found) > 1:
+        yield place, f"is {shown(event.when)}, which {len(found)} events are called; give each its own `name`"
+    elif found[0][1] and found[0][0].lasts is None:
+        yield place, (f"is {shown(event.when)}, but `{found[0][0].name}` has no end; add `for` to it, or write its "
+                      "name alone, and `at`")
+    elif event.every is not None and found[0][0].every is not None:
+        yield ("events", index, "every"), (f"is {seconds(event.every)}, but `{found[0][0].name}` takes place several "
+                                           "times, and this event each time with it; leave `every` out")
+    elif not times(scenario, event):
+        yield place, f"is {shown(event.when)}, which waits for this event in turn; give one of them its time with `at`"
+
+
 def _time(scenario: Scenario, event: Event) -> Iterator[Problem]:
     phases = scenario.phases
-    field: Location = ("every",) if event.at is None else ("at",)
     when = times(scenario, event)
-    if event.at is not None and event.at < -phases.warm_up:
+    if event.when is not None:
+        early, late = [at for at in when if at < -phases.warm_up], [at for at in when if at >= phases.duration]
+        if early or late:
+            yield ("at",) if event.at is not None else ("when",), (
+                f"lets the event begin at {seconds((early + late)[0])}, but must lie between "
+                f"{seconds(-phases.warm_up)} and {seconds(phases.duration)} of the measurement")
+            return
+    field: Location = ("every",) if event.at is None else ("at",)
+    if event.when is None and event.at is not None and event.at < -phases.warm_up:
         yield field, (f"is {seconds(event.at)}, but must be {seconds(-phases.warm_up)} or later: publishing begins "
                       "with the warm-up (`phases.warm_up`)")
-    elif event.at is not None and event.at >= phases.duration:
+    elif event.when is None and event.at is not None and event.at >= phases.duration:
         yield field, (f"is {seconds(event.at)}, but must be earlier than {seconds(phases.duration)}, the end of the "
                       "measurement (`phases.duration`)")
     elif not when:
@@ -126,6 +159,26 @@ def _clients(scenario: Scenario, event: Event) -> Iterator[Problem]:
         yield ("share",), f"is less than one of the {group.count} clients of `{group.name}`; use a larger share"
     elif event.publishes:
         yield from _publishing(scenario, event, group)
+    elif event.filter is not None:
+        yield from _subscribing(scenario, event, group)
+
+
+def _subscribing(scenario: Scenario, event: Event, group: Group) -> Iterator[Problem]:
+    own = [subscription.filter for subscription in group.subscribe]
+    others = [other.filter for other in scenario.events if other.group == group.name and other.do == "subscribe"]
+    filters = [*own, *(one for one in others if one is not None)]
+    if group.protocol != "mqtt":
+        yield ("do",), (f"is \"{event.do}\", but `{group.name}` speaks "
+                        f"{'MQTT-SN' if group.protocol == 'mqtt-sn' else 'ZeroMQ'}, whose clients keep their "
+                        "subscriptions; use MQTT, or leave the event out")
+    elif str(event.filter).startswith("$share/"):
+        yield ("filter",), f"is {shown(event.filter)}, but events do not change shared subscriptions; leave it out"
+    elif event.do == "unsubscribe" and event.filter not in filters:
+        known = did_you_mean(str(event.filter), filters) if filters else "it subscribes to nothing"
+        yield ("filter",), f"is {shown(event.filter)}, to which `{group.name}` does not subscribe; {known}"
+    elif event.do == "subscribe" and event.lasts is not None and event.filter in own:
+        yield ("for",), (f"is {seconds(event.lasts)}, but `{group.name}` subscribes to {shown(event.filter)} anyway, "
+                         "and would unsubscribe from it after that; leave `for` out, or use another filter")
 
 
 def _publishing(scenario: Scenario, event: Event, group: Group) -> Iterator[Problem]:

@@ -34,15 +34,42 @@ class WrongLinkError(ValueError):
         self.event = event
 
 
-def times(scenario: Scenario, event: Event) -> range | tuple[int, ...]:
-    """When an event begins, in ns of the measurement: each of its times."""
+END_OF = "end of "
+
+
+def times(scenario: Scenario, event: Event, seen: tuple[int, ...] = ()) -> range | tuple[int, ...]:
+    """When an event begins, in ns of the measurement: each of its times. None where it waits for itself, or for what is
+    not there."""
+    begun = (0,) if event.when is None else _begun(scenario, event, seen)
     if event.every is None:
-        return (event.at or 0,)
-    first = event.every if event.at is None else event.at
+        return tuple(at + (event.at or 0) for at in begun)
+    if not begun:
+        return ()
+    first = begun[0] + (event.every if event.at is None and event.when is None else event.at or 0)
     if event.count is not None:
         return range(first, first + event.count * event.every, event.every)
     last = scenario.phases.duration - 1 if event.until is None else min(event.until, scenario.phases.duration - 1)
     return range(first, last + 1, event.every)
+
+
+def waited_for(scenario: Scenario, event: Event) -> list[tuple[Event, bool]]:
+    """The events that an event may wait for by their name, and whether for their end. One, where nothing is wrong."""
+    for name, for_end in ((event.when, False), ((event.when or "").removeprefix(END_OF), True)):
+        found = [(other, for_end) for other in scenario.events if other.name is not None and other.name == name]
+        if found:
+            return found
+    return []
+
+
+def _begun(scenario: Scenario, event: Event, seen: tuple[int, ...]) -> tuple[int, ...]:
+    """When took place what an event waits for."""
+    found = waited_for(scenario, event)
+    if len(found) != 1 or id(event) in seen:
+        return ()
+    other, for_end = found[0]
+    if for_end and other.lasts is None:
+        return ()
+    return tuple(at + (other.lasts or 0 if for_end else 0) for at in times(scenario, other, (*seen, id(event))))
 
 
 def networks_called(scenario: Scenario, name: str) -> list[int]:

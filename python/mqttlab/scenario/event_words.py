@@ -51,6 +51,9 @@ def told(event: Event, times: range | tuple[int, ...]) -> str:
     """An event in a sentence, as ``check`` tells it."""
     named = f"{event.name}: " if event.name is not None else ""
     words = f"at {seconds(times[0])}"
+    if event.when is not None:
+        after = "with" if not event.at else f"{seconds(abs(event.at))} {'after' if event.at > 0 else 'before'}"
+        words = f"{after} {event.when}, {words}"
     if len(times) > 1:
         words += f" and every {seconds(times[1] - times[0])}, {len(times)} times"
     if event.lasts is not None:

@@ -27,7 +27,7 @@ fn a_client_connects_subscribes_and_is_ready() {
         +10 put Connect
         +10 event connect
         +20 event connack after 20 ms
-        +20 put Subscribe { id: PacketId(1) }
+        +20 put Subscribe { id: PacketId(1), changes: 0 }
         +20 event subscribe
         +35 event suback after 15 ms
     "#]]

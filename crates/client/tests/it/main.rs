@@ -2,4 +2,5 @@
 
 mod absence;
 mod life;
+mod subscriptions;
 mod world;

@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
+use mqttlab_client::mqtt::Subscribed;
 use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Sessions};
-use mqttlab_client::{GroupFacts, GroupNumber};
+use mqttlab_client::{GroupFacts, GroupNumber, Who};
 use mqttlab_mqtt::Version;
-use mqttlab_plan::{Group, PayloadMaker, Plan, PublishingChanges, SaidPlaces};
+use mqttlab_plan::{Group, PayloadMaker, Plan, PublishingChanges, SaidPlaces, SubscriptionChanges};
 use mqttlab_recording::{DatagramAccount, Received};
 use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, GeoPoint};
@@ -30,6 +31,8 @@ pub(super) struct FleetContext {
     pub(super) has_programs: bool,
     /// What events make of clients' publications.
     pub(super) publishing: PublishingChanges,
+    /// And of their subscriptions.
+    pub(super) subscriptions: SubscriptionChanges,
     /// The number of the first client of each group.
     pub(super) starts: Vec<u32>,
     /// The group of each client.
@@ -73,6 +76,7 @@ impl FleetContext {
         Ok(FleetContext {
             starts: plan.client_numbers(),
             publishing: PublishingChanges::of(&plan.events),
+            subscriptions: SubscriptionChanges::of(&plan.events),
             has_programs,
             group_of,
             plan,
@@ -118,6 +122,11 @@ impl FleetContext {
         let group = self.group_of(client);
         let places = self.groups[group].places.get(publication)?.as_ref()?;
         places.at(client - self.starts[group], sequence.into())
+    }
+
+    /// What a client subscribes to, as events change it.
+    pub(super) fn subscribed(&self, who: Who) -> Subscribed<'_> {
+        Subscribed { changes: &self.subscriptions, who }
     }
 
     /// The name of the topic of a message that has come, which its packet has, or its session knows.

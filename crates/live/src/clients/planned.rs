@@ -44,8 +44,9 @@ impl ClientTurn<'_> {
             }
             // The schedule has it.
             ClientsChange::Publish { .. } | ClientsChange::Burst { .. } => {}
-            // The plan was checked: only what is performed comes here.
-            ClientsChange::Subscribe { .. } | ClientsChange::Unsubscribe { .. } => {}
+            ClientsChange::Subscribe { .. } | ClientsChange::Unsubscribe { .. } => {
+                client.change_subscriptions(self);
+            }
         }
         self.set_timer(client);
     }

@@ -172,6 +172,10 @@ impl ClientReader<'_, '_> {
                 self.note_refusals(client, answer.codes);
                 Input::Suback { id: answer.id }
             }
+            Packet::Unsuback(answer) => {
+                self.note_refusals(client, answer.codes);
+                Input::Unsuback { id: answer.id }
+            }
             Packet::Pingresp => Input::Pingresp,
             Packet::Disconnect(farewell) => {
                 let code = farewell.reason;

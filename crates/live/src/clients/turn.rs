@@ -177,6 +177,15 @@ impl Surroundings for ClientTurn<'_> {
         })
     }
 
+    fn subscription_change(&self, client: Who, number: u32) -> Option<(String, bool)> {
+        let (filter, qos) = self.shared.subscribed(client).change(self.shared.group(client.group), number)?;
+        Some((filter, qos.is_some()))
+    }
+
+    fn has_subscriptions(&self, client: Who, changes: u32) -> bool {
+        !self.shared.subscribed(client).filters(self.shared.group(client.group), changes).is_empty()
+    }
+
     fn deliveries(&self, topic: u32) -> u32 {
         self.shared.directory.deliveries(topic)
     }

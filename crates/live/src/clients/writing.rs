@@ -15,7 +15,7 @@ use mqttlab_client::{Body, Loss, Transport, Who, sign};
 use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::encode::{self, PublishFields};
 use mqttlab_mqtt::{Kind, Version};
-use mqttlab_plan::{Group, MessageNumber, PayloadMaker};
+use mqttlab_plan::{MessageNumber, PayloadMaker};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
 
@@ -23,6 +23,7 @@ use crate::network::tcp_states;
 
 use super::buffers::WorkerBuffers;
 use super::connection::{ClientConnection, RelayedBytes};
+use super::context::FleetContext;
 use super::outbox::SocketOutbox;
 use super::own_packets::{self, OwnPackets};
 use super::socket;
@@ -73,12 +74,12 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
         let ClientConnection { layered, outbox, own_packets: own, .. } = connection;
         let Some(layered) = layered else {
             let start = outbox.bytes().len();
-            encode_packet(group, client.index, packet, outbox.bytes());
+            encode_packet(self.shared, client, packet, outbox.bytes());
             return note_put(own, outbox, start, group.version(), "");
         };
         let sealed = &mut self.buffers.bytes;
         sealed.clear();
-        encode_packet(group, client.index, packet, sealed);
+        encode_packet(self.shared, client, packet, sealed);
         layered.seal(sealed, outbox);
         if let Some(own) = own {
             own.put(own_packets::mqtt::of_bytes(sealed, group.version(), ""), outbox.end());
@@ -260,10 +261,16 @@ impl ClientTurn<'_> {
     }
 }
 
-fn encode_packet(group: &Group, client: u32, packet: mqtt::Packet, out: &mut Vec<u8>) {
+fn encode_packet(shared: &FleetContext, client: Who, packet: mqtt::Packet, out: &mut Vec<u8>) {
+    let (group, subscribed) = (shared.group(client.group), shared.subscribed(client));
     match packet {
-        mqtt::Packet::Connect => mqtt::encode_connect(group, client, out),
-        mqtt::Packet::Subscribe { id } => mqtt::encode_subscribe(group, client, id, out),
+        mqtt::Packet::Connect => mqtt::encode_connect(group, client.index, out),
+        mqtt::Packet::Subscribe { id, changes } => {
+            mqtt::encode_subscribe(group, &subscribed, id, changes, out);
+        }
+        mqtt::Packet::ChangeSubscription { id, change, .. } => {
+            mqtt::encode_change(group, &subscribed, id, change, out);
+        }
         mqtt::Packet::Answer { kind, id } => encode::acknowledgement(kind, id.0, out),
         mqtt::Packet::Bare(kind) => encode::bare(kind, out),
     }

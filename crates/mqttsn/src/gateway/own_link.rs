@@ -326,7 +326,11 @@ impl<M: Clone> OwnLink<M> {
                     }
                     continue;
                 }
-                mqtt::Output::Subscribed | mqtt::Output::Release { .. } => continue,
+                // It subscribes to one filter after the other, and never asks for a change.
+                mqtt::Output::Subscribed
+                | mqtt::Output::SendChange { .. }
+                | mqtt::Output::SubscriptionChanged
+                | mqtt::Output::Release { .. } => continue,
                 mqtt::Output::Close(_) => {
                     self.state = OwnLinkState::Closed { since: Some(around.now) };
                     self.asked = false;

@@ -344,6 +344,17 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
         })
     }
 
+    fn subscription_change(&self, client: Who, number: u32) -> Option<(String, bool)> {
+        let id = client.into();
+        let (filter, qos) = self.groups.subscribed(id).change(self.groups.group_of(id), number)?;
+        Some((filter, qos.is_some()))
+    }
+
+    fn has_subscriptions(&self, client: Who, changes: u32) -> bool {
+        let id = client.into();
+        !self.groups.subscribed(id).filters(self.groups.group_of(id), changes).is_empty()
+    }
+
     fn deliveries(&self, topic: u32) -> u32 {
         self.roster.topics()[topic as usize].deliveries
     }
@@ -520,8 +531,9 @@ pub(crate) fn input(around: &SimSurroundings<'_>, client: ClientId, packet: &Str
         Kind::Pubrel => Input::Pubrel { id },
         Kind::Pubcomp => Input::Pubcomp { id },
         Kind::Suback => Input::Suback { id },
+        Kind::Unsuback => Input::Unsuback { id },
         Kind::Pingresp => Input::Pingresp,
-        // A broker sends nothing else but UNSUBACK and DISCONNECT, which no client here waits for.
+        // A broker sends nothing else but DISCONNECT, which no client here waits for.
         _ => return None,
     }))
 }

@@ -3,14 +3,16 @@
 use std::io;
 use std::sync::Arc;
 
+use mqttlab_client::mqtt::{self, Subscribed};
 use mqttlab_client::protocol::Sessions;
+use mqttlab_client::zeromq;
 use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
-use mqttlab_client::{mqtt, zeromq};
 use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::zeromq::prefix;
 use mqttlab_plan::{
     Endpoint, Group, MessageNumber, PayloadMaker, PayloadSizes, Publish, RosterTopic, SaidPlaces,
+    SubscriptionChanges,
 };
 use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Instant, Seed};
@@ -23,6 +25,7 @@ use crate::topics::SimTopics;
 
 /// The groups of a plan, and who is in them.
 pub(crate) struct Groups {
+    subscriptions: SubscriptionChanges,
     groups: IdTable<GroupId, (Group, SimulatedGroup)>,
     members: IdTable<ClientId, GroupMember>,
 }
@@ -91,6 +94,7 @@ impl Groups {
         groups: Vec<Group>,
         there: &[(ServerId, Endpoint)],
         topics: &[RosterTopic],
+        subscriptions: SubscriptionChanges,
         run: Seed,
     ) -> Groups {
         let count = groups.iter().map(|group| group.count as usize).sum();
@@ -104,7 +108,7 @@ impl Groups {
             let facts = SimulatedGroup::of(&group, (*serving, endpoint), topics, run);
             (group, facts)
         };
-        Groups { groups: groups.into_iter().zip(there).map(with_facts).collect(), members }
+        Groups { subscriptions, groups: groups.into_iter().zip(there).map(with_facts).collect(), members }
     }
 
     /// From now on [`write_payload`](Self::write_payload) writes.
@@ -189,9 +193,20 @@ impl Groups {
         self.group_of(client).client_id(self.index_of(client))
     }
 
-    /// What a client subscribes to.
-    pub(crate) fn filters_of(&self, client: ClientId) -> Vec<(String, Qos)> {
-        mqtt::filters(self.group_of(client), self.index_of(client))
+    /// What a client subscribes to, as events change it.
+    pub(crate) fn subscribed(&self, client: ClientId) -> Subscribed<'_> {
+        Subscribed { changes: &self.subscriptions, who: self.who(client) }
+    }
+
+    /// What a client's SUBSCRIBE or UNSUBSCRIBE says: filters, and the QoS; none where it unsubscribes.
+    pub(crate) fn filters_of(&self, client: ClientId, packet: &StreamPacket) -> Vec<(String, Option<Qos>)> {
+        let (group, subscribed) = (self.group_of(client), self.subscribed(client));
+        let number = packet.message as u32;
+        if packet.message & ONE_CHANGE != 0 {
+            return subscribed.change(group, number).into_iter().collect();
+        }
+        let filters = subscribed.filters(group, number);
+        filters.into_iter().map(|(filter, qos)| (filter, Some(qos))).collect()
     }
 
     /// Where a client says that it is in one of its messages, if it does.
@@ -256,9 +271,16 @@ impl Groups {
                 mqtt::encode_connect(group, client.index, scratch);
                 (StreamPacket::bare(Kind::Connect, 0), scratch.len())
             }
-            mqtt::Packet::Subscribe { id } => {
-                mqtt::encode_subscribe(group, client.index, id, scratch);
-                (StreamPacket::bare(Kind::Subscribe, id.0), scratch.len())
+            mqtt::Packet::Subscribe { id, changes } => {
+                mqtt::encode_subscribe(group, &self.subscribed(client.into()), id, changes, scratch);
+                let packet = StreamPacket::bare(Kind::Subscribe, id.0);
+                (StreamPacket { message: changes.into(), ..packet }, scratch.len())
+            }
+            mqtt::Packet::ChangeSubscription { id, change, subscribes } => {
+                mqtt::encode_change(group, &self.subscribed(client.into()), id, change, scratch);
+                let kind = if subscribes { Kind::Subscribe } else { Kind::Unsubscribe };
+                let packet = StreamPacket::bare(kind, id.0);
+                (StreamPacket { message: ONE_CHANGE | u64::from(change), ..packet }, scratch.len())
             }
             mqtt::Packet::Answer { kind, id } => {
                 (StreamPacket::bare(kind, id.0), encode::ACKNOWLEDGEMENT_LEN)
@@ -331,3 +353,5 @@ impl Groups {
 /// When the time of a simulation begins, for payloads that say the time: 2026-01-01T00:00:00Z, so that two simulations of
 /// a plan are equal.
 const STARTED_UNIX_NS: u64 = 1_767_225_600_000_000_000;
+/// A packet that changes subscriptions has one filter, and the number of the change beside this.
+const ONE_CHANGE: u64 = 1 << 32;

@@ -104,8 +104,9 @@ impl SimClients {
                 ClientsChange::ContinueReading => self.read_on(around, id),
                 // The schedule has it.
                 ClientsChange::Publish { .. } | ClientsChange::Burst { .. } => {}
-                // The plan was checked: only what is performed comes here.
-                ClientsChange::Subscribe { .. } | ClientsChange::Unsubscribe { .. } => {}
+                ClientsChange::Subscribe { .. } | ClientsChange::Unsubscribe { .. } => {
+                    client.change_subscriptions(around);
+                }
             }
             set_alarm(&mut self.table[id], around);
         }

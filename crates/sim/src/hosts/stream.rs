@@ -44,7 +44,7 @@ pub(crate) struct StreamPacket {
     pub(crate) id: u16,
     /// The topic of a message; the prefix of a subscription of ZMTP.
     pub(crate) topic: u32,
-    /// Which message it carries.
+    /// Which message it carries. Of a client's SUBSCRIBE or UNSUBSCRIBE, what it says: see `Groups::filters_of`.
     pub(crate) message: u64,
     /// Of a PUBLISH: the topic with its length.
     pub(crate) topic_bytes: u16,

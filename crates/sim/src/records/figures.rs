@@ -108,7 +108,13 @@ mod tests {
 
     #[test]
     fn percentiles_are_of_what_came_since_the_last_line() {
-        let groups = Groups::new(Vec::new(), &[], &[], mqttlab_units::Seed(1));
+        let groups = Groups::new(
+            Vec::new(),
+            &[],
+            &[],
+            mqttlab_plan::SubscriptionChanges::default(),
+            mqttlab_units::Seed(1),
+        );
         let mut figures = SimFigures::new(&groups);
         assert_eq!(figures.percentiles(), [None; 2]);
         (1..=100).rev().for_each(|us| figures.latency(Duration::from_us(us)));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mqttlab_client::changed_receivers;
 use mqttlab_plan::{Destination, Group, NetworkKind, Plan, Roster, RosterTopic};
 use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, Topic};
 use mqttlab_run::{Interruption, RunOutcome, Validity};
@@ -90,6 +91,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         clients: plan.clients().map(client).collect(),
         topics: roster.topics().iter().map(topic).collect(),
         receivers: roster.receivers().to_vec(),
+        changed_receivers: changed_receivers(plan, roster),
         measurement_end_ns: u64::MAX,
         late_after_ns: plan.late_after().map(|late| late.as_ns()),
         ..Layout::default()

@@ -251,10 +251,21 @@ impl BrokerModel {
             }
             Kind::Subscribe => {
                 let Some(client) = around.client_at(id) else { return };
-                let filters = around.groups.filters_of(client);
-                let filters: Vec<(&str, Qos)> = filters.iter().map(|(name, qos)| (&**name, *qos)).collect();
+                let filters = around.groups.filters_of(client, packet);
+                let filters = filters.iter().filter_map(|(name, qos)| Some((&**name, (*qos)?)));
+                let filters: Vec<(&str, Qos)> = filters.collect();
                 let input = Input::Subscribe { id: packet.id, filters: &filters };
                 return self.broker.handle(now, socket, input);
+            }
+            Kind::Unsubscribe => {
+                let Some(client) = around.client_at(id) else { return };
+                let filters = around.groups.filters_of(client, packet);
+                let filters: Vec<&str> = filters.iter().map(|(name, _)| &**name).collect();
+                return self.broker.handle(
+                    now,
+                    socket,
+                    Input::Unsubscribe { id: packet.id, filters: &filters },
+                );
             }
             Kind::Publish => Input::Publish {
                 topic: self.topic_id(packet.topic),
@@ -410,7 +421,8 @@ impl BrokerModel {
                 (connection, Some((StreamPacket { qos, ..StreamPacket::bare(Kind::Suback, id) }, length)))
             }
             Output::Unsuback { connection, id } => {
-                (connection, Some((StreamPacket::bare(Kind::Unsuback, id), encode::ACKNOWLEDGEMENT_LEN)))
+                let length = encode::unsuback_len(version(around, connection));
+                (connection, Some((StreamPacket::bare(Kind::Unsuback, id), length)))
             }
             Output::Publish { connection, topic, message, qos, id, dup, retain } => {
                 let version = version(around, connection);

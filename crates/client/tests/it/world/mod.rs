@@ -50,6 +50,8 @@ pub struct World {
     pub tick: Duration,
     /// How late the client was with each message.
     pub late: Vec<Duration>,
+    /// How its subscriptions change: filter, and whether it subscribes. It has one at first.
+    pub changes: Vec<(&'static str, bool)>,
 }
 
 impl Default for World {
@@ -64,6 +66,7 @@ impl Default for World {
             turn: u32::MAX,
             tick: Duration::ZERO,
             late: Vec::new(),
+            changes: Vec::new(),
         }
     }
 }
@@ -133,6 +136,15 @@ impl Surroundings for World {
 
     fn message(&self, _: Who, publication: usize, _: u64, _: u64) -> Option<MessageFacts> {
         Some(MessageFacts { topic: publication as u32, payload_bytes: MESSAGE_BYTES as u32 })
+    }
+
+    fn subscription_change(&self, _: Who, number: u32) -> Option<(String, bool)> {
+        self.changes.get(number as usize).map(|(filter, subscribes)| ((*filter).to_owned(), *subscribes))
+    }
+
+    fn has_subscriptions(&self, _: Who, changes: u32) -> bool {
+        let changes = &self.changes[..changes as usize];
+        changes.iter().map(|(_, subscribes)| if *subscribes { 1 } else { -1 }).sum::<i32>() > -1
     }
 
     fn deliveries(&self, _: u32) -> u32 {
