@@ -131,6 +131,10 @@ def _event(dice: Dice, protocol: str, values: Values) -> Values:
         if "publish" in group and dice.newly_hits("event.publishing", 0.5, EVENTS_TO):
             event |= _changed_publishing(dice, group)
             event = {name: value for name, value in event.items() if name != "for" or event.get("do") != "burst"}
+        elif "subscribe" in group and dice.newly_hits("event.subscriptions", 0.3, EVENTS_TO):
+            event |= {"do": "unsubscribe", "filter": group["subscribe"][0]["filter"]}
+            if dice.hits("event.subscribe", 0.4):
+                event |= {"do": "subscribe", "qos": dice.pick("event.qos", (0, 1, 2))}
         else:
             event["do"] = dice.pick("event.do", ("disconnect", "vanish", "stop-reading"))
         count = group.get("count", 1)
