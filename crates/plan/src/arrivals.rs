@@ -10,10 +10,12 @@
 //!
 //! What it does not know: whether anything was sent.
 
+use std::sync::Arc;
+
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
 use crate::rates::Rates;
-use crate::{Arrival, Group, Publish, StartPhase};
+use crate::{Arrival, Group, Publish, ReplayTable, StartPhase};
 
 /// The messages of one publication of a client, in the order in which they are due.
 #[derive(Clone, Debug)]
@@ -29,6 +31,21 @@ pub struct Arrivals {
     burst_began: Instant,
     /// Where the rate changes.
     rates: Option<Box<Rates>>,
+    replayed: Option<Box<Replayed>>,
+}
+
+/// A table whose rows are due.
+#[derive(Clone, Debug)]
+struct Replayed {
+    table: Arc<ReplayTable>,
+    client: u32,
+    begin: Instant,
+}
+
+impl Replayed {
+    fn due(&self, index: u64) -> Option<Instant> {
+        self.table.due(self.client, index, self.begin)
+    }
 }
 
 /// From when to when clients publish.
@@ -62,9 +79,12 @@ impl Arrivals {
             let place = rate * offset.as_ns() as f64;
             Box::new(Rates::new(rate, &publish.stages, (time.from, time.measured_from), place))
         });
-        let next = match &mut rates {
-            None => time.from + offset,
-            Some(rates) => rates.due().unwrap_or(time.until),
+        let table = publish.replayed();
+        let replayed = table.map(|table| Box::new(Replayed { table, client, begin: time.measured_from }));
+        let next = match (&mut rates, &replayed) {
+            (_, Some(replayed)) => replayed.due(0).unwrap_or(time.until),
+            (None, None) => time.from + offset,
+            (Some(rates), None) => rates.due().unwrap_or(time.until),
         };
         let until = time.until;
         Arrivals {
@@ -77,6 +97,7 @@ impl Arrivals {
             in_burst: 0,
             burst_began: next,
             rates,
+            replayed,
         }
     }
 
@@ -115,6 +136,10 @@ impl Arrivals {
     }
 
     fn advance(&mut self, now: Instant) {
+        if let Some(replayed) = &self.replayed {
+            self.next = replayed.due(self.sequence).unwrap_or(self.until);
+            return;
+        }
         self.next = match self.arrival {
             Arrival::Constant { interval_ns } => self.after(self.next, Duration::from_ns(interval_ns), 1.0),
             Arrival::Poisson { mean_interval_ns } => {
@@ -187,6 +212,7 @@ mod tests {
             start_phase,
             stages: Vec::new(),
             messages,
+            replay: None,
         };
         let group = group(vec![publish]);
         of(&group, client).remove(0)
@@ -299,6 +325,7 @@ mod tests {
             start_phase: StartPhase::Random,
             stages: Vec::new(),
             messages: None,
+            replay: None,
         };
         let poisson = publish(Arrival::Poisson { mean_interval_ns: 100 });
         let alone: Vec<_> = of(&group(vec![poisson.clone()]), 2).into_iter().map(all).collect();
@@ -330,6 +357,7 @@ mod tests {
             start_phase: StartPhase::Synchronised,
             stages,
             messages: None,
+            replay: None,
         };
         let at = |s| Instant::ZERO + Duration::from_s(s);
         let time = PublishingTime { from: at(0), measured_from: at(1), until: at(4) };

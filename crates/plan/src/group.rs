@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::publications;
 use crate::secret::{self, Text};
-use crate::{MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
+use crate::{MqttSnPlan, Replay, ServerFile, TopicPattern, ZeroMqPlan};
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -264,6 +264,9 @@ pub struct Publish {
     pub stages: Vec<RateStage>,
     /// Publish this many messages at most, warm-up included; `null` for no limit.
     pub messages: Option<u64>,
+    /// Messages from a table, from the beginning of the measurement on, in place of the schedule; `null` for none.
+    #[serde(default)]
+    pub replay: Option<Replay>,
 }
 
 /// What is in a message. Every payload of 9 B or more carries its identity, a smaller one the end of its number.

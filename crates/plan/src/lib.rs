@@ -29,6 +29,7 @@ mod network;
 mod payload;
 mod publications;
 mod rates;
+mod replay;
 mod roster;
 mod secret;
 mod server;
@@ -50,6 +51,7 @@ pub use arrived_messages::ArrivedMessages;
 pub use audience::{MessageAudience, PlannedSubscriptions};
 pub use destination::{Destination, Part};
 pub use error::PlanError;
+use error::require;
 pub use events::{
     ClientsChange, ClientsEvent, Event, LinksEvent, ServerChange, ServerChangeKind, ServerEvent,
 };
@@ -62,6 +64,7 @@ pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, MessageNumber, PayloadMaker, PayloadSizes, SaidPlaces, find_place};
+pub use replay::{Replay, ReplayColumns, ReplayTable, ReplayTime, ReplayedMessage};
 pub use roster::{Roster, RosterTopic};
 pub use secret::{Secrets, Text, hidden};
 pub use server::{
@@ -249,8 +252,9 @@ impl Plan {
     /// [`PlanError::Syntax`] with the JSON path where the text is not a plan of this schema, or the first
     /// rule that the plan breaks, with the field's place, value and limit.
     pub fn from_json(text: &str) -> Result<Plan, PlanError> {
-        let plan: Plan = serde_json::from_str(text).map_err(|error| syntax::explain(text, &error))?;
+        let mut plan: Plan = serde_json::from_str(text).map_err(|error| syntax::explain(text, &error))?;
         check::check(&plan)?;
+        plan.read_replays()?;
         Ok(plan)
     }
 
@@ -271,7 +275,24 @@ impl Plan {
             text.reveal(&secrets);
         }
         check::check(&plan)?;
+        plan.read_replays()?;
         Ok(plan)
+    }
+
+    /// Reads the tables of messages that are replayed.
+    fn read_replays(&mut self) -> Result<(), PlanError> {
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            for (number, publish) in group.publications.iter_mut().enumerate() {
+                let Some(replay) = &mut publish.replay else { continue };
+                let place = format!("groups[{index}].publications[{number}].replay");
+                replay.read(&publish.topic.0, group.count, &place)?;
+                let topics = replay.topics().len();
+                require(topics.max(1) == publish.topics as usize, &place, || {
+                    format!("has {topics} topics, but `topics` is {}", publish.topics)
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes sure that all secrets have their values.

@@ -132,7 +132,7 @@ fn small_topics(plan: &Plan, directory: &Directory) -> BTreeMap<u32, Vec<u32>> {
         for client in start..start + group.count {
             let mut topics = directory.published(client).iter();
             for publish in &group.publications {
-                let is_small = publish.payload.least().0 < identity::BYTES_MIN as u64;
+                let is_small = publish.least_bytes().0 < identity::BYTES_MIN as u64;
                 for &topic in topics.by_ref().take(publish.topics as usize) {
                     let publishers = publishers.entry(topic).or_default();
                     // Two of its publications may have one topic.
