@@ -75,6 +75,7 @@ LEFT_OUT = {
     "groups.client": "a program, which is real; test_programs_live compares its latencies with ours",
     "groups.publish.payload.path": "a file's content is as any payload",
     "groups.publish.payload.template": "drawn by chance; test_payloads compares them",
+    "groups.publish.replay": "a file; test_replay compares them",
     "groups.publish.stages": "drawn by chance; test_publications compares them",
 }
 

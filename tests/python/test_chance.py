@@ -71,6 +71,7 @@ LEFT_OUT = {
     "groups.client": "a program, which is real",
     "groups.mqtt_sn": "four of its fields are drawn; test_mqtt_sn_sim turns the rest",
     "groups.zeromq": "test_zeromq_sim turns its marks",
+    "groups.publish.replay": "a file; test_replay compares them",
     "groups.publish.payload.path": "a file's content is as any payload",
     "groups.publish.interval": "the rate is drawn, which is the same",
     "groups.reconnect.enabled": "a client that stays away has nothing to compare",

@@ -7,7 +7,7 @@ mod subscriptions;
 use std::sync::Arc;
 
 use mqttlab_mqtt::Qos;
-use mqttlab_plan::Arrivals;
+use mqttlab_plan::{Arrivals, qos};
 use mqttlab_rows::{EventKind, Received, Sent, Unsent};
 use mqttlab_units::{Instant, Seed};
 
@@ -596,12 +596,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let is_off = self.is_gone() || self.presence == Presence::Silent;
         let admission = match is_off || around.is_leaving() {
             true => Admission::Refused,
-            false => self.session.publish(
-                now,
-                token,
-                Some(row.topic),
-                self.facts.publications[message.content].qos,
-            ),
+            false => self.session.publish(now, token, Some(row.topic), qos(row.qos)),
         };
         if admission == Admission::Refused {
             self.unsent(around, token);
@@ -678,13 +673,14 @@ fn row(
 ) -> Option<Sent> {
     let publish = facts.publications[content];
     let message = around.message(who, content, index, sequence)?;
+    let (qos, retain) = message.quality.unwrap_or((publish.qos.level(), publish.retain));
     Some(Sent {
         publisher: who.number.0,
         // The recording counts 2^32 messages of one client; at a million a second that is over an hour.
         sequence: sequence as u32,
         topic: message.topic,
-        qos: publish.qos.level(),
-        retain: publish.retain,
+        qos,
+        retain,
         payload_bytes: message.payload_bytes,
         intended,
         sent: around.now(),

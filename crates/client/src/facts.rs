@@ -41,7 +41,7 @@ pub struct GroupFacts {
 /// What clients publish of their own accord.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishFacts {
-    /// Quality of service.
+    /// Quality of service; the greatest, where messages of a table have their own.
     pub qos: Qos,
     /// Whether RETAIN is set.
     pub retain: bool,
@@ -122,7 +122,9 @@ fn publications(group: &Group) -> Box<[PublishFacts]> {
     let facts = |(content, publish): (usize, &Publish)| {
         let topics = topics[group.publication_of(content).unwrap_or_default()];
         let back_to_back = publish.arrival == Arrival::BackToBack;
-        PublishFacts { qos: qos(publish.qos), retain: publish.retain, back_to_back, topics }
+        let own = publish.replay.as_ref().is_some_and(|replay| replay.columns.qos.is_some());
+        let qos = if own { Qos::ExactlyOnce } else { qos(publish.qos) };
+        PublishFacts { qos, retain: publish.retain, back_to_back, topics }
     };
     group.contents().enumerate().map(facts).collect()
 }

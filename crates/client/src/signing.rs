@@ -9,5 +9,5 @@ pub fn sign(maker: &PayloadMaker, message: MessageNumber, identity: &Identity, p
         IdentityPlace::Start => drop(identity.write(payload)),
         IdentityPlace::Text(at) => identity.write_text(&mut payload[at..at + identity::TEXT_BYTES]),
     }
-    maker.seal(payload);
+    maker.seal(message, payload);
 }

@@ -54,6 +54,8 @@ pub struct MessageFacts {
     pub topic: u32,
     /// Size of the application message.
     pub payload_bytes: u32,
+    /// Its own quality of service, and whether RETAIN is set; `None`: as all of its publication.
+    pub quality: Option<(u8, bool)>,
 }
 
 /// What a client has offered in its turn.

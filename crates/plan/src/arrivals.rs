@@ -11,11 +11,12 @@
 //! What it does not know: whether anything was sent.
 
 mod changed;
+use std::sync::Arc;
 
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 
 use crate::rates::Rates;
-use crate::{Arrival, Group, Publish, PublishingChanges, StartPhase};
+use crate::{Arrival, Group, Publish, PublishingChanges, ReplayTable, StartPhase};
 use changed::ChangedArrivals;
 
 /// The messages of one publication of a client, in the order in which they are due.
@@ -34,6 +35,21 @@ pub struct Arrivals {
     rates: Option<Box<Rates>>,
     /// Where events change it.
     changed: Option<Box<ChangedArrivals>>,
+    replayed: Option<Box<Replayed>>,
+}
+
+/// A table whose rows are due.
+#[derive(Clone, Debug)]
+struct Replayed {
+    table: Arc<ReplayTable>,
+    client: u32,
+    begin: Instant,
+}
+
+impl Replayed {
+    fn due(&self, index: u64) -> Option<Instant> {
+        self.table.due(self.client, index, self.begin)
+    }
 }
 
 /// From when to when clients publish.
@@ -84,9 +100,12 @@ impl Arrivals {
             let times = (time.from, time.measured_from);
             Box::new(Rates::new(rate, &publish.stages, times, place, changes))
         });
-        let next = match &mut rates {
-            None => time.from + offset,
-            Some(rates) => rates.due().unwrap_or(time.until),
+        let table = publish.replayed();
+        let replayed = table.map(|table| Box::new(Replayed { table, client, begin: time.measured_from }));
+        let next = match (&mut rates, &replayed) {
+            (_, Some(replayed)) => replayed.due(0).unwrap_or(time.until),
+            (None, None) => time.from + offset,
+            (Some(rates), None) => rates.due().unwrap_or(time.until),
         };
         let until = time.until;
         Arrivals {
@@ -100,6 +119,7 @@ impl Arrivals {
             burst_began: next,
             rates,
             changed: changed.map(Box::new),
+            replayed,
         }
     }
 
@@ -158,6 +178,10 @@ impl Arrivals {
     }
 
     fn advance(&mut self, now: Instant) {
+        if let Some(replayed) = &self.replayed {
+            self.next = replayed.due(self.sequence).unwrap_or(self.until);
+            return;
+        }
         self.next = match self.arrival {
             Arrival::Constant { interval_ns } => self.after(self.next, Duration::from_ns(interval_ns), 1.0),
             Arrival::Poisson { mean_interval_ns } => {
@@ -234,6 +258,7 @@ mod tests {
             start_phase,
             stages: Vec::new(),
             messages: None,
+            replay: None,
         }
     }
 

@@ -11,6 +11,7 @@
 //! | events | 100,000 |
 //! | traces; rows of a trace | 1,000; 1,000,000 |
 //! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
+//! | a table that is replayed | 1,000,000 messages, 1 GB |
 //! | a template | 1,000 parts, a part of 1 MB, its identity within the first 1,024 B |
 //! | a socket's buffer | 64 MiB |
 //! | parts of a run | 64 |
@@ -31,8 +32,8 @@ use mqttlab_units::Duration;
 use crate::error::{PlanError, require};
 use crate::{
     Arrival, Backend, GatewayRole, Group, Hop, MessageProperties, MqttPlan, MqttSnPlan, Network, Payload,
-    PictureFormat, Plan, PredefinedTopic, Protocol, ProtocolVersion, Publish, RetryPlan, Role, Server,
-    TemplatePart, Text, TopicPattern, Will,
+    PictureFormat, Plan, PredefinedTopic, Protocol, ProtocolVersion, Publish, Replay, RetryPlan, Role,
+    Server, TemplatePart, Text, TopicPattern, Will,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -440,6 +441,21 @@ fn will(will: &Will, place: &str) -> Result<(), PlanError> {
     within(will.qos.into(), 0, 2, &format!("{place}.will.qos"))
 }
 
+fn replayed(group: &Group, replay: &Replay, place: &str) -> Result<(), PlanError> {
+    require(group.publications.len() == 1 && matches!(group.protocol, Protocol::Mqtt(_)), place, || {
+        "is a table, but tables are replayed by MQTT clients that publish nothing else".into()
+    })?;
+    let delimiter = format!("{place}.delimiter");
+    require(replay.delimiter.is_ascii(), &delimiter, || {
+        format!("is {:?}, but must be ASCII", replay.delimiter)
+    })?;
+    within(replay.bytes, 0, TABLE_BYTES_MAX, &format!("{place}.bytes"))?;
+    within(replay.rows, 1, TABLE_ROWS_MAX, &format!("{place}.rows"))?;
+    within(replay.clients.len() as u64, 0, group.count.into(), &format!("{place}.clients"))?;
+    within(replay.second_us, 1, 1_000_000_000, &format!("{place}.second_us"))?;
+    within(replay.period_ns.unwrap_or(1), 1, LONGEST.as_ns(), &format!("{place}.period_ns"))
+}
+
 fn payload(payload: &Payload, clients: u32, place: &str) -> Result<(), PlanError> {
     let Payload::Template { parts, .. } = payload else {
         let least = match payload {
@@ -491,6 +507,9 @@ fn published(group: &Group, publish: &Publish, place: &str) -> Result<(), PlanEr
     payload(&publish.payload, group.count, &format!("{place}.payload"))?;
     properties(group, &publish.properties, &format!("{place}.properties"))?;
     rate_stages(publish, place)?;
+    if let Some(replay) = &publish.replay {
+        replayed(group, replay, &format!("{place}.replay"))?;
+    }
     let field = format!("{place}.arrival");
     match publish.arrival {
         Arrival::Constant { interval_ns } | Arrival::Poisson { mean_interval_ns: interval_ns } => {
@@ -576,6 +595,8 @@ const PAYLOAD_MAX: u64 = 10_000_000;
 /// Smaller files have no room for their tables, an identity and a few pixels.
 const JPEG_MIN: u64 = 800;
 const PNG_MIN: u64 = 200;
+const TABLE_BYTES_MAX: u64 = 1_000_000_000;
+const TABLE_ROWS_MAX: u64 = 1_000_000;
 const TEMPLATE_PARTS_MAX: u64 = 1_000;
 const TEMPLATE_TEXT_MAX: u64 = 1_000_000;
 /// Who reads a payload looks for an identity as text so far (`crates/rows`, `identity.rs`).

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::properties::MessageProperties;
 use crate::publications;
 use crate::secret::{self, Text};
-use crate::{MqttSnPlan, ServerFile, TopicPattern, ZeroMqPlan};
+use crate::{MqttSnPlan, Replay, ServerFile, TopicPattern, ZeroMqPlan};
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -277,6 +277,9 @@ pub struct Publish {
     pub stages: Vec<RateStage>,
     /// Publish this many messages at most, warm-up included; `null` for no limit.
     pub messages: Option<u64>,
+    /// Messages from a table, from the beginning of the measurement on, in place of the schedule; `null` for none.
+    #[serde(default)]
+    pub replay: Option<Replay>,
 }
 
 /// What an event makes of a publication: another payload, another QoS. Its topics, and when messages are due, are those of

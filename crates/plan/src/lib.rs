@@ -30,6 +30,7 @@ mod payload;
 mod properties;
 mod publications;
 mod rates;
+mod replay;
 mod roster;
 mod secret;
 mod server;
@@ -51,6 +52,7 @@ pub use arrived_messages::ArrivedMessages;
 pub use audience::{MessageAudience, PlannedSubscriptions};
 pub use destination::{Destination, Part};
 pub use error::PlanError;
+use error::require;
 pub use events::{
     ChangedRate, ChangedReceiver, ClientsChange, ClientsEvent, Event, LinksEvent, PublicationChange,
     PublishingChanges, ServerChange, ServerChangeKind, ServerEvent, SubscriptionChange, SubscriptionChanges,
@@ -65,6 +67,7 @@ pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, Predefine
 pub use network::{Hop, NatPlan, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, MessageNumber, PayloadMaker, PayloadSizes, SaidPlaces, find_place};
 pub use properties::{MessageProperties, UserProperty};
+pub use replay::{Replay, ReplayColumns, ReplayTable, ReplayTime, ReplayedMessage};
 pub use roster::{Roster, RosterTopic};
 pub use secret::{Secrets, Text, hidden};
 pub use server::{
@@ -252,8 +255,9 @@ impl Plan {
     /// [`PlanError::Syntax`] with the JSON path where the text is not a plan of this schema, or the first
     /// rule that the plan breaks, with the field's place, value and limit.
     pub fn from_json(text: &str) -> Result<Plan, PlanError> {
-        let plan: Plan = serde_json::from_str(text).map_err(|error| syntax::explain(text, &error))?;
+        let mut plan: Plan = serde_json::from_str(text).map_err(|error| syntax::explain(text, &error))?;
         check::check(&plan)?;
+        plan.read_replays()?;
         Ok(plan)
     }
 
@@ -274,7 +278,24 @@ impl Plan {
             text.reveal(&secrets);
         }
         check::check(&plan)?;
+        plan.read_replays()?;
         Ok(plan)
+    }
+
+    /// Reads the tables of messages that are replayed.
+    fn read_replays(&mut self) -> Result<(), PlanError> {
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            for (number, publish) in group.publications.iter_mut().enumerate() {
+                let Some(replay) = &mut publish.replay else { continue };
+                let place = format!("groups[{index}].publications[{number}].replay");
+                replay.read(&publish.topic.0, group.count, &place)?;
+                let topics = replay.topics().len();
+                require(topics.max(1) == publish.topics as usize, &place, || {
+                    format!("has {topics} topics, but `topics` is {}", publish.topics)
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes sure that all secrets have their values.

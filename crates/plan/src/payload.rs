@@ -30,7 +30,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use mqttlab_units::{Bytes, Instant, Seed};
 
-use crate::{Payload, PictureFormat};
+use crate::{Payload, PictureFormat, Publish, ReplayTable};
 
 use picture::Picture;
 pub use place::{SaidPlaces, find_place};
@@ -44,11 +44,15 @@ pub struct PayloadMaker {
     content: PayloadContent,
     /// When the run's time began.
     started_unix_ns: u64,
+    replayed: Option<Arc<ReplayTable>>,
 }
 
 /// The sizes of a publication's messages, known without their bytes.
 #[derive(Clone, Debug)]
-pub struct PayloadSizes(Sizes);
+pub struct PayloadSizes {
+    sizes: Sizes,
+    replayed: Option<Arc<ReplayTable>>,
+}
 
 #[derive(Clone, Debug)]
 enum Sizes {
@@ -111,18 +115,29 @@ impl Payload {
     }
 }
 
-impl PayloadSizes {
-    /// Of payloads that a [`PayloadMaker`] makes from the same.
-    pub fn of(payload: &Payload, seed: Seed) -> PayloadSizes {
-        PayloadSizes(match payload {
+impl Sizes {
+    fn of(payload: &Payload, seed: Seed) -> Sizes {
+        match payload {
             Payload::Template { parts, bytes, .. } => Sizes::Written(Template::new(parts, *bytes, seed)),
-            _ => Sizes::Same(payload.least()),
-        })
+            payload => Sizes::Same(payload.least()),
+        }
+    }
+}
+
+impl PayloadSizes {
+    /// Of messages whose payloads a [`PayloadMaker`] makes from the same.
+    pub fn of(publish: &Publish, seed: Seed) -> PayloadSizes {
+        PayloadSizes { sizes: Sizes::of(&publish.payload, seed), replayed: publish.replayed() }
     }
 
     /// The size of a message.
     pub fn of_message(&self, message: MessageNumber) -> Bytes {
-        match &self.0 {
+        let MessageNumber { client, sequence } = message;
+        let said = self.replayed.as_ref().and_then(|table| table.message(client, sequence)?.bytes);
+        if let Some(bytes) = said {
+            return Bytes(bytes.into());
+        }
+        match &self.sizes {
             Sizes::Same(size) => *size,
             Sizes::Written(template) => Bytes(template.len(message) as u64),
         }
@@ -134,7 +149,13 @@ impl PayloadMaker {
     ///
     /// # Errors
     /// The file cannot be read, or its size is no longer that of the plan.
-    pub fn new(payload: &Payload, seed: Seed, started_unix_ns: u64) -> io::Result<PayloadMaker> {
+    pub fn new(publish: &Publish, seed: Seed, started_unix_ns: u64) -> io::Result<PayloadMaker> {
+        let maker = PayloadMaker::of_payload(&publish.payload, seed, started_unix_ns)?;
+        Ok(PayloadMaker { sizes: PayloadSizes::of(publish, seed), replayed: publish.replayed(), ..maker })
+    }
+
+    /// Of messages that are not replayed.
+    fn of_payload(payload: &Payload, seed: Seed, started_unix_ns: u64) -> io::Result<PayloadMaker> {
         let content = match payload {
             Payload::Fixed { bytes } => {
                 PayloadContent::Same((b'a'..=b'z').cycle().take(*bytes as usize).collect())
@@ -157,7 +178,8 @@ impl PayloadMaker {
                 PayloadContent::Written(Template::new(parts, *bytes, seed))
             }
         };
-        Ok(PayloadMaker { seed, sizes: PayloadSizes::of(payload, seed), content, started_unix_ns })
+        let sizes = PayloadSizes { sizes: Sizes::of(payload, seed), replayed: None };
+        Ok(PayloadMaker { seed, sizes, content, started_unix_ns, replayed: None })
     }
 
     /// The size of a message.
@@ -167,6 +189,9 @@ impl PayloadMaker {
 
     /// Where the identity of a message is to be written.
     pub fn identity_place(&self, message: MessageNumber) -> IdentityPlace {
+        if self.said(message).is_some() {
+            return IdentityPlace::Start;
+        }
         match &self.content {
             PayloadContent::Same(_) | PayloadContent::Random(_) => IdentityPlace::Start,
             PayloadContent::Gps => IdentityPlace::Text(gps::IDENTITY_AT),
@@ -181,14 +206,25 @@ impl PayloadMaker {
     /// when messages differ.
     pub fn shared(&self) -> Option<&Arc<[u8]>> {
         match &self.content {
-            PayloadContent::Same(bytes) => Some(bytes),
+            PayloadContent::Same(bytes) if self.replayed.is_none() => Some(bytes),
             _ => None,
         }
+    }
+
+    /// What a row says of a message: its size, and the bytes that the table has for it.
+    fn said(&self, message: MessageNumber) -> Option<(u32, Option<&[u8]>)> {
+        let said = self.replayed.as_ref()?.message(message.client, message.sequence)?;
+        Some((said.bytes?, said.payload))
     }
 
     /// Appends the payload of a message that is due at `intended`. The identity's place holds placeholders.
     pub fn write(&self, message: MessageNumber, intended: Instant, out: &mut Vec<u8>) {
         let MessageNumber { client, sequence } = message;
+        match self.said(message) {
+            Some((_, Some(payload))) => return out.extend_from_slice(payload),
+            Some((bytes, None)) => return out.extend((b'a'..=b'z').cycle().take(bytes as usize)),
+            None => {}
+        }
         match &self.content {
             PayloadContent::Same(bytes) => out.extend_from_slice(bytes),
             PayloadContent::Random(size) => self.write_random(message, *size, out),
@@ -204,8 +240,10 @@ impl PayloadMaker {
     }
 
     /// Works out anew what a payload says of its own bytes, when its identity has been written.
-    pub fn seal(&self, payload: &mut [u8]) {
-        if let PayloadContent::Picture(PictureFormat::Png, _) = self.content {
+    pub fn seal(&self, message: MessageNumber, payload: &mut [u8]) {
+        if self.said(message).is_none()
+            && let PayloadContent::Picture(PictureFormat::Png, _) = self.content
+        {
             png::seal(payload);
         }
     }
@@ -270,7 +308,7 @@ mod tests {
 
     fn made(payload: &Payload, client: u32, sequence: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let maker = PayloadMaker::new(payload, Seed(3), 0).unwrap();
+        let maker = PayloadMaker::of_payload(payload, Seed(3), 0).unwrap();
         maker.write(MessageNumber { client, sequence }, Instant::ZERO, &mut bytes);
         bytes
     }
@@ -295,7 +333,7 @@ mod tests {
             assert!(published.contains(&document.len()), "{}", document.len());
             let value: serde_json::Value = serde_json::from_slice(&document).unwrap();
             assert_eq!(value["id"].as_str().unwrap().len(), TEXT_IDENTITY_BYTES);
-            let maker = PayloadMaker::new(&payload, Seed(3), 0).unwrap();
+            let maker = PayloadMaker::of_payload(&payload, Seed(3), 0).unwrap();
             let IdentityPlace::Text(at) = maker.identity_place(MessageNumber { client: 1, sequence: 2 })
             else {
                 panic!("a JSON document carries its identity as text");
@@ -318,15 +356,15 @@ mod tests {
     fn pictures_are_files_of_the_size_they_say_with_an_identity_in_a_comment() {
         for format in [PictureFormat::Jpeg, PictureFormat::Png] {
             let default = if format == PictureFormat::Jpeg { jpeg::BYTES } else { png::BYTES };
-            for bytes in [900, default as u64, 30_000, 2_000_000] {
+            for bytes in [900, default as u64, 30_000, 300_000] {
                 let payload = Payload::Picture { format, bytes };
-                let maker = PayloadMaker::new(&payload, Seed(3), 0).unwrap();
+                let maker = PayloadMaker::of_payload(&payload, Seed(3), 0).unwrap();
                 let (message, mut file) = (MessageNumber { client: 1, sequence: 2 }, Vec::new());
                 maker.write(message, Instant::ZERO, &mut file);
                 assert_eq!(Bytes(file.len() as u64), maker.size_of(message));
                 let IdentityPlace::Text(at) = maker.identity_place(message) else { panic!("in a comment") };
                 assert!(file[at..at + TEXT_IDENTITY_BYTES].iter().all(|byte| *byte == b' '), "{payload:?}");
-                maker.seal(&mut file);
+                maker.seal(message, &mut file);
                 let start: &[u8] = if format == PictureFormat::Jpeg { b"\xff\xd8" } else { b"\x89PNG" };
                 assert!(file.starts_with(start));
             }
@@ -346,7 +384,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("mqttlab-payload-{}", std::process::id()));
         std::fs::write(&path, b"twelve bytes").unwrap();
         assert_eq!(made(&Payload::File { path: path.clone(), bytes: 12 }, 0, 0), b"twelve bytes");
-        let changed = PayloadMaker::new(&Payload::File { path: path.clone(), bytes: 13 }, Seed(0), 0);
+        let changed = PayloadMaker::of_payload(&Payload::File { path: path.clone(), bytes: 13 }, Seed(0), 0);
         assert_eq!(changed.unwrap_err().kind(), io::ErrorKind::InvalidData);
         std::fs::remove_file(path).unwrap();
     }

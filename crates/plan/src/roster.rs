@@ -7,13 +7,15 @@
 //! expected of any of them; one delivery is expected of all of them together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use mqttlab_units::Seed;
+use mqttlab_units::{Bytes, Seed};
 
 use crate::arrivals::publication_seed;
+use crate::topic::fill;
 use crate::{
-    Endpoint, Group, NetworkKind, Plan, PlannedSubscriptions, Protocol, ProtocolVersion, Publish, Role,
-    Server,
+    Endpoint, Group, NetworkKind, Plan, PlannedSubscriptions, Protocol, ProtocolVersion, Publish, Replay,
+    ReplayTable, ReplayedMessage, Role, Server,
 };
 
 /// Numbers behind names.
@@ -156,9 +158,42 @@ impl Group {
 }
 
 impl Publish {
-    /// The topics that a client publishes to, in the order of `{topic}`.
+    /// The topics that a client publishes to, in the order of `{topic}`, or of the table that it replays.
     pub fn topic_names<'a>(&'a self, group: &'a str, client: u32) -> impl Iterator<Item = String> + use<'a> {
-        (0..self.topics).map(move |topic| self.topic.fill(group, client, topic))
+        let replayed = self.replay.as_ref().map(Replay::topics);
+        (0..self.topics).map(move |topic| match replayed.and_then(|topics| topics.get(topic as usize)) {
+            Some(name) => fill(name, group, client, topic),
+            None => self.topic.fill(group, client, topic),
+        })
+    }
+
+    /// The table that it replays, if it does.
+    pub(crate) fn replayed(&self) -> Option<Arc<ReplayTable>> {
+        self.replay.as_ref()?.table.clone()
+    }
+
+    fn said(&self, client: u32, index: u64) -> Option<ReplayedMessage<'_>> {
+        self.replay.as_ref()?.table.as_ref()?.message(client, index)
+    }
+
+    /// Which of its topics a client's message has, by its place in the publication.
+    pub fn topic_index(&self, client: u32, index: u64) -> u64 {
+        self.said(client, index).map_or(index, |said| said.topic.into())
+    }
+
+    /// The quality of service of a client's message that is replayed, and whether RETAIN is set.
+    pub fn quality(&self, client: u32, index: u64) -> Option<(u8, bool)> {
+        let said = self.said(client, index)?;
+        Some((said.qos.unwrap_or(self.qos), said.retain.unwrap_or(self.retain)))
+    }
+
+    /// The smallest size that a message may have.
+    pub fn least_bytes(&self) -> Bytes {
+        let least = self.payload.least();
+        match self.replayed().and_then(|table| table.least_bytes()) {
+            Some(said) => least.min(Bytes(said.into())),
+            None => least,
+        }
     }
 }
 

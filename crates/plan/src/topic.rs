@@ -12,11 +12,16 @@ pub struct TopicPattern(pub String);
 impl TopicPattern {
     /// The topic of one client and topic index.
     pub fn fill(&self, group: &str, client: u32, topic: u32) -> String {
-        self.0
-            .replace("{group}", group)
-            .replace("{client}", &client.to_string())
-            .replace("{topic}", &topic.to_string())
+        fill(&self.0, group, client, topic)
     }
+}
+
+/// A topic with its places filled in.
+pub(crate) fn fill(pattern: &str, group: &str, client: u32, topic: u32) -> String {
+    pattern
+        .replace("{group}", group)
+        .replace("{client}", &client.to_string())
+        .replace("{topic}", &topic.to_string())
 }
 
 #[cfg(test)]

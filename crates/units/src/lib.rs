@@ -15,7 +15,7 @@ mod range_set;
 mod ratio;
 mod time;
 
-pub use calendar::rfc3339;
+pub use calendar::{rfc3339, unix_ns_of_date};
 pub use dice::{Dice, Seed};
 pub use place::GeoPoint;
 pub use quantity::{BitRate, Bytes};

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from mqttlab.networks.link import LinkDirection
 from mqttlab.networks.trace import Trace
 from mqttlab.plurals import counted
-from mqttlab.quantity import rate_words
+from mqttlab.quantity import rate_words, shown
 from mqttlab.scenario import Scenario, compile_plan, load, sentence, warnings_of
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event_plan import times
 from mqttlab.scenario.event_words import told
 from mqttlab.scenario.needs import need_secrets
 from mqttlab.scenario.one_sentence import what_and_how_often
+from mqttlab.scenario.publish import Publish
 from mqttlab.scenario.routes import TRUNK, LaidLinks, placed
 from mqttlab.scenario.wording import Source, read_text
 from mqttlab.terminal import say, say_json
@@ -135,12 +136,23 @@ def _span(trace: Trace, name: str) -> str:
     return f"{field}{words(least)} to {words(most)}{over} (mean {words(trace.mean(name))})"
 
 
+def _replayed(publish: Publish, what: str) -> str:
+    assert publish.replay is not None
+    table, topics = publish.replay.table, publish.topic_patterns
+    to = topics[0] if len(topics) == 1 else f"{len(topics):,} topics"
+    times = "dates" if table.time == "iso" else f"in {table.time}"
+    unused = f", unused columns: {', '.join(shown(name) for name in table.unused)}" if table.unused else ""
+    return f"{what} to {to} (times {times}{unused})"
+
+
 def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
     lines = []
     for group, planned in zip(loaded.groups, plan["groups"], strict=True):
         does = []
-        published = [f"{publish['topic']} at QoS {publish['qos']} ({what_and_how_often(publish)})"
-                     for publish in planned["publications"]]
+        published = [
+            _replayed(publish, what_and_how_often(as_planned)) if publish.replay is not None else
+            f"{as_planned['topic']} at QoS {as_planned['qos']} ({what_and_how_often(as_planned)})"
+            for (_, publish), as_planned in zip(group.publications, planned["publications"], strict=True)]
         if published:
             does.append("publish " + ", ".join(published))
         if group.subscribe:

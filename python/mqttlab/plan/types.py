@@ -717,6 +717,7 @@ class Publish(TypedDict):
     payload: Payload
     properties: MessageProperties
     qos: int
+    replay: Replay | None
     retain: bool
     stages: list[RateStage]
     start_phase: StartPhase
@@ -795,6 +796,34 @@ class ReorderSpec(TypedDict):
     """Netem's reordering: every `gap`-th frame is sent at once with this probability."""
     gap: int
     probability: Ratio
+
+
+class Replay(TypedDict):
+    """A table of messages, and how it is replayed."""
+    bytes: int
+    clients: list[str]
+    columns: ReplayColumns
+    delimiter: str
+    path: str
+    period_ns: int | None
+    rows: int
+    second_us: int
+    time: ReplayTime
+
+
+class ReplayColumns(TypedDict):
+    """Where a table has what. What it does not have is the publication's."""
+    client: int | None
+    payload: int | None
+    qos: int | None
+    retain: int | None
+    size: int | None
+    time: int
+    topic: int | None
+
+
+ReplayTime = Literal["s", "ms", "us", "ns", "iso"]
+"""How a table writes times."""
 
 
 class RetryPlan(TypedDict):

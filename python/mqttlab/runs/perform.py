@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
 import subprocess
 import threading
@@ -72,6 +73,7 @@ def _perform(
                 directory.mkdir(mode=as_open_as(directory.parent), exist_ok=True)
                 told = json.dumps(job.origin, ensure_ascii=False, default=str)
                 (directory / ORIGIN).write_text(told, encoding="utf-8")
+        _keep_tables(job)
         try:
             with announced(job, observe) as hear:
                 if job.parts > 1 and not job.part:
@@ -79,6 +81,18 @@ def _perform(
                 return _run_engine(job, hear, interruption, inherit)
         finally:
             hide_in_files(directory, job.known_secrets)
+
+
+def _keep_tables(job: Job) -> None:
+    """Tables of messages that are replayed stay with the recording, so that the run can be repeated."""
+    for index, group in enumerate(job.plan["groups"]):
+        for publish in group["publications"]:
+            replay = publish.get("replay")
+            if replay is not None:
+                # Where it is gone, or nothing can be written, the engine says so.
+                with contextlib.suppress(OSError):
+                    job.directory.mkdir(mode=as_open_as(job.directory.parent), exist_ok=True)
+                    shutil.copyfile(replay["path"], job.directory / f"replay-{index}.csv")
 
 
 def _run_parts(

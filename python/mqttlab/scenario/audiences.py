@@ -84,7 +84,14 @@ class Audiences:
     def receiving(self, group: Group, publish: Publish) -> list[tuple[Audience, How]]:
         """Those that receive a publication of a group."""
         server = self._scenario.server_of(group).name
-        topic = publish.topic.replace("{group}", group.name)
+        topics = [topic.replace("{group}", group.name) for topic in publish.topic_patterns[:REPLAYED_MAX]]
+        if len(topics) == 1:
+            return self._receiving(server, topics[0])
+        # Of a table each message may have another topic: who wants one of them is counted for all.
+        found = {id(audience): (audience, how) for topic in topics for audience, how in self._receiving(server, topic)}
+        return [*found.values()]
+
+    def _receiving(self, server: str, topic: str) -> list[tuple[Audience, How]]:
         if (server, topic) not in self._matched:
             index, found = self._index.get(server), dict[int, tuple[Audience, How]]()
             for pattern in [] if index is None else index.matching(topic):
@@ -107,5 +114,7 @@ def _how(pattern: str) -> How:
     return "own" if "{client}" in pattern else "all"
 
 
+REPLAYED_MAX = 10_000
+"""Topics of a table that are looked at."""
 ORDER = {"shared": 0, "all": 1, "own": 2}
 """Which of several matching filters of a group decides."""

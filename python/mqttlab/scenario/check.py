@@ -23,6 +23,7 @@ from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 from mqttlab.scenario.mqtt_sn import datagram_room
 from mqttlab.scenario.publish import PAYLOAD_BYTES_MAX, Publish, file_problem
+from mqttlab.scenario.replay import ReplayError
 from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed, placed
 from mqttlab.scenario.template import IDENTITY_BYTES as IDENTITY_TEXT_BYTES
 from mqttlab.scenario.template import bounds, parts_of
@@ -549,6 +550,7 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
                 yield ("groups", index, *where, field), problem
         yield from _payload_file(index, group)
         yield from _payload_template(index, group)
+        yield from _replayed(index, group)
 
 
 def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
@@ -588,6 +590,33 @@ def _payload_file(index: int, group: Group) -> Iterator[Problem]:
         problem = file_problem(publish.payload.path)
         if problem is not None:
             yield ("groups", index, *where, "payload", "path"), problem
+
+
+def _replayed(index: int, group: Group) -> Iterator[Problem]:
+    for where, publish in group.publications:
+        if publish.replay is None:
+            continue
+        place, file = ("groups", index, *where, "replay"), shown(str(publish.replay.file))
+        try:
+            table = publish.replay.table
+        except ReplayError as error:
+            yield place, f"is {file}, which {error}" if not str(error).startswith("line ") else f"is {file}: {error}"
+            continue
+        if group.protocol != "mqtt":
+            yield place, f"is {file}, but `{group.name}` speaks {group.protocol}; tables are replayed by MQTT alone"
+        if len(group.publications) > 1:
+            yield place, (f"is {file}, beside another publication of `{group.name}`; use a group of its own: a table "
+                          "is all that a client publishes")
+        names = table.names(group.count)
+        if len(names) > group.count:
+            yield place, (f"is {file}, which has {len(names)} clients, but `{group.name}` has `count = {group.count}`; "
+                          f"use `count = {len(names)}`")
+        if publish.replay.loop and table.span_ns == 0:
+            yield (*place, "loop"), "is true, but all messages of the table have one time; leave it out"
+        topics = len(publish.topic_patterns) * group.count
+        if topics > TOPICS_MAX:
+            yield place, (f"is {file}, which has {len(publish.topic_patterns)} topics: with {group.count} clients "
+                          f"{topics} pairs of both, but there may be at most {TOPICS_MAX}; use several groups")
 
 
 def _payload_template(index: int, group: Group) -> Iterator[Problem]:

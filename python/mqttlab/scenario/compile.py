@@ -19,7 +19,7 @@ from mqttlab.scenario.event_publish import Publishing
 from mqttlab.scenario.model import Group, Host, Readiness, Scenario, Server
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
-from mqttlab.scenario.publish import SIZES, Publish
+from mqttlab.scenario.publish import SIZES, Publish, Replay
 from mqttlab.scenario.routes import LaidLinks, network, planned_traces
 from mqttlab.scenario.template import parts_of
 from mqttlab.scenario.transport import Transport, shows_certificate
@@ -293,9 +293,9 @@ def _group(
             "connect_timeout_ns": group.reconnect.timeout,
         },
         "connect_over_ns": connect_over,
-        "publications": [_publish(publish, group.name) for _, publish in group.publications],
+        "publications": [_publish(publish, group) for _, publish in group.publications],
         "changed_publications": [] if publishing is None else [
-            {"publication": number, "publish": _publish(publish, group.name)}
+            {"publication": number, "publish": _publish(publish, group)}
             for number, publish in publishing.contents],
         "subscriptions": [{"filter": s.filter, "qos": s.qos} for s in group.subscribe],
         "relay": None if group.relay is None else {"topic_suffix": group.relay.suffix, "qos": group.relay.qos},
@@ -392,10 +392,10 @@ def _will(will: Will | None) -> types.Will | None:
     return {"topic": will.topic, "payload": will.payload, "qos": will.qos, "retain": will.retain}
 
 
-def _publish(publish: Publish, group: str) -> types.Publish:
+def _publish(publish: Publish, group: Group) -> types.Publish:
     return {
         "topic": publish.topic,
-        "topics": publish.topics,
+        "topics": publish.topics if publish.replay is None else len(publish.topic_patterns),
         "qos": publish.qos,
         "retain": publish.retain,
         "properties": {
@@ -405,11 +405,31 @@ def _publish(publish: Publish, group: str) -> types.Publish:
             "response_topic": publish.response_topic,
             "correlation_data": publish.correlation_data,
         },
-        "payload": _payload(publish, group),
+        "payload": _payload(publish, group.name),
         "arrival": _arrival(publish),
         "start_phase": publish.start_phase,
         "stages": _stages(publish),
         "messages": publish.messages,
+        "replay": None if publish.replay is None else _replay(publish.replay, group.count),
+    }
+
+
+def _replay(replay: Replay, clients: int) -> types.Replay:
+    table = replay.table
+    place = table.columns.get
+    return {
+        "path": str(replay.file.resolve()),
+        "bytes": replay.file.stat().st_size,
+        "rows": table.rows,
+        "delimiter": table.delimiter,
+        "columns": {
+            "time": table.columns["time"], "topic": place("topic"), "payload": place("payload"), "size": place("size"),
+            "client": place("client"), "qos": place("qos"), "retain": place("retain"),
+        },
+        "time": table.time,
+        "clients": list(table.names(clients)),
+        "second_us": replay.second_us,
+        "period_ns": table.period_ns * replay.second_us // 1_000_000 if replay.loop else None,
     }
 
 
@@ -444,6 +464,9 @@ def _payload(publish: Publish, group: str) -> types.Payload:
 def _arrival(publish: Publish) -> types.Arrival:
     if publish.arrival == "back-to-back":
         return {"kind": "back_to_back"}
+    if publish.replay is not None:
+        # Nothing is due by it: the table says when.
+        return {"kind": "constant", "interval_ns": S}
     if publish.burst is not None:
         burst = publish.burst
         return {"kind": "burst", "size": burst.size, "interval_ns": burst.every, "gap_ns": burst.gap}

@@ -85,17 +85,26 @@ def estimate(scenario: Scenario) -> Load:
 
 def _unchanged(scenario: Scenario, group: Group, publish: Publish) -> Offered:
     limit = float("inf") if publish.messages is None else group.count * float(publish.messages)
-    sent = min(group.count * messages_of(publish, scenario.phases), limit)
-    return Offered([(publish, sent)], group.count * per_second(publish))
+    sent = min(group.count * messages_of(publish, scenario.phases, group.count), limit)
+    return Offered([(publish, sent)], group.count * per_second(publish, group.count))
 
 
-def per_second(publish: Publish) -> float:
-    """Messages a second that a publication of one client has; where that changes, the most."""
+def per_second(publish: Publish, clients: int | None = None) -> float:
+    """Messages a second that a publication of one of so many clients has; where that changes, the most. Of a table that
+    is replayed, the mean."""
+    if publish.replay is not None:
+        table = publish.replay.table
+        seconds = max(1e-3, table.period_ns * publish.replay.second_us / 1e15)
+        return table.rows / seconds / (clients or len(table.clients) if "client" in table.columns else 1)
     return max([publish.first_rate, *(max(begins, ends) for _, begins, ends in publish.rates)])
 
 
-def messages_of(publish: Publish, phases: Phases) -> float:
-    """Messages that a publication of one client has in a run."""
+def messages_of(publish: Publish, phases: Phases, clients: int) -> float:
+    """Messages that a publication of one of so many clients has in a run."""
+    if publish.replay is not None:
+        table = publish.replay.table
+        most = float("inf") if publish.replay.loop else table.rows / (clients if "client" in table.columns else 1)
+        return min(most, per_second(publish, clients) * phases.duration / 1e9)
     count, left, last = publish.first_rate * phases.warm_up / 1e9, phases.duration / 1e9, publish.first_rate
     for seconds, begins, ends in publish.rates:
         lasts = min(seconds, left)
@@ -107,6 +116,9 @@ def messages_of(publish: Publish, phases: Phases) -> float:
 def payload_bytes(publish: Publish) -> int:
     """The length of a payload; of GPS positions, images and texts, a usual one."""
     payload = publish.payload
+    said = None if publish.replay is None else publish.replay.table
+    if said is not None and said.sizes is not None:
+        return max(1, said.sizes[2] // (said.rows - said.unsized))
     if payload.usual_bytes is not None:
         return max(1, payload.usual_bytes)
     if payload.path is not None:

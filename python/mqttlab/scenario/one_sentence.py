@@ -7,6 +7,7 @@ summed up.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any, cast
 
 from mqttlab.foreign import shortened
@@ -85,13 +86,17 @@ def _publishes(
     who = f"{_who(group)}{where[group['name']]}"
     if not group["publications"]:
         return f"{who} run a program of their own"
-    to = ", without a subscriber"
+    # The plan does not say the topics of a table.
+    told_by_tables = any((publish.get("replay") or {"columns": {"topic": None}})["columns"]["topic"] is not None
+                         for publish in group["publications"])
+    to = "" if told_by_tables else ", without a subscriber"
     if receivers:
         to = f" to {' and '.join(_subscribers(group, other, where if with_places else {}) for other in receivers)}"
     verb = "publish" if group["count"] != 1 else "publishes"
     spoken = PROTOCOLS.get(next(iter(group["protocol"]), ""), "")
     comma = "," if "," in who else ""
     told = " and ".join(f"{_payload(publish)} at QoS {publish['qos']}{spoken} {_often(publish)}"
+                        if not publish.get("replay") else f"{_replayed(publish['replay'])}{spoken}"
                         for publish in group["publications"])
     return f"{who}{comma} {verb} {told}{to}"
 
@@ -142,7 +147,16 @@ def _devices(count: int) -> str:
 
 def what_and_how_often(publish: Mapping[str, Any]) -> str:
     """A publication's payload and rate."""
+    if publish.get("replay"):
+        return _replayed(publish["replay"])
     return f"{_payload(publish)} {_often(publish)}"
+
+
+def _replayed(replay: Mapping[str, Any]) -> str:
+    count, name = replay["rows"], shortened(PurePath(replay["path"]).name, 40)
+    again = "" if replay["period_ns"] is None else ", again and again"
+    faster = 1_000_000 / replay["second_us"]
+    return f"the {count:,} messages of {name}{again}{'' if faster == 1 else f', {faster:.4g} times as fast'}"
 
 
 def _payload(publish: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from mqttlab.quantity import (
 from mqttlab.scenario.documents import BYTES as DOCUMENTS
 from mqttlab.scenario.documents import document
 from mqttlab.scenario.mqtt import MQTT_5, Qos
+from mqttlab.scenario.replay import ReplayTable, read_table
 from mqttlab.scenario.template import payload_template, usual_bytes
 from mqttlab.scenario.topics import property_data, property_text, published_topic, topic_of_answers
 from mqttlab.secrets import PlainPath, PlainText
@@ -147,6 +148,34 @@ class RateStage(Part):
         return self
 
 
+class Replay(Part):
+    """Messages from a table of comma-separated values, from the beginning of the measurement on."""
+
+    file: PlainPath = Field(description="The table: a header line, and a line for each message.")
+    loop: Truth = Field(False, description="Begins again when it has ended, as long as the measurement lasts.")
+    speed: float = Field(1.0, ge=0.001, le=1_000_000, allow_inf_nan=False, description=(
+        "How much faster than the table's times: `2` takes half as long."))
+
+    @property
+    def table(self) -> ReplayTable:
+        """What the table has.
+
+        Raises:
+            ReplayError: what is wrong with it.
+        """
+        return read_table(self.file)
+
+    @property
+    def second_us(self) -> int:
+        """How many microseconds a second of the table takes."""
+        return max(1, round(1_000_000 / self.speed))
+
+
+def read_replay(value: Any) -> Any:
+    """A replay from its file alone."""
+    return {"file": value} if isinstance(value, (str, Path)) else value
+
+
 class Publish(Part):
     """What each client of a group publishes. Several publications are an array of such tables, `[[groups.publish]]`,
     each with a schedule of its own."""
@@ -183,9 +212,21 @@ class Publish(Part):
             "Correlation data of each message as text (MQTT 5, 3.3.2.3.6); `{group}` and `{client}` are filled in."))
     messages: Whole | None = Field(
         None, ge=1, lt=2**63, description="Maximum number of messages of a client, warm-up included.")
+    replay: Annotated[Replay, BeforeValidator(read_replay, json_schema_input_type=Replay | str)] | None = Field(
+        None, description="Messages from a table, such as `\"messages.csv\"`, in place of `interval` or `rate`. What "
+        "it has no column for is as the other fields say; without a `topic` it is `{group}/{client}`, without a "
+        "`payload` a message is empty. The guide is [Replay a table of messages](../how-to/replay.md).")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_table(cls, given: Any) -> Any:
+        unsaid = {"topic": "{group}/{client}", "payload": "0 B"}
+        return {**unsaid, **given} if isinstance(given, dict) and "replay" in given else given
 
     @model_validator(mode="after")
     def _when(self) -> Self:
+        if self.replay is not None:
+            return self._replayed()
         given = [self.interval is not None, self.rate is not None, self.burst is not None]
         if self.stages and self.arrival in ("constant", "poisson") and not any(given):
             if not self.stages[0].rate:
@@ -211,6 +252,19 @@ class Publish(Part):
         return self
 
 
+    def _replayed(self) -> Self:
+        for field in ("interval", "rate", "arrival", "burst", "stages", "start_phase", "topics"):
+            if field in self.model_fields_set:
+                raise ValueError(f"has `replay` and `{field}`; keep one: the table says when and what")
+        return self
+
+    @property
+    def topic_patterns(self) -> tuple[str, ...]:
+        """The topics that messages may have."""
+        if self.replay is None:
+            return (self.topic,)
+        return tuple(dict.fromkeys(topic or self.topic for topic in self.replay.table.topics))
+
     @property
     def property_bytes(self) -> int:
         """Bytes of the properties, before anything is filled in."""
@@ -232,6 +286,8 @@ class Publish(Part):
         """Messages a second until the measurement begins; 0 of back-to-back messages."""
         if self.burst is not None:
             return self.burst.size / (self.burst.every / 1e9)
+        if self.replay is not None:
+            return 0.0
         return 0.0 if self.first_interval is None else 1e9 / self.first_interval
 
     @property

@@ -15,6 +15,7 @@ from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
 from mqttlab.scenario.fit import fit
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.publish import Publish
 from mqttlab.scenario.secret_places import secrets_of
 from mqttlab.scenario.topics import Filters
 
@@ -32,8 +33,8 @@ BUSIEST_BYTES = 215
 
 def unusual(scenario: Scenario) -> list[Problem]:
     """Everything unusual in a scenario that can be run."""
-    checks = (shown_secrets, _phases, _parts, _servers, _windows, _links, fit, _bursts, _subscriptions, _identities,
-              _load)
+    checks = (shown_secrets, _phases, _parts, _servers, _windows, _links, fit, _bursts, _replays, _subscriptions,
+              _identities, _load)
     return [problem for check in checks for problem in islice(check(scenario), WARNINGS_MAX)]
 
 
@@ -122,6 +123,18 @@ def _bursts(scenario: Scenario) -> Iterator[Problem]:
                     f"last {seconds:g} s, but the measurement ends after {measured:g} s; the rest is not performed")
 
 
+def _replays(scenario: Scenario) -> Iterator[Problem]:
+    for index, group in enumerate(scenario.groups):
+        for place, publish in group.publications:
+            if publish.replay is None:
+                continue
+            lasts = publish.replay.table.span_ns * publish.replay.second_us / 1e15
+            if lasts > scenario.phases.duration / 1e9:
+                yield ("groups", index, *place, "replay"), (
+                    f"lasts {lasts:.4g} s, longer than the measurement of {scenario.phases.duration / 1e9:g} s; later "
+                    "messages are left out")
+
+
 def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
     served: dict[str, list[Group]] = {server.name: [] for _, server in scenario.all_servers}
     for group in scenario.groups:
@@ -152,9 +165,11 @@ def _subscriptions(scenario: Scenario) -> Iterator[Problem]:
         if server.kind == "external" or server.role != "broker" or programs:
             continue
         for where, publish in group.publications:
-            if not filters[server.name].matching(publish.topic.replace("{group}", group.name)):
+            patterns = [topic.replace("{group}", group.name) for topic in publish.topic_patterns]
+            if not any(filters[server.name].matching(topic) for topic in patterns):
                 yield ("groups", index, *where, "topic"), (
-                    f"is {shown(publish.topic)}, but nothing subscribes to it; its messages have no receiver")
+                    f"is {shown(publish.topic_patterns[0])}, but nothing subscribes to it; its messages have no "
+                    "receiver")
 
 
 def _identities(scenario: Scenario) -> Iterator[Problem]:
@@ -165,23 +180,33 @@ def _identities(scenario: Scenario) -> Iterator[Problem]:
     for group in scenario.groups:
         server = scenario.serving(group).name
         # Two publications of a client may have one topic.
-        for topic in {publish.topic.replace("{group}", group.name) for _, publish in group.publications}:
+        for topic in {topic.replace("{group}", group.name) for _, publish in group.publications
+                      for topic in publish.topic_patterns}:
             count = 1 if "{client}" in topic else group.count
             publishers[server, topic] = publishers.get((server, topic), 0) + count
     for index, group in enumerate(scenario.groups):
         for place, publish in group.publications:
-            size = publish.payload.size
-            topic = publish.topic.replace("{group}", group.name)
-            if size is not None and size < IDENTITY_BYTES and publishers[scenario.serving(group).name, topic] > 1:
+            size = _least_bytes(publish)
+            named = [topic for topic in publish.topic_patterns
+                     if publishers[scenario.serving(group).name, topic.replace("{group}", group.name)] > 1]
+            if size is not None and size < IDENTITY_BYTES and named:
                 yield ("groups", index, *place, "payload"), (
-                    f"is {size} B, and several clients publish to {shown(publish.topic)}: below {IDENTITY_BYTES} B a "
+                    f"is {size} B, and several clients publish to {shown(named[0])}: below {IDENTITY_BYTES} B a "
                     "message does not name its publisher, and in a live run its fate is unknown; use "
                     f"{IDENTITY_BYTES} B or more, or `{{client}}` in the topic")
 
 
+def _least_bytes(publish: Publish) -> int | None:
+    """The smallest size of a message, where the scenario or its table says it."""
+    if publish.replay is not None and publish.replay.table.sizes is not None:
+        return publish.replay.table.sizes[0]
+    return publish.payload.size
+
+
 def _topics(scenario: Scenario, groups: list[Group]) -> set[str]:
     """The topics that messages of a server's groups may have, as patterns; copies of relays included."""
-    topics = {publish.topic.replace("{group}", group.name) for group in groups for _, publish in group.publications}
+    topics = {topic.replace("{group}", group.name) for group in groups for _, publish in group.publications
+              for topic in publish.topic_patterns}
     wills = [scenario.mqtt.will, *(group.mqtt_sn.will for group in groups),
              *(group.mqtt.will for group in groups if group.mqtt is not None)]
     topics |= {will.topic for will in wills if will is not None}

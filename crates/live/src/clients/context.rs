@@ -96,11 +96,18 @@ impl FleetContext {
         row: &Received,
         latency: Option<Duration>,
     ) -> MessageFigures {
-        let facts = &self.groups[self.group_of(publisher)].facts;
-        let place = facts.topic_place_of(row.sequence.into());
+        let place = self.topic_place_of(publisher, row.sequence.into());
         let topic = place.and_then(|place| self.directory.published(publisher).get(place));
         let topic = topic.map_or("", |topic| self.directory.topic(*topic).1);
         MessageFigures::of(row, latency, topic, [&self.name_of(publisher), &self.name_of(row.subscriber)])
+    }
+
+    /// The topic of a message, as its place among its client's; `None` where a client has several publications.
+    fn topic_place_of(&self, client: u32, sequence: u64) -> Option<usize> {
+        let group = self.group_of(client);
+        let [publish] = &*self.plan.groups[group].publications else { return None };
+        let index = publish.topic_index(client - self.starts[group], sequence);
+        self.groups[group].facts.topic_place_of(index)
     }
 
     fn name_of(&self, client: u32) -> String {
@@ -147,16 +154,16 @@ impl FleetGroup {
     fn new(group: &Group, directory: &Directory, plan: &Plan) -> io::Result<FleetGroup> {
         let publications = || {
             let seed = |number| group.payload_seed(plan.seed, number);
-            group.contents().enumerate().map(move |(number, publish)| (&publish.payload, seed(number)))
+            group.contents().enumerate().map(move |(number, publish)| (publish, seed(number)))
         };
         let started = directory.layout().started_unix_ns;
-        let payloads = publications().map(|(payload, seed)| PayloadMaker::new(payload, seed, started));
+        let payloads = publications().map(|(publish, seed)| PayloadMaker::new(publish, seed, started));
         Ok(FleetGroup {
             facts: Arc::new(GroupFacts::of(group)),
             sessions: Sessions::of(group, directory.topics()),
             version: group.version(),
             payloads: payloads.collect::<io::Result<_>>()?,
-            places: publications().map(|(payload, seed)| SaidPlaces::of(payload, seed)).collect(),
+            places: publications().map(|(publish, seed)| SaidPlaces::of(&publish.payload, seed)).collect(),
             serving: plan.serving(group),
         })
     }

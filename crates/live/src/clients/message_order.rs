@@ -137,7 +137,7 @@ fn small_topics(plan: &Plan, directory: &Directory) -> BTreeMap<u32, Vec<u32>> {
                     .enumerate()
                     .filter(|(content, _)| group.publication_of(*content) == Some(number));
                 let is_small =
-                    contents.any(|(_, publish)| publish.payload.least().0 < identity::BYTES_MIN as u64);
+                    contents.any(|(_, publish)| publish.least_bytes().0 < identity::BYTES_MIN as u64);
                 for &topic in topics.by_ref().take(publish.topics as usize) {
                     let publishers = publishers.entry(topic).or_default();
                     // Two of its publications may have one topic.

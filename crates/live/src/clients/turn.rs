@@ -168,12 +168,16 @@ impl Surroundings for ClientTurn<'_> {
     }
 
     fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
-        let group = self.shared.facts(client.group);
+        let facts = self.shared.facts(client.group);
         let topics = self.shared.directory.published(client.number.0);
+        let publish = self.shared.group(client.group).publications.get(publication)?;
+        let place =
+            facts.facts.publications[publication].topic_place(publish.topic_index(client.index, index));
         let number = MessageNumber { client: client.index, sequence };
         Some(MessageFacts {
-            topic: topics[group.facts.publications.get(publication)?.topic_place(index)],
-            payload_bytes: group.payloads.get(publication)?.size_of(number).0 as u32,
+            topic: topics[place],
+            payload_bytes: facts.payloads[publication].size_of(number).0 as u32,
+            quality: publish.quality(client.index, index),
         })
     }
 

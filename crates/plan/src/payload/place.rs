@@ -37,7 +37,7 @@ impl SaidPlaces {
                 find_place(&std::fs::read(path).ok()?).map(SaidPlaces::Still)
             }
             Payload::Template { .. } => {
-                let maker = PayloadMaker::new(payload, seed, 0).ok()?;
+                let maker = PayloadMaker::of_payload(payload, seed, 0).ok()?;
                 let places = SaidPlaces::Written(Arc::new(maker));
                 // What the first message does not say, the others do not say either.
                 places.at(0, 0).is_some().then_some(places)
@@ -192,7 +192,7 @@ mod tests {
             bytes: Some(200),
         };
         for payload in [Payload::Gps, template] {
-            let maker = PayloadMaker::new(&payload, Seed(3), 0).unwrap();
+            let maker = PayloadMaker::of_payload(&payload, Seed(3), 0).unwrap();
             let said = SaidPlaces::of(&payload, Seed(3)).unwrap();
             for (client, sequence) in (0..500).map(|n| (n % 5, u64::from(n) * 31)) {
                 let mut bytes = Vec::new();

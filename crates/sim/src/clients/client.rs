@@ -337,10 +337,14 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
     }
 
     fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
-        let (topics, group) = (self.roster.published(client.number.0), self.groups.facts_of(client.into()));
+        let (topics, facts) = (self.roster.published(client.number.0), self.groups.facts_of(client.into()));
+        let publish = self.groups.group_of(client.into()).publications.get(publication)?;
+        let place =
+            facts.facts.publications[publication].topic_place(publish.topic_index(client.index, index));
         Some(MessageFacts {
-            topic: topics[group.facts.publications.get(publication)?.topic_place(index)],
-            payload_bytes: group.publications.get(publication)?.payload_bytes(client.index, sequence),
+            topic: topics[place],
+            payload_bytes: facts.publications[publication].payload_bytes(client.index, sequence),
+            quality: publish.quality(client.index, index),
         })
     }
 
@@ -391,8 +395,7 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
             latency.into_iter().for_each(|latency| self.figures.latency(latency));
             let (groups, roster, topics) = (self.groups, self.roster, &*self.topics);
             self.figures.message(|| {
-                let facts = &groups.facts_of(ClientId(publisher)).facts;
-                let place = facts.topic_place_of(row.sequence.into());
+                let place = groups.topic_place_of(ClientId(publisher), row.sequence.into());
                 let topic = place.map_or("", |place| topics.name(roster.published(publisher)[place]));
                 let names = [publisher, row.subscriber].map(|client| {
                     let client = ClientId(client);

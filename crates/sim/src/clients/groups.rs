@@ -72,7 +72,7 @@ impl SimulatedGroup {
     fn of(group: &Group, there: (ServerId, &Endpoint), topics: &[RosterTopic], run: Seed) -> SimulatedGroup {
         let (serving, endpoint) = there;
         let publication = |(number, publish): (usize, &Publish)| SimulatedPublication {
-            sizes: PayloadSizes::of(&publish.payload, group.payload_seed(run, number)),
+            sizes: PayloadSizes::of(publish, group.payload_seed(run, number)),
             places: SaidPlaces::of(&publish.payload, group.payload_seed(run, number)),
             payloads: None,
         };
@@ -121,7 +121,7 @@ impl Groups {
             let publications = group.contents().zip(facts.publications.iter_mut());
             for (number, (publish, facts)) in publications.enumerate() {
                 let seed = group.payload_seed(run, number);
-                facts.payloads = Some(PayloadMaker::new(&publish.payload, seed, STARTED_UNIX_NS)?);
+                facts.payloads = Some(PayloadMaker::new(publish, seed, STARTED_UNIX_NS)?);
             }
         }
         Ok(())
@@ -207,6 +207,12 @@ impl Groups {
         }
         let filters = subscribed.filters(group, number);
         filters.into_iter().map(|(filter, qos)| (filter, Some(qos))).collect()
+    }
+
+    /// The topic of a message, as its place among its client's; `None` where a client has several publications.
+    pub(crate) fn topic_place_of(&self, client: ClientId, sequence: u64) -> Option<usize> {
+        let [publish] = &*self.group_of(client).publications else { return None };
+        self.facts_of(client).facts.topic_place_of(publish.topic_index(self.index_of(client), sequence))
     }
 
     /// Where a client says that it is in one of its messages, if it does.

@@ -135,7 +135,7 @@ impl Surroundings for World {
     }
 
     fn message(&self, _: Who, publication: usize, _: u64, _: u64) -> Option<MessageFacts> {
-        Some(MessageFacts { topic: publication as u32, payload_bytes: MESSAGE_BYTES as u32 })
+        Some(MessageFacts { topic: publication as u32, payload_bytes: MESSAGE_BYTES as u32, quality: None })
     }
 
     fn subscription_change(&self, _: Who, number: u32) -> Option<(String, bool)> {
@@ -364,6 +364,7 @@ pub fn started(arrival: Arrival, start_phase: StartPhase) -> Vec<Arrivals> {
         start_phase,
         stages: Vec::new(),
         messages: None,
+        replay: None,
     };
     let second = |s| Instant::ZERO + Duration::from_s(s);
     let time = PublishingTime { from: second(1), measured_from: second(1), until: second(2) };
