@@ -185,3 +185,26 @@ def test_properties_go_to_subscribers_of_mqtt_5_and_not_with_a_relays_copy(tmp_p
         ("to_client", "t/1", 1, [whole]), ("to_client", "t/1", 3, [whole]), ("to_client", "t/1/again", 4, [1]),
         ("to_client", "t/2", 1, [whole])]
     assert set(recording.messages["fate"].cast(pl.String)) == {"delivered"}
+
+
+def pool(qos: int) -> dict[str, Any]:
+    """Three members of a shared subscription, and one who receives everything."""
+    values = scenario(publish(topics=1, qos=qos, messages=30, interval="40 ms"))
+    values["groups"][1] |= {"name": "pool", "count": 3, "subscribe": [{"filter": "$share/pool/t/+", "qos": qos}]}
+    values["groups"].append({"name": "all", "host": "clients", "nagle": False,
+                             "subscribe": [{"filter": "t/0", "qos": qos}]})
+    return values
+
+
+@pytest.mark.live(runs=2)
+@pytest.mark.skipif(able() is not None, reason=str(able()))
+def test_one_member_of_a_shared_subscription_receives_each_message_in_turn(tmp_path: Path) -> None:
+    for runs in in_both({f"qos {qos}": pool(qos) for qos in (0, 2)}, tmp_path, at_once=2).values():
+        for recording in runs.values():
+            messages = recording.messages.with_columns(pl.col("fate").cast(pl.String)).sort("received_ns")
+            shared = messages.filter(pl.col("subscriber") < 4)
+            assert messages.height == 60 and set(messages["fate"]) == {"delivered"}
+            assert sorted(shared["sequence"]) == list(range(30))
+            # In turn: of three messages in a row each member has one.
+            turns = [sorted(part) for part in shared.sort("sequence")["subscriber"].reshape((10, 3)).to_list()]
+            assert turns == [[1, 2, 3]] * 10

@@ -136,7 +136,11 @@ impl BrokerSubscriptions {
     fn join(&mut self, filter: &str, inner: &str, session: u32, qos: Qos) -> u32 {
         // The whole text decides: another share name with the same filter is another subscription (§4.8.2).
         if let Some(&share) = self.by_name.get(filter) {
-            self.shares[share as usize].members.push((session, qos));
+            let there = &mut self.shares[share as usize];
+            // It comes behind all others, whose turn is before its own: Mosquitto's list begins with whoever is next.
+            let last = there.next % there.members.len();
+            there.members.insert(last, (session, qos));
+            there.next = last + 1;
             return share;
         }
         let vacant = self.vacant_shares.pop();

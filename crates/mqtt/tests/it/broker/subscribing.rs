@@ -250,6 +250,58 @@ fn members_of_a_shared_subscription_take_turns_also_while_one_is_away() {
 }
 
 #[test]
+fn a_new_member_of_a_shared_subscription_comes_behind_all_others() {
+    // Who received the messages 1 to 6 of Mosquitto 2.0.11.
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 2 connect ben clean
+         0 3 connect carl clean
+         0 1 subscribe #1 $share/g/t:0
+         0 2 subscribe #1 $share/g/t:0
+         1 1 publish t 1 q0
+         2 3 subscribe #1 $share/g/t:0
+         3 1 publish t 2 q0
+         4 1 publish t 3 q0
+         5 1 publish t 4 q0
+         6 1 publish t 5 q0
+         7 1 publish t 6 q0",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 3 connect carl clean
+                3 < CONNACK accepted
+            0 1 subscribe #1 $share/g/t:0
+                1 < SUBACK #1 [0]
+            0 2 subscribe #1 $share/g/t:0
+                2 < SUBACK #1 [0]
+            1 1 publish t 1 q0
+                1 < PUBLISH t 1 q0
+                1 released
+            2 3 subscribe #1 $share/g/t:0
+                3 < SUBACK #1 [0]
+            3 1 publish t 2 q0
+                2 < PUBLISH t 2 q0
+                2 released
+            4 1 publish t 3 q0
+                1 < PUBLISH t 3 q0
+                3 released
+            5 1 publish t 4 q0
+                3 < PUBLISH t 4 q0
+                4 released
+            6 1 publish t 5 q0
+                2 < PUBLISH t 5 q0
+                5 released
+            7 1 publish t 6 q0
+                1 < PUBLISH t 6 q0
+                6 released
+        "#]],
+    );
+}
+
+#[test]
 fn the_turn_passes_on_when_a_member_leaves_and_the_last_one_ends_the_share() {
     check(
         DEFAULT,
