@@ -174,3 +174,12 @@ def test_live_and_simulated_replay_the_same(tmp_path: Path) -> None:
     kept = [contents(recording) for recording in both]
     assert {key: content[17:] for key, content in kept[0].items()} == {
         key: content[17:] for key, content in kept[1].items()}
+
+
+def test_an_event_cannot_change_what_a_table_says(tmp_path: Path) -> None:
+    for event in ({"do": "burst", "messages": 3}, {"do": "stop-publishing"}, {"publish": {"qos": 0}}):
+        values = replaying(str(table(tmp_path)))
+        group = next(group["name"] for group in values["groups"] if "publish" in group)
+        values["events"] = [{"at": "0 s", "group": group, **event}]
+        with pytest.raises(ScenarioError, match="which replays a table"):
+            parse_values(values)

@@ -193,6 +193,9 @@ def _publishing(scenario: Scenario, event: Event, group: Group) -> Iterator[Prob
     elif not those:
         yield ("publication",), (f"is the unknown topic {shown(event.publication)} of `{group.name}`; "
                                  f"{did_you_mean(str(event.publication), topics)}")
+    if any(group.publications[number][1].replay is not None for number in those):
+        yield ("group",), (f"is `{group.name}`, which replays a table (`publish.replay`): its rows say when and what; "
+                           "name another publication (`publication`), or leave the event out")
     closed = [number for number in those if group.publications[number][1].arrival == "back-to-back"]
     follows = f"each message of `{group.name}` follows the last (`arrival = \"back-to-back\"`)"
     if closed and event.do == "burst":
