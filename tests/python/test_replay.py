@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from mqttlab.engine import EngineError
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import ScenarioError, compile_plan
@@ -159,6 +160,15 @@ def test_a_recording_keeps_the_table_and_is_repeated_from_it(tmp_path: Path) -> 
     path.unlink()
     again = run(tmp_path / "again", replaying(str(kept)))
     assert again.messages.equals(first.messages) and again.packets.equals(first.packets)
+
+
+def test_a_table_that_has_changed_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    path = table(tmp_path)
+    plan = compile_plan(parse_values(replaying(str(path))))
+    path.write_text(TABLE + "2026-01-01T00:00:02Z;room/1;a;1;;\n", encoding="utf-8")
+    with pytest.raises(EngineError, match=r"replay.path. is .*, but had \d+ B when the plan was made"):
+        perform(Job(plan, tmp_path / "run"), lambda line: None)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.live

@@ -73,9 +73,8 @@ def _perform(
                 directory.mkdir(mode=as_open_as(directory.parent), exist_ok=True)
                 told = json.dumps(job.origin, ensure_ascii=False, default=str)
                 (directory / ORIGIN).write_text(told, encoding="utf-8")
-        _keep_tables(job)
         try:
-            with announced(job, observe) as hear:
+            with announced(job, _keeping_tables(job, observe)) as hear:
                 if job.parts > 1 and not job.part:
                     return _run_parts(job, hear, interruption, inherit)
                 return _run_engine(job, hear, interruption, inherit)
@@ -83,16 +82,23 @@ def _perform(
             hide_in_files(directory, job.known_secrets)
 
 
-def _keep_tables(job: Job) -> None:
-    """Tables of messages that are replayed stay with the recording, so that the run can be repeated."""
-    for index, group in enumerate(job.plan["groups"]):
-        for publish in group["publications"]:
-            replay = publish.get("replay")
-            if replay is not None:
-                # Where it is gone, or nothing can be written, the engine says so.
+def _keeping_tables(
+    job: Job, observe: Callable[[dict[str, Any]], None]
+) -> Callable[[dict[str, Any]], None]:
+    """Hears of a run, and copies the tables that it replays when it has begun, so that it can be repeated."""
+    replays = {index: replay for index, group in enumerate(job.plan["groups"])
+               for publish in group["publications"] if (replay := publish.get("replay"))}
+
+    def hear(progress: dict[str, Any]) -> None:
+        if replays and (job.directory / "plan.json").is_file():
+            for index in [*replays]:
+                replay = replays.pop(index)
+                # Where it is gone, or nothing can be written, the run itself goes on.
                 with contextlib.suppress(OSError):
-                    job.directory.mkdir(mode=as_open_as(job.directory.parent), exist_ok=True)
                     shutil.copyfile(replay["path"], job.directory / f"replay-{index}.csv")
+        observe(progress)
+
+    return hear
 
 
 def _run_parts(
