@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pytest
 
+from mqttlab.metrics.bursts import _bursts
+from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
@@ -125,3 +127,14 @@ def test_bursts_and_pauses_join_other_schedules() -> None:
     # The ramp without its second second: 3/4 of 55 a second in the mean would be 165; it lacks 43.75.
     load = estimate(scenario)
     assert load.messages == pytest.approx(600 + (220 - 43.75) + 12, abs=1)
+
+
+def test_bursts_more_leave_the_bursts_of_a_publication_untold() -> None:
+    """Nothing tells which messages of such a client are of which burst."""
+    publish = {"topic": "{group}", "payload": "20 B", "arrival": "burst", "burst": {"size": 4, "every": "500 ms"}}
+    plan = compile_plan(parse_values({
+        "name": "bursts", "backend": "sim", "phases": {"warm_up": "0 s", "duration": "2 s"}, "network": "loopback",
+        "groups": [{"name": name, "host": "h", "publish": publish} for name in ("plain", "more")] + [
+            {"name": "s", "host": "h", "subscribe": ["#"]}],
+        "events": [{"at": "300 ms", "group": "more", "do": "burst", "messages": 3}]}))
+    assert [bursts.sizes for bursts in _bursts(cast("StoredPlan", plan))] == [{"plain": 4}]

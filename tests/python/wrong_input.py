@@ -302,6 +302,8 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         *((PUBLISH, 'publish = { topic = "a", payload = "20 B", arrival = "back-to-back" }\n\n[[events]]\nat = "1 s"\n'
                     f'group = "publishers"\n{lines}')
           for lines in ('publish = { rate = "10 /s" }', 'do = "burst"\nmessages = 3')),
+        (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { deliveries_outstanding = 9 } }\n[[events]]\n'
+               'at = "1 s"\ngroup = "subscribers"\ndo = "unsubscribe"\nfilter = "a/+"'),
         (SUBSCRIBER + '\nhost = "field"', SUBSCRIBER + '\nhost = "broker"\n' + SUBSCRIBE + '\n[[events]]\nat = "1 s"\n'
          'group = "subscribers"\ndo = "vanish"\n[[groups]]\nname = "others"\nhost = "field"'),
         (LINKS, 'down = { rate = "250 kbit/s" }\n\n[[events]]\nat = "1 s"\nnetwork = "field"\ndown = true\n'

@@ -6,11 +6,13 @@ No latency of single messages tells that. Only a plan says what a burst is, so t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import polars as pl
 
 from mqttlab.metrics.application import has_messages, in_order
 from mqttlab.plan import StoredPlan, publications_of, topics_of
+from mqttlab.plan.events import kind_of
 from mqttlab.recording import Recording, looked_up
 
 KEYS = ("publisher_group", "subscriber_group", "qos")
@@ -69,9 +71,15 @@ class _Bursts:
 
 def _bursts(plan: StoredPlan) -> list[_Bursts]:
     """Publications in bursts: those that are alone in their groups together. Of several with one topic nothing tells
-    whose a message is."""
+    whose a message is, and of clients with bursts more, by events, nothing tells which burst it belongs to."""
     alone, found = dict[str, int](), list[_Bursts]()
+    events = cast("dict[str, Any]", plan).get("events") or ()
+    more = {client for event in events if kind_of(event) == "clients_burst" for client in event["clients"]}
+    first = 0
     for group in plan["groups"]:
+        first, members = first + group["count"], range(first, first + group["count"])
+        if not more.isdisjoint(members):
+            continue
         publications = publications_of(group)
         topics = [publish.get("topic") for publish in publications]
         for publish in publications:

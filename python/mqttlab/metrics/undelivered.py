@@ -60,16 +60,18 @@ def _of_unsent(
 
 def _receivers(recording: Recording) -> dict[str, Counter[int | None]]:
     """By topic, how many clients of each group, by its number, should get a message; of shared subscriptions nobody
-    knows whose client it would have been."""
+    knows whose client it would have been. Who subscribes for a time, by events, is left aside."""
     layout = recording.layout
     numbers = {name: number for number, name in enumerate(dict.fromkeys(
         client["group"] for client in layout["clients"]))}
     groups = [numbers[client["group"]] for client in layout["clients"]]
     found: dict[str, Counter[int | None]] = {}
-    for topic in layout.get("topics") or ():
+    changing = {(row["topic"], row["client"]) for row in layout.get("changed_receivers") or ()}
+    for number, topic in enumerate(layout.get("topics") or ()):
         if not isinstance(topic, dict) or topic.get("receivers") is None:
             continue
-        counted: Counter[int | None] = Counter(groups[client] for client in layout["receivers"][topic["receivers"]])
+        counted: Counter[int | None] = Counter(
+            groups[client] for client in layout["receivers"][topic["receivers"]] if (number, client) not in changing)
         counted[None] += topic.get("shares", 0)
         found[topic["name"]] = counted
     return found

@@ -167,7 +167,11 @@ def _subscribing(scenario: Scenario, event: Event, group: Group) -> Iterator[Pro
     own = [subscription.filter for subscription in group.subscribe]
     others = [other.filter for other in scenario.events if other.group == group.name and other.do == "subscribe"]
     filters = [*own, *(one for one in others if one is not None)]
-    if group.protocol != "mqtt":
+    stop = scenario.sim.stop
+    if scenario.backend == "sim" and stop is not None and stop.deliveries_outstanding is not None:
+        yield ("do",), (f"is \"{event.do}\", but `sim.stop.deliveries_outstanding` counts expected deliveries, and "
+                        "nobody knows beforehand who is subscribed when; leave one of them out")
+    elif group.protocol != "mqtt":
         yield ("do",), (f"is \"{event.do}\", but `{group.name}` speaks "
                         f"{'MQTT-SN' if group.protocol == 'mqtt-sn' else 'ZeroMQ'}, whose clients keep their "
                         "subscriptions; use MQTT, or leave the event out")
