@@ -26,6 +26,8 @@ KINDS = kinds()
 # What no pair of a live and a simulated run can turn, and why.
 LEFT_OUT = {
     "events": "test_link_events.py, test_server_events.py and test_client_events.py compare them",
+    **{f"{place}.{field}": "test_traces.py compares links that follow one" for field in ("trace", "trace_end")
+       for place in ("networks", "networks.up", "networks.down", "trunk", "trunk.up", "trunk.down")},
     "networks.name": "what events call it",
     "name": "every kind has its own",
     "hosts.forwards": "what takes time are its networks' links; tests/python/test_radio_live.py compares them",

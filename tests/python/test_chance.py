@@ -31,6 +31,10 @@ CANDIDATES = range(500)
 LEFT_OUT = {
     "events": "test_link_events.py, test_server_events.py and test_client_events.py compare them",
     "networks.name": "what events call it",
+    "networks.trace": "each link's is drawn",
+    "networks.trace_end": "each link's is drawn",
+    "trunk.trace": "each link's is drawn",
+    "trunk.trace_end": "each link's is drawn",
     "backend": "both are run",
     "description": "words",
     "seed": "the judge's",
