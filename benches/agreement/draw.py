@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Any
 
 from mqttlab.errors import MqttlabError
+from mqttlab.networks.trace import read_trace
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
@@ -228,7 +229,20 @@ def _direction(dice: Dice, name: str, *, near: float = 1.0, far: float = 150.0) 
         link |= dice.some(0.3, correlation=(of("correlation"), lambda: percent("correlation", 5, 80)),
                           keep_order=(of("keep_order"), lambda: False))
     link |= _damage(dice, name)
-    return link
+    return _following(dice, name, link) if dice.newly_hits(of("trace"), 0.08) else link
+
+
+def _following(dice: Dice, name: str, link: Values) -> Values:
+    """The same link, which follows a trace: fields that the trace has values of are left out."""
+    followed = dice.pick(f"{name}.trace", ("lte-drive", "starlink", "train-tunnel", "wifi-busy"))
+    way = dice.pick(f"{name}.way", ("up", "down"))
+    sets = {*read_trace(f"{followed}/{way}", None).sets}
+    # What goes with a field that is left out goes with it.
+    sets |= {"burst_loss", "bit_errors", "loss_at"} if "loss" in sets else set()
+    sets |= {"distribution", "correlation", "jitter"} if sets & {"delay", "jitter"} else set()
+    kept = {field: value for field, value in link.items() if field not in sets}
+    return kept | {"trace": f"{followed}/{way}"} | dice.some(
+        0.3, trace_end=(f"{name}.trace_end", lambda: dice.pick(f"{name}.trace_end", ("loop", "hold"))))
 
 
 def _damage(dice: Dice, name: str) -> Values:

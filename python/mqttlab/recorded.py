@@ -189,6 +189,7 @@ PLAN = {"name": str, "groups": [{"name": str, "count": int}], "hosts": [{"name":
         "phases": {"warm_up_ns": int, "duration_ns": int, "cool_down_ns": int}, "network": {"kind": str}}
 
 EVENT = {"at_ns": int, "name": str, "change": {"kind": str}}
+TRACE = {"name": str, "links": [str], "begins_at_ns": int, "course": {"kind": str}}
 # What an event acts on, and how a plan has that.
 TARGETS: dict[str, Any] = {"links": [str], "server": str, "clients": [int]}
 
@@ -236,6 +237,8 @@ def damage(
             return f"{directory / name} is damaged: {problem}"
     if problem := _events_wrong(plan.get("events")):
         return f"{directory / 'plan.json'} is damaged: {problem}"
+    if problem := _traces_wrong(plan["network"].get("traces")):
+        return f"{directory / 'plan.json'} is damaged: {problem}"
     if any(client["host"] >= len(layout["hosts"]) for client in layout["clients"]):
         return f"{directory / 'layout.json'} is damaged: a client is on a host that is not there"
     for name, table in tables:
@@ -266,6 +269,31 @@ def _events_wrong(events: Any) -> str | None:
             return f"`events[{place}]`: {problem}"
         if target == "links" and event["change"]["kind"] not in ("down", "up", "spec"):
             return f"`events[{place}]` changes links in an unknown way"
+    return None
+
+
+def _traces_wrong(traces: Any) -> str | None:
+    """What is wrong with the plan's traces; plans of before there were any have none."""
+    if traces is None:
+        return None
+    if problem := unlike({"network.traces": traces}, {"network.traces": [TRACE]}):
+        return problem
+    for place, one in enumerate(traces):
+        course, whole = one["course"], f"`network.traces[{place}]`"
+        columns: dict[str, Any] = {"opportunities": {"at_ms": [int], "bytes": int}, "values": {"at_ns": [int]}}
+        if course["kind"] not in columns:
+            return f"{whole} is of an unknown kind"
+        if problem := unlike(course, columns[course["kind"]]):
+            return f"{whole}: {problem}"
+        rows = course.get("at_ms") or course.get("at_ns") or []
+        rates, delays = course.get("rate_bit_s"), course.get("delay_ns")
+        for column in (rates, delays):
+            if column is not None and (unlike({"": column}, {"": [int]}) or len(column) != len(rows)):
+                return f"{whole} has a column that is not of whole numbers, one for each row"
+        if not rows or one.get("period_ns") == 0 or unlike({"": one.get("period_ns") or 1}, {"": int}):
+            return f"{whole} has no rows, or takes no time"
+        if course["kind"] == "values" and not {"rate_bit_s", "delay_ns"} <= set(course):
+            return f"{whole} says nothing of a rate or a delay"
     return None
 
 

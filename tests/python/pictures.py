@@ -1,6 +1,6 @@
 """The pictures in docs: ``python tests/python/pictures.py [--runs DIR] [NAME…]`` makes them from scratch, by the tests'
-browser: the pages of the dashboard (``run``, ``live``, …), and of each template its headline (``template-NAME``); of
-one with events its latency over time, too.
+browser: the pages of the dashboard (``run``, ``live``, …), of each template its headline (``template-NAME``), of one
+with events its latency over time, too, and of each trace of mqttlab its rate (``trace-NAME``).
 
 It runs what it needs first. Recordings below DIR of an earlier time are taken as they are. All are simulated but
 the run on the page Live, which has a real broker. With names only these are made.
@@ -19,12 +19,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from playwright.sync_api import Locator, Page
 
 from dashboards import Visitor, dashboard, queue_below, visitor
 from mqttlab.dashboard.configure.drafts import Draft, written
 from mqttlab.dashboard.jobs import Jobs
+from mqttlab.figures import trace_rates
 from mqttlab.gallery import templates
+from mqttlab.networks.trace import read_trace, rows, shipped, title_of
+from mqttlab.report.pages import figure_html, page_of
 
 TALL = ("run", "compare")
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,6 +133,7 @@ def main(runs: Path, named: list[str]) -> None:
             _ladder(somebody, made.of("demo"))
         if not named or "live" in named:
             _live(somebody, Jobs(runs, served.jobs.queue.directory))
+        _traces(somebody, [name for name in shipped() if not named or f"trace-{name}" in named])
         somebody.page.set_viewport_size({"width": 400, "height": 800})
         if not named or "narrow" in named:
             somebody.go(f"/run/{made.of('demo')}")
@@ -183,6 +188,23 @@ def _headline(somebody: Visitor, name: str, run: str) -> None:
         plot.locator(".main-svg").first.wait_for()
         somebody.ready()
         _picture(plot, f"template-{name}-over-time")
+
+
+def _traces(somebody: Visitor, names: list[str]) -> None:
+    """The rate of each trace over time."""
+    # The dashboard's own page takes no script of others.
+    page = somebody.page.context.new_page()
+    page.set_viewport_size({"width": 900, "height": 900})
+    for name in names:
+        lines = [(way, at, rate) for way in ("down", "up")
+                 for trace in [read_trace(f"{name}/{way}", None)]
+                 for at, rate in [*rows(trace, "rate"), (trace.length_ns / 1e9, trace.columns["rate"][-1])]]
+        table = pl.DataFrame(lines, schema=("name", "at_s", "rate_bit_s"), orient="row")
+        figure = trace_rates(table).update_layout(title=title_of(name), height=260)
+        page.set_content(page_of(title_of(name), "", [figure_html(figure, name)], ""))
+        page.locator(".main-svg").first.wait_for()
+        _picture(page.locator(".figure"), f"trace-{name}")
+    page.close()
 
 
 def _ladder(somebody: Visitor, run: str) -> None:

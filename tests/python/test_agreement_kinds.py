@@ -27,6 +27,8 @@ KINDS = kinds()
 LEFT_OUT = {
     "events": "test_link_events.py, test_server_events.py and test_client_events.py compare them",
     "networks.nat": "test_nat.py compares them",
+    **{f"{place}.{field}": "test_traces.py compares links that follow one" for field in ("trace", "trace_end")
+       for place in ("networks", "networks.up", "networks.down", "trunk", "trunk.up", "trunk.down")},
     "networks.name": "what events call it",
     "name": "every kind has its own",
     "hosts.forwards": "what takes time are its networks' links; tests/python/test_radio_live.py compares them",

@@ -12,8 +12,12 @@ import pytest
 
 from live import in_both
 from mqttlab import metrics
-from mqttlab.networks.trace import Trace, read_trace, shipped
+from mqttlab.dashboard.configure import drafts
+from mqttlab.networks.trace import Trace, read_trace, shipped, traces_of
+from mqttlab.recorded import damage
 from mqttlab.recording import Recording
+from mqttlab.report.html import page
+from mqttlab.runs import Job, perform
 from mqttlab.scenario import ScenarioError, parse
 from mqttlab.scenario.compile import compile_plan
 from mqttlab.scenario.load import parse_values
@@ -166,3 +170,50 @@ def test_a_name_that_is_no_trace_has_the_nearest(tmp_path: Path) -> None:
         parse(text, str(tmp_path / "s.toml"))
     assert f'{tmp_path}/s.toml:4: `networks[0].trace` is "starlnk"' in refused.value.problems[0]
     assert 'did you mean "starlink"?' in refused.value.problems[0]
+
+
+def test_a_report_draws_what_a_link_could_carry_and_says_that_it_followed_a_trace(tmp_path: Path) -> None:
+    values = scenario(1, rate="20 /s", phases={"warm_up": "1 s", "duration": "5 s", "cool_down": "5 s"})
+    values["networks"][0] = {"between": values["networks"][0]["between"], "trace": "train-tunnel", "link": "shared"}
+    outcome = perform(Job(compile_plan(parse_values(values)), tmp_path / "run"), lambda event: None)
+    recording = Recording.open(outcome.directory)
+    began = metrics.measurement(recording).from_ns
+    drawn = metrics.traced_rates(recording, ["field/up"], began - S, began + 3 * S)
+    table = read_trace("train-tunnel/up", None)
+    rates = [table.columns["rate"][place] for place in (-1, 0, 1, 2)]
+    assert drawn["rate_bit_s"].to_list()[:4] == rates, "in the warm-up it is at its end"
+    assert drawn["at_s"].diff().drop_nulls().round(6).to_list()[:3] == [1, 1, 1]
+    words = page(recording)
+    assert "link that follows train-tunnel (0 bit/s to 20.3 Mbit/s up, 0 bit/s to 45.9 Mbit/s down)" in words
+    assert "rate of its trace" in words
+
+
+@pytest.mark.parametrize("change", [
+    {"links": None}, {"course": None}, {"course": {"kind": "new"}}, {"period_ns": 0}, {"period_ns": "long"},
+    {"course": {"kind": "values", "at_ns": [0], "rate_bit_s": [1, 2]}}, {"begins_at_ns": "now"}])
+def test_a_damaged_trace_of_a_plan_is_told(change: dict[str, Any]) -> None:
+    right = {"name": "t", "links": ["a"], "begins_at_ns": 0, "period_ns": 5, "course": {
+        "kind": "values", "at_ns": [0], "rate_bit_s": [1], "delay_ns": None, "jitter_ns": None, "loss_ppb": None}}
+    plan = {"name": "a", "groups": [], "hosts": [], "phases": {"warm_up_ns": 0, "duration_ns": 1, "cool_down_ns": 0},
+            "network": {"kind": "emulated", "traces": [right]}}
+    layout = {"hosts": [], "links": [], "clients": [], "warm_up_end_ns": 0, "measurement_end_ns": 1}
+    assert "network.traces" not in str(damage(Path("x"), plan, layout, [], {}))
+    plan["network"] = {"kind": "emulated", "traces": [right | change]}
+    assert "network.traces" in str(damage(Path("x"), plan, layout, [], {}))
+
+
+def test_a_scenario_is_repeated_with_the_traces_of_its_recording(tmp_path: Path) -> None:
+    (tmp_path / "drive.csv").write_text("time_s,rate_mbit,loss_percent\n0,1,0\n3,2,1\n", encoding="utf-8")
+    (tmp_path / "cell.trace").write_text("10\n20\n40\n", encoding="utf-8")
+    text = ('name = "a"\nbackend = "sim"\n[phases]\nduration = "1 s"\n[[networks]]\nbetween = ["field", "broker"]\n'
+            'up = { trace = "drive.csv", trace_end = "hold" }\ndown = { trace = "cell.trace" }\n[[groups]]\n'
+            'name = "g"\nhost = "field"\nsubscribe = ["a"]\n')
+    first: Any = compile_plan(parse(text, str(tmp_path / "a.toml")))
+    (tmp_path / "drive.csv").unlink()
+    (tmp_path / "cell.trace").unlink()
+    assert compile_plan(parse(text, traces=traces_of(first))) == first
+    # Only a recording's traces, and those of mqttlab, may be asked for by a browser: messages show parts of files.
+    with pytest.raises(ScenarioError, match="networks.0..up.trace cannot be a path from the browser"):
+        drafts.check(text)
+    assert compile_plan(drafts.check(text, traces_of(first))) == first
+    drafts.check(text.replace("drive.csv", "starlink/up").replace("cell.trace", "starlink"))

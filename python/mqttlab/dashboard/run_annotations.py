@@ -11,7 +11,8 @@ from mqttlab.dashboard.configure import drafts
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
-from mqttlab.files import written_scenario
+from mqttlab.files import json_object, written_scenario
+from mqttlab.networks.trace import traces_of
 from mqttlab.scenario.load import parse
 
 TEXT_LETTERS_MAX = 2000
@@ -128,8 +129,14 @@ def scenario_of(store: Store, run: str) -> tuple[str, dict[str, Any]]:
 def _again(store: Store, jobs: Jobs, run: str) -> str:
     """Run a run's scenario again, with the fields that were replaced; what a browser may not ask for stays refused."""
     toml, replaced = scenario_of(store, run)
-    drafts.check(toml)
-    if refused := [place for place in replaced if set(place.replace("[", ".").split(".")) & set(drafts.REFUSED)]:
+    try:
+        traces = traces_of(json_object(store.place(run) / "plan.json"))
+    except (KeyError, TypeError, IndexError) as error:
+        raise RemarkError(f"the plan of {run} is damaged: its traces cannot be read") from error
+    drafts.check(toml, traces)
+    if refused := [place for place, value in replaced.items() if set(place.replace("[", ".").split("."))
+                   & set(drafts.REFUSED) or drafts.is_path(place.rpartition(".")[2], value, traces)]:
         raise RemarkError(f"{refused[0]} cannot be set from the browser; use mqttlab run")
-    begun = jobs.start_scenario(parse(toml, "scenario", replaced), {"scenario": {"toml": toml, "settings": replaced}})
+    begun = jobs.start_scenario(
+        parse(toml, "scenario", replaced, traces), {"scenario": {"toml": toml, "settings": replaced}})
     return f"{len(begun)} in the queue; the page Live shows it."

@@ -110,11 +110,13 @@ def _latency_over_time(recording: Recording, shown: Range) -> Figure | None:
     return figure and figure.update_xaxes(title="run time of intended sending (s)")
 
 
-def _link_figure(draw: Callable[[pl.DataFrame], Figure]) -> Draw:
+def _link_figure(draw: Callable[..., Figure], *, traced: bool = False) -> Draw:
     def of(recording: Recording, shown: Range) -> Figure | None:
         slices = recording.derived("slices of figures", metrics.slices)
-        figure = _drawn(slices if shown is None else slices.filter(
-            pl.col("at_ns").is_between(shown[0] * 1e9, shown[1] * 1e9)), draw)
+        if shown is not None:
+            slices = slices.filter(pl.col("at_ns").is_between(shown[0] * 1e9, shown[1] * 1e9))
+        more = [network.traced(recording, slices)] if traced else []
+        figure = _drawn(slices, lambda table: draw(table, *more))
         return figure if figure and figure.data else None
 
     return of
@@ -159,7 +161,7 @@ FIGURES: tuple[RunFigure, ...] = (
               draw=lambda recording, _: _drawn(_deliveries(recording), figures.latency_box)),
     RunFigure(name="latency-over-time", page="time", draw=_latency_over_time),
     RunFigure(name="link-utilisation", page="time", draw=_link_figure(figures.link_utilisation)),
-    RunFigure(name="link-throughput", page="time", draw=_link_figure(figures.link_throughput)),
+    RunFigure(name="link-throughput", page="time", draw=_link_figure(figures.link_throughput, traced=True)),
     RunFigure(name="round-trips-over-time", page="time", draw=lambda recording, shown: _drawn(
         _within(_round_trips(recording), "at_s", shown), _points(figures.round_trips_over_time))),
     RunFigure(name="congestion-windows", page="time", draw=_tcp_figure(figures.congestion_windows)),

@@ -27,6 +27,7 @@ from mqttlab.figures.run import (
     round_trips_over_time,
     segments_per_publish,
     throughput,
+    trace_rates,
 )
 from mqttlab.figures.style import FONT, PART_COLOURS, QOS_COLOURS, SERIES_COLOURS
 from mqttlab.figures.tcp import congestion_windows, outstanding_bytes
@@ -59,4 +60,5 @@ __all__ = [
     "round_trips_over_time",
     "segments_per_publish",
     "throughput",
+    "trace_rates",
 ]

@@ -114,14 +114,44 @@ def link_utilisation(slices: pl.DataFrame) -> Figure:
     return _over_slices(figure, slices, 100 * pl.col("busy_ns") / pl.col("length_ns"))
 
 
-def link_throughput(slices: pl.DataFrame) -> Figure:
+def link_throughput(slices: pl.DataFrame, traced: pl.DataFrame | None = None) -> Figure:
     """Bits that each link sent in each time slice, as a rate.
 
     Args:
         slices: columns ``link``, ``at_ns``, ``length_ns``, ``link_bytes`` (:func:`mqttlab.metrics.slices`).
+        traced: columns ``link``, ``at_s``, ``rate_bit_s`` (:func:`mqttlab.metrics.traced_rates`): what links could
+            have sent, drawn as dotted lines.
     """
     figure = blank("Links: data rate", "run time (s)", "kbit/s")
-    return _over_slices(figure, slices, pl.col("link_bytes") * 8e6 / pl.col("length_ns"))
+    _over_slices(figure, slices, pl.col("link_bytes") * 8e6 / pl.col("length_ns"))
+    names = slices["link"].unique().sort().to_list()
+    for (name,), line in () if traced is None else traced.group_by("link", maintain_order=True):
+        colour = SERIES_COLOURS[names.index(name) % len(SERIES_COLOURS)] if name in names else SERIES_COLOURS[-1]
+        _steps(figure, line, f"{name}, rate of its trace", {"color": colour, "width": 1, "dash": "dot"})
+    if traced is not None and not traced.is_empty() and slices["link_bytes"].sum():
+        # What is sent may be a thousandth of what could be.
+        figure.update_yaxes(type="log", rangemode="normal")
+    return figure
+
+
+def trace_rates(rates: pl.DataFrame) -> Figure:
+    """The rate of a trace over time, a line for each direction.
+
+    Args:
+        rates: columns ``name``, ``at_s``, ``rate_bit_s``, each value from its time on.
+    """
+    figure = blank("Rate of the trace", "time (s)", "kbit/s")
+    for index, ((name,), line) in enumerate(rates.group_by("name", maintain_order=True)):
+        _steps(figure, line, str(name), {"color": SERIES_COLOURS[index], "width": 2})
+    above = rates.filter(pl.col("rate_bit_s") > 0)["rate_bit_s"] / 1000
+    return _log_where_wide(figure, *_extent(above))
+
+
+def _steps(figure: Figure, line: pl.DataFrame, name: str, look: dict[str, Any]) -> None:
+    """Rates that hold from their time on."""
+    figure.add_trace(trace(
+        "scatter", x=line["at_s"].to_list(), y=(line["rate_bit_s"] / 1000).to_list(), mode="lines", name=name,
+        line={**look, "shape": "hv"}))
 
 
 def _over_slices(figure: Figure, slices: pl.DataFrame, value: pl.Expr) -> Figure:

@@ -67,6 +67,7 @@ from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
 from mqttlab.metrics.sent_again import sent_again
 from mqttlab.metrics.summary import summary
 from mqttlab.metrics.throughput import slices, throughput
+from mqttlab.metrics.traces import traced_rates
 from mqttlab.metrics.window import measurement
 
 __all__ = [
@@ -151,4 +152,5 @@ __all__ = [
     "summary",
     "throughput",
     "topics",
+    "traced_rates",
 ]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -242,13 +241,11 @@ class Reorder(Part):
         1, ge=1, le=1_000_000, description="Reorder every Nth frame at most; 1: any frame may be reordered.")
 
 
-def directory_of(info: ValidationInfo) -> Path | None:
-    """Where the scenario's file lies, which the paths of traces are relative to."""
-    return (info.context or {}).get("directory")
-
-
 def _read_trace(value: Any, info: ValidationInfo) -> Trace:
-    return read_trace(value, directory_of(info))
+    """A trace that is known, else from a file beside the scenario's."""
+    context = info.context or {}
+    known = context.get("traces") or {}
+    return known[value] if isinstance(value, str) and value in known else read_trace(value, context.get("directory"))
 
 
 TraceFile = Annotated[
@@ -307,7 +304,7 @@ class LinkDirection(Part):
                 raise ValueError("has `trace_end` without `trace`; add a `trace`, or leave `trace_end` out")
             return values
         try:
-            trace = read_trace(values["trace"], directory_of(info))
+            trace = _read_trace(values["trace"], info)
         except ValueError:
             # The field itself says what is wrong.
             return values
@@ -390,7 +387,7 @@ def with_trace(values: Any, models: Mapping[str, Any], info: ValidationInfo) -> 
     if not isinstance(trace, str):
         return values
     try:
-        read_trace(trace, directory_of(info))
+        _read_trace(trace, info)
     except ValueError:
         # The field itself says what is wrong.
         return values

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -153,10 +154,35 @@ def read_trace(value: Any, directory: Path | None) -> Trace:
     return replace(read, name=value)
 
 
+def is_shipped(name: str) -> bool:
+    """Whether it is the name of a trace of mqttlab, with or without a direction."""
+    return name.removesuffix("/up").removesuffix("/down") in shipped()
+
+
+def traces_of(plan: Mapping[str, Any]) -> dict[str, Trace]:
+    """The traces that a plan holds, by their names in the scenario.
+
+    Raises:
+        KeyError, TypeError, IndexError: the plan is damaged.
+    """
+    found = {}
+    for one in (plan.get("network") or {}).get("traces") or ():
+        course = one["course"]
+        columns = {name: list(course[named]) for name, named in NAMES.items() if course.get(named) is not None}
+        at = list(course["at_ns"] if columns else course["at_ms"])
+        if one["period_ns"] is None and columns:
+            # Its first values hold in the warm-up, too.
+            at = [0, *(time - plan["phases"]["warm_up_ns"] for time in at[1:])]
+        digest = hashlib.sha256(json.dumps(course).encode()).hexdigest()
+        found[one["name"]] = Trace(name=one["name"], digest=digest, at=at, columns=columns)
+    return found
+
+
 class WrongTraceError(Exception):
     """What is wrong with a trace's text, from the line on."""
 
 
+@cache
 def shipped() -> tuple[str, ...]:
     """The names of the traces that mqttlab has."""
     return tuple(sorted(path.name.removesuffix("-down.csv") for path in FOLDER.glob("*-down.csv")))

@@ -155,7 +155,7 @@ def _link_section(recording: Recording) -> str:
     busiest = network.busiest(table, network.LINKS_DRAWN)
     if busiest.height < table.height:
         slices = slices.filter(pl.col("link").is_in(busiest["link"].implode()))
-    drawn = [figures.link_utilisation(slices), figures.link_throughput(slices)]
+    drawn = [figures.link_utilisation(slices), figures.link_throughput(slices, network.traced(recording, slices))]
     known = [figure for figure in drawn if figure.data]
     not_drawn = markup(network.left_out(table, busiest, "drawn").strip())
     not_drawn = f"<p>{not_drawn}</p>" if not_drawn else ""

@@ -161,3 +161,11 @@ def throughputs(table: pl.DataFrame) -> list[Figure]:
         figures.throughput(table.filter(link=link, direction=direction))
         for link, direction in ways
     ]
+
+
+def traced(recording: Recording, slices: pl.DataFrame) -> pl.DataFrame:
+    """What the links among these slices could carry by their traces, for the slices' time."""
+    if slices.is_empty():
+        return metrics.traced_rates(recording, (), 0, 0)
+    begin, end = int(slices["at_ns"].min()), int((slices["at_ns"] + slices["length_ns"]).max())  # type: ignore[arg-type]
+    return metrics.traced_rates(recording, slices["link"].unique().to_list(), begin, end)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from mqttlab.errors import MqttlabError
+from mqttlab.networks.trace import Trace
 from mqttlab.scenario.check import contradictions
 from mqttlab.scenario.model import Scenario
 from mqttlab.scenario.places import named, put
@@ -38,8 +39,12 @@ def load(path: Path, overrides: dict[str, Any] | None = None) -> Scenario:
     return parse(text, str(path), overrides)
 
 
-def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = None) -> Scenario:
-    """Read a scenario from TOML text; ``name`` stands before each problem.
+def parse(
+    text: str, name: str = "scenario", overrides: dict[str, Any] | None = None,
+    traces: Mapping[str, Trace] | None = None,
+) -> Scenario:
+    """Read a scenario from TOML text; ``name`` stands before each problem. ``traces`` are known by their paths, and not
+    read from files.
 
     Raises:
         ScenarioError: as :func:`load`.
@@ -51,7 +56,7 @@ def parse(text: str, name: str = "scenario", overrides: dict[str, Any] | None = 
     if "scenario" in values and "groups" not in values:
         raise ScenarioError(f"{name}: is an experiment, not a scenario; run it with: mqttlab experiment {name}")
     replaced = [where for place, value in (overrides or {}).items() for where in _override(values, place, value, name)]
-    return parse_values(values, name, text, replaced)
+    return read_values(values, Source(name, text, replaced), traces)
 
 
 def parse_values(
@@ -69,7 +74,7 @@ def parse_values(
     return read_values(values, Source(name, text, replaced, replaced_by))
 
 
-def read_values(values: dict[str, Any], source: Source) -> Scenario:
+def read_values(values: dict[str, Any], source: Source, traces: Mapping[str, Trace] | None = None) -> Scenario:
     """Read a scenario from values whose problems are placed by ``source``.
 
     Raises:
@@ -77,7 +82,7 @@ def read_values(values: dict[str, Any], source: Source) -> Scenario:
     """
     try:
         # Traces lie beside the scenario's file.
-        scenario = Scenario.model_validate(values, context={"directory": Path(source.name).parent})
+        scenario = Scenario.model_validate(values, context={"directory": Path(source.name).parent, "traces": traces})
     except ValidationError as error:
         raise ScenarioError(problems_of(error, values, source, Scenario)) from error
     problems = [source.at(location) + problem for location, problem in contradictions(scenario)]

@@ -8,11 +8,13 @@ shall be able to measure, not to run programs.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mqttlab.errors import MqttlabError
 from mqttlab.networks import MODELS
+from mqttlab.networks.trace import Trace, is_shipped
 from mqttlab.scenario import Scenario, ScenarioError
 from mqttlab.scenario.load import parse
 from mqttlab.scenario.secret import written_at
@@ -20,8 +22,8 @@ from mqttlab.toml_reader import read_toml
 
 REFUSED = ("program", "command", "environment", "files", "path", "configuration", "config", "arguments", "address",
            "authority", "file", "env", "replay")
-# What may be a name or a path; only a name is taken, which is looked up in the catalog.
-NAMES = ("baseline",)
+# What may be a name or a path; only a name is taken, which is looked up in the catalog or among mqttlab's traces.
+NAMES = ("baseline", "trace")
 TOML_LETTERS_MAX = 200_000
 PAYLOADS = {"gps": "GPS positions", "image": "images", "100 B": "100 B", "1 kB": "1 kB", "10 kB": "10 kB"}
 
@@ -130,8 +132,12 @@ def _protocol(groups: list[dict[str, Any]]) -> str:
     return "each" if len(levels) > 1 else levels.pop()
 
 
-def check(toml: str) -> Scenario:
+def check(toml: str, traces: Mapping[str, Trace] | None = None) -> Scenario:
     """The scenario of a TOML, if it can be run, and may be from a browser.
+
+    Args:
+        toml: the scenario.
+        traces: those that a recording holds, by the paths that the scenario has of them.
 
     Raises:
         ScenarioError: one line for each problem, with the line of the TOML where it has one.
@@ -142,17 +148,17 @@ def check(toml: str) -> Scenario:
         values = read_toml(toml)
     except ValueError:
         values = {}
-    check_values(values)
-    return parse(toml)
+    check_values(values, traces or {})
+    return parse(toml, traces=traces)
 
 
-def check_values(values: dict[str, Any]) -> None:
+def check_values(values: dict[str, Any], traces: Collection[str] = ()) -> None:
     """Refuse values of a scenario that a browser may not ask for.
 
     Raises:
         ScenarioError: one line for each place.
     """
-    if found := sorted(_refused(values, "")):
+    if found := sorted(_refused(values, "", traces)):
         raise ScenarioError([f"scenario: {place} cannot be {_how(place)} from the browser; use mqttlab run"
                              for place in found])
     # The address keeps a draft, and others see addresses.
@@ -166,7 +172,7 @@ def _how(place: str) -> str:
     return "a path" if place.rpartition(".")[2] in NAMES else "set"
 
 
-def _refused(value: Any, place: str) -> list[str]:
+def _refused(value: Any, place: str, traces: Collection[str]) -> list[str]:
     if isinstance(value, dict):
         inner = [(f"{place}.{key}".lstrip("."), key, part) for key, part in value.items()]
         # A host may have any name, this one too.
@@ -175,17 +181,20 @@ def _refused(value: Any, place: str) -> list[str]:
         allowed = {"env"} if place.rpartition(".")[2] == "password" else set[str]()
         if value.keys() <= {"env", "file"} and value:
             return [] if value.keys() <= allowed else [place]
-        return [at for at, key, part in inner if (key in REFUSED or is_path(key, part)) and not named] + [
-            found for at, key, part in inner for found in _refused(part, at)]
+        return [at for at, key, part in inner if (key in REFUSED or is_path(key, part, traces)) and not named] + [
+            found for at, key, part in inner for found in _refused(part, at, traces)]
     if isinstance(value, list):
-        return [found for number, part in enumerate(value) for found in _refused(part, f"{place}[{number}]")]
+        return [found for number, part in enumerate(value) for found in _refused(part, f"{place}[{number}]", traces)]
     if isinstance(value, str) and value in ("file", "program") and place.endswith(("payload.kind", ".kind")):
         return [place]
     return []
 
 
-def is_path(field: str, value: Any) -> bool:
+def is_path(field: str, value: Any, traces: Collection[str] = ()) -> bool:
     """Whether a field that may be a name or a path has a path: one could lead out of the runs' directory."""
+    if field == "trace":
+        # What a message says of a wrong line is a part of the file.
+        return isinstance(value, str) and not is_shipped(value) and value not in traces
     return field in NAMES and isinstance(value, str) and ("/" in value or "\\" in value or value.startswith("."))
 
 
