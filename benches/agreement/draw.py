@@ -218,7 +218,7 @@ def _direction(dice: Dice, name: str, *, near: float = 1.0, far: float = 150.0) 
                     dice.measure(of("queue.time"), 30, 2_000, "ms"), dice.measure(of("queue.bdp"), 0.3, 10, "BDP")))
             if dice.hits(of("queue_counts_delay_line"), 0.2):
                 link["queue_counts_delay_line"] = True
-        if dice.newly_hits(of("discipline"), 0.2):
+        if dice.newly_hits(of("discipline"), 0.2, EVENTS_TO):
             link["discipline"] = _discipline(dice, of("discipline"))
         link |= dice.some(0.1, overhead=(of("overhead"), lambda: f"{dice.whole(of('overhead'), 4, 60)} B"),
                           minimum_frame=(of("minimum_frame"), lambda: f"{dice.whole(of('minimum_frame'), 46, 130)} B"))
@@ -229,7 +229,7 @@ def _direction(dice: Dice, name: str, *, near: float = 1.0, far: float = 150.0) 
         link |= dice.some(0.3, correlation=(of("correlation"), lambda: percent("correlation", 5, 80)),
                           keep_order=(of("keep_order"), lambda: False))
     link |= _damage(dice, name)
-    return _following(dice, name, link) if dice.newly_hits(of("trace"), 0.08) else link
+    return _following(dice, name, link) if dice.newly_hits(of("trace"), 0.08, EVENTS_TO) else link
 
 
 def _following(dice: Dice, name: str, link: Values) -> Values:
