@@ -109,7 +109,7 @@ def test_a_part_of_a_metrics_name_finds_the_metric() -> None:
     ("import trase.pcap.gz", "capture trase.pcap.gz; there is no file trase.pcap.gz, did you mean trace.pcap.gz?"),
     ("import capture trase.pcap.gz", "trase.pcap.gz: there is no such file; did you mean trace.pcap.gz?"),
     ("import captur x", "there is no command 'captur'; did you mean `capture`?"),
-    ("networks lte_m", "there is no network model 'lte_m'; did you mean `lte-m`?"),
+    ("networks lte_m", "there is no network model or trace 'lte_m'; did you mean `lte-m`?"),
     ("networks --tcp linx", "there is no TCP profile 'linx'; did you mean `linux`?"),
     ("new lte-m-flet", "unknown template 'lte-m-flet'; did you mean `lte-m-fleet`?"),
     ("study lists", "unknown study 'lists'; did you mean `list`?"),

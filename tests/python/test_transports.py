@@ -59,7 +59,7 @@ def test_a_transport_is_a_word_or_a_table_and_becomes_a_listener() -> None:
     plan = compile_plan(parse_values({**values, "backend": "live"}))
     assert plan["servers"][0]["endpoints"][1]["port"] == 9001
     process = plan["servers"][0]["process"]
-    assert process is not None and "listener 9001 10.77.0.1\nprotocol websockets" in process["files"][0]["text"]
+    assert process is not None and "listener 9001 10.77.0.1\nmax_topic_alias 10\nprotocol websockets" in process["files"][0]["text"]
     assert plan["groups"][1]["transport"] == {"tcp": {"nodelay": True, "tls": None, "websocket": None}}
 
 
@@ -79,7 +79,8 @@ def test_tls_is_a_word_or_a_table_too_and_its_listener_has_the_certificates_of_t
     process = plan["servers"][0]["process"]
     assert process is not None
     text = process["files"][0]["text"]
-    for start in ("listener 8084 10.77.0.1\nprotocol websockets\n", "listener 8883 10.77.0.1\n"):
+    for start in ("listener 8084 10.77.0.1\nmax_topic_alias 10\nprotocol websockets\n",
+                  "listener 8883 10.77.0.1\nmax_topic_alias 10\n"):
         assert start + "cafile {directory}/tls/ca.pem\ncertfile {directory}/tls/server.pem\nkeyfile" in text
     assert text.count("require_certificate false") == 2
     assert "PRIVATE KEY" not in str(plan), "keys are made by the engine, and no plan has them"

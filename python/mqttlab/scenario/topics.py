@@ -65,8 +65,7 @@ def property_text(text: str) -> str:
     Raises:
         ValueError: why it cannot stand there.
     """
-    if "\0" in text:
-        raise ValueError(f"is {shown(text)}, but MQTT does not allow the character NUL")
+    _without_nul(text)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > PROPERTY_TEXT_MAX:
         raise ValueError(f"has {size} B, but may have at most {PROPERTY_TEXT_MAX} B")
@@ -121,11 +120,16 @@ def topic_filter(text: str) -> str:
     return text
 
 
+def _without_nul(text: str) -> None:
+    # MQTT 5, §1.5.4.
+    if "\0" in text:
+        raise ValueError(f"is {shown(text)}, but MQTT does not allow the character NUL")
+
+
 def _text(text: str, known: Sequence[str], what: str) -> None:
     if not text:
         raise ValueError(f"is empty, but a {what} has at least 1 character")
-    if "\0" in text:
-        raise ValueError(f"is {shown(text)}, but MQTT does not allow the character NUL")
+    _without_nul(text)
     size = len(text.encode("utf-8", "surrogatepass")) + _FILLED_MAX * text.count("{")
     if size > MQTT_TEXT_MAX:
         raise ValueError(f"has {size} B with its placeholders filled in, but MQTT allows {MQTT_TEXT_MAX} B")

@@ -170,7 +170,7 @@ impl Surroundings for ClientTurn<'_> {
     fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
         let facts = self.shared.facts(client.group);
         let topics = self.shared.directory.published(client.number.0);
-        let publish = self.shared.group(client.group).publications.get(publication)?;
+        let publish = self.shared.group(client.group).content(publication);
         let place =
             facts.facts.publications[publication].topic_place(publish.topic_index(client.index, index));
         let number = MessageNumber { client: client.index, sequence };

@@ -172,6 +172,7 @@ fn limits(wiring: &Wiring, delays: &[Duration]) -> Vec<Duration> {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use mqttlab_net::{TraceCourse, TraceSpec, TraceValues};
     use mqttlab_units::Seed;
 
     use super::*;
@@ -227,6 +228,21 @@ mod tests {
         wiring.paths[2].hops.clear();
         wiring.paths[3].hops.clear();
         assert_eq!(in_us(&spans(&wiring)[0].1), [100, 5_500, 100, 100]);
+    }
+
+    #[test]
+    fn a_path_that_follows_a_trace_bears_by_its_shortest_delay() {
+        let mut wiring = star(&[[50, 50]], &[]);
+        let values = TraceValues {
+            at: vec![Duration::ZERO, Duration::from_s(1)],
+            delay: Some([90, 10].map(Duration::from_ms).to_vec()),
+            ..TraceValues::default()
+        };
+        let links = wiring.links.iter().map(|link| link.name.clone()).collect();
+        let (name, begins_at, period) = ("t".into(), Duration::ZERO, None);
+        wiring.traces =
+            vec![TraceSpec { name, links, begins_at, period, course: TraceCourse::Values(values) }];
+        assert_eq!(in_us(&spans(&wiring)[0].1), [200, 200]);
     }
 
     #[test]

@@ -338,7 +338,7 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
 
     fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
         let (topics, facts) = (self.roster.published(client.number.0), self.groups.facts_of(client.into()));
-        let publish = self.groups.group_of(client.into()).publications.get(publication)?;
+        let publish = self.groups.group_of(client.into()).content(publication);
         let place =
             facts.facts.publications[publication].topic_place(publish.topic_index(client.index, index));
         Some(MessageFacts {
