@@ -125,8 +125,10 @@ def test_a_relay_passes_on_messages_whose_topic_was_an_alias(tmp_path: Path) -> 
     assert set(recording.messages["fate"].cast(pl.String)) == {"delivered"} and recording.messages.height == 24
 
 
-def test_an_exported_capture_has_aliases_that_imports_resolve(tmp_path: Path) -> None:
-    recording = simulated(scenario(publish(), mqtt={"topic_aliases": 2}), tmp_path / "run")
+@pytest.mark.parametrize("value", ["", "x" * 140, "x" * 20_000])
+def test_an_exported_capture_has_aliases_that_imports_resolve(value: str, tmp_path: Path) -> None:
+    properties = {"user_properties": [["n", value]]} if value else {}
+    recording = simulated(scenario(publish(**properties), mqtt={"topic_aliases": 2}), tmp_path / "run")
     capture, there = tmp_path / "run.pcapng", tmp_path / "imported"
     assert mqttlab("export", tmp_path / "run", "--pcapng", capture).returncode == 0
     assert mqttlab("import", "capture", capture, "--output", there).returncode == 0

@@ -46,6 +46,8 @@ LEVELS = {"3.1": 3, "3.1.1": 4, "5": 5}
 CLEAN = 2
 # What precedes a topic's name (MQTT 5 §1.5.4); a topic alias (§3.3.2.3.4).
 TOPIC_LENGTH_BYTES, ALIAS_PROPERTY_BYTES, TOPIC_ALIAS, ALIASES_MAX = 2, 3, 0x23, 65_535
+# A user property without its two texts (§3.3.2.3.7).
+USER_PROPERTY_BYTES, TEXT_MAX = 5, 65_535
 # Bytes of a payload from which on it says whose it is, as the engine's do.
 IDENTITY_BYTES = 9
 
@@ -256,20 +258,22 @@ def _varint(value: int, width: int) -> bytes:
 
 
 def _properties(length: int, alias: int = 0) -> bytes:
-    """MQTT 5 properties, their own length included: the topic alias and one user property where there is room, else
-    padding."""
+    """MQTT 5 properties, their own length included: the topic alias where there is room for it, and others."""
     if length <= 0:
         return b""
-    width = 1 if length - 1 < 128 else 2
+    width = next((width for width in (1, 2, 3) if length - width < 1 << 7 * width), 4)
     content = length - width
-    if alias and content >= ALIAS_PROPERTY_BYTES:
-        said = struct.pack("!BH", TOPIC_ALIAS, alias)
-        return _varint(content, width) + said + _properties(content - len(said) + 1)[1:]
-    if content < 5:
+    said = struct.pack("!BH", TOPIC_ALIAS, alias) if alias and content >= ALIAS_PROPERTY_BYTES else b""
+    return _varint(content, width) + said + _filling(content - len(said))
+
+
+def _filling(room: int) -> bytes:
+    """User properties in so many bytes where there is room for one, else padding."""
+    if room < USER_PROPERTY_BYTES:
         # Request problem information is two bytes; one byte alone can be no property.
-        return _varint(content, width) + b"\x17\x01" * (content // 2) + b"\0" * (content % 2)
-    value = content - 5
-    return _varint(content, width) + b"\x26\0\0" + struct.pack("!H", value) + b"-" * value
+        return b"\x17\x01" * (room // 2) + b"\0" * (room % 2)
+    value = min(room - USER_PROPERTY_BYTES, TEXT_MAX)
+    return b"\x26\0\0" + struct.pack("!H", value) + b"-" * value + _filling(room - USER_PROPERTY_BYTES - value)
 
 
 def _checksum(data: bytes) -> int:
