@@ -59,7 +59,9 @@ def test_a_transport_is_a_word_or_a_table_and_becomes_a_listener() -> None:
     plan = compile_plan(parse_values({**values, "backend": "live"}))
     assert plan["servers"][0]["endpoints"][1]["port"] == 9001
     process = plan["servers"][0]["process"]
-    assert process is not None and "listener 9001 10.77.0.1\nmax_topic_alias 10\nprotocol websockets" in process["files"][0]["text"]
+    assert process is not None
+    listener = "listener 9001 10.77.0.1\nmax_topic_alias 10\nprotocol websockets"
+    assert listener in process["files"][0]["text"]
     assert plan["groups"][1]["transport"] == {"tcp": {"nodelay": True, "tls": None, "websocket": None}}
 
 
