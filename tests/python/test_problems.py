@@ -132,6 +132,19 @@ def test_one_place_is_set_once(scenario: Path) -> None:
     one_line(twice, 2, "already has a value from --backend")
 
 
+def test_a_setting_may_be_a_table_as_a_scenario_writes_it(scenario: Path) -> None:
+    payload = "groups[0].publish.payload="
+    for written in ("{size = '1.5 kB'}", '{"size": "1.5 kB"}', "1.5 kB"):
+        checked = mqttlab("check", scenario, "--set", payload + written)
+        assert checked.exit_code == 0, checked.output
+        assert "1.5 kB" in checked.stdout or "1500 B" in checked.stdout, checked.stdout
+    one_line(mqttlab("check", scenario, "--set", payload + "{sice = '1 kB'}"), 2,
+             "`groups[0].publish.payload.sice`", "size")
+    # What is neither is text, whatever it begins with.
+    one_line(mqttlab("check", scenario, "--set", payload + "{size"), 2, "{size")
+    one_line(mqttlab("check", scenario, "--set", payload + "{}\nseed = 2"), 2, "is not a payload")
+
+
 @pytest.mark.parametrize("tolerance", ["-5", "nan", "inf", "much"])
 def test_a_tolerance_is_a_percentage(scenario: Path, tolerance: str) -> None:
     one_line(mqttlab("compare", ".", ".", "--tolerance", tolerance), 2, f"'{tolerance}' is not a percentage")

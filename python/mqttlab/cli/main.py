@@ -67,7 +67,8 @@ def _here(value: Any) -> str:
 SCENARIO = click.argument("scenario", type=click.Path(path_type=Path))
 RUN = click.argument("run", type=Place())
 SET = click.option("--set", "settings", multiple=True, metavar="PLACE=VALUE",
-                   help="Replace a field, such as phases.duration='5 s' or groups[0].publish.qos=1.")
+                   help="Replace a field, such as phases.duration='5 s', groups[0].publish.qos=1 or "
+                        "groups[0].publish.payload='{size = \"1 kB\"}'.")
 RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
                     help="Directory that contains the runs.")
 HTML = click.option("--html/--no-html", default=None, show_default="--html; --no-html with --json",
@@ -591,8 +592,18 @@ def overrides_of(settings: tuple[str, ...], backend: str | None) -> dict[str, An
 
 
 def _value(text: str) -> Any:
-    """A value as JSON has it, or text."""
+    """A value as JSON has it, a table or an array as a scenario's file has it, or text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
+        pass
+    if not text.startswith(("{", "[")):
         return text
+    from mqttlab.toml_reader import read_toml
+
+    try:
+        values = read_toml(f"value = {text}")
+    except ValueError:
+        return text
+    # What follows a line break would be further fields.
+    return values["value"] if len(values) == 1 else text
