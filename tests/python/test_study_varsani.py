@@ -63,7 +63,8 @@ def told(mean_ms: float = 8.0, *, completion_ms: float = 8.0, subscribe_ms: floa
     found = Delays(count=50, mean_ms=mean_ms, half_ms=0.1, std_ms=0.0, min_ms=mean_ms, p50_ms=mean_ms, max_ms=mean_ms,
                    never_percent=0.0)
     return Measured(delays=found, first_ms=[mean_ms] * 50, completion_ms=completion_ms, completion_half_ms=None,
-                    spread_ms=0.0, spread_half_ms=None, subscribe_ms=subscribe_ms)
+                    spread_ms=0.0, spread_half_ms=None, subscribe_ms=subscribe_ms, unsubscribe_ms=8.0,
+                    arrived_after=0)
 
 
 def verdict(claim: str, results: Ran) -> str:

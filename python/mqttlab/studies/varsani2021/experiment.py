@@ -39,6 +39,7 @@ TOPICS = (1, 10, 100, 1000, 10_000)
 FIRST = 50
 Form = Literal["plain", "+", "#", "+ and #"]
 FORMS: tuple[Form, ...] = ("plain", "+", "#", "+ and #")
+FORM_WORDS: dict[Form, str] = {"plain": "plain", "+": "plus", "#": "hash", "+ and #": "both"}
 FILTERS: dict[Form, str] = {"plain": "t/#", "+": "t/+/v", "#": "t/#", "+ and #": "+/+/#"}
 PLAIN_MAX = 100
 
@@ -150,9 +151,8 @@ class Burst:
     @property
     def name(self) -> str:
         """Unique among the study's scenarios."""
-        form = {"plain": "plain", "+": "plus", "#": "hash", "+ and #": "both"}[self.form]
         extra = f"-qos{self.qos}" if self.qos else ""
-        return f"burst-{self.topics}-{self.payload}B-{form}{extra}{self.hosts.words}"
+        return f"burst-{self.topics}-{self.payload}B-{FORM_WORDS[self.form]}{extra}{self.hosts.words}"
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
         """As a scenario file's values."""
@@ -234,7 +234,34 @@ class Listed:
         }
 
 
-Case = Single | Burst | Several | Listed
+@dataclass(frozen=True, kw_only=True)
+class Unsubscribed:
+    """Ten messages a second to one topic; in the middle the subscriber unsubscribes."""
+
+    form: Form
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        return f"unsubscribe-{FORM_WORDS[self.form]}"
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values."""
+        subscribed = "t/0/v" if self.form == "plain" else FILTERS[self.form]
+        return {
+            "name": f"varsani2021-{self.name}",
+            "phases": {"duration": "4 s", "cool_down": "2 s"}, **STUDY_HOSTS.parts(),
+            "groups": [
+                {"name": "publisher", "host": "publisher",
+                 "publish": {"topic": "t/0/v", "payload": "1 B", "interval": "100 ms"}},
+                {"name": "subscriber", "host": "subscriber", "subscribe": [{"filter": subscribed}]},
+            ],
+            "events": [{"at": "2 s", "group": "subscriber", "do": "unsubscribe", "filter": subscribed}],
+            "recording": {"detail": "messages"},
+        }
+
+
+Case = Single | Burst | Several | Listed | Unsubscribed
 SEVERAL, LISTED = (1, 10, 100), (1, 10, 100, 1000)
 STUDY_HOSTS = Hosts()
 ALONE: dict[str, Hosts] = {
@@ -268,6 +295,7 @@ FAMILIES: dict[str, Sequence[Case]] = {
     "QoS 1 and 2": [Single(payload=payload, qos=qos) for qos in (1, 2) for payload in PAYLOADS]
     + [Burst(topics=topics, payload=1, qos=qos) for qos in (1, 2) for topics in (10, 100, 1000)],
     "several publishers": [Several(publishers=number) for number in SEVERAL],
+    "unsubscribing": [Unsubscribed(form=form) for form in FORMS],
     "n plain filters": [Listed(filters=number) for number in LISTED],
     "retained": [Single(payload=payload, retain=retain) for retain in (False, True) for payload in (1, 1024)],
 }
@@ -298,6 +326,10 @@ class Measured:
     spread_half_ms: float | None
     subscribe_ms: float
     """From SUBSCRIBE to SUBACK."""
+    unsubscribe_ms: float
+    """From UNSUBSCRIBE to UNSUBACK; not a number where nobody unsubscribes."""
+    arrived_after: int
+    """Messages that arrived after the last UNSUBACK."""
 
     @property
     def first_arrival_ms(self) -> float:
@@ -310,13 +342,23 @@ def measure(recording: Recording) -> Measured:
     times = metrics.burst_times(recording)
     complete = times.filter("complete").sort("burst") if not times.is_empty() else times
     first = metrics.deliveries(recording, ["latency_ms"])["latency_ms"].head(FIRST).to_list()
-    subscribed = metrics.setup(recording)["subscribe_ms_p50"].to_list()
+    took = metrics.setup(recording).row(0, named=True)
     (completion_ms, completion_half_ms), (spread_ms, spread_half_ms) = (
         _over_bursts(complete, what) for what in ("completion_ms", "spread_ms"))
     return Measured(
         delays=delays(recording), first_ms=first, completion_ms=completion_ms, completion_half_ms=completion_half_ms,
         spread_ms=spread_ms, spread_half_ms=spread_half_ms,
-        subscribe_ms=number_of(subscribed[0] if subscribed else None))
+        subscribe_ms=number_of(took["subscribe_ms_p50"]), unsubscribe_ms=number_of(took["unsubscribe_ms_p50"]),
+        arrived_after=_arrived_after(recording))
+
+
+def _arrived_after(recording: Recording) -> int:
+    """Messages that came to a client that had its UNSUBACK."""
+    acknowledged = recording.events.filter(pl.col("kind").cast(pl.String) == "unsuback")["at_ns"]
+    if acknowledged.is_empty():
+        return 0
+    last_ns = acknowledged.to_list()[-1]
+    return recording.messages.filter(pl.col("received_ns") > last_ns).height
 
 
 def _over_bursts(complete: pl.DataFrame, what: str) -> tuple[float, float | None]:
@@ -352,6 +394,10 @@ def _of(table: str, case: Case, ours: Measured, source: str, value: float) -> li
     found, none, place = ours.delays, float("nan"), words(case)
     if isinstance(case, Listed):
         return [Cell(table=table, place=place, metric="subscribing, ms", published=none, ours=ours.subscribe_ms)]
+    if isinstance(case, Unsubscribed):
+        return [Cell(table=table, place=place, metric=metric, published=none, ours=value) for metric, value in (
+            ("subscribing, ms", ours.subscribe_ms), ("unsubscribing, ms", ours.unsubscribe_ms),
+            ("messages after UNSUBACK", ours.arrived_after))]
     if isinstance(case, Several):
         return [Cell(table=table, place=place, metric="mean latency, ms", published=none, ours=found.mean_ms,
                      half=found.half_ms, never=found.never_percent),
@@ -377,6 +423,8 @@ def words(case: Case) -> str:
         return f"{case.publishers} publishers, a subscriber each, 1 B"
     if isinstance(case, Listed):
         return f"one SUBSCRIBE with {case.filters} filters"
+    if isinstance(case, Unsubscribed):
+        return f"UNSUBSCRIBE after 2 s, {case.form}"
     alone = next((words for words, hosts in {**ALONE, "a time for each message": BUSY}.items()
                   if hosts == case.hosts), "")
     setting = "" if alone in ("", "as set") else f", {alone}"

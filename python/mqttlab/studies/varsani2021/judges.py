@@ -35,6 +35,7 @@ from mqttlab.studies.varsani2021.experiment import (
     Measured,
     Several,
     Single,
+    Unsubscribed,
     altered,
     printed,
 )
@@ -197,6 +198,15 @@ def _listed(_: Path, results: Results) -> Verdict:
         "the study names it and prints nothing for it")
 
 
+def _unsubscribe(_: Path, results: Results) -> Verdict:
+    ours = [results[Unsubscribed(form=form).name] for form in FORMS]
+    return None, (
+        f"UNSUBSCRIBE to UNSUBACK with {', '.join(FORMS)}: {in_words(each.unsubscribe_ms for each in ours)} ms; "
+        f"SUBSCRIBE to SUBACK: {in_words(each.subscribe_ms for each in ours)} ms; after UNSUBACK "
+        f"{sum(each.arrived_after for each in ours)} of ten messages a second arrived"
+    ), "the study names it and prints nothing for it"
+
+
 def _spread(_: Path, results: Results) -> Verdict:
     rows = [results[Single(payload=payload).name].delays.std_ms for payload in PAYLOADS]
     small, large = rows[: PAYLOADS.index(2048)], rows[PAYLOADS.index(2048):]
@@ -235,7 +245,7 @@ JUDGES: dict[str, Callable[[Path, Results], Verdict]] = {
     "subscribe-in-half-a-millisecond": _subscribe_time, "several-publishers": _several, "n-plain-filters": _listed,
     "wildcards-not-slower": _wild, "future-qos-brokers": _future, "spread-grows-from-2048": _spread,
     "hash-faster-to-10000": _hash_faster, "larger-slower-for-every-form": _larger_slower,
-    "unsubscribe": lambda _, __: waits_for("UNSUBSCRIBE in a scenario: clients subscribe when they connect, and stay"),
+    "unsubscribe": _unsubscribe,
     "hundred-million-topics": lambda _, __: waits_for(
         "a machine of another size: 10^8 messages are 10^8 rows and hours of the link's time; 10^6 are run"),
 }
