@@ -7,7 +7,7 @@
 # make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
 # make chance     simulator beside kernel, scenarios drawn by chance (three hours; resumable; wants a quiet machine)
 # make coverage   how often intervals cover the true value, simulated (two minutes)
-# make soak    200 runs that are killed, starved and looked at; 100,000 damaged recordings
+# make soak    200 runs that are killed, starved and looked at; 100,000 damaged recordings, traces and tables
 # make mutants  faults that were mended, put back one at a time: does the test of each fail (an hour)
 # make soak-large  a recording of 50 million packets: does every command stay below 1 GiB (half an hour, 2 GB of disk)
 # make lock    renew the locks of Python's packages with their hashes (UPGRADE=1 takes the latest versions)
@@ -106,6 +106,7 @@ coverage: setup
 soak: setup-test
 	$(BIN)/python tests/soak/soak.py --runs 200 --seed 1
 	$(BIN)/python tests/soak/mutations.py --count 100000 --seed 1
+	$(BIN)/python tests/soak/given.py --count 100000 --seed 1
 
 mutants: setup-test
 	$(BIN)/python tests/mutants/mutants.py

@@ -18,6 +18,7 @@ from mqttlab.recording import TABLES, Recording, RecordingError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "soak"))
 
+import given
 import mutations
 
 ROOT = Path(__file__).parents[2]
@@ -216,3 +217,12 @@ def test_a_column_that_is_missing_is_named_where_it_was_needed(run: Path) -> Non
 def test_an_earlier_recording_has_no_checks_and_is_read(tmp_path: Path) -> None:
     shutil.copytree(SAMPLE, tmp_path / "run")
     assert mqttlab("report", tmp_path / "run").returncode == 0
+
+
+def test_damaged_traces_and_tables_are_taken_or_refused_in_a_line(tmp_path: Path) -> None:
+    judged = [given.judge(number, 1, tmp_path) for number in range(300)]
+    faults = [(number, fault) for number, (_, fault) in enumerate(judged) if fault]
+    assert faults == [], "again: python tests/soak/given.py --seed 1 --only NUMBER"
+    # Of each file some must be taken and some refused, else the damage would be none, or too much.
+    assert {words for words, _ in judged} >= {f"{name} refused" for name in given.WHOLE}
+    assert {words for words, _ in judged} >= {"mahimahi.up taken", "messages.csv taken", "sizes.csv taken"}
