@@ -36,6 +36,7 @@ _RATES: dict[str, int] = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _LOSSES: dict[str, Fraction | int] = {"percent": PPB // 100, "ratio": PPB, "ppm": 1000}
 UNITS: dict[str, dict[str, Any]] = {
     "time": _TIMES, "rate": _RATES, "delay": _TIMES, "jitter": _TIMES, "loss": _LOSSES}
+LONGEST_NAME = 40
 COLUMNS = tuple(UNITS)
 # What other tools call a column, and how they write a unit.
 ALSO_CALLED = {"timestamp": "time", "t": "time", "latency": "delay", "bandwidth": "rate", "throughput": "rate",
@@ -309,13 +310,18 @@ def _column(number: int, written: str) -> tuple[str, Callable[[str], int]]:
     if name not in UNITS:
         near = ALSO_CALLED.get(name) or closest(name, COLUMNS, 0.6)
         hint = f"did you mean `{EXAMPLE[near]}`?" if near else f"known: {', '.join(EXAMPLE.values())}"
-        raise WrongTraceError(f"line {number}, column `{written}` is unknown; {hint}")
+        raise WrongTraceError(f"line {number}, column {_named(written)} is unknown; {hint}")
     if not unit:
         return name, lambda cell: _quantity(name, cell)
     if unit not in UNITS[name]:
         hint = did_you_mean(f"{name}_{unit}", [f"{name}_{known}" for known in UNITS[name]], 0.8)
-        raise WrongTraceError(f"line {number}, column `{written}` has an unknown unit; {hint}")
+        raise WrongTraceError(f"line {number}, column {_named(written)} has an unknown unit; {hint}")
     return name, lambda cell: _number(name, cell, UNITS[name][unit])
+
+
+def _named(written: str) -> str:
+    """A column's name in a message; a line without separators is one name."""
+    return f"`{written}`" if len(written) < LONGEST_NAME else shown(written)
 
 
 def _number(name: str, cell: str, unit: Any) -> int:
