@@ -69,9 +69,7 @@ impl Wiring {
     pub fn of(plan: &Plan) -> Wiring {
         let clients: BTreeSet<usize> = plan.clients().map(|(group, client)| group.host_of(client)).collect();
         let servers: BTreeSet<usize> = plan.servers.iter().map(|server| server.host).collect();
-        let numbers = plan.network.links.iter().enumerate();
-        let numbers: HashMap<&str, usize> =
-            numbers.map(|(place, link)| (link.name.as_str(), place)).collect();
+        let numbers = plan.network.link_numbers();
         let change = |LinksEvent { at, links, change, .. }: &LinksEvent| WiringChange {
             at: *at,
             links: links.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect(),
@@ -246,7 +244,8 @@ impl EmulatedWire {
         let flight = &mut self.flights[place];
         (flight.path, flight.repetition, flight.outstanding) = (path, named.repetition, 1);
         flight.itself = FrameCopy { copy: 0, number, bytes: buffer };
-        let flow = frame_names::tcp_flow(bytes);
+        // Headers are read only where a translator asks for them.
+        let flow = self.nats.are_crossed_by(path).then(|| frame_names::tcp_flow(bytes)).flatten();
         match flow.and_then(|(flow, begins)| self.nats.drops(at, path, flow, begins)) {
             Some(hop) => self.network.refuse(at, place as u64, path, hop),
             None => self.network.handle(at, place as u64, named.name, path, Bytes(bytes.len() as u64)),
