@@ -1,13 +1,17 @@
-"""What a path is that was given where something else was expected: in words, with the command that takes it.
+"""What a path is that was given where something else was expected: in words, with the command that takes it. And the
+files that a scenario names: where they are, and what is wrong with them.
 
 A problem says both on one line, so that nobody has to look up what a file is called here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import os
+import stat
 import tomllib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -103,6 +107,45 @@ def nearest_path(path: Path) -> str | None:
     others = [name for name in names if Path(name).suffix != path.suffix]
     near += difflib.get_close_matches(path.name, others, n=1, cutoff=0.6)
     return str(path.with_name(near[0])) if near else None
+
+
+class UserFileError(ValueError):
+    """A file that cannot be used; in words that follow its name."""
+
+
+def beside(path: Path, directory: Path | None) -> Path:
+    """A file that a scenario names: beside the scenario's, else in the working directory where it is only there."""
+    if directory is None or path.is_absolute():
+        return path
+    with contextlib.suppress(OSError, ValueError):
+        if path.exists() and not (directory / path).exists():
+            return path
+    return directory / path
+
+
+@contextlib.contextmanager
+def readable(path: Path, bytes_max: int, kind: str) -> Iterator[os.stat_result]:
+    """Size and time of a user's file, which is read meanwhile: what is kept of it is kept by both.
+
+    Raises:
+        UserFileError: it is not there, no file, or too large; or it cannot be read as what it is read as.
+    """
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise UserFileError("is a directory" if stat.S_ISDIR(about.st_mode) else "is no file")
+        if about.st_size > bytes_max:
+            raise UserFileError(f"has {about.st_size:,} B, but {kind} may have {bytes_max:,} B at most")
+        yield about
+    except FileNotFoundError as error:
+        near = nearest_path(path)
+        raise UserFileError("is not there" + (f"; did you mean {near}?" if near else "")) from error
+    except UnicodeDecodeError as error:
+        raise UserFileError(what_it_is(path) or f"is not UTF-8 text (byte {error.start})") from error
+    except UserFileError:
+        raise
+    except OSError as error:
+        raise UserFileError(f"cannot be read: {error.strerror or error}") from error
 
 
 def closest(given: str, known: Collection[str], likeness: float = 0.5) -> str | None:

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from mqttlab import metrics
 from mqttlab.experiments.model import ExperimentFile
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, WITHOUT_MODEL, implied, place, stacks
+from mqttlab.networks.trace import about_shipped, read_trace, shipped, title_of
 from mqttlab.scenario import Scenario
 
 UNITS = "Quantities are written with their unit: `\"550 ms\"`, `\"250 kbit/s\"`, `\"1 kB\"`, `\"100 /s\"`, `\"1 %\"`. "
@@ -105,7 +106,7 @@ def experiment_page() -> str:
 
 
 def networks_page() -> str:
-    """The named networks, placements and TCP profiles."""
+    """The named networks, placements, traces and TCP profiles."""
     lines = ["# Networks", "", "## Models", "",
              "| name | rate up / down | delay up / down | loss | placement |", "|---|---|---|---|---|"]
     for model in MODELS.values():
@@ -133,9 +134,22 @@ def networks_page() -> str:
             figures = implied(place(model, placement))
             cells.append(f"{figures.up_ms:g}, {figures.down_ms:g}, {figures.round_trip_ms:g}")
         lines.append(f"| `{model.name}` | " + " | ".join(cells) + " |")
+    lines += _traces()
     lines += ["", "## TCP profiles", "", "| name | meaning |", "|---|---|"]
     lines += [f"| `{profile.name}` | {profile.meaning} |" for profile in PROFILES.values()]
     return "\n".join(lines) + "\n"
+
+
+def _traces() -> list[str]:
+    lines = ["", "## Traces", "",
+             "A link follows one with `trace = \"name\"`, or `\"name/up\"` and `\"name/down\"` for one direction. For "
+             "files of your own see [Follow a trace](../how-to/traces.md).", "",
+             "| name | rate up / down | lasts |", "|---|---|---|"]
+    for name in shipped():
+        ways = [read_trace(f"{name}/{way}", None) for way in ("up", "down")]
+        rates = ["{} to {}".format(*(_kbit(bit_s) for bit_s in way.span("rate"))) for way in ways]
+        lines.append(f"| `{name}` {title_of(name)} | {' / '.join(rates)} kbit/s | {ways[1].length_ns / 1e9:g} s |")
+    return [*lines, "", *(f"- `{name}`: {about_shipped(name)}" for name in shipped())]
 
 
 def metrics_page() -> str:

@@ -193,3 +193,26 @@ def test_an_event_cannot_change_what_a_table_says(tmp_path: Path) -> None:
         values["events"] = [{"at": "0 s", "group": group, **event}]
         with pytest.raises(ScenarioError, match="which replays a table"):
             parse_values(values)
+
+
+@pytest.mark.parametrize("publish", [{"replay": "messages.csv"}, {
+    "topic": "a", "interval": "1 s", "payload": {"kind": "file", "path": "messages.csv"}}])
+def test_files_lie_beside_the_scenario_else_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, publish: dict[str, Any],
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for place in (here, there):
+        place.mkdir()
+    monkeypatch.chdir(here)
+    values: Any = replaying("messages.csv")
+    values["groups"][0]["publish"] = publish
+    name = str(there / "x.toml")
+    with pytest.raises(ScenarioError, match="x.toml: `groups.0..publish.*, which is not there$"):
+        parse_values(values, name)
+    lengths = []
+    for place, text in ((here, "time,topic\n0,a\n"), (there, "time,topic\n0,a\n1,a\n")):
+        (place / "messages.csv").write_text(text, encoding="utf-8")
+        publishes: Any = parse_values(values, name).groups[0].publish
+        path = publishes.payload.path or publishes.replay.file
+        lengths.append(path.read_text(encoding="utf-8").count("\n"))
+    assert lengths == [2, 3]

@@ -12,7 +12,6 @@ import pytest
 
 from live import in_both
 from mqttlab import metrics
-from mqttlab.dashboard.configure import drafts
 from mqttlab.networks.trace import Trace, read_trace, shipped, traces_of
 from mqttlab.recorded import damage
 from mqttlab.recording import Recording
@@ -212,6 +211,9 @@ def test_a_scenario_is_repeated_with_the_traces_of_its_recording(tmp_path: Path)
     (tmp_path / "drive.csv").unlink()
     (tmp_path / "cell.trace").unlink()
     assert compile_plan(parse(text, traces=traces_of(first))) == first
+    pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
+    from mqttlab.dashboard.configure import drafts
+
     # Only a recording's traces, and those of mqttlab, may be asked for by a browser: messages show parts of files.
     with pytest.raises(ScenarioError, match="networks.0..up.trace cannot be a path from the browser"):
         drafts.check(text)

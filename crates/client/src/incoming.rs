@@ -15,8 +15,8 @@ pub struct Delivery {
     pub row: Received,
     /// When it was due, where the message says.
     pub intended: Option<Instant>,
-    /// The number of its publication, where that is known: a simulation knows it, a payload does not say it.
-    pub publication: Option<u8>,
+    /// The number of its content, where that is known: a simulation knows it, a payload does not say it.
+    pub content: Option<u8>,
     /// Whether a client of the run published it, although nothing tells which one.
     pub is_a_clients: bool,
 }

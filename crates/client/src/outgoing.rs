@@ -24,8 +24,8 @@ pub(crate) struct OutgoingMessages<R> {
 struct MessagePlace<R> {
     /// What the recording knows of it; `None` of a relayed one.
     row: Option<Sent>,
-    /// The number of its publication.
-    publication: u8,
+    /// The number of its content, as in [`Body::Own`].
+    content: u8,
     relayed: R,
     /// Whether it has been put into the connection, so that the time of writing is, or will be, known.
     is_put: bool,
@@ -48,10 +48,10 @@ impl<R> Default for OutgoingMessages<R> {
 
 impl<R: Default> OutgoingMessages<R> {
     /// Takes a message of the client's own.
-    pub(crate) fn add(&mut self, row: Sent, publication: u8) -> Token {
+    pub(crate) fn add(&mut self, row: Sent, content: u8) -> Token {
         let token = self.place();
         let place = self.at(token);
-        (place.row, place.publication) = (Some(row), publication);
+        (place.row, place.content) = (Some(row), content);
         token
     }
 
@@ -67,7 +67,7 @@ impl<R: Default> OutgoingMessages<R> {
     pub(crate) fn body(&self, token: Token) -> Body<'_, R> {
         let place = &self.places[token.0 as usize];
         match &place.row {
-            Some(row) => Body::Own { row, publication: place.publication },
+            Some(row) => Body::Own { row, content: place.content },
             None => Body::Relayed(&place.relayed),
         }
     }
@@ -174,7 +174,7 @@ impl<R: Default> OutgoingMessages<R> {
         if self.places.capacity() == 0 {
             self.places.reserve_exact(1);
         }
-        self.places.push(MessagePlace { row: None, publication: 0, relayed: R::default(), is_put: false });
+        self.places.push(MessagePlace { row: None, content: 0, relayed: R::default(), is_put: false });
         Token(self.places.len() as u32 - 1)
     }
 }

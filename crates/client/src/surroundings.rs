@@ -24,9 +24,9 @@ pub trait Surroundings: Rows {
     /// Where clients count.
     fn books(&mut self) -> &mut Books;
 
-    /// What the plan says of a client's message, by the number of its publication, its place there, and the client's own
-    /// count of messages; `None` where it has none.
-    fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts>;
+    /// What the plan says of a client's message, by the number of its content (its publication, or what an event makes of that), its
+    /// place in its publication, and the client's own count of messages; `None` where it has none.
+    fn message(&self, client: Who, content: usize, index: u64, sequence: u64) -> Option<MessageFacts>;
     /// A change of a client's subscriptions by its number, if there is one: the filter, and whether it subscribes.
     fn subscription_change(&self, client: Who, number: u32) -> Option<(String, bool)>;
     /// Whether it subscribes to anything after so many changes.
@@ -39,8 +39,8 @@ pub trait Surroundings: Rows {
     /// A message is about to be handed to its session. `late` is how late the client is with it, without what handing
     /// over others of the same intended time took.
     fn offered(&mut self, row: &Sent, late: Duration);
-    /// The session has taken a message of a publication; nothing of it is written yet.
-    fn admitted(&mut self, row: &Sent, publication: usize);
+    /// The session has taken a message with this content; nothing of it is written yet.
+    fn admitted(&mut self, row: &Sent, content: usize);
     /// A client sleeps from now on, or no longer.
     fn rest(&mut self, client: Who, asleep: bool);
     /// A message was delivered; `first` says whether it is no repetition, and one of the run's own.

@@ -61,8 +61,8 @@ pub enum Body<'a, R> {
     Own {
         /// Its row.
         row: &'a Sent,
-        /// The number of its publication.
-        publication: u8,
+        /// The number of its content: its publication, or what an event makes of that.
+        content: u8,
     },
     /// One that came and is repeated.
     Relayed(&'a R),

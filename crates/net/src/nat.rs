@@ -79,6 +79,12 @@ impl Nats {
         Nats { specs, crossings, used: BTreeMap::new(), most: LOOKED_AT }
     }
 
+    /// Whether a path crosses a translator. Any other path's frames need not be looked into.
+    #[inline]
+    pub fn are_crossed_by(&self, path: usize) -> bool {
+        self.crossings.get(path).is_some_and(Option::is_some)
+    }
+
     /// Whether a frame of a TCP connection sets out in vain: which of its path's stages drops it.
     ///
     /// `flow` is the connection's: the same in both directions, and no other one's at its time. `begins` is whether it is a SYN

@@ -229,11 +229,6 @@ impl Network {
         self.ready.push_back(Output::Crossed { frame, copy: 0, link, hop, entered: now, fate });
     }
 
-    /// The stages of each path.
-    pub fn paths(&self) -> &[Vec<Stage>] {
-        &self.paths
-    }
-
     /// Time has passed.
     ///
     /// # Panics

@@ -108,10 +108,14 @@ impl Network {
 }
 
 impl Network {
+    /// The number of each link, by its name.
+    pub fn link_numbers(&self) -> HashMap<&str, usize> {
+        self.links.iter().enumerate().map(|(number, link)| (link.name.as_str(), number)).collect()
+    }
+
     /// The translators, with the links' numbers.
     pub fn translators(&self) -> Vec<NatSpec> {
-        let numbers: HashMap<&str, usize> =
-            self.links.iter().enumerate().map(|(number, link)| (link.name.as_str(), number)).collect();
+        let numbers = self.link_numbers();
         let found =
             |names: &[String]| names.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect();
         let spec = |nat: &NatPlan| NatSpec {

@@ -110,7 +110,8 @@ class Experiment:
             ScenarioError: it cannot be run.
         """
         values = self.values_at(at)
-        return parse_values(values, f"{self.path}: {at}" if self.factors else str(self.path))
+        name = f"{self.path}: {at}" if self.factors else str(self.path)
+        return parse_values(values, name, directory=self.scenario_path.parent)
 
     def values_at(self, at: Point) -> dict[str, Any]:
         """The values of a point's scenario."""
@@ -391,7 +392,7 @@ def _alone(experiment: Experiment, name: str, at: Point, words: str) -> bool:
     for place, value in at.levels[name].settings:
         put(values, place, copy.deepcopy(value))
     try:
-        parse_values(values, "x")
+        parse_values(values, "x", directory=experiment.scenario_path.parent)
     except ScenarioError as error:
         return f"x: {words}" in error.problems
     return False

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from mqttlab.mistaken import closest, did_you_mean, nearest_path, what_it_is
+from mqttlab.mistaken import UserFileError, beside, closest, did_you_mean, nearest_path, readable
 from mqttlab.quantity import DELAY, DURATION, HOUR_NS, RATE, ratio, shown
 
 FILE_BYTES_MAX = 16_000_000
@@ -132,24 +132,17 @@ def read_trace(value: Any, directory: Path | None) -> Trace:
     if name in found and way in ("", "up", "down"):
         path = FOLDER / f"{name}-{way or 'down'}.csv"
     else:
-        path = Path(value) if directory is None else directory / value
+        path = beside(Path(value), directory)
         if not path.exists():
             raise ValueError(_missing(value, path, found))
     if path.is_dir():
         raise ValueError(f"is {shown(value)}, which is a directory; write the path of a file, or a trace of mqttlab: "
                          f"{', '.join(found)}")
     try:
-        about = path.stat()
-        if about.st_size > FILE_BYTES_MAX:
-            raise ValueError(f"is {shown(value)}, which has {about.st_size:,} B, but may have {FILE_BYTES_MAX:,} B at "
-                             "most; use a part of it, or wider steps")
-        read = _read(str(path), about.st_mtime_ns, about.st_size)
-    except OSError as error:
-        what = what_it_is(path) or f"cannot be read: {error.strerror or error}"
-        raise ValueError(f"is {shown(value)}, which {what}") from error
-    except UnicodeDecodeError as error:
-        what = what_it_is(path) or f"is not UTF-8 text (byte {error.start})"
-        raise ValueError(f"is {shown(value)}, which {what}; use a CSV file or a packet-delivery trace") from error
+        with readable(path, FILE_BYTES_MAX, "a trace") as about:
+            read = _read(str(path), about.st_mtime_ns, about.st_size)
+    except UserFileError as error:
+        raise ValueError(f"is {shown(value)}, which {error}; use a CSV file or a packet-delivery trace") from error
     except WrongTraceError as error:
         raise ValueError(f"is {shown(value)}, where {error}") from error
     return replace(read, name=value)

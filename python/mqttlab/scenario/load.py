@@ -61,28 +61,31 @@ def parse(
 
 def parse_values(
     values: dict[str, Any], name: str = "scenario", text: str = "", replaced: Collection[str] = (),
-    replaced_by: str = "on the command line",
+    replaced_by: str = "on the command line", directory: Path | None = None,
 ) -> Scenario:
     """Read a scenario from the values of a file.
 
     ``text`` is the file's, for the lines of problems; ``replaced`` are the places that the command line has set, or
-    whatever ``replaced_by`` says.
+    whatever ``replaced_by`` says. Files beside the scenario are in ``directory``, by default that of ``name``.
 
     Raises:
         ScenarioError: as :func:`load`.
     """
-    return read_values(values, Source(name, text, replaced, replaced_by))
+    return read_values(values, Source(name, text, replaced, replaced_by), directory=directory)
 
 
-def read_values(values: dict[str, Any], source: Source, traces: Mapping[str, Trace] | None = None) -> Scenario:
+def read_values(
+    values: dict[str, Any], source: Source, traces: Mapping[str, Trace] | None = None, directory: Path | None = None,
+) -> Scenario:
     """Read a scenario from values whose problems are placed by ``source``.
 
     Raises:
         ScenarioError: as :func:`load`.
     """
     try:
-        # Traces lie beside the scenario's file.
-        scenario = Scenario.model_validate(values, context={"directory": Path(source.name).parent, "traces": traces})
+        # Traces, tables and payloads lie beside the scenario's file.
+        beside = directory or Path(source.name).parent
+        scenario = Scenario.model_validate(values, context={"directory": beside, "traces": traces})
     except ValidationError as error:
         raise ScenarioError(problems_of(error, values, source, Scenario)) from error
     problems = [source.at(location) + problem for location, problem in contradictions(scenario)]

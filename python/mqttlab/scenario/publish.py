@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
+from mqttlab.mistaken import UserFileError, beside, readable
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import (
     IntervalNs,
@@ -35,6 +36,14 @@ SMALLEST = {"jpeg": 800, "png": 200}
 NAMED = ("gps", "image", *SIZES)
 """Kinds that need no further field."""
 USER_PROPERTIES_MAX = 100
+
+
+def _beside(path: Path, info: ValidationInfo) -> Path:
+    return beside(path, (info.context or {}).get("directory"))
+
+
+FileBeside = Annotated[PlainPath, AfterValidator(_beside)]
+"""A file beside the scenario's, else in the working directory."""
 PropertyText = Annotated[PlainText, AfterValidator(property_text)]
 
 
@@ -47,7 +56,8 @@ class Payload(Part):
         None, le=PAYLOAD_BYTES_MAX, description="For `fixed` and `random`: up to 10 MB. For `template`: spaces at the "
         "end fill a shorter message up. Of pictures (`jpeg`, from 800 B, and `png`, from 200 B), alerts and reports: "
         "870 B, 1354 B, 400 B and 1300 B when left out.")
-    path: PlainPath | None = Field(None, description="For `file`.")
+    path: FileBeside | None = Field(None, description=(
+        "For `file`: relative to the scenario's file, else to the working directory."))
     template: Annotated[PlainText, AfterValidator(payload_template)] | None = Field(
         None, description="For `template`: a text, such as JSON, in which "
         "`{client}`, `{group}`, `{sequence}`, `{time}`, `{random:…}` and `{identity}` are filled in. The guide is [Say "
@@ -94,13 +104,10 @@ def file_problem(path: Path | None) -> str | None:
     if path is None:
         return None
     try:
-        size = path.stat().st_size if path.is_file() else None
-    except (OSError, ValueError) as error:
-        return f"is {shown(str(path))}, which cannot be read: {error}"
-    if size is None:
-        return f"is {shown(str(path))}, but there is no such file"
-    return None if size <= PAYLOAD_BYTES_MAX else (
-        f"is a file of {size} B, but a payload may have at most 10000000 B (10 MB)")
+        with readable(path, PAYLOAD_BYTES_MAX, "a payload"):
+            return None
+    except UserFileError as error:
+        return f"is {shown(str(path))}, which {error}"
 
 
 def read_payload(value: Any) -> Any:
@@ -151,7 +158,9 @@ class RateStage(Part):
 class Replay(Part):
     """Messages from a table of comma-separated values, from the beginning of the measurement on."""
 
-    file: PlainPath = Field(description="The table: a header line, and a line for each message.")
+    file: FileBeside = Field(description=(
+        "The table: a header line, and a line for each message. Its path is relative to the scenario's file, "
+        "else to the working directory."))
     loop: Truth = Field(False, description="Begins again when it has ended, as long as the measurement lasts.")
     speed: float = Field(1.0, ge=0.001, le=1_000_000, allow_inf_nan=False, description=(
         "How much faster than the table's times: `2` takes half as long."))

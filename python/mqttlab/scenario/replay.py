@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import re
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -21,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from mqttlab.mistaken import closest
+from mqttlab.mistaken import UserFileError, closest, readable
 from mqttlab.quantity import shown
 from mqttlab.scenario.topics import published_topic
 
@@ -100,33 +99,23 @@ def read_table(path: Path) -> ReplayTable:
         ReplayError: what is wrong, with line and column.
     """
     try:
-        there = path.stat()
-    except (OSError, ValueError) as error:
-        raise ReplayError("is not there" if isinstance(error, FileNotFoundError) else
-                          f"cannot be read: {error}") from None
-    if not stat.S_ISREG(there.st_mode):
-        raise ReplayError("is no file")
-    if there.st_size > BYTES_MAX:
-        raise ReplayError(f"has {there.st_size} B, but a table may have at most {BYTES_MAX} B (1 GB)")
-    return _read(path.resolve(), there.st_size, there.st_mtime_ns)
+        with readable(path, BYTES_MAX, "a table") as there:
+            return _read(path.resolve(), there.st_size, there.st_mtime_ns)
+    except UserFileError as error:
+        raise ReplayError(str(error)) from None
 
 
 @lru_cache(maxsize=16)
 def _read(path: Path, size: int, changed_ns: int) -> ReplayTable:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as text:
-            header = text.readline()
-            delimiter = max(DELIMITERS, key=header.count)
-            names = next(csv.reader([header], delimiter=delimiter), [])
-            lines = csv.reader(text, delimiter=delimiter, strict=True)
-            try:
-                return _Reading(names, delimiter).table(lines)
-            except csv.Error as error:
-                raise ReplayError(f"line {lines.line_num + 1}: {error}") from None
-    except UnicodeDecodeError:
-        raise ReplayError("is not text in UTF-8") from None
-    except OSError as error:
-        raise ReplayError(f"cannot be read: {error}") from None
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        header = text.readline()
+        delimiter = max(DELIMITERS, key=header.count)
+        names = next(csv.reader([header], delimiter=delimiter), [])
+        lines = csv.reader(text, delimiter=delimiter, strict=True)
+        try:
+            return _Reading(names, delimiter).table(lines)
+        except csv.Error as error:
+            raise ReplayError(f"line {lines.line_num + 1}: {error}") from None
 
 
 class _Reading:

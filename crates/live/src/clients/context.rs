@@ -125,9 +125,9 @@ impl FleetContext {
     }
 
     /// Where a client says that it is in one of its messages, if it does.
-    pub(super) fn place_said(&self, client: u32, publication: usize, sequence: u32) -> Option<GeoPoint> {
+    pub(super) fn place_said(&self, client: u32, content: usize, sequence: u32) -> Option<GeoPoint> {
         let group = self.group_of(client);
-        let places = self.groups[group].places.get(publication)?.as_ref()?;
+        let places = self.groups[group].places.get(content)?.as_ref()?;
         places.at(client - self.starts[group], sequence.into())
     }
 

@@ -80,7 +80,7 @@ impl ClientTurn<'_> {
         connection: &mut ClientConnection,
         body: Body<'_, RelayedBytes>,
     ) -> u64 {
-        let Body::Own { row, publication } = body else {
+        let Body::Own { row, content } = body else {
             unreachable!("the plan was checked: nothing is relayed over ZeroMQ")
         };
         let topic = self.shared.directory.layout().topic_name(row.topic);
@@ -91,7 +91,7 @@ impl ClientTurn<'_> {
         bytes.extend_from_slice(topic.as_bytes());
         frame::message_header(row.payload_bytes as usize, false, bytes);
         let head = bytes.len();
-        let payloads = &self.shared.facts(client.group).payloads[usize::from(publication)];
+        let payloads = &self.shared.facts(client.group).payloads[usize::from(content)];
         write_payload(payloads, client.index, row, outbox);
         let end = outbox.end();
         if let Some(own) = own {
@@ -138,7 +138,7 @@ impl<'t> Arriving<ClientConnection, ClientTurn<'t>> for Message<'_> {
         turn.keep_payload(&row, self.payload);
         let untraced = origin.publisher.is_none() && self.payload.len() < identity::BYTES_MIN;
         let is_a_clients = untraced && turn.shared.order.is_shared(server, topic);
-        Delivery { row, intended: origin.intended, publication: None, is_a_clients }
+        Delivery { row, intended: origin.intended, content: None, is_a_clients }
     }
 
     /// Nobody relays over ZeroMQ; the plan was checked.

@@ -274,7 +274,7 @@ impl<'t> Arriving<ClientConnection, ClientTurn<'t>> for ArrivingPublish<'_> {
         // The topic is looked up only where nothing else traces the message: every delivery comes this way.
         let untraced = origin.publisher.is_none() && self.is_small();
         let is_a_clients = untraced && turn.shared.order.is_shared(server, self.publish.topic);
-        Delivery { row, intended: origin.intended, publication: None, is_a_clients }
+        Delivery { row, intended: origin.intended, content: None, is_a_clients }
     }
 
     fn copy_to(&self, relayed: &mut RelayedBytes) {

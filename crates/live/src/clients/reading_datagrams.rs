@@ -126,7 +126,7 @@ impl<'t> Arriving<ClientConnection, ClientTurn<'t>> for ArrivingDatagram<'_> {
         turn.keep_payload(&row, self.payload);
         let untraced = origin.publisher.is_none() && !self.topic.is_empty();
         let is_a_clients = untraced && turn.shared.order.is_shared(server, self.topic);
-        Delivery { row, intended: origin.intended, publication: None, is_a_clients }
+        Delivery { row, intended: origin.intended, content: None, is_a_clients }
     }
 
     /// Nobody relays over datagrams; the plan was checked.

@@ -167,16 +167,15 @@ impl Surroundings for ClientTurn<'_> {
         &mut self.tally.books
     }
 
-    fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
+    fn message(&self, client: Who, content: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
         let facts = self.shared.facts(client.group);
         let topics = self.shared.directory.published(client.number.0);
-        let publish = self.shared.group(client.group).content(publication);
-        let place =
-            facts.facts.publications[publication].topic_place(publish.topic_index(client.index, index));
+        let publish = self.shared.group(client.group).content(content);
+        let place = facts.facts.publications[content].topic_place(publish.topic_index(client.index, index));
         let number = MessageNumber { client: client.index, sequence };
         Some(MessageFacts {
             topic: topics[place],
-            payload_bytes: facts.payloads[publication].size_of(number).0 as u32,
+            payload_bytes: facts.payloads[content].size_of(number).0 as u32,
             quality: publish.quality(client.index, index),
         })
     }
@@ -203,14 +202,14 @@ impl Surroundings for ClientTurn<'_> {
         self.shared.control.figures.sender_lateness.count(late);
     }
 
-    fn admitted(&mut self, row: &Sent, publication: usize) {
+    fn admitted(&mut self, row: &Sent, content: usize) {
         self.note_asked(row);
         // Before the socket gets it, so that nobody can receive what is not yet known.
         if u64::from(row.payload_bytes) < identity::BYTES_MIN as u64 {
             let (server, name) = self.shared.directory.topic(row.topic);
             self.shared.order.sent(server, name, row.sequence, row.intended);
         }
-        if let Some(place) = self.shared.place_said(row.publisher, publication, row.sequence) {
+        if let Some(place) = self.shared.place_said(row.publisher, content, row.sequence) {
             self.sink.position(&PositionSample::said(row.sent, row.publisher, place));
         }
     }

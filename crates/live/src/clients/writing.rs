@@ -114,19 +114,15 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
             encode::publish_head(&fields, group.version, outbox.bytes());
         };
         let topic = match body {
-            Body::Own { row, publication } => {
+            Body::Own { row, content } => {
                 let topic = self.shared.directory.layout().topic_name(row.topic);
                 let naming = aliases.as_mut().map_or(TopicNaming::Name, |aliases| aliases.name(row.topic));
                 let mut properties = Vec::new();
                 naming.put(&mut properties);
                 let said = self.shared.group(client.group);
-                said.content(usize::from(publication)).properties.put(
-                    &said.name,
-                    client.index,
-                    &mut properties,
-                );
+                said.content(usize::from(content)).properties.put(&said.name, client.index, &mut properties);
                 head(naming.name(topic), &properties, row.retain, row.payload_bytes as usize, outbox);
-                write_payload(&group.payloads[usize::from(publication)], client.index, row, outbox);
+                write_payload(&group.payloads[usize::from(content)], client.index, row, outbox);
                 topic
             }
             Body::Relayed(message) => {
@@ -220,11 +216,11 @@ impl ClientTurn<'_> {
         body: Body<'_, RelayedBytes>,
     ) -> u64 {
         let group = self.shared.facts(client.group);
-        let Body::Own { row, publication } = body else {
+        let Body::Own { row, content } = body else {
             unreachable!("the plan was checked: nothing is relayed over datagrams")
         };
         let mut outbox = SocketOutbox::default();
-        write_payload(&group.payloads[usize::from(publication)], client.index, row, &mut outbox);
+        write_payload(&group.payloads[usize::from(content)], client.index, row, &mut outbox);
         let topic = self.shared.directory.layout().topic_name(row.topic);
         let payload = outbox.whole();
         connection.put_datagram(Some(topic), |out| datagram::encode_message(envelope, row, &payload, out));

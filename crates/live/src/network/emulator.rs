@@ -28,7 +28,8 @@ use crate::network::link_traffic::TrafficRequest;
 use crate::network::port::Port;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::silent_sockets::SilentSockets;
-use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder, Wiring, WiringChange};
+use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder};
+use crate::network::wiring::{Wiring, WiringChange};
 use crate::verdict::path_lateness::PathLatenessCounters;
 use crate::verdict::thread_delays;
 

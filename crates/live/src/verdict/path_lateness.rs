@@ -14,7 +14,7 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::{AtomicHistogram, HistogramSnapshot};
-use crate::network::wire::{Wiring, WiringChange};
+use crate::network::wiring::{Wiring, WiringChange};
 
 /// Every path bears this much.
 pub const LATENESS: Duration = Duration::from_us(100);

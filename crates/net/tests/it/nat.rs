@@ -48,6 +48,7 @@ fn a_connection_that_is_silent_for_the_timeout_is_forgotten_and_a_syn_makes_it_a
     assert_eq!(nats.drops(at(301), OUT, 7, true), None);
     assert_eq!(nats.drops(at(302), IN, 7, false), None);
     // A path that crosses no translator.
+    assert_eq!([OUT, IN, 2, 3].map(|path| nats.are_crossed_by(path)), [true, true, false, false]);
     assert_eq!(nats.drops(at(303), 2, 9, false), None);
 }
 

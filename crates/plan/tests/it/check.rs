@@ -491,13 +491,17 @@ fn a_change_of_publications_is_of_one_group_and_of_what_it_publishes() {
 }
 
 #[test]
-fn an_event_that_the_backend_does_not_perform_is_refused_and_never_passed_over() {
-    let event = json!([{ "at_ns": 0, "name": "new filter", "clients": [0],
-                         "change": { "kind": "unsubscribe", "filter": "a" } }]);
-    if let Err(refused) = with_events("pair.json", event) {
-        assert!(refused.contains("`events[0]` is `clients_unsubscribe`, which the "), "{refused}");
-        assert!(refused.ends_with("does not perform yet"), "{refused}");
-    }
+fn an_event_that_no_backend_performs_is_refused_and_never_passed_over() {
+    let event = |filter: &str| {
+        json!([{ "at_ns": 0, "name": "new filter", "clients": [0],
+                 "change": { "kind": "unsubscribe", "filter": filter } }])
+    };
+    with_events("pair.json", event("a")).expect("a filter of its own");
+    let refused = with_events("pair.json", event("$share/a/b")).expect_err("a share");
+    assert!(
+        refused.ends_with("`events[0]` changes a shared subscription, which no backend does yet"),
+        "{refused}"
+    );
 }
 
 #[test]

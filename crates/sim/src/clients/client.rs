@@ -106,11 +106,11 @@ impl DatagramSocket {
 impl SimSurroundings<'_> {
     /// Puts a message into the stream as frames.
     fn put_frames(&mut self, client: Who, socket: &ClientSocket, body: Body<'_, RepeatedMessage>) -> u64 {
-        let Body::Own { row, publication } = body else {
+        let Body::Own { row, content } = body else {
             unreachable!("the plan was checked: nothing is relayed over ZeroMQ")
         };
         let Some(connection) = socket.id else { return 0 };
-        let message = message_tokens::token(client.into(), publication, row.sequence);
+        let message = message_tokens::token(client.into(), content, row.sequence);
         let (packet, length) = self.groups.frames(self.topics, (message, row.topic));
         self.append(connection, packet, length)
     }
@@ -123,11 +123,11 @@ impl SimSurroundings<'_> {
         envelope: Envelope,
         body: Body<'_, RepeatedMessage>,
     ) -> u64 {
-        let (Some(datagrams), Body::Own { row, publication }) = (&mut socket.datagrams, body) else {
+        let (Some(datagrams), Body::Own { row, content }) = (&mut socket.datagrams, body) else {
             unreachable!("the plan was checked: nothing is relayed over datagrams")
         };
         let (message, payload_bytes) =
-            (message_tokens::token(client.into(), publication, row.sequence), row.payload_bytes);
+            (message_tokens::token(client.into(), content, row.sequence), row.payload_bytes);
         let content = MessageContent { message, bytes: payload_bytes };
         datagrams.put(match envelope {
             Envelope::MqttSn(mqttsn::Envelope { topic, id, qos, dup }) => {
@@ -141,10 +141,10 @@ impl SimSurroundings<'_> {
     /// Keeps what a message carries, where the plan wants that: what its publisher's plan makes.
     fn keep_payload(&mut self, delivery: &Delivery) {
         let row = &delivery.row;
-        let (Some(publisher), Some(publication)) = (row.publisher, delivery.publication) else { return };
+        let (Some(publisher), Some(content)) = (row.publisher, delivery.content) else { return };
         let identity = Identity { publisher, sequence: row.sequence, intended: delivery.intended };
         let due = self.conductor.due(ClientId(publisher), row.sequence).unwrap_or_default();
-        if self.groups.write_payload(&identity, publication, due, self.scratch) {
+        if self.groups.write_payload(&identity, content, due, self.scratch) {
             let row = Payload::of(row, PayloadSource::Made);
             self.evidence.message(|recorder| recorder.payload(&row, self.scratch));
         }
@@ -219,8 +219,8 @@ impl Transport<AnySession, ClientSocket> for SimSurroundings<'_> {
         };
         let Some(connection) = socket.id else { return 0 };
         let (message, topic, retain) = match body {
-            Body::Own { row, publication } => {
-                (message_tokens::token(client.into(), publication, row.sequence), row.topic, row.retain)
+            Body::Own { row, content } => {
+                (message_tokens::token(client.into(), content, row.sequence), row.topic, row.retain)
             }
             Body::Relayed(relayed) => (relayed.message, relayed.topic, false),
         };
@@ -336,14 +336,13 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
         self.books
     }
 
-    fn message(&self, client: Who, publication: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
+    fn message(&self, client: Who, content: usize, index: u64, sequence: u64) -> Option<MessageFacts> {
         let (topics, facts) = (self.roster.published(client.number.0), self.groups.facts_of(client.into()));
-        let publish = self.groups.group_of(client.into()).content(publication);
-        let place =
-            facts.facts.publications[publication].topic_place(publish.topic_index(client.index, index));
+        let publish = self.groups.group_of(client.into()).content(content);
+        let place = facts.facts.publications[content].topic_place(publish.topic_index(client.index, index));
         Some(MessageFacts {
             topic: topics[place],
-            payload_bytes: facts.publications[publication].payload_bytes(client.index, sequence),
+            payload_bytes: facts.publications[content].payload_bytes(client.index, sequence),
             quality: publish.quality(client.index, index),
         })
     }
@@ -374,8 +373,8 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
     }
 
     /// Messages say who they are, however small they are.
-    fn admitted(&mut self, row: &Sent, publication: usize) {
-        if let Some(place) = self.groups.place_said(ClientId(row.publisher), publication, row.sequence) {
+    fn admitted(&mut self, row: &Sent, content: usize) {
+        if let Some(place) = self.groups.place_said(ClientId(row.publisher), content, row.sequence) {
             let row = PositionSample::said(row.sent, row.publisher, place);
             self.evidence.message(|recorder| recorder.position(&row));
         }
@@ -491,8 +490,8 @@ fn identified(
         identified,
     };
     // Their times are remembered by their publishers; see `DueTimes`.
-    let publication = origin.map(|_| message_tokens::publication(content.message));
-    Delivery { row, intended: None, publication, is_a_clients: false }
+    let number = origin.map(|_| message_tokens::content(content.message));
+    Delivery { row, intended: None, content: number, is_a_clients: false }
 }
 
 /// What a packet of ZMTP tells a client's socket, but for messages.

@@ -216,8 +216,8 @@ impl Groups {
     }
 
     /// Where a client says that it is in one of its messages, if it does.
-    pub(crate) fn place_said(&self, client: ClientId, publication: usize, sequence: u32) -> Option<GeoPoint> {
-        let places = self.facts_of(client).publications.get(publication)?.places.as_ref()?;
+    pub(crate) fn place_said(&self, client: ClientId, content: usize, sequence: u32) -> Option<GeoPoint> {
+        let places = self.facts_of(client).publications.get(content)?.places.as_ref()?;
         places.at(self.index_of(client), sequence.into())
     }
 
@@ -225,12 +225,12 @@ impl Groups {
     pub(crate) fn write_payload(
         &self,
         identity: &Identity,
-        publication: u8,
+        content: u8,
         due: Instant,
         out: &mut Vec<u8>,
     ) -> bool {
         let client = ClientId(identity.publisher);
-        let publication = self.facts_of(client).publications.get(usize::from(publication));
+        let publication = self.facts_of(client).publications.get(usize::from(content));
         let Some(maker) = publication.and_then(|publication| publication.payloads.as_ref()) else {
             return false;
         };
@@ -245,8 +245,8 @@ impl Groups {
     pub(crate) fn payload_bytes(&self, message: u64) -> u32 {
         let owner = message_tokens::owner(message);
         if let Some((_, sequence)) = message_tokens::origin(message) {
-            let publication = usize::from(message_tokens::publication(message));
-            let publication = &self.facts_of(owner).publications[publication];
+            let content = usize::from(message_tokens::content(message));
+            let publication = &self.facts_of(owner).publications[content];
             return publication.payload_bytes(self.index_of(owner), sequence.into());
         }
         let will = self.group_of(owner).will();
@@ -258,9 +258,9 @@ impl Groups {
         if message_tokens::origin(message).is_none() || message_tokens::is_copy(message) {
             return 0;
         }
-        let (owner, publication) = (message_tokens::owner(message), message_tokens::publication(message));
+        let (owner, content) = (message_tokens::owner(message), message_tokens::content(message));
         let group = self.group_of(owner);
-        group.content(usize::from(publication)).properties.len(&group.name, self.index_of(owner))
+        group.content(usize::from(content)).properties.len(&group.name, self.index_of(owner))
     }
 
     /// A control packet of MQTT that is no message, to be given its place in a stream, and its length. What tells it of some

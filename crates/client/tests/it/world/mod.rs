@@ -134,8 +134,8 @@ impl Surroundings for World {
         &mut self.books
     }
 
-    fn message(&self, _: Who, publication: usize, _: u64, _: u64) -> Option<MessageFacts> {
-        Some(MessageFacts { topic: publication as u32, payload_bytes: MESSAGE_BYTES as u32, quality: None })
+    fn message(&self, _: Who, content: usize, _: u64, _: u64) -> Option<MessageFacts> {
+        Some(MessageFacts { topic: content as u32, payload_bytes: MESSAGE_BYTES as u32, quality: None })
     }
 
     fn subscription_change(&self, _: Who, number: u32) -> Option<(String, bool)> {
@@ -270,7 +270,7 @@ impl Arriving<Wire, World> for Message {
             received: world.now,
             identified: Identified::Payload,
         };
-        Delivery { row, intended: None, publication: None, is_a_clients: self.is_a_clients }
+        Delivery { row, intended: None, content: None, is_a_clients: self.is_a_clients }
     }
 
     fn copy_to(&self, topic: &mut String) {
