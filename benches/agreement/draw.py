@@ -22,9 +22,9 @@ from mqttlab.scenario.load import parse_values
 
 Values = dict[str, Any]
 
-TABLE_TO, EVENTS_TO = 200, 300
-"""Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``. What came later is not drawn for them: they
-keep their scenarios."""
+TABLE_TO, EVENTS_TO, CHURN_TO = 200, 300, 700
+"""Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or were drawn before. What came later is not
+drawn for them: they keep their scenarios."""
 KEPT_FROM = 1_000_000
 """Numbers from here on are kept for judging: whoever mends the simulator does not run them."""
 PHASES = {"connect_timeout": "30 s", "warm_up": "2 s", "duration": "12 s", "cool_down": "20 s"}
@@ -354,6 +354,9 @@ def _mqtt(dice: Dice, name: str) -> Values:
         mqtt["retry"] = f"{dice.whole(of('retry'), 3, 20)} s"
     if dice.hits(of("credentials"), 0.1):
         mqtt |= {"username": "drawn", "password": "by-chance"}
+    if dice.newly_hits(of("names"), 0.15, CHURN_TO):
+        mqtt |= {"client_id": "d{client:09}-{group}", "username": "{group}:{client:04}",
+                 "password": "by-chance-{client}"}
     if dice.hits(of("will"), 0.1):
         mqtt["will"] = {"topic": "gone", "payload": "gone", "qos": dice.pick(of("will.qos"), (0, 1, 2)),
                         "retain": dice.hits(of("will.retain"), 0.3)}

@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -33,6 +33,8 @@ SHORTEST = 4
 # And a shorter line, and a shorter value of a setting, as `true` is.
 SHORTEST_LINE = 12
 SHORTEST_SET = 6
+CREDENTIALS = "mqttlab credentials"
+"""How a list of clients' credentials begins; its columns stand behind it (``crates/plan/src/credentials.rs``)."""
 
 TOLD = "MQTTLAB_SECRETS"
 """The environment variable in which the queue tells a command of its own what it needs: values by mark, and by
@@ -172,12 +174,25 @@ def hidden(text: str, more: Iterable[str] = ()) -> str:
     return without_passwords(text)
 
 
-def parts(value: str) -> set[str]:
+def parts(value: str) -> frozenset[str]:
     """A secret, and of a file what a program prints of it: a line, or what a line sets a password to. The engine has
-    the same (``crates/plan/src/secret.rs``)."""
+    the same (``crates/plan/src/secret.rs``). Of a list of credentials the passwords."""
+    return _parts_of_list(value) if value.startswith(CREDENTIALS) else _parts(value)
+
+
+@lru_cache(maxsize=16)
+def _parts_of_list(value: str) -> frozenset[str]:
+    columns, *rows = (line.split("\t") for line in value.splitlines())
+    if "password" not in columns:
+        return frozenset()
+    place = columns.index("password") - 1
+    return frozenset(row[place] for row in rows if len(row[place]) >= SHORTEST)
+
+
+def _parts(value: str) -> frozenset[str]:
     whole = {value} if len(value) >= SHORTEST else set()
     lines = {line for part in value.splitlines() if len(line := part.strip()) >= SHORTEST_LINE}
-    return whole | lines | {found[1] for found in _SET.finditer(value) if len(found[1]) >= SHORTEST_SET}
+    return frozenset(whole | lines | {found[1] for found in _SET.finditer(value) if len(found[1]) >= SHORTEST_SET})
 
 
 def mark_or_hidden(value: str) -> str:

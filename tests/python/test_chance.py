@@ -75,6 +75,8 @@ LEFT_OUT = {
     "groups.client": "a program, which is real",
     "groups.mqtt_sn": "four of its fields are drawn; test_mqtt_sn_sim turns the rest",
     "groups.zeromq": "test_zeromq_sim turns its marks",
+    "groups.mqtt.credentials": "a file; test_credentials compares them",
+    "groups.mqtt.duplicate_ids": "refuses nothing; `taken-over` of the agreement compares such clients",
     "groups.publish.replay": "a file; test_replay compares them",
     "groups.publish.payload.path": "a file's content is as any payload",
     "groups.publish.interval": "the rate is drawn, which is the same",

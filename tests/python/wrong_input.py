@@ -335,7 +335,14 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (COUNT, "count = 3\nmqtt = { client_id = 'same' }"), (COUNT, "count = 3\nmqtt = { client_id = '' }"),
         (COUNT, "count = 3\nmqtt = { client_id = '{clinet}' }"),
         (COUNT, 'count = 3\nmqtt = { client_id = "a\\u0000{client}" }'),
-        (COUNT, "mqtt = { version = '3.1', client_id = 'a-client-identifier-of-31-chars' }"),
+        *((COUNT, f"count = 3\nmqtt = {{ {line} }}") for line in (
+            "client_id = 'd-{client:x}'", "client_id = 'd-{client:21}'", "client_id = 'd-{sequence}'",
+            "username = '{clients}'", "username = '{time}'", "credentials = 'nowhere.csv'", "credentials = '.'",
+            "credentials = 'traces/few.csv'", "credentials = 'traces/same.csv'", "credentials = 'traces/unnamed.csv'",
+            "credentials = 'traces/slip.csv'", "credentials = 'traces/gap.csv'", "credentials = 'traces/words.csv'",
+            "credentials = 'traces/users.csv', username = 'u'", "credentials = 5", "credentials = ''",
+            "duplicate_ids = 1")),
+        (NAME, 'name = "good"\nmqtt = { credentials = "traces/users.csv" }'),
         (COUNT, "count = 3\nmqtt = { password = 'secret' }"), (COUNT, "count = 3\nmqtt = { username = 5 }"),
         (COUNT, "count = 3\nmqtt = { will = { payload = 'gone' } }"),
         (COUNT, "count = 3\nmqtt = { will = { topic = 'gone/#' } }"),
@@ -423,10 +430,11 @@ UNUSUAL: list[tuple[str, str]] = [
     (PUBLISH, 'mqtt = { keep_alive = "2 s" }\n'
               'publish = { topic = "a/{client}", payload = "100 kB", interval = "1 min" }'),
     (NAME, 'name = "good"\nmqtt = { client_id = "sensor-{client}" }'),
+    (COUNT, "mqtt = { version = '3.1', client_id = 'a-client-identifier-of-31-chars' }"),
     (PUBLISH, 'publish = { topic = "a/b", payload = "8 B", interval = "1 s" }'),
 ]
 
-# Files that the scenarios of "Traces" name.
+# Files that scenarios name.
 FILES = {
     "headless.csv": "0,5\n1,6\n", "unknown.csv": "time_s,bandwidth\n0,5\n", "unit.csv": "time_s,rate_mbyte\n0,5\n",
     "semicolons.csv": "time_s;rate_mbit\n0;5\n", "times.csv": "time_s\n0\n1\n",
@@ -435,6 +443,9 @@ FILES = {
     "negative.csv": "time_s,delay_ms\n0,-5\n", "fast.csv": "time_s,rate_gbit\n0,500\n", "bare.csv": "time,rate\n0,5\n",
     "lossy.csv": "time_s,loss_percent\n0,120\n", "stopped.csv": "time_s,rate_kbit\n0,0\n1,0\n",
     "rowless.csv": "time_s,rate_kbit\n", "fraction.trace": "1\n2.6\n", "back.trace": "5\n3\n", "zero.trace": "0\n0\n",
+    "few.csv": "id,user\na,b\nc,d\n", "same.csv": "client_id\na\nb\na\n", "unnamed.csv": "colour\nred\n",
+    "slip.csv": "pasword\na\n", "gap.csv": "client_id,username\na,\n", "words.csv": "password\nx\ny\nz\n",
+    "users.csv": "client_id,username\na,b\nc,d\ne,f\n",
     "nothing.trace": "\n", "good.trace": "1\n2\n", "drive.csv": "time_s,rate_kbit\n0,5\n",
 }
 

@@ -4,7 +4,7 @@ use mqttlab_mqtt::alias::TopicAliases;
 use mqttlab_mqtt::client::{Client as Machine, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Malformed, Qos, Version};
-use mqttlab_plan::{Group, SubscriptionChanges, Text, TopicPattern, qos};
+use mqttlab_plan::{ClientCredentials, Group, SubscriptionChanges, Text, TopicPattern, qos};
 use mqttlab_units::Instant;
 
 use crate::facts::Who;
@@ -203,21 +203,21 @@ impl From<Malformed> for Loss {
 ///
 /// # Panics
 /// For a group that does not speak MQTT.
-pub fn connect_fields<'a>(group: &'a Group, client_id: &'a str) -> ConnectFields<'a> {
+pub fn connect_fields<'a>(group: &'a Group, who: &'a ClientCredentials) -> ConnectFields<'a> {
     let mqtt = group.mqtt().expect("the group speaks MQTT");
     let will = mqtt.will.as_ref();
     let is_v5 = mqtt.version.version() == Version::V5;
     ConnectFields {
         version: mqtt.version.version(),
-        client_id,
+        client_id: &who.client_id,
         clean: mqtt.clean_session,
         keep_alive_s: mqtt.keep_alive_s,
         session_expiry_s: if is_v5 { mqtt.session_expiry_s } else { 0 },
         receive_maximum: if is_v5 && mqtt.receive_maximum > 0 { mqtt.receive_maximum } else { u16::MAX },
         topic_alias_maximum: topic_alias_maximum(group),
         will: will.map(|will| (&*will.topic, will.payload.as_bytes(), qos(will.qos), will.retain)),
-        username: mqtt.username.as_ref().map(Text::as_str),
-        password: mqtt.password.as_ref().map(|password| password.as_str().as_bytes()),
+        username: who.username.as_ref().map(Text::as_str),
+        password: who.password.as_ref().map(|password| password.as_str().as_bytes()),
     }
 }
 
@@ -238,7 +238,7 @@ pub fn topic_alias_maximum(group: &Group) -> u16 {
 /// # Panics
 /// For a group that does not speak MQTT.
 pub fn encode_connect(group: &Group, client: u32, out: &mut Vec<u8>) {
-    encode::connect(&connect_fields(group, &group.client_id(client)), out);
+    encode::connect(&connect_fields(group, &group.credentials(client)), out);
 }
 
 /// Appends a client's SUBSCRIBE, to what it has after so many changes.

@@ -2,11 +2,13 @@
 //! publish and subscribe to.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::credentials::CredentialList;
 use crate::properties::MessageProperties;
 use crate::publications;
 use crate::secret::{self, Text};
@@ -159,7 +161,8 @@ pub enum ProtocolVersion {
 pub struct MqttPlan {
     /// Protocol version.
     pub version: ProtocolVersion,
-    /// Client identifier; `{group}` and `{client}` (index in the group) are filled in.
+    /// Client identifier; `{group}` and `{client}` (index in the group, `{client:04}` with four digits at least) are filled in,
+    /// as in the user name and the password. `{{client}}` is the text `{client}`.
     pub client_id: String,
     /// Keep-alive interval in seconds; 0 switches it off.
     pub keep_alive_s: u16,
@@ -192,6 +195,13 @@ pub struct MqttPlan {
     /// Password; `null` for none.
     #[serde(deserialize_with = "secret::always")]
     pub password: Option<Text>,
+    /// A list of the clients' identifiers, user names and passwords, as far as it has columns for them. The first line has
+    /// `mqttlab credentials` and the columns, each other line a client, with tabs between the fields. Left out: none.
+    #[serde(default, deserialize_with = "secret::always", skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<Text>,
+    /// The list, when it has been read.
+    #[serde(skip)]
+    pub credential_list: Option<Arc<CredentialList>>,
     /// Last will; `null` for none.
     pub will: Option<Will>,
 }

@@ -18,6 +18,7 @@ mod arrived_messages;
 mod audience;
 mod bounds;
 mod check;
+mod credentials;
 mod destination;
 mod error;
 mod events;
@@ -50,6 +51,7 @@ pub use addresses::AddressOwner;
 pub use arrivals::{Arrivals, PublishingTime};
 pub use arrived_messages::ArrivedMessages;
 pub use audience::{MessageAudience, PlannedSubscriptions};
+pub use credentials::{ClientCredentials, CredentialList};
 pub use destination::{Destination, Part};
 pub use error::PlanError;
 use error::require;
@@ -257,7 +259,7 @@ impl Plan {
     pub fn from_json(text: &str) -> Result<Plan, PlanError> {
         let mut plan: Plan = serde_json::from_str(text).map_err(|error| syntax::explain(text, &error))?;
         check::check(&plan)?;
-        plan.read_replays()?;
+        plan.read_lists()?;
         Ok(plan)
     }
 
@@ -278,13 +280,19 @@ impl Plan {
             text.reveal(&secrets);
         }
         check::check(&plan)?;
-        plan.read_replays()?;
+        plan.read_lists()?;
         Ok(plan)
     }
 
-    /// Reads the tables of messages that are replayed.
-    fn read_replays(&mut self) -> Result<(), PlanError> {
+    /// Reads the lists of credentials, and the tables of messages that are replayed.
+    fn read_lists(&mut self) -> Result<(), PlanError> {
         for (index, group) in self.groups.iter_mut().enumerate() {
+            if let Protocol::Mqtt(MqttPlan { credentials: Some(list), credential_list, .. }) =
+                &mut group.protocol
+            {
+                let place = format!("groups[{index}].protocol.mqtt.credentials");
+                *credential_list = CredentialList::read(list, group.count, &place)?;
+            }
             for (number, publish) in group.publications.iter_mut().enumerate() {
                 let Some(replay) = &mut publish.replay else { continue };
                 let place = format!("groups[{index}].publications[{number}].replay");
@@ -332,6 +340,7 @@ impl Plan {
                 let place = format!("groups[{index}].protocol.mqtt");
                 found.extend(mqtt.username.as_mut().map(|text| (format!("{place}.username"), text)));
                 found.extend(mqtt.password.as_mut().map(|text| (format!("{place}.password"), text)));
+                found.extend(mqtt.credentials.as_mut().map(|text| (format!("{place}.credentials"), text)));
             }
             if let Transport::Tcp(TcpTransport { websocket: Some(websocket), .. }) = &mut group.transport {
                 found.push((format!("groups[{index}].transport.tcp.websocket.path"), &mut websocket.path));

@@ -112,11 +112,6 @@ impl Roster {
 }
 
 impl Group {
-    /// The MQTT client identifier of the `client`-th client of the group.
-    pub fn client_id(&self, client: u32) -> String {
-        self.client_id_pattern().replace("{group}", &self.name).replace("{client}", &client.to_string())
-    }
-
     /// What the payloads of its `publication`-th publication are derived from.
     pub fn payload_seed(&self, run: Seed, publication: usize) -> Seed {
         publication_seed(run.derive("payload").derive(&self.name), publication)

@@ -53,6 +53,11 @@ impl Text {
         self.mark.is_some()
     }
 
+    /// Whether its value is known: of a secret it comes behind the plan.
+    pub(crate) fn has_value(&self) -> bool {
+        self.value.is_some()
+    }
+
     /// The same kind of text with another value.
     #[must_use]
     pub fn with(&self, change: impl FnOnce(&str) -> String) -> Text {

@@ -102,7 +102,11 @@ def _owners(recording: Recording) -> list[list[int]]:
         group = of_group.get(name) or {}
         mqtt = (group.get("protocol") or {}).get("mqtt")
         if mqtt:
-            identifier = str(mqtt["client_id"]).replace("{group}", name).replace("{client}", str(count[name]))
+            pattern = str(mqtt["client_id"])
+            # What is listed, or has so many digits, the engine has told.
+            told = mqtt.get("credentials") or "{client:" in pattern
+            identifier = client["name"] if told else pattern.replace("{group}", name).replace(
+                "{client}", str(count[name]))
             found[group.get("server"), identifier].append(number)
         count[name] += 1
     return [clients for (_, identifier), clients in found.items() if identifier and len(clients) > 1]

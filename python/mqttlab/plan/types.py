@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 
 class ArrivalConstant(TypedDict):
@@ -479,6 +479,7 @@ class MqttPlan(TypedDict):
     """A client's session."""
     clean_session: bool
     client_id: str
+    credentials: NotRequired[str | None]
     deliver_on_release: bool
     keep_alive_s: int
     max_inflight: int

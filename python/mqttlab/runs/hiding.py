@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from mqttlab.secrets import parts
@@ -24,6 +24,8 @@ MASK_BYTES = 4
 # With fewer a masked secret would be found by chance.
 MASKED_MIN = 8
 PIECE = 16
+# More secrets than these are looked for in one pass.
+FEW = 50
 LOOK_BYTES = 1 << 24
 GONE = "# The keys were removed: with them the capture would show a secret of the scenario.\n"
 
@@ -53,9 +55,13 @@ def hide_in_file(file: Path, values: Collection[bytes]) -> bool:
     if file.stat().st_size == 0:
         return False
     with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as data:
-        hits = [hit for value in values for hit in _places(data, value)]
+        many = len(values) > FEW
+        hits = list(_places_of_many(data, values)) if many else [
+            hit for value in values for hit in _places(data, value)]
         if file.suffix == ".pcapng":
-            hits += [hit for value in values if len(value) >= MASKED_MIN for hit in _masked_places(data, value)]
+            longer = [value for value in values if len(value) >= MASKED_MIN]
+            hits += list(_masked_places_of_many(data, longer)) if many else [
+                hit for value in longer for hit in _masked_places(data, value)]
         for place, covered in hits:
             data[place:place + len(covered)] = covered
     return bool(hits)
@@ -85,6 +91,45 @@ def _masked_places(data: mmap.mmap, value: bytes) -> Iterator[tuple[int, bytes]]
             if any(mask):
                 yield begin + at, bytes(STAR ^ mask[index % MASK_BYTES] for index in range(len(value)))
             at = differences.find(wanted, at + 1)
+
+
+def _places_of_many(data: mmap.mmap, values: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Where any of many secrets stand as they are, in one pass: passwords of a list have no pieces."""
+    wanted = {value: value for value in values}
+    for at, value in _found_in_one_pass(lambda begin, end: data[begin:end], len(data), wanted):
+        yield at, b"*" * len(value)
+
+
+def _masked_places_of_many(data: mmap.mmap, values: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Likewise under a mask."""
+    wanted = {_differences(value): value for value in values}
+    for at, value in _found_in_one_pass(
+            lambda begin, end: _differences(data[begin:end + MASK_BYTES]), len(data), wanted):
+        mask = [data[at + index] ^ value[index] for index in range(MASK_BYTES)]
+        if any(mask):
+            yield at, bytes(STAR ^ mask[index % MASK_BYTES] for index in range(len(value)))
+
+
+def _found_in_one_pass(
+    read: Callable[[int, int], bytes], length: int, wanted: Mapping[bytes, bytes],
+) -> Iterator[tuple[int, bytes]]:
+    """Where any of these stand: their first four bytes are looked for at every place, and the rest where these are."""
+    # Only runs with many secrets wait for it to be loaded.
+    import numpy as np
+
+    if not wanted:
+        return
+    lengths = sorted({len(each) for each in wanted}, reverse=True)
+    begins = np.unique([int.from_bytes(each[:4], "little") for each in wanted]).astype(np.uint32)
+    for begin in range(0, length, LOOK_BYTES):
+        part = read(begin, begin + LOOK_BYTES + lengths[0])
+        bytes_ = np.frombuffer(part, np.uint8).astype(np.uint32)
+        if len(bytes_) < 4:
+            continue
+        fours = bytes_[:-3] | bytes_[1:-2] << 8 | bytes_[2:-1] << 16 | bytes_[3:] << 24
+        for at in np.flatnonzero(np.isin(fours, begins)).tolist():
+            if (found := next((each for size in lengths if (each := part[at:at + size]) in wanted), None)) is not None:
+                yield begin + at, wanted[found]
 
 
 def _differences(data: bytes) -> bytes:

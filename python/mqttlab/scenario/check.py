@@ -16,7 +16,9 @@ from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import rate_words, shown
 from mqttlab.scenario.access import host_counts, is_counted
+from mqttlab.scenario.client_ids import listed_twice
 from mqttlab.scenario.compile import laid_links
+from mqttlab.scenario.credentials import credential_problems, is_numbered
 from mqttlab.scenario.event_check import event_problems
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
@@ -27,7 +29,6 @@ from mqttlab.scenario.replay import ReplayError
 from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed, placed
 from mqttlab.scenario.template import IDENTITY_BYTES as IDENTITY_TEXT_BYTES
 from mqttlab.scenario.template import bounds, parts_of
-from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, placeholders
 from mqttlab.scenario.transport import shows_certificate
 
 # The engine has the same bounds (crates/plan, bounds.rs): recordings number hosts in 16 bits, and each client and each
@@ -45,9 +46,10 @@ IDENTITY_BYTES = 9
 def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
-    checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _nats, _queues, _groups, _mqtt_sn, _zeromq,
-              _names, _sizes, _recording)
-    found = [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
+    checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _nats, _queues, _groups, listed_twice,
+              _mqtt_sn, _zeromq, _names, _sizes, _recording)
+    # Of a session that groups share each would say the same.
+    found = [*dict.fromkeys(problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX))]
     # Only a whole network has round trips. Events are about what is there: where that is wrong, it is mended first.
     found = found or list(islice(_products(scenario), PROBLEMS_MAX))
     return found or list(islice(event_problems(scenario), PROBLEMS_MAX))
@@ -324,7 +326,7 @@ def _zeromq_messages(group: Group) -> Iterator[tuple[Location, str]]:
 def _sn_session(scenario: Scenario, group: Group) -> Iterator[tuple[Location, str]]:
     session = group.mqtt_sn
     yield from _predefined(("mqtt_sn", "predefined_topics"), session.predefined_topics)
-    if group.count > 1 and "{client}" not in session.client_id:
+    if group.count > 1 and not is_numbered(session.client_id):
         yield ("mqtt_sn", "client_id"), (f"is {shown(session.client_id)} for {group.count} clients, which would take "
                                          "over each other's sessions; add {client}")
     if session.without_connection:
@@ -562,16 +564,8 @@ def _session(mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:
             yield field, "has the character NUL, which MQTT does not allow"
         if text is not None and len(text.encode("utf-8", "surrogatepass")) > 65_000:
             yield field, f"has {len(text.encode('utf-8', 'surrogatepass'))} B, but may have at most 65000 B"
-    if (problem := placeholders(mqtt.client_id, FILTER_PLACEHOLDERS)) is not None:
-        yield "client_id", problem
-    if mqtt.version == "3.1" and len(mqtt.client_id) > 23 and "{" not in mqtt.client_id:
-        yield "client_id", f"is {len(mqtt.client_id)} characters long, but MQTT 3.1 allows 23"
-    if group.count > 1 and "{client}" not in mqtt.client_id:
-        yield "client_id", (f"is {shown(mqtt.client_id)} for {group.count} clients, which would take over each other's "
-                            "sessions; add {client}")
+    yield from credential_problems(mqtt, group.name, group.count)
     yield from _only_in_5(mqtt, mqtt, group)
-    if mqtt.version != "5" and mqtt.password is not None and mqtt.username is None:
-        yield "password", f"needs a `username` in MQTT {mqtt.version} (3.1.1, §3.1.2.9); add one, or use version \"5\""
 
 
 def _only_in_5(part: BaseModel, mqtt: Mqtt, group: Group) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
 from mqttlab.scenario.access import first_hosts, host_counts
+from mqttlab.scenario.credentials import listed_credentials
 from mqttlab.scenario.event_plan import planned_events, publishing_of
 from mqttlab.scenario.event_publish import Publishing
 from mqttlab.scenario.model import Group, Host, Readiness, Scenario, Server
@@ -326,15 +327,15 @@ def _protocol(scenario: Scenario, group: Group) -> types.Protocol:
         return {"mqtt_sn": _mqtt_sn(group.mqtt_sn)}
     if group.protocol == "zeromq":
         return {"zeromq": _zeromq(group.zeromq)}
-    return {"mqtt": _mqtt(group.mqtt or scenario.mqtt)}
+    return {"mqtt": _mqtt(group.mqtt or scenario.mqtt, group)}
 
 
 def _zeromq(sockets: ZeroMq) -> types.ZeroMqPlan:
     return {"client_id": sockets.client_id, "high_water_mark": sockets.high_water_mark}
 
 
-def _mqtt(mqtt: Mqtt) -> types.MqttPlan:
-    return {
+def _mqtt(mqtt: Mqtt, group: Group) -> types.MqttPlan:
+    plan: types.MqttPlan = {
         "version": mqtt.version,
         "client_id": mqtt.client_id,
         "keep_alive_s": mqtt.keep_alive // S,
@@ -352,6 +353,9 @@ def _mqtt(mqtt: Mqtt) -> types.MqttPlan:
         "password": mqtt.password,
         "will": _will(mqtt.will),
     }
+    if (listed := listed_credentials(mqtt, group.name, group.count)) is not None:
+        plan["credentials"] = listed.mark()
+    return plan
 
 
 def _session_expiry(mqtt: Mqtt) -> int:

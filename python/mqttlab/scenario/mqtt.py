@@ -6,9 +6,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import PositiveDurationNs, SecondsNs, shown
+from mqttlab.scenario.credentials import Credentials, read_credentials
 from mqttlab.scenario.secret import Password, UserName
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, will_topic
-from mqttlab.secrets import PersonalText, PlainText
+from mqttlab.secrets import PersonalText, PlainPath, PlainText
 
 S = 10**9
 MQTT_5: dict[str, JsonValue] = {"mqtt_version": "5"}
@@ -65,11 +66,27 @@ class Mqtt(Part):
     ping: Literal["sent", "silence"] = Field("sent", description=(
         "What the keep-alive counts: an interval without anything sent (3.1.1, 3.1.2.10), or also one without anything "
         "heard, as paho-mqtt and libmosquitto do, which then leave although they have something to send."))
-    client_id: PersonalText = Field(
-        "{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description="Client identifier.")
-    username: UserName | None = Field(
-        None, max_length=MQTT_TEXT_MAX, description="User name; a reference where it is a token.")
+    client_id: PersonalText = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description=(
+        "Client identifier; `{group}` and `{client}` are filled in, `{client:06}` with six digits at least."))
+    duplicate_ids: Truth = Field(False, description=(
+        "Let clients of a group have one identifier, on purpose: the broker ends the connection of the one that has it "
+        "when another comes (MQTT 3.1.1, 3.1.4-2)."))
+    username: UserName | None = Field(None, max_length=MQTT_TEXT_MAX, description=(
+        "User name, filled in as `client_id`; a reference where it is a token."))
     password: Password | None = Field(None, description=(
-        "Password: a reference, such as `{ env = \"LAB_PASSWORD\" }` or `{ file = \"password.txt\" }`. As text it is "
-        "used with a warning, and kept nowhere. [Secrets](../how-to/secrets.md) says more."))
+        "Password: a reference, such as `{ env = \"LAB_PASSWORD\" }` or `{ file = \"password.txt\" }`, whose value is "
+        "filled in as `client_id`. As text it is used with a warning, and kept nowhere. "
+        "[Secrets](../how-to/secrets.md) says more."))
+    credentials: PlainPath | None = Field(None, description=(
+        "A CSV file with a row for each client of a group, and any of the columns `client_id`, `username` and "
+        "`password`, which are then left out here. [Names of clients](../how-to/credentials.md) says more."))
     will: Will | None = Field(None, description="Last will.")
+
+    @property
+    def table(self) -> Credentials | None:
+        """The table of credentials, if there is one.
+
+        Raises:
+            CredentialsError: what is wrong with it.
+        """
+        return None if self.credentials is None else read_credentials(self.credentials)

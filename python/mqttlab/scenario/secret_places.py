@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 from mqttlab import secrets
+from mqttlab.scenario.credentials import CredentialsError
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.model import ClientProgram, Program, Scenario
 from mqttlab.scenario.mqtt import Mqtt
@@ -19,6 +21,8 @@ def secrets_of(scenario: Scenario) -> Iterator[tuple[Location, str]]:
     for place, session in sessions:
         if session is not None:
             found += [((*place, "username"), session.username), ((*place, "password"), session.password)]
+            with contextlib.suppress(CredentialsError):
+                found += [((*place, "credentials"), table.mark())] if (table := session.table) is not None else []
     for where, server in scenario.all_servers:
         found += _told((*where, "program"), server.program)
     for index, group in enumerate(scenario.groups):

@@ -11,8 +11,8 @@ use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::zeromq::prefix;
 use mqttlab_plan::{
-    Endpoint, Group, MessageNumber, PayloadMaker, PayloadSizes, Publish, RosterTopic, SaidPlaces,
-    SubscriptionChanges,
+    ClientCredentials, Endpoint, Group, MessageNumber, PayloadMaker, PayloadSizes, Publish, RosterTopic,
+    SaidPlaces, SubscriptionChanges,
 };
 use mqttlab_recording::identity::Identity;
 use mqttlab_units::{GeoPoint, Instant, Seed};
@@ -191,6 +191,11 @@ impl Groups {
     /// Its MQTT client identifier.
     pub(crate) fn name_of(&self, client: ClientId) -> String {
         self.group_of(client).client_id(self.index_of(client))
+    }
+
+    /// What it says of itself in CONNECT.
+    pub(crate) fn credentials_of(&self, client: ClientId) -> ClientCredentials {
+        self.group_of(client).credentials(self.index_of(client))
     }
 
     /// What a client subscribes to, as events change it.

@@ -337,8 +337,8 @@ impl BrokerModel {
             return self.attend_said(around, id, 0);
         }
         let Some(client) = around.client_at(id) else { return };
-        let (groups, name) = (around.groups, around.groups.name_of(client));
-        let fields = mqtt::connect_fields(groups.group_of(client), &name);
+        let (group, who) = (around.groups.group_of(client), around.groups.credentials_of(client));
+        let fields = mqtt::connect_fields(group, &who);
         let will_topic = fields.will.map(|(topic, ..)| around.topics.number(self.id, topic));
         self.introduce_topics(around.topics);
         let will = fields.will.zip(will_topic).map(|((_, payload, qos, retain), topic)| Will {

@@ -21,7 +21,7 @@ from mqttlab.scenario.secret import written_at
 from mqttlab.toml_reader import read_toml
 
 REFUSED = ("program", "command", "environment", "files", "path", "configuration", "config", "arguments", "address",
-           "authority", "file", "env", "replay")
+           "authority", "file", "env", "replay", "credentials")
 # What may be a name or a path; only a name is taken, which is looked up in the catalog or among mqttlab's traces.
 NAMES = ("baseline", "trace")
 TOML_LETTERS_MAX = 200_000
