@@ -23,8 +23,8 @@ from mqttlab.scenario.load import parse_values
 Values = dict[str, Any]
 
 TABLE_TO, EVENTS_TO, CHURN_TO = 200, 300, 700
-"""Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or were drawn before. What came later is not
-drawn for them: they keep their scenarios."""
+"""Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or older scenarios. What came later is not drawn
+for them: they keep their scenarios."""
 KEPT_FROM = 1_000_000
 """Numbers from here on are kept for judging: whoever mends the simulator does not run them."""
 PHASES = {"connect_timeout": "30 s", "warm_up": "2 s", "duration": "12 s", "cool_down": "20 s"}
@@ -228,6 +228,9 @@ def _direction(dice: Dice, name: str, *, near: float = 1.0, far: float = 150.0) 
             of("distribution"), ("uniform", "normal", "pareto", "paretonormal"))))
         link |= dice.some(0.3, correlation=(of("correlation"), lambda: percent("correlation", 5, 80)),
                           keep_order=(of("keep_order"), lambda: False))
+    if dice.newly_hits(of("policer"), 0.08, CHURN_TO):
+        link["policer"] = {"rate": dice.measure(of("policer.rate"), 200, 5_000, "kbit/s"),
+                           "burst": f"{dice.whole(of('policer.burst'), 4, 60)} kB"}
     link |= _damage(dice, name)
     return _following(dice, name, link) if dice.newly_hits(of("trace"), 0.08, EVENTS_TO) else link
 

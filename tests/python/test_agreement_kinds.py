@@ -27,6 +27,8 @@ KINDS = kinds()
 LEFT_OUT = {
     "events": "test_link_events.py, test_server_events.py and test_client_events.py compare them",
     "networks.nat": "test_nat.py compares them",
+    **dict.fromkeys(("networks.up.policer", "networks.down.policer", "trunk.up.policer", "trunk.down.policer"),
+                    "test_policer.py compares them"),
     **{f"{place}.{field}": "test_traces.py compares links that follow one" for field in ("trace", "trace_end")
        for place in ("networks", "networks.up", "networks.down", "trunk", "trunk.up", "trunk.down")},
     "networks.name": "what events call it",

@@ -53,6 +53,8 @@ pub enum Cause {
     LinkDown,
     /// A translator of addresses had forgotten the connection.
     NatForgot,
+    /// It exceeded the policer's rate and burst.
+    Policer,
 }
 
 impl Fate {

@@ -12,6 +12,7 @@ mod loss;
 mod name;
 mod nat;
 mod network;
+mod policer;
 pub mod radio;
 mod spec;
 mod trace;
@@ -23,6 +24,8 @@ pub use link::{Link, LinkCounters, SettledFrame, link_traces};
 pub use name::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpNames};
 pub use nat::{ForgottenFlow, NatSpec, Nats};
 pub use network::{Network, Output, STAGES_MAX, Stage, copy_made_at};
-pub use spec::{DelayLaw, DelaySpec, Discipline, LinkSpec, LossPlace, LossSpec, QueueSpec, ReorderSpec};
+pub use spec::{
+    DelayLaw, DelaySpec, Discipline, LinkSpec, LossPlace, LossSpec, PolicerSpec, QueueSpec, ReorderSpec,
+};
 pub use trace::{TraceCourse, TraceSpec, TraceValues};
 pub use traffic::{Drops, LinkTraffic};

@@ -1,8 +1,9 @@
 //! One direction of a link: a queue, a transmitter, a channel.
 //!
 //! ```text
-//!   offer ─► loss at entry ─► queue ─► transmitter (rate) ─► propagation (delay law) ─► loss at exit ─► at
-//!              └ no time used   └ full: dropped  └ start … sent     └ order kept or not      └ its time is used
+//!   offer ─► policer ─► loss at entry ─► queue ─► transmitter (rate) ─► propagation (delay law) ─► loss at exit ─► at
+//!              │          └ no time used   └ full: dropped  └ start … sent     └ order kept or not      └ its time is used
+//!              └ too fast: dropped
 //! ```
 //!
 //! What becomes of a frame is decided in three steps: at the entry, when the transmitter takes it, and when its last bit
@@ -33,6 +34,7 @@ use crate::delay::Delay;
 use crate::fate::{Cause, Delivery, Fate};
 use crate::loss::LossModel;
 use crate::name::FrameName;
+use crate::policer::Policer;
 use crate::spec::{Discipline, LinkSpec, LossPlace, LossSpec, QueueSpec};
 use crate::trace::TraceSpec;
 use crate::traffic::{Drops, LinkTraffic};
@@ -67,6 +69,7 @@ pub struct Link {
 /// The knobs of a link that does more than delay.
 #[derive(Clone, Debug)]
 struct Impairments {
+    policer: Option<Policer>,
     loss: LossModel,
     loss_at: LossPlace,
     delay: Delay,
@@ -76,7 +79,7 @@ struct Impairments {
     /// Every so many frames one may overtake.
     reordering_gap: u32,
     since_reordered: u32,
-    /// What the channel took.
+    /// What the channel and the policer took.
     drops: Drops,
 }
 
@@ -121,7 +124,7 @@ pub struct LinkCounters {
     pub dropped_queue: u64,
     /// Frames dropped because they stayed in the queue for too long.
     pub dropped_codel: u64,
-    /// Frames dropped by the channel.
+    /// Frames dropped by the channel, or by the policer.
     pub dropped_channel: u64,
     /// Copies made.
     pub duplicated: u64,
@@ -251,8 +254,7 @@ impl Link {
         self.follow(now);
         // Before the queue is asked: what is lost here takes neither a place nor time.
         if let Some(impairments) = &mut self.impairments
-            && impairments.loss_at == LossPlace::Entry
-            && let Some(cause) = impairments.loss.draw_loss(frame, name)
+            && let Some(cause) = impairments.refuse(now, frame, name)
         {
             return Err(self.lose(cause, None));
         }
@@ -431,6 +433,7 @@ impl Impairments {
         if spec.loss == LossSpec::None
             && spec.delay.is_constant()
             && chances.iter().all(|chance| chance.is_zero())
+            && spec.policer.is_none()
         {
             return None;
         }
@@ -441,6 +444,7 @@ impl Impairments {
         let stream = |knob: &str| stream(seed, &spec.name, knob);
         let knob = |name: &str, chance: Ratio| Knob { chance, seed: stream(name) };
         Impairments {
+            policer: spec.policer.as_ref().map(|spec| Policer::new(spec, Instant::ZERO)),
             loss: LossModel::new(&spec.loss, stream("loss")),
             loss_at: spec.loss_at,
             delay: Delay::new(spec.delay.clone(), stream("delay")),
@@ -454,7 +458,11 @@ impl Impairments {
     }
 
     /// Other knobs from now on; what goes from one frame to the next goes on.
-    fn change(&mut self, before: &LinkSpec, spec: &LinkSpec, seed: Seed, number: u64) {
+    fn change(&mut self, now: Instant, before: &LinkSpec, spec: &LinkSpec, seed: Seed, number: u64) {
+        match (&mut self.policer, &spec.policer) {
+            (Some(policer), Some(spec)) => policer.change(spec, now),
+            (policer, spec) => *policer = spec.as_ref().map(|spec| Policer::new(spec, now)),
+        }
         if spec.loss != before.loss {
             self.loss.change(&spec.loss, stream(seed, &spec.name, "loss"), number);
         }
@@ -464,6 +472,15 @@ impl Impairments {
         self.corruption.chance = spec.corruption;
         self.reordering.chance = spec.reordering.probability;
         self.reordering_gap = spec.reordering.gap;
+    }
+
+    /// Why a frame that comes does not reach the queue. What the policer drops never reaches the channel, whose states it
+    /// must not move.
+    fn refuse(&mut self, now: Instant, frame: Bytes, name: FrameName) -> Option<Cause> {
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, frame)) {
+            return Some(Cause::Policer);
+        }
+        (self.loss_at == LossPlace::Entry).then(|| self.loss.draw_loss(frame, name)).flatten()
     }
 
     /// What all knobs but the loss do to a frame.

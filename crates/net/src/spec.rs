@@ -30,6 +30,19 @@ pub struct LinkSpec {
     pub corruption: Ratio,
     /// Frames that overtake.
     pub reordering: ReorderSpec,
+    /// What is dropped before the queue because it comes too fast; `null` for nothing.
+    #[serde(default)]
+    pub policer: Option<PolicerSpec>,
+}
+
+/// A token bucket without a queue: frames that exceed it are dropped (RFC 2697 with an excess burst of 0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicerSpec {
+    /// Bits per second that may pass for ever.
+    pub rate_bit_s: BitRate,
+    /// Bytes that may pass at once, as the link counts them.
+    pub burst_bytes: u64,
 }
 
 /// Limits of the queue; a frame that exceeds one is dropped.

@@ -40,6 +40,8 @@ pub struct Drops {
     pub link_down: u64,
     /// A translator of addresses had forgotten the connection.
     pub nat_forgot: u64,
+    /// They exceeded a policer.
+    pub policer: u64,
 }
 
 impl Drops {
@@ -55,6 +57,7 @@ impl Drops {
             Cause::Codel => &mut self.codel,
             Cause::LinkDown => &mut self.link_down,
             Cause::NatForgot => &mut self.nat_forgot,
+            Cause::Policer => &mut self.policer,
         };
         *count += frames;
     }
@@ -71,6 +74,7 @@ impl Drops {
             codel,
             link_down,
             nat_forgot,
+            policer,
         } = self;
         queue_full
             + random_loss
@@ -81,5 +85,6 @@ impl Drops {
             + codel
             + link_down
             + nat_forgot
+            + policer
     }
 }

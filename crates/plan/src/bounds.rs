@@ -189,6 +189,11 @@ pub(crate) fn link(link: &LinkSpec, mtu_bytes: u32, place: &str) -> Result<(), P
         u64::MAX,
         &format!("{place}.queue.limit_bytes"),
     )?;
+    if let Some(policer) = &link.policer {
+        within(policer.rate_bit_s.as_bit_s(), 1, 100_000_000_000, &format!("{place}.policer.rate_bit_s"))?;
+        // A larger frame than the burst could never pass.
+        within(policer.burst_bytes, largest, 1_000_000_000, &format!("{place}.policer.burst_bytes"))?;
+    }
     discipline(&link.queue.discipline, &format!("{place}.queue.discipline"))
 }
 

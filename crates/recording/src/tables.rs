@@ -92,8 +92,9 @@ table! {
         pub delivered_ns: Option<u64>,
         /// `delivered`, `dropped`, `corrupted` (arrived damaged) or `duplicated` (a copy that the link made).
         pub fate: FrameFate,
-        /// Why it was dropped or damaged: `queue_full`, `random_loss`, `burst_loss`, `bit_error`, `codel`, `link_down`, `nat_forgot`; on a radio channel
-        /// also `retry_limit` (the last permitted retry failed) and `unreachable` (the receiver is out of reach).
+        /// Why it was dropped or damaged: `queue_full`, `random_loss`, `burst_loss`, `bit_error`, `codel`, `link_down`,
+        /// `nat_forgot`, `policer`; on a radio channel also `retry_limit` (the last permitted retry failed) and `unreachable`
+        /// (the receiver is out of reach).
         pub cause: Option<Cause>,
         /// Size on the link, with the link's own headers.
         pub frame_bytes: u32,

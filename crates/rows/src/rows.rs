@@ -445,6 +445,8 @@ words! {
         NatForgot = "nat_forgot",
         /// CoDel dropped it: frames stayed in the queue for too long.
         Codel = "codel",
+        /// It exceeded a policer's rate and burst.
+        Policer = "policer",
     }
 }
 
@@ -460,6 +462,7 @@ impl From<mqttlab_net::Cause> for Cause {
             mqttlab_net::Cause::LinkDown => Cause::LinkDown,
             mqttlab_net::Cause::NatForgot => Cause::NatForgot,
             mqttlab_net::Cause::Codel => Cause::Codel,
+            mqttlab_net::Cause::Policer => Cause::Policer,
         }
     }
 }

@@ -174,6 +174,8 @@ pub struct LinkDrops {
     pub link_down: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub nat_forgot: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub policer: u64,
 }
 
 /// What a server's processes have used, as they were last sampled.
@@ -292,6 +294,7 @@ impl From<Drops> for LinkDrops {
             codel,
             link_down,
             nat_forgot,
+            policer,
         } = drops;
         LinkDrops {
             queue_full,
@@ -303,6 +306,7 @@ impl From<Drops> for LinkDrops {
             codel,
             link_down,
             nat_forgot,
+            policer,
         }
     }
 }

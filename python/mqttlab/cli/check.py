@@ -116,6 +116,8 @@ def _link(link: LinkDirection | None, round_trip_ns: int) -> str:
     if link.queue.by_rate:
         trip = f" at a round trip of {round_trip_ns / 1e6:g} ms" if link.queue.bdp is not None else ""
         parts.append(f"queue {link.queue.words()} ({link.queue.limit_bytes(link.rate, round_trip_ns)} B{trip})")
+    if link.policer is not None:
+        parts.append(link.policer.words())
     if link.discipline.kind != "tail-drop":
         parts.append(link.discipline.words())
     return ", ".join(parts)

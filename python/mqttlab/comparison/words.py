@@ -11,7 +11,7 @@ FRAMES_TOLD = 3
 DROPS = {"random_loss": "random loss", "burst_loss": "burst loss", "queue_full": "its queue was full",
          "bit_error": "bit error", "retry_limit": "the last retry failed", "unreachable": "out of reach",
          "link_down": "the link was down", "nat_forgot": "the NAT had forgotten the connection",
-         "codel": "CoDel kept its queue short"}
+         "codel": "CoDel kept its queue short", "policer": "it exceeded the policer's rate"}
 
 
 def head(record: dict[str, Any]) -> str:

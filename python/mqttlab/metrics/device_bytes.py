@@ -86,7 +86,7 @@ def _crossed(recording: Recording, packets: pl.LazyFrame) -> pl.LazyFrame:
     cause = pl.col("cause").cast(pl.String)
     # A frame that was being sent when its link went down has used the link, and so has what came from inside to a
     # translator that had forgotten its connection.
-    in_queue = cause.is_in(["queue_full", "codel"])
+    in_queue = cause.is_in(["queue_full", "codel", "policer"])
     refused = (in_queue | (cause == "link_down") & pl.col("start_ns").is_null()
                | (cause == "nat_forgot") & (pl.col("direction").cast(pl.String) == "down")).fill_null(False)
     transmitted = apart & (pl.col("fate") != "duplicated") & ~refused

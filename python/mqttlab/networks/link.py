@@ -233,6 +233,18 @@ def read_discipline(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
+class Policer(Part):
+    """A token bucket without a queue: frames that exceed it are dropped."""
+
+    rate: RateBitS = Field(description="Data rate that may pass for ever.")
+    burst: SizeBytes = Field(ge=1, le=1_000_000_000, description=(
+        "Bytes that may pass at once after a silence, with the link's `overhead`; room for one packet at least."))
+
+    def words(self) -> str:
+        """As ``check`` tells it."""
+        return f"policer {self.rate / 1000:g} kbit/s with bursts of {self.burst} B"
+
+
 class Reorder(Part):
     """Reordering, as netem does it: a frame skips the delay and overtakes those before it."""
 
@@ -282,6 +294,9 @@ class LinkDirection(Part):
         TAIL_DROP, description=(
             "Which frame leaves the queue next, and which is dropped: `\"tail-drop\"`, `\"codel\"` or "
             "`\"fq-codel\"`."))
+    policer: Policer | None = Field(None, description=(
+        "Drops what comes faster than its `rate`, but for bursts: a token bucket before the queue, such as "
+        "`{ rate = \"1 Mbit/s\", burst = \"15 kB\" }` (RFC 2697, `tc-police`)."))
     queue_counts_delay_line: Truth = Field(False, description=(
         "Frames that propagate count as waiting, as in netem. With `loss_at = \"exit\"` lost frames do, too."))
     overhead: SizeBytes = Field(
@@ -365,6 +380,7 @@ class LinkDirection(Part):
             "duplication": list(self.duplicate),
             "corruption": list(self.corrupt),
             "reordering": {"probability": list(overtakes), "gap": self.reorder.gap if self.reorder else 1},
+            "policer": self.policer and {"rate_bit_s": self.policer.rate, "burst_bytes": self.policer.burst},
         }
 
     def _plan_loss(self) -> dict[str, Any]:

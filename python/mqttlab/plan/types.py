@@ -367,6 +367,7 @@ class LinkSpec(TypedDict):
     minimum_frame_bytes: int
     name: str
     overhead_bytes: int
+    policer: PolicerSpec | None
     queue: QueueSpec
     rate_bit_s: BitRate | None
     reordering: ReorderSpec
@@ -660,6 +661,12 @@ class Plan(TypedDict):
     seed: Seed
     servers: list[Server]
     sim: SimPlan
+
+
+class PolicerSpec(TypedDict):
+    """A token bucket without a queue: frames that exceed it are dropped (RFC 2697 with an excess burst of 0)."""
+    burst_bytes: int
+    rate_bit_s: BitRate
 
 
 PortKind = Literal["auto", "tun", "packet"]

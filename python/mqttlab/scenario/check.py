@@ -487,6 +487,9 @@ def _nats(scenario: Scenario) -> Iterator[Problem]:
 
 def _queues(scenario: Scenario) -> Iterator[Problem]:
     for place, link in links(scenario):
+        if link.policer is not None and link.policer.burst < (largest := link.largest_frame(scenario.mtu)):
+            yield (*place, "policer", "burst"), (f"is {link.policer.burst} B, but must be {largest} B or more: a "
+                                                 f"smaller burst drops every packet of {scenario.mtu} B (`mtu`)")
         if link.queue.by_rate and link.rate is None:
             yield (*place, "queue"), (f"is {link.queue.words()}, which needs a `rate`; add one, or write the queue as "
                                       "\"1000 packets\" or \"64 kB\"")

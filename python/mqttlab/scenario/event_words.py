@@ -123,6 +123,8 @@ def _field(name: str, value: Any) -> str:
         return f"{name} {100 * value[0] / value[1]:.3g} %"
     if name == "queue":
         return f"queue {value.words()}"
+    if name == "policer":
+        return f"policer {rate_words(value.rate)}"
     if name == "discipline":
         return f"discipline {value.kind}"
     return name.replace("_", " ")

@@ -15,7 +15,7 @@
 //! emulated flight are lost with it; they are on the cable here, and arrive.
 //!
 //! Another **spec** holds from then on: its rate for the next frame that the transmitter takes, its delay, loss, copies and
-//! damage for frames that leave the transmitter later, its queue for frames that come later. A smaller limit drops nothing
+//! damage for frames that leave the transmitter later, its queue and its policer for frames that come later. A smaller limit drops nothing
 //! that has got in (under FQ-CoDel the next frame that comes makes room). Another discipline takes over what waits. Where a link keeps its order, a shorter delay lets no frame overtake those in flight.
 //!
 //! A change comes after all else that happens at its instant: a frame whose last bit leaves then has left, and one whose
@@ -207,7 +207,7 @@ impl Link {
                     trace.release(now);
                 }
             }
-            LinkChange::Spec { spec } => self.replace(spec),
+            LinkChange::Spec { spec } => self.replace(now, spec),
         }
         self.tick(now);
     }
@@ -256,7 +256,7 @@ impl Link {
         self.settle(SettledFrame { frame: frame.token, entered: frame.entered, fate });
     }
 
-    fn replace(&mut self, spec: &LinkSpec) {
+    fn replace(&mut self, now: Instant, spec: &LinkSpec) {
         let changing = self.changing.as_mut().expect("the link takes each step in its time");
         // One spec may be for several links: each keeps its name, and with it its streams.
         let spec = LinkSpec { name: changing.spec.name.clone(), ..spec.clone() };
@@ -265,7 +265,9 @@ impl Link {
             trace.rebase(&spec);
         }
         match &mut self.impairments {
-            Some(impairments) => impairments.change(&changing.spec, &spec, changing.seed, changing.changes),
+            Some(impairments) => {
+                impairments.change(now, &changing.spec, &spec, changing.seed, changing.changes);
+            }
             None => self.impairments = Impairments::of(&spec, changing.seed).map(Box::new),
         }
         self.rate_bit_s = spec.rate_bit_s;

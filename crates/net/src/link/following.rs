@@ -333,6 +333,7 @@ mod tests {
             duplication: Ratio::ZERO,
             corruption: Ratio::ZERO,
             reordering: ReorderSpec { probability: Ratio::ZERO, gap: 1 },
+            policer: None,
         }
     }
 

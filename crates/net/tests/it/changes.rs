@@ -36,6 +36,7 @@ fn spec(dice: &mut Dice) -> LinkSpec {
         duplication: percent(copies, 5),
         corruption: percent(copies, 5),
         reordering: ReorderSpec { probability: percent(overtakes, 20), gap: 1 },
+        policer: None,
     }
 }
 

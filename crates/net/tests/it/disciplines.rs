@@ -42,6 +42,7 @@ fn spec(discipline: Discipline, limit_packets: Option<u32>) -> LinkSpec {
         duplication: Ratio::ZERO,
         corruption: Ratio::ZERO,
         reordering: ReorderSpec { probability: Ratio::ZERO, gap: 1 },
+        policer: None,
     }
 }
 

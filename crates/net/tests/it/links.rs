@@ -30,6 +30,7 @@ fn link(rate_bit_s: u64, delay_ms: u64) -> LinkSpec {
         duplication: Ratio::ZERO,
         corruption: Ratio::ZERO,
         reordering: ReorderSpec { probability: Ratio::ZERO, gap: 1 },
+        policer: None,
     }
 }
 

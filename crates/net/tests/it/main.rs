@@ -4,5 +4,6 @@ mod changes;
 mod disciplines;
 mod links;
 mod nat;
+mod policer;
 mod queues;
 mod radio;

@@ -90,6 +90,7 @@ fn combinations() -> Vec<LinkSpec> {
                 probability: if is(5) { Ratio::new(1, 5).unwrap() } else { Ratio::ZERO },
                 gap: 1,
             },
+            policer: None,
         });
     }
     specs

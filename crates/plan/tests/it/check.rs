@@ -42,6 +42,20 @@ fn queue(discipline: Value) -> Value {
 }
 
 #[test]
+fn a_policer_lets_a_packet_pass() {
+    let mut plan = plan("pair.json");
+    let mut refused = |rate_bit_s: u64, burst_bytes: u64| {
+        plan["network"]["links"][0]["policer"] =
+            json!({ "rate_bit_s": rate_bit_s, "burst_bytes": burst_bytes });
+        Plan::from_json(&plan.to_string()).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(refused(1_000_000, 15_000), "");
+    let words = refused(1_000_000, 100);
+    assert!(words.starts_with("`network.links[0].policer.burst_bytes` is 100, but must be "), "{words}");
+    assert!(refused(u64::MAX, 15_000).contains("`network.links[0].policer.rate_bit_s` is"));
+}
+
+#[test]
 fn the_corpus_is_right() {
     for name in ["pair.json", "radio.json", "shared.json", "bursts.json"] {
         assert!(Plan::from_json(&plan(name).to_string()).is_ok(), "{name}");

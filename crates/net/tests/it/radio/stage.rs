@@ -33,6 +33,7 @@ fn link() -> Link {
         duplication: Ratio::ZERO,
         corruption: Ratio::ZERO,
         reordering: ReorderSpec { probability: Ratio::ZERO, gap: 1 },
+        policer: None,
     };
     Link::new(spec, Seed(1))
 }
