@@ -23,6 +23,8 @@ from mqttlab.scenario.load import parse_values
 Values = dict[str, Any]
 
 TABLE_TO, EVENTS_TO = 200, 300
+# Numbers from here on vary the powers on the air.
+CHANNEL_TO = 700
 """Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``. What came later is not drawn for them: they
 keep their scenarios."""
 KEPT_FROM = 1_000_000
@@ -657,6 +659,20 @@ def _two_brokers(dice: Dice) -> Values:
     return _of_mqtt(dice, {"servers": servers, "networks": networks, "groups": groups})
 
 
+def _varied_powers(dice: Dice) -> Values:
+    """What obstacles, reflections and bit errors make of frames; mild enough that most of them arrive."""
+    varied: Values = {}
+    if dice.newly_hits("radio.shadowing", 0.3, CHANNEL_TO):
+        varied["shadowing"] = {"sigma": dice.measure("radio.sigma", 1, 4, "dB")}
+    if dice.newly_hits("radio.fading", 0.3, CHANNEL_TO):
+        kind = dice.pick("radio.fading.kind", ("rayleigh", "nakagami"))
+        shape = {"m": dice.number("radio.fading.m", 0.8, 6)} if kind == "nakagami" else {}
+        varied["fading"] = {"kind": kind, "coherence": dice.measure("radio.coherence", 5, 100, "ms"), **shape}
+    if dice.newly_hits("radio.errors", 0.4, CHANNEL_TO):
+        varied["errors"] = "snr"
+    return varied
+
+
 def _on_air(dice: Dice) -> Values:
     """Stations on an 802.11 channel, of which one is the broker's."""
     radio: Values = {"standard": dice.pick("radio.standard", ("dsss-2", "b-11", "g-54"))} | dice.some(
@@ -669,6 +685,7 @@ def _on_air(dice: Dice) -> Values:
             "mean_bad": dice.measure("radio.bad_for", 1, 30, "ms"), "bad": dice.measure("radio.bad", 1, 10, "%"),
             "loss_bad": dice.measure("radio.loss_bad", 40, 100, "%")}),
     )
+    radio |= _varied_powers(dice)
     count = dice.whole("count", 1, 5)
     publish = _publish(dice, "publish", "t/{client}", clients=count, copies=1, narrowest=8e5)
     return _of_mqtt(dice, {"radio": radio, "hosts": {"near": {"count": count}}, "groups": [
