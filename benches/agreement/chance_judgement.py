@@ -60,7 +60,7 @@ def has_tails(values: Mapping[str, Any], rows: Sequence[Row]) -> bool:
     links = [network.get(way) or {} for network in [*values.get("networks", []), values.get("trunk", {})]
              for way in ("up", "down")]
     bursts = any("burst_loss" in link or "bit_errors" in link for link in links)
-    channel = "channel" in values.get("radio", {})
+    channel = bool({"channel", "shadowing", "fading"} & set(values.get("radio", {})))
     return bursts or channel or any(row.get("undelivered", 0) > 0.01 * row.get("expected", 0)
                                     or row.get("latency_ms_p95", 0) > 1000 for row in rows)
 

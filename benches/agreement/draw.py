@@ -22,7 +22,7 @@ from mqttlab.scenario.load import parse_values
 
 Values = dict[str, Any]
 
-TABLE_TO, EVENTS_TO, CHURN_TO = 200, 300, 700
+TABLE_TO, EVENTS_TO, LATER_TO = 200, 300, 700
 """Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or older scenarios. What came later is not drawn
 for them: they keep their scenarios."""
 KEPT_FROM = 1_000_000
@@ -228,7 +228,7 @@ def _direction(dice: Dice, name: str, *, near: float = 1.0, far: float = 150.0) 
             of("distribution"), ("uniform", "normal", "pareto", "paretonormal"))))
         link |= dice.some(0.3, correlation=(of("correlation"), lambda: percent("correlation", 5, 80)),
                           keep_order=(of("keep_order"), lambda: False))
-    if dice.newly_hits(of("policer"), 0.08, CHURN_TO):
+    if dice.newly_hits(of("policer"), 0.08, LATER_TO):
         link["policer"] = {"rate": dice.measure(of("policer.rate"), 200, 5_000, "kbit/s"),
                            "burst": f"{dice.whole(of('policer.burst'), 4, 60)} kB"}
     link |= _damage(dice, name)
@@ -357,7 +357,7 @@ def _mqtt(dice: Dice, name: str) -> Values:
         mqtt["retry"] = f"{dice.whole(of('retry'), 3, 20)} s"
     if dice.hits(of("credentials"), 0.1):
         mqtt |= {"username": "drawn", "password": "by-chance"}
-    if dice.newly_hits(of("names"), 0.15, CHURN_TO):
+    if dice.newly_hits(of("names"), 0.15, LATER_TO):
         mqtt |= {"client_id": "d{client:09}-{group}", "username": "{group}:{client:04}",
                  "password": "by-chance-{client}"}
     if dice.hits(of("will"), 0.1):
@@ -663,6 +663,20 @@ def _two_brokers(dice: Dice) -> Values:
     return _of_mqtt(dice, {"servers": servers, "networks": networks, "groups": groups})
 
 
+def _varied_powers(dice: Dice) -> Values:
+    """What obstacles, reflections and bit errors make of frames; mild enough that most of them arrive."""
+    varied: Values = {}
+    if dice.newly_hits("radio.shadowing", 0.3, LATER_TO):
+        varied["shadowing"] = {"sigma": dice.measure("radio.sigma", 1, 4, "dB")}
+    if dice.newly_hits("radio.fading", 0.3, LATER_TO):
+        kind = dice.pick("radio.fading.kind", ("rayleigh", "nakagami"))
+        shape = {"m": dice.number("radio.fading.m", 0.8, 6)} if kind == "nakagami" else {}
+        varied["fading"] = {"kind": kind, "coherence": dice.measure("radio.coherence", 5, 100, "ms"), **shape}
+    if dice.newly_hits("radio.errors", 0.4, LATER_TO):
+        varied["errors"] = "snr"
+    return varied
+
+
 def _on_air(dice: Dice) -> Values:
     """Stations on an 802.11 channel, of which one is the broker's."""
     radio: Values = {"standard": dice.pick("radio.standard", ("dsss-2", "b-11", "g-54"))} | dice.some(
@@ -675,6 +689,7 @@ def _on_air(dice: Dice) -> Values:
             "mean_bad": dice.measure("radio.bad_for", 1, 30, "ms"), "bad": dice.measure("radio.bad", 1, 10, "%"),
             "loss_bad": dice.measure("radio.loss_bad", 40, 100, "%")}),
     )
+    radio |= _varied_powers(dice)
     count = dice.whole("count", 1, 5)
     publish = _publish(dice, "publish", "t/{client}", clients=count, copies=1, narrowest=8e5)
     return _of_mqtt(dice, {"radio": radio, "hosts": {"near": {"count": count}}, "groups": [

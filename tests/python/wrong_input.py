@@ -203,6 +203,26 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (NAME, 'name = "good"\nbackend = "sim"\nradio = { mobility = { speed = ["2 m/s", "1 m/s"] } }'),
         (NAME, 'name = "good"\nbackend = "sim"\nradio = { positions = [["1 m", "2 m"]] }'),
         (NAME, 'name = "good"\nbackend = "sim"\nradio = { access_point = true }'),
+        *((NAME, f'name = "good"\nbackend = "sim"\nradio = {{ {fields} }}') for fields in (
+            'shadowing = "6 dB"', 'shadowing = { sigma = "6 dBm" }', 'shadowing = { sigma = "60 dB" }',
+            'shadowing = { sigma = "6 dB", decorrelation = "5 mm" }',
+            'shadowing = { sigma = "6 dB", decorrelation = "20 m" }', 'fading = "rayleigh"',
+            'fading = { kind = "rice", coherence = "50 ms" }', 'fading = { kind = "rayleigh" }',
+            'fading = { kind = "nakagami", coherence = "50 ms" }',
+            'fading = { kind = "rayleigh", m = 1, coherence = "50 ms" }',
+            'fading = { kind = "nakagami", m = 0.2, coherence = "50 ms" }',
+            'fading = { kind = "rayleigh", coherence = "1 ns" }', 'errors = "ber"',
+            'errors = "snr", snir_data = "10 dB"', 'errors = "snr", ack_rate = "3 Mbit/s"')),
+        *((NAME, f'name = "good"\nbackend = "sim"\nradio = {{ interferers = [{{ name = "oven", {fields} }}] }}')
+          for fields in (
+            'position = ["1 m", "2 m"]', 'position = "1 m", power = "20 dBm"',
+            'position = ["1 m", "2 m"], power = "100 mW"', 'position = ["1 m", "2 m"], power = "20 dBm", on = "8 ms"',
+            'position = ["1 m", "2 m"], power = "20 dBm", turns = "exponential"',
+            'position = ["1 m", "2 m"], power = "20 dBm", on = "10 us", off = "1 ms"',
+            'position = ["1 m", "2 m"], power = "20 dBm", starts = "later"',
+            'position = ["1 m", "2 m"], power = "70 dBm"',
+            'position = ["1 m", "2 m"], power = "20 dBm" }, { name = "oven", position = ["1 m", "2 m"], '
+            'power = "10 dBm"')),
         (NAME, 'name = "good"\ntrunk = { up = {} }'),
     ],
     "Traces": [

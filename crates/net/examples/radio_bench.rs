@@ -50,6 +50,7 @@ fn spec(placement: PlacementSpec) -> MediumSpec {
         mac: MacSpec::standard(),
         radio: RadioSpec::preset("b-11").expect("known"),
         channel: None,
+        interferers: Vec::new(),
         placement,
         mobility: MobilitySpec::None,
         energy: EnergyProfile::preset("esp8266").expect("known"),

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use mqttlab_mqtt::topic;
-use mqttlab_net::radio::{MediumSpec, MobilitySpec, PlacementSpec};
+use mqttlab_net::radio::{DutySpec, InterfererSpec, MediumSpec, MobilitySpec, PlacementSpec};
 use mqttlab_net::{Discipline, LinkSpec, TraceCourse};
 use mqttlab_tcp::Bound;
 use mqttlab_units::Duration;
@@ -251,6 +251,15 @@ fn medium(medium: &MediumSpec, place: &str) -> Result<(), PlanError> {
     if let Some(channel) = &medium.channel {
         within(channel.mean_bad.as_ns(), 1_000, LONGEST.as_ns(), &format!("{place}.channel.mean_bad_ns"))?;
     }
+    if let Some(fading) = &medium.radio.fading {
+        let field = format!("{place}.radio.fading.coherence_ns");
+        within(fading.coherence().as_ns(), 1_000, LONGEST.as_ns(), &field)?;
+    }
+    if let Some(distance) = medium.radio.shadowing.as_ref().and_then(|spec| spec.decorrelation_mm) {
+        // A pair's recursion takes ten steps on this way.
+        within(distance, 100, FAR_MM, &format!("{place}.radio.shadowing.decorrelation_mm"))?;
+    }
+    interferers(&medium.interferers, &format!("{place}.interferers"))?;
     let field = format!("{place}.placement");
     match &medium.placement {
         PlacementSpec::Explicit { positions } => {
@@ -280,6 +289,22 @@ fn medium(medium: &MediumSpec, place: &str) -> Result<(), PlanError> {
         within(*speed_max_mm_s, 1, 1_000_000, &field)?;
         at_most(*pause, LONGEST, &field)?;
         within(refresh.as_ns(), 1_000, LONGEST.as_ns(), &field)?;
+    }
+    Ok(())
+}
+
+fn interferers(interferers: &[InterfererSpec], place: &str) -> Result<(), PlanError> {
+    within(interferers.len() as u64, 0, 1_000, place)?;
+    for (index, InterfererSpec { name, position, duty, .. }) in interferers.iter().enumerate() {
+        let field = format!("{place}[{index}]");
+        within(name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{field}.name"))?;
+        let far = position.x_mm.unsigned_abs().max(position.y_mm.unsigned_abs());
+        within(far, 0, FAR_MM, &format!("{field}.position"))?;
+        if let DutySpec::Regular { on, off } | DutySpec::Exponential { on, off } = duty {
+            // Each turn is a visit to every station.
+            within(on.as_ns(), 100_000, LONGEST.as_ns(), &format!("{field}.duty.on_ns"))?;
+            within(off.as_ns(), 100_000, LONGEST.as_ns(), &format!("{field}.duty.off_ns"))?;
+        }
     }
     Ok(())
 }

@@ -158,6 +158,7 @@ mod tests {
                 bad: Ratio::new(1, 10).unwrap(),
                 loss_bad: Ratio::new(1, 2).unwrap(),
             }),
+            interferers: Vec::new(),
             placement: PlacementSpec::Explicit { positions: vec![Position { x_mm: -1, y_mm: 2 }; 2] },
             mobility: MobilitySpec::RandomWaypoint {
                 width_mm: 150_000,

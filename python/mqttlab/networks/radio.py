@@ -4,9 +4,9 @@ Every host is a station, in the order of the plan; the broker's host is one of t
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import (
@@ -67,6 +67,10 @@ STANDARDS: dict[str, Standard] = {
         snir_control_mdb=12_000, snir_data_mdb=21_000, carrier_sense_mdbm=-62_000),
 }
 
+# Rates that have a modulation, in bit/s.
+RATES = {"dsss": (1_000_000, 2_000_000, 5_500_000, 11_000_000),
+         "erp_ofdm": tuple(mbit_s * 1_000_000 for mbit_s in (6, 9, 12, 18, 24, 36, 48, 54))}
+
 # Voltage in mV, the currents to send, to receive and to listen in uA, that of sleep in nA.
 # Sources: docs/explanation/simulator.md.
 ENERGY: dict[str, tuple[int, int, int, int, int]] = {
@@ -83,6 +87,85 @@ class Channel(Part):
     mean_bad: PositiveShortDurationNs = Field(description="Mean length of a bad state.")
     bad: RatioPair = Field((1, 10), description="Share of the time in the bad state.")
     loss_bad: RatioPair = Field((1, 2), description="Probability that a frame is lost in the bad state.")
+
+
+def _within(least: int, most: int, unit: str) -> AfterValidator:
+    """Bounds of a quantity in thousandths of a unit, told in the unit."""
+    def read(value: int) -> int:
+        if value < least:
+            raise ValueError(f"is \"{value / 1000:g} {unit}\", but must be {least / 1000:g} {unit} or more")
+        if value > most:
+            raise ValueError(f"is \"{value / 1000:g} {unit}\", but must be {most / 1000:g} {unit} or less")
+        return value
+
+    return AfterValidator(read)
+
+
+class Shadowing(Part):
+    """Log-normal shadowing: a gain for each pair of stations, in decibels normally distributed."""
+
+    sigma: Annotated[GainMdb, _within(1, 20_000, "dB")] = Field(
+        description="Standard deviation.")
+    decorrelation: Annotated[LengthMm, _within(100, 1_000_000_000, "m")] | None = Field(None, description=(
+        "Where stations move, the way of both together over which the correlation of a pair's gain falls to 1/e; left "
+        "out: a pair keeps its gain."))
+
+
+class Fading(Part):
+    """Block fading: the power between two stations is drawn anew after each coherence time, with the same mean."""
+
+    kind: Literal["rayleigh", "nakagami"] = Field(
+        description="`rayleigh`: no path is stronger than the others; `nakagami`: by its shape `m`.")
+    coherence: PositiveShortDurationNs = Field(ge=1_000, description="How long a gain lasts.")
+    m: float | None = Field(None, ge=0.5, le=100.0, description=(
+        "Shape of `nakagami`: 1 is `rayleigh`, more is less fading."))
+
+    @model_validator(mode="after")
+    def _shape_of_nakagami(self) -> Self:
+        if self.kind == "nakagami" and self.m is None:
+            raise ValueError("has `kind = \"nakagami\"`, which needs a shape; add `m`, such as `m = 3`")
+        if self.kind == "rayleigh" and self.m is not None:
+            raise ValueError("has `m`, which goes with `kind = \"nakagami\"`; write that kind, or leave `m` out")
+        return self
+
+    def plan(self) -> dict[str, Any]:
+        """The plan's fading."""
+        shape = {} if self.m is None else {"m_milli": round(1000 * self.m)}
+        return {"kind": self.kind, **shape, "coherence_ns": self.coherence}
+
+
+class Interferer(Part):
+    """A source of power that speaks no 802.11: stations sense it as a busy channel, and receive frames under it."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40, description="Unique among interferers.")
+    position: PAIR_OF_LENGTHS = Field(description="Where it stands.")
+    power: Annotated[PowerMdbm, _within(-140_000, 40_000, "dBm")] = Field(
+        description="What it radiates within the channel.")
+    on: PositiveShortDurationNs | None = Field(None, ge=100_000, description=(
+        "How long it radiates in each turn; left out, with `off`: always."))
+    off: PositiveShortDurationNs | None = Field(None, ge=100_000, description="How long it pauses between turns.")
+    turns: Literal["regular", "exponential"] = Field(
+        "regular", description="Whether `on` and `off` are the lengths of all turns, or means of exponential lengths.")
+    starts: Literal["on", "off"] = Field(
+        "on", description="`off`: it is silent until an event switches it on.")
+
+    @model_validator(mode="after")
+    def _has_turns(self) -> Self:
+        if (self.on is None) != (self.off is None):
+            has, lacks = ("on", "off") if self.off is None else ("off", "on")
+            raise ValueError(f"has `{has}` without `{lacks}`; add `{lacks}`, or leave both out for an interferer that "
+                             "always radiates")
+        if self.turns == "exponential" and self.on is None:
+            raise ValueError("has `turns = \"exponential\"` without their mean lengths; add `on` and `off`")
+        return self
+
+    def plan(self) -> dict[str, Any]:
+        """The plan's interferer."""
+        duty = {"kind": "constant"} if self.on is None else {"kind": self.turns, "on_ns": self.on, "off_ns": self.off}
+        x, y = self.position
+        return {"name": self.name, "position": {"x_mm": x, "y_mm": y}, "power_mdbm": self.power, "duty": duty,
+                "on": self.starts == "on"}
 
 
 class Mobility(Part):
@@ -123,6 +206,12 @@ class Radio(Part):
         None, description="Position of each host, in the order of the plan (the broker first); instead of the above.")
     mobility: Mobility | None = Field(None, description="How they move.")
     channel: Channel | None = Field(None, description="Errors in bursts.")
+    shadowing: Shadowing | None = Field(None, description="What stands between stations; left out for nothing.")
+    fading: Fading | None = Field(None, description="What reflections make of powers; left out for nothing.")
+    errors: Literal["threshold", "snr"] = Field("threshold", description=(
+        "How noise and interference spoil a frame: `threshold`, where the ratio falls below `snir_data`; `snr`, by the "
+        "bit errors of the modulation at that ratio, so that long frames are lost sooner."))
+    interferers: list[Interferer] = Field([], max_length=1_000, description="What else is on the air.")
     path_loss_exponent: float = Field(3.0, ge=1.0, le=6.0, description="2 is free space.")
     transmit_power: PowerMdbm = Field(20_000, description="Radiated power.")
     sensitivity: PowerMdbm = Field(-91_000, description="Receiver sensitivity: the weakest frame that is received.")
@@ -136,6 +225,19 @@ class Radio(Part):
         "`energy` when left out."))
     access_point: Truth = Field(
         False, description="The broker's station is an access point, and the trunk leads from it to the broker.")
+
+    @model_validator(mode="after")
+    def _errors_of_rates(self) -> Self:
+        if self.errors == "threshold":
+            return self
+        if self.snir_data is not None:
+            raise ValueError("has `snir_data`, which goes with `errors = \"threshold\"`; leave one of them out")
+        rates = RATES[STANDARDS[self.standard].modulation]
+        if self.ack_rate is not None and self.ack_rate not in rates:
+            known = ", ".join(f"{rate / 1e6:g}" for rate in rates)
+            raise ValueError(f"has `errors = \"snr\"` and an `ack_rate` of {self.ack_rate / 1e6:g} Mbit/s, for which "
+                             f"the standard has no modulation; use one of {known} Mbit/s")
+        return self
 
     def plan(self, stations: int) -> dict[str, Any]:
         """The medium as the plan has it (``MediumSpec`` of the engine).
@@ -158,15 +260,24 @@ class Radio(Part):
                 "snir_control_mdb": min(standard.snir_control_mdb, self.snir_data or standard.snir_control_mdb),
                 "snir_data_mdb": self.snir_data or standard.snir_data_mdb, "capture_mdb": self.capture,
                 "carrier_sense_mdbm": standard.carrier_sense_mdbm,
-                "interference_floor_mdbm": min(-105_000, self.noise - 10_000),
+                "interference_floor_mdbm": min(-105_000, self.noise - 10_000), **self._variation(),
             },
             "channel": None if self.channel is None else {
                 "mean_bad_ns": self.channel.mean_bad, "bad": list(self.channel.bad),
                 "loss_bad": list(self.channel.loss_bad)},
+            "interferers": [interferer.plan() for interferer in self.interferers],
             "placement": self._placement(stations),
             "mobility": self._mobility(),
             "energy": {"name": self.energy, "voltage_mv": voltage, "transmit_ua": transmit, "receive_ua": receive,
                        "idle_ua": idle, "sleep_na": sleep if self.sleep_current is None else self.sleep_current},
+        }
+
+    def _variation(self) -> dict[str, Any]:
+        """How powers and errors vary, as the plan has it."""
+        return {
+            "shadowing": None if self.shadowing is None else {
+                "sigma_mdb": self.shadowing.sigma, "decorrelation_mm": self.shadowing.decorrelation},
+            "fading": None if self.fading is None else self.fading.plan(), "errors": self.errors,
         }
 
     def _placement(self, stations: int) -> dict[str, Any]:

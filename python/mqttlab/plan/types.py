@@ -219,6 +219,26 @@ Duration = int
 """A length of time in nanoseconds, never negative."""
 
 
+class DutySpecConstant(TypedDict):
+    kind: Literal["constant"]
+
+
+class DutySpecRegular(TypedDict):
+    kind: Literal["regular"]
+    off_ns: Duration
+    on_ns: Duration
+
+
+class DutySpecExponential(TypedDict):
+    kind: Literal["exponential"]
+    off_ns: Duration
+    on_ns: Duration
+
+
+DutySpec = DutySpecConstant | DutySpecRegular | DutySpecExponential
+"""When an interferer that is switched on radiates."""
+
+
 class Endpoint(TypedDict):
     """An address that a server listens on."""
     address: str
@@ -238,6 +258,25 @@ class EnergyProfile(TypedDict):
     sleep_na: int
     transmit_ua: int
     voltage_mv: int
+
+
+ErrorModel = Literal["threshold", "snr"]
+"""How a frame that stands out of noise and interference is lost."""
+
+
+class FadingSpecRayleigh(TypedDict):
+    coherence_ns: Duration
+    kind: Literal["rayleigh"]
+
+
+class FadingSpecNakagami(TypedDict):
+    coherence_ns: Duration
+    kind: Literal["nakagami"]
+    m_milli: int
+
+
+FadingSpec = FadingSpecRayleigh | FadingSpecNakagami
+"""Block fading."""
 
 
 ForgottenFlow = Literal["drop", "revive"]
@@ -330,6 +369,15 @@ class Host(TypedDict):
     address: str
     name: str
     tcp: TcpPlan
+
+
+class InterfererSpec(TypedDict):
+    """A source of power."""
+    duty: DutySpec
+    name: str
+    on: bool
+    position: Position
+    power_mdbm: int
 
 
 class KeepAlive(TypedDict):
@@ -437,6 +485,7 @@ class MediumSpec(TypedDict):
     """A radio channel and the stations on it."""
     channel: ChannelSpec | None
     energy: EnergyProfile
+    interferers: list[InterfererSpec]
     mac: MacSpec
     mobility: MobilitySpec
     name: str
@@ -746,11 +795,14 @@ class RadioSpec(TypedDict):
     grows by ten times the exponent a decade from there."""
     capture_mdb: int | None
     carrier_sense_mdbm: int
+    errors: ErrorModel
     exponent_milli: int
+    fading: FadingSpec | None
     frequency_hz: int
     interference_floor_mdbm: int
     noise_mdbm: int
     sensitivity_mdbm: int
+    shadowing: ShadowingSpec | None
     snir_control_mdb: int
     snir_data_mdb: int
     snir_preamble_mdb: int
@@ -925,6 +977,12 @@ class ServiceTime(TypedDict):
     jitter: Ratio
     per_copy_ns: Duration
     per_packet_ns: Duration
+
+
+class ShadowingSpec(TypedDict):
+    """Log-normal shadowing."""
+    decorrelation_mm: int | None
+    sigma_mdb: int
 
 
 class SimPlan(TypedDict):

@@ -25,6 +25,7 @@ from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 from mqttlab.scenario.mqtt_sn import datagram_room
 from mqttlab.scenario.publish import PAYLOAD_BYTES_MAX, Publish, file_problem
+from mqttlab.scenario.radio_check import radio_problems
 from mqttlab.scenario.replay import ReplayError
 from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed, placed
 from mqttlab.scenario.template import IDENTITY_BYTES as IDENTITY_TEXT_BYTES
@@ -431,7 +432,7 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         if network.name is not None and names[network.name] > 1:
             yield ("networks", index, "name"), f"is {shown(network.name)}, as another network's; use another name"
     if scenario.radio is not None:
-        yield from _radio(scenario)
+        yield from radio_problems(scenario, scenario.radio, _host_count(scenario))
     elif scenario.network == "emulated":
         ways = {server: Crossed(scenario, server).length for server in servers}
         by_name = {server.name: server for _, server in scenario.all_servers}
@@ -523,20 +524,6 @@ def _too_short(scenario: Scenario, link: LinkDirection, place: Location, round_t
         comes_to = f", which is {limit} B at {rate_words(link.rate)}{trip}"
     yield place, (f"is {link.queue.words()}{comes_to}, but must be {largest} B or more: a shorter queue drops every "
                   f"packet of {scenario.mtu} B (`mtu`)")
-
-
-def _radio(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.networks:
-        yield ("networks",), "and `radio` cannot be used together: the radio channel joins all hosts"
-    if scenario.network != "emulated":
-        yield ("network",), f"is \"{scenario.network}\", but must be \"emulated\" with a `radio` channel"
-    if scenario.radio is not None and scenario.radio.access_point and scenario.trunk is None:
-        yield ("radio", "access_point"), "is true, which needs a [trunk] from the access point to the broker"
-    stations = _host_count(scenario)
-    if scenario.radio is not None and scenario.radio.positions is not None:
-        given = len(scenario.radio.positions)
-        if given != stations:
-            yield ("radio", "positions"), f"has {given} entries, but there are {stations} hosts; write {stations}"
 
 
 def _groups(scenario: Scenario) -> Iterator[Problem]:

@@ -548,6 +548,7 @@ mod tests {
             mac: MacSpec::standard(),
             radio: RadioSpec::preset("b-11").unwrap(),
             channel: None,
+            interferers: Vec::new(),
             placement: PlacementSpec::Explicit {
                 positions: [0, distance_m].map(|metres| Position { x_mm: metres * 1000, y_mm: 0 }).to_vec(),
             },

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use mqttlab_units::Instant;
 
-/// Events to come, each of one station. Ends of frames go before all else that happens at the same time, so that a
+/// Events to come, each of one station or interferer. Ends of frames go before all else that happens at the same time, so that a
 /// frame does not interfere with one that begins when it ends; other equal times keep the order of insertion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RadioAgenda {
@@ -31,6 +31,8 @@ pub(crate) enum RadioEvent {
     Respond,
     /// An answer should have come.
     Timeout,
+    /// What is heard of an interferer may change; the number is the interferer's.
+    Interference,
 }
 
 impl RadioAgenda {

@@ -3,7 +3,8 @@
 //! Sums of powers go up and down millions of times in a run. In integers they come back to zero exactly, and are
 //! the same in whichever order frames begin and end.
 
-use super::spec::RadioSpec;
+use super::frame_errors::FrameErrors;
+use super::spec::{PhySpec, RadioSpec};
 use super::timing::FrameKind;
 
 /// 1 mW in attowatts; 1 aW is -150 dBm.
@@ -26,6 +27,8 @@ pub(crate) struct Levels {
     control: f64,
     data: f64,
     capture: Option<f64>,
+    /// `None` where frames are lost by thresholds.
+    errors: Option<FrameErrors>,
 }
 
 impl Levels {
@@ -43,14 +46,37 @@ impl Levels {
             control: 1.0 / ratio(spec.snir_control_mdb),
             data: 1.0 / ratio(spec.snir_data_mdb),
             capture: spec.capture_mdb.map(|mdb| 1.0 / ratio(mdb)),
+            errors: None,
         }
     }
 
-    /// Power at this distance, given in square metres; 0 below the floor.
-    pub(crate) fn received(&self, squared_m2: f64) -> u64 {
+    /// Frames are lost by their bits' errors.
+    pub(crate) fn with_errors(self, phy: &PhySpec) -> Self {
+        Levels { errors: FrameErrors::new(phy), ..self }
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.errors.is_some()
+    }
+
+    /// The logarithm of the chance that a bit of a frame of this power is right; 0 where thresholds decide.
+    pub(crate) fn log_right(&self, kind: FrameKind, power: u64, interference: u64) -> f64 {
+        let ratio = power as f64 / (self.noise + interference) as f64;
+        self.errors.map_or(0.0, |errors| errors.log_right(kind, ratio))
+    }
+
+    /// Power at this distance, given in square metres, of a source that is so many times as loud as a station, with
+    /// this gain on the way; 0 below the floor.
+    pub(crate) fn received(&self, squared_m2: f64, loudness: f64, gain: f64) -> u64 {
         // Nearer than 1 m the law of the far field does not hold.
-        let power = (self.at_1m * squared_m2.max(1.0).powf(-self.half_exponent)) as u64;
+        let power = self.at_1m * loudness * squared_m2.max(1.0).powf(-self.half_exponent);
+        let power = self.varied(power, loudness, gain);
         if power < self.floor { 0 } else { power }
+    }
+
+    /// A power with this gain. No obstacle and no reflection makes it more than that at 1 m.
+    pub(crate) fn varied(&self, power: f64, loudness: f64, gain: f64) -> u64 {
+        (power * gain).min(self.at_1m * loudness) as u64
     }
 
     /// The square of the distance beyond which [`Levels::received`] is 0.
@@ -63,9 +89,14 @@ impl Levels {
         power >= self.sensitivity && allowed(power, self.preamble) >= self.noise + interference
     }
 
-    /// The interference that a frame of this power bears; `None` where noise alone is too much.
+    /// The interference that a frame of this power bears, or its preamble where the rest is up to its bits; `None` where
+    /// noise alone is too much.
     pub(crate) fn tolerance(&self, kind: FrameKind, power: u64) -> Option<u64> {
-        let inverse = if kind == FrameKind::Data { self.data } else { self.control };
+        let inverse = match kind {
+            _ if self.has_errors() => self.preamble,
+            FrameKind::Data => self.data,
+            FrameKind::Ack | FrameKind::Rts | FrameKind::Cts => self.control,
+        };
         allowed(power, inverse).checked_sub(self.noise)
     }
 
@@ -88,7 +119,7 @@ fn attowatts(mdbm: i32) -> f64 {
     ratio(mdbm) * ATTOWATTS
 }
 
-fn ratio(mdb: i32) -> f64 {
+pub(crate) fn ratio(mdb: i32) -> f64 {
     10_f64.powf(f64::from(mdb) / 10_000.0)
 }
 
@@ -107,7 +138,7 @@ mod tests {
         for (metres, expected) in
             [(0.1, -20.05), (1.0, -20.05), (10.0, -50.05), (100.0, -80.05), (150.0, -85.34)]
         {
-            let got = dbm(levels.received(metres * metres));
+            let got = dbm(levels.received(metres * metres, 1.0, 1.0));
             assert!((got - expected).abs() < 0.01, "{metres} m: {got} dBm");
         }
     }
@@ -118,8 +149,8 @@ mod tests {
         // (20 - 40.05 + 105) / 30 = 2.8316 decades: 678.6 m.
         let reach_m = levels.reach_m2().sqrt();
         assert!((reach_m - 678.6).abs() < 0.5, "{reach_m}");
-        assert!(levels.received((reach_m * 0.999).powi(2)) > 0);
-        assert_eq!(levels.received((reach_m * 1.001).powi(2)), 0);
+        assert!(levels.received((reach_m * 0.999).powi(2), 1.0, 1.0) > 0);
+        assert_eq!(levels.received((reach_m * 1.001).powi(2), 1.0, 1.0), 0);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use super::channel::{Channel, ChannelLaw};
 use super::counters::StationCounters;
 use super::event::{Finished, Input, Outcome, Output};
 use super::field::StationField;
+use super::interferer::Interferer;
 use super::level::Levels;
-use super::receiver::{RadioReceiver, Reception};
+use super::receiver::{Incoming, RadioReceiver, Reception};
 use super::spec::{MediumSpec, Position};
 use super::station::{Air, AwaitedAnswer, DueResponse, Job, Station};
 use super::timing::{ACK_BYTES, DATA_OVERHEAD_BYTES, FrameKind, RTS_BYTES, Timing};
@@ -21,15 +22,20 @@ use crate::traffic::LinkTraffic;
 #[derive(Clone, Debug)]
 pub struct Medium {
     spec: MediumSpec,
-    timing: Timing,
-    levels: Levels,
-    field: StationField,
-    receivers: Vec<RadioReceiver>,
-    stations: Vec<Station>,
+    pub(super) timing: Timing,
+    pub(super) levels: Levels,
+    pub(super) field: StationField,
+    pub(super) receivers: Vec<RadioReceiver>,
+    pub(super) stations: Vec<Station>,
+    pub(super) interferers: Vec<Interferer>,
+    /// After which what is heard of interferers is reckoned anew.
+    pub(super) intervals: Vec<Duration>,
     /// Empty where the channel has no errors of its own.
     channels: Vec<Channel>,
     channel_law: Option<ChannelLaw>,
-    agenda: RadioAgenda,
+    /// Of the draws whether bits are right.
+    errors: Seed,
+    pub(super) agenda: RadioAgenda,
     /// Stations that waited for an answer and heard something else.
     disappointed: Vec<u32>,
     /// Stations that are to rest, and still have something to do.
@@ -48,24 +54,34 @@ impl Medium {
             panic!("the medium `{}` was made of a bad spec: {error}", spec.name);
         }
         let seed = seed.derive(&spec.name);
-        let levels = Levels::new(&spec.radio);
+        let levels = levels(&spec);
         let count = spec.stations();
         let numbers = 0..count as u64;
         let backoff = seed.derive("backoff");
         let channel_law = spec.channel.as_ref().map(ChannelLaw::new);
-        let errors = seed.derive("channel");
+        let states = seed.derive("channel");
+        let field = StationField::new(&spec, &levels, seed);
+        let interferers: Vec<Interferer> =
+            spec.interferers.iter().map(|spec| Interferer::new(spec, count, seed)).collect();
+        let mut agenda = RadioAgenda::default();
+        for number in 0..interferers.len() {
+            agenda.add(Instant::ZERO, number as u32, RadioEvent::Interference);
+        }
         Medium {
+            interferers,
+            intervals: field.intervals(),
             timing: Timing::new(&spec.phy),
-            field: StationField::new(&spec.placement, &spec.mobility, &levels, seed),
+            field,
             receivers: vec![RadioReceiver::default(); count],
             stations: numbers.clone().map(|i| Station::new(&spec.phy, backoff.index(i))).collect(),
             channels: match &channel_law {
-                Some(law) => numbers.map(|i| Channel::new(law, errors.index(i))).collect(),
+                Some(law) => numbers.map(|i| Channel::new(law, states.index(i))).collect(),
                 None => Vec::new(),
             },
             channel_law,
+            errors: seed.derive("errors"),
             levels,
-            agenda: RadioAgenda::default(),
+            agenda,
             disappointed: Vec::new(),
             drowsy: Vec::new(),
             ready: VecDeque::new(),
@@ -162,6 +178,7 @@ impl Medium {
                 RadioEvent::Turn => self.turn(entry.at, station),
                 RadioEvent::Respond => self.respond(entry.at, station),
                 RadioEvent::Timeout => self.time_out(entry.at, station),
+                RadioEvent::Interference => self.interference(entry.at, station),
             }
             // After each event, which may have been the last thing that a station had to do.
             self.doze(entry.at);
@@ -259,7 +276,7 @@ impl Medium {
     }
 
     /// The station's slots count if the medium is idle.
-    fn contend(&mut self, number: usize) {
+    pub(super) fn contend(&mut self, number: usize) {
         let idle = !self.receivers[number].is_busy();
         let station = &mut self.stations[number];
         if idle {
@@ -337,10 +354,14 @@ impl Medium {
         receivers[from].begin_transmission(now);
         // Powers are fixed from here to the last bit: what is added now must be taken off then.
         field.update(now, from, levels);
+        let length = timing.airtime(air.kind, air.bytes);
+        let payload = [now + timing.preamble, now + length];
         for near in field.row(from) {
             let receiver = &mut receivers[near.station as usize];
             let was_busy = receiver.is_busy();
-            let receives = receiver.begin(now, from as u32, air.kind, near.power, levels);
+            let Air { kind, bytes, .. } = air;
+            let frame = Incoming { from: from as u32, kind, bytes, power: near.power, payload };
+            let receives = receiver.begin(now, frame, levels);
             let station = &mut stations[near.station as usize];
             if receives {
                 // PHY-RXSTART within the time after an RTS: the reservation that it asked for holds (§10.3.2.4).
@@ -350,7 +371,7 @@ impl Medium {
                 station.freeze(now, timing);
             }
         }
-        agenda.add(now + timing.airtime(air.kind, air.bytes), from as u32, RadioEvent::End);
+        agenda.add(now + length, from as u32, RadioEvent::End);
     }
 
     /// A frame's last bit has gone.
@@ -400,7 +421,12 @@ impl Medium {
             let index = near.station as usize;
             let (receiver, station) = (&mut receivers[index], &mut stations[index]);
             let was_busy = receiver.is_busy();
-            let heard = receiver.end(now, from as u32, near.power, levels);
+            let mut heard = receiver.end(now, from as u32, near.power, levels);
+            if let Reception::Uncertain(chance) = heard {
+                // By the names of both and the instant: no other frame changes what this one draws.
+                let draw = self.errors.index(from as u64).index(near.station.into()).index(now.as_ns());
+                heard = chance.decide(draw.dice().uniform());
+            }
             if heard != Reception::Nothing {
                 let lost = heard == Reception::Frame
                     && self.channel_law.as_ref().is_some_and(|law| channels[index].draw_loss(now, law));
@@ -540,4 +566,9 @@ impl Medium {
         let finished = Finished { frame, from, to, entered, start, sent, attempts, air_bytes, fate };
         self.ready.push_back(Output::Finished(finished));
     }
+}
+
+fn levels(spec: &MediumSpec) -> Levels {
+    let levels = Levels::new(&spec.radio);
+    if spec.radio.errors.is_threshold() { levels } else { levels.with_errors(&spec.phy) }
 }

@@ -19,8 +19,8 @@
 //! allocated once queues and rows of neighbours have grown. Path losses are computed when a station first sends,
 //! and again at its first transmission of each refresh interval where stations move.
 //!
-//! What it does not model: propagation time (0.5 µs over 150 m, part of the slot), shadowing and fading beyond the
-//! two-state channel, rate adaptation, fragments, broadcast, beacons and association, power save, other channels,
+//! What it does not model: propagation time (0.5 µs over 150 m, part of the slot), fading within a frame, rate
+//! adaptation, fragments, broadcast, beacons and association, power save, other channels,
 //! and the time that carrier sensing takes: a transmission is sensed as soon as it begins, except by stations whose
 //! turn comes in the same instant.
 
@@ -31,13 +31,21 @@ mod channel;
 mod counters;
 mod energy;
 mod event;
+mod fading;
 mod field;
+mod frame_errors;
+mod interference;
+mod interferer;
+#[cfg(test)]
+mod kolmogorov;
 mod level;
 mod medium;
+mod pair;
 mod point;
 mod preset;
 mod receiver;
 mod report;
+mod shadowing;
 mod spec;
 mod station;
 mod timing;
@@ -48,9 +56,13 @@ pub use air_time::AirTime;
 pub use counters::{StationCounters, Tally, Traffic};
 pub use energy::EnergyProfile;
 pub use event::{Finished, Input, Outcome, Output};
+pub use fading::FadingSpec;
+pub use frame_errors::ErrorModel;
+pub use interferer::{DutySpec, InterfererSpec};
 pub use medium::Medium;
 pub use preset::{ENERGY_PRESETS, PRESETS};
 pub use report::StationReport;
+pub use shadowing::ShadowingSpec;
 pub use spec::{
     ChannelSpec, MacSpec, MediumError, MediumSpec, MobilitySpec, Modulation, PhySpec, PlacementSpec,
     Position, RadioSpec,

@@ -3,6 +3,7 @@
 use mqttlab_units::{BitRate, Duration};
 
 use super::energy::EnergyProfile;
+use super::frame_errors::ErrorModel;
 use super::spec::{MacSpec, Modulation, PhySpec, RadioSpec};
 
 /// The names that [`PhySpec::preset`] and [`RadioSpec::preset`] know.
@@ -79,6 +80,9 @@ impl RadioSpec {
             capture_mdb: Some(10_000),
             carrier_sense_mdbm: carrier_sense,
             interference_floor_mdbm: -105_000,
+            shadowing: None,
+            fading: None,
+            errors: ErrorModel::Threshold,
         })
     }
 }

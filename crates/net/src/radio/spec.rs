@@ -2,6 +2,7 @@
 //!
 //! Levels are whole thousandths: `-94_000` mdBm is -94 dBm, `4_000` mdB is 4 dB. Lengths are millimetres.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use mqttlab_units::{BitRate, Duration, Ratio};
@@ -9,6 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::energy::EnergyProfile;
+use super::fading::FadingSpec;
+use super::frame_errors::{ErrorModel, FrameErrors};
+use super::interferer::{DutySpec, InterfererSpec};
+use super::shadowing::ShadowingSpec;
 
 /// A radio channel and the stations on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +29,9 @@ pub struct MediumSpec {
     pub radio: RadioSpec,
     /// Errors in bursts at every receiver; `null` for none.
     pub channel: Option<ChannelSpec>,
+    /// What else is on the air.
+    #[serde(default)]
+    pub interferers: Vec<InterfererSpec>,
     /// Where the stations are, and how many.
     pub placement: PlacementSpec,
     /// How they move.
@@ -120,6 +128,15 @@ pub struct RadioSpec {
     pub carrier_sense_mdbm: i32,
     /// Stations that would be heard with less than this do not exist for each other.
     pub interference_floor_mdbm: i32,
+    /// What stands between stations; `null` for nothing.
+    #[serde(default)]
+    pub shadowing: Option<ShadowingSpec>,
+    /// What reflections make of powers; `null` for nothing.
+    #[serde(default)]
+    pub fading: Option<FadingSpec>,
+    /// How frames are lost to noise and interference.
+    #[serde(default)]
+    pub errors: ErrorModel,
 }
 
 /// Gilbert and Elliott's channel in time, at every receiver on its own: good and bad states of exponential length.
@@ -246,15 +263,60 @@ impl MediumSpec {
         positive("radio.frequency_hz", self.radio.frequency_hz)?;
         positive("radio.exponent_milli", self.radio.exponent_milli.into())?;
         self.radio.check_levels()?;
+        self.radio.check_variation()?;
+        require(
+            "radio.errors",
+            self.radio.errors.is_threshold() || FrameErrors::new(&self.phy).is_some(),
+            || {
+                "is snr, which needs rates of the standard: 1, 2, 5.5 and 11 Mbit/s, with OFDM 6, 9, 12, 18, 24, 36, 48 and \
+             54 Mbit/s"
+                .into()
+            },
+        )?;
         if let Some(channel) = &self.channel {
             positive("channel.mean_bad_ns", channel.mean_bad.as_ns())?;
         }
+        self.check_interferers()?;
         positive("placement.stations", self.stations() as u64)?;
         self.mobility.check()
     }
 }
 
+impl MediumSpec {
+    fn check_interferers(&self) -> Result<(), MediumError> {
+        let mut names = BTreeSet::new();
+        for InterfererSpec { name, power_mdbm, duty, .. } in &self.interferers {
+            require("interferers.name", names.insert(name), || format!("is {name:?} twice"))?;
+            require("interferers.power_mdbm", (-140_000..=40_000).contains(power_mdbm), || {
+                format!("is {power_mdbm}, but must be between -140000 and 40000")
+            })?;
+            if let DutySpec::Regular { on, off } | DutySpec::Exponential { on, off } = duty {
+                positive("interferers.duty.on_ns", on.as_ns())?;
+                positive("interferers.duty.off_ns", off.as_ns())?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl RadioSpec {
+    fn check_variation(&self) -> Result<(), MediumError> {
+        if let Some(shadowing) = &self.shadowing {
+            // The bound keeps slips out, such as 6000 dB.
+            require("radio.shadowing.sigma_mdb", (1..=20_000).contains(&shadowing.sigma_mdb), || {
+                format!("is {}, but must be between 1 and 20000", shadowing.sigma_mdb)
+            })?;
+            positive("radio.shadowing.decorrelation_mm", shadowing.decorrelation_mm.unwrap_or(1))?;
+        }
+        let Some(fading) = &self.fading else { return Ok(()) };
+        positive("radio.fading.coherence_ns", fading.coherence().as_ns())?;
+        let FadingSpec::Nakagami { m_milli, .. } = fading else { return Ok(()) };
+        // Below a half Nakagami's law is not defined.
+        require("radio.fading.m_milli", (500..=100_000).contains(m_milli), || {
+            format!("is {m_milli}, but must be between 500 and 100000")
+        })
+    }
+
     fn check_levels(&self) -> Result<(), MediumError> {
         // Sums of powers are counted in whole attowatts (-150 dBm) in 64 bits. No receiver is as deaf as -40 dBm, but
         // -95 in a field of thousandths reads so.
@@ -312,6 +374,7 @@ mod tests {
             mac: MacSpec::standard(),
             radio: RadioSpec::preset("b-11").unwrap(),
             channel: None,
+            interferers: Vec::new(),
             placement: PlacementSpec::Grid { stations: 2, spacing_mm: 1000 },
             mobility: MobilitySpec::None,
             energy: EnergyProfile::preset("mica2").unwrap(),
@@ -342,6 +405,21 @@ mod tests {
         assert_eq!(refused(|spec| spec.mac.queue_limit_frames = Some(0)), "mac.queue_limit_frames");
         assert_eq!(refused(|spec| spec.radio.noise_mdbm = -95), "radio.noise_mdbm");
         assert_eq!(refused(|spec| spec.radio.exponent_milli = 0), "radio.exponent_milli");
+        let shadowing = |sigma_mdb, decorrelation_mm| {
+            refused(|spec| spec.radio.shadowing = Some(ShadowingSpec { sigma_mdb, decorrelation_mm }))
+        };
+        assert_eq!(shadowing(6_000_000, None), "radio.shadowing.sigma_mdb");
+        assert_eq!(shadowing(6_000, Some(0)), "radio.shadowing.decorrelation_mm");
+        let fading = |m_milli, coherence| {
+            refused(|spec| spec.radio.fading = Some(FadingSpec::Nakagami { m_milli, coherence }))
+        };
+        assert_eq!(fading(499, Duration::from_ms(1)), "radio.fading.m_milli");
+        assert_eq!(fading(500, Duration::ZERO), "radio.fading.coherence_ns");
+        let odd = |spec: &mut MediumSpec| {
+            spec.radio.errors = ErrorModel::Snr;
+            spec.phy.ack_rate_bit_s = BitRate::from_bit_s(3_000_000);
+        };
+        assert_eq!(refused(odd), "radio.errors");
         let floor = |spec: &mut MediumSpec| spec.radio.interference_floor_mdbm = -90_000;
         assert_eq!(refused(floor), "radio.interference_floor_mdbm");
         let nobody = |spec: &mut MediumSpec| spec.placement = PlacementSpec::Explicit { positions: vec![] };

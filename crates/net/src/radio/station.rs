@@ -137,7 +137,7 @@ impl Station {
             Reception::Spoilt(Spoilt::Collision) => self.counters.collisions += 1,
             Reception::Spoilt(Spoilt::Weak) => self.counters.weak += 1,
             Reception::Frame if lost => self.counters.channel_errors += 1,
-            Reception::Frame | Reception::Nothing => {}
+            Reception::Frame | Reception::Nothing | Reception::Uncertain(_) => {}
         }
         if heard != Reception::Frame || lost {
             // An error is an error to the MAC, whatever its cause: EIFS follows (§10.3.2.3.7).

@@ -18,6 +18,8 @@ pub(crate) struct Walk {
     to: Point,
     depart: Instant,
     arrive: Instant,
+    /// What was walked before this leg.
+    walked_m: f64,
     dice: Dice,
 }
 
@@ -39,6 +41,7 @@ impl Walk {
             to: from,
             depart: Instant::ZERO,
             arrive: Instant::ZERO,
+            walked_m: 0.0,
             dice: seed.dice(),
         }
     }
@@ -57,16 +60,27 @@ impl Walk {
         [0, 1].map(|axis| self.from[axis] + share * (self.to[axis] - self.from[axis]))
     }
 
+    /// How far it has walked until then. Asked as [`Walk::position`] is.
+    pub(crate) fn walked_m(&mut self, at: Instant) -> f64 {
+        let here = self.position(at);
+        self.walked_m + metres_between(self.from, here)
+    }
+
     fn next_leg(&mut self) {
+        self.walked_m += metres_between(self.from, self.to);
         self.from = self.to;
         self.to = [0, 1].map(|axis| self.dice.uniform() * self.size[axis]);
         let [slowest, fastest] = self.speed_m_s;
         let speed_m_s = slowest + self.dice.uniform() * (fastest - slowest);
-        let metres = (self.to[0] - self.from[0]).hypot(self.to[1] - self.from[1]);
+        let metres = metres_between(self.from, self.to);
         self.depart = self.arrive + self.pause;
         // At least a nanosecond, so that a walk in a point does not stand still for ever.
         self.arrive = self.depart + Duration::from_s_f64(metres / speed_m_s).max(Duration::from_ns(1));
     }
+}
+
+fn metres_between(a: Point, b: Point) -> f64 {
+    (a[0] - b[0]).hypot(a[1] - b[1])
 }
 
 #[cfg(test)]
@@ -85,10 +99,6 @@ mod tests {
         Walk::new(&mobility, [7.0, 8.0], Seed(1))
     }
 
-    fn metres(a: Point, b: Point) -> f64 {
-        (a[0] - b[0]).hypot(a[1] - b[1])
-    }
-
     #[test]
     fn a_walk_stays_in_its_area_and_never_exceeds_its_speed() {
         let mut walk = walk();
@@ -97,7 +107,7 @@ mod tests {
         for step in 1..100_000_u64 {
             let here = walk.position(Instant::from_ns(step * 100_000_000));
             assert!((0.0..=200.0).contains(&here[0]) && (0.0..=100.0).contains(&here[1]), "{here:?}");
-            assert!(metres(last, here) <= 5.0 * 0.1 + 1e-6, "{last:?} {here:?}");
+            assert!(metres_between(last, here) <= 5.0 * 0.1 + 1e-6, "{last:?} {here:?}");
             last = here;
         }
     }
@@ -111,7 +121,7 @@ mod tests {
             walk.next_leg();
             assert_eq!(walk.depart, rested + Duration::from_s(2));
             assert_eq!(walk.position(walk.depart), walk.from);
-            speeds.push(metres(walk.from, walk.to) / walk.arrive.since(walk.depart).as_s_f64());
+            speeds.push(metres_between(walk.from, walk.to) / walk.arrive.since(walk.depart).as_s_f64());
         }
         assert!(speeds.iter().all(|speed| (0.999..=5.001).contains(speed)));
         // Uniform in 1 to 5 m/s: mean 3, standard deviation 4 / sqrt(12); five standard errors.
@@ -127,5 +137,6 @@ mod tests {
         }
         let at = Instant::from_ns(5000 * 1_000_000_000);
         assert_eq!(often.position(at), seldom.position(at));
+        assert_eq!(often.walked_m(at), seldom.walked_m(at));
     }
 }

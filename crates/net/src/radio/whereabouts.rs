@@ -61,6 +61,7 @@ mod tests {
             mac: MacSpec::standard(),
             radio: RadioSpec::preset("b-11").unwrap(),
             channel: None,
+            interferers: Vec::new(),
             placement: PlacementSpec::Random { stations: 5, width_mm: 100_000, height_mm: 50_000 },
             mobility: MobilitySpec::RandomWaypoint {
                 width_mm: 100_000,

@@ -2,13 +2,15 @@
 
 mod contention;
 mod exchange;
+mod interference;
 mod listening;
 mod scale;
 mod stage;
+mod variation;
 
 use mqttlab_net::radio::{
-    EnergyProfile, Finished, Input, MacSpec, Medium, MediumSpec, MobilitySpec, Outcome, Output, PhySpec,
-    PlacementSpec, Position, RadioSpec,
+    EnergyProfile, ErrorModel, FadingSpec, Finished, Input, MacSpec, Medium, MediumSpec, MobilitySpec,
+    Outcome, Output, PhySpec, PlacementSpec, Position, RadioSpec, ShadowingSpec,
 };
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
@@ -21,6 +23,7 @@ fn line(preset: &str, metres: &[i64]) -> MediumSpec {
         mac: MacSpec::standard(),
         radio: RadioSpec::preset(preset).unwrap(),
         channel: None,
+        interferers: Vec::new(),
         placement: PlacementSpec::Explicit { positions },
         mobility: MobilitySpec::None,
         energy: EnergyProfile::preset("esp8266").unwrap(),
