@@ -23,8 +23,8 @@ from mqttlab.scenario.load import parse_values
 Values = dict[str, Any]
 
 TABLE_TO, EVENTS_TO, LATER_TO = 200, 300, 700
-"""Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or older scenarios. What came later is not drawn
-for them: they keep their scenarios."""
+"""Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or were drawn before. What came later is not
+drawn for them: they keep their scenarios."""
 KEPT_FROM = 1_000_000
 """Numbers from here on are kept for judging: whoever mends the simulator does not run them."""
 PHASES = {"connect_timeout": "30 s", "warm_up": "2 s", "duration": "12 s", "cool_down": "20 s"}
