@@ -242,13 +242,36 @@ def test_figures_of_a_run_that_goes_on_have_the_events_so_far(tmp_path: Path) ->
     found = watch._followed["run"] = Followed(elsewhere=Elsewhere())  # type: ignore[arg-type]
     assert watch.changes("run") == [], "publishing has not begun"
     numbers = {"offered": 0, "sent": 0, "delivered": 0}
+    # A little later than the plan has them.
+    down, up = (int(at * S) for at in (4.01, 6.02))
     for line in ({"event": "phase", "phase": "connect", "at_ns": 0}, {"event": "phase", "phase": "warm_up", "at_ns": S},
-                 *({"event": "tick", "at_ns": at * S, **numbers} for at in range(1, 6))):
+                 *({"event": "tick", "at_ns": at * S, **numbers} for at in range(1, 6)),
+                 {"event": "change", "at_ns": down, "name": "wan down"}):
         found.hear(line)
-    assert [(one.at_ns, one.until_ns) for one in watch.changes("run")] == [(4 * S, None)]
+    assert [(one.at_ns, one.until_ns) for one in watch.changes("run")] == [(down, None)]
+    pause = {"at_ns": 4 * S, "name": "broker is paused", "server": "broker", "change": {"kind": "pause"}}
+    found.hear({"event": "change", "at_ns": 5 * S, "name": "broker is paused", "by_hand": pause})
+    found.hear({"event": "change", "at_ns": up, "name": "wan up"})
     found.hear({"event": "tick", "at_ns": 7 * S, **numbers})
-    [change] = watch.changes("run")
-    assert (change.name, change.at_ns, change.until_ns) == ("wan down", 4 * S, 6 * S)
+    change, fired = watch.changes("run")
+    assert (change.name, change.at_ns, change.until_ns) == ("wan down", down, up)
+    assert (fired.name, fired.at_ns, fired.until_ns, fired.by_hand) == ("broker is paused, by hand", 5 * S, None, True)
     figure = live_figures.drawn("messages", found.ticks, [change])
     assert figure is not None
-    assert [(shape["x0"], shape["x1"]) for shape in figure.layout["shapes"]] == [(4, 6), (4, 4)]
+    assert [(shape["x0"], shape["x1"]) for shape in figure.layout["shapes"]] == [(4.01, 6.02), (4.01, 4.01)]
+
+
+def test_events_that_were_fired_by_hand_are_among_the_others(tmp_path: Path) -> None:
+    directory = outage(tmp_path / "run").directory
+    pause = {"at_ns": int(3.4 * S), "name": "broker is paused", "server": "broker", "change": {"kind": "pause"}}
+    ends = {**pause, "at_ns": int(4.4 * S), "name": "broker continues", "change": {"kind": "continue"}}
+    lines = [{"at_ns": event["at_ns"], "event": event} for event in (pause, ends)]
+    fired = directory / "by-hand.jsonl"
+    fired.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    taken = Recording.open(directory).changes
+    assert [(one.name, one.at_ns / S, (one.until_ns or 0) / S, one.by_hand) for one in taken] == [
+        ("wan down", 3, 5, False), ("broker is paused, by hand", 3.4, 4.4, True)]
+    assert "at 3.4 s broker is paused, by hand for 1 s" in changes.sentence(Recording.open(directory))
+    fired.write_text('{"at_ns": 5, "event": 7}\n', encoding="utf-8")
+    said = CliRunner().invoke(main, ["report", str(directory)])
+    assert (said.exit_code, "by-hand.jsonl is damaged" in said.stderr) == (2, True), said.stderr
