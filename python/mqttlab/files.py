@@ -37,6 +37,8 @@ def as_open_as(above: Path, own: int = 0o700) -> int:
 
 ORIGIN = "origin.json"
 """What a run was made from, beside its plan."""
+BY_HAND = "by-hand.jsonl"
+"""The events that were fired by hand, beside its plan."""
 
 
 def written_scenario(directory: Path) -> tuple[str, dict[str, Any]] | None:

@@ -33,6 +33,7 @@ from mqttlab import scratch
 from mqttlab.checks import Checks
 from mqttlab.engine import EngineError, cannot_be_written, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
+from mqttlab.files import BY_HAND, json_lines
 from mqttlab.mistaken import nearest_path, what_it_is
 from mqttlab.plan import StoredPlan, read_plan
 from mqttlab.plan.events import Change, changes
@@ -433,12 +434,23 @@ class Recording:
 
     @cached_property
     def changes(self) -> list[Change]:
-        """The events of the plan that took place, at run time, each with the one that ended it."""
-        planned = self.plan.get("events")
-        if not planned or self.events.is_empty():
+        """The events that took place, the plan's and those fired by hand, at run time, each with the one that ended
+        it."""
+        planned, fired = self.plan.get("events") or [], self._fired()
+        if self.events.is_empty() or not (planned or fired):
             return []
         taken = self.events.filter(pl.col("kind") == "change")["at_ns"].to_list()
-        return changes(planned, taken)
+        return changes(planned, taken, fired)
+
+    def _fired(self) -> list[tuple[int, Any]]:
+        """The events that were fired by hand, and when."""
+        path = self.directory / BY_HAND
+        try:
+            fired = [(int(line["at_ns"]), line["event"]) for line in json_lines(path)] if path.is_file() else []
+            changes((), (), fired)
+        except (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise RecordingError(f"{path} is damaged: it holds something else than events") from error
+        return fired
 
     @cached_property
     def resources(self) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -30,6 +31,14 @@ def row(at_s: float, kind: str, detail: str | None = None, client: int | None = 
     return {"at_ns": int(at_s * S), "kind": kind, "client": client, "took_ns": None, "detail": detail}
 
 
+def write_resources(directory: Path, used: list[tuple[float, float]]) -> None:
+    """Samples of the server: when, and the processor time so far."""
+    pl.DataFrame({
+        "at_ns": [int(at * S) for at, _ in used], "process": ["server"] * len(used), "server": [0] * len(used),
+        "cpu_user_s": [seconds for _, seconds in used], "cpu_system_s": [0.0] * len(used),
+    }).write_parquet(directory / "resources.parquet")
+
+
 def outage(directory: Path, **more: Any) -> Recording:
     """The link is down from 3 s to 5 s: 20 messages are lost, one comes late, the subscriber comes back after 0.5 s."""
     messages = [Message(number) for number in range(100)]
@@ -52,7 +61,10 @@ def test_what_followed_from_an_outage_is_counted(tmp_path: Path) -> None:
         "change_flows_not_back": 0, "change_undelivered": 20, "change_late": 1, "change_duplicates": 1,
         # The publisher's connection is closed at 9.9 s, within the measurement, and it does not come back.
         "change_connections_lost": 2, "change_connects_per_s_max": 1, "change_reconnected_s_p50": pytest.approx(0.5),
-        "change_reconnected_s_max": None, "change_not_reconnected": 1}
+        "change_reconnected_s_max": None, "change_not_reconnected": 1,
+        # Those of 5 s, 5.1 s and 5.2 s, of which the first took 0.3 s.
+        "change_waiting_max": 2, "change_server_cpu_percent_max": None, "change_wills": None,
+        "change_will_s_p50": None, "change_will_s_max": None, "change_retained_again": 0}
 
 
 def test_an_event_ends_what_is_counted_of_the_one_before_it(tmp_path: Path) -> None:
@@ -110,6 +122,30 @@ def test_a_silence_belongs_to_the_event_in_whose_window_it_is(tmp_path: Path) ->
     events = [row(1, "change", "wan down"), row(3, "change", "wan down"), row(5, "change", "wan up")]
     table = metrics.changes(outage(tmp_path / "run", planned=planned, events=events))
     assert table["change_silence_s"].to_list() == pytest.approx([0.1, 2.2])
+
+
+def test_wills_retained_copies_and_a_busy_server_are_of_the_event_in_whose_window_they_are(tmp_path: Path) -> None:
+    vanish = {"at_ns": 3 * S, "name": "p vanishes", "clients": [0], "change": {"kind": "vanish"}}
+    again = {**vanish, "at_ns": 8 * S, "name": "s vanishes", "clients": [1]}
+    messages = [Message(number) for number in range(100)]
+    # Nobody's messages, to two subscribers; a copy to each, of which one has not been away.
+    messages += [Message(number, 10, fate="foreign") for number in (20, 45, 47, 90)]
+    messages += [Message(85, 10, fate="retained", subscriber=one) for one in (1, 2)]
+    events = [row(3, "change", "p vanishes"), row(8, "change", "s vanishes"), row(8.3, "connack", client=1)]
+    directory = write(tmp_path / "run", messages, events=events, planned=[vanish, again])
+    plan = json.loads((directory / "plan.json").read_text(encoding="utf-8"))
+    plan["groups"][0]["protocol"] = {"mqtt": {"will": {"topic": "gone"}}}
+    (directory / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    used = [(2.0, 1.0), (2.9, 1.1), (3.9, 1.8), (4.9, 1.9), (8.5, 2.0), (9.0, 0.1)]
+    write_resources(directory, used)
+    first, second = metrics.changes(Recording.open(directory)).rows(named=True)
+    assert (first["change_wills"], first["change_will_s_p50"], first["change_will_s_max"]) == (
+        2, pytest.approx(1.61), pytest.approx(1.71))
+    assert [each["change_retained_again"] for each in (first, second)] == [0, 1]
+    assert second["change_wills"] is None, "its client has none"
+    # 0.7 s of a second; then it started again, and its count with it.
+    assert first["change_server_cpu_percent_max"] == pytest.approx(70)
+    assert second["change_server_cpu_percent_max"] == pytest.approx(100 * 0.1 / 3.6)
 
 
 def test_clients_that_vanish_have_lost_their_connections_and_come_back(tmp_path: Path) -> None:
@@ -206,13 +242,36 @@ def test_figures_of_a_run_that_goes_on_have_the_events_so_far(tmp_path: Path) ->
     found = watch._followed["run"] = Followed(elsewhere=Elsewhere())  # type: ignore[arg-type]
     assert watch.changes("run") == [], "publishing has not begun"
     numbers = {"offered": 0, "sent": 0, "delivered": 0}
+    # A little later than the plan has them.
+    down, up = (int(at * S) for at in (4.01, 6.02))
     for line in ({"event": "phase", "phase": "connect", "at_ns": 0}, {"event": "phase", "phase": "warm_up", "at_ns": S},
-                 *({"event": "tick", "at_ns": at * S, **numbers} for at in range(1, 6))):
+                 *({"event": "tick", "at_ns": at * S, **numbers} for at in range(1, 6)),
+                 {"event": "change", "at_ns": down, "name": "wan down"}):
         found.hear(line)
-    assert [(one.at_ns, one.until_ns) for one in watch.changes("run")] == [(4 * S, None)]
+    assert [(one.at_ns, one.until_ns) for one in watch.changes("run")] == [(down, None)]
+    pause = {"at_ns": 4 * S, "name": "broker is paused", "server": "broker", "change": {"kind": "pause"}}
+    found.hear({"event": "change", "at_ns": 5 * S, "name": "broker is paused", "by_hand": pause})
+    found.hear({"event": "change", "at_ns": up, "name": "wan up"})
     found.hear({"event": "tick", "at_ns": 7 * S, **numbers})
-    [change] = watch.changes("run")
-    assert (change.name, change.at_ns, change.until_ns) == ("wan down", 4 * S, 6 * S)
+    change, fired = watch.changes("run")
+    assert (change.name, change.at_ns, change.until_ns) == ("wan down", down, up)
+    assert (fired.name, fired.at_ns, fired.until_ns, fired.by_hand) == ("broker is paused, by hand", 5 * S, None, True)
     figure = live_figures.drawn("messages", found.ticks, [change])
     assert figure is not None
-    assert [(shape["x0"], shape["x1"]) for shape in figure.layout["shapes"]] == [(4, 6), (4, 4)]
+    assert [(shape["x0"], shape["x1"]) for shape in figure.layout["shapes"]] == [(4.01, 6.02), (4.01, 4.01)]
+
+
+def test_events_that_were_fired_by_hand_are_among_the_others(tmp_path: Path) -> None:
+    directory = outage(tmp_path / "run").directory
+    pause = {"at_ns": int(3.4 * S), "name": "broker is paused", "server": "broker", "change": {"kind": "pause"}}
+    ends = {**pause, "at_ns": int(4.4 * S), "name": "broker continues", "change": {"kind": "continue"}}
+    lines = [{"at_ns": event["at_ns"], "event": event} for event in (pause, ends)]
+    fired = directory / "by-hand.jsonl"
+    fired.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    taken = Recording.open(directory).changes
+    assert [(one.name, one.at_ns / S, (one.until_ns or 0) / S, one.by_hand) for one in taken] == [
+        ("wan down", 3, 5, False), ("broker is paused, by hand", 3.4, 4.4, True)]
+    assert "at 3.4 s broker is paused, by hand for 1 s" in changes.sentence(Recording.open(directory))
+    fired.write_text('{"at_ns": 5, "event": 7}\n', encoding="utf-8")
+    said = CliRunner().invoke(main, ["report", str(directory)])
+    assert (said.exit_code, "by-hand.jsonl is damaged" in said.stderr) == (2, True), said.stderr

@@ -514,7 +514,8 @@ COMMANDS: list[str] = [
     "import pcap x", "import capture", "import capture nowhere.pcap", "import capture good.toml",
     "import capture good.toml --broker-port 0", "import capture good.toml --deliver-on pubrec",
     "import capture good.toml --output /dev/full", "import log nowhere.log", "import log a.log b.csv",
-    "import log good.toml --utc-offset soon",
+    "import log good.toml --utc-offset soon", "event", "event empty", "event nowhere network=wan down=true",
+    "event empty network=wan down=true",
 ]
 
 

@@ -22,6 +22,7 @@ use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
 use rustls::ClientConfig;
 
+use crate::by_hand::HandEvents;
 use crate::clients::delivery_sample::DeliverySample;
 use crate::clock::Clock;
 use crate::contact::ContactCounters;
@@ -70,6 +71,8 @@ pub struct Control {
     pub radio_sleep: Arc<SleepNotifier>,
     /// Which sockets have no power.
     pub silent: Arc<SilentSockets>,
+    /// Events that were fired by hand.
+    pub by_hand: Arc<HandEvents>,
     schedule: OnceLock<Schedule>,
     stopped: AtomicBool,
     /// By server of the plan: whether nobody listens there because of an event.
@@ -171,6 +174,7 @@ impl Control {
             share: ClientShare::default(),
             radio_sleep: Arc::default(),
             silent: Arc::default(),
+            by_hand: Arc::default(),
             schedule: OnceLock::new(),
             stopped: AtomicBool::new(false),
             servers_down: Vec::new(),

@@ -19,6 +19,7 @@
 //! What it does not model: processors and disks of the hosts (all share this machine; the recording says how
 //! contended it was), and anything below IP.
 
+mod by_hand;
 pub mod clients;
 mod clock;
 mod contact;

@@ -17,13 +17,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use mqttlab_units::{Bytes, Duration, Instant};
+use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
 use crate::change::LinkChange;
 use crate::fate::{Cause, Delivery, Fate};
 use crate::link::Link;
 use crate::name::FrameName;
 use crate::radio::{self, Medium, Outcome};
+use crate::spec::LinkSpec;
 use crate::traffic::LinkTraffic;
 
 /// Links and media, and the frames between them.
@@ -277,6 +278,11 @@ impl Network {
             self.media[medium].rest(at, station, rests);
             self.drain(medium);
         }
+    }
+
+    /// A link may change from now on, as [`Link::let_change`] says.
+    pub fn let_change(&mut self, link: usize, spec: &LinkSpec, seed: Seed) {
+        self.links[link].let_change(spec, seed);
     }
 
     /// A link changes, after all else that happens until then. `at` may lie in the past: then it changes at once.

@@ -246,20 +246,46 @@ impl<'de> Deserialize<'de> for Event {
     }
 }
 
+impl Plan {
+    /// Whether an event may be fired by hand while a run of this plan goes on.
+    ///
+    /// # Errors
+    /// It acts on what is not there, has a wrong value, or is none that can be fired by hand.
+    pub fn check_by_hand(&self, event: &Event) -> Result<(), PlanError> {
+        let place = "event";
+        check_one(self, event, &links_of(self), place)?;
+        let fixed =
+            "cannot be fired by hand: what clients subscribe to and publish is fixed when a run begins";
+        require(!FIXED.contains(&event.kind()), place, || format!("is `{}`, which {fixed}", event.kind()))?;
+        let refused = is_not_performed(self, event);
+        require(refused.is_none(), place, || refused.unwrap_or_default())
+    }
+}
+
+fn links_of(plan: &Plan) -> BTreeSet<&str> {
+    plan.network.links.iter().map(|link| link.name.as_str()).collect()
+}
+
+/// An event acts on what there is, with values within their bounds.
+fn check_one(plan: &Plan, event: &Event, links: &BTreeSet<&str>, place: &str) -> Result<(), PlanError> {
+    bounds::within(event.name().len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
+    match event {
+        Event::Links(event) => check_links(plan, event, links, place),
+        Event::Server(event) => check_server(plan, event, place),
+        Event::Clients(event) => {
+            let clients = plan.groups.iter().map(|group| u64::from(group.count)).sum();
+            check_clients(plan, event, clients, place)
+        }
+    }
+}
+
 /// Events are in order, within the run, act on what there is, and are performed by the plan's backend.
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     bounds::within(plan.events.len() as u64, 0, EVENTS_MAX, "events")?;
     check_times(plan)?;
-    let links: BTreeSet<&str> = plan.network.links.iter().map(|link| link.name.as_str()).collect();
-    let clients = plan.groups.iter().map(|group| u64::from(group.count)).sum();
+    let links = links_of(plan);
     for (index, event) in plan.events.iter().enumerate() {
-        let place = format!("events[{index}]");
-        bounds::within(event.name().len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
-        match event {
-            Event::Links(event) => check_links(plan, event, &links, &place)?,
-            Event::Server(event) => check_server(plan, event, &place)?,
-            Event::Clients(event) => check_clients(plan, event, clients, &place)?,
-        }
+        check_one(plan, event, &links, &format!("events[{index}]"))?;
     }
     for (index, event) in plan.events.iter().enumerate() {
         let refused = is_not_performed(plan, event);
@@ -403,6 +429,8 @@ fn cannot_change_clients(plan: &Plan, event: &ClientsEvent) -> Option<String> {
     None
 }
 
+/// Of these, the kinds that a plan alone can have: receivers and due times follow from them before a run begins.
+const FIXED: &[&str] = &["clients_subscribe", "clients_unsubscribe", "clients_publish", "clients_burst"];
 /// The kinds of events that both backends perform.
 const PERFORMED: &[&str] = &[
     "link_down",

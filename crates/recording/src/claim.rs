@@ -110,11 +110,23 @@ fn is_of_recordings(name: &str) -> bool {
     let is_table =
         name.contains(".parquet") && TABLES.iter().chain(&DERIVED_TABLES).any(|table| table.name == stem);
     let is_spool = name.ends_with(".spool") && Spool::ALL.iter().any(|spool| spool.name() == stem);
-    let others =
-        ["plan.json", "layout.json", "layout.json.tmp", "run.json.tmp", "incomplete.json.tmp", "broker.log"];
+    let others = [
+        "plan.json",
+        "layout.json",
+        "layout.json.tmp",
+        "run.json.tmp",
+        "incomplete.json.tmp",
+        "broker.log",
+        BY_HAND,
+        HAND_SOCKET,
+    ];
     is_table || is_spool || name.ends_with(".groups.spool") || others.contains(&name)
 }
 
+/// In a recording's directory: the events that were fired by hand, a JSON object a line.
+pub const BY_HAND: &str = "by-hand.jsonl";
+/// The socket at which a run that goes on is asked for one.
+pub const HAND_SOCKET: &str = "events.sock";
 /// How long somebody who only asks may hold the lock.
 const GLANCE: Duration = Duration::from_millis(200);
 /// How long somebody who recovers it is waited for.

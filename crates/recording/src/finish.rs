@@ -8,7 +8,7 @@ use mqttlab_rows::{Ending, Event, EventKind, Gap, Layout, Reason, RunFacts};
 use mqttlab_units::Instant;
 use serde_json::Value;
 
-use crate::claim::{self, Claim};
+use crate::claim::{self, Claim, HAND_SOCKET};
 use crate::coverage::ChangedSubscriptions;
 use crate::error::{Error, ErrorContext, Result};
 use crate::fate::{Attendance, Judge, Missing};
@@ -328,6 +328,8 @@ fn copy_others(from: &Path, to: &Path) -> Result<()> {
 
 fn remove_spools(dir: &Path) -> Result<()> {
     packets::remove_journals(dir);
+    // Nobody is behind it any more.
+    let _ = fs::remove_file(dir.join(HAND_SOCKET));
     for spool in Spool::ALL {
         for path in [spool.path(dir), spool.seen_path(dir)] {
             match fs::remove_file(&path) {

@@ -70,7 +70,7 @@ pub use mqttlab_rows::{
     identity,
 };
 
-pub use claim::{Claim, discard};
+pub use claim::{BY_HAND, Claim, HAND_SOCKET, discard};
 pub use derived::{
     AttributionRow, AttributionWriter, CarrierRow, CarrierWriter, DERIVED_TABLES, FrameSumRow,
     FrameSumWriter, GroupFrameRow, GroupFrameWriter, LegRow, LegWriter, LinkSumRow, LinkSumWriter,

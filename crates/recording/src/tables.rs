@@ -233,7 +233,7 @@ table! {
         pub at_ns: u64,
         /// Its type: `connect`, `connack`, `disconnect`, `reconnect`, `subscribe`, `suback`, `refused`, `phase`,
         /// `server_start`, `server_exit`, `program_start`, `program_exit`, `asleep`, `awake`, `warning`, `note`, `close`,
-        /// `layer_open`, `tcp_info`, `queue_full`, `session_end`, `change`, `unsubscribe` or `unsuback`.
+        /// `layer_open`, `tcp_info`, `queue_full`, `session_end`, `change`, `change_by_hand`, `unsubscribe` or `unsuback`.
         pub kind: EventKind,
         /// The client; empty for events of the run or the broker.
         pub client: Option<u32>,

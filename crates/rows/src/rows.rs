@@ -304,6 +304,8 @@ words! {
         /// An event of the plan took place: a link, a server or clients changed. The detail is its name; rows are in the
         /// order of the plan's events.
         Change = "change",
+        /// An event that somebody fired by hand took place. The detail is its name; `by-hand.jsonl` has what changed.
+        ChangeByHand = "change_by_hand",
         /// An UNSUBSCRIBE was sent; the detail is the filter. So is that of `subscribe` and `suback` where an event of the scenario
         /// has the client subscribe to one more.
         Unsubscribe = "unsubscribe",

@@ -1,5 +1,6 @@
 //! What the engine says while it works: one JSON object a line on standard output; `docs/reference/progress.md` says it for readers.
 
+use mqttlab_plan::Event;
 use mqttlab_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,16 @@ pub enum Progress {
         at_ns: u64,
         /// How long it will take at most, 0 when unknown.
         length_ns: u64,
+    },
+    /// An event took place: one of the plan's, which come in its order, or one that was fired by hand.
+    Change {
+        /// Run time.
+        at_ns: u64,
+        /// As tables and figures show it.
+        name: String,
+        /// What changed, as the plan would have it, where it was fired by hand.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by_hand: Option<Box<Event>>,
     },
     /// How it goes, about four times a second.
     Tick(Box<Figures>),

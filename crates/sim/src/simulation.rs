@@ -277,7 +277,7 @@ impl Simulation {
                 let (servers, mut around) = self.servers();
                 servers.on_timer(&mut around, id);
             }
-            SimEvent::Planned(place) => self.perform(place as usize),
+            SimEvent::Planned(place) => self.perform(place as usize, observer),
             SimEvent::Stage(stage) => {
                 // A stage that ended early is another one by now; none comes twice.
                 if self.conductor.stage() == stage {
@@ -356,13 +356,15 @@ impl Simulation {
     }
 
     /// An event of the plan takes place. After the run's end nothing does.
-    fn perform(&mut self, place: usize) {
+    fn perform(&mut self, place: usize, observer: &mut dyn RunObserver) {
         if self.conductor.is_leaving() {
             return;
         }
         let planned = Rc::clone(&self.planned);
         let event = &planned[place];
-        self.evidence.event(self.now(), EventKind::Change, None, None, event.name());
+        let (at, name) = (self.now(), event.name());
+        self.evidence.event(at, EventKind::Change, None, None, name);
+        observer.on_progress(&Progress::Change { at_ns: at.as_ns(), name: name.to_owned(), by_hand: None });
         match event {
             Event::Server(event) => {
                 let (servers, mut around) = self.servers();

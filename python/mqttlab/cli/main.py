@@ -247,6 +247,26 @@ def report(run: Path, out: Path | None, as_json: bool, full: bool) -> None:
     show_report(run, None if out is None else writable_file(out, "--html"), as_json, full=full)
 
 
+@main.command()
+@RUN
+@click.argument("fields", nargs=-1, required=True, metavar="FIELD=VALUE...")
+def event(run: Path, fields: tuple[str, ...]) -> None:
+    """Fire an event by hand in RUN, a live run that is going on.
+
+    The fields are those of [[events]] in a scenario, without those that say when: it takes place at once. With `for`
+    it ends by itself. It is checked as a scenario's event is, recorded as fired by hand, and told in the report.
+
+    \b
+      mqttlab event runs/demo-20260101-120000 network=wan down=true for='20 s'
+      mqttlab event runs/demo-20260101-120000 network=wan rate='50 kbit/s' delay='300 ms'
+      mqttlab event runs/demo-20260101-120000 server=broker do=kill for='5 s'
+      mqttlab event runs/demo-20260101-120000 group=sensors share='50 %' do=vanish for='10 s'
+    """
+    from mqttlab.cli.event import fire
+
+    fire(run, fields)
+
+
 @main.command(cls=WithTables)
 @RUN
 @click.option("--message", metavar="PUBLISHER:SEQUENCE[@SUBSCRIBER]",

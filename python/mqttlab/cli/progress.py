@@ -25,11 +25,14 @@ from rich.progress import (
 from rich.text import Text
 
 from mqttlab.console import Console
+from mqttlab.foreign import visible
 
 PHASES = {
     "setup": "setting up", "connect": "connecting", "warm_up": "warming up", "measurement": "measuring",
     "cool_down": "cooling down", "finalise": "writing the recording",
 }
+
+CHANGES_SHOWN = 20
 
 
 class RunProgress:
@@ -39,7 +42,7 @@ class RunProgress:
         self._console = console
         self._title = title
         self._live = console.is_terminal
-        self._phase_start_ns = 0
+        self._phase_start_ns = self._measured_ns = self._changes = 0
         self._before: dict[str, Any] = {}
         self._bar = Progress(
             SpinnerColumn(), TextColumn("[bold]{task.fields[phase]}"), BarColumn(),
@@ -70,6 +73,8 @@ class RunProgress:
             self._phase(line)
         elif kind == "tick":
             self._tick(line)
+        elif kind == "change":
+            self._change(line)
         elif kind == "warning":
             self._console.print(f"[yellow]warning:[/] {escape(line['text'])}", highlight=False)
 
@@ -77,11 +82,22 @@ class RunProgress:
         words = PHASES.get(line["phase"], line["phase"])
         self._phase_start_ns = line["at_ns"]
         length = line["length_ns"] / 1e9
+        if line["phase"] in ("warm_up", "measurement"):
+            self._measured_ns = line["at_ns"] + (line["length_ns"] if line["phase"] == "warm_up" else 0)
         if self._live:
             self._bar.reset(self._task, total=length or None, phase=words, figures="")
         else:
             limit = f" (at most {length:g} s)" if length else ""
             self._console.print(f"{self._title}: {words}{limit}", highlight=False, markup=False)
+
+    def _change(self, line: dict[str, Any]) -> None:
+        """Events: on a terminal the first ones of very many. Those that are fired by hand everywhere: no scenario tells
+        them."""
+        self._changes += 1
+        by_hand = bool(line.get("by_hand"))
+        if by_hand or (self._live and self._changes <= CHANGES_SHOWN):
+            at = (line["at_ns"] - self._measured_ns) / 1e9
+            self.say(f"at {at:.1f} s {visible(str(line['name']))}{', by hand' if by_hand else ''}")
 
     def _tick(self, line: dict[str, Any]) -> None:
         if self._live:

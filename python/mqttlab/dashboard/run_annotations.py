@@ -11,7 +11,7 @@ from mqttlab.dashboard.configure import drafts
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.store import Store
 from mqttlab.errors import MqttlabError
-from mqttlab.files import json_object, written_scenario
+from mqttlab.files import BY_HAND, json_object, written_scenario
 from mqttlab.networks.trace import traces_of
 from mqttlab.scenario.load import parse
 
@@ -139,4 +139,5 @@ def _again(store: Store, jobs: Jobs, run: str) -> str:
         raise RemarkError(f"{refused[0]} cannot be set from the browser; use mqttlab run")
     begun = jobs.start_scenario(
         parse(toml, "scenario", replaced, traces), {"scenario": {"toml": toml, "settings": replaced}})
-    return f"{len(begun)} in the queue; the page Live shows it."
+    fired = "; the events that were fired by hand are not in it" if (store.place(run) / BY_HAND).is_file() else ""
+    return f"{len(begun)} in the queue{fired}; the page Live shows it."

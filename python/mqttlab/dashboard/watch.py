@@ -44,8 +44,10 @@ class Followed:
     recent: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=RECENT))
     """The last ticks, a second of real time: rates are of it, for servers are sampled more rarely than ticks come."""
     phase: dict[str, Any] = field(default_factory=dict)
-    publishing_from_ns: int | None = None
-    """When publishing began, which the plan's events count from."""
+    taken: list[int] = field(default_factory=list)
+    """When events of the plan took place, in its order."""
+    fired: list[tuple[int, Event]] = field(default_factory=list)
+    """When events took place that were fired by hand, and what they were."""
     planned: list[Event] | None = None
     """The plan's events, once they were read."""
     warnings: list[str] = field(default_factory=list)
@@ -71,8 +73,11 @@ class Followed:
         event = line.get("event")
         if event == "phase":
             self.phase = line
-            if line.get("phase") in ("warm_up", "measurement") and self.publishing_from_ns is None:
-                self.publishing_from_ns = line["at_ns"]
+        elif event == "change":
+            if line.get("by_hand"):
+                self.fired.append((line["at_ns"], line["by_hand"]))
+            else:
+                self.taken.append(line["at_ns"])
         elif event == "warning":
             self.warnings.append(str(line.get("text")))
         elif event == "tick":
@@ -122,16 +127,14 @@ class Watch:
         return found
 
     def changes(self, job: str) -> list[Change]:
-        """The events of a run that have taken place, at the times that the plan has for them."""
+        """The events of a run that have taken place, when they did; those that were fired by hand, too."""
         found = self.of(job)
-        begin, now = found.publishing_from_ns, int(found.last.get("at_ns") or 0)
-        if begin is None:
+        if not (found.taken or found.fired):
             return []
         if found.planned is None:
             directory = self._jobs.directory_of(job) if found.elsewhere is None else found.elsewhere.directory
             found.planned = _planned(directory)
-        due = [begin + event["at_ns"] for event in found.planned]
-        return changes(found.planned, [at for at in due if at <= now])
+        return changes(found.planned, found.taken, found.fired)
 
     def elsewhere(self) -> tuple[list[Announced], list[Announced]]:
         """The runs that go on and are not the queue's; and those that have ended since they were looked at, the latest

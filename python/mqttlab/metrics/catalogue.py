@@ -270,6 +270,24 @@ CHANGES: tuple[Metric, ...] = (
            meaning="The same of the last one; none while a client was not connected again."),
     Metric(name="change_not_reconnected", unit="clients", title="not connected again", better="lower", shown="wide",
            meaning="Those that were not connected again within the event's window."),
+    Metric(name="change_waiting_max", unit="deliveries", title="waiting, most", better="lower", shown="wide",
+           meaning="Deliveries that were due and had not come, at the instant of the event's window at which they were "
+                   "most: what waited in clients, network and servers together. Those that never came are left out."),
+    Metric(name="change_server_cpu_percent_max", unit="%", title="server's processor, most", better="lower",
+           shown="wide",
+           meaning="Processor time that a server took between two samples in the event's window, where it was most, in "
+                   "percent of one processor. Not known of simulations and imports."),
+    Metric(name="change_wills", unit="deliveries", title="wills", shown="wide",
+           meaning="Deliveries in the event's window of what no client of the run had published, where a client with a "
+                   "will lost its connection in it: a will, once for each subscriber."),
+    Metric(name="change_will_s_p50", unit="s", title="until the will, median", better="lower", shown="wide",
+           meaning="From the event until such a delivery, the median: at once for a connection that was reset; after "
+                   "1.5 times the keep-alive for a client that fell silent (MQTT 5, 3.1.2.10)."),
+    Metric(name="change_will_s_max", unit="s", title="until the will, last", better="lower", shown="wide",
+           meaning="The same of the last one."),
+    Metric(name="change_retained_again", unit="deliveries", title="retained again", better="lower", shown="wide",
+           meaning="Retained messages that servers sent from their store, in the event's window, to clients whose "
+                   "connection had ended in it and who subscribed again."),
 )
 
 LINK: tuple[Metric, ...] = (

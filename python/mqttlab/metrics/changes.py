@@ -8,6 +8,8 @@ end, else until the end of the measurement. Events that overlap share what follo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import polars as pl
 
@@ -17,7 +19,7 @@ from mqttlab.plan.events import Change
 from mqttlab.recording import Recording
 
 NS_PER_S = 1e9
-# Each is a look at all messages.
+# A row each on a page.
 CHANGES_MAX = 50
 COLUMNS: dict[str, type[pl.DataType]] = {
     "event": pl.String, "change_at_s": pl.Float64, "change_lasted_s": pl.Float64, "change_silence_s": pl.Float64,
@@ -25,7 +27,9 @@ COLUMNS: dict[str, type[pl.DataType]] = {
     "change_undelivered": pl.Int64, "change_late": pl.Int64, "change_duplicates": pl.Int64,
     "change_connections_lost": pl.Int64, "change_connects_per_s_max": pl.Int64,
     "change_reconnected_s_p50": pl.Float64, "change_reconnected_s_max": pl.Float64,
-    "change_not_reconnected": pl.Int64,
+    "change_not_reconnected": pl.Int64, "change_waiting_max": pl.Int64, "change_server_cpu_percent_max": pl.Float64,
+    "change_wills": pl.Int64, "change_will_s_p50": pl.Float64, "change_will_s_max": pl.Float64,
+    "change_retained_again": pl.Int64,
 }
 NOT_DELIVERED = (EXPECTED & (pl.col("fate") != "delivered")) | (pl.col("fate") == "unsent")
 
@@ -44,7 +48,7 @@ def _all(recording: Recording) -> pl.DataFrame:
     taken = recording.changes
     named: dict[str, int] = {}
     rows = []
-    usual = _usual(recording, taken[0])
+    messages = _read(recording, taken[0])
     for place, change in enumerate(taken[:CHANGES_MAX]):
         named[change.name] = named.get(change.name, 0) + 1
         name = change.name if named[change.name] == 1 else f"{change.name} ({named[change.name]})"
@@ -52,8 +56,18 @@ def _all(recording: Recording) -> pl.DataFrame:
         rows.append({
             "event": name, "change_at_s": (change.at_ns - measurement(recording).from_ns) / NS_PER_S,
             "change_lasted_s": None if change.until_ns is None else (change.until_ns - change.at_ns) / NS_PER_S,
-            **_messages(recording, change, until, usual), **_connections(recording, change, until)})
+            **_of_change(recording, messages, change, until)})
     return pl.DataFrame(rows, schema=COLUMNS)
+
+
+def _of_change(recording: Recording, messages: _Messages | None, change: Change, until: int) -> dict[str, Any]:
+    lost, found = _connections(recording, change, until)
+    found |= {"change_server_cpu_percent_max": _processor(recording, change, until)}
+    if messages is not None:
+        found |= _flows(messages, change, until)
+        found |= _wills(recording, messages, lost, change, until)
+        found |= {"change_retained_again": _retained(messages, lost, change, until)} if lost.height else {}
+    return found
 
 
 def _ended(change: Change) -> int:
@@ -68,54 +82,123 @@ def _until(recording: Recording, taken: Sequence[Change], place: int) -> int:
     return next(following, max(last, ended) if last < TIME_MAX_NS else TIME_MAX_NS)
 
 
-def _rows(recording: Recording) -> pl.LazyFrame:
-    return recording.scan("messages").select(
-        "publisher", "subscriber", pl.col("fate").cast(pl.String),
-        due=pl.col("intended_ns").cast(pl.Int64), came=pl.col("received_ns").cast(pl.Int64))
+@dataclass(frozen=True, kw_only=True)
+class _Messages:
+    """What is asked of messages for every event, in the order of time."""
 
-
-def _usual(recording: Recording, first: Change) -> int | None:
+    due: pl.DataFrame
+    """By the time when they were due."""
+    came: pl.Series
+    """When first deliveries came."""
+    usual: int | None
     """The largest latency, in ns, of what was due and came in the measurement before the first event; none without."""
+    foreign: pl.Series
+    """When messages came that no client had published."""
+    retained: pl.DataFrame
+    """Copies that the server sent from its store: when, and to whom."""
+
+    def within(self, begin: int, until: int) -> pl.DataFrame:
+        """What was due then."""
+        return _between(self.due, "due", begin, until)
+
+
+def _read(recording: Recording, first: Change) -> _Messages | None:
     if not has_messages(recording):
         return None
-    before = (pl.col("due") >= measurement(recording).from_ns) & (pl.col("came") < first.at_ns)
-    rows = _rows(recording).filter(before, pl.col("fate") == "delivered")
-    found = recording.collect(rows.select((pl.col("came") - pl.col("due")).max()))["came"][0]
-    return None if found is None else int(found)
+    rows = recording.collect(recording.scan("messages").select(
+        "publisher", "subscriber", pl.col("fate").cast(pl.String).cast(pl.Categorical),
+        due=pl.col("intended_ns").cast(pl.Int64), came=pl.col("received_ns").cast(pl.Int64)))
+    delivered = rows.filter(pl.col("fate") == "delivered")
+    usual = delivered.filter(pl.col("due") >= measurement(recording).from_ns, pl.col("came") < first.at_ns).select(
+        (pl.col("came") - pl.col("due")).max())["came"][0]
+    return _Messages(
+        due=rows.filter(pl.col("due").is_not_null()).sort("due"), came=delivered["came"].drop_nulls().sort(),
+        usual=None if usual is None else int(usual),
+        foreign=rows.filter(pl.col("fate") == "foreign")["came"].drop_nulls().sort(),
+        retained=rows.filter(pl.col("fate") == "retained").select("came", "subscriber").drop_nulls().sort("came"))
 
 
-def _messages(
-    recording: Recording, change: Change, until: int, usual: int | None,
-) -> dict[str, float | int | None]:
-    if not has_messages(recording):
-        return {}
-    rows = _rows(recording)
-    ended = _ended(change)
-    late = (pl.col("fate") == "delivered") & (pl.col("came") - pl.col("due") > pl.lit(usual, dtype=pl.Int64))
-    counts = recording.collect(rows.filter(pl.col("due").is_between(change.at_ns, until, closed="left")).select(
+def _between(rows: pl.DataFrame, time: str, begin: int, until: int) -> pl.DataFrame:
+    """The rows of this time, without its end; they are in its order."""
+    low, high = (_place(rows[time], at, "left") for at in (begin, until))
+    return rows[low:high]
+
+
+def _place(times: pl.Series, at: int, side: Literal["left", "right"]) -> int:
+    return int(times.search_sorted(at, side))
+
+
+def _flows(messages: _Messages, change: Change, until: int) -> dict[str, float | int | None]:
+    rows, ended = messages.within(change.at_ns, until), _ended(change)
+    late = (pl.col("fate") == "delivered") & (pl.col("came") - pl.col("due") > pl.lit(messages.usual, dtype=pl.Int64))
+    counts = rows.select(
         undelivered=NOT_DELIVERED.sum().cast(pl.Int64), late=late.sum().cast(pl.Int64),
-        duplicates=(pl.col("fate") == "duplicate").sum().cast(pl.Int64)))
-    flows = recording.collect(
-        rows.filter(EXPECTED, pl.col("due").is_between(ended, until, closed="left"))
-        .group_by("publisher", "subscriber")
-        .agg(back=(pl.col("came").filter(pl.col("fate") == "delivered").min() - ended) / NS_PER_S))
-    back = flows["back"]
+        duplicates=(pl.col("fate") == "duplicate").sum().cast(pl.Int64))
+    back = _between(rows, "due", ended, until).filter(EXPECTED).group_by("publisher", "subscriber").agg(
+        back=(pl.col("came").filter(pl.col("fate") == "delivered").min() - ended) / NS_PER_S)["back"]
     return {
-        "change_undelivered": counts["undelivered"][0], "change_late": None if usual is None else counts["late"][0],
+        "change_undelivered": counts["undelivered"][0],
+        "change_late": None if messages.usual is None else counts["late"][0],
         "change_duplicates": counts["duplicates"][0],
-        "change_silence_s": _silence(recording, rows, change.at_ns, until),
+        "change_waiting_max": _most_waiting(messages, change.at_ns, until),
+        "change_silence_s": _silence(messages.came, change.at_ns, until),
         **_quantiles("change_flow_back_s", back), "change_flows_not_back": back.null_count()}
 
 
-def _silence(recording: Recording, rows: pl.LazyFrame, at: int, until: int) -> float | None:
+def _silence(came: pl.Series, at: int, until: int) -> float | None:
     """The longest time without a delivery, from the last one before the event until the end of its window."""
-    came = rows.filter(pl.col("fate") == "delivered").select("came")
-    before = came.filter(pl.col("came") <= at).max()
-    within = came.filter(pl.col("came").is_between(at, until, closed="none"))
-    times = recording.collect(pl.concat([before, within])).drop_nulls().sort("came")["came"]
-    end = pl.Series("came", [] if until == TIME_MAX_NS else [until], dtype=pl.Int64)
-    longest = pl.concat([times, end]).diff().max() if len(times) else None
+    before, end = _place(came, at, "right"), _place(came, until, "left")
+    times = came[max(0, before - 1):max(before, end)]
+    last = pl.Series("came", [] if until == TIME_MAX_NS else [until], dtype=pl.Int64)
+    longest = pl.concat([times, last]).diff().max() if len(times) else None
     return float(longest) / NS_PER_S if isinstance(longest, int) else None
+
+
+def _most_waiting(messages: _Messages, at: int, until: int) -> int:
+    """How many deliveries that came in the end were due at most and had not come, at an instant of the window."""
+    due = messages.due.filter(pl.col("fate") == "delivered")["due"]
+    begun = _place(due, at, "right")
+    # It grows only when messages are due.
+    times = pl.concat([pl.Series("due", [at], dtype=pl.Int64), due[begun:max(begun, _place(due, until, "left"))]])
+    begun_by, come_by = (all_.search_sorted(times, "right").cast(pl.Int64) for all_ in (due, messages.came))
+    most = (begun_by - come_by).max()
+    return int(most) if isinstance(most, int) else 0
+
+
+def _wills(recording: Recording, messages: _Messages, lost: pl.DataFrame, change: Change, until: int) -> dict[str, Any]:
+    """The wills of those whose connection ended: what no client published, where one of them has a will."""
+    first, with_will = 0, set[int]()
+    for group in recording.plan["groups"]:
+        protocol = cast("dict[str, Any]", group).get("protocol") or {}
+        if any(spoken.get("will") is not None for spoken in protocol.values()):
+            with_will |= set(range(first, first + group["count"]))
+        first += group["count"]
+    if with_will.isdisjoint(lost["client"]):
+        return {}
+    low, high = (_place(messages.foreign, time, "left") for time in (change.at_ns, until))
+    times = (messages.foreign[low:high] - change.at_ns) / NS_PER_S
+    return {"change_wills": len(times), **_quantiles("change_will_s", times)}
+
+
+def _retained(messages: _Messages, lost: pl.DataFrame, change: Change, until: int) -> int:
+    """What the server sent from its store to those whose connection had ended, and who subscribed again."""
+    copies = _between(messages.retained, "came", change.at_ns, until)
+    return copies.filter(pl.col("subscriber").is_in(lost["client"].to_list())).height
+
+
+def _processor(recording: Recording, change: Change, until: int) -> float | None:
+    """The busiest time between two samples of a server that overlaps the window, in percent of one processor."""
+    samples = recording.resources
+    if samples.is_empty():
+        return None
+    used = (pl.col("cpu_user_s") + pl.col("cpu_system_s")).diff().over("name")
+    length = pl.col("at_ns").cast(pl.Int64).diff().over("name")
+    steps = samples.filter(pl.col("process") == "server").sort("name", "at_ns").select(
+        at=pl.col("at_ns").cast(pl.Int64), used=used, length=length).drop_nulls()
+    # A server that started again counts anew.
+    steps = steps.filter(pl.col("used") >= 0, pl.col("at") > change.at_ns, pl.col("at") - pl.col("length") < until)
+    most = steps.select((100 * NS_PER_S * pl.col("used") / pl.col("length")).max()).item() if steps.height else None
+    return None if most is None else float(most)
 
 
 def _quantiles(name: str, times: pl.Series) -> dict[str, float | None]:
@@ -125,11 +208,11 @@ def _quantiles(name: str, times: pl.Series) -> dict[str, float | None]:
     return {f"{name}_p50": known.quantile(0.5, "linear"), f"{name}_max": last if isinstance(last, float) else None}
 
 
-def _connections(recording: Recording, change: Change, until: int) -> dict[str, float | int | None]:
+def _connections(recording: Recording, change: Change, until: int) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Clients whose connection ended, planned or not, and when they were connected again."""
     events = recording.events
     if events.is_empty():
-        return {}
+        return pl.DataFrame(schema={"client": pl.UInt32}), {}
     rows = events.filter(pl.col("client").is_not_null()).select(
         "client", kind=pl.col("kind").cast(pl.String), at=pl.col("at_ns").cast(pl.Int64))
     rows = rows.filter(pl.col("at").is_between(change.at_ns, until, closed="left"))
@@ -142,9 +225,10 @@ def _connections(recording: Recording, change: Change, until: int) -> dict[str, 
         pl.col("back").min())
     times = lost.join(first, on="client", how="left").select(
         ((pl.col("back") - _ended(change)).clip(lower_bound=0) / NS_PER_S).alias("back"))["back"]
-    return {"change_connections_lost": lost.height,
-            "change_connects_per_s_max": _most_within_a_second(connected["back"]),
-            **_quantiles("change_reconnected_s", times), "change_not_reconnected": times.null_count()}
+    return lost, {
+        "change_connections_lost": lost.height,
+        "change_connects_per_s_max": _most_within_a_second(connected["back"]),
+        **_quantiles("change_reconnected_s", times), "change_not_reconnected": times.null_count()}
 
 
 def _most_within_a_second(times: pl.Series) -> int:

@@ -21,6 +21,10 @@ ENDED_BY = {
 }
 
 
+BY_HAND = ", by hand"
+"""Behind the name of an event that was fired so."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """Something that changed in a run, and when that ended."""
@@ -33,6 +37,7 @@ class Change:
     until_name: str = ""
     left: tuple[int, ...] = ()
     """The clients that disconnected or vanished by it."""
+    by_hand: bool = False
 
 
 def kind_of(event: Event) -> str:
@@ -44,14 +49,19 @@ def kind_of(event: Event) -> str:
     return f"clients_{event['change']['kind']}"
 
 
-def changes(events: Sequence[Event], times: Sequence[int]) -> list[Change]:
+def changes(
+    events: Sequence[Event], times: Sequence[int], fired: Sequence[tuple[int, Event]] = (),
+) -> list[Change]:
     """What changed, in the order of time: events of a plan with the times at which they took place, of the first ones
-    where the run ended early. Events of one name and time are one change."""
+    where the run ended early, and those that were fired by hand, with theirs. Events of one name and time are one
+    change."""
     found: list[Change] = []
     planned: list[int] = []
     # What has not ended, by what ends it.
     going_on: dict[Hashable, int] = {}
-    for event, at in zip(events, times, strict=False):
+    taken = [(at, False, event) for event, at in zip(events, times, strict=False)]
+    taken += [(at, True, event) for at, event in fired]
+    for at, by_hand, event in sorted(taken, key=lambda one: one[0]):
         name, kind = event["name"], kind_of(event)
         keys = [name, *([(kind, _about(event))] if kind in ENDED_BY.values() or _gives_back(event) else [])]
         began = next((going_on[key] for key in keys if key in going_on), None)
@@ -59,8 +69,9 @@ def changes(events: Sequence[Event], times: Sequence[int]) -> list[Change]:
         if began is not None and planned[began] != event["at_ns"]:
             found[began] = replace(found[began], until_ns=at, until_name=name)
             continue
-        if not found or (found[-1].name, planned[-1]) != (name, event["at_ns"]):
-            found.append(Change(name=name, kind=kind, at_ns=at, left=_left(event, kind)))
+        if not found or (found[-1].name.removesuffix(BY_HAND), planned[-1]) != (name, event["at_ns"]):
+            told = f"{name}{BY_HAND}" if by_hand else name
+            found.append(Change(name=told, kind=kind, at_ns=at, left=_left(event, kind), by_hand=by_hand))
             planned.append(event["at_ns"])
         going_on |= dict.fromkeys(_ends_of(event, kind), len(found) - 1)
     return found

@@ -12,7 +12,7 @@ from mqttlab.foreign import visible
 from mqttlab.metrics.changes import CHANGES_MAX
 from mqttlab.plan.events import Change
 from mqttlab.recording import Recording
-from mqttlab.report.text import number
+from mqttlab.report.text import duration
 
 NS_PER_S = 1e9
 TOLD_MAX = 3
@@ -59,18 +59,18 @@ def sentence(recording: Recording) -> str:
 
 def _told(recording: Recording, change: Change, row: dict[str, Any]) -> str:
     at = (change.at_ns - metrics.measurement(recording).from_ns) / NS_PER_S
-    words = f"at {seconds(at)} {visible(change.name)}"
+    words = f"at {_seconds(at)} {visible(change.name)}"
     if change.until_ns is not None:
-        words += f" for {seconds((change.until_ns - change.at_ns) / NS_PER_S)}"
+        words += f" for {_seconds((change.until_ns - change.at_ns) / NS_PER_S)}"
     back = row["change_flow_back_s_max"]
     if back is not None:
-        words += f", flow back {seconds(back)} after {'it' if change.until_ns is None else 'its end'}"
+        words += f", flow back {_seconds(back)} after {'it' if change.until_ns is None else 'its end'}"
     return words
 
 
-def seconds(value: float) -> str:
+def _seconds(value: float) -> str:
     """A time of a run: to a tenth of a second, to a millisecond below one."""
-    return f"{number(round(value, 1))} s" if abs(value) >= 1 else f"{number(round(1e3 * value))} ms"
+    return duration(round(value, 1 if abs(value) >= 1 else 3) * NS_PER_S)
 
 
 def left_out(recording: Recording) -> str:

@@ -55,7 +55,7 @@ def parse(
         raise ScenarioError(str(error)) from error
     if "scenario" in values and "groups" not in values:
         raise ScenarioError(f"{name}: is an experiment, not a scenario; run it with: mqttlab experiment {name}")
-    replaced = [where for place, value in (overrides or {}).items() for where in _override(values, place, value, name)]
+    replaced = [where for place, value in (overrides or {}).items() for where in override(values, place, value, name)]
     return read_values(values, Source(name, text, replaced), traces)
 
 
@@ -94,8 +94,12 @@ def read_values(
     return scenario
 
 
-def _override(values: dict[str, Any], place: str, value: Any, name: str) -> list[str]:
-    """Replaces a value; returns where it stands."""
+def override(values: dict[str, Any], place: str, value: Any, name: str) -> list[str]:
+    """Replace a value, as ``--set`` does; returns where it stands.
+
+    Raises:
+        ScenarioError: there is no such place.
+    """
     numbered = re.sub(r"\.(\d+)(?=[.\[]|$)", r"[\1]", place)
     try:
         put(values, numbered, value)

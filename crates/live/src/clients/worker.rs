@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who, mqtt};
-use mqttlab_plan::Arrivals;
+use mqttlab_plan::{Arrivals, ClientsEvent};
 use mqttlab_recording::{Event, EventKind, Sink};
 use mqttlab_run::Schedule;
 use mqttlab_units::{Duration, Instant};
@@ -24,6 +24,7 @@ use super::planned;
 use super::poll_pause::PollPause;
 use super::timers::ClientTimers;
 use super::turn::{ClientTurn, FigureChanges};
+use crate::by_hand::HandAgenda;
 use crate::control::Control;
 use crate::due_list::DueList;
 
@@ -40,6 +41,7 @@ pub(super) struct Worker {
     due: Vec<u32>,
     /// Events of the plan that act on clients, by their places in it.
     planned: DueList<usize>,
+    by_hand: HandAgenda,
     pace: PollPause,
     /// Whether a client could have had more to do since its last turn.
     hurried: bool,
@@ -77,6 +79,7 @@ impl Worker {
             buffers: WorkerBuffers::default(),
             due: Vec::new(),
             planned,
+            by_hand: HandAgenda::default(),
             pace,
             hurried: false,
             began: false,
@@ -120,7 +123,7 @@ impl Worker {
 
     fn idle_time(&self) -> Duration {
         let event = self.planned.next_at(self.publish_from());
-        let next = [self.timers.next(), event].into_iter().flatten().min();
+        let next = [self.timers.next(), event, self.by_hand.next_at()].into_iter().flatten().min();
         planned::until(next, self.shared.control.now(), STEP)
     }
 
@@ -128,19 +131,32 @@ impl Worker {
         self.shared.control.schedule().map(|schedule| schedule.publish_from)
     }
 
-    /// Lets the plan's events take place that are due. When clients leave, none does any more.
+    /// Lets events take place that are due, the plan's and those that were fired by hand. When clients leave, none does any
+    /// more.
     fn perform_planned(&mut self) {
         let (shared, from) = (Arc::clone(&self.shared), self.publish_from());
         while self.leaving.is_none()
             && let Some(&place) = self.planned.take_due(from, shared.control.now())
             && let mqttlab_plan::Event::Clients(event) = &shared.plan.events[place]
         {
-            let (clients, mut turn) = self.split();
-            // Both are in the order of their numbers.
-            for number in &event.clients {
-                if let Ok(place) = clients.binary_search_by_key(number, |client| client.who().number.0) {
-                    turn.change(&mut clients[place], &event.change);
-                }
+            self.change(event);
+        }
+        self.by_hand.look(&shared.control.by_hand);
+        while self.leaving.is_none()
+            && let Some(event) = self.by_hand.take_due(shared.control.now())
+        {
+            if let mqttlab_plan::Event::Clients(event) = &*event {
+                self.change(event);
+            }
+        }
+    }
+
+    fn change(&mut self, event: &ClientsEvent) {
+        let (clients, mut turn) = self.split();
+        // Both are in the order of their numbers.
+        for number in &event.clients {
+            if let Ok(place) = clients.binary_search_by_key(number, |client| client.who().number.0) {
+                turn.change(&mut clients[place], &event.change);
             }
         }
     }

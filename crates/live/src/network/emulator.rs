@@ -20,10 +20,12 @@ use mqttlab_net::radio::StationReport;
 use mqttlab_recording::{Frame, Sink};
 use mqttlab_units::{Duration, Instant};
 
+use crate::by_hand::HandEvents;
 use crate::clock::Clock;
 use crate::due_list::DueList;
 use crate::host::poller::{DeadlinePoller, Waker};
 use crate::host::priority::Priority;
+use crate::network::by_hand::LinksByHand;
 use crate::network::link_traffic::TrafficRequest;
 use crate::network::port::Port;
 use crate::network::radio_sleep::SleepNotifier;
@@ -47,6 +49,8 @@ pub struct EmulatorSetting {
     pub radio_sleep: Arc<SleepNotifier>,
     /// Which sockets have no power.
     pub silent: Arc<SilentSockets>,
+    /// Events that were fired by hand.
+    pub by_hand: Arc<HandEvents>,
     /// How its thread is scheduled.
     pub priority: Priority,
     /// Where frames are written down; `None` for nowhere.
@@ -69,6 +73,7 @@ impl EmulatorSetting {
             clock,
             radio_sleep: Arc::default(),
             silent: Arc::default(),
+            by_hand: Arc::default(),
             priority,
             sink: None,
         }
@@ -165,6 +170,7 @@ struct Driver {
     wire: EmulatedWire,
     /// How links change.
     changes: DueList<WiringChange>,
+    by_hand: LinksByHand,
     /// Whether it is known when publishing begins.
     has_begun: bool,
     clock: Clock,
@@ -203,6 +209,7 @@ impl Driver {
         let changes = setting.wiring.changes.iter().map(|change| (change.at, change.clone()));
         Driver {
             changes: DueList::new(changes),
+            by_hand: LinksByHand::new(&setting.wiring, setting.by_hand),
             has_begun: false,
             wire: EmulatedWire::new(setting.wiring, setting.compensation),
             ports: setting.ports,
@@ -251,7 +258,8 @@ impl Driver {
     }
 
     fn time_to_sleep(&self, now: Instant) -> Duration {
-        let next = [self.wire.next_deadline(), self.next_change()].into_iter().flatten().min();
+        let next = [self.wire.next_deadline(), self.next_change(), self.by_hand.next_at()];
+        let next = next.into_iter().flatten().min();
         let next = next.map(|due| due.checked_since(now).unwrap_or(Duration::ZERO));
         next.map_or(IDLE, |length| length.saturating_sub(self.margin)).min(IDLE)
     }
@@ -288,9 +296,13 @@ impl Driver {
             self.has_begun = true;
             self.wire.begin_traces(at);
         }
+        self.by_hand.look();
         // Each at its time, however late this is: what happens before it comes first.
-        while let Some(at) = self.next_change().filter(|at| *at <= until) {
+        while let Some(at) = self.next_change().into_iter().chain(self.by_hand.next_at()).min()
+            && at <= until
+        {
             self.hand_over(at);
+            self.by_hand.perform(&mut self.wire, at);
             if let Some(change) = self.changes.take_due(self.publish_from(), at) {
                 self.wire.change(at, change);
             }

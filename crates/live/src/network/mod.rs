@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Client workers tell the emulator of radios that sleep (`radio_sleep`) and of sockets without power (`silent_sockets`), the emulator tells the conductor what links
-//! have carried (`link_traffic`). What stays on one host is captured there (`loopback_capture`).
+//! have carried (`link_traffic`). Links that no event of the plan changes may be changed by hand (`by_hand`). What stays on one host is captured there (`loopback_capture`).
 
+pub(crate) mod by_hand;
 pub mod calibration;
 pub mod emulator;
 pub(crate) mod frame_names;

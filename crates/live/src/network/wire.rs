@@ -16,11 +16,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use mqttlab_net::radio::{Medium, StationReport};
 use mqttlab_net::{
-    Delivery as Crossing, Fate, Link, LinkTraffic, Nats, Network, Output, Stage, copy_made_at, link_traces,
+    Delivery as Crossing, Fate, Link, LinkChange, LinkSpec, LinkTraffic, Nats, Network, Output, Stage,
+    copy_made_at, link_traces,
 };
 use mqttlab_plan::PathPlan;
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
-use mqttlab_units::{Bytes, Duration, Instant};
+use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
 use crate::network::frame_names::{self, FrameNames};
 use crate::network::wiring::{Wiring, WiringChange};
@@ -47,6 +48,8 @@ pub trait FrameRecorder {
 /// The network, and the bytes of the frames on it.
 pub struct EmulatedWire {
     network: Network,
+    /// What the random streams of links derive from.
+    seed: Seed,
     nats: Nats,
     paths: Vec<WirePath>,
     /// Path by sending host and destination address.
@@ -115,6 +118,7 @@ impl EmulatedWire {
         );
         EmulatedWire {
             network: network.with_handover(compensation),
+            seed,
             nats,
             paths,
             routes,
@@ -184,6 +188,12 @@ impl EmulatedWire {
         for link in &change.links {
             self.network.change(at, *link, &change.change);
         }
+    }
+
+    /// A link changes, which was made of this spec, whether the plan lets it change or not.
+    pub fn change_by_hand(&mut self, at: Instant, (link, spec): (usize, &LinkSpec), change: &LinkChange) {
+        self.network.let_change(link, spec, self.seed);
+        self.network.change(at, link, change);
     }
 
     /// All clients on this host sleep from then on, or no longer: so does its radio, if it has one.
@@ -376,9 +386,7 @@ mod tests {
     use mqttlab_net::radio::{
         EnergyProfile, MacSpec, MediumSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec,
     };
-    use mqttlab_net::{LinkChange, LinkSpec};
     use mqttlab_plan::Hop;
-    use mqttlab_units::Seed;
 
     use super::*;
     use crate::network::calibration::constant_delay;

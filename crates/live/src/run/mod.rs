@@ -11,6 +11,8 @@
 //!
 //! What it does not do: choose anything. The plan has decided.
 
+pub(crate) mod hand_desk;
+pub(crate) mod hand_socket;
 pub(crate) mod progress;
 pub(crate) mod run_json;
 pub(crate) mod sampler;
@@ -54,6 +56,7 @@ use crate::processes::broker_log::LoggedDrops;
 use crate::processes::life::RunningServer;
 use crate::processes::programs::{self, Programs};
 use crate::processes::server::{ServerError, ServerHandle, named};
+use crate::run::hand_desk::HandDesk;
 use crate::run::progress::LiveProgress;
 use crate::run::run_json::RunObservations;
 use crate::run::sampler::Sampler;
@@ -330,6 +333,7 @@ impl Prepared {
             announcer,
             figures: LiveProgress::of(&self.plan),
             planned: DueList::new(self.plan.events.iter().map(|event| (event.at(), event))),
+            desk: HandDesk::open(&self.plan, &self.logs),
         };
         let result = stages.run();
         self.observed.schedule = self.control.schedule();
@@ -389,6 +393,7 @@ impl Prepared {
             clock: self.control.clock,
             radio_sleep: Arc::clone(&self.control.radio_sleep),
             silent: Arc::clone(&self.control.silent),
+            by_hand: Arc::clone(&self.control.by_hand),
             priority: self.observed.emulator_priority,
             sink: records.then(|| self.recorder.sink()),
         });

@@ -23,6 +23,7 @@ use crate::parts::client_share::ClientsStatus;
 use crate::processes::life::{RunningServer, ServerNews, StartPlace};
 use crate::processes::programs::{ProgramContext, Programs};
 use crate::processes::server::named;
+use crate::run::hand_desk::HandDesk;
 use crate::run::progress::LiveProgress;
 use crate::run::run_json;
 use crate::run::sampler::Sampler;
@@ -46,6 +47,8 @@ pub(crate) struct Stages<'a, 'b> {
     pub(crate) announcer: &'a mut Announcer<'b>,
     pub(crate) figures: LiveProgress,
     pub(crate) planned: DueList<&'a Event>,
+    /// Where it takes events that are fired by hand.
+    pub(crate) desk: Option<HandDesk>,
 }
 
 /// How the clients stand. They are shown out by their workers, and not told when the measurement has found enough.
@@ -145,7 +148,9 @@ impl Stages<'_, '_> {
                 self.announcer.say(&Progress::Tick(Box::new(figures)));
             }
             let event = self.planned.next_at(conductor.schedule().map(|schedule| schedule.publish_from));
-            let next = [conductor.deadline(), self.programs.next_start(), event].into_iter().flatten().min();
+            let by_hand = self.desk.as_ref().and_then(HandDesk::next_at);
+            let next = [conductor.deadline(), self.programs.next_start(), event, by_hand];
+            let next = next.into_iter().flatten().min();
             let left = next.and_then(|next| next.checked_since(now));
             self.watch.wait(left.unwrap_or(STEP).min(STEP))?;
             self.find_faults()?;
@@ -199,8 +204,34 @@ impl Stages<'_, '_> {
             if let Event::Server(event) = event {
                 self.change_server(event);
             }
-            self.sampler.event(self.control.now(), EventKind::Change, event.name());
+            let at = self.control.now();
+            self.sampler.event(at, EventKind::Change, event.name());
+            self.say_change(at, event, false);
         }
+        self.perform_by_hand(conductor);
+    }
+
+    /// Takes events that are asked for by hand, and lets those take place that are due.
+    fn perform_by_hand(&mut self, conductor: &RunConductor) {
+        let Some(desk) = &mut self.desk else { return };
+        desk.attend(self.plan, self.control, conductor);
+        while let Some(event) = self.desk.as_mut().and_then(|desk| desk.take_due(self.control.now())) {
+            if let Event::Server(event) = &*event {
+                self.change_server(event);
+            }
+            let at = self.control.now();
+            self.sampler.event(at, EventKind::ChangeByHand, event.name());
+            self.say_change(at, &event, true);
+            if let Some(Err(error)) = self.desk.as_mut().map(|desk| desk.note(at, &event)) {
+                self.announcer
+                    .warn(format!("events by hand cannot be stored, and reports miss them: {error}"));
+            }
+        }
+    }
+
+    fn say_change(&mut self, at: Instant, event: &Event, by_hand: bool) {
+        let by_hand = by_hand.then(|| Box::new(event.clone()));
+        self.announcer.say(&Progress::Change { at_ns: at.as_ns(), name: event.name().to_owned(), by_hand });
     }
 
     fn change_server(&mut self, event: &ServerEvent) {

@@ -64,12 +64,9 @@ pub(super) struct Changing {
     changes: u64,
 }
 
-impl Link {
-    /// A link as [`Link::new`] makes it, which may change.
-    pub fn changeable(spec: LinkSpec, seed: Seed) -> Link {
-        let changing = Changing {
-            spec: spec.clone(),
-            seed,
+impl Changing {
+    fn new(spec: LinkSpec, seed: Seed) -> Changing {
+        Changing {
             down: None,
             in_service: None,
             next: None,
@@ -78,8 +75,25 @@ impl Link {
             settled: VecDeque::new(),
             dropped: 0,
             changes: 0,
-        };
+            spec,
+            seed,
+        }
+    }
+}
+
+impl Link {
+    /// A link as [`Link::new`] makes it, which may change.
+    pub fn changeable(spec: LinkSpec, seed: Seed) -> Link {
+        let changing = Changing::new(spec.clone(), seed);
         Link { changing: Some(Box::new(changing)), ..Link::at_rest(spec, seed) }
+    }
+
+    /// From now on it may change. `spec` and `seed` are those that it was made of. The fate of frames that have come before is
+    /// decided: what waits is sent and arrives, whatever happens to the link, and what comes later waits for it.
+    pub fn let_change(&mut self, spec: &LinkSpec, seed: Seed) {
+        if self.changing.is_none() {
+            self.changing = Some(Box::new(Changing::new(spec.clone(), seed)));
+        }
     }
 
     /// Whether it takes each step in its time: [`Link::enter`] is for it, and [`Link::offer`] for the others.

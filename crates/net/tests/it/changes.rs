@@ -443,3 +443,54 @@ fn a_shorter_delay_lets_no_frame_overtake_where_order_is_kept() {
         assert_eq!(arrivals(&mut network), expected);
     }
 }
+
+#[test]
+fn a_link_that_may_change_from_some_time_on_has_decided_what_came_before() {
+    let ms = |ms| Instant::ZERO + Duration::from_ms(ms);
+    let spec = LinkSpec {
+        rate_bit_s: BitRate::from_bit_s(1_000_000),
+        queue: QueueSpec {
+            limit_packets: None,
+            limit_bytes: None,
+            counts_delay_line: false,
+            discipline: Discipline::TailDrop,
+        },
+        delay: DelaySpec {
+            law: DelayLaw::Constant,
+            mean: Duration::from_ms(5),
+            jitter: Duration::ZERO,
+            correlation: Ratio::ZERO,
+            keep_order: true,
+        },
+        loss: LossSpec::None,
+        overhead_bytes: 0,
+        duplication: Ratio::ZERO,
+        corruption: Ratio::ZERO,
+        reordering: ReorderSpec { probability: Ratio::ZERO, gap: 1 },
+        ..spec(&mut Seed(1).dice())
+    };
+    let mut network = Network::new(vec![Link::new(spec.clone(), Seed(1))], vec![vec![0]]);
+    // 8 ms each on the wire.
+    for frame in 0..3 {
+        network.handle(ms(0), frame, FrameName::nth(frame), 0, Bytes(1_000));
+    }
+    network.let_change(0, &spec, Seed(1));
+    network.change(ms(10), 0, &LinkChange::Down { queue: DownQueue::Drop });
+    network.handle(ms(11), 3, FrameName::nth(3), 0, Bytes(1_000));
+    network.change(ms(12), 0, &LinkChange::Up);
+    // The transmitter is taken until 24 ms.
+    network.handle(ms(13), 4, FrameName::nth(4), 0, Bytes(1_000));
+    network.let_change(0, &spec, Seed(1));
+    network.tick(ms(99));
+    let mut arrived = Vec::new();
+    let mut dropped = Vec::new();
+    while let Some(output) = network.poll() {
+        match output {
+            Output::Arrived { frame, at, .. } => arrived.push((frame, at)),
+            Output::Crossed { frame, fate: Fate::Dropped { cause, .. }, .. } => dropped.push((frame, cause)),
+            Output::Crossed { .. } => {}
+        }
+    }
+    assert_eq!(arrived, [(0, ms(13)), (1, ms(21)), (2, ms(29)), (4, ms(37))]);
+    assert_eq!(dropped, [(3, Cause::LinkDown)]);
+}

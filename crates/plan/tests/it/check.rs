@@ -519,6 +519,26 @@ fn an_event_that_no_backend_performs_is_refused_and_never_passed_over() {
 }
 
 #[test]
+fn events_by_hand_are_checked_as_the_plans_are_and_change_nothing_that_is_fixed_before() {
+    let mut plan = plan("pair.json");
+    plan["backend"] = json!("live");
+    let plan = Plan::from_json(&plan.to_string()).unwrap();
+    let said = |event: Value| {
+        let event = serde_json::from_value(event).unwrap();
+        plan.check_by_hand(&event).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let clients = |number: u32, change: Value| json!({ "at_ns": 0, "name": "x", "clients": [number], "change": change });
+    assert_eq!(said(clients(0, json!({ "kind": "vanish" }))), "");
+    assert!(said(clients(99, json!({ "kind": "vanish" }))).contains("`event.clients` has client 99"));
+    let fixed = said(clients(0, json!({ "kind": "unsubscribe", "filter": "a" })));
+    assert!(fixed.starts_with("`event` is `clients_unsubscribe`, which cannot be fired by hand"), "{fixed}");
+    let kill = json!({ "at_ns": 0, "name": "x", "server": "broker", "change": { "kind": "kill", "persistence": true } });
+    assert!(said(kill).contains("`broker`, which somebody else runs"));
+    let link = json!({ "at_ns": 0, "name": "x", "links": ["nowhere"], "change": { "kind": "up" } });
+    assert!(said(link).contains("`event.links` has \"nowhere\", which is the name of no link"));
+}
+
+#[test]
 fn the_live_testbed_changes_only_what_it_runs_and_lets_clients_vanish_only_behind_its_emulator() {
     let refused = |change: &dyn Fn(&mut Value)| {
         let mut plan = plan("pair.json");
