@@ -1,7 +1,7 @@
 """Instructions of the engine for a frame and for a message: a change may not make them more without a word.
 
-Instructions depend on neither the machine's speed nor on what else it does. The cost of one more frame is the difference
-of a longer and a shorter simulation, which leaves out what a simulation costs once.
+Instructions depend on neither the machine's speed nor on what else it does. The cost of one more frame is the
+difference of a longer and a shorter simulation, which leaves out what a simulation costs once.
 """
 
 from __future__ import annotations
