@@ -502,6 +502,10 @@ def _group(dice: Dice, name: str, host: str, count: int = 1, **more: Any) -> Val
         group["publish"] = _beside(dice, name, group["publish"])
     if dice.hits(f"{name}.mqtt", 0.4):
         group["mqtt"] = _mqtt(dice, name)
+    if dice.newly_hits(f"{name}.churn", 0.15, CHURN_TO):
+        turn_s = (hold_s := dice.number(f"{name}.churn.hold", 0.5, 4)) + dice.number(f"{name}.churn.away", 0.3, 2)
+        group["churn"] = {"connects": f"{count / turn_s:.4g} /s", "hold": f"{hold_s:g} s"} | dice.some(
+            0.5, law=(f"{name}.churn.law", lambda: "exponential"))
     return group | dice.some(0.08, connect_over=(f"{name}.connect_over", lambda: dice.measure(
         f"{name}.connect_over", 0.1, 1, "s")), late_after=(f"{name}.late_after", lambda: "1 s"))
 

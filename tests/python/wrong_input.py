@@ -359,6 +359,17 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (COUNT, "count = 3\nmqtt = { client_id = 'same' }"), (COUNT, "count = 3\nmqtt = { client_id = '' }"),
         (COUNT, "count = 3\nmqtt = { client_id = '{clinet}' }"),
         (COUNT, 'count = 3\nmqtt = { client_id = "a\\u0000{client}" }'),
+        *((COUNT, f"count = 3\nchurn = {line}") for line in (
+            "'50 /s'", "{}", "{ connects = '50 /s' }", "{ connects = 50, hold = '10 ms' }",
+            "{ connects = '50 /s', hold = '10 s' }", "{ connects = '1 /h', hold = '0 s' }",
+            "{ connects = '1 /s', hold = '1 s', law = 'normal' }",
+            "{ connects = '1 /s', hold = '1 s', away = '2 s' }")),
+        (COUNT, "count = 3\nprotocol = 'zeromq'\nchurn = { connects = '1 /s', hold = '1 s' }"),
+        (PUBLISH, "publish = { topic = 'a', payload = '20 B', arrival = 'back-to-back' }\n"
+                  "churn = { connects = '1 /s', hold = '1 s' }"),
+        (SUBSCRIBE, SUBSCRIBE + "\nchurn = { connects = '0.1 /s', hold = '1 s' }"),
+        (COUNT, 'count = 3\nchurn = { connects = "1 /s", hold = "1 s" }\n[[events]]\nat = "1 s"\n'
+                'group = "publishers"\ndo = "disconnect"\n[[groups]]\nname = "more"\nhost = "field"'),
         *((COUNT, f"count = 3\nmqtt = {{ {line} }}") for line in (
             "client_id = 'd-{client:x}'", "client_id = 'd-{client:21}'", "client_id = 'd-{sequence}'",
             "username = '{clients}'", "username = '{time}'", "credentials = 'nowhere.csv'", "credentials = '.'",
@@ -455,6 +466,7 @@ UNUSUAL: list[tuple[str, str]] = [
               'publish = { topic = "a/{client}", payload = "100 kB", interval = "1 min" }'),
     (NAME, 'name = "good"\nmqtt = { client_id = "sensor-{client}" }'),
     (COUNT, "mqtt = { version = '3.1', client_id = 'a-client-identifier-of-31-chars' }"),
+    (COUNT, 'count = 3\nchurn = { connects = "1 /s", hold = "1 s" }'),
     (PUBLISH, 'publish = { topic = "a/b", payload = "8 B", interval = "1 s" }'),
 ]
 

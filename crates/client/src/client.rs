@@ -1,14 +1,16 @@
 //! One client: its state, its session, its schedule.
 
 mod absence;
+mod churn;
 mod losses;
+mod rows;
 mod subscriptions;
 
 use std::sync::Arc;
 
 use mqttlab_mqtt::Qos;
 use mqttlab_plan::{Arrivals, qos};
-use mqttlab_rows::{EventKind, Received, Sent, Unsent};
+use mqttlab_rows::{EventKind, Received, Unsent};
 use mqttlab_units::{Instant, Seed};
 
 use crate::acceptance::{Acceptance, Rank};
@@ -22,7 +24,9 @@ use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token
 use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
 use absence::Presence;
+use churn::Churning;
 use losses::record_loss;
+use rows::row;
 use subscriptions::SubscriptionProgress;
 
 /// A client with a session of `S` over connections of `C`.
@@ -40,6 +44,7 @@ pub struct Client<S: Session, C: Connection> {
     retries: Retries,
     acceptance: Acceptance,
     subscriptions: SubscriptionProgress,
+    churning: Option<Churning>,
     /// While it sleeps.
     asleep_since: Option<Instant>,
 }
@@ -107,6 +112,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             retries: Retries::new(seed.derive("reconnect").index(u64::from(who.number.0)).dice()),
             acceptance: Acceptance::new(),
             subscriptions: SubscriptionProgress::default(),
+            churning: None,
             asleep_since: None,
         }
     }
@@ -182,7 +188,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             State::Away | State::Gone => None,
         };
         let publish = self.next_publish(around).map(|(due, _)| due);
-        [connection, publish].into_iter().flatten().min()
+        [connection, publish, self.next_churn(around)].into_iter().flatten().min()
     }
 
     /// A deadline may have come. What it has offered is said for shells that give turns.
@@ -190,6 +196,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let outcome = self.attend_deadline(around);
         self.lose_unless(around, outcome);
         let offered = self.publish_due(around);
+        self.attend_churn(around);
         // Last, so that what the session and the schedule have put leaves in one write.
         self.flush(around);
         offered
@@ -279,7 +286,10 @@ impl<S: Session, C: Connection> Client<S, C> {
     pub fn leave<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A) {
         // Before DISCONNECT, behind which nothing may be sent ([MQTT-3.14.4-1]).
         self.stop_publishing(around);
-        self.note_unaccepted(around);
+        // Who has just come is about to be accepted.
+        if !self.is_coming() {
+            self.note_unaccepted(around);
+        }
         if !self.is_open() {
             return self.lose(around, &Loss::Farewell);
         }
@@ -359,6 +369,9 @@ impl<S: Session, C: Connection> Client<S, C> {
             let Some(message) = schedule.and_then(|schedule| schedule.take(publication, around.now())) else {
                 break;
             };
+            if self.is_not_due(message.intended) {
+                continue;
+            }
             let before = around.end(&self.connection);
             let outcome = self.offer(around, message);
             offered.messages += 1;
@@ -385,6 +398,9 @@ impl<S: Session, C: Connection> Client<S, C> {
         let now = around.read_clock();
         // What was due when there was room was never due.
         while let Some(message) = schedule.take_due(now) {
+            if self.is_not_due(message.intended) {
+                continue;
+            }
             let outcome = self.offer(around, message);
             self.lose_unless(around, outcome);
         }
@@ -502,6 +518,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let State::Open { since } = self.state else { return };
         // Only now: a server that opens connections and refuses clients must not be asked in quick succession.
         self.retries.succeed();
+        self.note_arrival();
         if !resumed {
             // The other side knows nothing of it any more, and will not release it.
             self.incoming.forget_held();
@@ -662,30 +679,6 @@ impl<S: Session, C: Connection> Client<S, C> {
             books.unacknowledged -= self.session.unacknowledged() as i64;
         }
     }
-}
-
-/// A message of a client's own, as the recording has it before it is written. `None` where the plan has none.
-fn row(
-    who: Who,
-    facts: &GroupFacts,
-    around: &impl Surroundings,
-    DueMessage { content, intended, index, sequence }: DueMessage,
-) -> Option<Sent> {
-    let publish = facts.publications[content];
-    let message = around.message(who, content, index, sequence)?;
-    let (qos, retain) = message.quality.unwrap_or((publish.qos.level(), publish.retain));
-    Some(Sent {
-        publisher: who.number.0,
-        // The recording counts 2^32 messages of one client; at a million a second that is over an hour.
-        sequence: sequence as u32,
-        topic: message.topic,
-        qos,
-        retain,
-        payload_bytes: message.payload_bytes,
-        intended,
-        sent: around.now(),
-        written: None,
-    })
 }
 
 /// A back-to-back client has room for more while less than this waits to be written, in bytes.

@@ -1,7 +1,7 @@
 //! Who a client is, and what its group's plan means for it.
 
 use mqttlab_mqtt::Qos;
-use mqttlab_plan::{Arrival, Group, Publish, Reconnect, qos};
+use mqttlab_plan::{Arrival, Churn, Group, Publish, Reconnect, qos};
 use mqttlab_units::{Duration, Instant};
 
 /// A client's number in the run.
@@ -28,6 +28,8 @@ pub struct Who {
 pub struct GroupFacts {
     /// What happens after a connection is lost.
     pub reconnect: Reconnect,
+    /// How they come and go, if they do.
+    pub churn: Option<Churn>,
     /// Whether there is something to subscribe to.
     pub subscribes: bool,
     /// What they publish of their own accord, by publication, and behind it what events make of that.
@@ -73,6 +75,7 @@ impl GroupFacts {
     pub fn of(group: &Group) -> GroupFacts {
         GroupFacts {
             reconnect: group.reconnect,
+            churn: group.churn,
             // A publisher of ZeroMQ waits until others have.
             subscribes: !group.subscriptions.is_empty() || group.zeromq().is_some(),
             publications: publications(group),

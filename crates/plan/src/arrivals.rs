@@ -299,6 +299,7 @@ mod tests {
             subscriptions: Vec::new(),
             relay: None,
             late_after: None,
+            churn: None,
             program: None,
         }
     }

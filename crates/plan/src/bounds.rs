@@ -31,9 +31,9 @@ use mqttlab_units::Duration;
 
 use crate::error::{PlanError, require};
 use crate::{
-    Arrival, Backend, GatewayRole, Group, Hop, MessageProperties, MqttPlan, MqttSnPlan, Network, Payload,
-    PictureFormat, Plan, PredefinedTopic, Protocol, ProtocolVersion, Publish, Replay, RetryPlan, Role,
-    Server, TemplatePart, Text, TopicPattern, Will,
+    Arrival, Backend, Churn, GatewayRole, Group, Hop, MessageProperties, MqttPlan, MqttSnPlan, Network,
+    Payload, PictureFormat, Plan, PredefinedTopic, Protocol, ProtocolVersion, Publish, Replay, RetryPlan,
+    Role, Server, TemplatePart, Text, TopicPattern, Will,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -352,6 +352,9 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
         at_most(length, LONGEST, &format!("{place}.{name}"))?;
     }
     within(reconnect.connect_timeout.as_ns(), 1, u64::MAX, &format!("{place}.reconnect.connect_timeout_ns"))?;
+    if let Some(churn) = &group.churn {
+        comes_and_goes(group, churn, &format!("{place}.churn"))?;
+    }
     for (index, subscription) in group.subscriptions.iter().enumerate() {
         filter(&subscription.filter, &group.name, &format!("{place}.subscriptions[{index}].filter"))?;
     }
@@ -380,6 +383,16 @@ fn group(group: &Group, place: &str) -> Result<(), PlanError> {
         })?;
     }
     Ok(())
+}
+
+/// Only MQTT closes a connection of a client that leaves, and messages without an instant are due whenever there is room.
+fn comes_and_goes(group: &Group, churn: &Churn, place: &str) -> Result<(), PlanError> {
+    within(churn.hold.as_ns(), MS, LONGEST.as_ns(), &format!("{place}.hold_ns"))?;
+    within(churn.away.as_ns(), MS, LONGEST.as_ns(), &format!("{place}.away_ns"))?;
+    let is_possible = group.mqtt().is_some() && group.program.is_none();
+    require(is_possible, place, || "is only of clients of MQTT that the engine performs".into())?;
+    let waits = group.publications.iter().any(|publish| publish.arrival == Arrival::BackToBack);
+    require(!waits, place, || "does not go with back-to-back messages".into())
 }
 
 /// A topic filter once its places are filled in.

@@ -34,6 +34,9 @@ pub struct Group {
     pub transport: Transport,
     /// What happens after a connection is lost.
     pub reconnect: Reconnect,
+    /// The clients come and go all the time. Left out: they stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub churn: Option<Churn>,
     /// The group's clients open their connections evenly over this time.
     #[serde(rename = "connect_over_ns")]
     pub connect_over: Duration,
@@ -258,6 +261,31 @@ pub struct Reconnect {
     /// Time for a TCP connection and CONNACK before the attempt counts as failed.
     #[serde(rename = "connect_timeout_ns")]
     pub connect_timeout: Duration,
+}
+
+/// Clients that come and go: from the begin of publishing to its end each leaves, stays away, comes, and so on. The first leave
+/// one after another, evenly over the two times together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Churn {
+    /// From a client's coming, which opens a connection, to its leaving with a DISCONNECT.
+    #[serde(rename = "hold_ns")]
+    pub hold: Duration,
+    /// Whether that is always as long, or drawn with this mean.
+    pub law: HoldLaw,
+    /// From its leaving to its coming.
+    #[serde(rename = "away_ns")]
+    pub away: Duration,
+}
+
+/// How long clients that come and go stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldLaw {
+    /// Always as long.
+    Constant,
+    /// Exponentially distributed, at least 1 ms.
+    Exponential,
 }
 
 /// A publication: messages of one kind that a client publishes.

@@ -60,9 +60,10 @@ pub use events::{
     PublishingChanges, ServerChange, ServerChangeKind, ServerEvent, SubscriptionChange, SubscriptionChanges,
 };
 pub use group::{
-    Arrival, ChangedPublication, ClientProgram, Group, MqttPlan, Payload, PictureFormat, PingPlan, Protocol,
-    ProtocolVersion, Publish, RateStage, Reconnect, Relay, RetryPlan, StartPhase, Subscription, TcpTransport,
-    TemplatePart, TimeFormat, TlsPlan, TlsVersion, Transport, WebSocketPlan, Will,
+    Arrival, ChangedPublication, Churn, ClientProgram, Group, HoldLaw, MqttPlan, Payload, PictureFormat,
+    PingPlan, Protocol, ProtocolVersion, Publish, RateStage, Reconnect, Relay, RetryPlan, StartPhase,
+    Subscription, TcpTransport, TemplatePart, TimeFormat, TlsPlan, TlsVersion, Transport, WebSocketPlan,
+    Will,
 };
 pub use host::Host;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};

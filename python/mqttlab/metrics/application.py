@@ -261,12 +261,25 @@ def setup(recording: Recording) -> pl.DataFrame:
     }
     row: dict[str, float | None] = {}
     for name, (count, samples) in took.items():
-        row |= {count: samples.size, **_two_percentiles(name, samples)}
+        row |= {count: samples.size, **(_connects(recording) if name == "connect" else {}),
+                **_two_percentiles(name, samples)}
         if name == "connect":
             for part, times in _connect_parts_ms(recording.events).items():
                 row |= _two_percentiles(f"connect_{part}", times)
-    kinds = {name: pl.Float64 if "_ms_" in name else pl.Int64 for name in row}
+    kinds = {name: pl.Float64 if "_ms_" in name or name.endswith("_per_s") else pl.Int64 for name in row}
     return pl.DataFrame([row], schema=kinds)
+
+
+def _connects(recording: Recording) -> dict[str, float | None]:
+    """How often clients were accepted in the measurement, and how many attempts were refused."""
+    window, kind = measurement(recording), pl.col("kind").cast(pl.String)
+    if recording.events.is_empty():
+        return {"connects_per_s": None, "connects_refused": 0}
+    accepted, refused = recording.events.select(
+        ((kind == "connack") & window.holds(pl.col("at_ns"))).sum().alias("accepted"),
+        ((kind == "refused") & pl.col("detail").cast(pl.String).str.starts_with("CONNECT")).sum().alias("refused"),
+    ).row(0)
+    return {"connects_per_s": accepted / window.seconds if window.seconds else None, "connects_refused": refused}
 
 
 def measurement_began_ns(recording: Recording) -> int:

@@ -313,6 +313,10 @@ LINK: tuple[Metric, ...] = (
 SETUP: tuple[Metric, ...] = (
     Metric(name="connects", unit="connections", title="connects",
            meaning="CONNACK packets that accept; of ZeroMQ handshakes that were completed."),
+    Metric(name="connects_per_s", window="measurement", unit="connections/s", title="connects/s",
+           meaning="Of these the ones within the measurement, divided by its length."),
+    Metric(name="connects_refused", unit="connections", title="refused", better="lower",
+           meaning="CONNACK packets that refuse."),
     Metric(name="connect_ms_p50", unit="ms", title="connect p50", better="lower",
            meaning="Median time from opening the TCP connection to a CONNACK that accepts."),
     Metric(name="connect_ms_p99", unit="ms", title="connect p99", better="lower",

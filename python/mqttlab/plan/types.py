@@ -75,6 +75,14 @@ class ChannelSpec(TypedDict):
     mean_bad_ns: Duration
 
 
+class Churn(TypedDict):
+    """Clients that come and go: from the begin of publishing to its end each leaves, stays away, comes, and so on. The
+    first leave one after another, evenly over the two times together."""
+    away_ns: Duration
+    hold_ns: Duration
+    law: HoldLaw
+
+
 class ClientProgram(TypedDict):
     """A program that is a client. It publishes and subscribes as it likes, and is observed by the frames that it
     exchanges. In arguments, environment and file texts `{address}` and `{port}` stand for its server's, `{group}` and
@@ -329,6 +337,7 @@ Granularity = GranularityExact | GranularityFastSlow | GranularityWheel
 class Group(TypedDict):
     """Clients alike. A client may publish, subscribe, relay, or several of these."""
     changed_publications: list[ChangedPublication]
+    churn: NotRequired[Churn | None]
     connect_over_ns: Duration
     connects_to: int
     count: int
@@ -343,6 +352,10 @@ class Group(TypedDict):
     relay: Relay | None
     subscriptions: list[Subscription]
     transport: Transport
+
+
+HoldLaw = Literal["constant", "exponential"]
+"""How long clients that come and go stay."""
 
 
 class HopLink(TypedDict):

@@ -16,6 +16,7 @@ from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import rate_words, shown
 from mqttlab.scenario.access import host_counts, is_counted
+from mqttlab.scenario.churn_check import churn_problems, unowed_messages
 from mqttlab.scenario.client_ids import listed_twice
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.credentials import credential_problems, is_numbered
@@ -48,7 +49,7 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _nats, _queues, _groups, listed_twice,
-              _mqtt_sn, _zeromq, _names, _sizes, _recording)
+              churn_problems, unowed_messages, _mqtt_sn, _zeromq, _names, _sizes, _recording)
     # Of a session that groups share each would say the same.
     found = [*dict.fromkeys(problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX))]
     # Only a whole network has round trips. Events are about what is there: where that is wrong, it is mended first.

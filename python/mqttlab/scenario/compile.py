@@ -278,7 +278,7 @@ def _group(
     scenario: Scenario, group: Group, hosts: _Hosts, first_host: int, publishing: Publishing | None,
 ) -> types.Group:
     connect_over = group.connect_over if group.connect_over is not None else group.count * 2_000_000
-    return {
+    plan: types.Group = {
         "name": group.name,
         "count": group.count,
         "host": hosts.first[group.host] + first_host,
@@ -308,6 +308,9 @@ def _group(
             "ready_line": group.client.ready_line,
         },
     }
+    if group.churn is not None:
+        plan["churn"] = group.churn.plan(group.count)
+    return plan
 
 
 def _tcp(group: Group) -> types.TcpTransport:

@@ -32,6 +32,7 @@ from mqttlab.quantity import (
     SizeBytes,
     shown,
 )
+from mqttlab.scenario.churn import Churn
 from mqttlab.scenario.event import Event
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.mqtt import Mqtt, Qos
@@ -414,6 +415,8 @@ class Group(Part):
     mqtt_sn: MqttSn = Field(MqttSn(), description="For `protocol = \"mqtt-sn\"`: the session.")
     zeromq: ZeroMq = Field(ZeroMq(), description="For `protocol = \"zeromq\"`: the sockets.")
     reconnect: Reconnect = Field(Reconnect(), description="What happens after a connection is lost.")
+    churn: Churn | None = Field(None, description=(
+        "Clients that come and go all the time: connections per time, and how long each stays."))
     connect_over: DurationNs | None = Field(
         None, description="Connections are opened evenly over this time; 2 ms per client when left out.")
     publish: Annotated[
@@ -473,7 +476,7 @@ class Group(Part):
     def _does_something(self) -> Self:
         if self.client is not None:
             return self._leaves_the_rest_to_its_program()
-        if self.publish is None and not self.subscribe:
+        if self.publish is None and not self.subscribe and self.churn is None:
             raise ValueError("has neither `publish` nor `subscribe`; add one")
         if self.relay is not None and not self.subscribe:
             raise ValueError("has a `relay`, but no `subscribe`; add the topics to relay")

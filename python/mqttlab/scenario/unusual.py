@@ -11,6 +11,7 @@ from mqttlab.memory import memory_left
 from mqttlab.mistaken import some
 from mqttlab.quantity import shown
 from mqttlab.scenario.check import IDENTITY_BYTES, links
+from mqttlab.scenario.churn_check import early_churn
 from mqttlab.scenario.client_ids import long_ids
 from mqttlab.scenario.estimate import RATE_SEEN, Load, estimate, per_second
 from mqttlab.scenario.fit import fit
@@ -34,7 +35,7 @@ BUSIEST_BYTES = 215
 
 def unusual(scenario: Scenario) -> list[Problem]:
     """Everything unusual in a scenario that can be run."""
-    checks = (shown_secrets, _phases, _parts, _servers, _windows, _links, fit, long_ids, _bursts, _replays,
+    checks = (shown_secrets, _phases, _parts, _servers, _windows, _links, fit, early_churn, long_ids, _bursts, _replays,
               _subscriptions, _identities, _load)
     return [problem for check in checks for problem in islice(check(scenario), WARNINGS_MAX)]
 

@@ -240,6 +240,7 @@ fn begin(client: &mut Client, turn: &mut ClientTurn<'_>, schedule: &Schedule) {
     let group = shared.group(who.group);
     let (numbers, seed) = ((who.index, who.number.0), shared.plan.seed);
     client.begin(turn, Arrivals::of(group, numbers, seed, schedule.publishing(), &shared.publishing));
+    client.begin_churn(schedule.publishing(), seed);
     turn.set_timer(client);
 }
 

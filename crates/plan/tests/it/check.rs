@@ -180,6 +180,31 @@ fn each_field_has_a_bound_that_names_it() {
 }
 
 #[test]
+fn clients_come_and_go_at_times_that_there_are() {
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut plan = plan("pair.json");
+        plan["groups"][0]["churn"] = json!({ "hold_ns": 1_000_000, "law": "constant", "away_ns": 1_000_000 });
+        change(&mut plan);
+        Plan::from_json(&plan.to_string()).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(with(&|_| ()), Ok(()));
+    type Change = (&'static str, Value, &'static str);
+    let cases: [Change; 3] = [
+        ("/groups/0/churn/hold_ns", json!(0), "`groups[0].churn.hold_ns` is 0"),
+        ("/groups/0/churn/away_ns", json!(u64::MAX), "`groups[0].churn.away_ns` is"),
+        (
+            "/groups/0/publish/arrival",
+            json!({ "kind": "back_to_back" }),
+            "`groups[0].churn` does not go with back-to-back messages",
+        ),
+    ];
+    for (place, value, expected) in cases {
+        let refused = with(&|plan| *plan.pointer_mut(place).unwrap() = value.clone()).unwrap_err();
+        assert!(refused.starts_with(expected), "{place}: {refused}");
+    }
+}
+
+#[test]
 fn a_text_that_is_no_plan_is_refused_with_place_value_and_nearest_right_value() {
     let refused = refusal("pair.json", "/backend", json!("simm"));
     assert!(refused.contains("`backend`: unknown variant `simm`"), "{refused}");

@@ -65,6 +65,9 @@ impl SimClients {
                 let who = (around.groups.index_of(id), id.0);
                 let arrivals = Arrivals::of(group, who, self.seed, time, &changes);
                 self.table[id].begin(around, arrivals);
+            }
+            self.table[id].begin_churn(time, self.seed);
+            if !group.publications.is_empty() || group.churn.is_some() {
                 set_alarm(&mut self.table[id], around);
             }
         }

@@ -293,6 +293,7 @@ pub const OPTIONS: ClientOptions = ClientOptions {
 /// Clients with nothing to do.
 pub fn facts() -> GroupFacts {
     GroupFacts {
+        churn: None,
         reconnect: Reconnect {
             enabled: true,
             initial: Duration::from_s(1),
@@ -316,7 +317,7 @@ pub fn publishing(qos: Qos) -> GroupFacts {
 pub fn publishing_each(levels: &[Qos]) -> GroupFacts {
     let publish =
         |(place, &qos)| PublishFacts { qos, retain: false, back_to_back: false, topics: (place, 1) };
-    GroupFacts { publications: levels.iter().enumerate().map(publish).collect(), ..facts() }
+    GroupFacts { churn: None, publications: levels.iter().enumerate().map(publish).collect(), ..facts() }
 }
 
 pub fn client(facts: GroupFacts) -> TestClient {
