@@ -54,8 +54,9 @@ pub use destination::{Destination, Part};
 pub use error::PlanError;
 use error::require;
 pub use events::{
-    ChangedRate, ChangedReceiver, ClientsChange, ClientsEvent, Event, LinksEvent, PublicationChange,
-    PublishingChanges, ServerChange, ServerChangeKind, ServerEvent, SubscriptionChange, SubscriptionChanges,
+    ChangedRate, ChangedReceiver, ClientsChange, ClientsEvent, Event, LinksEvent, MediumEvent,
+    PublicationChange, PublishingChanges, ServerChange, ServerChangeKind, ServerEvent, SubscriptionChange,
+    SubscriptionChanges,
 };
 pub use group::{
     Arrival, ChangedPublication, ClientProgram, Group, MqttPlan, Payload, PictureFormat, PingPlan, Protocol,

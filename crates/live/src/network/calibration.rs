@@ -23,7 +23,7 @@ use crate::network::emulator::{Emulator, EmulatorSetting};
 use crate::network::namespaces::Namespace;
 use crate::network::netlink::Metrics;
 use crate::network::port::{Device, Port};
-use crate::network::wire::Wiring;
+use crate::network::wiring::Wiring;
 
 /// Two hosts with a link from the first to the second, and a datagram socket on each.
 pub struct Bench {

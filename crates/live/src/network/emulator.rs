@@ -28,7 +28,8 @@ use crate::network::link_traffic::TrafficRequest;
 use crate::network::port::Port;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::silent_sockets::SilentSockets;
-use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder, Wiring, WiringChange};
+use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder};
+use crate::network::wiring::{Change, Wiring};
 use crate::verdict::path_lateness::PathLatenessCounters;
 use crate::verdict::thread_delays;
 
@@ -163,7 +164,7 @@ struct Driver {
     ports: Vec<Port>,
     wire: EmulatedWire,
     /// How links change.
-    changes: DueList<WiringChange>,
+    changes: DueList<Change>,
     /// Whether it is known when publishing begins.
     has_begun: bool,
     clock: Clock,
@@ -199,7 +200,7 @@ impl FrameRecorder for OptionalSink {
 
 impl Driver {
     fn new(setting: EmulatorSetting, shared: Arc<EmulatorCounters>, poller: DeadlinePoller) -> Driver {
-        let changes = setting.wiring.changes.iter().map(|change| (change.at, change.clone()));
+        let changes = setting.wiring.changes.iter().map(|change| (change.at, change.change.clone()));
         Driver {
             changes: DueList::new(changes),
             has_begun: false,

@@ -22,3 +22,4 @@ pub mod tcp_settings;
 pub(crate) mod tcp_states;
 pub(crate) mod testbed;
 pub mod wire;
+pub mod wiring;

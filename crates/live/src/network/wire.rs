@@ -13,114 +13,17 @@
 //! What it does not model: hosts, and anything but IPv4 from one of the hosts to another.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::net::Ipv4Addr;
 
-use mqttlab_net::radio::{Medium, MediumSpec, StationReport};
+use mqttlab_net::radio::{Medium, StationReport};
 use mqttlab_net::{
-    Delivery as Crossing, Fate, Link, LinkChange, LinkSpec, LinkTraffic, NatSpec, Nats, Network, Output,
-    Stage, TraceSpec, copy_made_at, link_traces,
+    Delivery as Crossing, Fate, Link, LinkTraffic, Nats, Network, Output, Stage, copy_made_at, link_traces,
 };
-use mqttlab_plan::{Event, LinksEvent, PathPlan, Plan};
+use mqttlab_plan::PathPlan;
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
-use mqttlab_units::{Bytes, Duration, Instant, Seed};
+use mqttlab_units::{Bytes, Duration, Instant};
 
 use crate::network::frame_names::{self, FrameNames};
-
-/// What lies between the hosts.
-#[derive(Clone, Debug)]
-pub struct Wiring {
-    /// The address of each host.
-    pub addresses: Vec<Ipv4Addr>,
-    /// The hosts that frames go up to, for the direction that is recorded.
-    pub server_hosts: BTreeSet<usize>,
-    /// Those of them that clients run on, too.
-    pub clients_beside_servers: BTreeSet<usize>,
-    /// The links.
-    pub links: Vec<LinkSpec>,
-    /// The radio channels.
-    pub media: Vec<MediumSpec>,
-    /// The links and channels from one host to another.
-    pub paths: Vec<PathPlan>,
-    /// The host of each station, by medium and number.
-    pub stations: BTreeMap<(usize, usize), usize>,
-    /// What the random streams of links and channels are derived from.
-    pub seed: Seed,
-    /// How links change, in the order of time.
-    pub changes: Vec<WiringChange>,
-    /// What forgets connections.
-    pub nats: Vec<NatSpec>,
-    /// What they follow.
-    pub traces: Vec<TraceSpec>,
-}
-
-/// Links that change at once.
-#[derive(Clone, Debug)]
-pub struct WiringChange {
-    /// Since publishing began.
-    pub at: Duration,
-    /// Their numbers.
-    pub links: Vec<usize>,
-    /// What happens to each of them.
-    pub change: LinkChange,
-}
-
-impl Wiring {
-    /// As the plan says.
-    pub fn of(plan: &Plan) -> Wiring {
-        let clients: BTreeSet<usize> = plan.clients().map(|(group, client)| group.host_of(client)).collect();
-        let servers: BTreeSet<usize> = plan.servers.iter().map(|server| server.host).collect();
-        let numbers = plan.network.links.iter().enumerate();
-        let numbers: HashMap<&str, usize> =
-            numbers.map(|(place, link)| (link.name.as_str(), place)).collect();
-        let change = |LinksEvent { at, links, change, .. }: &LinksEvent| WiringChange {
-            at: *at,
-            links: links.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect(),
-            change: change.clone(),
-        };
-        let changes = plan.events.iter().filter_map(|event| match event {
-            Event::Links(event) => Some(change(event)),
-            Event::Server(_) | Event::Clients(_) => None,
-        });
-        Wiring {
-            clients_beside_servers: servers.intersection(&clients).copied().collect(),
-            server_hosts: servers,
-            addresses: plan.hosts.iter().map(|host| host.address).collect(),
-            links: plan.network.links.clone(),
-            media: plan.network.media.clone(),
-            paths: plan.network.paths.clone(),
-            stations: plan.network.stations(),
-            seed: plan.seed,
-            changes: changes.collect(),
-            nats: plan.network.translators(),
-            traces: plan.network.traces.clone(),
-        }
-    }
-
-    /// Two hosts, the second of them a server's, with links between them.
-    pub fn of_pair(
-        addresses: [Ipv4Addr; 2],
-        links: Vec<LinkSpec>,
-        paths: Vec<PathPlan>,
-        seed: Seed,
-    ) -> Wiring {
-        let (media, stations, server_hosts) = (Vec::new(), BTreeMap::new(), BTreeSet::from([1]));
-        let (addresses, clients_beside_servers) = (addresses.to_vec(), BTreeSet::new());
-        let (changes, nats) = (Vec::new(), Vec::new());
-        Wiring {
-            addresses,
-            server_hosts,
-            clients_beside_servers,
-            links,
-            media,
-            paths,
-            stations,
-            seed,
-            changes,
-            nats,
-            traces: Vec::new(),
-        }
-    }
-}
+use crate::network::wiring::{Change, Wiring};
 
 /// A frame that is due at its receiver.
 #[derive(Debug, PartialEq, Eq)]
@@ -202,7 +105,7 @@ impl EmulatedWire {
         let stages: Vec<Vec<Stage>> = stages.collect();
         let nats = Nats::new(wiring.nats, &stages);
         let changing: HashSet<usize> =
-            wiring.changes.iter().flat_map(|change| change.links.clone()).collect();
+            wiring.changes.iter().flat_map(|change| change.links().to_vec()).collect();
         let traces = link_traces(wiring.traces);
         let link = |(place, spec)| Link::planned(spec, seed, changing.contains(&place), &traces);
         let network = Network::with_media(
@@ -275,10 +178,13 @@ impl EmulatedWire {
         self.network.begin_traces(at);
     }
 
-    /// Links change, after all else that happens until then. Told later than that, they change at once.
-    pub fn change(&mut self, at: Instant, change: &WiringChange) {
-        for link in &change.links {
-            self.network.change(at, *link, &change.change);
+    /// Something changes, after all else that happens until then. Told later than that, it changes at once.
+    pub fn change(&mut self, at: Instant, change: &Change) {
+        match change {
+            Change::Links { links, change } => {
+                links.iter().for_each(|link| self.network.change(at, *link, change));
+            }
+            Change::Medium { medium, change } => self.network.change_medium(at, *medium, change),
         }
     }
 
@@ -467,13 +373,18 @@ fn destination(packet: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use mqttlab_net::radio::{
-        EnergyProfile, MacSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec,
+        EnergyProfile, MacSpec, MediumSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec,
     };
+    use mqttlab_net::{LinkChange, LinkSpec};
     use mqttlab_plan::Hop;
+    use mqttlab_units::Seed;
 
     use super::*;
     use crate::network::calibration::constant_delay;
+    use crate::network::wiring::WiringChange;
 
     /// Collects the rows.
     #[derive(Default)]
@@ -612,19 +523,22 @@ mod tests {
     #[test]
     fn a_link_that_goes_down_keeps_the_bytes_of_what_waits_and_hands_them_over_afterwards() {
         let mut wiring = wiring();
-        let change = |change| WiringChange { at: Duration::ZERO, links: vec![0], change };
+        let change = |change| {
+            let change = Change::Links { links: vec![0], change };
+            WiringChange { at: Duration::ZERO, change }
+        };
         let changes = [LinkChange::Down { queue: mqttlab_net::DownQueue::Keep }, LinkChange::Up];
         wiring.changes = changes.map(change).to_vec();
         let changes = wiring.changes.clone();
         let at = |ms: u64| Instant::ZERO + Duration::from_ms(ms);
         let (mut wire, mut rows) = (EmulatedWire::new(wiring, Duration::from_us(60)), Rows::default());
         wire.arrive(at(0), 0, &packet(B));
-        wire.change(at(1), &changes[0]);
+        wire.change(at(1), &changes[0].change);
         wire.arrive(at(2), 0, &packet(B));
         assert_eq!(wire.poll(at(100), &mut rows).map(|delivery| delivery.host), Some(1), "it was on its way");
         assert_eq!((wire.poll(at(100), &mut rows), wire.next_deadline()), (None, None));
         // Told too late, it goes up at once.
-        wire.change(at(50), &changes[1]);
+        wire.change(at(50), &changes[1].change);
         let delivery = wire.poll(at(200), &mut rows).unwrap();
         assert_eq!((delivery.due, delivery.bytes), (at(110) - Duration::from_us(60), packet(B)));
         let found: Vec<_> = rows.0.iter().map(|row| (row.link, row.entered, row.start)).collect();

@@ -36,7 +36,7 @@ use crate::network::emulator::{Emulator, EmulatorCounters, EmulatorSetting};
 use crate::network::namespaces::Namespace;
 use crate::network::netlink::Metrics;
 use crate::network::port::{Device, Port};
-use crate::network::wire::Wiring;
+use crate::network::wiring::Wiring;
 
 /// The links between a host and its server's, there and back.
 #[derive(Clone, Debug)]

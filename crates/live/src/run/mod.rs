@@ -46,7 +46,7 @@ use crate::network::loopback_capture::{self, LoopbackCapture};
 use crate::network::namespaces::Privilege;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::testbed::Testbed;
-use crate::network::wire::Wiring;
+use crate::network::wiring::Wiring;
 use crate::parts::client_share::ClientShare;
 use crate::parts::{PartFollower, PartLeader, PartRole};
 use crate::probe;
