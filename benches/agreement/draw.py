@@ -121,6 +121,8 @@ def _event(dice: Dice, protocol: str, values: Values) -> Values:
     event: Values = {"at": dice.measure("event.at", 1, 5, "s"), "for": dice.measure("event.for", 0.3, 2.5, "s")}
     if dice.hits("event.every", 0.15):
         event |= {"every": "4 s", "count": 2}
+    if "radio" in values and dice.newly_hits("event.on_air", 0.6, CHANNEL_TO):
+        return _on_channel(dice, values["radio"], event)
     # On a channel nothing is a network's.
     if acts_on == "network" and "networks" in values:
         network = dice.pick("event.network", values["networks"])
@@ -147,6 +149,29 @@ def _event(dice: Dice, protocol: str, values: Values) -> Values:
     server = values["servers"][0]["name"] if "servers" in values else "broker"
     event |= {"server": server, "do": dice.pick("event.server", ("pause", "kill", "stop"))}
     return event | dice.some(0.4, persistence=("event.persistence", lambda: dice.hits("event.keeps", 0.5)))
+
+
+def _on_channel(dice: Dice, radio: Values, event: Values) -> Values:
+    """What happens on a radio channel: an interferer, a radio that is off, another place."""
+    kind = dice.pick("event.on_air", ("switch-on", "radio-off", "position"))
+    if kind == "switch-on":
+        radio.setdefault("interferers", []).append(_interferer(dice, "switched") | {"starts": "off"})
+        return event | {"interferer": "switched", "do": kind}
+    if kind == "radio-off":
+        return event | {"station": dice.pick("event.station", ("near", "far")), "do": kind}
+    # Stations stand at random, and nobody could put one back.
+    placed = {name: value for name, value in event.items() if name != "for"}
+    return placed | {"station": "far", "position": _place(dice, "event.position")}
+
+
+def _place(dice: Dice, name: str) -> list[str]:
+    return [dice.measure(f"{name}.x", 1, 150, "m"), dice.measure(f"{name}.y", 1, 150, "m")]
+
+
+def _interferer(dice: Dice, name: str) -> Values:
+    return {"name": name, "position": _place(dice, name), "power": f"{dice.whole(f'{name}.power', 1, 20)} dBm",
+            "on": dice.measure(f"{name}.on", 2, 15, "ms"), "off": dice.measure(f"{name}.off", 10, 80, "ms"),
+            "turns": dice.pick(f"{name}.turns", ("regular", "exponential"))}
 
 
 def _changed_publishing(dice: Dice, group: Values) -> Values:
@@ -678,6 +703,8 @@ def _varied_powers(dice: Dice) -> Values:
         varied["fading"] = {"kind": kind, "coherence": dice.measure("radio.coherence", 5, 100, "ms"), **shape}
     if dice.newly_hits("radio.errors", 0.4, LATER_TO):
         varied["errors"] = "snr"
+    if dice.newly_hits("radio.interferer", 0.25, CHANNEL_TO):
+        varied["interferers"] = [_interferer(dice, "oven")]
     return varied
 
 

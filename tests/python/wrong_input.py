@@ -326,6 +326,12 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         *((PUBLISH, 'publish = { topic = "a", payload = "20 B", arrival = "back-to-back" }\n\n[[events]]\nat = "1 s"\n'
                     f'group = "publishers"\n{lines}')
           for lines in ('publish = { rate = "10 /s" }', 'do = "burst"\nmessages = 3')),
+        *((SUBSCRIBE, f'{SUBSCRIBE}\n\n[[events]]\nat = "1 s"\n{lines}') for lines in (
+            'interferer = "oven"\ndo = "switch-on"', 'station = "field"\ndo = "radio-off"',
+            'interferer = "oven"\ndo = "kill"', 'station = "field"\ndo = "silence"', 'station = "field"',
+            'interferer = "oven"\nposition = ["1 m", "2 m"]', 'server = "broker"\ndo = "radio-off"',
+            'station = "field"\ndo = "radio-on"\nfor = "1 s"',
+            'station = "field"\ndo = "radio-off"\nposition = ["1 m", "2 m"]', 'station = "field"\nposition = "1 m"')),
         (NAME, 'name = "good"\nbackend = "sim"\nsim = { stop = { deliveries_outstanding = 9 } }\n[[events]]\n'
                'at = "1 s"\ngroup = "subscribers"\ndo = "unsubscribe"\nfilter = "a/+"'),
         (SUBSCRIBER + '\nhost = "field"', SUBSCRIBER + '\nhost = "broker"\n' + SUBSCRIBE + '\n[[events]]\nat = "1 s"\n'

@@ -23,7 +23,7 @@ use crate::change::LinkChange;
 use crate::fate::{Cause, Delivery, Fate};
 use crate::link::Link;
 use crate::name::FrameName;
-use crate::radio::{self, Medium, Outcome};
+use crate::radio::{self, Medium, MediumChange, Outcome};
 use crate::spec::LinkSpec;
 use crate::traffic::LinkTraffic;
 
@@ -294,6 +294,14 @@ impl Network {
         self.tick(now);
         self.links[link].change(now, change);
         self.drain_link(now, link);
+    }
+
+    /// A medium changes, as a link does.
+    pub fn change_medium(&mut self, at: Instant, medium: usize, change: &MediumChange) {
+        let now = self.now.max(at);
+        self.tick(now);
+        self.media[medium].change(now, change);
+        self.drain(medium);
     }
 
     /// Publishing begins at `at`: traces count from then.

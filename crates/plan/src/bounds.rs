@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use mqttlab_mqtt::topic;
-use mqttlab_net::radio::{DutySpec, InterfererSpec, MediumSpec, MobilitySpec, PlacementSpec};
+use mqttlab_net::radio::{DutySpec, InterfererSpec, MediumSpec, MobilitySpec, PlacementSpec, Position};
 use mqttlab_net::{Discipline, LinkSpec, TraceCourse};
 use mqttlab_tcp::Bound;
 use mqttlab_units::Duration;
@@ -264,9 +264,8 @@ fn medium(medium: &MediumSpec, place: &str) -> Result<(), PlanError> {
     match &medium.placement {
         PlacementSpec::Explicit { positions } => {
             within(positions.len() as u64, 1, 65_535, &field)?;
-            for position in positions {
-                let far = position.x_mm.unsigned_abs().max(position.y_mm.unsigned_abs());
-                within(far, 0, FAR_MM, &field)?;
+            for place in positions {
+                position(*place, &field)?;
             }
         }
         PlacementSpec::Grid { stations, spacing_mm } => {
@@ -293,13 +292,16 @@ fn medium(medium: &MediumSpec, place: &str) -> Result<(), PlanError> {
     Ok(())
 }
 
+pub(crate) fn position(position: Position, place: &str) -> Result<(), PlanError> {
+    within(position.x_mm.unsigned_abs().max(position.y_mm.unsigned_abs()), 0, FAR_MM, place)
+}
+
 fn interferers(interferers: &[InterfererSpec], place: &str) -> Result<(), PlanError> {
     within(interferers.len() as u64, 0, 1_000, place)?;
-    for (index, InterfererSpec { name, position, duty, .. }) in interferers.iter().enumerate() {
+    for (index, InterfererSpec { name, position: stands, duty, .. }) in interferers.iter().enumerate() {
         let field = format!("{place}[{index}]");
         within(name.len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{field}.name"))?;
-        let far = position.x_mm.unsigned_abs().max(position.y_mm.unsigned_abs());
-        within(far, 0, FAR_MM, &format!("{field}.position"))?;
+        position(*stands, &format!("{field}.position"))?;
         if let DutySpec::Regular { on, off } | DutySpec::Exponential { on, off } = duty {
             // Each turn is a visit to every station.
             within(on.as_ns(), 100_000, LONGEST.as_ns(), &format!("{field}.duty.on_ns"))?;

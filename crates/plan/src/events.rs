@@ -16,6 +16,7 @@ mod subscribed;
 use std::collections::BTreeSet;
 
 use mqttlab_net::LinkChange;
+use mqttlab_net::radio::{MediumChange, MobilitySpec};
 use mqttlab_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
@@ -28,12 +29,14 @@ use crate::{Backend, NetworkKind, Plan};
 pub use published::PublishingChanges;
 pub use subscribed::{ChangedReceiver, SubscriptionChange, SubscriptionChanges};
 
-/// One change, by what it acts on: the field `links`, `server` or `clients` tells which.
+/// One change, by what it acts on: the field `links`, `medium`, `server` or `clients` tells which.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Event {
     /// Of links.
     Links(LinksEvent),
+    /// Of a radio channel.
+    Medium(MediumEvent),
     /// Of a server.
     Server(ServerEvent),
     /// Of clients.
@@ -53,6 +56,21 @@ pub struct LinksEvent {
     pub links: Vec<String>,
     /// What happens to each of them.
     pub change: LinkChange,
+}
+
+/// A radio channel changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MediumEvent {
+    /// Since publishing began, the warm-up included.
+    #[serde(rename = "at_ns")]
+    pub at: Duration,
+    /// As tables and figures show it.
+    pub name: String,
+    /// The channel's name.
+    pub medium: String,
+    /// What happens on it.
+    pub change: MediumChange,
 }
 
 /// A server changes.
@@ -177,6 +195,7 @@ impl Event {
     pub fn at(&self) -> Duration {
         match self {
             Event::Links(event) => event.at,
+            Event::Medium(event) => event.at,
             Event::Server(event) => event.at,
             Event::Clients(event) => event.at,
         }
@@ -186,7 +205,7 @@ impl Event {
     pub fn links(&self) -> &[String] {
         match self {
             Event::Links(event) => &event.links,
-            Event::Server(_) | Event::Clients(_) => &[],
+            Event::Medium(_) | Event::Server(_) | Event::Clients(_) => &[],
         }
     }
 
@@ -194,6 +213,7 @@ impl Event {
     pub fn name(&self) -> &str {
         match self {
             Event::Links(event) => &event.name,
+            Event::Medium(event) => &event.name,
             Event::Server(event) => &event.name,
             Event::Clients(event) => &event.name,
         }
@@ -206,6 +226,13 @@ impl Event {
                 LinkChange::Down { .. } => "link_down",
                 LinkChange::Up => "link_up",
                 LinkChange::Spec { .. } => "link_change",
+            },
+            Event::Medium(event) => match event.change {
+                MediumChange::InterfererOn { .. } => "interferer_on",
+                MediumChange::InterfererOff { .. } => "interferer_off",
+                MediumChange::StationsOff { .. } => "stations_off",
+                MediumChange::StationsOn { .. } => "stations_on",
+                MediumChange::StationMoved { .. } => "station_moved",
             },
             Event::Server(event) => match event.change.kind {
                 ServerChangeKind::Stop => "server_stop",
@@ -235,12 +262,14 @@ impl<'de> Deserialize<'de> for Event {
         let value = serde_json::Value::deserialize(deserializer)?;
         let read = if value.get("links").is_some() {
             serde_json::from_value(value).map(Event::Links)
+        } else if value.get("medium").is_some() {
+            serde_json::from_value(value).map(Event::Medium)
         } else if value.get("server").is_some() {
             serde_json::from_value(value).map(Event::Server)
         } else if value.get("clients").is_some() {
             serde_json::from_value(value).map(Event::Clients)
         } else {
-            return Err(D::Error::custom("an event needs one of `links`, `server`, `clients`"));
+            return Err(D::Error::custom("an event needs one of `links`, `medium`, `server`, `clients`"));
         };
         read.map_err(D::Error::custom)
     }
@@ -271,6 +300,7 @@ fn check_one(plan: &Plan, event: &Event, links: &BTreeSet<&str>, place: &str) ->
     bounds::within(event.name().len() as u64, 1, NAME_BYTES_MAX as u64, &format!("{place}.name"))?;
     match event {
         Event::Links(event) => check_links(plan, event, links, place),
+        Event::Medium(event) => check_medium(plan, event, place),
         Event::Server(event) => check_server(plan, event, place),
         Event::Clients(event) => {
             let clients = plan.groups.iter().map(|group| u64::from(group.count)).sum();
@@ -316,6 +346,40 @@ fn check_server(plan: &Plan, event: &ServerEvent, place: &str) -> Result<(), Pla
         let names: Vec<&str> = plan.servers.iter().map(|server| server.name.as_str()).collect();
         format!("is {:?}, an unknown server; known: {}", event.server, names.join(", "))
     })
+}
+
+fn check_medium(plan: &Plan, event: &MediumEvent, place: &str) -> Result<(), PlanError> {
+    let named = plan.network.media.iter().find(|medium| medium.name == event.medium);
+    require(named.is_some(), &format!("{place}.medium"), || {
+        format!("is {:?}, which is the name of no radio channel", event.medium)
+    })?;
+    let Some(medium) = named else { return Ok(()) };
+    match &event.change {
+        MediumChange::InterfererOn { interferer } | MediumChange::InterfererOff { interferer } => {
+            let known = medium.interferers.iter().any(|spec| spec.name == *interferer);
+            require(known, &format!("{place}.change.interferer"), || {
+                format!("is {interferer:?}, which is the name of no interferer")
+            })
+        }
+        MediumChange::StationsOff { stations } | MediumChange::StationsOn { stations } => {
+            let field = format!("{place}.change.stations");
+            require(!stations.is_empty(), &field, || "is empty, but an event acts on a station".into())?;
+            require(stations.is_sorted_by(|one, next| one < next), &field, || {
+                "is not ascending, or has a station twice".into()
+            })?;
+            let last = stations.last().copied().unwrap_or_default();
+            require(last < medium.stations(), &field, || {
+                format!("has station {last}, but there are {}, counted from 0", medium.stations())
+            })
+        }
+        MediumChange::StationMoved { station, position } => {
+            let field = format!("{place}.change.station");
+            bounds::within(*station as u64, 0, medium.stations() as u64 - 1, &field)?;
+            let stands = medium.mobility == MobilitySpec::None;
+            require(stands, &field, || "moves by itself, so that no event can place it".into())?;
+            bounds::position(*position, &format!("{place}.change.position"))
+        }
+    }
 }
 
 fn check_links(
@@ -436,6 +500,11 @@ const PERFORMED: &[&str] = &[
     "link_down",
     "link_up",
     "link_change",
+    "interferer_on",
+    "interferer_off",
+    "stations_off",
+    "stations_on",
+    "station_moved",
     "server_stop",
     "server_kill",
     "server_pause",

@@ -56,8 +56,9 @@ pub use destination::{Destination, Part};
 pub use error::PlanError;
 use error::require;
 pub use events::{
-    ChangedRate, ChangedReceiver, ClientsChange, ClientsEvent, Event, LinksEvent, PublicationChange,
-    PublishingChanges, ServerChange, ServerChangeKind, ServerEvent, SubscriptionChange, SubscriptionChanges,
+    ChangedRate, ChangedReceiver, ClientsChange, ClientsEvent, Event, LinksEvent, MediumEvent,
+    PublicationChange, PublishingChanges, ServerChange, ServerChangeKind, ServerEvent, SubscriptionChange,
+    SubscriptionChanges,
 };
 pub use group::{
     Arrival, ChangedPublication, Churn, ClientProgram, Group, HoldLaw, MqttPlan, Payload, PictureFormat,

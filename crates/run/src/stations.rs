@@ -4,8 +4,10 @@
 //! not moved since its last sample has no row. After every so many rows the grid is half as dense, so that thousands of moving
 //! stations do not fill a disk.
 
-use mqttlab_net::radio::{Position, Whereabouts};
-use mqttlab_plan::Plan;
+use std::collections::VecDeque;
+
+use mqttlab_net::radio::{MediumChange, Position, Whereabouts};
+use mqttlab_plan::{Event, MediumEvent, Plan};
 use mqttlab_rows::{PositionSample, PositionSource};
 use mqttlab_units::{Duration, Instant};
 
@@ -17,7 +19,20 @@ pub struct Stations {
     interval: Duration,
     /// `None` when nothing moves, or has moved for the last time.
     next: Option<Instant>,
+    last: Instant,
+    /// Where events put stations, in the order of time since publishing began.
+    moves: VecDeque<Move>,
+    publish_from: Option<Instant>,
     rows_left: u64,
+}
+
+/// An event puts a station elsewhere.
+#[derive(Debug)]
+struct Move {
+    at: Duration,
+    medium: usize,
+    station: usize,
+    to: Position,
 }
 
 /// A station, and who is there.
@@ -50,12 +65,39 @@ impl Stations {
         assign_clients(&mut tracks, plan);
         let interval = plan.recording.tcp_state_interval;
         let next = (!tracks.is_empty()).then_some(Instant::ZERO);
-        Stations { media, tracks, interval, next, rows_left: ROWS }
+        let (last, publish_from) = (Instant::ZERO, None);
+        Stations { media, tracks, interval, next, last, moves: moves(plan), publish_from, rows_left: ROWS }
+    }
+
+    /// Publishing begins at `at`: events count from then.
+    pub fn begin(&mut self, at: Instant) {
+        if self.publish_from.is_none() {
+            self.publish_from = Some(at);
+            self.next = self.next.or_else(|| self.next_move());
+        }
+    }
+
+    /// The tick at which the next move of an event is seen.
+    fn next_move(&self) -> Option<Instant> {
+        let at = self.publish_from? + self.moves.front()?.at;
+        let ticks =
+            at.checked_since(self.last).map_or(0, |passed| passed.as_ns().div_ceil(self.interval.as_ns()));
+        // No tick comes twice.
+        Some(self.last + self.interval * ticks.max(1))
+    }
+
+    fn perform_moves(&mut self, now: Instant) {
+        let Some(from) = self.publish_from else { return };
+        while let Some(event) = self.moves.pop_front_if(|event| from + event.at <= now) {
+            self.media[event.medium].place(event.station, event.to);
+        }
     }
 
     /// Tells of every sample that is due by `now`.
     pub fn take(&mut self, now: Instant, mut tell: impl FnMut(&PositionSample)) {
         while let Some(at) = self.next.filter(|at| *at <= now) {
+            self.perform_moves(at);
+            self.last = at;
             for track in &mut self.tracks {
                 let position = self.media[track.medium].position(at, track.station);
                 if track.told.replace(position) == Some(position) {
@@ -69,7 +111,8 @@ impl Stations {
             if self.rows_left == 0 {
                 (self.interval, self.rows_left) = (self.interval * 2, ROWS);
             }
-            self.next = self.media.iter().any(Whereabouts::is_moving).then(|| at + self.interval);
+            let walks = self.media.iter().any(Whereabouts::is_moving);
+            self.next = if walks { Some(at + self.interval) } else { self.next_move() };
         }
     }
 }
@@ -87,6 +130,17 @@ impl Track {
             altitude_mm: None,
         }
     }
+}
+
+/// The moves that a plan's events make.
+fn moves(plan: &Plan) -> VecDeque<Move> {
+    let of = |event: &Event| {
+        let Event::Medium(MediumEvent { at, medium, change, .. }) = event else { return None };
+        let MediumChange::StationMoved { station, position } = *change else { return None };
+        let medium = plan.network.media.iter().position(|spec| spec.name == *medium)?;
+        Some(Move { at: *at, medium, station, to: position })
+    };
+    plan.events.iter().filter_map(of).collect()
 }
 
 /// Finds the clients of each station's host.

@@ -350,6 +350,7 @@ impl Simulation {
         let (clients, mut around) = self.clients();
         clients.begin_publishing(&mut around, schedule.publishing(), &planned);
         self.transport.begin_traces(schedule.publish_from);
+        self.sampling.begin(schedule.publish_from);
         for (place, event) in (0..).zip(&*self.planned) {
             self.agenda.add(schedule.publish_from + event.at(), SimEvent::Planned(place));
         }
@@ -376,6 +377,9 @@ impl Simulation {
             }
             Event::Links(event) => {
                 self.transport.change_links(self.agenda.now(), event, &mut self.evidence);
+            }
+            Event::Medium(event) => {
+                self.transport.change_medium(self.agenda.now(), event, &mut self.evidence);
             }
         }
     }

@@ -24,6 +24,8 @@ from mqttlab.quantity import (
 )
 
 MICRO = 1000
+MEDIUM = "radio"
+"""The channel's name in plans and recordings."""
 PAIR_OF_LENGTHS = tuple[LengthMm, LengthMm]
 
 
@@ -248,7 +250,7 @@ class Radio(Part):
         standard = STANDARDS[self.standard]
         voltage, transmit, receive, idle, sleep = ENERGY[self.energy]
         return {
-            "name": "radio",
+            "name": MEDIUM,
             "phy": standard.phy(self.ack_rate),
             "mac": {"rts_threshold_bytes": self.rts_threshold, "short_retry_limit": self.short_retries,
                     "long_retry_limit": self.long_retries, "queue_limit_frames": self.queue,

@@ -17,7 +17,8 @@ ENDED_BY = {
     "link_down": "link_up", "server_stop": "server_start", "server_kill": "server_start",
     "server_pause": "server_continue", "clients_disconnect": "clients_return", "clients_vanish": "clients_return",
     "clients_stop_reading": "clients_continue_reading", "clients_unsubscribe": "clients_subscribe",
-    "clients_subscribe": "clients_unsubscribe",
+    "clients_subscribe": "clients_unsubscribe", "interferer_on": "interferer_off", "interferer_off": "interferer_on",
+    "stations_off": "stations_on",
 }
 
 
@@ -44,6 +45,8 @@ def kind_of(event: Event) -> str:
     """A plan's event in a word, as the engine calls it: ``link_down``, ``server_kill``, ``clients_vanish``."""
     if "links" in event:
         return {"down": "link_down", "up": "link_up", "spec": "link_change"}[event["change"]["kind"]]
+    if "medium" in event:
+        return event["change"]["kind"]
     if "server" in event:
         return f"server_{event['change']['kind']}"
     return f"clients_{event['change']['kind']}"
@@ -82,6 +85,8 @@ def _ends_of(event: Event, kind: str) -> list[Hashable]:
     keys: list[Hashable] = [f"end of {event['name']}"]
     if kind == "link_change":
         keys.append(f"{event['name'].partition(' ')[0]} as before")
+    if kind == "station_moved":
+        keys.append(f"{event['name'].partition(' moves to ')[0]} back in its place")
     if kind in ENDED_BY:
         keys.append((ENDED_BY[kind], _about(event)))
     if kind == "clients_publish":
@@ -105,4 +110,7 @@ def _about(event: Any) -> Hashable:
     """What an event acts on."""
     if "links" in event:
         return tuple(event["links"])
+    if "medium" in event:
+        change = event["change"]
+        return tuple(change["stations"]) if "stations" in change else change.get("interferer", change.get("station"))
     return event["server"] if "server" in event else (tuple(event["clients"]), event["change"].get("filter"))

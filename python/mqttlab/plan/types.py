@@ -494,6 +494,50 @@ class MacSpec(TypedDict):
     short_retry_limit: int
 
 
+class MediumChangeInterfererOn(TypedDict):
+    interferer: str
+    kind: Literal["interferer_on"]
+
+
+class MediumChangeInterfererOff(TypedDict):
+    interferer: str
+    kind: Literal["interferer_off"]
+
+
+class MediumChangeStationsOff(TypedDict):
+    kind: Literal["stations_off"]
+    stations: list[int]
+
+
+class MediumChangeStationsOn(TypedDict):
+    kind: Literal["stations_on"]
+    stations: list[int]
+
+
+class MediumChangeStationMoved(TypedDict):
+    kind: Literal["station_moved"]
+    position: Position
+    station: int
+
+
+MediumChange = (
+    MediumChangeInterfererOn
+    | MediumChangeInterfererOff
+    | MediumChangeStationsOff
+    | MediumChangeStationsOn
+    | MediumChangeStationMoved
+)
+"""A change of a medium."""
+
+
+class MediumEvent(TypedDict):
+    """A radio channel changes."""
+    at_ns: Duration
+    change: MediumChange
+    medium: str
+    name: str
+
+
 class MediumSpec(TypedDict):
     """A radio channel and the stations on it."""
     channel: ChannelSpec | None
@@ -963,8 +1007,8 @@ class ServerEvent(TypedDict):
     server: str
 
 
-Event = LinksEvent | ServerEvent | ClientsEvent
-"""One change, by what it acts on: the field `links`, `server` or `clients` tells which."""
+Event = LinksEvent | MediumEvent | ServerEvent | ClientsEvent
+"""One change, by what it acts on: the field `links`, `medium`, `server` or `clients` tells which."""
 
 
 class ServerFile(TypedDict):
@@ -1255,6 +1299,11 @@ PERFORMED: dict[str, tuple[str, ...]] = {
         "link_down",
         "link_up",
         "link_change",
+        "interferer_on",
+        "interferer_off",
+        "stations_off",
+        "stations_on",
+        "station_moved",
         "server_stop",
         "server_kill",
         "server_pause",
@@ -1274,6 +1323,11 @@ PERFORMED: dict[str, tuple[str, ...]] = {
         "link_down",
         "link_up",
         "link_change",
+        "interferer_on",
+        "interferer_off",
+        "stations_off",
+        "stations_on",
+        "station_moved",
         "server_stop",
         "server_kill",
         "server_pause",

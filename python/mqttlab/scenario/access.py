@@ -83,3 +83,23 @@ def _crossing(scenario: Scenario, number: int | None, first: bool) -> Crossing:
     up_place, down_place = ((*place, name) if getattr(network, name) is not None else place for name in names)
     return Crossing(number=number, up=links.up, down=links.down, each=network.link == "each",
                     up_place=up_place, down_place=down_place)
+
+
+def host_names(scenario: Scenario) -> list[str]:
+    """The names of hosts that a plan has, in its order."""
+    return list(dict.fromkeys([*(server.host for _, server in scenario.all_servers),
+                               *(group.host for group in scenario.groups)]))
+
+
+def hosts_called(scenario: Scenario, name: str) -> list[int]:
+    """The numbers of a plan's hosts of a name, or of the one with that label; none where there is no such."""
+    counts, first = host_counts(scenario), 0
+    for known in host_names(scenario):
+        count = counts.get(known, 1)
+        if name == known:
+            return list(range(first, first + count))
+        number = name.removeprefix(f"{known}-")
+        if count > 1 and number != name and number.isdecimal() and int(number) < count:
+            return [first + int(number)]
+        first += count
+    return []

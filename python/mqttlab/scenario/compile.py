@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
 from mqttlab.plan import SCHEMA
-from mqttlab.scenario.access import first_hosts, host_counts
+from mqttlab.scenario.access import first_hosts, host_counts, host_names
 from mqttlab.scenario.credentials import listed_credentials
 from mqttlab.scenario.event_plan import planned_events, publishing_of
 from mqttlab.scenario.event_publish import Publishing
@@ -106,13 +106,12 @@ class _Hosts:
 
     def __init__(self, scenario: Scenario) -> None:
         self.servers = list(dict.fromkeys(server.host for _, server in scenario.all_servers))
-        names = self.servers + [group.host for group in scenario.groups]
         self.first: dict[str, int] = {}
         self.count: dict[str, int] = {}
         self.named: dict[str, Host] = {}
         self.entries: list[tuple[str, str]] = []
         counts = host_counts(scenario)
-        for name in dict.fromkeys(names):
+        for name in host_names(scenario):
             host = scenario.hosts.get(name, Host())
             self.named[name] = host
             self.first[name] = len(self.entries)

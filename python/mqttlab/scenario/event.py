@@ -6,29 +6,35 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model, model
 
 from mqttlab.mistaken import closest
 from mqttlab.networks.link import LinkDirection, Part, Queue, Truth, Whole
+from mqttlab.networks.radio import PAIR_OF_LENGTHS
 from mqttlab.quantity import DurationNs, IntervalOrNoneNs, MomentNs, PositiveDurationNs, RatioPair, shown
 from mqttlab.scenario.mqtt import Qos
 from mqttlab.scenario.publish import PayloadOrSize
 from mqttlab.scenario.topics import topic_filter
 from mqttlab.secrets import PlainText
 
-TARGETS = ("network", "server", "group")
+TARGETS = ("network", "server", "group", "interferer", "station")
 # A link follows its trace from the beginning on.
 LINK_FIELDS = tuple(name for name in LinkDirection.model_fields if name not in ("trace", "trace_end"))
 # What goes with what an event acts on.
 BELONGS = {
     **dict.fromkeys(("direction", "down", "queued", *LINK_FIELDS), ("network",)),
-    "do": ("server", "group"), "persistence": ("server",),
+    "do": ("server", "group", "interferer", "station"), "persistence": ("server",),
+    "position": ("station",),
     **dict.fromkeys(("share", "client", "filter", "qos", "publish", "publication", "messages"), ("group",)),
 }
 SERVER_ACTIONS = ("stop", "kill", "pause", "continue", "start")
 PUBLISHING_ACTIONS = ("stop-publishing", "continue-publishing", "burst")
 CLIENT_ACTIONS = ("disconnect", "vanish", "return", "stop-reading", "continue-reading", "subscribe", "unsubscribe",
                   *PUBLISHING_ACTIONS)
+ACTIONS = {"server": SERVER_ACTIONS, "group": CLIENT_ACTIONS, "interferer": ("switch-on", "switch-off"),
+           "station": ("radio-off", "radio-on")}
 # What ends with `for`, and how. The others are ends themselves.
 ENDS = {"stop": "start", "kill": "start", "pause": "continue", "disconnect": "return", "vanish": "return",
         "stop-reading": "continue-reading", "subscribe": "unsubscribe", "unsubscribe": "subscribe",
-        "stop-publishing": "continue-publishing"}
+        "stop-publishing": "continue-publishing", "switch-on": "switch-off", "switch-off": "switch-on",
+        "radio-off": "radio-on"}
+WHOSE = {"server": "servers", "group": "clients", "interferer": "interferers", "station": "stations"}
 # What other tools call it: Docker, systemd, Kubernetes, Chaos Mesh, Pumba.
 ACTIONS_CALLED = {"terminate": "stop", "crash": "kill", "freeze": "pause", "suspend": "pause", "unpause": "continue",
                 "resume": "continue", "restart": "kill", "reconnect": "return", "connect": "return",
@@ -41,7 +47,7 @@ FOR_CLIENTS = {"pause": "stop-publishing", "stop": "stop-publishing", "continue"
 
 def read_do(value: Any) -> Any:
     """What is done, by its own name."""
-    known = [*SERVER_ACTIONS, *CLIENT_ACTIONS]
+    known = [action for actions in ACTIONS.values() for action in actions]
     if isinstance(value, str) and value not in known:
         word = value.lower().replace("_", "-").replace(" ", "-")
         near = closest(word, [*known, *ACTIONS_CALLED], 0.6)
@@ -49,8 +55,8 @@ def read_do(value: Any) -> Any:
         instead = f"; did you mean \"{near}\"?" if near else ""
         if value.lower() == "restart":
             instead = "; write `do = \"stop\"` or `\"kill\"` with `for`, the time until it starts again"
-        raise ValueError(f"is {shown(value)}, but must be one of {', '.join(SERVER_ACTIONS)} for a server, "
-                         f"{', '.join(CLIENT_ACTIONS)} for clients{instead}")
+        these = ", ".join(f"{', '.join(actions)} for {WHOSE[target]}" for target, actions in ACTIONS.items())
+        raise ValueError(f"is {shown(value)}, but must be one of {these}{instead}")
     return value
 
 
@@ -114,18 +120,25 @@ class EventFields(Part):
         "default, as Linux does when a device goes down) or wait as far as the queue has room (`keep`)."))
     server: PlainText | None = Field(None, description="Server that changes.")
     group: PlainText | None = Field(None, description="Group whose clients change.")
+    interferer: PlainText | None = Field(None, description="Interferer of `radio` that changes.")
+    station: PlainText | None = Field(None, description=(
+        "Station of `radio` that changes: a host's name, or of several hosts of a name one, such as `near-0`."))
+    position: PAIR_OF_LENGTHS | None = Field(
+        None, description="Where the station stands from now on; it must not move by itself.")
     share: RatioPair | None = Field(None, description=(
         "Share of the group's clients, evenly spread over their numbers; the same share is the same clients."))
     client: Whole | None = Field(None, ge=0, description="One client of the group, counted from 0.")
     do: Annotated[Literal["stop", "kill", "pause", "continue", "start", "disconnect", "vanish", "return",
                           "stop-reading", "continue-reading", "subscribe", "unsubscribe",
-                          "stop-publishing", "continue-publishing", "burst"],
+                          "stop-publishing", "continue-publishing", "burst",
+                          "switch-on", "switch-off", "radio-off", "radio-on"],
                   BeforeValidator(read_do)] | None = Field(
         None, description=(
             "To a server: `stop` (SIGTERM), `kill` (SIGKILL), `pause` (SIGSTOP), `continue` (SIGCONT), `start`. To "
             "clients: `disconnect` (in order), `vanish` (without a word, as after a loss of power), `return`, "
             "`stop-reading`, `continue-reading`, `subscribe`, `unsubscribe`, `stop-publishing`, "
-            "`continue-publishing`, `burst` (`messages` at once)."))
+            "`continue-publishing`, `burst` (`messages` at once). To an interferer: `switch-on`, `switch-off`. To a "
+            "station: `radio-off` (it neither sends nor hears; its frames wait), `radio-on`."))
     publish: ChangedPublish | None = Field(None, description=(
         "What the clients publish from now on; what is left out stays as it was. With `for` all is as before then."))
     publication: Annotated[Whole, Field(ge=0)] | PlainText | None = Field(None, description=(
@@ -151,7 +164,7 @@ class EventFields(Part):
 
     @property
     def target(self) -> str:
-        """What it acts on: ``network``, ``server`` or ``group``."""
+        """What it acts on: one of `TARGETS`."""
         return next(name for name in TARGETS if getattr(self, name) is not None)
 
     @model_validator(mode="before")
@@ -183,18 +196,23 @@ class EventFields(Part):
     def _has_a_target(self) -> Self:
         targets = [name for name in TARGETS if getattr(self, name) is not None]
         if not targets:
-            raise ValueError("does not say what changes; add `network`, `server` or `group`")
+            raise ValueError("does not say what changes; add `network`, `server`, `group`, `interferer` or `station`")
         if len(targets) > 1:
             raise ValueError(f"has `{targets[0]}` and `{targets[1]}`; keep one, and make another event of the other")
         for name in BELONGS:
             if name in self.model_fields_set and targets[0] not in BELONGS[name]:
-                goes = " or ".join(f"`{one}`" for one in BELONGS[name])
-                raise ValueError(f"acts on a {targets[0]}, but has `{name}`, which goes with {goes}; leave it out")
+                *others, last = (f"`{one}`" for one in BELONGS[name])
+                goes = f"{', '.join(others)} or {last}" if others else last
+                raise ValueError(f"acts on {_a(targets[0])}, but has `{name}`, which goes with {goes}; leave it out")
         if self.network is not None:
             self._changes_links()
+        elif self.position is not None:
+            if self.do is not None:
+                raise ValueError(f"has `do = \"{self.do}\"` and `position`; make two events of it")
         elif self.do is None and self.publish is None:
-            actions = SERVER_ACTIONS if self.server is not None else CLIENT_ACTIONS
-            other = "" if self.server is not None else ", or `publish` with what becomes of messages"
+            actions = ACTIONS[targets[0]]
+            other = {"group": ", or `publish` with what becomes of messages",
+                     "station": ", or `position`"}.get(targets[0], "")
             raise ValueError(f"does not say what happens; add `do`, one of {', '.join(actions)}{other}")
         else:
             self._acts(self.do)
@@ -225,10 +243,11 @@ class EventFields(Part):
             raise ValueError("has `for`, but `down = false` does not end; leave it out, or write `down = true`")
 
     def _does(self, do: str) -> None:
-        actions, other = (SERVER_ACTIONS, "clients") if self.server is not None else (CLIENT_ACTIONS, "servers")
+        actions = ACTIONS[self.target]
         if do not in actions:
-            near = f"; did you mean \"{FOR_CLIENTS[do]}\"?" if do in FOR_CLIENTS else ""
-            raise ValueError(f"acts on a {self.target}, but `do = \"{do}\"` is for {other}; use one of "
+            other = next(WHOSE[target] for target, known in ACTIONS.items() if do in known)
+            near = f"; did you mean \"{FOR_CLIENTS[do]}\"?" if self.group is not None and do in FOR_CLIENTS else ""
+            raise ValueError(f"acts on {_a(self.target)}, but `do = \"{do}\"` is for {other}; use one of "
                              f"{', '.join(actions)}{near}")
         if self.lasts is not None and do not in ENDS:
             raise ValueError(f"has `for`, but `do = \"{do}\"` does not end; leave it out")
@@ -239,6 +258,10 @@ class EventFields(Part):
                              f"= {self.qos} }}`")
         if (self.messages is not None) != (do == "burst"):
             raise ValueError(f"has `do = \"{do}\"`, which {'needs' if do == 'burst' else 'has no'} `messages`")
+
+
+def _a(target: str) -> str:
+    return f"{'an' if target[0] in 'aeiou' else 'a'} {target}"
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mqttlab.mistaken import did_you_mean
 from mqttlab.plurals import counted
 from mqttlab.quantity import shown
+from mqttlab.scenario.access import host_names, hosts_called
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event import Event
 from mqttlab.scenario.event_plan import (
@@ -31,6 +32,7 @@ from mqttlab.scenario.publish import Payload, file_problem
 from mqttlab.scenario.routes import Laid, LaidLinks
 
 if TYPE_CHECKING:
+    from mqttlab.networks.radio import Radio
     from mqttlab.plan import types
 
 # Each has its place in the plan: a megabyte for 60,000.
@@ -135,8 +137,38 @@ def _target(scenario: Scenario, event: Event, laid: LaidLinks) -> Iterator[Probl
         elif event.persistence and not scenario.server_named(event.server).persistence:
             yield ("persistence",), (f"is true, but `{event.server}` stores nothing; add `persistence = true` to the "
                                      "server")
+    elif event.group is None:
+        yield from _on_air(scenario, event)
     else:
         yield from _clients(scenario, event)
+
+
+def _on_air(scenario: Scenario, event: Event) -> Iterator[Problem]:
+    field = event.target
+    if scenario.radio is None:
+        yield (field,), (f"is {shown(getattr(event, field))}, but there is no `radio` channel; add [radio], or leave "
+                         "the event out")
+    elif event.interferer is not None:
+        known = [interferer.name for interferer in scenario.radio.interferers]
+        if event.interferer not in known:
+            near = did_you_mean(event.interferer, known) if known else "there is none; add [[radio.interferers]]"
+            yield (field,), f"is the unknown interferer {shown(event.interferer)}; {near}"
+    elif not hosts_called(scenario, str(event.station)):
+        yield (field,), (f"is the unknown host {shown(event.station)}; "
+                         f"{did_you_mean(str(event.station), host_names(scenario))}")
+    elif event.position is not None:
+        yield from _moved(scenario.radio, event, len(hosts_called(scenario, str(event.station))))
+
+
+def _moved(radio: Radio, event: Event, stations: int) -> Iterator[Problem]:
+    if stations > 1:
+        yield ("station",), (f"is {shown(event.station)}, which are {stations} hosts; name one of them, such as "
+                             f"\"{event.station}-0\"")
+    elif radio.mobility is not None:
+        yield ("position",), "is set, but stations move by themselves (`radio.mobility`); leave one of them out"
+    elif event.lasts is not None and radio.positions is None:
+        yield ("for",), ("is set, but nobody has said where the station stood; add `radio.positions`, or leave `for` "
+                         "out")
 
 
 def _clients(scenario: Scenario, event: Event) -> Iterator[Problem]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mqttlab.networks.link import LinkDirection
 from mqttlab.networks.models import adjusted
+from mqttlab.networks.radio import MEDIUM
+from mqttlab.scenario.access import hosts_called
 from mqttlab.scenario.event import ENDS, Event
 from mqttlab.scenario.event_publish import Happening, Publishing, planned
 from mqttlab.scenario.event_words import begins, ends
@@ -163,6 +165,8 @@ def planned_and_written(
                 turn, directions(event, links.get(numbers[0], {}) if numbers else {}), scenario.mtu)
         elif event.server is not None:
             changes = iter([{"server": event.server, "change": _of_server(scenario, turn)}])
+        elif event.group is None:
+            changes = iter([{"medium": MEDIUM, "change": _on_air(scenario, turn)}])
         else:
             group, first = firsts[str(event.group)]
             changes = _of_clients(turn, group, first, publishing.get(group.name))
@@ -241,6 +245,25 @@ def _of_server(scenario: Scenario, turn: _Turn) -> dict[str, Any]:
     if kept is None:
         kept = scenario.server_named(str(event.server)).persistence
     return {"kind": _action(turn), "persistence": kept}
+
+
+def _on_air(scenario: Scenario, turn: _Turn) -> dict[str, Any]:
+    """What happens on the radio channel."""
+    event = turn.event
+    stations = [] if event.station is None else hosts_called(scenario, event.station)
+    if event.position is not None:
+        there = event.position if turn.begins else _position(scenario, stations[0])
+        return {"kind": "station_moved", "station": stations[0], "position": {"x_mm": there[0], "y_mm": there[1]}}
+    action = _action(turn)
+    if event.interferer is not None:
+        return {"kind": f"interferer_{action.removeprefix('switch_')}", "interferer": event.interferer}
+    return {"kind": f"stations_{action.removeprefix('radio_')}", "stations": stations}
+
+
+def _position(scenario: Scenario, station: int) -> tuple[int, int]:
+    """Where a station stands by the scenario."""
+    positions = scenario.radio.positions if scenario.radio is not None else None
+    return (0, 0) if positions is None else positions[station]
 
 
 def _action(turn: _Turn) -> str:

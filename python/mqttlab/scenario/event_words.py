@@ -12,7 +12,9 @@ from mqttlab.scenario.event import ENDS, ChangedPublish, Event
 DONE = {"stop": "stops", "kill": "is killed", "pause": "is paused", "continue": "continues", "start": "starts",
         "disconnect": "disconnect", "vanish": "vanish", "return": "return", "stop-reading": "stop reading",
         "continue-reading": "read again", "subscribe": "subscribe to {}", "unsubscribe": "unsubscribe from {}",
-        "stop-publishing": "stop publishing", "continue-publishing": "publish again", "burst": "publish {} at once"}
+        "stop-publishing": "stop publishing", "continue-publishing": "publish again", "burst": "publish {} at once",
+        "switch-on": "is switched on", "switch-off": "is switched off", "radio-off": "falls silent",
+        "radio-on": "speaks again"}
 SINGULAR = {"disconnect": "disconnects", "vanish": "vanishes", "return": "returns", "stop-reading": "stops reading",
             "continue-reading": "reads again", "subscribe": "subscribes to {}", "unsubscribe": "unsubscribes from {}",
             "stop-publishing": "stops publishing", "continue-publishing": "publishes again",
@@ -33,6 +35,8 @@ def ends(event: Event) -> str:
         return f"{_links(event)} {'up' if event.down else 'as before'}"
     if event.publish is not None:
         return shortened(f"{_publishing(event)} as before", NAME_MAX)
+    if event.position is not None:
+        return f"{event.station} back in its place"
     return shortened(_action(event, ENDS[str(event.do)]), NAME_MAX)
 
 
@@ -40,6 +44,9 @@ def what(event: Event) -> str:
     """What happens, in a few words."""
     if event.publish is not None:
         return f"{_publishing(event)} {_published(event.publish)}"
+    if event.position is not None:
+        x, y = (f"{mm / 1000:g}" for mm in event.position)
+        return f"{event.station} moves to {x}, {y} m"
     if event.network is None:
         return _action(event, str(event.do))
     if event.down is not None:
@@ -75,8 +82,8 @@ def _links(event: Event) -> str:
 
 
 def _action(event: Event, do: str) -> str:
-    if event.server is not None:
-        return f"{event.server} {DONE[do]}"
+    if event.group is None:
+        return f"{event.server or event.interferer or event.station} {DONE[do]}"
     about = event.filter if do != "burst" else counted(event.messages or 1, "message")
     done = (DONE if event.client is None else SINGULAR)[do].format(about)
     return f"{_publisher(event)} {done}"

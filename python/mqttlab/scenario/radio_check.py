@@ -30,6 +30,7 @@ def radio_problems(scenario: Scenario, radio: Radio, stations: int) -> Iterator[
             yield ("radio", "interferers", index, "name"), (
                 f"is {shown(interferer.name)}, as another interferer's; use another name")
         seen.add(interferer.name)
-    if radio.shadowing is not None and radio.shadowing.decorrelation is not None and radio.mobility is None:
+    stand_still = radio.mobility is None and all(event.position is None for event in scenario.events)
+    if radio.shadowing is not None and radio.shadowing.decorrelation is not None and stand_still:
         yield ("radio", "shadowing", "decorrelation"), (
             "changes nothing where stations stand still; leave it out, or add `radio.mobility`")

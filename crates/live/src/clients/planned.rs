@@ -16,7 +16,7 @@ use crate::due_list::DueList;
 pub(super) fn changes_of(plan: &Plan) -> DueList<usize> {
     DueList::new(plan.events.iter().enumerate().filter_map(|(place, event)| match event {
         Event::Clients(event) => Some((event.at, place)),
-        Event::Links(_) | Event::Server(_) => None,
+        Event::Links(_) | Event::Medium(_) | Event::Server(_) => None,
     }))
 }
 

@@ -31,7 +31,7 @@ use crate::network::port::Port;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::silent_sockets::SilentSockets;
 use crate::network::wire::{EmulatedWire, FrameDelivery, FrameRecorder};
-use crate::network::wiring::{Wiring, WiringChange};
+use crate::network::wiring::{Change, Wiring};
 use crate::verdict::path_lateness::PathLatenessCounters;
 use crate::verdict::thread_delays;
 
@@ -169,7 +169,7 @@ struct Driver {
     ports: Vec<Port>,
     wire: EmulatedWire,
     /// How links change.
-    changes: DueList<WiringChange>,
+    changes: DueList<Change>,
     by_hand: LinksByHand,
     /// Whether it is known when publishing begins.
     has_begun: bool,
@@ -206,7 +206,7 @@ impl FrameRecorder for OptionalSink {
 
 impl Driver {
     fn new(setting: EmulatorSetting, shared: Arc<EmulatorCounters>, poller: DeadlinePoller) -> Driver {
-        let changes = setting.wiring.changes.iter().map(|change| (change.at, change.clone()));
+        let changes = setting.wiring.changes.iter().map(|change| (change.at, change.change.clone()));
         Driver {
             changes: DueList::new(changes),
             by_hand: LinksByHand::new(&setting.wiring, setting.by_hand),

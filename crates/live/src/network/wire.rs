@@ -24,7 +24,7 @@ use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
 use crate::network::frame_names::{self, FrameNames};
-use crate::network::wiring::{Wiring, WiringChange};
+use crate::network::wiring::{Change, Wiring};
 
 /// A frame that is due at its receiver.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl EmulatedWire {
         let stages: Vec<Vec<Stage>> = stages.collect();
         let nats = Nats::new(wiring.nats, &stages);
         let changing: HashSet<usize> =
-            wiring.changes.iter().flat_map(|change| change.links.clone()).collect();
+            wiring.changes.iter().flat_map(|change| change.links().to_vec()).collect();
         let traces = link_traces(wiring.traces);
         let link = |(place, spec)| Link::planned(spec, seed, changing.contains(&place), &traces);
         let network = Network::with_media(
@@ -183,10 +183,13 @@ impl EmulatedWire {
         self.network.begin_traces(at);
     }
 
-    /// Links change, after all else that happens until then. Told later than that, they change at once.
-    pub fn change(&mut self, at: Instant, change: &WiringChange) {
-        for link in &change.links {
-            self.network.change(at, *link, &change.change);
+    /// Something changes, after all else that happens until then. Told later than that, it changes at once.
+    pub fn change(&mut self, at: Instant, change: &Change) {
+        match change {
+            Change::Links { links, change } => {
+                links.iter().for_each(|link| self.network.change(at, *link, change));
+            }
+            Change::Medium { medium, change } => self.network.change_medium(at, *medium, change),
         }
     }
 
@@ -386,10 +389,13 @@ mod tests {
     use mqttlab_net::radio::{
         EnergyProfile, MacSpec, MediumSpec, MobilitySpec, PhySpec, PlacementSpec, Position, RadioSpec,
     };
+    use mqttlab_net::{LinkChange, LinkSpec};
     use mqttlab_plan::Hop;
+    use mqttlab_units::Seed;
 
     use super::*;
     use crate::network::calibration::constant_delay;
+    use crate::network::wiring::WiringChange;
 
     /// Collects the rows.
     #[derive(Default)]
@@ -528,19 +534,22 @@ mod tests {
     #[test]
     fn a_link_that_goes_down_keeps_the_bytes_of_what_waits_and_hands_them_over_afterwards() {
         let mut wiring = wiring();
-        let change = |change| WiringChange { at: Duration::ZERO, links: vec![0], change };
+        let change = |change| {
+            let change = Change::Links { links: vec![0], change };
+            WiringChange { at: Duration::ZERO, change }
+        };
         let changes = [LinkChange::Down { queue: mqttlab_net::DownQueue::Keep }, LinkChange::Up];
         wiring.changes = changes.map(change).to_vec();
         let changes = wiring.changes.clone();
         let at = |ms: u64| Instant::ZERO + Duration::from_ms(ms);
         let (mut wire, mut rows) = (EmulatedWire::new(wiring, Duration::from_us(60)), Rows::default());
         wire.arrive(at(0), 0, &packet(B));
-        wire.change(at(1), &changes[0]);
+        wire.change(at(1), &changes[0].change);
         wire.arrive(at(2), 0, &packet(B));
         assert_eq!(wire.poll(at(100), &mut rows).map(|delivery| delivery.host), Some(1), "it was on its way");
         assert_eq!((wire.poll(at(100), &mut rows), wire.next_deadline()), (None, None));
         // Told too late, it goes up at once.
-        wire.change(at(50), &changes[1]);
+        wire.change(at(50), &changes[1].change);
         let delivery = wire.poll(at(200), &mut rows).unwrap();
         assert_eq!((delivery.due, delivery.bytes), (at(110) - Duration::from_us(60), packet(B)));
         let found: Vec<_> = rows.0.iter().map(|row| (row.link, row.entered, row.start)).collect();

@@ -1,11 +1,11 @@
-//! What lies between the hosts of a run, as its plan says: links, channels, paths, and how links change.
+//! What lies between the hosts of a live run, with the numbers of hosts, links and channels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use mqttlab_net::radio::MediumSpec;
+use mqttlab_net::radio::{MediumChange, MediumSpec};
 use mqttlab_net::{LinkChange, LinkSpec, NatSpec, TraceSpec};
-use mqttlab_plan::{Event, LinksEvent, PathPlan, Plan};
+use mqttlab_plan::{Event, LinksEvent, MediumEvent, PathPlan, Plan};
 use mqttlab_units::{Duration, Seed};
 
 /// What lies between the hosts.
@@ -35,15 +35,42 @@ pub struct Wiring {
     pub traces: Vec<TraceSpec>,
 }
 
-/// Links that change at once.
+/// Something changes.
 #[derive(Clone, Debug)]
 pub struct WiringChange {
     /// Since publishing began.
     pub at: Duration,
-    /// Their numbers.
-    pub links: Vec<usize>,
-    /// What happens to each of them.
-    pub change: LinkChange,
+    /// What.
+    pub change: Change,
+}
+
+/// What may change.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Some links at once.
+    Links {
+        /// Their numbers.
+        links: Vec<usize>,
+        /// What happens to each of them.
+        change: LinkChange,
+    },
+    /// A radio channel.
+    Medium {
+        /// Its number.
+        medium: usize,
+        /// What happens on it.
+        change: MediumChange,
+    },
+}
+
+impl WiringChange {
+    /// The links that it changes.
+    pub fn links(&self) -> &[usize] {
+        match &self.change {
+            Change::Links { links, .. } => links,
+            Change::Medium { .. } => &[],
+        }
+    }
 }
 
 impl Wiring {
@@ -51,16 +78,6 @@ impl Wiring {
     pub fn of(plan: &Plan) -> Wiring {
         let clients: BTreeSet<usize> = plan.clients().map(|(group, client)| group.host_of(client)).collect();
         let servers: BTreeSet<usize> = plan.servers.iter().map(|server| server.host).collect();
-        let numbers = plan.network.link_numbers();
-        let change = |LinksEvent { at, links, change, .. }: &LinksEvent| WiringChange {
-            at: *at,
-            links: links.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect(),
-            change: change.clone(),
-        };
-        let changes = plan.events.iter().filter_map(|event| match event {
-            Event::Links(event) => Some(change(event)),
-            Event::Server(_) | Event::Clients(_) => None,
-        });
         Wiring {
             clients_beside_servers: servers.intersection(&clients).copied().collect(),
             server_hosts: servers,
@@ -70,7 +87,7 @@ impl Wiring {
             paths: plan.network.paths.clone(),
             stations: plan.network.stations(),
             seed: plan.seed,
-            changes: changes.collect(),
+            changes: changes(plan),
             nats: plan.network.translators(),
             traces: plan.network.traces.clone(),
         }
@@ -100,4 +117,22 @@ impl Wiring {
             traces: Vec::new(),
         }
     }
+}
+
+/// What changes between the hosts, with the numbers of links and channels.
+fn changes(plan: &Plan) -> Vec<WiringChange> {
+    let network = &plan.network;
+    let links = network.link_numbers();
+    let change = |event: &Event| match event {
+        Event::Links(LinksEvent { at, links: names, change, .. }) => {
+            let links = names.iter().filter_map(|name| links.get(name.as_str()).copied()).collect();
+            Some(WiringChange { at: *at, change: Change::Links { links, change: change.clone() } })
+        }
+        Event::Medium(MediumEvent { at, medium, change, .. }) => {
+            let medium = network.media.iter().position(|spec| spec.name == *medium)?;
+            Some(WiringChange { at: *at, change: Change::Medium { medium, change: change.clone() } })
+        }
+        Event::Server(_) | Event::Clients(_) => None,
+    };
+    plan.events.iter().filter_map(change).collect()
 }

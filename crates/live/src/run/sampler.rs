@@ -136,6 +136,11 @@ impl Sampler {
         }
     }
 
+    /// Publishing begins at `at`: events that move stations count from then.
+    pub(crate) fn begin_events(&mut self, at: Instant) {
+        self.stations.begin(at);
+    }
+
     /// Notes an event of the run.
     pub fn event(&mut self, at: Instant, kind: EventKind, detail: &str) {
         self.sink.event(&Event { at, kind, client: None, took: None }, detail);

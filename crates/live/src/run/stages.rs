@@ -197,9 +197,10 @@ impl Stages<'_, '_> {
     fn perform_events(&mut self, conductor: &RunConductor) {
         let Some(schedule) = conductor.schedule() else { return };
         if let Some(emulator) = self.emulator {
-            // It changes links by itself.
+            // It changes links and channels by itself.
             let _ = emulator.shared().publish_from.set(schedule.publish_from);
         }
+        self.sampler.begin_events(schedule.publish_from);
         while let Some(&event) = self.planned.take_due(Some(schedule.publish_from), self.control.now()) {
             if let Event::Server(event) = event {
                 self.change_server(event);

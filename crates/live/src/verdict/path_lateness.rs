@@ -14,7 +14,7 @@ use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::histogram::{AtomicHistogram, HistogramSnapshot};
-use crate::network::wiring::{Wiring, WiringChange};
+use crate::network::wiring::{Change, Wiring};
 
 /// Every path bears this much.
 pub const LATENESS: Duration = Duration::from_us(100);
@@ -128,8 +128,8 @@ fn spans(wiring: &Wiring) -> Vec<(usize, Vec<Duration>)> {
     let delay = |link: &LinkSpec| traced.get(link.name.as_str()).copied().unwrap_or(link.delay.mean);
     let mut delays: Vec<Duration> = wiring.links.iter().map(delay).collect();
     let mut spans = vec![(0, limits(wiring, &delays))];
-    for (place, WiringChange { links, change, .. }) in wiring.changes.iter().enumerate() {
-        let LinkChange::Spec { spec } = change else { continue };
+    for (place, changed) in wiring.changes.iter().enumerate() {
+        let Change::Links { links, change: LinkChange::Spec { spec } } = &changed.change else { continue };
         for &link in links {
             // One spec may be for several links.
             delays[link] = traced.get(wiring.links[link].name.as_str()).copied().unwrap_or(spec.delay.mean);
@@ -177,6 +177,7 @@ mod tests {
 
     use super::*;
     use crate::network::calibration::constant_delay;
+    use crate::network::wiring::WiringChange;
 
     /// A server, host 0, and a host for each pair of delays to it and back, in milliseconds.
     fn star(delays_ms: &[[u64; 2]], clients_beside_servers: &[usize]) -> Wiring {
@@ -248,7 +249,10 @@ mod tests {
     #[test]
     fn a_frame_counts_by_the_delays_that_its_path_had() {
         let mut wiring = star(&[[10, 10]], &[]);
-        let change = |ms: u64, change| WiringChange { at: Duration::from_ms(ms), links: vec![0, 1], change };
+        let change = |ms: u64, change| {
+            let change = Change::Links { links: vec![0, 1], change };
+            WiringChange { at: Duration::from_ms(ms), change }
+        };
         let spec = |ms| LinkChange::Spec { spec: Box::new(constant_delay(Duration::from_ms(ms))) };
         wiring.changes = vec![change(1, LinkChange::Up), change(2, spec(50)), change(3, spec(10))];
         let late = PathLatenessCounters::of(&wiring);

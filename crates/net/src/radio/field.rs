@@ -18,7 +18,7 @@ pub(crate) struct StationField {
     refresh: Option<Duration>,
     /// Refresh interval that the positions belong to, counted from 1.
     epoch: u64,
-    /// How far each station has walked; empty where stations stand still.
+    /// How far each station has walked.
     walked_m: Vec<f64>,
     rows: Vec<PowerRow>,
     reach_m2: f64,
@@ -55,7 +55,7 @@ impl StationField {
         let shadowing = spec.radio.shadowing.as_ref().map(|spec| Shadowing::new(spec, seed));
         StationField {
             rows: vec![PowerRow::default(); positions.len()],
-            walked_m: vec![0.0; walks.len()],
+            walked_m: vec![0.0; positions.len()],
             walks,
             positions,
             refresh: match &spec.mobility {
@@ -120,8 +120,8 @@ impl StationField {
         let squared_m2 = squared_distance(self.positions[from], self.positions[to]);
         let loudness = self.loudness_of(from);
         let Some(shadowing) = &mut self.shadowing else { return levels.received(squared_m2, loudness, 1.0) };
-        let walked_m = |station: usize| self.walked_m.get(station).copied().unwrap_or(0.0);
-        levels.received(squared_m2, loudness, shadowing.gain(from, to, walked_m(from) + walked_m(to)))
+        let way_m = self.walked_m[from] + self.walked_m[to];
+        levels.received(squared_m2, loudness, shadowing.gain(from, to, way_m))
     }
 
     /// How many times as loud as a station a station or an interferer is.
@@ -140,6 +140,16 @@ impl StationField {
             Some(walk) => walk.clone().position(now),
             None => self.positions[station],
         }
+    }
+
+    /// A station stands elsewhere. What is on the air keeps its powers.
+    pub(crate) fn place(&mut self, station: usize, position: Position) {
+        assert!(self.walks.is_empty(), "a station that walks was placed");
+        let there = point(position);
+        self.walked_m[station] += squared_distance(self.positions[station], there).sqrt();
+        self.positions[station] = there;
+        // All rows are out of date.
+        self.epoch += 1;
     }
 
     /// All positions are taken at the start of each refresh interval in which somebody asks.
@@ -163,7 +173,7 @@ fn squared_distance(a: Point, b: Point) -> f64 {
     (a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)
 }
 
-fn point(position: Position) -> Point {
+pub(super) fn point(position: Position) -> Point {
     [position.x_mm as f64 / 1e3, position.y_mm as f64 / 1e3]
 }
 

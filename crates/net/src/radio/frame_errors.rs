@@ -20,29 +20,9 @@
 use std::f64::consts::{PI, SQRT_2};
 
 use mqttlab_units::BitRate;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::spec::{Modulation, PhySpec};
 use super::timing::FrameKind;
-
-/// How a frame that stands out of noise and interference is lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorModel {
-    /// It is received where the ratio that it needs holds from its first bit to its last.
-    #[default]
-    Threshold,
-    /// Each bit may be wrong, by the ratio that it meets.
-    Snr,
-}
-
-impl ErrorModel {
-    /// Whether it is the default.
-    pub fn is_threshold(&self) -> bool {
-        *self == ErrorModel::Threshold
-    }
-}
 
 /// The chance of a bit error by the ratio of powers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -309,5 +289,9 @@ mod tests {
             assert!(errors[0] > 0.004 && errors[49] < 1e-9, "{rate}: {errors:?}");
         }
         assert_eq!(BitErrorLaw::of(Modulation::Dsss, BitRate::from_bit_s(3_000_000).unwrap()), None);
+        for modulation in [Modulation::Dsss, Modulation::ErpOfdm] {
+            // A plan is checked by these, before laws are made.
+            assert!(modulation.rates_bit_s().iter().all(|rate| law(modulation, *rate).bit_error(1e3) < 1e-9));
+        }
     }
 }

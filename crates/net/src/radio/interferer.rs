@@ -5,52 +5,8 @@
 //! reckoned anew at every refresh and every block; a frame has its power throughout.
 
 use mqttlab_units::{Dice, Duration, Instant, Seed};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::spec::Position;
-
-/// A source of power.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct InterfererSpec {
-    /// Unique on its medium; random streams are derived from it.
-    pub name: String,
-    /// Where it stands.
-    pub position: Position,
-    /// What it radiates within the channel.
-    pub power_mdbm: i32,
-    /// When it radiates.
-    pub duty: DutySpec,
-    /// Whether it is switched on from the beginning, or by an event.
-    pub on: bool,
-}
-
-/// When an interferer that is switched on radiates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum DutySpec {
-    /// Always.
-    Constant,
-    /// In turns of equal length.
-    Regular {
-        /// How long it radiates.
-        #[serde(rename = "on_ns")]
-        on: Duration,
-        /// How long it then pauses.
-        #[serde(rename = "off_ns")]
-        off: Duration,
-    },
-    /// In turns of exponential length.
-    Exponential {
-        /// How long it radiates on average.
-        #[serde(rename = "on_ns")]
-        on: Duration,
-        /// How long it then pauses on average.
-        #[serde(rename = "off_ns")]
-        off: Duration,
-    },
-}
+use super::spec::{DutySpec, InterfererSpec};
 
 /// An interferer in the course of time.
 #[derive(Clone, Debug)]
@@ -116,6 +72,7 @@ impl Interferer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spec::Position;
     use super::*;
 
     fn interferer(duty: DutySpec) -> Interferer {

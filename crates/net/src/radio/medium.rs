@@ -146,7 +146,7 @@ impl Medium {
         let Input::Send { frame, from, to, size } = input;
         assert!(from.max(to) < self.stations.len(), "a frame was given to a station that is not there");
         assert!(from != to, "a station was told to send to itself");
-        // Before anything else: a radio that was off does not know whether the medium is busy.
+        // Before anything else: a radio that slept does not know whether the medium is busy.
         self.wake(now, from);
         let station = &mut self.stations[from];
         let job = Job::new(now, frame, to as u32, size.0);
@@ -159,7 +159,7 @@ impl Medium {
         let length = station.queue.len() as u32;
         station.counters.queue_frames_max = station.counters.queue_frames_max.max(length);
         // Behind another frame it waits for that one's exchange and the backoff after it.
-        if length == 1 {
+        if length == 1 && !self.stations[from].off {
             self.request(now, from);
         }
     }
@@ -217,8 +217,8 @@ impl Medium {
 
     /// A station's radio goes on, if it was off: it waits from here as from the end of a frame, for it does not know what
     /// went on before.
-    fn wake(&mut self, now: Instant, number: usize) {
-        if !self.receivers[number].is_asleep() {
+    pub(super) fn wake(&mut self, now: Instant, number: usize) {
+        if !self.receivers[number].is_asleep() || self.stations[number].off {
             return;
         }
         self.receivers[number].rest(now, false, &self.levels);
@@ -279,7 +279,7 @@ impl Medium {
     pub(super) fn contend(&mut self, number: usize) {
         let idle = !self.receivers[number].is_busy();
         let station = &mut self.stations[number];
-        if idle {
+        if idle && !station.off {
             station.backoff.resume(&station.carrier, &self.timing);
         }
         if let Some(at) = station.arm(&self.timing) {
@@ -295,6 +295,9 @@ impl Medium {
             return;
         }
         station.armed = None;
+        if station.off {
+            return;
+        }
         let due = station.backoff.expiry(&self.timing).is_some_and(|expiry| expiry <= now);
         if due && !station.queue.is_empty() {
             self.attempt(now, number);
@@ -333,6 +336,9 @@ impl Medium {
     fn respond(&mut self, now: Instant, from: usize) {
         let response =
             self.stations[from].response.take().expect("a response was due, but none was asked for");
+        if self.stations[from].off {
+            return;
+        }
         match response.kind {
             FrameKind::Data => self.send_data(now, from),
             kind => {
@@ -393,6 +399,9 @@ impl Medium {
     /// The sender has sent its frame and waits for the answer, if there is to be one.
     fn release(&mut self, now: Instant, from: usize, air: Air) {
         self.receivers[from].end_transmission(now, &self.levels);
+        if self.stations[from].off {
+            self.receivers[from].turn_off(now, &self.levels);
+        }
         let busy = self.receivers[from].is_busy();
         let station = &mut self.stations[from];
         if !busy {

@@ -27,6 +27,7 @@
 mod agenda;
 mod air_time;
 mod backoff;
+mod change;
 mod channel;
 mod counters;
 mod energy;
@@ -53,18 +54,17 @@ mod walk;
 mod whereabouts;
 
 pub use air_time::AirTime;
+pub use change::MediumChange;
 pub use counters::{StationCounters, Tally, Traffic};
 pub use energy::EnergyProfile;
 pub use event::{Finished, Input, Outcome, Output};
 pub use fading::FadingSpec;
-pub use frame_errors::ErrorModel;
-pub use interferer::{DutySpec, InterfererSpec};
 pub use medium::Medium;
 pub use preset::{ENERGY_PRESETS, PRESETS};
 pub use report::StationReport;
 pub use shadowing::ShadowingSpec;
 pub use spec::{
-    ChannelSpec, MacSpec, MediumError, MediumSpec, MobilitySpec, Modulation, PhySpec, PlacementSpec,
-    Position, RadioSpec,
+    ChannelSpec, DutySpec, ErrorModel, InterfererSpec, MacSpec, MediumError, MediumSpec, MobilitySpec,
+    Modulation, PhySpec, PlacementSpec, Position, RadioSpec,
 };
 pub use whereabouts::Whereabouts;

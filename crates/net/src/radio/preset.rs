@@ -3,8 +3,7 @@
 use mqttlab_units::{BitRate, Duration};
 
 use super::energy::EnergyProfile;
-use super::frame_errors::ErrorModel;
-use super::spec::{MacSpec, Modulation, PhySpec, RadioSpec};
+use super::spec::{ErrorModel, MacSpec, Modulation, PhySpec, RadioSpec};
 
 /// The names that [`PhySpec::preset`] and [`RadioSpec::preset`] know.
 pub const PRESETS: [&str; 3] = ["dsss-2", "b-11", "g-54"];

@@ -117,6 +117,12 @@ impl RadioReceiver {
         self.sensed = !asleep && self.total >= levels.carrier_sense;
     }
 
+    /// The radio goes off, whatever it was receiving.
+    pub(crate) fn turn_off(&mut self, now: Instant, levels: &Levels) {
+        self.locked = None;
+        self.rest(now, true, levels);
+    }
+
     /// Since when it is receiving the frame that it receives.
     pub(crate) fn receiving_since(&self) -> Option<Instant> {
         self.locked.map(|lock| lock.start)

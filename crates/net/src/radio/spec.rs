@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::energy::EnergyProfile;
 use super::fading::FadingSpec;
-use super::frame_errors::{ErrorModel, FrameErrors};
-use super::interferer::{DutySpec, InterfererSpec};
 use super::shadowing::ShadowingSpec;
 
 /// A radio channel and the stations on it.
@@ -137,6 +135,66 @@ pub struct RadioSpec {
     /// How frames are lost to noise and interference.
     #[serde(default)]
     pub errors: ErrorModel,
+}
+
+/// How a frame that stands out of noise and interference is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorModel {
+    /// It is received where the ratio that it needs holds from its first bit to its last.
+    #[default]
+    Threshold,
+    /// Each bit may be wrong, by the ratio that it meets.
+    Snr,
+}
+
+impl ErrorModel {
+    /// Whether it is the default.
+    pub fn is_threshold(&self) -> bool {
+        *self == ErrorModel::Threshold
+    }
+}
+
+/// A source of power.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InterfererSpec {
+    /// Unique on its medium; random streams are derived from it.
+    pub name: String,
+    /// Where it stands.
+    pub position: Position,
+    /// What it radiates within the channel.
+    pub power_mdbm: i32,
+    /// When it radiates.
+    pub duty: DutySpec,
+    /// Whether it is switched on from the beginning, or by an event.
+    pub on: bool,
+}
+
+/// When an interferer that is switched on radiates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum DutySpec {
+    /// Always.
+    Constant,
+    /// In turns of equal length.
+    Regular {
+        /// How long it radiates.
+        #[serde(rename = "on_ns")]
+        on: Duration,
+        /// How long it then pauses.
+        #[serde(rename = "off_ns")]
+        off: Duration,
+    },
+    /// In turns of exponential length.
+    Exponential {
+        /// How long it radiates on average.
+        #[serde(rename = "on_ns")]
+        on: Duration,
+        /// How long it then pauses on average.
+        #[serde(rename = "off_ns")]
+        off: Duration,
+    },
 }
 
 /// Gilbert and Elliott's channel in time, at every receiver on its own: good and bad states of exponential length.
@@ -264,15 +322,7 @@ impl MediumSpec {
         positive("radio.exponent_milli", self.radio.exponent_milli.into())?;
         self.radio.check_levels()?;
         self.radio.check_variation()?;
-        require(
-            "radio.errors",
-            self.radio.errors.is_threshold() || FrameErrors::new(&self.phy).is_some(),
-            || {
-                "is snr, which needs rates of the standard: 1, 2, 5.5 and 11 Mbit/s, with OFDM 6, 9, 12, 18, 24, 36, 48 and \
-             54 Mbit/s"
-                .into()
-            },
-        )?;
+        self.check_rates()?;
         if let Some(channel) = &self.channel {
             positive("channel.mean_bad_ns", channel.mean_bad.as_ns())?;
         }
@@ -282,7 +332,31 @@ impl MediumSpec {
     }
 }
 
+impl Modulation {
+    /// The rates that the standard has a modulation for.
+    pub(crate) fn rates_bit_s(self) -> &'static [u64] {
+        match self {
+            Modulation::Dsss => &[1_000_000, 2_000_000, 5_500_000, 11_000_000],
+            Modulation::ErpOfdm => &[
+                6_000_000, 9_000_000, 12_000_000, 18_000_000, 24_000_000, 36_000_000, 48_000_000, 54_000_000,
+            ],
+        }
+    }
+}
+
 impl MediumSpec {
+    /// Bit errors are those of a modulation, so that all rates must have one.
+    fn check_rates(&self) -> Result<(), MediumError> {
+        let PhySpec { modulation, data_rate_bit_s, control_rate_bit_s, ack_rate_bit_s, .. } = self.phy;
+        let rates = [Some(data_rate_bit_s), Some(control_rate_bit_s), ack_rate_bit_s];
+        let known = modulation.rates_bit_s();
+        let odd = rates.into_iter().flatten().find(|rate| !known.contains(&rate.as_bit_s()));
+        require("radio.errors", self.radio.errors.is_threshold() || odd.is_none(), || {
+            let rate = odd.map_or(0, BitRate::as_bit_s);
+            format!("is snr, but no modulation has {rate} bit/s; use one of {known:?}")
+        })
+    }
+
     fn check_interferers(&self) -> Result<(), MediumError> {
         let mut names = BTreeSet::new();
         for InterfererSpec { name, power_mdbm, duty, .. } in &self.interferers {

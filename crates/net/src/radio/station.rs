@@ -28,6 +28,8 @@ pub(crate) struct Station {
     pub(crate) window: u32,
     /// Its radio is to be off whenever it has nothing to do.
     pub(crate) rests: bool,
+    /// Its radio is off, by an event.
+    pub(crate) off: bool,
     pub(crate) dice: Dice,
     pub(crate) counters: StationCounters,
 }
@@ -89,6 +91,7 @@ impl Station {
             queue: VecDeque::new(),
             window: phy.cw_min_slots,
             rests: false,
+            off: false,
             dice: seed.dice(),
             counters: StationCounters::default(),
         }
@@ -107,7 +110,7 @@ impl Station {
     /// When to put the station's turn on the agenda, if it is not there yet. An entry that comes too early is put
     /// back when it is due.
     pub(crate) fn arm(&mut self, timing: &Timing) -> Option<Instant> {
-        if self.queue.is_empty() {
+        if self.queue.is_empty() || self.off {
             return None;
         }
         let expiry = self.backoff.expiry(timing)?;

@@ -5,7 +5,7 @@
 
 use mqttlab_units::{Instant, Seed};
 
-use super::field::{placed, walks};
+use super::field::{placed, point, walks};
 use super::point::Point;
 use super::spec::{MediumSpec, Position};
 use super::walk::Walk;
@@ -29,6 +29,14 @@ impl Whereabouts {
     /// Whether stations move at all.
     pub fn is_moving(&self) -> bool {
         !self.walks.is_empty()
+    }
+
+    /// A station that stands still stands elsewhere from now on.
+    ///
+    /// # Panics
+    /// When there is no such station.
+    pub fn place(&mut self, station: usize, position: Position) {
+        self.starts[station] = point(position);
     }
 
     /// Where a station is. To be asked in the order of time.

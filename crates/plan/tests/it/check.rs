@@ -452,7 +452,7 @@ fn a_wrong_event_is_refused_with_its_place() {
     let cases = [
         (
             json!([{ "at_ns": 0, "name": "x" }]),
-            "`events[0]`: an event needs one of `links`, `server`, `clients`",
+            "`events[0]`: an event needs one of `links`, `medium`, `server`, `clients`",
         ),
         (
             json!([{ "at_ns": 0, "name": "x", "server": server, "change": { "kind": "die", "persistence": true } }]),
@@ -561,6 +561,44 @@ fn events_by_hand_are_checked_as_the_plans_are_and_change_nothing_that_is_fixed_
     assert!(said(kill).contains("`broker`, which somebody else runs"));
     let link = json!({ "at_ns": 0, "name": "x", "links": ["nowhere"], "change": { "kind": "up" } });
     assert!(said(link).contains("`event.links` has \"nowhere\", which is the name of no link"));
+}
+
+#[test]
+fn a_wrong_event_of_a_radio_channel_is_refused_with_its_place() {
+    let name = &plan("radio.json")["network"]["media"][0]["name"];
+    let of = |change: Value| json!([{ "at_ns": 0, "name": "x", "medium": name, "change": change }]);
+    let there = json!({ "x_mm": 1, "y_mm": 2 });
+    let cases = [
+        (
+            json!([{ "at_ns": 0, "name": "x", "medium": "air", "change": { "kind": "stations_on", "stations": [0] } }]),
+            "`events[0].medium` is \"air\", which is the name of no radio channel",
+        ),
+        (
+            of(json!({ "kind": "interferer_on", "interferer": "oven" })),
+            "`events[0].change.interferer` is \"oven\", which is the name of no interferer",
+        ),
+        (of(json!({ "kind": "stations_off", "stations": [] })), "`events[0].change.stations` is empty"),
+        (
+            of(json!({ "kind": "stations_off", "stations": [1, 0] })),
+            "`events[0].change.stations` is not ascending",
+        ),
+        (
+            of(json!({ "kind": "stations_off", "stations": [70_000] })),
+            "`events[0].change.stations` has station 70000",
+        ),
+        (
+            of(json!({ "kind": "station_moved", "station": 70_000, "position": there })),
+            "`events[0].change.station` is 70000",
+        ),
+        (
+            of(json!({ "kind": "station_moved", "station": 0, "position": there })),
+            "`events[0].change.station` moves by itself",
+        ),
+    ];
+    for (events, expected) in cases {
+        let refused = with_events("radio.json", events.clone()).unwrap_err();
+        assert!(refused.starts_with(expected), "{events}: {refused}");
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use mqttlab_client::Rests;
 use mqttlab_framing::Sealed;
 use mqttlab_net::{Delivery, Fate};
-use mqttlab_plan::LinksEvent;
+use mqttlab_plan::{LinksEvent, MediumEvent};
 use mqttlab_tcp::{Segment, TcpEvent, TcpOutput as Output};
 use mqttlab_units::Instant;
 
@@ -412,6 +412,12 @@ impl SimTransport {
     /// Links change.
     pub(crate) fn change_links(&mut self, now: Instant, event: &LinksEvent, evidence: &mut Records) {
         self.wire.change(now, event);
+        self.poll_network(evidence);
+    }
+
+    /// A radio channel changes.
+    pub(crate) fn change_medium(&mut self, now: Instant, event: &MediumEvent, evidence: &mut Records) {
+        self.wire.change_medium(now, event);
         self.poll_network(evidence);
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use mqttlab_net::radio::{Medium, StationReport};
 use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Nats, Network, Output, Stage, link_traces};
-use mqttlab_plan::{Event, LinksEvent, NetworkKind};
+use mqttlab_plan::{Event, LinksEvent, MediumEvent, NetworkKind};
 use mqttlab_tcp::{Flags, Segment};
 use mqttlab_units::{Bytes, Instant, Seed};
 use serde::Serialize;
@@ -229,6 +229,13 @@ impl SimWire {
                 self.network.change(now, link, &event.change);
             }
         }
+    }
+
+    /// A radio channel changes.
+    pub(crate) fn change_medium(&mut self, now: Instant, event: &MediumEvent) {
+        let named = self.network.media().iter().position(|medium| medium.spec().name == event.medium);
+        let medium = named.expect("a checked plan changes a channel that is there");
+        self.network.change_medium(now, medium, &event.change);
     }
 
     /// A frame sets out on a path.

@@ -30,6 +30,11 @@ impl Sampling {
         Sampling { interval, next, told, looks_left: LOOKS, rows_left: ROWS, stations }
     }
 
+    /// Publishing begins at `at`: events that move stations count from then.
+    pub(crate) fn begin(&mut self, at: Instant) {
+        self.stations.begin(at);
+    }
+
     /// Whether a sample is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {

@@ -1,5 +1,6 @@
 //! IEEE 802.11 against first principles, in virtual time.
 
+mod change;
 mod contention;
 mod exchange;
 mod interference;
