@@ -23,8 +23,8 @@ from mqttlab.scenario.load import parse_values
 Values = dict[str, Any]
 
 TABLE_TO, EVENTS_TO, CHURN_TO = 200, 300, 700
-"""Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or older scenarios. What came later is not drawn
-for them: they keep their scenarios."""
+"""Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or older scenarios. What came later is not
+drawn for them: they keep their scenarios."""
 KEPT_FROM = 1_000_000
 """Numbers from here on are kept for judging: whoever mends the simulator does not run them."""
 PHASES = {"connect_timeout": "30 s", "warm_up": "2 s", "duration": "12 s", "cool_down": "20 s"}
@@ -194,6 +194,8 @@ def _discipline(dice: Dice, name: str) -> Values:
     if kind == "fq-codel":
         fields |= dice.some(0.5, flows=(of("flows"), lambda: dice.whole(of("flows"), 2, 1_024)),
                             quantum=(of("quantum"), lambda: f"{dice.whole(of('quantum'), 300, 3_000)} B"))
+    if dice.newly_hits(of("ecn"), 0.5, CHURN_TO):
+        fields["ecn"] = True
     return {"kind": kind, **fields}
 
 
@@ -318,6 +320,8 @@ def _hosts(dice: Dice, *names: str) -> Values:
             tcp = {key: value for key, value in tcp.items() if key != "delayed_ack_max"} | {"delayed_ack": False}
         if dice.hits(of("sack"), 0.1):
             tcp |= {"sack": False, "tail_loss_probe": False}
+        if dice.newly_hits(of("ecn"), 0.5, CHURN_TO):
+            tcp["ecn"] = True
         hosts[host] = {"tcp": tcp}
     return hosts
 
