@@ -121,7 +121,7 @@ def _event(dice: Dice, protocol: str, values: Values) -> Values:
     event: Values = {"at": dice.measure("event.at", 1, 5, "s"), "for": dice.measure("event.for", 0.3, 2.5, "s")}
     if dice.hits("event.every", 0.15):
         event |= {"every": "4 s", "count": 2}
-    if "radio" in values and dice.newly_hits("event.on_air", 0.6, CHANNEL_TO):
+    if "radio" in values and dice.newly_hits("event.on_air", 0.6, LATER_TO):
         return _on_channel(dice, values["radio"], event)
     # On a channel nothing is a network's.
     if acts_on == "network" and "networks" in values:
@@ -219,6 +219,8 @@ def _discipline(dice: Dice, name: str) -> Values:
     if kind == "fq-codel":
         fields |= dice.some(0.5, flows=(of("flows"), lambda: dice.whole(of("flows"), 2, 1_024)),
                             quantum=(of("quantum"), lambda: f"{dice.whole(of('quantum'), 300, 3_000)} B"))
+    if dice.newly_hits(of("ecn"), 0.5, LATER_TO):
+        fields["ecn"] = True
     return {"kind": kind, **fields}
 
 
@@ -343,6 +345,8 @@ def _hosts(dice: Dice, *names: str) -> Values:
             tcp = {key: value for key, value in tcp.items() if key != "delayed_ack_max"} | {"delayed_ack": False}
         if dice.hits(of("sack"), 0.1):
             tcp |= {"sack": False, "tail_loss_probe": False}
+        if dice.newly_hits(of("ecn"), 0.5, LATER_TO):
+            tcp["ecn"] = True
         hosts[host] = {"tcp": tcp}
     return hosts
 
@@ -527,7 +531,7 @@ def _group(dice: Dice, name: str, host: str, count: int = 1, **more: Any) -> Val
         group["publish"] = _beside(dice, name, group["publish"])
     if dice.hits(f"{name}.mqtt", 0.4):
         group["mqtt"] = _mqtt(dice, name)
-    if dice.newly_hits(f"{name}.churn", 0.15, CHURN_TO):
+    if dice.newly_hits(f"{name}.churn", 0.15, LATER_TO):
         turn_s = (hold_s := dice.number(f"{name}.churn.hold", 0.5, 4)) + dice.number(f"{name}.churn.away", 0.3, 2)
         group["churn"] = {"connects": f"{count / turn_s:.4g} /s", "hold": f"{hold_s:g} s"} | dice.some(
             0.5, law=(f"{name}.churn.law", lambda: "exponential"))
@@ -703,7 +707,7 @@ def _varied_powers(dice: Dice) -> Values:
         varied["fading"] = {"kind": kind, "coherence": dice.measure("radio.coherence", 5, 100, "ms"), **shape}
     if dice.newly_hits("radio.errors", 0.4, LATER_TO):
         varied["errors"] = "snr"
-    if dice.newly_hits("radio.interferer", 0.25, CHANNEL_TO):
+    if dice.newly_hits("radio.interferer", 0.25, LATER_TO):
         varied["interferers"] = [_interferer(dice, "oven")]
     return varied
 

@@ -54,7 +54,7 @@ NUMBERS = {table: frozenset(names.split()) for table, names in {
     "packets":
         "link hop hops frame from_host to_host entered_ns start_ns sent_ns delivered_ns frame_bytes ip_bytes "
         "protocol source_port destination_port connection seq ack flags window payload_bytes tsval tsecr "
-        "stream_offset ack_rtt_ns repetition",
+        "stream_offset ack_rtt_ns repetition ecn",
     "control_packets":
         "connection client qos packet_id reason publisher sequence stream_start stream_end fixed_header_bytes "
         "topic_bytes packet_id_bytes property_bytes payload_bytes first_sent_ns complete_ns segments "
@@ -97,14 +97,15 @@ NUMBERS = {table: frozenset(names.split()) for table, names in {
     "frame_sums":
         "connection client link frames bytes ip_bytes tcp_payload_bytes sent_bytes first_ns last_ns "
         "frame_bytes_min frame_bytes_max publish_segments publish_frame_bytes publish_frame_bytes_min "
-        "publish_frame_bytes_max connections resets segments_with_payload segments_with_data retransmissions "
-        "retransmissions_fast retransmissions_timer_or_probe retransmissions_spurious retransmissions_unknown "
-        "tcp_analysis_retransmissions tcp_analysis_fast_retransmissions tcp_analysis_spurious_retransmissions "
+        "publish_frame_bytes_max connections resets window_reductions segments_with_payload segments_with_data "
+        "retransmissions retransmissions_fast retransmissions_timer_or_probe retransmissions_spurious "
+        "retransmissions_unknown tcp_analysis_retransmissions tcp_analysis_fast_retransmissions "
+        "tcp_analysis_spurious_retransmissions "
         "tcp_analysis_out_of_order tcp_analysis_duplicate_acks tcp_analysis_zero_windows mqtt_packets "
         "publish_packets round_trips rtt_ms_min rtt_ms_mean rtt_ms_p95 rtt_ms_max rto_ms_mean",
     "link_sums":
-        "link frames bytes frames_delivered frames_dropped sent_bytes busy_ns span_ns frames_waited wait_ns "
-        "wait_max_ns rows rows_bytes",
+        "link frames bytes frames_delivered frames_dropped frames_marked sent_bytes busy_ns span_ns frames_waited "
+        "wait_ns wait_max_ns rows rows_bytes",
     "slices": "link at_ns length_ns busy_ns link_bytes frame_bytes ip_bytes payload_bytes mqtt_payload_bytes",
     "round_trips": "connection client at_ns rtt_ns rto_ms",
     "sent_again": "frame",
@@ -131,7 +132,7 @@ OPTIONAL = {table: frozenset(names.split()) for table, names in {
         "acknowledged_ns received_ns latency_ns",
     "packets":
         "start_ns sent_ns delivered_ns cause source_port destination_port connection seq ack flags window tsval "
-        "tsecr sack stream_offset mqtt marks ack_rtt_ns repetition",
+        "tsecr sack stream_offset mqtt marks ack_rtt_ns repetition ecn",
     "control_packets":
         "client qos packet_id reason topic publisher sequence first_sent_ns complete_ns segments written_ns "
         "read_ns",

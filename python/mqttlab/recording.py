@@ -50,7 +50,7 @@ TABLES = ("messages", "packets", "control_packets", "network_metrics", "events",
 # Columns and tables that came later: empty in older recordings. A test holds this list to docs/reference/recording.md.
 ADDED: dict[str, dict[str, pl.DataType]] = {
     "messages": {"cause": pl.String()},
-    "packets": {"repetition": pl.UInt32()},
+    "packets": {"repetition": pl.UInt32(), "ecn": pl.UInt8()},
     "control_packets": {"written_ns": pl.Int64(), "read_ns": pl.Int64()},
     "clients": {"under_way": pl.Int64(), "unknown": pl.Int64()},
     "resources": {"run_queue_s": pl.Float64(), "faults_minor": pl.Int64(), "faults_major": pl.Int64(),

@@ -29,7 +29,7 @@ PACKET_SCHEMA: dict[str, Any] = {
     "protocol": pl.UInt8, "source_port": pl.UInt16, "destination_port": pl.UInt16, "connection": pl.UInt32,
     "seq": pl.UInt32, "ack": pl.UInt32, "flags": pl.UInt8, "window": pl.UInt16, "payload_bytes": pl.UInt32,
     "tsval": pl.UInt32, "tsecr": pl.UInt32, "sack": pl.String, "stream_offset": pl.Int64, "mqtt": pl.String,
-    "marks": pl.String, "ack_rtt_ns": pl.Int64, "repetition": pl.UInt32,
+    "marks": pl.String, "ack_rtt_ns": pl.Int64, "repetition": pl.UInt32, "ecn": pl.UInt8,
 }
 
 CONTROL_PACKET_SCHEMA: dict[str, Any] = {

@@ -29,6 +29,8 @@ LEFT_OUT = {
     "networks.nat": "test_nat.py compares them",
     **dict.fromkeys(("networks.up.policer", "networks.down.policer", "trunk.up.policer", "trunk.down.policer"),
                     "test_policer.py compares them"),
+    **dict.fromkeys(("hosts.tcp.ecn", *(f"{place}.discipline.ecn" for place in (
+        "networks.up", "networks.down", "trunk.up", "trunk.down"))), "test_ecn.py compares them"),
     **{f"{place}.{field}": "test_traces.py compares links that follow one" for field in ("trace", "trace_end")
        for place in ("networks", "networks.up", "networks.down", "trunk", "trunk.up", "trunk.down")},
     "networks.name": "what events call it",

@@ -161,6 +161,7 @@ def test_up_leads_from_the_first_host_to_the_second() -> None:
          ("queue", "discipline", "quantum_bytes"), 300),
         ('rate = "1 Mbit/s", overhead = "38 B", discipline = "fq-codel"', ("queue", "discipline", "quantum_bytes"),
          1538),
+        ('rate = "1 Mbit/s", discipline = { kind = "codel", ecn = true }', ("queue", "discipline", "ecn"), True),
         ('policer = { rate = "1 Mbit/s", burst = "15 kB" }', ("policer",),
          {"rate_bit_s": 1_000_000, "burst_bytes": 15_000}),
         ('duplicate = "1/3"', ("duplication",), [1, 3]),

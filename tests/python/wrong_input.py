@@ -187,6 +187,10 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (UP, 'up = { rate = "250 kbit/s", discipline = { kind = "codel", target = "200 ms" } }'),
         (UP, 'up = { rate = "250 kbit/s", discipline = { kind = "fq-codel", quantum = "1 B" } }'),
         (UP, 'up = { rate = "250 kbit/s", discipline = "fq-codel", queue_counts_delay_line = true }'),
+        (UP, 'up = { rate = "250 kbit/s", discipline = { kind = "tail-drop", ecn = true } }'),
+        (UP, 'up = { rate = "250 kbit/s", discipline = { kind = "codel", ecn = "yes" } }'),
+        (UP, 'up = { rate = "250 kbit/s", queue = { bytes = "64 kB", ecn = true } }'),
+        (TCP, 'profile = "linux", ecn = 1'),
         (UP, 'up = { policer = "1 Mbit/s" }'), (UP, 'up = { policer = { rate = "1 Mbit/s" } }'),
         (UP, 'up = { policer = { rate = "1 Mbit/s", burst = "1 kB" } }'),
         (UP, 'up = { policer = { rate = "0 bit/s", burst = "15 kB" } }'),
@@ -457,6 +461,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
 # Possible, but rarely meant.
 UNUSUAL: list[tuple[str, str]] = [
     (UP, 'up = { rate = "250 kbit/s", discipline = "codel" }'),
+    (UP, 'up = { rate = "250 kbit/s", discipline = { kind = "codel", target = "60 ms", ecn = true } }'),
     (NAME, 'name = "good"\nbackend = "sim"\nlive = { parts = 2 }'),
     (WARM_UP, 'warm_up = "1 min"'), (UP, 'up = { loss = "100 %" }'), (UP, 'up = { rate = "1 bit/s" }'),
     (UP, 'up = { delay = "1 ms", jitter = "5 ms" }'), (FILTER, 'filter = "$share/pool/a/+"'),

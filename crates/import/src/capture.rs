@@ -200,6 +200,7 @@ impl<'a> Importer<'a> {
         let headers = FrameHeaders {
             connection: carried.map(|carried| carried.connection),
             stream_offset: carried.filter(|carried| carried.bytes > 0).map(|carried| carried.start),
+            ecn: ip.ecn,
             ..headers::of_segment(segment, &mut self.words.sack)
         };
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
@@ -216,7 +217,12 @@ impl<'a> Importer<'a> {
         let row = self.row(place, frame, Way::Up, hosts);
         let headers = match transport {
             TransportHeader::Udp(datagram, _) => headers::of_datagram(datagram, ip),
-            _ => FrameHeaders { ip_bytes: ip.bytes, protocol: ip.protocol, ..FrameHeaders::default() },
+            _ => FrameHeaders {
+                ip_bytes: ip.bytes,
+                protocol: ip.protocol,
+                ecn: ip.ecn,
+                ..FrameHeaders::default()
+            },
         };
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
     }

@@ -14,6 +14,8 @@ pub struct IpHeader {
     pub destination: IpAddr,
     /// What it carries.
     pub protocol: u8,
+    /// Its ECN field (RFC 3168 §5), where the sender understands marks.
+    pub ecn: Option<u8>,
     /// Size with its header.
     pub bytes: u32,
 }
@@ -35,6 +37,7 @@ pub fn ip(frame: &CapturedFrame<'_>) -> Option<IpHeader> {
                 source: address(12).into(),
                 destination: address(16).into(),
                 protocol: packet[9],
+                ecn: ecn(packet[1]),
                 bytes,
             })
         }
@@ -46,11 +49,17 @@ pub fn ip(frame: &CapturedFrame<'_>) -> Option<IpHeader> {
                 source: address(8)?.into(),
                 destination: address(24)?.into(),
                 protocol: packet[6],
+                // Of the traffic class, which begins in the first byte.
+                ecn: ecn(packet[1] >> 4),
                 bytes,
             })
         }
         NetworkPacket::Other | NetworkPacket::Macsec => None,
     }
+}
+
+fn ecn(bits: u8) -> Option<u8> {
+    Some(bits & 3).filter(|&ecn| ecn != 0)
 }
 
 /// A segment's columns. Selective acknowledgements are written into `sack`.
@@ -87,6 +96,7 @@ pub fn of_datagram(datagram: &UdpHeader, ip: &IpHeader) -> FrameHeaders<'static>
         source_port: Some(datagram.source.port),
         destination_port: Some(datagram.destination.port),
         payload_bytes: datagram.payload_len,
+        ecn: ip.ecn,
         ..FrameHeaders::default()
     }
 }

@@ -30,6 +30,8 @@ pub struct Delivery {
     pub corrupted_bit: Option<u64>,
     /// A copy that the link made arrives then.
     pub duplicate_at: Option<Instant>,
+    /// The link has marked it instead of dropping it: congestion experienced (RFC 3168 §5).
+    pub is_marked: bool,
 }
 
 /// Why a frame was dropped.

@@ -209,6 +209,7 @@ impl Link {
             frames: self.counters.delivered,
             bytes: self.counters.delivered_bytes.0,
             drops,
+            marked: self.changing.as_ref().map_or(0, |changing| changing.marked),
             queue_frames: queue_frames as u64,
             queue_bytes: queue_bytes.0,
         }
@@ -320,6 +321,7 @@ impl Link {
                 corrupted_bit: draws.corrupted_bit,
                 // No copy comes before its original.
                 duplicate_at: draws.copy_delay.map(|delay| self.ordered(sent.saturating_add(delay)).max(at)),
+                is_marked: false,
             },
         )
     }

@@ -18,6 +18,8 @@ pub struct FrameName {
     pub(crate) dice: u64,
     /// One direction of a connection or conversation, which the frame belongs to.
     pub(crate) flow: u64,
+    /// Its sender understands a mark of congestion: ECN-capable transport (RFC 3168 §5).
+    pub(crate) is_ect: bool,
 }
 
 /// A frame's name, and whether what it carries is sent again.
@@ -112,12 +114,22 @@ impl FrameName {
 
     /// The n-th of frames of a flow that have no better name.
     pub fn nth_of(flow: u64, n: u64) -> FrameName {
-        FrameName { dice: NUMBERED.index(n).0, flow }
+        FrameName { dice: NUMBERED.index(n).0, flow, is_ect: false }
+    }
+
+    /// The same frame, which a link may mark instead of dropping it, or may not.
+    #[must_use]
+    pub fn with_ect(self, is_ect: bool) -> FrameName {
+        FrameName { is_ect, ..self }
     }
 
     /// The frame at this place of what one end (0 or 1) of a connection sends.
     fn of(connection: Seed, from: usize, place: u64) -> FrameName {
-        FrameName { dice: connection.index(place).0, flow: connection.0.wrapping_add(from as u64) }
+        FrameName {
+            dice: connection.index(place).0,
+            flow: connection.0.wrapping_add(from as u64),
+            is_ect: false,
+        }
     }
 
     /// The name of the copy that a link makes of the frame.

@@ -418,7 +418,9 @@ impl Network {
                 radio::Output::Arrived { frame, entered, start, at } => {
                     // Kept until the medium is finished with it: its sender repeats it until it hears an ACK.
                     let transit = self.transits[frame as usize];
-                    let delivery = Delivery { start, sent: at, at, corrupted_bit: None, duplicate_at: None };
+                    let (corrupted_bit, duplicate_at) = (None, None);
+                    let delivery =
+                        Delivery { start, sent: at, at, corrupted_bit, duplicate_at, is_marked: false };
                     self.crossed(medium, transit, entered, Fate::Delivered(delivery));
                     self.advance(at, FrameTransit { hop: transit.hop + 1, ..transit });
                 }

@@ -77,6 +77,9 @@ pub enum Discipline {
         interval: Duration,
         /// Nothing is dropped while no more than this waits: the largest frame.
         largest_frame_bytes: u32,
+        /// A frame of an ECN-capable transport is marked instead of dropped (RFC 3168 §5).
+        #[serde(default)]
+        ecn: bool,
     },
     /// A queue for each flow, served in turns, each under CoDel (RFC 8290).
     FqCodel {
@@ -88,6 +91,9 @@ pub enum Discipline {
         interval: Duration,
         /// Nothing is dropped while no more than this waits: the largest frame.
         largest_frame_bytes: u32,
+        /// A frame of an ECN-capable transport is marked instead of dropped (RFC 3168 §5).
+        #[serde(default)]
+        ecn: bool,
         /// Queues that flows are spread over.
         flows: u32,
         /// Bytes that a queue sends in its turn.

@@ -13,6 +13,8 @@ pub struct LinkTraffic {
     pub bytes: u64,
     /// Frames that were dropped.
     pub drops: Drops,
+    /// Frames that were marked instead of dropped; they arrive.
+    pub marked: u64,
     /// Frames that wait for the transmitter or are being sent, of all stations of a medium.
     pub queue_frames: u64,
     /// Their bytes.

@@ -200,10 +200,10 @@ pub(crate) fn link(link: &LinkSpec, mtu_bytes: u32, place: &str) -> Result<(), P
 fn discipline(discipline: &Discipline, place: &str) -> Result<(), PlanError> {
     let (target, interval, largest) = match *discipline {
         Discipline::TailDrop => return Ok(()),
-        Discipline::Codel { target, interval, largest_frame_bytes } => {
+        Discipline::Codel { target, interval, largest_frame_bytes, ecn: _ } => {
             (target, interval, largest_frame_bytes)
         }
-        Discipline::FqCodel { target, interval, largest_frame_bytes, flows, quantum_bytes } => {
+        Discipline::FqCodel { target, interval, largest_frame_bytes, ecn: _, flows, quantum_bytes } => {
             within(flows.into(), 1, 65_536, &format!("{place}.flows"))?;
             within(quantum_bytes.into(), 64, 10_000_000, &format!("{place}.quantum_bytes"))?;
             (target, interval, largest_frame_bytes)

@@ -150,6 +150,7 @@ impl Traffic {
             marks: None,
             ack_rtt_ns: None,
             repetition: None,
+            ecn: None,
         }
     }
 }

@@ -315,6 +315,8 @@ table! {
         pub connections: u64,
         /// Segments with RST.
         pub resets: u64,
+        /// Segments with CWR and without SYN: their sender says that it has reduced its congestion window (RFC 3168 §6.1.2).
+        pub window_reductions: u64,
         /// Segments with payload.
         pub segments_with_payload: u64,
         /// Segments with data, SYN or FIN; empty where it is not recorded what was sent again.
@@ -373,6 +375,8 @@ table! {
         pub frames_delivered: u64,
         /// Frames that it lost.
         pub frames_dropped: u64,
+        /// Frames that it marked instead of dropping them (ECN).
+        pub frames_marked: u64,
         /// Bytes of the frames that its transmitter let out.
         pub sent_bytes: u64,
         /// How long its transmitter was busy; empty where it is not known when transmissions began.

@@ -139,6 +139,7 @@ pub struct FrameHeaders<'a> {
     pub mqtt: Option<&'a str>,
     pub marks: Option<&'a str>,
     pub ack_rtt_ns: Option<u64>,
+    pub ecn: Option<u8>,
 }
 
 impl<'a> PacketRow<'a> {
@@ -177,6 +178,7 @@ impl<'a> PacketRow<'a> {
             marks: headers.marks,
             ack_rtt_ns: headers.ack_rtt_ns,
             repetition: frame.repetition,
+            ecn: headers.ecn,
         }
     }
 }
@@ -215,8 +217,8 @@ impl HeaderAnalyser {
     /// `None` when the bytes are not an IP packet. Without `follow` streams are left as they are.
     fn read(&mut self, bytes: &[u8], follow: bool) -> Option<FrameHeaders<'_>> {
         let ip = Ip::read(bytes)?;
-        let mut headers =
-            FrameHeaders { ip_bytes: ip.bytes, protocol: ip.protocol, ..FrameHeaders::default() };
+        let (ip_bytes, protocol, ecn) = (ip.bytes, ip.protocol, Some(ip.ecn).filter(|&ecn| ecn != 0));
+        let mut headers = FrameHeaders { ip_bytes, protocol, ecn, ..FrameHeaders::default() };
         match ip.protocol {
             TCP => self.read_tcp(&ip, headers, follow),
             UDP => {
@@ -320,6 +322,8 @@ impl HeaderAnalyser {
 struct Ip<'a> {
     bytes: u32,
     protocol: u8,
+    /// The two bits of RFC 3168 §5.
+    ecn: u8,
     source: [u8; 16],
     destination: [u8; 16],
     payload: &'a [u8],
@@ -336,6 +340,7 @@ impl<'a> Ip<'a> {
                 Some(Ip {
                     bytes,
                     protocol: *packet.get(9)?,
+                    ecn: packet.get(1)? & 3,
                     source: widen(packet.get(12..16)?),
                     destination: widen(packet.get(16..20)?),
                     payload: packet.get(header_bytes..)?,
@@ -347,6 +352,8 @@ impl<'a> Ip<'a> {
                 Some(Ip {
                     bytes: payload_bytes + 40,
                     protocol: *packet.get(6)?,
+                    // Of the traffic class, which begins in the first byte.
+                    ecn: packet.get(1)? >> 4 & 3,
                     source: packet.get(8..24)?.try_into().ok()?,
                     destination: packet.get(24..40)?.try_into().ok()?,
                     payload: packet.get(40..)?,

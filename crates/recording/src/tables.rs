@@ -138,6 +138,9 @@ table! {
         /// For a segment with data, SYN or FIN: 0 when first sent, else the number of its repetition on this connection, from 1.
         /// Empty for other frames, in imports, and in recordings of schema 1.
         pub repetition: Option<u32>,
+        /// ECN field of the IP header (RFC 3168) as the frame left the link: 1 and 2 for ECT(1) and ECT(0), 3 for a mark of
+        /// congestion (CE). Empty where the sender does not understand marks.
+        pub ecn: Option<u8>,
     }
 }
 

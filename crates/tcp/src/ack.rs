@@ -188,6 +188,16 @@ impl Acknowledger {
         self.owed |= self.urgent;
     }
 
+    /// The network has marked data, or it was sent again: the next two are acknowledged at once (Linux
+    /// `tcp_enter_quickack_mode`).
+    pub fn on_congestion(&mut self, policy: DelayedAck) {
+        if let DelayedAck::Adaptive { min, .. } = policy {
+            self.ping_pong = false;
+            self.quick = self.quick.max(2);
+            self.timeout = min;
+        }
+    }
+
     /// The timer of the delayed acknowledgement has run out.
     pub fn on_timer(&mut self, policy: DelayedAck, at: &Circumstances) {
         if !self.owed {

@@ -14,7 +14,7 @@ use crate::profile::{Nagle, Profile};
 use crate::receive::Receiver;
 use crate::recovery::RecoveryPhase;
 use crate::reset::Reset;
-use crate::segment::{Flags, Segment};
+use crate::segment::{Ecn, Flags, Segment};
 use crate::send::{OutgoingSegment, Sender};
 use crate::sequence::Seq;
 use crate::state::ConnectionState;
@@ -371,8 +371,15 @@ impl Endpoint {
             // Before the acknowledgement is counted as sent: data soon after data makes the connection interactive.
             self.rx.ack.on_data_sent(self.cx.now);
         }
-        let OutgoingSegment { position, length, flags, .. } = outgoing;
+        let OutgoingSegment { position, length, flags, is_new } = outgoing;
         let mut segment = Segment { seq: self.tx.seq(position), length, flags, ..Segment::default() };
+        // What is sent again is not (RFC 3168 §6.1.5), nor what has no data (§6.1.4).
+        if self.cx.terms.ecn && is_new && length > 0 {
+            segment.ecn = Ecn::Ect0;
+            if self.tx.recovery.reduced.take_due() {
+                segment.flags = segment.flags.with(Flags::CWR);
+            }
+        }
         self.rx.acknowledge(&self.cx, &mut self.fx, &mut segment);
         segment
     }

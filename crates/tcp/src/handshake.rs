@@ -78,8 +78,16 @@ impl TcpHandshake {
         // A SYN offers what this end can; a SYN-ACK repeats what both can.
         let timestamps = if self.answers { terms.timestamps } else { profile.timestamps };
         let scales = if self.answers { terms.own_scale > 0 || terms.peer_scale > 0 } else { true };
+        let flags = match self.answers {
+            true if terms.ecn => Flags::SYN.with(Flags::ACK).with(Flags::ECE),
+            true => Flags::SYN.with(Flags::ACK),
+            // A SYN that was lost may have been dropped because of these flags (RFC 3168 §6.1.1.1; Linux
+            // `tcp_ecn_clear_syn`).
+            false if profile.ecn && self.repeated == 0 => Flags::SYN.with(Flags::ECE).with(Flags::CWR),
+            false => Flags::SYN,
+        };
         Segment {
-            flags: if self.answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
+            flags,
             window: profile.first_window(if self.answers { cx.payload_max() } else { profile.mss }) as u16,
             mss: Some(profile.mss),
             sack_permitted: if self.answers { terms.sack } else { profile.sack },

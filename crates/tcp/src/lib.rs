@@ -31,7 +31,7 @@
 //! `Effects` (timers, events, counters); none knows the endpoint.
 //!
 //! # What it does not model
-//! Payload, checksums, urgent data, path MTU discovery, ECN, segmentation offload, buffer memory by the page, path
+//! Payload, checksums, urgent data, path MTU discovery, accurate ECN, segmentation offload, buffer memory by the page, path
 //! metrics remembered between connections; congestion control other than NewReno and CUBIC (no BBR). Window probes
 //! repeat the last acknowledged position without data, as Linux does.
 //!
@@ -74,6 +74,7 @@ mod ack;
 mod coalescing;
 mod congestion;
 mod context;
+mod ecn;
 mod endpoint;
 mod handshake;
 mod memory;
@@ -99,7 +100,7 @@ pub use profile::{
     Bound, DelayedAck, KeepAlive, Nagle, Profile, RtoFloor, RtoPolicy, Stack, SynPolicy, TcpPlan,
 };
 pub use recovery::RecoveryPhase;
-pub use segment::{Flags, SackBlocks, Segment, Timestamps};
+pub use segment::{Ecn, Flags, SackBlocks, Segment, Timestamps};
 pub use sequence::Seq;
 pub use state::ConnectionState;
 pub use timers::Granularity;

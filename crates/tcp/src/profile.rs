@@ -53,6 +53,9 @@ pub struct TcpPlan {
     pub receive_buffer_bytes: Option<u32>,
     /// Tail loss probes (RFC 8985).
     pub tail_loss_probe: bool,
+    /// Explicit congestion notification (RFC 3168).
+    #[serde(default)]
+    pub ecn: bool,
     /// How often a SYN is repeated before the connection attempt fails.
     pub syn_retries: u32,
     /// How many of these repetitions come at 1 s intervals before the interval doubles (Linux from 6.5 on: 4).
@@ -124,6 +127,8 @@ pub struct Profile {
     pub rack: bool,
     /// Tail loss probes (RFC 8985 §7); needs SACK.
     pub tail_loss_probe: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
     /// Proportional rate reduction while recovering (RFC 6937); otherwise the window halves at once.
     pub rate_reduction: bool,
     /// Takes a reduction back when it was needless (RFC 4015), as timestamps (RFC 3522), D-SACKs (RFC 3708) or, after a timeout,
@@ -276,6 +281,7 @@ impl Profile {
             fresh_is_no_duplicate: stack.fresh_is_no_duplicate,
             rack: stack.rack && plan.sack,
             tail_loss_probe: plan.tail_loss_probe && plan.sack,
+            ecn: plan.ecn,
             rate_reduction: stack.rate_reduction,
             undo: stack.undo,
             congestion_control: plan.congestion_control,

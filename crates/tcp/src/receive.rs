@@ -9,6 +9,7 @@ use mqttlab_units::{Duration, RangeSet};
 
 use crate::ack::{Acknowledger, Circumstances};
 use crate::context::{Effects, EndpointContext};
+use crate::ecn::{CongestionEcho, Quickly};
 use crate::memory::ReceiveMemory;
 use crate::profile::Profile;
 use crate::segment::{Flags, SackBlocks, Segment, Timestamps};
@@ -42,6 +43,7 @@ pub(crate) struct Receiver {
     memory: Option<ReceiveMemory>,
     /// When to acknowledge.
     pub ack: Acknowledger,
+    echo: CongestionEcho,
     /// The application reads no more.
     pub abandoned: bool,
 }
@@ -85,6 +87,7 @@ impl Receiver {
             repeated: None,
             memory: profile.truesize.then(|| ReceiveMemory::new(profile.first_window(profile.mss))),
             ack: Acknowledger::new(profile.mss, buffer),
+            echo: CongestionEcho::default(),
             abandoned: false,
         }
     }
@@ -208,6 +211,13 @@ impl Receiver {
         segment: &Segment,
         start: u64,
     ) -> bool {
+        if cx.terms.ecn && segment.length > 0 {
+            match self.echo.on_data(segment) {
+                Quickly::AsUsual => {}
+                Quickly::TwoQuick => self.ack.on_congestion(cx.profile.delayed_ack),
+                Quickly::Now => self.ack.at_once(),
+            }
+        }
         let whole = start + u64::from(segment.length);
         // What lies behind the window is cut off, and a FIN with it.
         let end = whole.min(self.edge).max(start);
@@ -230,6 +240,9 @@ impl Receiver {
         self.ack.on_acknowledged(cx.profile.delayed_ack);
         (fx.timers.ack, fx.timers.compression) = (None, None);
         segment.ack = self.initial.at(self.next);
+        if self.echo.is_due() {
+            segment.flags = segment.flags.with(Flags::ECE);
+        }
         // Shifted, so cut and never rounded up: the peer may use no more than there is (RFC 7323 §2.3).
         segment.window = (self.window() >> cx.terms.own_scale).min(65_535) as u16;
         let stamps = || Timestamps { value: cx.timestamp(), echo: self.ts_recent };

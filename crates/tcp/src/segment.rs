@@ -17,6 +17,8 @@ pub struct Segment {
     pub length: u16,
     /// Control bits.
     pub flags: Flags,
+    /// The ECN field of the IP header that carries it.
+    pub ecn: Ecn,
     /// Window scale option (RFC 7323 §2), in SYNs only.
     pub window_scale: Option<u8>,
     /// SACK-permitted option (RFC 2018 §2), in SYNs only.
@@ -27,6 +29,18 @@ pub struct Segment {
     pub timestamps: Option<Timestamps>,
     /// SACK option (RFC 2018 §3); empty when absent.
     pub sack: SackBlocks,
+}
+
+/// The ECN field of an IP header (RFC 3168 §5), as on the wire. No sender of ours uses ECT(1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// The transport does not understand marks.
+    #[default]
+    NotEct = 0,
+    /// It does: ECN-capable transport.
+    Ect0 = 2,
+    /// Marked: congestion experienced.
+    Ce = 3,
 }
 
 /// The timestamps option (RFC 7323 §3), in ticks of the sender's timestamp clock.
@@ -78,6 +92,10 @@ impl Flags {
     pub const PSH: Flags = Flags(8);
     /// The acknowledgement is meaningful.
     pub const ACK: Flags = Flags(16);
+    /// A mark of congestion is echoed; in a SYN: the sender knows ECN (RFC 3168 §6.1).
+    pub const ECE: Flags = Flags(64);
+    /// The congestion window was reduced; in a SYN: as [`Flags::ECE`] (RFC 3168 §6.1).
+    pub const CWR: Flags = Flags(128);
 
     /// Whether all of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
@@ -94,9 +112,9 @@ impl Flags {
         self.0
     }
 
-    /// From byte 13 of a TCP header; bits other than FIN, SYN, RST, PSH and ACK are dropped.
+    /// From byte 13 of a TCP header; the bit of urgent data is dropped.
     pub const fn from_bits(bits: u8) -> Flags {
-        Flags(bits & 31)
+        Flags(bits & !32)
     }
 }
 
@@ -126,9 +144,22 @@ impl SackBlocks {
 }
 
 impl fmt::Display for Segment {
-    /// As packetdrill writes it: `P. 1:101(100) ack 1 win 502 <ts 10 7>`.
+    /// As packetdrill writes it, ECE as `E` and CWR as `W`: `[ect0] P. 1:101(100) ack 1 win 502 <ts 10 7>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (flag, letter) in [(Flags::SYN, "S"), (Flags::FIN, "F"), (Flags::RST, "R"), (Flags::PSH, "P")] {
+        f.write_str(match self.ecn {
+            Ecn::NotEct => "",
+            Ecn::Ect0 => "[ect0] ",
+            Ecn::Ce => "[ce] ",
+        })?;
+        let letters = [
+            (Flags::SYN, "S"),
+            (Flags::FIN, "F"),
+            (Flags::RST, "R"),
+            (Flags::PSH, "P"),
+            (Flags::ECE, "E"),
+            (Flags::CWR, "W"),
+        ];
+        for (flag, letter) in letters {
             if self.flags.has(flag) {
                 f.write_str(letter)?;
             }

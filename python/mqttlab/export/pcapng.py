@@ -32,7 +32,7 @@ from mqttlab.recording import Recording
 COLUMNS = ("link", "direction", "frame", "from_host", "to_host", "entered_ns", "fate", "cause", "ip_bytes", "protocol",
            "source_port", "destination_port", "connection", "seq", "ack", "flags", "window", "payload_bytes", "tsval",
            "tsecr", "sack", "stream_offset", "hop", "hops", "frame_bytes", "start_ns", "sent_ns", "delivered_ns",
-           "repetition")
+           "repetition", "ecn")
 # Times of a frame that its comment says, counted from its own.
 TIMES = ("start_ns", "sent_ns", "delivered_ns")
 PACKET_COLUMNS = ("connection", "direction", "protocol", "client", "kind", "qos", "dup", "retain", "packet_id",

@@ -103,8 +103,8 @@ class Wire:
         if check is not None:
             pseudo = source + destination + struct.pack("!2H", protocol, len(body))
             body = _with(body, check, _checksum(pseudo + body))
-        header = struct.pack("!2B3H2BH4s4s", 0x45, 0, IP_HEADER_BYTES + len(body), row["frame"] & 0xFFFF, 0x4000, 64,
-                             protocol, 0, source, destination)
+        header = struct.pack("!2B3H2BH4s4s", 0x45, row["ecn"] or 0, IP_HEADER_BYTES + len(body),
+                             row["frame"] & 0xFFFF, 0x4000, 64, protocol, 0, source, destination)
         return _with(header, 10, _checksum(header)) + body
 
     def _tcp(self, row: Mapping[str, Any], header_bytes: int) -> bytes:

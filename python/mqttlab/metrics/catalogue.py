@@ -298,6 +298,8 @@ LINK: tuple[Metric, ...] = (
            meaning="Frames that arrived, damaged ones and the link's own copies included."),
     Metric(name="frames_dropped", shown="narrow", unit="frames", title="dropped", better="lower",
            meaning="Frames that did not arrive."),
+    Metric(name="frames_marked", shown="narrow", unit="frames", title="marked", better="lower", source="RFC 3168",
+           meaning="Frames that the link marked instead of dropping them (ECN). Left out where there are none."),
     Metric(name="drops_by_cause", shown="wide", unit="", title="causes", meaning="Dropped or damaged frames by cause."),
     Metric(name="data_rate_kbit_s", window="frames", shown="narrow", unit="kbit/s", title="kbit/s",
            meaning="Bits of the frames that were sent, divided by the time from the first frame to the last."),
@@ -391,6 +393,9 @@ NETWORK: tuple[Metric, ...] = (
                    "to their first link."),
     Metric(name="retransmissions_unknown", unit="segments", title="unknown", better="lower",
            meaning="Of these, those of which the recording has no earlier copy."),
+    Metric(name="window_reductions", unit="segments", title="reduced by ECN", better="lower", source="RFC 3168",
+           meaning="Segments with CWR and without SYN: their sender has reduced its congestion window. Left out where "
+                   "there are none."),
     _flag("retransmissions", "retrans. (W)"),
     _flag("fast_retransmissions", "fast (W)"),
     _flag("spurious_retransmissions", "spurious (W)"),

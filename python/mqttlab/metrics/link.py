@@ -14,8 +14,10 @@ def links(recording: Recording) -> pl.DataFrame:
     sums = recording.summary("link_sums")
     if sums.is_empty():
         return pl.DataFrame()
+    # Of a recording in which nothing is marked there is no such column.
+    marked = ["frames_marked"] if "frames_marked" in sums.columns and sums["frames_marked"].sum() else []
     return sums.select(
-        "frames", "bytes", "frames_delivered", "frames_dropped",
+        "frames", "bytes", "frames_delivered", "frames_dropped", *marked,
         link=named("link", recording.layout["links"]),
         queue_wait_ms_mean=pl.when(pl.col("frames_waited") > 0).then(
             pl.col("wait_ns") / NS_PER_MS / pl.col("frames_waited")),

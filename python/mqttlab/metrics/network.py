@@ -52,6 +52,9 @@ def network(recording: Recording, scopes: Sequence[str] = SCOPES) -> pl.DataFram
     if sums.is_empty():
         return pl.DataFrame()
     table = _derived(recording, sums.filter(pl.col("scope").is_in(list(scopes))))
+    if "window_reductions" in sums.columns and sums["window_reductions"].sum():
+        reduced = sums.filter(pl.col("scope").is_in(list(scopes)))["window_reductions"]
+        table = table.insert_column(table.get_column_index("retransmissions") + 1, reduced)
     if sums["retransmissions"].null_count() == sums.height:
         # There is no such thing in a recording that does not say what was sent again.
         table = table.drop("retransmissions", "retransmissions_percent", *(f"retransmissions_{kind}" for kind in KINDS))

@@ -169,7 +169,7 @@ KINDS_CALLED = {"fq_codel": "fq-codel", "fqcodel": "fq-codel", "fq codel": "fq-c
                 "pfifo": "tail-drop", "bfifo": "tail-drop"}
 # What goes with which disciplines.
 DISCIPLINE_FIELDS = {"target": ("codel", "fq-codel"), "interval": ("codel", "fq-codel"), "flows": ("fq-codel",),
-                     "quantum": ("fq-codel",)}
+                     "quantum": ("fq-codel",), "ecn": ("codel", "fq-codel")}
 
 
 def read_kind(value: Any) -> Any:
@@ -195,6 +195,9 @@ class Discipline(Part):
     flows: Whole = Field(1_024, ge=1, le=65_536, description="Queues that `fq-codel` spreads connections over.")
     quantum: SizeBytes | None = Field(None, ge=64, le=10_000_000, description=(
         "Bytes that a queue of `fq-codel` sends in its turn; the largest frame when left out."))
+    ecn: Truth = Field(False, description=(
+        "CoDel marks frames of hosts with `tcp = { ecn = true }` instead of dropping them (RFC 3168). What finds no "
+        "room is dropped all the same."))
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
@@ -211,21 +214,22 @@ class Discipline(Part):
         """As ``check`` tells it."""
         if self.kind == "tail-drop":
             return self.kind
-        return f"{self.kind} with a target of {self.target / 1e6:g} ms in {self.interval / 1e6:g} ms"
+        marks = ", marks instead of drops" if self.ecn else ""
+        return f"{self.kind} with a target of {self.target / 1e6:g} ms in {self.interval / 1e6:g} ms{marks}"
 
     def plan(self, largest_frame_bytes: int) -> dict[str, Any]:
         """As the plan has it, on a link with frames up to this size."""
         planned: dict[str, Any] = {"kind": self.kind.replace("-", "_")}
         if self.kind != "tail-drop":
             planned |= {"target_ns": self.target, "interval_ns": self.interval,
-                        "largest_frame_bytes": largest_frame_bytes}
+                        "largest_frame_bytes": largest_frame_bytes, "ecn": self.ecn}
         if self.kind == "fq-codel":
             planned |= {"flows": self.flows, "quantum_bytes": self.quantum or max(64, largest_frame_bytes)}
         return planned
 
 
 TAIL_DROP = Discipline.model_construct(kind="tail-drop", target=5_000_000, interval=100_000_000, flows=1_024,
-                                       quantum=None)
+                                       quantum=None, ecn=False)
 
 
 def read_discipline(value: Any) -> Any:

@@ -51,6 +51,9 @@ class Tcp(Part):
         None, ge=2048, le=BUFFER_BYTES_MAX, serialization_alias="receive_buffer_bytes",
         description="Receive buffer; automatic when left out.")
     tail_loss_probe: Truth | None = Field(None, description="Tail loss probes; they need `sack`.")
+    ecn: Truth | None = Field(None, description=(
+        "Explicit congestion notification (RFC 3168), with hosts that have it, too. A queue marks frames instead of "
+        "dropping them where its `discipline` has `ecn = true`."))
     syn_retries: Whole | None = Field(None, ge=0, le=127, description="Number of repetitions of a SYN.")
     syn_linear_retries: Whole | None = Field(
         None, ge=0, le=127, description="Number of these repetitions that come every 1 s, before the interval doubles.")
@@ -135,6 +138,7 @@ class TcpProfile:
     send_buffer_bytes: int | None = None
     receive_buffer_bytes: int | None = None
     tail_loss_probe: bool = True
+    ecn: bool = False
     syn_retries: int = 6
     syn_linear_retries: int = 4
 

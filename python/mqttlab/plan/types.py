@@ -200,6 +200,7 @@ class DisciplineTailDrop(TypedDict):
 
 
 class DisciplineCodel(TypedDict):
+    ecn: bool
     interval_ns: Duration
     kind: Literal["codel"]
     largest_frame_bytes: int
@@ -207,6 +208,7 @@ class DisciplineCodel(TypedDict):
 
 
 class DisciplineFqCodel(TypedDict):
+    ecn: bool
     flows: int
     interval_ns: Duration
     kind: Literal["fq_codel"]
@@ -1111,6 +1113,7 @@ class TcpPlan(TypedDict):
     congestion_control: CongestionControl
     delayed_ack: bool
     delayed_ack_max_ns: Duration | None
+    ecn: bool
     initial_window_segments: int
     mss_bytes: int | None
     profile: str

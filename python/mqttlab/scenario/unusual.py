@@ -88,7 +88,11 @@ def _parts(scenario: Scenario) -> Iterator[Problem]:
 def _links(scenario: Scenario) -> Iterator[Problem]:
     phases = scenario.phases
     run_s = (phases.warm_up + phases.duration + phases.cool_down) / 1e9
+    knows_ecn = any(host.tcp.ecn for host in scenario.hosts.values())
     for place, link in links(scenario):
+        if link.discipline.ecn and not knows_ecn:
+            yield (*place, "discipline", "ecn"), (
+                "is true, but marks nothing: no host has `tcp = { ecn = true }`; both ends of a connection need it")
         certain = link.loss[0] == link.loss[1] or (
             link.burst_loss is not None and link.burst_loss.loss_bad == link.burst_loss.loss_good == (1, 1))
         if certain:

@@ -56,6 +56,8 @@ pub(crate) struct LinkFrame {
     pub(crate) fate: StoredFate,
     /// Whether it goes down its link.
     pub(crate) down: bool,
+    /// Whether it left the link with a mark of congestion. Not kept: it is counted when rows are read.
+    pub(crate) is_marked: bool,
 }
 
 impl LinkFrame {
@@ -89,6 +91,7 @@ pub(crate) const FIN: i16 = 1;
 pub(crate) const SYN: i16 = 2;
 pub(crate) const RST: i16 = 4;
 pub(crate) const ACK: i16 = 16;
+pub(crate) const CWR: i16 = 128;
 
 /// Wireshark's marks that are counted, by their bits in [`LinkFrame::marks`].
 pub(crate) const MARKS: [&str; 6] = [
@@ -100,7 +103,7 @@ pub(crate) const MARKS: [&str; 6] = [
     "zero_window",
 ];
 
-const COLUMNS: [(&str, Wanted); 28] = [
+const COLUMNS: [(&str, Wanted); 29] = [
     ("frame", Wanted::Integers),
     ("entered_ns", Wanted::Integers),
     ("start_ns", Wanted::Integers),
@@ -129,6 +132,7 @@ const COLUMNS: [(&str, Wanted); 28] = [
     ("fate", Wanted::Words),
     ("direction", Wanted::Words),
     ("cause", Wanted::Words),
+    ("ecn", Wanted::Integers),
 ];
 
 /// Reads every row of `packets`, in its order, and hands it out with the number of the cause of its loss.
@@ -207,6 +211,9 @@ pub(crate) fn count(dir: &Path) -> Result<u64> {
     Ok(TableReader::open(dir, "packets")?.map_or(0, |table| table.rows()))
 }
 
+/// CE in the `ecn` column (RFC 3168 §5).
+const CONGESTION_EXPERIENCED: i64 = 3;
+
 /// The place of `sack` in [`COLUMNS`], which alone is text.
 const SACK: usize = 7;
 
@@ -254,6 +261,7 @@ fn read(numbers: &[&[i64]; COLUMNS.len()], sack: &ColumnValues, row: usize, name
             _ => StoredFate::Other,
         },
         down: at(26) == down,
+        is_marked: at(28) == CONGESTION_EXPERIENCED,
     }
 }
 
@@ -392,6 +400,7 @@ fn row_of(fields: &[i64; FIELDS]) -> LinkFrame {
             _ => StoredFate::Other,
         },
         down: small >> 20 & 1 == 1,
+        is_marked: false,
     }
 }
 

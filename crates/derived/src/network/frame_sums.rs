@@ -4,7 +4,7 @@ use mqttlab_recording::FrameSumRow;
 use mqttlab_recording::reading::ABSENT;
 
 use crate::connections::retransmissions::Retransmission;
-use crate::network::frame_rows::{LinkFrame, MARKS, RST};
+use crate::network::frame_rows::{CWR, LinkFrame, MARKS, RST, SYN};
 
 /// What frames sum to.
 #[derive(Clone, Debug)]
@@ -23,6 +23,7 @@ pub(crate) struct FrameTally {
     /// Of a sum over connections: those with a frame in it.
     pub(crate) connections: u64,
     resets: u64,
+    window_reductions: u64,
     segments_with_payload: u64,
     segments_with_data: u64,
     again: [u64; 4],
@@ -76,6 +77,7 @@ impl Default for FrameTally {
             publish_frame_bytes: SizeRange::default(),
             connections: 0,
             resets: 0,
+            window_reductions: 0,
             segments_with_payload: 0,
             segments_with_data: 0,
             again: [0; 4],
@@ -107,6 +109,8 @@ impl FrameTally {
             self.publish_frame_bytes.add(row.frame_bytes);
         }
         self.resets += u64::from(row.has_flag(RST));
+        // In a SYN it asks for ECN (RFC 3168 §6.1.1).
+        self.window_reductions += u64::from(row.has_flag(CWR) && !row.has_flag(SYN));
         self.segments_with_payload += u64::from(row.connection != ABSENT && row.payload_bytes > 0);
         self.segments_with_data += u64::from(row.repetition != ABSENT);
         if let Some(kind) = again {
@@ -140,6 +144,7 @@ impl FrameTally {
         self.publish_frame_bytes.merge(other.publish_frame_bytes);
         self.connections += other.connections;
         self.resets += other.resets;
+        self.window_reductions += other.window_reductions;
         self.segments_with_payload += other.segments_with_payload;
         self.segments_with_data += other.segments_with_data;
         self.again.iter_mut().zip(other.again).for_each(|(sum, count)| *sum += count);
@@ -172,6 +177,7 @@ impl FrameTally {
             publish_frame_bytes_max: self.publish_frame_bytes.known().map(|(_, most)| most),
             connections: self.connections,
             resets: self.resets,
+            window_reductions: self.window_reductions,
             segments_with_payload: self.segments_with_payload,
             tcp_analysis_retransmissions: self.marks[0],
             tcp_analysis_fast_retransmissions: self.marks[1],

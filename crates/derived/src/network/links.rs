@@ -1,6 +1,6 @@
 //! Sums over the frames of each link, and over slices of its time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use mqttlab_recording::reading::{ABSENT, Vocabulary};
@@ -19,6 +19,7 @@ struct LinkSums {
     bytes: u64,
     delivered: u64,
     dropped: u64,
+    marked: u64,
     sent_bytes: u64,
     busy: Option<i64>,
     first: i64,
@@ -38,6 +39,7 @@ impl Default for LinkSums {
             bytes: 0,
             delivered: 0,
             dropped: 0,
+            marked: 0,
             sent_bytes: 0,
             busy: None,
             first: i64::MAX,
@@ -54,16 +56,20 @@ impl Default for LinkSums {
 
 /// All links, by their numbers; those between them that have no row, too.
 #[derive(Debug, Default)]
-pub(crate) struct Links(Vec<LinkSums>);
+pub(crate) struct Links {
+    sums: Vec<LinkSums>,
+    /// Frames that a link has marked: those behind it see the same mark.
+    marked: BTreeSet<u64>,
+}
 
 impl Links {
     /// Counts a row, and the number of the word for the cause of its loss.
     pub(crate) fn count(&mut self, row: &LinkFrame, cause: i64) {
         let link = usize::from(row.link);
-        if link >= self.0.len() {
-            self.0.resize_with(link + 1, LinkSums::default);
+        if link >= self.sums.len() {
+            self.sums.resize_with(link + 1, LinkSums::default);
         }
-        let sums = &mut self.0[link];
+        let sums = &mut self.sums[link];
         let size = u64::from(row.frame_bytes);
         // A link's copy is no frame that was offered: it takes no bytes of the rate and no time.
         let is_original = row.fate != StoredFate::Duplicated;
@@ -73,6 +79,9 @@ impl Links {
         sums.dropped += u64::from(row.fate == StoredFate::Dropped);
         sums.first = sums.first.min(row.entered);
         sums.last = sums.last.max(row.entered).max(row.sent);
+        if is_original && row.is_marked {
+            sums.marked += u64::from(self.marked.insert(row.frame));
+        }
         if is_original {
             sums.frames += 1;
             sums.bytes += size;
@@ -95,7 +104,7 @@ impl Links {
 
     pub(crate) fn write(&self, out: &Path, words: &Vocabulary) -> Result<()> {
         let mut table = LinkSumWriter::create(out)?;
-        for (link, sums) in (0..).zip(&self.0).filter(|(_, sums)| sums.rows > 0) {
+        for (link, sums) in (0..).zip(&self.sums).filter(|(_, sums)| sums.rows > 0) {
             let causes = sums.causes(words);
             table.push(&LinkSumRow {
                 link,
@@ -103,6 +112,7 @@ impl Links {
                 bytes: sums.bytes,
                 frames_delivered: sums.delivered,
                 frames_dropped: sums.dropped,
+                frames_marked: sums.marked,
                 sent_bytes: sums.sent_bytes,
                 busy_ns: sums.busy.map(|busy| busy as u64),
                 span_ns: (sums.last - sums.first) as u64,

@@ -63,6 +63,7 @@ impl Importer<'_> {
             mqtt: word(mqtt),
             marks: word(marks),
             ack_rtt_ns: verdict.ack_rtt.filter(|_| !verdict.ack_rtt_ambiguous).map(|rtt| rtt.as_ns()),
+            ecn: headers::ip(frame).and_then(|ip| ip.ecn),
             ..headers::of_segment(segment, sack)
         };
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)

@@ -12,6 +12,7 @@ pub(crate) mod by_hand;
 pub mod calibration;
 pub mod emulator;
 pub(crate) mod frame_names;
+pub(crate) mod ip_header;
 pub(crate) mod link_traffic;
 pub(crate) mod loopback_capture;
 pub mod namespaces;

@@ -8,6 +8,7 @@
 //! |------------------------------|---------------------------------|----------------|---------------------|
 //! | congestion control           |                                 | `congctl`      | TCP_CONGESTION      |
 //! | SACK, timestamps, scaling    | tcp_sack, tcp_timestamps, …     |                |                     |
+//! | ECN                          | tcp_ecn                         |                |                     |
 //! | minimum, maximum RTO         | tcp_rto_min_us, tcp_rto_max_ms  | `rto_min`      |                     |
 //! | delayed ACK                  |                                 | `quickack`     | TCP_DELACK_MAX_US   |
 //! | initial window, MSS          |                                 | `initcwnd`, `advmss` |               |
@@ -65,6 +66,7 @@ pub fn configure_namespace(tcp: &TcpPlan) -> io::Result<Vec<String>> {
         ("timestamps", "net/ipv4/tcp_timestamps", flag(tcp.timestamps)),
         ("window_scaling", "net/ipv4/tcp_window_scaling", flag(tcp.window_scaling)),
         ("tail_loss_probe", "net/ipv4/tcp_early_retrans", if tcp.tail_loss_probe { "3" } else { "0" }.into()),
+        ("ecn", "net/ipv4/tcp_ecn", flag(tcp.ecn)),
         ("syn_retries", "net/ipv4/tcp_syn_retries", tcp.syn_retries.clamp(1, 127).to_string()),
         ("syn_linear_retries", "net/ipv4/tcp_syn_linear_timeouts", tcp.syn_linear_retries.to_string()),
         ("rto_max_ns", "net/ipv4/tcp_rto_max_ms", (tcp.rto_max.as_ns() / 1_000_000).to_string()),

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A machine without a clock. What happens to a frame is the [`Network`]'s, which the simulator drives too; this keeps the
-//! frame's bytes meanwhile, and does to them what the network says: flips a bit, copies, drops. A frame's time is taken
+//! frame's bytes meanwhile, and does to them what the network says: flips a bit, marks, copies, drops. A frame's time is taken
 //! once, when it arrives; an emulator that is late does not stretch the emulated time. Only the last step, the delivery,
 //! needs the real clock.
 //!
@@ -24,6 +24,7 @@ use mqttlab_recording::{Cause, Direction, Frame, FrameFate};
 use mqttlab_units::{Bytes, Duration, Instant, Seed};
 
 use crate::network::frame_names::{self, FrameNames};
+use crate::network::ip_header::{self, destination};
 use crate::network::wiring::{Change, Wiring};
 
 /// A frame that is due at its receiver.
@@ -157,7 +158,10 @@ impl EmulatedWire {
         let flow = self.nats.are_crossed_by(path).then(|| frame_names::tcp_flow(bytes)).flatten();
         match flow.and_then(|(flow, begins)| self.nats.drops(at, path, flow, begins)) {
             Some(hop) => self.network.refuse(at, place as u64, path, hop),
-            None => self.network.handle(at, place as u64, named.name, path, Bytes(bytes.len() as u64)),
+            None => {
+                let name = named.name.with_ect(ip_header::is_ect(bytes));
+                self.network.handle(at, place as u64, name, path, Bytes(bytes.len() as u64));
+            }
         }
     }
 
@@ -239,6 +243,9 @@ impl EmulatedWire {
         fate: Fate,
         recorder: &mut impl FrameRecorder,
     ) {
+        if let Fate::Delivered(Crossing { is_marked: true, .. }) = fate {
+            ip_header::mark(&mut self.flights[place].frame_copy_mut(copy).bytes);
+        }
         let flight = &self.flights[place];
         let piece = flight.frame_copy(copy);
         let size = Bytes(piece.bytes.len() as u64);
@@ -373,13 +380,6 @@ impl FrameInFlight {
         }
         self.copies.iter_mut().find(|piece| piece.copy == copy).expect("a copy is told of when it is made")
     }
-}
-
-/// The destination address of an IPv4 packet (RFC 791 §3.1).
-fn destination(packet: &[u8]) -> Option<u32> {
-    let is_ipv4 = packet.first()? >> 4 == 4;
-    let address = packet.get(16..20)?.try_into().expect("four bytes");
-    is_ipv4.then(|| u32::from_be_bytes(address))
 }
 
 #[cfg(test)]

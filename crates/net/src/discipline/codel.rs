@@ -10,6 +10,8 @@
 //!                 a frame stays for less, or too little waits
 //! ```
 //!
+//! With ECN a frame whose sender understands it is marked in the place of being dropped, and leaves (Linux).
+//!
 //! As in RFC 8289 §5, whose pseudocode this is. Linux differs in rounding: it counts in 1,024 ns, and takes the root by one
 //! Newton step each time. The root is exact to the nanosecond here.
 
@@ -26,6 +28,8 @@ pub(super) struct Codel {
     interval: Duration,
     /// With no more than this behind a frame, nothing is dropped: the transmitter would run dry.
     largest_frame: Bytes,
+    /// Frames of ECN-capable transports are marked instead of dropped.
+    ecn: bool,
     /// An interval after frames began to stay too long; `None` while they do not.
     first_above: Option<Instant>,
     drop_next: Instant,
@@ -58,11 +62,12 @@ pub(super) struct FrameList {
 }
 
 impl Codel {
-    pub fn new(target: Duration, interval: Duration, largest_frame_bytes: u32) -> Codel {
+    pub fn new(target: Duration, interval: Duration, largest_frame_bytes: u32, ecn: bool) -> Codel {
         Codel {
             target,
             interval,
             largest_frame: Bytes(largest_frame_bytes.into()),
+            ecn,
             first_above: None,
             drop_next: Instant::ZERO,
             count: 0,
@@ -82,8 +87,12 @@ impl Codel {
         if self.dropping {
             self.dropping &= too_long;
             while self.dropping && now >= self.drop_next {
-                dropped.extend(frame);
                 self.count = self.count.saturating_add(1);
+                if self.marks(&mut frame) {
+                    self.drop_next = self.after(self.drop_next);
+                    return frame;
+                }
+                dropped.extend(frame);
                 (frame, too_long) = self.examine(now, backlog);
                 self.dropping = too_long;
                 if too_long {
@@ -91,11 +100,21 @@ impl Codel {
                 }
             }
         } else if too_long {
-            dropped.extend(frame);
-            (frame, _) = self.examine(now, backlog);
+            if !self.marks(&mut frame) {
+                dropped.extend(frame);
+                (frame, _) = self.examine(now, backlog);
+            }
             self.begin_dropping(now);
         }
         frame
+    }
+
+    /// Marks a frame in the place of dropping it, where its sender understands that (RFC 3168 §5). It leaves the queue, and
+    /// the next one waits for its turn (Linux, `codel_dequeue`).
+    fn marks(&self, frame: &mut Option<QueuedFrame>) -> bool {
+        let Some(frame) = frame.as_mut().filter(|frame| self.ecn && frame.name.is_ect) else { return false };
+        frame.is_marked = true;
+        true
     }
 
     /// Frames were dropped for another reason: the queue needs more of it (Linux, `fq_codel_drop`).

@@ -36,6 +36,8 @@ pub(crate) struct QueuedFrame {
     /// What the link counts for it.
     pub frame: Bytes,
     pub name: FrameName,
+    /// CoDel has marked it instead of dropping it.
+    pub is_marked: bool,
 }
 
 /// Frames that wait, by discipline.
@@ -51,11 +53,11 @@ impl Waiting {
     pub fn new(discipline: &Discipline, seed: Seed) -> Waiting {
         match *discipline {
             Discipline::TailDrop => Waiting::TailDrop(VecDeque::new()),
-            Discipline::Codel { target, interval, largest_frame_bytes } => {
-                Waiting::Codel(CodelQueue::new(Codel::new(target, interval, largest_frame_bytes)))
+            Discipline::Codel { target, interval, largest_frame_bytes, ecn } => {
+                Waiting::Codel(CodelQueue::new(Codel::new(target, interval, largest_frame_bytes, ecn)))
             }
-            Discipline::FqCodel { target, interval, largest_frame_bytes, flows, quantum_bytes } => {
-                let codel = Codel::new(target, interval, largest_frame_bytes);
+            Discipline::FqCodel { target, interval, largest_frame_bytes, ecn, flows, quantum_bytes } => {
+                let codel = Codel::new(target, interval, largest_frame_bytes, ecn);
                 Waiting::FqCodel(Box::new(FqCodel::new(codel, flows, quantum_bytes, seed)))
             }
         }

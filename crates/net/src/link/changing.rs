@@ -60,6 +60,8 @@ pub(super) struct Changing {
     settled: VecDeque<SettledFrame>,
     /// Frames that were dropped because the link was down.
     pub(super) dropped: u64,
+    /// Frames that were marked instead of dropped.
+    pub(super) marked: u64,
     /// Specs so far, but for the first.
     changes: u64,
 }
@@ -74,6 +76,7 @@ impl Changing {
             rejected: Vec::new(),
             settled: VecDeque::new(),
             dropped: 0,
+            marked: 0,
             changes: 0,
             spec,
             seed,
@@ -122,7 +125,14 @@ impl Link {
         match admitted {
             Ok(frame) => {
                 self.queue.push_undecided(frame);
-                self.changing().waiting.push(QueuedFrame { token, entered: now, packet, frame, name });
+                self.changing().waiting.push(QueuedFrame {
+                    token,
+                    entered: now,
+                    packet,
+                    frame,
+                    name,
+                    is_marked: false,
+                });
                 self.make_room();
                 self.counters.queue_frames_max = self.counters.queue_frames_max.max(self.queue.len() as u32);
                 self.tick(now);
@@ -142,7 +152,11 @@ impl Link {
                 return;
             }
             self.queue.pull(frame.frame);
-            let fate = self.depart(service, frame.packet, frame.frame, frame.name);
+            let mut fate = self.depart(service, frame.packet, frame.frame, frame.name);
+            if let Fate::Delivered(delivery) = &mut fate {
+                delivery.is_marked = frame.is_marked;
+                self.changing().marked += u64::from(frame.is_marked);
+            }
             self.settle(SettledFrame { frame: frame.token, entered: frame.entered, fate });
         }
     }

@@ -13,11 +13,13 @@ const CODEL: Discipline = Discipline::Codel {
     target: Duration::from_ms(5),
     interval: Duration::from_ms(100),
     largest_frame_bytes: 1_000,
+    ecn: false,
 };
 const FQ_CODEL: Discipline = Discipline::FqCodel {
     target: Duration::from_ms(5),
     interval: Duration::from_ms(100),
     largest_frame_bytes: 1_000,
+    ecn: false,
     flows: 1_024,
     quantum_bytes: 1_000,
 };
@@ -254,7 +256,7 @@ struct Model<'a> {
 impl Model<'_> {
     fn settings(&self) -> (u64, u64, u64) {
         match self.spec.queue.discipline {
-            Discipline::Codel { target, interval, largest_frame_bytes }
+            Discipline::Codel { target, interval, largest_frame_bytes, .. }
             | Discipline::FqCodel { target, interval, largest_frame_bytes, .. } => {
                 (target.as_ns(), interval.as_ns(), largest_frame_bytes.into())
             }
@@ -456,9 +458,16 @@ fn the_machines_do_what_a_slow_model_of_the_rfcs_does() {
         let discipline = if is_fq {
             // As many places as no two flows share one; fewer of them below.
             let quantum_bytes = 200 + dice.below(1_500) as u32;
-            Discipline::FqCodel { target, interval, largest_frame_bytes: 1_000, flows: 65_536, quantum_bytes }
+            Discipline::FqCodel {
+                target,
+                interval,
+                largest_frame_bytes: 1_000,
+                ecn: false,
+                flows: 65_536,
+                quantum_bytes,
+            }
         } else {
-            Discipline::Codel { target, interval, largest_frame_bytes: 1_000 }
+            Discipline::Codel { target, interval, largest_frame_bytes: 1_000, ecn: false }
         };
         let mut spec = spec(discipline, (dice.below(2) == 0).then_some(5 + dice.below(60) as u32));
         spec.queue.limit_bytes = (dice.below(2) == 0).then_some(5_000 + dice.below(40_000));

@@ -3,6 +3,7 @@
 mod changes;
 mod disciplines;
 mod links;
+mod marks;
 mod nat;
 mod policer;
 mod queues;

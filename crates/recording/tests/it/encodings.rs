@@ -185,6 +185,7 @@ fn packet<'a>(values: &mut Values<'_>, words: &[&'a str; 4]) -> PacketRow<'a> {
         marks: word(values.some()),
         ack_rtt_ns: values.some(),
         repetition: values.some().map(|value| value as u32),
+        ecn: values.some().map(|value| value as u8),
     }
 }
 
@@ -227,6 +228,7 @@ fn compare(made: &PacketRow<'_>, back: &Row) {
         ("marks", word(made.marks)),
         ("ack_rtt_ns", long(made.ack_rtt_ns)),
         ("repetition", int(made.repetition)),
+        ("ecn", byte(made.ecn)),
     ];
     assert_eq!(back.len(), expected.len());
     for (name, expected) in expected {

@@ -437,8 +437,9 @@ impl SimTransport {
                     self.wire.note_fate(slot, &fate);
                 }
                 FrameEvent::Bare { frame: slot, link, at } => {
+                    let (corrupted_bit, duplicate_at) = (None, None);
                     let delivery =
-                        Delivery { start: at, sent: at, at, corrupted_bit: None, duplicate_at: None };
+                        Delivery { start: at, sent: at, at, corrupted_bit, duplicate_at, is_marked: false };
                     self.record_crossing(evidence, (slot, 0), (link, 0), at, Fate::Delivered(delivery));
                 }
                 FrameEvent::Corrupted { frame: slot } => {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use mqttlab_net::radio::{Medium, StationReport};
 use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Nats, Network, Output, Stage, link_traces};
 use mqttlab_plan::{Event, LinksEvent, MediumEvent, NetworkKind};
-use mqttlab_tcp::{Flags, Segment};
+use mqttlab_tcp::{Ecn, Flags, Segment};
 use mqttlab_units::{Bytes, Instant, Seed};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -71,6 +71,15 @@ pub(crate) struct SimFrame {
     bare: Option<usize>,
     /// Itself and its copies.
     outstanding: u8,
+}
+
+impl SimFrame {
+    /// A link has marked it: what it carries has met congestion. Its copies have, too, wherever they are.
+    fn mark(&mut self) {
+        if let Cargo::Segment(carried) = &mut self.cargo {
+            carried.segment.ecn = Ecn::Ce;
+        }
+    }
 }
 
 /// What a frame carries.
@@ -241,8 +250,10 @@ impl SimWire {
     /// A frame sets out on a path.
     pub(crate) fn send(&mut self, now: Instant, path: usize, named: Named, from: Side, cargo: Cargo) {
         let size = Bytes(cargo.ip_bytes().into());
+        let mut name = named.name;
         let forgotten = match &cargo {
             Cargo::Segment(carried) => {
+                name = name.with_ect(carried.segment.ecn != Ecn::NotEct);
                 let flags = carried.segment.flags;
                 let begins = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
                 self.nats.drops(now, path, carried.connection.number(), begins)
@@ -271,7 +282,7 @@ impl SimWire {
         };
         match forgotten {
             Some(hop) => self.network.refuse(now, slot.into(), path, hop),
-            None => self.network.handle(now, slot.into(), named.name, path, size),
+            None => self.network.handle(now, slot.into(), name, path, size),
         }
     }
 
@@ -339,6 +350,9 @@ impl SimWire {
 
     /// Takes note of what a link did to a frame.
     pub(crate) fn note_fate(&mut self, slot: u32, fate: &Fate) {
+        if let Fate::Delivered(net::Delivery { is_marked: true, .. }) = fate {
+            self.frames[slot as usize].mark();
+        }
         match fate {
             Fate::Delivered(net::Delivery { duplicate_at: Some(_), .. }) => {
                 self.frames[slot as usize].outstanding += 1;

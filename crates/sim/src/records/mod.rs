@@ -17,7 +17,7 @@ use mqttlab_recording::{
     Cause, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind, FrameFate, Layout,
     LossCause, PacketRow, SeenBy, SeenPacket, SeenSegment, SegmentAnalyser, Towards,
 };
-use mqttlab_tcp::{Flags, Segment};
+use mqttlab_tcp::{Ecn, Flags, Segment};
 use mqttlab_units::{Duration, Instant};
 use mqttlab_zmtp::Kind as Frames;
 
@@ -206,6 +206,7 @@ impl Records {
             mqtt,
             marks,
             ack_rtt_ns,
+            ecn: (segment.ecn != Ecn::NotEct).then_some(segment.ecn as u8),
             ..row(frame, crossing, connection.hosts, connection.ports)
         };
         let outcome = write_row(&mut self.recorder, &row, crossing);
@@ -369,6 +370,9 @@ fn write_row(recorder: &mut DirectRecorder, row: &PacketRow<'_>, crossing: &Cros
             row.start_ns = Some(delivery.start.as_ns());
             row.sent_ns = Some(delivery.sent.as_ns());
             row.delivered_ns = Some(delivery.at.as_ns());
+            if delivery.is_marked {
+                row.ecn = Some(Ecn::Ce as u8);
+            }
             if delivery.corrupted_bit.is_some() {
                 (row.fate, row.cause) = (FrameFate::Corrupted, Some(Cause::BitError));
             }
@@ -425,6 +429,7 @@ fn row<'a>(frame: &SimFrame, crossing: &Crossing, hosts: [HostId; 2], by_side: [
         marks: None,
         ack_rtt_ns: None,
         repetition: frame.repetition,
+        ecn: None,
     }
 }
 

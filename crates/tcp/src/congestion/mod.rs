@@ -179,8 +179,9 @@ pub(crate) struct Congestion {
     algorithm: Algorithm,
     /// The initial window.
     initial: u64,
-    /// Window and threshold before the last reduction, for undoing it.
+    /// Window and threshold before the last reduction, for undoing it, unless it is to be kept.
     before: Window,
+    keeps: bool,
     /// Most units in flight since `usage_end` was sent, and whether the window was what stopped the sender.
     flight_max: u64,
     limited: bool,
@@ -201,6 +202,7 @@ impl Congestion {
             algorithm: Algorithm::new(choice).expect("a profile's algorithm is modelled"),
             initial,
             before: window,
+            keeps: false,
             flight_max: 0,
             limited: false,
             usage_end: 0,
@@ -234,7 +236,7 @@ impl Congestion {
     /// A loss was found: the threshold falls; what the window does is up to the recovery.
     pub fn on_loss(&mut self, flight: u64) {
         // Before the algorithm moves it: undoing needs what was there, and rate reduction RecoverFS.
-        self.before = self.window;
+        (self.before, self.keeps) = (self.window, false);
         self.algorithm.on_loss(&mut self.window, flight);
         // RFC 5681 eq. 4.
         self.window.ssthresh = self.window.ssthresh.max(2 * self.window.smss);
@@ -262,9 +264,17 @@ impl Congestion {
 
     /// Takes the last reduction back: nothing had been lost (RFC 4015).
     pub fn undo(&mut self) {
+        if self.keeps {
+            return;
+        }
         // The window may have grown beyond in the meantime.
         self.window.cwnd = self.window.cwnd.max(self.before.cwnd);
         self.window.ssthresh = self.before.ssthresh;
+    }
+
+    /// The last reduction is not taken back any more.
+    pub fn keep_reduction(&mut self) {
+        self.keeps = true;
     }
 
     /// The window before the last reduction (RFC 6937 `RecoverFS`).

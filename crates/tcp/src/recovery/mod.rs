@@ -46,8 +46,9 @@ use self::tail_probe::TailProbe;
 use self::undo::Undo;
 use crate::congestion::{Congestion, Measured};
 use crate::context::{Effects, EndpointContext};
+use crate::ecn::WindowReduced;
 use crate::profile::Profile;
-use crate::segment::Segment;
+use crate::segment::{Flags, Segment};
 use crate::sequence::Seq;
 use crate::timers::Purpose;
 
@@ -69,7 +70,7 @@ pub(crate) struct Recovery {
     pub congestion: Congestion,
     pub rtt: RttEstimator,
     phase: RecoveryPhase,
-    /// SND.NXT when the loss was found: its acknowledgement ends the recovery (RFC 6675 `RecoveryPoint`).
+    /// SND.NXT when the loss was found: its acknowledgement ends the recovery (RFC 6675 `RecoveryPoint`). Likewise of a mark.
     point: u64,
     /// Duplicate acknowledgements in a row, without SACK.
     duplicates: u8,
@@ -83,6 +84,8 @@ pub(crate) struct Recovery {
     /// Segments that came twice, by D-SACK.
     duplicated: u32,
     reduction: RateReduction,
+    /// By ECN.
+    pub reduced: WindowReduced,
     rack: Rack,
     probe: TailProbe,
     /// Retransmission timeouts without an answer.
@@ -100,6 +103,8 @@ struct News {
     units: u64,
     /// It is older than the last that advanced: the window stays as it is.
     outdated: bool,
+    /// It echoes a mark of congestion.
+    congested: bool,
 }
 
 impl Recovery {
@@ -117,6 +122,7 @@ impl Recovery {
             forward_rto: ForwardRto::Off,
             duplicated: 0,
             reduction: RateReduction::default(),
+            reduced: WindowReduced::default(),
             rack: Rack::default(),
             probe: TailProbe::default(),
             retries: 0,
@@ -180,10 +186,13 @@ impl Recovery {
             // The probe repaired a loss without a recovery, which is still congestion (RFC 8985 §7.4.2).
             self.congestion.on_loss(self.flight.outstanding());
             self.congestion.window.cwnd = self.congestion.window.ssthresh;
+            self.reduced.note_other();
         }
-        if advanced || newly_sacked || duplicate {
+        let congested =
+            cx.terms.ecn && segment.flags.has(Flags::ECE) && (advanced || !self.flight.is_empty());
+        if advanced || newly_sacked || duplicate || congested {
             let duplicate = duplicate && !newly_sacked;
-            let news = News { advanced, duplicate, units: delivered.units, outdated: false };
+            let news = News { advanced, duplicate, units: delivered.units, outdated: false, congested };
             self.after_delivery(cx, fx, news);
             self.rearm(cx, fx, advanced, &delivered);
         }
@@ -201,7 +210,8 @@ impl Recovery {
         self.on_sack_blocks(cx, segment, &mut delivered, highest_sacked);
         self.undo_if_spurious(cx, fx, segment, ack, None);
         self.rack.update(cx.now, &delivered, self.rtt.least());
-        let news = News { advanced: false, duplicate: false, units: delivered.units, outdated: true };
+        let (advanced, duplicate, congested) = (false, false, false);
+        let news = News { advanced, duplicate, units: delivered.units, outdated: true, congested };
         self.after_delivery(cx, fx, news);
     }
 
@@ -219,7 +229,8 @@ impl Recovery {
         // A timeout while already recovering is no new congestion (RFC 5681 §3.1), unless what is missing now lay behind what an
         // earlier timeout has repaired (`tcp_enter_loss`).
         let is_new = match self.phase {
-            RecoveryPhase::Open => true,
+            // While a mark has the window reduced, nor is it.
+            RecoveryPhase::Open => !self.reduced.is_on() || self.flight.una >= self.point,
             RecoveryPhase::Fast => !cx.profile.undo,
             RecoveryPhase::Timeout => self.retries == 1,
         };
@@ -228,6 +239,7 @@ impl Recovery {
             self.congestion.on_loss(self.flight.outstanding());
             self.begin_undo();
         }
+        self.reduced.note_other();
         if self.phase == RecoveryPhase::Open
             && self.flight.sacked_segments() >= u32::from(DUPLICATE_THRESHOLD)
         {
@@ -263,7 +275,7 @@ impl Recovery {
     pub fn on_reordering_timer(&mut self, cx: &EndpointContext, fx: &mut Effects) {
         self.holds = false;
         self.rack.look_again();
-        let news = News { advanced: false, duplicate: false, units: 0, outdated: false };
+        let news = News { advanced: false, duplicate: false, units: 0, outdated: false, congested: false };
         self.after_delivery(cx, fx, news);
         self.rearm(cx, fx, false, &Delivered::default());
     }
@@ -358,7 +370,7 @@ impl Recovery {
     }
 
     fn count_sent(&mut self, length: u16) {
-        if self.phase == RecoveryPhase::Fast {
+        if self.phase == RecoveryPhase::Fast || self.reduced.is_on() {
             self.reduction.on_sent(self.congestion.units(length));
         }
     }
@@ -453,6 +465,10 @@ impl Recovery {
         if phase_before != RecoveryPhase::Open && self.flight.una >= self.point {
             self.end_recovery();
         }
+        if self.reduced.is_on() && self.flight.una > self.point {
+            self.reduced.end();
+            self.congestion.window.cwnd = self.congestion.window.ssthresh;
+        }
         let (waited, resent) = (self.flight.waiting(), self.flight.resent());
         if !self.holds {
             self.find_losses(cx, fx, news.advanced);
@@ -461,6 +477,9 @@ impl Recovery {
         // A repetition after a timeout was lost, too, which is congestion again (`FLAG_LOST_RETRANS`).
         let is_lost_again =
             self.phase == RecoveryPhase::Timeout && cx.profile.rack && self.flight.resent() < resent;
+        if news.congested {
+            self.on_congestion_echo(cx);
+        }
         match self.phase {
             RecoveryPhase::Open | RecoveryPhase::Timeout
                 if self.flight.has_lost() && (self.phase == RecoveryPhase::Open || is_lost_again) =>
@@ -473,6 +492,7 @@ impl Recovery {
                 }
             }
             _ if news.outdated => {}
+            RecoveryPhase::Open if self.reduced.is_on() => self.reduce_rate(cx, delivered, safe),
             // Without SACK, the acknowledgement that ends a fast recovery does not grow the window (RFC 6582 §3.2).
             // Where segments come far out of order, it grows by what is delivered (`tcp_may_raise_cwnd`).
             RecoveryPhase::Open | RecoveryPhase::Timeout
@@ -510,7 +530,7 @@ impl Recovery {
         if !cx.terms.sack {
             let third = self.duplicates >= DUPLICATE_THRESHOLD;
             // Duplicates of what was sent before the last recovery are no new loss (RFC 6582 §3.2 step 2).
-            let fresh = self.flight.una >= self.point;
+            let fresh = self.flight.una >= self.point || self.reduced.is_on();
             // A partial acknowledgement: what follows it was lost, too (RFC 6582 §3.2 step 3).
             let partial = self.phase == RecoveryPhase::Fast && advanced;
             if self.phase == RecoveryPhase::Open && third && fresh || partial {
@@ -549,12 +569,35 @@ impl Recovery {
 
     fn begin_fast_recovery(&mut self, cx: &EndpointContext, fx: &mut Effects) {
         fx.counters.fast_recoveries += 1;
-        self.congestion.on_loss(self.flight.outstanding());
-        self.begin_undo();
-        self.enter(RecoveryPhase::Fast, self.flight.next);
+        if self.reduced.note_other() {
+            // A mark has reduced the window already, and the same reduction goes on (`tcp_enter_recovery`).
+            let reduction = self.reduction;
+            self.enter(RecoveryPhase::Fast, self.point);
+            self.reduction = reduction;
+        } else {
+            self.congestion.on_loss(self.flight.outstanding());
+            self.begin_undo();
+            self.enter(RecoveryPhase::Fast, self.flight.next);
+        }
         self.first_is_free = true;
         if !cx.profile.rate_reduction {
             // RFC 6675 §5 step 4.2: the window halves at once.
+            self.congestion.window.cwnd = self.congestion.window.ssthresh;
+        }
+    }
+
+    /// The receiver echoes a mark of congestion: the window is reduced, once for a window of data, and not where a loss has
+    /// reduced it (RFC 3168 §6.1.2). No reduction is taken back then: there was congestion (`tcp_fastretrans_alert`).
+    fn on_congestion_echo(&mut self, cx: &EndpointContext) {
+        if self.phase != RecoveryPhase::Open || self.reduced.is_on() || self.flight.has_lost() {
+            return self.congestion.keep_reduction();
+        }
+        self.congestion.on_loss(self.flight.outstanding());
+        self.undo.forget();
+        self.reduced.begin();
+        self.point = self.flight.next;
+        self.reduction = RateReduction::default();
+        if !cx.profile.rate_reduction {
             self.congestion.window.cwnd = self.congestion.window.ssthresh;
         }
     }

@@ -58,7 +58,14 @@ fn a_frame_crosses_air_and_wire_at_the_sum_of_their_times() {
     network.handle(us(1000), 5, FrameName::nth(0), 0, Bytes(200));
     let (air, wire) = (us(1000 + 1136), us(1000 + 1136 + 16 + 1000));
     let delivery = |start, sent, at| {
-        Fate::Delivered(Delivery { start, sent, at, corrupted_bit: None, duplicate_at: None })
+        Fate::Delivered(Delivery {
+            start,
+            sent,
+            at,
+            corrupted_bit: None,
+            duplicate_at: None,
+            is_marked: false,
+        })
     };
     let crossed =
         |link, hop, entered, fate| net::Output::Crossed { frame: 5, copy: 0, link, hop, entered, fate };

@@ -12,6 +12,7 @@ mod rfc1122;
 mod rfc1337;
 mod rfc2018;
 mod rfc3042;
+mod rfc3168;
 mod rfc3522;
 mod rfc3708;
 mod rfc5681;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use expect_test::Expect;
 use mqttlab_tcp::{
-    CongestionControl, Endpoint, Flags, Granularity, Profile, Role, SackBlocks, Segment, Seq, TcpOutput,
+    CongestionControl, Ecn, Endpoint, Flags, Granularity, Profile, Role, SackBlocks, Segment, Seq, TcpOutput,
     Timestamps,
 };
 use mqttlab_units::{Duration, Instant};
@@ -31,7 +31,8 @@ pub fn check_established(profile: Profile, script: &str, expected: Expect) {
 
 /// As `check_established`, and returns the endpoint instead of comparing.
 pub fn run_established(profile: Profile, script: &str) -> (String, Endpoint) {
-    let mut syn_ack = format!("+10 < S. 0:0(0) ack 1 win 65535 <mss {}", profile.mss);
+    let flags = if profile.ecn { "SE." } else { "S." };
+    let mut syn_ack = format!("+10 < {flags} 0:0(0) ack 1 win 65535 <mss {}", profile.mss);
     if profile.sack {
         syn_ack += ",sackOK";
     }
@@ -147,8 +148,14 @@ impl Conversation {
 fn parse(text: &str) -> Segment {
     let (head, options) =
         text.split_once('<').map_or((text, ""), |(head, rest)| (head, rest.trim_end_matches('>')));
-    let words: Vec<&str> = head.split_whitespace().collect();
-    let mut segment = Segment { flags: parse_flags(words[0]), ..Segment::default() };
+    let mut words: Vec<&str> = head.split_whitespace().collect();
+    let ecn = match words[0] {
+        "[ect0]" => Ecn::Ect0,
+        "[ce]" => Ecn::Ce,
+        _ => Ecn::NotEct,
+    };
+    words.drain(..usize::from(ecn != Ecn::NotEct));
+    let mut segment = Segment { flags: parse_flags(words[0]), ecn, ..Segment::default() };
     let (start, rest) = words[1].split_once(':').expect("start:end(length)");
     segment.seq = Seq(start.parse().unwrap());
     segment.length = rest.split_once('(').unwrap().1.trim_end_matches(')').parse().unwrap();
@@ -173,6 +180,8 @@ fn parse_flags(letters: &str) -> Flags {
             'F' => Flags::FIN,
             'R' => Flags::RST,
             'P' => Flags::PSH,
+            'E' => Flags::ECE,
+            'W' => Flags::CWR,
             '.' => Flags::ACK,
             _ => panic!("unknown flag {letter}"),
         })
