@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 
 class ArrivalConstant(TypedDict):
@@ -659,6 +659,7 @@ class Plan(TypedDict):
     seed: Seed
     servers: list[Server]
     sim: SimPlan
+    stages: NotRequired[list[Stage]]
 
 
 PortKind = Literal["auto", "tun", "packet"]
@@ -964,6 +965,14 @@ class Stack(TypedDict):
     undo: bool
     window_scale: int
     window_unit: WindowUnit
+
+
+class Stage(TypedDict):
+    """A stretch of the measurement with a name. Times count from when publishing begins."""
+    from_ns: Duration
+    measured: bool
+    name: str
+    until_ns: Duration
 
 
 StartPhase = Literal["random", "even", "synchronised"]
