@@ -154,6 +154,8 @@ def test_borders_are_marked_in_figures_over_time(tmp_path: Path) -> None:
     [shade] = [shape for shape in drawn.layout["shapes"] if shape["type"] == "rect"]
     assert (shade["x0"], shade["x1"]) == (4, 5)
     assert {one["text"] for one in drawn.layout["annotations"]} >= {"a", "between", "b"}
+    heights = {one["text"]: one["y"] for one in drawn.layout["annotations"] if one["text"] in ("a", "between", "b")}
+    assert all(0 < height < 0.3 for height in heights.values()), "names of events stand above"
     assert not other.layout.get("shapes")
 
 

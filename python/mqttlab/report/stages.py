@@ -38,7 +38,7 @@ def table(recording: Recording) -> tuple[list[str], list[list[str]]]:
     if not told:
         return [], []
     whole = metrics.headline(recording)
-    head = ["", ALL, *(called(stage) for stage, _ in told)]
+    head = ["measure", ALL, *(called(stage) for stage, _ in told)]
     rows = [["from s", "–", *(number(begin, 6) for begin, _ in _times(recording))],
             ["lasts s", number(whole.measured_s, 6), *(number(end - begin, 6) for begin, end in _times(recording))]]
     flows = headline.shown(whole.flows, FLOWS_SHOWN)
@@ -62,7 +62,7 @@ def words(recording: Recording) -> str:
     outside = [stage.name for stage, _ in columns(recording) if not stage.measured]
     unmeasured = ""
     if outside:
-        unmeasured = f" Not measured: {', '.join(outside)}; no number of the headline has their messages."
+        unmeasured = f" Not measured: {', '.join(outside)}. The headline is of the other stages."
     return f"A message belongs to the stage in which it was due.{unmeasured}{left}"
 
 
