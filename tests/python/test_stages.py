@@ -126,6 +126,10 @@ def test_a_run_that_was_cut_short_has_measured_as_far_as_it_came(tmp_path: Path)
     assert metrics.measurement(recording.of_stage("a")).seconds == 4
     assert metrics.measurement(recording.of_stage("b")).seconds == pytest.approx(1.91)
     assert stages.table(recording)[1][0] == ["from s", "–", "0", "4", "5"]
+    early = Recording.open(write(tmp_path / "early", messages[:20], complete=False, packets=[packet(50)], stages=THREE))
+    assert [(one["name"], one["measured_s"], [flow["sent"] for flow in one["flows"]]) for one in stages.document(early)
+            ] == [("a", pytest.approx(1.91), [20]), ("between", 0, []), ("b", 0, [])]
+    assert metrics.summary(early, stage="b").filter(~pl.col("value").is_finite()).is_empty()
 
 
 def test_a_simulation_that_was_killed_says_by_its_events_when_its_stages_began(tmp_path: Path) -> None:

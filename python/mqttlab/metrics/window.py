@@ -100,9 +100,11 @@ def _measurement(recording: Recording) -> Window:
     gaps = tuple((stage.from_ns, stage.until_ns) for stage in planned
                  if stage not in wanted and begin <= stage.from_ns < end)
     # A run that was cut short has measured as long as it went on.
-    ended = end if recording.complete else min(end, _span(recording)[1] or end)
-    measured = [max(0, min(stage.until_ns, ended) - stage.from_ns) for stage in wanted]
-    length = sum(measured) or sum(stage.until_ns - stage.from_ns for stage in wanted)
+    ended = end if recording.complete else min(end, _span(recording)[1] or begin)
+    length = sum(max(0, min(stage.until_ns, ended) - stage.from_ns) for stage in wanted)
+    # A stage that it did not reach has no length, but rates of the whole need one.
+    if recording.stage is None and not length:
+        length = sum(stage.until_ns - stage.from_ns for stage in wanted)
     return Window(from_ns=begin, until_ns=end, seconds=length / NS_PER_S, gaps=gaps)
 
 
