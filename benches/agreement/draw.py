@@ -106,12 +106,21 @@ def candidate(number: int, attempt: int = 0) -> Values:
     protocol = dice.pick("protocol", ("mqtt",) * 8 + ("mqtt-sn", "zeromq"))
     shapes = {"mqtt-sn": (_behind_gateway,), "zeromq": (_at_proxy,)}.get(protocol, MQTT_SHAPES)
     values = dice.pick("shape", shapes)(dice)
-    values["phases"] = PHASES
+    values["phases"] = _staged(dice) if dice.newly_hits("phases.stages", 0.15, LATER_TO) else PHASES
     if dice.hits("mtu", 0.12):
         values["mtu"] = f"{dice.whole('mtu', 576, 1500)} B"
     if dice.newly_hits("event", 0.3):
         values["events"] = [_event(dice, protocol, values)]
     return values | {"name": f"chance-{number}"}
+
+
+def _staged(dice: Dice) -> Values:
+    """The measurement in two stages, at times with one between them that does not count."""
+    first, between = dice.whole("phases.stages.first", 3, 6), dice.hits("phases.stages.between", 0.5)
+    left_out = [{"name": "between", "for": "1 s", "measured": False}] if between else []
+    stages = [{"name": "first", "for": f"{first} s"}, *left_out,
+              {"name": "last", "for": f"{12 - first - between} s"}]
+    return {name: value for name, value in PHASES.items() if name != "duration"} | {"stages": stages}
 
 
 def _event(dice: Dice, protocol: str, values: Values) -> Values:

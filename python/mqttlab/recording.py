@@ -19,7 +19,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -34,7 +34,7 @@ from mqttlab.checks import Checks
 from mqttlab.engine import EngineError, cannot_be_written, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
 from mqttlab.files import BY_HAND, json_lines
-from mqttlab.mistaken import nearest_path, what_it_is
+from mqttlab.mistaken import did_you_mean, nearest_path, what_it_is
 from mqttlab.plan import StoredPlan, read_plan
 from mqttlab.plan.events import Change, changes
 from mqttlab.recorded import LAYOUT, UNREADABLE, damage, first_line, kinds_wrong, unlike
@@ -137,6 +137,8 @@ class Recording:
     """The run that is still going on, or cannot be written to, where this is made of what it had written."""
     summaries: Path | None = None
     """Where derived tables are kept of recordings that have none of this version; nowhere when left out."""
+    stage: str | None = None
+    """The stage that is looked at alone, of its measurement; all that are measured when left out."""
     _derived: _OnceEach = field(default_factory=_OnceEach, init=False, repr=False, compare=False)
     _checks: Checks = field(default_factory=Checks, init=False, repr=False, compare=False)
 
@@ -167,6 +169,18 @@ class Recording:
             raise RecordingError(f"{directory} is of schema version {version}, but this program knows versions up to "
                                  f"{SCHEMA_VERSION}; open it with the program that made it, or a later one")
         return recording
+
+    def of_stage(self, name: str) -> Recording:
+        """The same recording, of whose measurement one stage is looked at alone.
+
+        Raises:
+            RecordingError: its plan has no such stage.
+        """
+        names = [stage["name"] for stage in self.plan.get("stages") or ()]
+        if name not in names:
+            known = did_you_mean(name, names) if names else "its scenario has no `phases.stages`"
+            raise RecordingError(f"{self.directory} has no stage {name!r}; {known}")
+        return replace(self, stage=name)
 
     @cached_property
     def run(self) -> dict[str, Any]:

@@ -27,7 +27,8 @@ WINDOWS = (
     "Each metric covers a *window*. Numerator and denominator of a rate, a share or a mean cover the same window. The "
     "measurement begins when the warm-up has ended; with `sim.detect_transient`, when the flow was found steady. It "
     "ends where no more messages are due. A run that was cut short ends with the last instant of its messages. An "
-    "import's window is as long as its evidence."
+    "import's window is as long as its evidence. [Stages](../how-to/stages.md) that are not measured are not in the "
+    "window; `metrics.summary(recording, stage=\"busy\")` has one stage for its window."
 )
 
 

@@ -126,11 +126,13 @@ def write(
     hosts: tuple[int, int] = (0, 1),
     foreign: int = 0,
     planned: Sequence[dict[str, Any]] = (),
+    stages: Sequence[tuple[str, float, float, bool]] = (),
 ) -> Path:
     """Write a recording of two clients, ``p`` in group ``publishers`` and ``s`` in group ``subscribers``.
 
-    ``hosts`` are theirs; so many ``foreign`` deliveries were counted; ``planned`` are the plan's events. The
-    measurement lasts from the start until ``duration_s``.
+    ``hosts`` are theirs; so many ``foreign`` deliveries were counted; ``planned`` are the plan's events, ``stages`` its
+    stages: name, begin and end in seconds, whether they are measured. The measurement lasts from the start until
+    ``duration_s``.
     """
     directory.mkdir(parents=True, exist_ok=True)
     rows = [message.row() for message in messages]
@@ -159,6 +161,8 @@ def write(
         "hosts": [{"name": name, "tcp": {"mss_bytes": None, "timestamps": True}} for name in ("a", "b")],
         "network": {"kind": "emulated", "description": "SATCOM", "mtu_bytes": 1500},
         **({"events": list(planned)} if planned else {}),
+        **({"stages": [{"name": name, "from_ns": int(begin * S), "until_ns": int(end * S), "measured": measured}
+                       for name, begin, end, measured in stages]} if stages else {}),
     })
     name = "run.json" if complete else "incomplete.json"
     status = "complete" if complete else "incomplete"

@@ -82,7 +82,7 @@ LEFT_OUT = {
     "groups.publish.interval": "the rate is drawn, which is the same",
     "groups.reconnect.enabled": "a client that stays away has nothing to compare",
     "radio": "five of its fields are drawn; test_radio_live compares the others",
-    "phases": "the same for all",
+    **{f"phases.{field}": "the same for all" for field in ("connect_timeout", "warm_up", "duration", "cool_down")},
 }
 
 

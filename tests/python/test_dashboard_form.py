@@ -38,6 +38,8 @@ def fields(text: str) -> dict[str, dict[str, str]]:
 def test_every_field_has_its_value_its_words_and_its_default() -> None:
     found = fields(TEXT)
     assert found["phases.duration"]["value"] == "20 s" and found["phases.duration"]["required"]
+    staged = fields(TEXT.replace('duration = "20 s"', 'stages = [{ name = "busy", for = "20 s" }]'))
+    assert staged["phases.duration"]["value"] == "" and not staged["phases.duration"]["required"]
     assert found["phases.cool_down"]["help"].startswith("Waiting for messages under way")
     assert found["seed"]["kind"] == "whole" and found["seed"]["default"] == "1" and found["seed"]["value"] == ""
     assert found["groups[0].publish.qos"]["kind"] == "choice" and found["groups[0].publish.qos"]["value"] == "0"

@@ -125,6 +125,23 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (DURATION, 'duration = "1e30 s"'), (DURATION, 'duration = "1000000 h"'), (WARM_UP, 'warm_up = "876000 h"'),
         (WARM_UP, 'warm_up = "soon"'), (WARM_UP, 'warm_up = "1 s"\nconnect_timeout = "0 s"'),
         (WARM_UP, 'warm_up = "1 s"\ncool_down = -1'),
+        *((DURATION, f"{line}") for line in (
+            'duration = "5 s"\nstages = [{ name = "quiet", for = "5 s" }]', "stages = []", 'stages = "5 s"',
+            'stages = [{ name = "quiet", for = "0 s" }]', 'stages = [{ name = "quiet", for = 5 }]',
+            'stages = [{ name = "quiet" }]', 'stages = [{ for = "5 s" }]',
+            'stages = [{ name = "quiet", duration = "5 s" }]', 'stages = [{ name = "very quiet", for = "5 s" }]',
+            'stages = [{ name = "quiet", for = "5 s" }, { name = "quiet", for = "5 s" }]',
+            'stages = [{ name = "quiet", for = "5 s", measured = false }]',
+            'stages = [{ name = "first", for = "5 s", measured = false }, { name = "quiet", for = "5 s" }]',
+            'stages = [{ name = "quiet", for = "5 s" }, { name = "last", for = "5 s", measured = false }]',
+            'stages = [{ name = "quiet", for = "5 s", measured = "no" }]',
+            'stages = [{ name = "quiet", for = "5000 h" }, { name = "busy", for = "5000 h" }]',
+            'stages = [{ name = "quiet", for = "5 s" }]\n[sim]\ndetect_transient = true',
+            'stages = [{ name = "quiet", for = "5 s" }]\n[sim]\nstop = { messages_per_subscriber = 5 }',
+            *(f'stages = [{{ name = "quiet", for = "3 s" }}, {{ name = "busy", for = "2 s" }}]\n[[events]]\n{event}\n'
+              'server = "broker"\ndo = "kill"' for event in (
+                  'when = "bussy"', 'when = "stage busy"', 'name = "busy"\nwhen = "busy"', 'when = "end of busy"',
+                  'when = "busy"\nat = "2 s"')))),
     ],
     "Broker": [
         (BROKER, 'kind = "mosquito"'), (BROKER, 'kind = "hivemq"'), (BROKER, 'kind = "external"'),

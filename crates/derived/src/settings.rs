@@ -60,6 +60,8 @@ pub(crate) struct RunSettings {
     pub(crate) is_import: bool,
     /// The measurement, from and until.
     pub(crate) measured: (i64, i64),
+    /// Stages of the measurement that do not count, from and until.
+    unmeasured: Vec<(i64, i64)>,
     /// What relays append to topics.
     pub(crate) suffixes: Vec<String>,
     /// Of each host of the plan, the largest segment and whether it uses timestamps.
@@ -81,6 +83,8 @@ struct StoredPlan {
     groups: Value,
     hosts: Vec<StoredHost>,
     network: Option<StoredNetwork>,
+    phases: Value,
+    stages: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -160,6 +164,7 @@ impl RunSettings {
         settings.read_clients(&layout.clients);
         settings.links = layout.links;
         settings.read_plan(&plan, &layout.hosts);
+        settings.unmeasured = unmeasured(&plan, settings.measured.0);
         Ok(settings)
     }
 
@@ -239,7 +244,17 @@ impl RunSettings {
     /// Whether an instant belongs to the measurement.
     pub(crate) fn is_measured(&self, at: i64) -> bool {
         (self.measured.0..self.measured.1).contains(&at)
+            && !self.unmeasured.iter().any(|&(from, until)| (from..until).contains(&at))
     }
+}
+
+/// The stages that do not count, in run time: in a plan times count from when publishing begins.
+fn unmeasured(plan: &StoredPlan, warm_up_end: i64) -> Vec<(i64, i64)> {
+    let time = |value: &Value| value.as_i64().unwrap_or(0);
+    let began = warm_up_end - time(&plan.phases["warm_up_ns"]);
+    let left_out = |stage: &&Value| stage["measured"] == false;
+    let found = list(&plan.stages).iter().filter(left_out);
+    found.map(|stage| (began + time(&stage["from_ns"]), began + time(&stage["until_ns"]))).collect()
 }
 
 /// Settings of a group's clients. A window of 0 is no limit for Mosquitto.

@@ -9,6 +9,7 @@
 //! | publications of a client; stages of a rate; user properties of a message | 16; 1,000; 100 |
 //! | clients; topics (clients × topics); subscriptions (clients × filters) | 1,000,000; 5,000,000; 5,000,000 |
 //! | events | 100,000 |
+//! | stages of a run; the name of one | 100; 40 B |
 //! | traces; rows of a trace | 1,000; 1,000,000 |
 //! | a message's payload; an MQTT string | 10 MB; 60,000 B as a pattern |
 //! | a table that is replayed | 1,000,000 messages, 1 GB |

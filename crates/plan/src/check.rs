@@ -12,7 +12,7 @@ use mqttlab_units::Duration;
 use crate::error::{PlanError, require};
 use crate::lookup::Lookup;
 use crate::{
-    Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, events,
+    Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, events, stages,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -21,6 +21,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     require(!plan.groups.is_empty(), "groups", || "is empty, but a run needs clients".into())?;
     require(!plan.phases.duration.is_zero(), "phases.duration_ns", || "is 0, but must be positive".into())?;
     bounds::check(plan)?;
+    stages::check(plan)?;
     check_parts(plan)?;
     let lookup = Lookup::of(plan);
     check_servers(plan, &lookup)?;

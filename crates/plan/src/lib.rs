@@ -36,6 +36,7 @@ mod roster;
 mod secret;
 mod server;
 mod session;
+mod stages;
 mod stored;
 mod syntax;
 mod topic;
@@ -79,6 +80,7 @@ pub use server::{
     ServerProcess, ServiceTime, Trust, WhenItDies,
 };
 pub use session::qos;
+pub use stages::Stage;
 pub use stored::{StoredServers, server_ports};
 pub use topic::TopicPattern;
 pub use zeromq::{ProxyProgram, ZeroMqPlan, ZeroMqRole};
@@ -106,6 +108,9 @@ pub struct Plan {
     pub repetition: u32,
     /// When the run warms up, measures and cools down.
     pub phases: Phases,
+    /// The stages of the measurement, in order; none where it is one whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
     /// Where programs run.
     pub hosts: Vec<Host>,
     /// What lies between the hosts.

@@ -27,8 +27,8 @@ table! {
         /// Why it is lost, or why its fate is unknown, as the reference lists it under "Fates". Empty in recordings of schema
         /// version 1, and of unknown fates in some later ones.
         pub cause: Option<LossCause>,
-        /// By its intended time: `warm_up`, `measurement` or `cool_down`. Foreign messages by the time they
-        /// were received.
+        /// By its intended time: `warm_up`, `measurement` (all stages, those that are not measured, too) or
+        /// `cool_down`. Foreign messages by the time they were received.
         pub phase: Phase,
         /// Quality of service it was published with.
         pub qos: Option<u8>,

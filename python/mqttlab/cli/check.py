@@ -174,6 +174,7 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
         lines.append(f"  {role}{name} {what} on {host}, port {port}")
     lines.append(f"  network {plan['network']['description']} ({counted(len(plan['network']['links']), 'link')})")
     lines += [f"    {line}" for line in _links(loaded)]
+    lines += [f"  stages of the measurement: {phases.told()}"] if phases.stages else []
     lines += [f"  {told(event, times(loaded, event))}" for event in loaded.events]
     if plan["backend"] == "live" and loaded.live.parts > 1:
         lines.append(f"  shared by {loaded.live.parts} engines, each with its part of the clients")

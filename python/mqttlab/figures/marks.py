@@ -27,6 +27,9 @@ class Mark:
     at_s: float
     until_s: float | None
     """Its end; none where nothing ended it."""
+    colour: str = COLOUR
+    below: bool = False
+    """Whether its name stands at the lower edge of the figure, where it covers none of the others' names."""
 
 
 def mark(figure: Figure, marks: Sequence[Mark]) -> Figure:
@@ -34,9 +37,15 @@ def mark(figure: Figure, marks: Sequence[Mark]) -> Figure:
     drawn = marks[:DRAWN_MAX]
     for place, one in enumerate(drawn):
         if one.until_s is not None:
-            figure.add_band("x", one.at_s, one.until_s, {"color": COLOUR, "opacity": SHADE})
+            figure.add_band("x", one.at_s, one.until_s, {"color": one.colour, "opacity": SHADE})
         named = len(drawn) <= NAMED_MAX
-        label = {"text": shortened(one.name, NAME_MAX), "font": {"size": 11, "color": COLOUR},
-                 "hovertext": one.name, "xshift": 2, "y": 1 - ROW_HEIGHT * (place % ROWS)} if named else None
-        figure.add_line("x", one.at_s, {"color": COLOUR, "width": 1, "dash": "dot"}, label)
+        label = {"text": shortened(one.name, NAME_MAX), "font": {"size": 11, "color": one.colour},
+                 "hovertext": one.name, "xshift": 2, "y": _height(one, place)} if named else None
+        figure.add_line("x", one.at_s, {"color": one.colour, "width": 1, "dash": "dot"}, label)
     return figure
+
+
+def _height(one: Mark, place: int) -> float:
+    """Where a name stands, as a share of the figure's height."""
+    row = ROW_HEIGHT * (place % ROWS)
+    return ROW_HEIGHT * ROWS - row if one.below else 1 - row

@@ -68,7 +68,7 @@ from mqttlab.metrics.sent_again import sent_again
 from mqttlab.metrics.summary import summary
 from mqttlab.metrics.throughput import slices, throughput
 from mqttlab.metrics.traces import traced_rates
-from mqttlab.metrics.window import measurement
+from mqttlab.metrics.window import Stage, measurement, stages
 
 __all__ = [
     "ADJUSTED",
@@ -100,6 +100,7 @@ __all__ = [
     "Headline",
     "Metric",
     "Shown",
+    "Stage",
     "application",
     "attribution",
     "attribution_by_band",
@@ -149,6 +150,7 @@ __all__ = [
     "setup",
     "silent_groups",
     "slices",
+    "stages",
     "summary",
     "throughput",
     "topics",

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mqttlab.metrics.undelivered import with_undelivered
-from mqttlab.metrics.window import Window, measurement
+from mqttlab.metrics.window import Window, is_measured, measurement
 from mqttlab.recording import Recording, looked_up, named
 from mqttlab.statistics import batch_correlation, batch_means_ci95
 
@@ -144,7 +144,7 @@ def _with_group_names(recording: Recording, table: pl.DataFrame) -> pl.DataFrame
 
 def measured(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
     """Rows of the measurement's messages, of so many of all rows."""
-    return _grouped(recording, first, length).filter(pl.col("phase") == "measurement")
+    return _grouped(recording, first, length).filter(is_measured(recording))
 
 
 def _first_deliveries(recording: Recording, column: str, first: int = 0, length: int | None = None) -> pl.LazyFrame:
@@ -380,7 +380,10 @@ def _with_disconnects(
     events = recording.events
     lost = pl.DataFrame(schema={"client": pl.Int64})
     if not events.is_empty():
-        lost = events.filter(pl.col("kind") == "disconnect").select(pl.col("client").cast(pl.Int64))
+        ended = pl.col("kind") == "disconnect"
+        if recording.stage is not None:
+            ended &= measurement(recording).holds(pl.col("at_ns"))
+        lost = events.filter(ended).select(pl.col("client").cast(pl.Int64))
     if lost.is_empty():
         return table.with_columns(disconnects=pl.lit(0, pl.UInt32))
     roles = [messages.select(*keys, client=pl.col(role).cast(pl.Int64)) for role in ("publisher", "subscriber")]

@@ -11,6 +11,7 @@ from typing import Any, cast
 import polars as pl
 
 from mqttlab.metrics.application import has_messages, in_order
+from mqttlab.metrics.window import is_measured
 from mqttlab.plan import StoredPlan, publications_of, topics_of
 from mqttlab.plan.events import kind_of
 from mqttlab.recording import Recording, looked_up
@@ -49,7 +50,7 @@ def burst_times(recording: Recording) -> pl.DataFrame:
     return (
         taken.group_by(*KEYS, "publisher", "subscriber", "publication", "burst")
         .agg(
-            measured=(pl.col("phase") == "measurement").all(),
+            measured=is_measured(recording).all(),
             complete=(pl.col("fate") == "delivered").all() & pl.col("intended_ns").is_not_null().all(),
             completion_ms=(arrived.max() - pl.col("intended_ns").min()) / NS_PER_MS,
             spread_ms=(arrived.max() - arrived.min()) / NS_PER_MS,

@@ -30,6 +30,8 @@ SCHEMA: dict[str, pl.DataType] = {
     "scope": pl.String(), "name": pl.String(), "metric": pl.String(), "value": pl.Float64(), "unit": pl.String(),
 }
 GROUPS = ("publisher_group", "subscriber_group", "qos")
+OF_STAGES = ("application", "bursts", "devices", "processor", "attribution")
+"""Tables of what happened to the messages of a time, or in it."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class _Part:
 
 def summary(
     recording: Recording, *, tables: Collection[str] | None = None, scopes: Collection[str] | None = None,
+    stage: str | None = None,
 ) -> pl.DataFrame:
     """Every metric of a recording that is one number, of everything that it is measured of.
 
@@ -54,14 +57,24 @@ def summary(
         recording: the recording.
         tables: only these families of the catalogue; what is left out is not computed.
         scopes: only these.
+        stage: of this stage alone, and only what has to do with its time: not what covers the whole run.
+
+    Raises:
+        RecordingError: there is no such stage, or a table cannot be read.
     """
     parts = []
+    if stage is not None:
+        recording = recording.of_stage(stage)
     for part in PARTS:
         wanted = (tables is None or part.table in tables) and (scopes is None or set(part.scopes) & set(scopes))
+        wanted = wanted and (stage is None or part.table in OF_STAGES)
         table = part.rows(recording) if wanted else pl.DataFrame()
         if not table.is_empty():
             parts.append(_long(table))
     found = pl.concat([pl.DataFrame(schema=SCHEMA), *parts])
+    if stage is not None:
+        whole = [name for name, metric in ALL.items() if metric.window not in ("due", "measurement")]
+        found = found.filter(~pl.col("metric").is_in(whole))
     return found if scopes is None else found.filter(pl.col("scope").is_in(list(scopes)))
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         RoleGateway,
         ServiceTime,
         SimPlan,
+        Stage,
         TcpPlan,
         TraceSpec,
         Transport,
@@ -120,6 +121,7 @@ class StoredPlan(TypedDict):
     backend: str
     seed: NotRequired[int]
     phases: Phases
+    stages: NotRequired[list[Stage]]
     hosts: list[StoredHost]
     network: StoredNetwork
     servers: list[StoredServer]

@@ -75,14 +75,6 @@ class ChannelSpec(TypedDict):
     mean_bad_ns: Duration
 
 
-class Churn(TypedDict):
-    """Clients that come and go: from the begin of publishing to its end each leaves, stays away, comes, and so on. The
-    first leave one after another, evenly over the two times together."""
-    away_ns: Duration
-    hold_ns: Duration
-    law: HoldLaw
-
-
 class ClientProgram(TypedDict):
     """A program that is a client. It publishes and subscribes as it likes, and is observed by the frames that it
     exchanges. In arguments, environment and file texts `{address}` and `{port}` stand for its server's, `{group}` and
@@ -200,7 +192,6 @@ class DisciplineTailDrop(TypedDict):
 
 
 class DisciplineCodel(TypedDict):
-    ecn: bool
     interval_ns: Duration
     kind: Literal["codel"]
     largest_frame_bytes: int
@@ -208,7 +199,6 @@ class DisciplineCodel(TypedDict):
 
 
 class DisciplineFqCodel(TypedDict):
-    ecn: bool
     flows: int
     interval_ns: Duration
     kind: Literal["fq_codel"]
@@ -339,7 +329,6 @@ Granularity = GranularityExact | GranularityFastSlow | GranularityWheel
 class Group(TypedDict):
     """Clients alike. A client may publish, subscribe, relay, or several of these."""
     changed_publications: list[ChangedPublication]
-    churn: NotRequired[Churn | None]
     connect_over_ns: Duration
     connects_to: int
     count: int
@@ -354,10 +343,6 @@ class Group(TypedDict):
     relay: Relay | None
     subscriptions: list[Subscription]
     transport: Transport
-
-
-HoldLaw = Literal["constant", "exponential"]
-"""How long clients that come and go stay."""
 
 
 class HopLink(TypedDict):
@@ -494,50 +479,6 @@ class MacSpec(TypedDict):
     queue_limit_frames: int | None
     rts_threshold_bytes: int | None
     short_retry_limit: int
-
-
-class MediumChangeInterfererOn(TypedDict):
-    interferer: str
-    kind: Literal["interferer_on"]
-
-
-class MediumChangeInterfererOff(TypedDict):
-    interferer: str
-    kind: Literal["interferer_off"]
-
-
-class MediumChangeStationsOff(TypedDict):
-    kind: Literal["stations_off"]
-    stations: list[int]
-
-
-class MediumChangeStationsOn(TypedDict):
-    kind: Literal["stations_on"]
-    stations: list[int]
-
-
-class MediumChangeStationMoved(TypedDict):
-    kind: Literal["station_moved"]
-    position: Position
-    station: int
-
-
-MediumChange = (
-    MediumChangeInterfererOn
-    | MediumChangeInterfererOff
-    | MediumChangeStationsOff
-    | MediumChangeStationsOn
-    | MediumChangeStationMoved
-)
-"""A change of a medium."""
-
-
-class MediumEvent(TypedDict):
-    """A radio channel changes."""
-    at_ns: Duration
-    change: MediumChange
-    medium: str
-    name: str
 
 
 class MediumSpec(TypedDict):
@@ -1009,8 +950,8 @@ class ServerEvent(TypedDict):
     server: str
 
 
-Event = LinksEvent | MediumEvent | ServerEvent | ClientsEvent
-"""One change, by what it acts on: the field `links`, `medium`, `server` or `clients` tells which."""
+Event = LinksEvent | ServerEvent | ClientsEvent
+"""One change, by what it acts on: the field `links`, `server` or `clients` tells which."""
 
 
 class ServerFile(TypedDict):
@@ -1113,7 +1054,6 @@ class TcpPlan(TypedDict):
     congestion_control: CongestionControl
     delayed_ack: bool
     delayed_ack_max_ns: Duration | None
-    ecn: bool
     initial_window_segments: int
     mss_bytes: int | None
     profile: str
@@ -1302,11 +1242,6 @@ PERFORMED: dict[str, tuple[str, ...]] = {
         "link_down",
         "link_up",
         "link_change",
-        "interferer_on",
-        "interferer_off",
-        "stations_off",
-        "stations_on",
-        "station_moved",
         "server_stop",
         "server_kill",
         "server_pause",
@@ -1326,11 +1261,6 @@ PERFORMED: dict[str, tuple[str, ...]] = {
         "link_down",
         "link_up",
         "link_change",
-        "interferer_on",
-        "interferer_off",
-        "stations_off",
-        "stations_on",
-        "station_moved",
         "server_stop",
         "server_kill",
         "server_pause",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from rich.text import Text
 
@@ -11,7 +12,7 @@ from mqttlab.foreign import visible
 from mqttlab.metrics import Flow
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
-from mqttlab.report import headline
+from mqttlab.report import headline, stages
 from mqttlab.report.headline import Told, interval, milliseconds, percent
 from mqttlab.report.text import number
 
@@ -31,19 +32,20 @@ def answer(recording: Recording, console: Console) -> None:
         RecordingError: a table cannot be read.
     """
     told = headline.told(recording)
-    for line in lines(told):
+    for line in lines(told, stages.brief(recording)):
         is_verdict = line.startswith(("timing", told.verdict))
         style = STYLES[told.verdict] if is_verdict else "bold" if line == visible(told.name)[:WIDTH] else ""
         console.print(Text(line, style=style), soft_wrap=True, highlight=False)
 
 
-def lines(told: Told) -> list[str]:
-    """The headline's lines, of at most 80 columns."""
-    made = _made(told, with_typical=True)
-    return made if len(made) <= LINES else _made(told, with_typical=False)[:LINES]
+def lines(told: Told, of_stages: Sequence[str] = ()) -> list[str]:
+    """The headline's lines, of at most 80 columns; those of stages stand below the flows."""
+    most = LINES + len(of_stages)
+    made = _made(told, of_stages, with_typical=True)
+    return made if len(made) <= most else _made(told, of_stages, with_typical=False)[:most]
 
 
-def _made(told: Told, *, with_typical: bool) -> list[str]:
+def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[str]:
     flows, unsent = headline.parted(told.numbers.flows)
     top = [visible(told.name)[:WIDTH], *_wrapped(told.scenario, WIDTH, 3)]
     # What makes numbers worthless comes before them.
@@ -58,7 +60,7 @@ def _made(told: Told, *, with_typical: bool) -> list[str]:
     else:
         middle = _table(flows)
     middle += [line for words in unsent[:APART] for line in _labelled("not sent", words, 2)]
-    bottom = [*_groups(told), *_disconnections(told)]
+    bottom = [*of_stages, *_groups(told), *_disconnections(told)]
     if told.events:
         bottom += _labelled("events", told.events, 4)
     for note in told.notes[:NOTES_SHOWN]:

@@ -12,6 +12,7 @@ from mqttlab.foreign import visible
 from mqttlab.metrics.changes import CHANGES_MAX
 from mqttlab.plan.events import Change
 from mqttlab.recording import Recording
+from mqttlab.report import stage_marks
 from mqttlab.report.text import duration
 
 NS_PER_S = 1e9
@@ -22,8 +23,8 @@ MEASURED_TIME = "time of intended sending"
 
 
 def marked(recording: Recording, figures: Sequence[Figure]) -> list[Figure]:
-    """The same figures, those over time with the events that took place."""
-    if not recording.changes:
+    """The same figures, those over time with the events that took place and the borders of stages."""
+    if not recording.changes and not metrics.stages(recording):
         return list(figures)
     return [_marked(recording, figure) for figure in figures]
 
@@ -36,7 +37,7 @@ def _marked(recording: Recording, figure: Figure) -> Figure:
         begin = metrics.measurement_began_ns(recording) / NS_PER_S
     else:
         return figure
-    return mark(figure, marks(recording.changes, begin))
+    return mark(mark(figure, stage_marks.marks(recording, begin)), marks(recording.changes, begin))
 
 
 def marks(taken: Sequence[Change], begin_s: float = 0.0) -> list[Mark]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mqttlab import metrics
 from mqttlab.recording import Recording
-from mqttlab.report import facts, headline
+from mqttlab.report import facts, headline, stages
 from mqttlab.report.text import verdict
 
 SCHEMA = 1
@@ -34,6 +34,7 @@ def document(recording: Recording) -> dict[str, Any]:
         "reasons": reasons,
         "not_recorded": [words for _, words in facts.left_out(recording)],
         "headline": headline.document(recording),
+        "stages": stages.document(recording),
         "disconnections": metrics.disconnections(recording).to_dicts(),
         "metrics": metrics.summary(recording).to_dicts(),
     }

@@ -23,8 +23,15 @@ def of_run(recording: Recording) -> list[tuple[str, str]]:
         ("clients", number(clients)),
         *parts(recording),
         *left_out(recording),
-        ("measured", f"{plan.get('phases', {}).get('duration_ns', 0) / 1e9:g} s"),
+        ("measured", f"{_measured_ns(plan) / 1e9:g} s"),
     ]
+
+
+def _measured_ns(plan: StoredPlan) -> int:
+    """How long is measured as planned: of stages those that count."""
+    stages = plan.get("stages") or ()
+    measured = sum(stage["until_ns"] - stage["from_ns"] for stage in stages if stage["measured"])
+    return measured or int(plan.get("phases", {}).get("duration_ns", 0))
 
 
 def parts(recording: Recording) -> list[tuple[str, str]]:

@@ -145,11 +145,16 @@ def document(recording: Recording) -> dict[str, Any]:
     numbers = asdict(one.numbers)
     return {"scenario": one.scenario, "verdict": one.verdict, "timing": one.timing, "notes": list(one.notes),
             "measured_s": numbers["measured_s"],
-            "flows": [flow | {"causes": list(flow["causes"]), "typical": list(flow["typical"]),
-                              "slowest": list(flow["slowest"]), "words": where_the_time_went(known)}
-                      for flow, known in zip(numbers["flows"], one.numbers.flows, strict=True)],
+            "flows": flows_document(one.numbers),
             "bytes": list(numbers["bytes"]), "energy": list(numbers["energy"]), "foreign": numbers["foreign"],
             "disconnections": list(numbers["disconnections"]), "events": changes.document(recording)}
+
+
+def flows_document(numbers: metrics.Headline) -> list[dict[str, Any]]:
+    """Flows as JSON has them."""
+    return [flow | {"causes": list(flow["causes"]), "typical": list(flow["typical"]),
+                    "slowest": list(flow["slowest"]), "words": where_the_time_went(known)}
+            for flow, known in zip(map(asdict, numbers.flows), numbers.flows, strict=True)]
 
 
 def title(flow: Flow) -> str:

@@ -11,9 +11,9 @@ import polars as pl
 from mqttlab import figures, metrics
 from mqttlab.foreign import markup
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, cards, changes, coverage, fleet, headline, network, probe
+from mqttlab.report import attribution, captured, cards, changes, coverage, fleet, headline, network, probe, stages
 from mqttlab.report.facts import of_run
-from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, write_whole
+from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, text_table, write_whole
 from mqttlab.report.text import disconnections_title, heading, lateness, meaning, number, verdict
 
 DISCONNECTIONS_SHOWN = 10
@@ -37,6 +37,7 @@ def page(recording: Recording) -> str:
     sections = [
         cards.section(recording),
         _verdict_section(recording),
+        _stages_section(recording),
         _changes_section(recording),
         _disconnections_section(recording),
         _application_section(recording),
@@ -76,6 +77,13 @@ def _verdict_section(recording: Recording) -> str:
         f'<section class="verdict {word.replace(" ", "-")}"><h2>{word.capitalize()}</h2><p>{words}</p><ul>{listed}</ul>'
         f"<details><summary>Timing, machine, and what was run</summary><dl>{facts}</dl></details></section>"
     )
+
+
+def _stages_section(recording: Recording) -> str:
+    head, rows = stages.table(recording)
+    if not rows:
+        return ""
+    return f"<section><h2>Stages</h2><p>{markup(stages.words(recording))}</p>{text_table(head, rows)}</section>"
 
 
 def _changes_section(recording: Recording) -> str:

@@ -8,7 +8,7 @@ from rich.markup import escape
 from mqttlab import metrics
 from mqttlab.console import Console, print_table
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, changes, coverage, facts, network
+from mqttlab.report import attribution, captured, changes, coverage, facts, network, stages
 from mqttlab.report.text import (
     delivered_nothing,
     disconnections_title,
@@ -55,6 +55,7 @@ def terminal(recording: Recording, console: Console) -> None:
                          keys=len(keys))
         for words in coverage.application(recording, by_qos):
             console.print(words, highlight=False, markup=False)
+    _print_stages(recording, console)
     happened = metrics.changes(recording)
     if not happened.is_empty():
         columns = metrics.family("changes").columns("wide")
@@ -103,6 +104,13 @@ def _print_table(
     heads = [f"{heading(column)} ({unit(column)})" if units and unit(column) else heading(column) for column in present]
     print_table(console, title, heads, [[number(value) for value in row] for row in frame.select(present).rows()],
                 left=[place for place, column in enumerate(present) if frame.schema[column] == pl.String], keys=keys)
+
+
+def _print_stages(recording: Recording, console: Console) -> None:
+    heads, rows = stages.table(recording)
+    if rows:
+        print_table(console, "Stages", heads, rows)
+        console.print(stages.words(recording), highlight=False, markup=False)
 
 
 def _print_verdict(recording: Recording, console: Console) -> None:

@@ -25,6 +25,7 @@ from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 from mqttlab.scenario.mqtt_sn import datagram_room
+from mqttlab.scenario.phases import stage_problems
 from mqttlab.scenario.publish import PAYLOAD_BYTES_MAX, Publish, file_problem
 from mqttlab.scenario.radio_check import radio_problems
 from mqttlab.scenario.replay import ReplayError
@@ -52,6 +53,8 @@ def contradictions(scenario: Scenario) -> list[Problem]:
               churn_problems, unowed_messages, _mqtt_sn, _zeromq, _names, _sizes, _recording)
     # Of a session that groups share each would say the same.
     found = [*dict.fromkeys(problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX))]
+    found += stage_problems(scenario.phases, detect_transient=scenario.sim.detect_transient,
+                            stops=scenario.sim.stop is not None)
     # Only a whole network has round trips. Events are about what is there: where that is wrong, it is mended first.
     found = found or list(islice(_products(scenario), PROBLEMS_MAX))
     return found or list(islice(event_problems(scenario), PROBLEMS_MAX))

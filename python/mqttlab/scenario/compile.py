@@ -50,7 +50,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
     publishing = publishing_of(scenario)
     events = planned_events(scenario, laid, publishing) if scenario.events else []
     between["traces"] = planned_traces(laid, scenario.phases.warm_up)
-    return {
+    plan: types.Plan = {
         "schema": SCHEMA,
         "name": scenario.name,
         "description": scenario.description,
@@ -86,6 +86,17 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
         },
         "sim": _sim(scenario, hosts),
     }
+    # A measurement that is one whole has none, as in plans of before.
+    if scenario.phases.stages:
+        plan["stages"] = _run_stages(scenario)
+    return plan
+
+
+def _run_stages(scenario: Scenario) -> list[types.Stage]:
+    """The stages of the measurement, since publishing began."""
+    begins = scenario.phases.warm_up
+    return [{"name": stage.name, "from_ns": begins + begin, "until_ns": begins + end, "measured": stage.measured}
+            for stage, begin, end in scenario.phases.spans()]
 
 
 def laid_links(scenario: Scenario) -> LaidLinks:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from mqttlab.scenario.audiences import Audiences, Heard
 from mqttlab.scenario.event_load import Offered, offered
-from mqttlab.scenario.model import Group, Phases, Scenario
+from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.phases import Phases
 from mqttlab.scenario.publish import Publish
 
 RATE_SEEN = 100_000

@@ -100,8 +100,8 @@ class EventFields(Part):
         "When, from the beginning of the measurement; `\"-2 s\"` is 2 s before it, in the warm-up. With `when`: from "
         "what that says."))
     when: Annotated[PlainText, Field(min_length=1)] | None = Field(None, description=(
-        "Begins with the event of this `name`, each time that it takes place, or with its end: `\"end of rain\"`. `at` "
-        "is the time from then on."))
+        "Begins with the event of this `name`, each time that it takes place, or with its end: `\"end of rain\"`; "
+        "likewise with a stage (`phases.stages`) or its end. `at` is the time from then on."))
     every: PositiveDurationNs | None = Field(None, description=(
         "Again and again, so long after the last time; for the first time at `at`, or after this time."))
     until: DurationNs | None = Field(
@@ -182,7 +182,7 @@ class EventFields(Part):
     def _has_a_time(self) -> Self:
         if self.at is None and self.every is None and self.when is None:
             raise ValueError("does not say when; add `at`, such as \"30 s\" of the measurement, `every`, or `when` "
-                             "with the name of another event")
+                             "with the name of a stage or another event")
         for name in ("until", "count"):
             if getattr(self, name) is not None and self.every is None:
                 raise ValueError(f"has `{name}` without `every`; add `every`, or leave `{name}` out")

@@ -75,7 +75,13 @@ def _when(scenario: Scenario, index: int, event: Event) -> Iterator[Problem]:
         return
     place: Location = ("events", index, "when")
     found, named = waited_for(scenario, event), [other.name for other in scenario.events if other.name is not None]
-    if not found:
+    if scenario.phases.instant(event.when) is not None:
+        if found:
+            yield place, f"is {shown(event.when)}, which a stage and an event are called; give the event another `name`"
+    elif not found and scenario.phases.stages:
+        yield place, (f"is {shown(event.when)}, which is the `name` of no stage and no event; "
+                      f"{scenario.phases.near(event.when, named)}")
+    elif not found:
         near = did_you_mean(event.when, named) if named else "no event has a `name`; give it one"
         yield place, f"is {shown(event.when)}, which is the `name` of no event; {near}"
     elif len(found) > 1:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from mqttlab.scenario.event_plan import changed_publishing, publishing_of
 from mqttlab.scenario.event_publish import BurstOf, Happening, Publishing
-from mqttlab.scenario.model import Phases, Scenario
+from mqttlab.scenario.model import Scenario
+from mqttlab.scenario.phases import Phases
 from mqttlab.scenario.publish import Publish
 
 S = 1e9

@@ -19,6 +19,7 @@ from mqttlab.scenario.event import ENDS, Event
 from mqttlab.scenario.event_publish import Happening, Publishing, planned
 from mqttlab.scenario.event_words import begins, ends
 from mqttlab.scenario.model import Group, Scenario, reason
+from mqttlab.scenario.phases import END_OF
 from mqttlab.scenario.routes import TRUNK, Laid, LaidLinks
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ class WrongLinkError(ValueError):
     def __init__(self, event: Event, words: str) -> None:
         super().__init__(words)
         self.event = event
-
-
-END_OF = "end of "
 
 
 def times(scenario: Scenario, event: Event, seen: tuple[int, ...] = ()) -> range | tuple[int, ...]:
@@ -65,7 +63,9 @@ def waited_for(scenario: Scenario, event: Event) -> list[tuple[Event, bool]]:
 
 def _begun(scenario: Scenario, event: Event, seen: tuple[int, ...]) -> tuple[int, ...]:
     """When took place what an event waits for."""
-    found = waited_for(scenario, event)
+    found, stage = waited_for(scenario, event), scenario.phases.instant(event.when or "")
+    if stage is not None:
+        return (stage,)
     if len(found) != 1 or id(event) in seen:
         return ()
     other, for_end = found[0]

@@ -37,6 +37,7 @@ from mqttlab.scenario.event import Event
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.mqtt import Mqtt, Qos
 from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
+from mqttlab.scenario.phases import Phases
 from mqttlab.scenario.publish import Publish, one_or_several
 from mqttlab.scenario.secret import Command, Environment, Files
 from mqttlab.scenario.threshold import Threshold
@@ -59,17 +60,6 @@ def above_zero(value: tuple[int, int]) -> tuple[int, int]:
 Name = Annotated[PlainText, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40)]
 PROGRAMS_MAX = 1_000
 PUBLICATIONS_MAX = 16
-
-
-class Phases(Part):
-    """When the run warms up, measures and cools down."""
-
-    connect_timeout: PositiveDurationNs = Field(
-        60 * S, description="How long clients may take to connect and subscribe before publishing begins.")
-    warm_up: DurationNs = Field(0, description="Publishing that is not counted.")
-    duration: PositiveDurationNs = Field(description="Publishing that is counted.")
-    cool_down: DurationNs = Field(
-        10 * S, description="Waiting for messages under way; ends early when there are none.")
 
 
 class Host(Part):

@@ -2,6 +2,7 @@
 
 mod check;
 mod growth;
+mod stages;
 
 use mqttlab_counting::Counting;
 

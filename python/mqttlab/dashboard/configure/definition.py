@@ -117,8 +117,15 @@ def _section(place: str, title: str, node: dict[str, Any], given: dict[str, Any]
         made.fields.append(Field(
             place=f"{place}.{name}" if place else name, name=name, kind=kind, value=_written(given.get(name)),
             help=str(inner.get("description", "")), default=_default(inner), options=options,
-            required=name in node.get("required", ())))
+            required=name in _required(node, given)))
     return made
+
+
+def _required(node: dict[str, Any], given: dict[str, Any]) -> list[str]:
+    """What a table must have: of alternatives those that it has, else the first ones."""
+    alternatives: list[list[str]] = [each["required"] for each in node.get("anyOf", ()) if "required" in each]
+    chosen = next((names for names in alternatives if {*names} <= {*given}), [*alternatives, []][0])
+    return [*node.get("required", ()), *chosen]
 
 
 def _nested(place: str, node: dict[str, Any], given: dict[str, Any], depth: int) -> list[Section]:

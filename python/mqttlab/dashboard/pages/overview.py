@@ -8,7 +8,7 @@ from mqttlab import metrics
 from mqttlab.dashboard.panels import Content, Head, written_table
 from mqttlab.foreign import visible
 from mqttlab.recording import Recording
-from mqttlab.report import cards, headline
+from mqttlab.report import cards, headline, stages
 from mqttlab.report.headline import Told, milliseconds, percent
 from mqttlab.report.text import number
 
@@ -29,8 +29,8 @@ def part(recording: Recording) -> Content:
     if not flows and not unsent:
         return [top, html.Section([html.P("No message was measured.")], className="panel headline")]
     if len(flows) > cards.FLOWS_WITH_CARDS:
-        return [top, _table(flows), *_bytes(told), *_more(told, unsent)]
-    return [top, *(_flow(flow, told) for flow in flows), *_more(told, unsent)]
+        return [top, _table(flows), *_stages(recording), *_bytes(told), *_more(told, unsent)]
+    return [top, *(_flow(flow, told) for flow in flows), *_stages(recording), *_more(told, unsent)]
 
 
 def _flow(flow: metrics.Flow, told: Told) -> html.Section:
@@ -53,6 +53,15 @@ def _table(flows: list[metrics.Flow]) -> html.Section:
     left = len(flows) - len(rows)
     rest = [html.P(f"{left} more flows, none worse, are under Messages.", className="said")] if left else []
     return html.Section([written_table("Flows", heads, rows), *rest], className="panel headline")
+
+
+def _stages(recording: Recording) -> list[html.Section]:
+    head, rows = stages.table(recording)
+    if not rows:
+        return []
+    heads = [Head(title, text=not place) for place, title in enumerate(head)]
+    return [html.Section([html.H2("Stages"), written_table("Stages", heads, rows),
+                          html.P(visible(stages.words(recording)), className="said")], className="panel headline")]
 
 
 def _bytes(told: Told) -> list[html.Section]:

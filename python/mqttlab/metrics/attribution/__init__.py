@@ -28,6 +28,7 @@ from mqttlab.metrics.attribution.evidence import Evidence, evidence
 from mqttlab.metrics.attribution.intervals import intervals
 from mqttlab.metrics.attribution.silent import silent_groups
 from mqttlab.metrics.catalogue import PARTS
+from mqttlab.metrics.window import MEASURED, is_measured
 from mqttlab.recording import Recording, named
 
 __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",
@@ -40,7 +41,6 @@ NO_PACKETS = ("packets were not recorded, because the scenario did not ask for t
               "the clients do not say what they know")
 # Rows of two tables beside each other: polars reads ahead, and holds what it has read.
 SUMMED_AT_ONCE = 500_000
-MEASURED = (pl.col("phase") == "measurement").alias("measured")
 COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
            "intended_ns", "received_ns", "latency_ns")
 STORED = (pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col(*WORDS).cast(pl.String))
@@ -171,7 +171,7 @@ def attribution_by_band(of: Recording | pl.DataFrame) -> pl.DataFrame:
 def _summed_up(of: Recording | pl.DataFrame) -> pl.DataFrame:
     if isinstance(of, Recording):
         return of.derived("attribution by qos and band", _sums)
-    rows = of.with_columns(MEASURED)
+    rows = of.with_columns(MEASURED.alias("measured"))
     return means.sums(rows.with_columns(_bands(rows)).lazy().filter("measured")).collect()
 
 
@@ -179,7 +179,8 @@ def _sums(recording: Recording) -> pl.DataFrame:
     if attribution_gap(recording) is not None:
         return pl.DataFrame()
     # Bands need all latencies at once, and nothing else.
-    messages = recording.collect(_delivered(recording).select("qos", MEASURED))
+    messages = recording.collect(_delivered(recording).select(
+        "qos", is_measured(recording).alias("measured")))
     # Of what is read no second copy is kept.
     messages = messages.with_columns(latency_ns=pl.Series(recording.read_column(
         "messages", lambda first, length: _delivered(recording, first, length).select("latency_ns"))))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mqttlab.metrics.attribution import attribution_gap, means
 from mqttlab.metrics.catalogue import PARTS
+from mqttlab.metrics.window import is_measured
 from mqttlab.recording import Recording, looked_up
 
 # Rows of two tables beside each other: polars reads ahead, and holds what it has read.
@@ -35,7 +36,7 @@ def _by_flow(recording: Recording) -> pl.DataFrame:
     # A flow's number stands where the sums have the QoS.
     flow = (looked_up("publisher", number) * len(names) + looked_up("subscriber", number)) * QOS + pl.col("qos")
     rows = recording.collect(_deliveries(recording).select(
-        qos=flow.cast(pl.Int64), measured=pl.col("phase") == "measurement"))
+        qos=flow.cast(pl.Int64), measured=is_measured(recording)))
     latencies = recording.read_column(
         "messages", lambda first, length: _deliveries(recording, first, length).select("latency_ns"))
     rows = rows.with_columns(latency_ns=pl.Series(latencies), band=pl.Series(_bands(rows, latencies)))

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from mqttlab.metrics.attribution import attribution_gap, attribution_parts
+from mqttlab.metrics.window import is_measured
 from mqttlab.recording import Recording
 
 REPEATED = ("retransmission_to_broker_ns", "retransmission_to_subscriber_ns", "retry_ns")
@@ -43,7 +44,7 @@ def loss_events(recording: Recording, p99_ms: dict[tuple[Any, ...], float]) -> d
         schema={"publisher_group": pl.String, "subscriber_group": pl.String, "qos": pl.UInt8, "p99_ns": pl.Float64})
     waited = pl.sum_horizontal(pl.col(name).fill_null(0) for name in REPEATED)
     slow = pl.concat([recording.collect(
-        part.filter(pl.col("phase") == "measurement")
+        part.filter(is_measured(recording))
         .with_columns(pl.col("publisher_group", "subscriber_group").cast(pl.String), pl.col("qos").cast(pl.UInt8))
         .join(asked.lazy(), on=list(FLOW), nulls_equal=True).filter(pl.col("latency_ns") >= pl.col("p99_ns"))
         .select(*FLOW, "publisher", "subscriber", "intended_ns", "received_ns",
