@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 
 class ArrivalConstant(TypedDict):
@@ -328,8 +328,16 @@ Hop = HopLink | HopRadio
 class Host(TypedDict):
     """A machine: in a live run a network namespace, in the simulator a node."""
     address: str
+    limits: NotRequired[HostLimits | None]
     name: str
     tcp: TcpPlan
+
+
+class HostLimits(TypedDict):
+    """What a machine has of processor, memory and disk; `null` is no limit."""
+    disk_bytes_s: int | None
+    memory_bytes: int | None
+    processor: Ratio | None
 
 
 class KeepAlive(TypedDict):

@@ -18,6 +18,7 @@ from mqttlab.quantity import rate_words, shown
 from mqttlab.scenario.access import host_counts, is_counted
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event_check import event_problems
+from mqttlab.scenario.limits_check import limit_problems
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
@@ -46,7 +47,7 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _nats, _queues, _groups, _mqtt_sn, _zeromq,
-              _names, _sizes, _recording)
+              _names, _sizes, _recording, limit_problems)
     found = [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
     # Only a whole network has round trips. Events are about what is there: where that is wrong, it is mended first.
     found = found or list(islice(_products(scenario), PROBLEMS_MAX))
