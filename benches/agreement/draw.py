@@ -560,7 +560,21 @@ def _of_mqtt(dice: Dice, values: Values) -> Values:
     for host, fields in hosts.items():
         if host in used:
             values.setdefault("hosts", {})[host] = values.get("hosts", {}).get(host, {}) | fields
+    beside = {group["host"] for group in values["groups"]}
+    if "servers" not in values and "broker" not in beside and dice.newly_hits("broker.limits", 0.2, LATER_TO):
+        values.setdefault("hosts", {}).setdefault("broker", {})["limits"] = _limits(dice)
     return values | whole
+
+
+def _limits(dice: Dice) -> Values:
+    """What a broker's host has: less than this machine, and enough for what is drawn."""
+    limits = dice.some(
+        0.5,
+        processor=("broker.processor", lambda: dice.measure("broker.processor", 20, 100, "%")),
+        memory=("broker.memory", lambda: f"{dice.whole('broker.memory', 64, 512)} MB"),
+        disk_rate=("broker.disk_rate", lambda: dice.measure("broker.disk_rate", 5, 100, "MB/s")),
+    )
+    return limits or {"profile": dice.pick("broker.machine", ("raspberry-pi-3", "raspberry-pi-4"))}
 
 
 def _add_properties(dice: Dice, group: Values) -> None:

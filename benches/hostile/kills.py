@@ -2,8 +2,9 @@
 
 Each command first runs undisturbed, which says how long it takes. Then it is begun anew and killed at an instant that
 is drawn between its start and that time, as often as ``--times`` says. Once it is gone the next command runs
-(``mqttlab list``), and nothing may be left but results: no process, no namespace, mount or network device, no file in
-the directory for temporary files, none beside a result that is not one, and no run's directory without a plan.
+(``mqttlab list``), and nothing may be left but results: no process, no namespace, mount, network device or control
+group, no file in the directory for temporary files, none beside a result that is not one, and no run's directory
+without a plan.
 
 A result that was cut short is none of that: a recording that says it is incomplete, a page that is whole.
 
@@ -28,7 +29,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mqttlab import scratch
+from mqttlab import control_groups, scratch
 
 MARK = "MQTTLAB_KILLS"
 PROGRAM = [sys.executable, "-m", "mqttlab"]
@@ -62,6 +63,8 @@ EVENTS = {
     "clients vanished": 'group = "publishers"\ndo = "vanish"',
     "clients silent": 'group = "subscribers"\ndo = "stop-reading"',
 }
+# The broker's host is held to these by control groups.
+LIMITS = '[hosts.broker]\nlimits = { processor = "20 %", memory = "64 MB" }\n'
 EXPERIMENT = """
 name = "small-experiment"
 scenario = "sim.toml"
@@ -96,6 +99,7 @@ class Place:
             text = SCENARIO.replace("BACKEND", backend).replace("RATE", rate)
             (path / f"{name}.toml").write_text(text, encoding="utf-8")
         live = (path / "live.toml").read_text(encoding="utf-8")
+        (path / "limited.toml").write_text(f"{live}{LIMITS}", encoding="utf-8")
         for name, event in EVENTS.items():
             lasts = "100 ms" if "every" in event else "1900 ms"
             (path / f"{name}.toml").write_text(f'{live}[[events]]\nat = "0 s"\nfor = "{lasts}"\n{event}\n',
@@ -233,6 +237,7 @@ COMMANDS = [
             lasts_s=2.0),
     *(Command(name=f"run live, {name}", words=lambda place, name=name: ["run", f"{name}.toml", "--runs", place.runs])
       for name in EVENTS),
+    Command(name="run live, limited", words=lambda place: ["run", "limited.toml", "--runs", place.runs]),
     Command(name="import capture", words=lambda place: ["import", "capture", capture_of(place), "--runs", place.runs]),
     Command(name="import log", words=lambda place: ["import", "log", log_of(place), "--runs", place.runs]),
     Command(name="report", words=lambda place: ["report", place.copies / "a"]),
@@ -266,9 +271,10 @@ class Outcome:
 
 
 def mounts_and_devices() -> set[str]:
-    """What a namespace or an emulated link with a name would leave."""
+    """What a namespace, an emulated link with a name or a limited host would leave."""
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-    return {line.split()[1] for line in mounts} | {path.name for path in Path("/sys/class/net").iterdir()}
+    groups = {str(path) for above in control_groups.places() for path in above.glob(f"{control_groups.PREFIX}*")}
+    return {line.split()[1] for line in mounts} | {path.name for path in Path("/sys/class/net").iterdir()} | groups
 
 
 def left_files(place: Place) -> list[str]:

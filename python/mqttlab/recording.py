@@ -520,9 +520,9 @@ ENDINGS: dict[str, Callable[[dict[str, Any]], str]] = {
     "signal": lambda why: f"the run was stopped by {why['name']}",
     "stopped_at": lambda why: f"it was stopped at {why['at_ns'] / 1e9:g} s of simulated time, as asked",
     "abandoned": lambda why: "the program that started the engine has ended",
-    "server_exit": lambda why: (
-        f"the server `{why['server']}` ended during the run ({why['status']}); see {why['log']}" if why["status"] else
-        "a server ended during the run"),
+    "server_exit": lambda why: "; see ".join(filter(None, (
+        f"the server `{why['server']}` ended during the run ({why['status']})" if why["status"] else
+        "a server ended during the run", why["log"]))),
     "killed": lambda why: "the producer ended without finishing the recording",
     "going_on": lambda why: f"the run is still in progress; this is what it had written at {why['until']}",
     "evidence": lambda why: "; ".join(why["problems"]),

@@ -47,6 +47,7 @@ PYTHON = {
     "mistaken": set(),
     "plurals": set(),
     "scratch": set(),
+    "control_groups": set(),
     "secrets": set(),
     "toml_reader": set(),
     "memory": set(),
@@ -92,7 +93,7 @@ PYTHON = {
             "comparison", "analysis", "analysed", "experiment_answers", "report", "explanation", "export",
             "calibration", "catalog", "queue", "studies", "experiments", "statistics", "dashboard",
             "gallery", "trial", "memory", "scrubbing", "console",
-             "terminal", "sheets"},
+             "terminal", "sheets", "control_groups"},
     "__main__": {"cli", "memory"},
 }
 # Circles between modules of a crate that are there still. This list may only get shorter.

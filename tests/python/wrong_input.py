@@ -158,6 +158,12 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (HOST, "[hosts.field]\ncount = 1000000"), (HOST, "[hosts.field]\ncount = 100000"),
         (HOST, "[hosts.broker]\ncount = 2\n[hosts.field]"), (HOST, "[hosts.field]\nforwards = true"),
         (HOST, "[hosts.router]\nforwards = true\n[hosts.field]"),
+        *((HOST, f"[hosts.broker]\nlimits = {limits}\n[hosts.field]") for limits in (
+            "{}", "true", '{ processor = 0.25 }', '{ processor = "0 %" }', '{ processor = "200 %" }',
+            '{ processor = "0.1 %" }', '{ memory = 64 }', '{ memory = "10 kB" }', '{ memory = "2 TB" }',
+            '{ disk_rate = "1 MB" }', '{ disk_rate = "10 B/s" }', '{ cpu = "25 %" }',
+            '{ profile = "raspberry-pi-5" }', '{ profile = "esp8266" }', '{ profile = "esp32" }')),
+        (HOST, '[hosts.field]\nlimits = { memory = "64 MB" }'),
         (TCP, 'profile = "linus"'), (TCP, 'profile = "windows"'),
         (TCP, 'mss = "20 B"'), (TCP, "mss = 1460"), (TCP, 'mss = "70 kB"'), (TCP, 'rto_min = "0 s"'),
         (TCP, 'rto_min = "2 h"'), (TCP, 'rto_min = "3 s", rto_max = "1 s"'), (TCP, "initial_window = 0"),

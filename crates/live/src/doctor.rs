@@ -6,6 +6,7 @@ use std::io;
 use mqttlab_plan::PortKind;
 use serde_json::{Value, json};
 
+use crate::host::limit_groups;
 use crate::host::limits;
 use crate::host::priority::{self, Priority};
 use crate::host::usage::Pressure;
@@ -50,6 +51,11 @@ pub fn examine() -> Value {
             entry("ports", Ok(limits::ports_in_words()), ""),
             entry("processes", Ok(tasks), ""),
             entry("memory", limits::memory_in_words(), "runs that need more memory than there is are not refused"),
+            entry(
+                "limits",
+                limit_groups::in_words(),
+                "hosts with `limits` can only be simulated, or have those that can be set",
+            ),
             entry(
                 "pressure",
                 if Pressure::is_available() { Ok("/proc/pressure".into()) } else { Err("no /proc/pressure".into()) },

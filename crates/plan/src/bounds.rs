@@ -16,6 +16,7 @@
 //! | a template | 1,000 parts, a part of 1 MB, its identity within the first 1,024 B |
 //! | a socket's buffer | 64 MiB |
 //! | parts of a run | 64 |
+//! | a host's share of a processor; its memory; its disk's rate | 1 % to 100 %; 1 MiB to 1 TiB; 1 kB/s to 100 GB/s |
 //! | MTU | 576 to 65,535 B |
 //! | between two messages of a publication | 1 us at least |
 //!

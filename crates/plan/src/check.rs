@@ -12,7 +12,8 @@ use mqttlab_units::Duration;
 use crate::error::{PlanError, require};
 use crate::lookup::Lookup;
 use crate::{
-    Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, events, stages,
+    Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, events,
+    limits, stages,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -32,6 +33,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     for (index, group) in plan.groups.iter().enumerate() {
         check_group(plan, &lookup, group, &format!("groups[{index}]"))?;
     }
+    limits::check(plan)?;
     events::check(plan)
 }
 

@@ -24,6 +24,7 @@ mod error;
 mod events;
 mod group;
 mod host;
+mod limits;
 mod lookup;
 mod mqttsn;
 mod network;
@@ -67,7 +68,8 @@ pub use group::{
     Subscription, TcpTransport, TemplatePart, TimeFormat, TlsPlan, TlsVersion, Transport, WebSocketPlan,
     Will,
 };
-pub use host::Host;
+pub use host::{Host, HostLimits};
+pub use limits::out_of_memory;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, NatPlan, Network, NetworkKind, PathPlan};
 pub use payload::{IdentityPlace, MessageNumber, PayloadMaker, PayloadSizes, SaidPlaces, find_place};

@@ -63,6 +63,22 @@ impl Server {
         self.endpoints.iter().find(|endpoint| endpoint.transport == wanted)
     }
 
+    /// The same on a host that has this share of a processor: simulated, all takes longer accordingly.
+    #[must_use]
+    pub fn slowed(&self, share: Ratio) -> Server {
+        let mut slowed = self.clone();
+        let service = match &mut slowed.role {
+            Role::Broker(broker) => &mut broker.service,
+            Role::Gateway(gateway) => &mut gateway.service,
+            Role::Proxy(proxy) => &mut proxy.service,
+            Role::ZeroMq(zeromq) => &mut zeromq.service,
+        };
+        let longer =
+            |time: Duration| Duration::from_ns((time.as_ns() as f64 / share.as_f64()).round() as u64);
+        (service.per_packet, service.per_copy) = (longer(service.per_packet), longer(service.per_copy));
+        slowed
+    }
+
     /// The broker's settings and model, where it is a broker.
     pub fn broker(&self) -> Option<&BrokerRole> {
         match &self.role {

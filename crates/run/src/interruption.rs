@@ -72,7 +72,9 @@ impl fmt::Display for Interruption {
             Interruption::Abandoned => write!(f, "the program that started the engine has ended"),
             Interruption::ServerEnded(_) => write!(f, "a server ended during the run"),
             Interruption::ServerExit { server, status, log } => {
-                write!(f, "the server `{server}` ended during the run ({status}); see {log}")
+                write!(f, "the server `{server}` ended during the run ({status})")?;
+                // A simulated one writes nothing.
+                if log.is_empty() { Ok(()) } else { write!(f, "; see {log}") }
             }
             Interruption::Server(what)
             | Interruption::Program(what)

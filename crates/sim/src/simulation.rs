@@ -37,7 +37,7 @@ use crate::records::Records;
 use crate::records::figures::SimFigures;
 use crate::records::recording;
 use crate::records::sampling::Sampling;
-use crate::servers::{ServerSurroundings, SimServers};
+use crate::servers::{ServerDeath, ServerSurroundings, SimServers};
 use crate::topics::SimTopics;
 
 /// A plan in virtual time, which can be run through or stepped.
@@ -81,7 +81,7 @@ impl Simulation {
         let sampling = Sampling::new(plan.recording.tcp_state_interval, Stations::of(&plan));
         let hosts = Hosts::new(&plan)?;
         let bare_links = [plan.direct_link(), plan.loopback_link()];
-        let servers = SimServers::new(&plan.servers, plan.seed)?;
+        let servers = SimServers::new(&plan.servers, &plan.hosts, plan.seed)?;
         let there = |group| (ServerId::from_index(plan.serving(group)), *plan.endpoint_of(group));
         let there: Vec<_> = plan.groups.iter().map(there).collect();
         let rests = Rests::new(&plan);
@@ -221,6 +221,9 @@ impl Simulation {
                 }
             }
         }
+        if self.servers.is_exhausted() {
+            self.end_exhausted(observer)?;
+        }
         let idle = || self.transport.next_deadline().is_none();
         if self.conductor.is_phase_over(self.agenda.now(), &self.books, self.groups.client_count(), idle) {
             self.leave_stage(observer);
@@ -285,6 +288,20 @@ impl Simulation {
                 }
             }
         }
+    }
+
+    /// A server needs more memory than its host has, and is killed.
+    fn end_exhausted(&mut self, observer: &mut dyn RunObserver) -> Result<(), Interruption> {
+        let (servers, mut around) = self.servers();
+        let Some(ServerDeath { name, status, ends_run }) = servers.kill_exhausted(&mut around) else {
+            return Ok(());
+        };
+        if ends_run {
+            return Err(Interruption::ServerExit { server: name, status, log: String::new() });
+        }
+        let words = format!("the server `{name}` ended during the run ({status})");
+        self.warnings.warn(observer, words);
+        Ok(())
     }
 
     /// Lets TCP send, and tells the program on its side what it has to tell, until both are silent.

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
-from mqttlab import scratch
+from mqttlab import control_groups, scratch
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.files import from_here
 from mqttlab.terminal import say
@@ -52,6 +52,7 @@ class Commands(click.Group):
         """Run the command line."""
         extra["standalone_mode"] = False
         scratch.sweep()
+        control_groups.sweep()
         try:
             status = super().main(*args, **extra)
         except click.exceptions.NoArgsIsHelpError as error:

@@ -367,6 +367,7 @@ Hop = HopLink | HopRadio
 class Host(TypedDict):
     """A machine: in a live run a network namespace, in the simulator a node."""
     address: str
+    limits: NotRequired[HostLimits | None]
     name: str
     tcp: TcpPlan
 
@@ -378,6 +379,11 @@ class InterfererSpec(TypedDict):
     on: bool
     position: Position
     power_mdbm: int
+class HostLimits(TypedDict):
+    """What a machine has of processor, memory and disk; `null` is no limit."""
+    disk_bytes_s: int | None
+    memory_bytes: int | None
+    processor: Ratio | None
 
 
 class KeepAlive(TypedDict):

@@ -21,6 +21,7 @@ from mqttlab.scenario.client_ids import listed_twice
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.credentials import credential_problems, is_numbered
 from mqttlab.scenario.event_check import event_problems
+from mqttlab.scenario.limits_check import limit_problems
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
@@ -50,7 +51,7 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _nats, _queues, _groups, listed_twice,
-              churn_problems, unowed_messages, _mqtt_sn, _zeromq, _names, _sizes, _recording)
+              churn_problems, unowed_messages, _mqtt_sn, _zeromq, _names, _sizes, _recording, limit_problems)
     # Of a session that groups share each would say the same.
     found = [*dict.fromkeys(problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX))]
     found += stage_problems(scenario.phases, detect_transient=scenario.sim.detect_transient,

@@ -133,7 +133,9 @@ class _Hosts:
     def plan(self) -> list[types.Host]:
         # Hosts of one name have one TCP: made once, for there may be tens of thousands.
         tcp = {name: cast("types.TcpPlan", host.tcp.plan()) for name, host in self.named.items()}
-        return [{"name": label, "address": _address(index), "tcp": tcp[name]}
+        limits = {name: {} if host.limits is None else {"limits": cast("types.HostLimits", host.limits.plan())}
+                  for name, host in self.named.items()}
+        return [cast("types.Host", {"name": label, "address": _address(index), "tcp": tcp[name], **limits[name]})
                 for index, (label, name) in enumerate(self.entries)]
 
     def stacks(self) -> dict[str, types.Stack]:

@@ -34,6 +34,7 @@ from mqttlab.quantity import (
 )
 from mqttlab.scenario.churn import Churn
 from mqttlab.scenario.event import Event
+from mqttlab.scenario.limits import Limits
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.mqtt import Mqtt, Qos
 from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
@@ -72,6 +73,7 @@ class Host(Part):
     forwards: Truth = Field(
         False, description="A router or switch: frames between other hosts cross it. It runs neither clients nor the "
         "broker, and takes no time; what takes time are the links of its networks.")
+    limits: Limits | None = Field(None, description="What its servers and programs have of processor, memory and disk.")
 
 
 def reason(error: ValueError) -> str:

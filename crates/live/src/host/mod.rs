@@ -3,6 +3,7 @@
 //! Hosts of a plan are namespaces ([`crate::network::namespaces`]); here is the one host that they share.
 
 pub(crate) mod control_groups;
+pub(crate) mod limit_groups;
 pub(crate) mod limits;
 pub(crate) mod poller;
 pub mod priority;

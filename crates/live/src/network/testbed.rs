@@ -21,11 +21,13 @@ use rustls::ClientConfig;
 use serde_json::{Value, json};
 
 use crate::control::SocketFactory;
+use crate::host::limit_groups::LimitGroups;
 use crate::host::limits;
 use crate::network::namespaces::{Namespace, set_sysctl, sysctl};
 use crate::network::netlink::{self, LinkSettings, Metrics, RouteKind};
 use crate::network::port::{Device, Port};
 use crate::network::tcp_settings;
+use crate::processes::server::HostPlace;
 use crate::tls::TlsConfigs;
 
 /// Hosts and what joins them.
@@ -38,6 +40,8 @@ pub struct Testbed {
     /// Where clients connect to, by server.
     servers: Vec<SocketAddr>,
     warnings: Vec<String>,
+    /// What holds the programs of hosts with limits.
+    limits: LimitGroups,
 }
 
 /// Client sockets in the hosts' namespaces.
@@ -80,6 +84,7 @@ impl Testbed {
             tcp: plan.hosts.iter().map(|host| host.tcp.clone()).collect(),
             servers: plan.servers.iter().map(|server| server.endpoint().socket_address()).collect(),
             warnings: Vec::new(),
+            limits: LimitGroups::new(),
         };
         match plan.network.kind {
             NetworkKind::External => {}
@@ -91,6 +96,18 @@ impl Testbed {
         testbed.warnings.sort();
         testbed.warnings.dedup();
         Ok(testbed)
+    }
+
+    /// Its hosts are held to their limits.
+    pub(crate) fn limited(mut self, limits: LimitGroups) -> Testbed {
+        self.limits = limits;
+        self
+    }
+
+    /// Where programs of a host are started, and what holds them there.
+    pub(crate) fn place(&self, host: usize) -> HostPlace<'_> {
+        let namespace = self.namespace(host).map(|namespace| &**namespace);
+        HostPlace { namespace, limits: self.limits.get(&host) }
     }
 
     /// Where clients of a server connect to.

@@ -17,8 +17,7 @@ use std::time;
 use mqttlab_plan::{ServerChange, ServerChangeKind, ServerProcess};
 
 use crate::host::scratch::Scratch;
-use crate::network::namespaces::Namespace;
-use crate::processes::server::{ServerError, ServerHandle};
+use crate::processes::server::{HostPlace, ServerError, ServerHandle};
 
 /// One of a plan's servers that was started.
 pub(crate) struct RunningServer {
@@ -63,7 +62,7 @@ pub(crate) enum ServerNews {
 pub(crate) struct StartPlace<'a> {
     pub(crate) process: &'a ServerProcess,
     pub(crate) address: std::net::SocketAddr,
-    pub(crate) namespace: Option<&'a Namespace>,
+    pub(crate) host: HostPlace<'a>,
     pub(crate) log: &'a Path,
 }
 
@@ -142,7 +141,7 @@ impl RunningServer {
         let (ProgramState::Starting { deadline }, Some(handle)) = (self.state, &self.handle) else {
             return Ok(None);
         };
-        if handle.is_ready(place.address, place.namespace, place.process) {
+        if handle.is_ready(place.address, place.host.namespace, place.process) {
             self.state = ProgramState::Up;
             return Ok(Some(ServerNews::Ready));
         }
@@ -161,7 +160,7 @@ impl RunningServer {
 
     fn start(&mut self, place: &StartPlace<'_>, persistence: bool) -> Result<(), ServerError> {
         let directory = self.directory.take().filter(|_| persistence);
-        let handle = ServerHandle::start_in(place.process, place.namespace, place.log, directory)?;
+        let handle = ServerHandle::start_in(place.process, place.host, place.log, directory)?;
         self.handle = Some(handle);
         let timeout = time::Duration::from_nanos(place.process.start_timeout.as_ns());
         self.state = ProgramState::Starting { deadline: time::Instant::now() + timeout };

@@ -160,13 +160,10 @@ pub(crate) struct ProgramContext<'a> {
 impl ProgramContext<'_> {
     fn start(&self, group: &Group, due: &PendingProgram) -> Result<RunningProgram, ServerError> {
         let program = group.program.as_ref().expect("only programs are started here");
-        let namespace = self.testbed.namespace(group.host_of(due.index)).map(|namespace| &**namespace);
+        let host = self.testbed.place(group.host_of(due.index));
         let log = self.logs.join(log_name(due.client));
-        let handle = ServerHandle::start(&self.process(group, program, due), namespace, &log)?;
-        for pid in handle.processes() {
-            // Refused where the emulator's was, and that has been said.
-            let _ = self.priority.apply_to_process(pid);
-        }
+        let handle = ServerHandle::start(&self.process(group, program, due), host, &log)?;
+        handle.prioritise(self.priority);
         Ok(RunningProgram {
             client: due.client,
             name: format!("{}[{}]", group.name, due.index),

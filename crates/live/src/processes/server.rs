@@ -18,12 +18,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mqttlab_plan::{Server, ServerProcess, Text, hidden};
 
+use crate::host::limit_groups::{self, LimitGroup};
+use crate::host::priority::Priority;
 use crate::host::scratch::Scratch;
 use crate::host::usage;
 use crate::network::namespaces::Namespace;
@@ -42,6 +44,17 @@ pub struct ServerHandle {
     /// What its log must not show.
     secrets: Vec<Text>,
     directory: Option<Scratch>,
+    /// What holds it, and how often the kernel had killed one of its host's for memory before.
+    limits: Option<(Arc<LimitGroup>, u64)>,
+}
+
+/// A host, for a program that is started there.
+#[derive(Clone, Copy)]
+pub struct HostPlace<'a> {
+    /// `None`: the engine's own.
+    pub(crate) namespace: Option<&'a Namespace>,
+    /// What holds it to the host's limits.
+    pub(crate) limits: Option<&'a Arc<LimitGroup>>,
 }
 
 /// The detail of a server's event: which server, and `what`.
@@ -102,23 +115,22 @@ impl std::fmt::Display for ServerError {
 impl std::error::Error for ServerError {}
 
 impl ServerHandle {
-    /// Writes the server's files and starts it in `namespace`, or in the engine's own where there is none. Its
-    /// output goes to `log`.
+    /// Writes the server's files and starts it at `host`. Its output goes to `log`.
     ///
     /// # Errors
     /// [`ServerError::Files`] and [`ServerError::Program`].
     pub fn start(
         process: &ServerProcess,
-        namespace: Option<&Namespace>,
+        host: HostPlace<'_>,
         log: &Path,
     ) -> Result<ServerHandle, ServerError> {
-        ServerHandle::start_in(process, namespace, log, None)
+        ServerHandle::start_in(process, host, log, None)
     }
 
     /// As [`ServerHandle::start`], in the directory of an earlier start, if there is one.
     pub(crate) fn start_in(
         process: &ServerProcess,
-        namespace: Option<&Namespace>,
+        host: HostPlace<'_>,
         log: &Path,
         directory: Option<Scratch>,
     ) -> Result<ServerHandle, ServerError> {
@@ -136,7 +148,8 @@ impl ServerHandle {
         let arguments: Vec<String> = process.command.iter().map(text_of).collect();
         let mut command = command(&arguments, scratch.path(), log).map_err(ServerError::Files)?;
         command.envs(process.environment.iter().map(|(name, value)| (name, text_of(value))));
-        let (child, release, keeper) = spawn_keeper(command, namespace)
+        let limits = host.limits.map(|limits| (Arc::clone(limits), limits.memory_kills()));
+        let (child, release, keeper) = spawn_keeper(command, host)
             .map_err(|source| ServerError::Program { program: arguments[0].clone(), source })?;
         let pidfd = pidfd_open(child).map_err(ServerError::Files)?;
         Ok(ServerHandle {
@@ -148,6 +161,7 @@ impl ServerHandle {
             log_start,
             secrets: secrets_of(process),
             directory: Some(scratch),
+            limits,
         })
     }
 
@@ -221,6 +235,19 @@ impl ServerHandle {
         usage::descendants(self.init)
     }
 
+    /// Schedules its processes so. Those that limits hold stay as they are: a quota does not concern real-time threads.
+    pub(crate) fn prioritise(&self, priority: Priority) {
+        for process in self.processes().into_iter().filter(|_| self.limits.is_none()) {
+            // Refused where the emulator's was, and that has been said.
+            let _ = priority.apply_to_process(process);
+        }
+    }
+
+    /// Whether it has a disk that is slow on purpose.
+    pub(crate) fn has_slow_disk(&self) -> bool {
+        self.limits.as_ref().is_some_and(|(limits, _)| limits.has_slow_disk())
+    }
+
     /// Whether the server's main process has ended.
     pub fn has_exited(&self) -> bool {
         let mut poll = libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -264,7 +291,18 @@ impl ServerHandle {
         }
         drop(self.release.take());
         let status = self.keeper.take().and_then(|keeper| keeper.join().expect("the keeper does not panic"));
-        status.map_or_else(|| "killed".into(), describe)
+        status.map_or_else(|| "killed".into(), |status| self.cause(status))
+    }
+
+    /// How it ended; the kernel tells only the group that it was for memory.
+    fn cause(&self, status: ExitStatus) -> String {
+        let words = describe(status);
+        match &self.limits {
+            Some((limits, before)) if words == KILLED && limits.memory_kills() > *before => {
+                limits.memory_death()
+            }
+            _ => words,
+        }
     }
 
     fn log_end(&self) -> String {
@@ -314,12 +352,13 @@ fn command(arguments: &[String], directory: &Path, log: &Path) -> io::Result<Com
 type Keeper = (libc::pid_t, mpsc::Sender<()>, JoinHandle<Option<ExitStatus>>);
 
 /// Starts the command on a thread that lives until its `Sender` is dropped, and ties the command's life to it.
-fn spawn_keeper(mut command: Command, namespace: Option<&Namespace>) -> io::Result<Keeper> {
-    let namespace = namespace.map(|namespace| namespace.as_fd().try_clone_to_owned()).transpose()?;
+fn spawn_keeper(mut command: Command, host: HostPlace<'_>) -> io::Result<Keeper> {
+    let entrances = host.limits.map_or_else(|| Ok(Vec::new()), |limits| limits.entrances())?;
+    let namespace = host.namespace.map(|namespace| namespace.as_fd().try_clone_to_owned()).transpose()?;
     let (release, released) = mpsc::channel::<()>();
     let (report, started) = mpsc::sync_channel(1);
     let keeper = thread::Builder::new().name("keeper".into()).spawn(move || {
-        let spawned = spawn(&mut command, namespace.as_ref());
+        let spawned = spawn(&mut command, namespace.as_ref(), entrances);
         // The engine's end stays open as long as the engine: init sees whether its parent was gone before it could
         // ask to be killed with it.
         let (mut child, _engine_end) = match spawned {
@@ -342,7 +381,11 @@ fn spawn_keeper(mut command: Command, namespace: Option<&Namespace>) -> io::Resu
     Ok((pid, release, keeper))
 }
 
-fn spawn(command: &mut Command, namespace: Option<&OwnedFd>) -> io::Result<(Child, OwnedFd)> {
+fn spawn(
+    command: &mut Command,
+    namespace: Option<&OwnedFd>,
+    entrances: Vec<OwnedFd>,
+) -> io::Result<(Child, OwnedFd)> {
     if let Some(namespace) = namespace {
         // SAFETY: the descriptor is open; setns changes this thread alone.
         check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })?;
@@ -354,13 +397,18 @@ fn spawn(command: &mut Command, namespace: Option<&OwnedFd>) -> io::Result<(Chil
     let (lifeline, engine_end) = pipe()?;
     let (lifeline_fd, engine_end_fd) = (lifeline.as_raw_fd(), engine_end.as_raw_fd());
     // SAFETY: between fork and exec, `become_init` makes only system calls and touches no heap.
-    unsafe { command.pre_exec(move || become_init(lifeline_fd, engine_end_fd, isolated)) };
+    unsafe { command.pre_exec(move || become_init(lifeline_fd, engine_end_fd, isolated, &entrances)) };
     Ok((command.spawn()?, engine_end))
 }
 
 /// Runs in the new process, before the program. Forks: the child goes on to become the server, this process
 /// stays as init and never returns.
-fn become_init(lifeline: libc::c_int, engine_end: libc::c_int, isolated: bool) -> io::Result<()> {
+fn become_init(
+    lifeline: libc::c_int,
+    engine_end: libc::c_int,
+    isolated: bool,
+    entrances: &[OwnedFd],
+) -> io::Result<()> {
     // SAFETY: only system calls on integers and on locals.
     unsafe {
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
@@ -379,7 +427,9 @@ fn become_init(lifeline: libc::c_int, engine_end: libc::c_int, isolated: bool) -
             libc::sigemptyset(&mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
             // Without a PID namespace this is all that ties the server.
-            return check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL));
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+            // Init stays outside: it is not the host's, and must outlive whom the kernel kills for memory.
+            return limit_groups::enter(entrances);
         }
         // Descriptors kept here would keep devices alive, and hide from `spawn` that the program was started.
         libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0);
@@ -462,6 +512,8 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
+/// By SIGKILL, as the kernel does it.
+const KILLED: &str = "killed by signal 9";
 const POLL: Duration = Duration::from_millis(10);
 const GRACE: Duration = Duration::from_secs(1);
 const EXIT_ORPHANED: libc::c_int = 125;

@@ -36,6 +36,7 @@ use crate::clock::Clock;
 use crate::control::Control;
 use crate::directory::Directory;
 use crate::due_list::DueList;
+use crate::host::limit_groups;
 use crate::host::limits;
 use crate::host::priority::{self, CpuAwake, Priority};
 use crate::host::signals::Signals;
@@ -217,7 +218,8 @@ fn prepare(
     let real_time = plan.live.real_time && is_emulated && real_time(announcer);
     lock_memory(privilege, announcer);
     let awake = if is_emulated { CpuAwake::hold().ok() } else { None };
-    let testbed = Testbed::build(plan).map_err(|error| error.to_string())?;
+    let limited = limit_groups::of(plan)?;
+    let testbed = Testbed::build(plan).map_err(|error| error.to_string())?.limited(limited);
     testbed.warnings().iter().for_each(|warning| announcer.warn(warning.clone()));
     programs::warnings(plan).for_each(|warning| announcer.warn(warning));
     let emulator_priority = if real_time { Priority::EMULATOR } else { Priority::Normal };
@@ -369,15 +371,13 @@ impl Prepared {
 
     fn start_server(&self, server: &Server, process: &ServerProcess) -> Result<ServerHandle, Interruption> {
         let failed = |error: ServerError| Interruption::Server(format!("server `{}`: {error}", server.name));
-        let namespace = self.testbed.namespace(server.host).map(Arc::as_ref);
-        let log = self.logs.join(log_name(server));
-        let mut handle = ServerHandle::start(process, namespace, &log).map_err(failed)?;
+        let (host, log) = (self.testbed.place(server.host), self.logs.join(log_name(server)));
+        let mut handle = ServerHandle::start(process, host, &log).map_err(failed)?;
         let (address, watch) = (server.endpoint().socket_address(), &self.watch);
-        handle.wait_until_ready(address, namespace, process, || watch.wants_to_stop()).map_err(failed)?;
-        for pid in handle.processes() {
-            // Refused where the emulator's was, and that has been said.
-            let _ = self.control.worker_priority.apply_to_process(pid);
-        }
+        handle
+            .wait_until_ready(address, host.namespace, process, || watch.wants_to_stop())
+            .map_err(failed)?;
+        handle.prioritise(self.control.worker_priority);
         Ok(handle)
     }
 

@@ -6,7 +6,7 @@ use mqttlab_run::{ServerFigures, Stations};
 use mqttlab_units::{Duration, Instant};
 
 use crate::control::FleetFigures;
-use crate::host::server_stalls::ServerStalls;
+use crate::host::server_stalls::{ServerStalls, StallCause};
 use crate::host::usage::{self, Pressure, ProcessorTime, Usage};
 use crate::network::namespaces::Namespace;
 use crate::network::tcp_states::SocketStates;
@@ -46,6 +46,8 @@ struct WatchedServer {
     stalls: ServerStalls,
     /// Whether it is to.
     is_paused: bool,
+    /// Whether its disk is slow on purpose.
+    has_slow_disk: bool,
 }
 
 impl WatchedServer {
@@ -82,7 +84,17 @@ impl Sampler {
         let figures = ServerFigures { server: name.to_owned(), ..ServerFigures::default() };
         let (before, latest, stalls) = Default::default();
         let (init, place, is_paused) = (server.init(), place as u16, false);
-        self.servers.push(WatchedServer { init, place, figures, before, latest, stalls, is_paused });
+        let has_slow_disk = server.has_slow_disk();
+        self.servers.push(WatchedServer {
+            init,
+            place,
+            figures,
+            before,
+            latest,
+            stalls,
+            has_slow_disk,
+            is_paused,
+        });
     }
 
     /// The server of this place has started again.
@@ -164,7 +176,9 @@ impl Sampler {
         self.sink.resource(&engine.row(now, Process::Engine, pressure));
         for watched in &mut self.servers {
             let usage = watched.usage();
-            watched.stalls.note(now, usage.stall.filter(|_| !watched.is_paused));
+            let expected =
+                |stall: &StallCause| watched.is_paused || watched.has_slow_disk && *stall == StallCause::Disk;
+            watched.stalls.note(now, usage.stall.filter(|stall| !expected(stall)));
             let cpu_s = (usage.cpu_user + usage.cpu_system).as_s_f64();
             (watched.figures.cpu_s, watched.figures.rss_bytes) = (cpu_s, usage.rss_bytes);
             let row = usage.row(now, Process::Server, pressure);

@@ -267,7 +267,7 @@ impl Stages<'_, '_> {
         let start = StartPlace {
             process,
             address: server.endpoint().socket_address(),
-            namespace: self.testbed.namespace(server.host).map(|namespace| &**namespace),
+            host: self.testbed.place(server.host),
             log: &log,
         };
         let news = running.look(&start);
@@ -288,9 +288,7 @@ impl Stages<'_, '_> {
             }
             Some(ServerNews::Ready) => {
                 if let Some(handle) = running.handle() {
-                    for pid in handle.processes() {
-                        let _ = self.control.worker_priority.apply_to_process(pid);
-                    }
+                    handle.prioritise(self.control.worker_priority);
                     let watched = self.watch.add_server(handle);
                     watched.map_err(|error| Interruption::fault("cannot watch a server", &error))?;
                     self.sampler.follow_server(index, handle);

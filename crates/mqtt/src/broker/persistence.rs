@@ -70,6 +70,11 @@ impl Broker {
         self.written = now;
     }
 
+    /// When it last wrote everything to its disk, if it has one.
+    pub fn written(&self) -> Instant {
+        self.written
+    }
+
     fn forget_unwritten(&mut self, number: u32) {
         let written = self.written;
         let Some(exchanges) = &mut self.sessions.get(number).exchanges else { return };

@@ -666,3 +666,33 @@ fn traces_are_whole_and_a_link_follows_one_at_most() {
         assert!(said.contains(expected), "{traces}: {said}");
     }
 }
+
+#[test]
+fn limits_hold_servers_and_not_our_own_clients() {
+    let refusal = |host: usize, limits: Value| {
+        let mut plan = plan("pair.json");
+        plan["hosts"][host]["limits"] = limits;
+        match Plan::from_json(&plan.to_string()) {
+            Ok(_) => "accepted".into(),
+            Err(error) => error.to_string(),
+        }
+    };
+    let limits = |processor: Value, memory: Value, disk: Value| json!({ "processor": processor, "memory_bytes": memory, "disk_bytes_s": disk });
+    let server = plan("pair.json")["servers"][0]["host"].as_u64().unwrap() as usize;
+    let all = limits(json!([1, 4]), json!(64_000_000), json!(1_000_000));
+    assert_eq!(refusal(server, all.clone()), "accepted");
+    let cases = [
+        (limits(json!([1, 101]), Value::Null, Value::Null), "limits.processor` is"),
+        (
+            limits(Value::Null, json!(1000), Value::Null),
+            "limits.memory_bytes` is 1000, but must be 1048576 or more",
+        ),
+        (limits(Value::Null, Value::Null, json!(1)), "limits.disk_bytes_s` is 1, but must be 1000 or more"),
+    ];
+    for (limits, problem) in cases {
+        let said = refusal(server, limits);
+        assert!(said.contains(problem), "{said}");
+    }
+    let said = refusal(1 - server.min(1), all);
+    assert!(said.contains("the engine's own; move them to another host"), "{said}");
+}

@@ -18,12 +18,14 @@ use mqttlab_mqtt::broker::{
 };
 use mqttlab_mqtt::outbox::Refill;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
-use mqttlab_plan::BrokerRole;
+use mqttlab_plan::{BrokerRole, HostLimits};
 use mqttlab_recording::LossCause;
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
-use super::mosquitto_loop::{LoopPasses, PacketReading, ReadKind, SocketReads};
+use super::broker_answers::{acknowledgement, connack, is_websocket, reading, version};
+use super::broker_limits::BrokerLimits;
+use super::mosquitto_loop::{LoopPasses, ReadKind, SocketReads};
 use super::service::{Alarm, ServiceQueue, ServiceTimes};
 use super::{End, ServerModel, ServerSnapshot, ServerSurroundings};
 use crate::control::event::SimEvent;
@@ -56,6 +58,8 @@ pub(crate) struct BrokerModel {
     /// Messages that a full queue or socket made it drop.
     dropped: u64,
     alarm: Alarm,
+    /// What its host has of memory and disk.
+    limits: BrokerLimits,
 }
 
 /// Something that a socket has for the broker.
@@ -81,7 +85,13 @@ struct BrokerResponse {
 }
 
 impl BrokerModel {
-    pub(crate) fn new(id: ServerId, name: &str, role: &BrokerRole, seed: Seed) -> BrokerModel {
+    pub(crate) fn new(
+        id: ServerId,
+        name: &str,
+        role: &BrokerRole,
+        limits: Option<HostLimits>,
+        seed: Seed,
+    ) -> BrokerModel {
         let settings = &role.settings;
         let options = BrokerOptions {
             max_inflight: settings.max_inflight.min(u16::MAX.into()) as u16,
@@ -107,6 +117,7 @@ impl BrokerModel {
             wrote_to: None,
             dropped: 0,
             alarm: Alarm::new(id),
+            limits: BrokerLimits::new(limits, settings.persistence),
         }
     }
 
@@ -123,6 +134,8 @@ impl BrokerModel {
             if std::mem::take(&mut self.ends_pass) {
                 self.end_pass(around);
             }
+            self.limits
+                .choose(around.now(), &self.broker, &mut self.inbox, |request| request.connection.slot);
             self.inbox.begin(around.now());
         }
     }
@@ -220,6 +233,7 @@ impl BrokerModel {
         match &request.what {
             BrokerRequestContent::Packet(packet) => self.attend_packet(around, id, packet),
             BrokerRequestContent::Closed => {
+                self.limits.set_waiting(id, 0, 0);
                 self.broker.closed(around.agenda.now(), broker::ConnectionId(id.slot));
                 around.transport.close(around.agenda, around.evidence, id, Side::Server);
             }
@@ -242,6 +256,7 @@ impl BrokerModel {
             StreamContent::Step(step) => return self.proceed(around, id, step),
             StreamContent::Farewell => return,
         }
+        self.limits.hold(around, packet);
         // Clients of other protocols have servers of their own: the plan was checked.
         let Some(kind) = packet.kind.mqtt() else { return };
         let input = match kind {
@@ -453,7 +468,10 @@ impl BrokerModel {
                 return None;
             }
             // Tokens say which message it is, and are never used again.
-            Output::Released { .. } => return None,
+            Output::Released { message } => {
+                self.limits.release(message);
+                return None;
+            }
         };
         Some(BrokerResponse { connection: around.transport.connections().at(socket.0), packet })
     }
@@ -485,6 +503,7 @@ impl BrokerModel {
             return;
         }
         let Some((packet, length)) = response.packet else {
+            self.limits.set_waiting(id, 0, 0);
             around.transport.say_farewell(id, Side::Server);
             self.write(around, id);
             return around.transport.close(around.agenda, around.evidence, id, Side::Server);
@@ -541,12 +560,15 @@ impl BrokerModel {
         }
         (self.passes, self.ends_pass, self.wrote_to) = (LoopPasses::default(), false, None);
         self.alarm.forget();
+        self.limits.forget_sockets();
     }
 
     /// Tells the broker how much waits for a socket: it drops QoS 0 messages behind a long queue.
     fn tell_backlog(&mut self, around: &ServerSurroundings<'_>, id: TcpConnectionId) {
-        let waiting = around.transport.connection(id).streams[Side::Server as usize].packets_waiting();
-        self.broker.set_backlog(broker::ConnectionId(id.slot), waiting as u32);
+        let stream = &around.transport.connection(id).streams[Side::Server as usize];
+        let waiting = stream.packets_waiting() as u32;
+        self.broker.set_backlog(broker::ConnectionId(id.slot), waiting);
+        self.limits.set_waiting(id, waiting, stream.waiting());
     }
 }
 
@@ -651,6 +673,10 @@ impl ServerModel for BrokerModel {
         self.dropped
     }
 
+    fn exceeds_memory(&self) -> bool {
+        self.limits.exceeds_memory(&self.broker)
+    }
+
     fn snapshot(&self) -> ServerSnapshot<'_> {
         ServerSnapshot {
             inbox: self.inbox.len(),
@@ -659,38 +685,6 @@ impl ServerModel for BrokerModel {
             sessions: self.broker.session_infos().collect(),
         }
     }
-}
-
-/// The protocol version that is spoken on the connection in this slot.
-fn version(around: &ServerSurroundings<'_>, socket: broker::ConnectionId) -> Version {
-    around.version_at(around.transport.connections().at(socket.0))
-}
-
-/// Whether libwebsockets is the broker's end of a connection.
-fn is_websocket(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
-    around.transport.connection(id).layered.as_ref().is_some_and(|layered| layered.has_websocket())
-}
-
-fn reading(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> PacketReading {
-    match &around.transport.connection(id).layered {
-        Some(layered) if layered.has_websocket() && layered.has_tls() => PacketReading::Records,
-        Some(layered) if layered.has_websocket() => PacketReading::Bytes,
-        _ => PacketReading::Packets,
-    }
-}
-
-/// A CONNACK that tells an MQTT 5 client how many messages it may send ahead and how many topic aliases it may give, in
-/// properties of three bytes each (§3.2.2.3.3, §3.2.2.3.8). What is the protocol's default is not said.
-fn connack(version: Version, session_present: bool, told: (u16, u16)) -> (StreamPacket, usize) {
-    let (receive_maximum, topic_alias_maximum) = if version == Version::V5 { told } else { (u16::MAX, 0) };
-    let said = usize::from(receive_maximum != u16::MAX) + usize::from(topic_alias_maximum > 0);
-    let bare = StreamPacket::bare(Kind::Connack, 0);
-    let packet = StreamPacket { session_present, receive_maximum, topic_alias_maximum, ..bare };
-    (packet, encode::connack_len(version) + 3 * said)
-}
-
-fn acknowledgement(kind: Kind, id: u16) -> Option<(StreamPacket, usize)> {
-    Some((StreamPacket::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN))
 }
 
 /// Bytes of a packet still to come from which on those that have come count for the keep-alive (measured with Mosquitto 2.0.11).

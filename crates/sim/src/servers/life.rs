@@ -41,8 +41,13 @@ pub(super) struct SimServer {
 
 enum LifeState {
     Running,
-    Paused { since: Instant, held: Vec<HeldEvent> },
+    Paused {
+        since: Instant,
+        held: Vec<HeldEvent>,
+    },
     Ended,
+    /// It has ended by itself, and nobody starts it again, as in a live run.
+    Lost,
 }
 
 /// What waits for a program that stands still.
@@ -62,7 +67,7 @@ impl SimServer {
         match &mut self.state {
             LifeState::Running => self.model.on_datagram(around, datagram),
             LifeState::Paused { held, .. } => held.push(HeldEvent::Datagram(datagram)),
-            LifeState::Ended => {}
+            LifeState::Ended | LifeState::Lost => {}
         }
     }
 
@@ -82,7 +87,7 @@ impl SimServer {
         match &mut self.state {
             LifeState::Running => self.model.on_tcp(around, end, event),
             LifeState::Paused { held, .. } => held.push(HeldEvent::Tcp(end, event)),
-            LifeState::Ended => {}
+            LifeState::Ended | LifeState::Lost => {}
         }
     }
 
@@ -94,7 +99,7 @@ impl SimServer {
         match &mut self.state {
             LifeState::Running => self.model.read(around, end),
             LifeState::Paused { held, .. } => held.push(HeldEvent::Read(end)),
-            LifeState::Ended => {}
+            LifeState::Ended | LifeState::Lost => {}
         }
     }
 
@@ -124,6 +129,17 @@ impl SimServer {
             _ => {}
         }
         false
+    }
+
+    /// Whether it runs, and has come to need more memory than its host has.
+    pub(super) fn exceeds_memory(&self) -> bool {
+        matches!(self.state, LifeState::Running) && self.model.exceeds_memory()
+    }
+
+    /// The kernel kills it.
+    pub(super) fn die(&mut self, around: &mut ServerSurroundings<'_>) {
+        self.end(around, false, true);
+        self.state = LifeState::Lost;
     }
 
     fn go_on(&mut self, around: &mut ServerSurroundings<'_>) {

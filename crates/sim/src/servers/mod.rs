@@ -12,6 +12,8 @@
 //! A role is added as a file here that implements [`ServerModel`], and a line in [`model`].
 
 mod broker;
+mod broker_answers;
+mod broker_limits;
 mod gateway;
 mod life;
 mod mosquitto_loop;
@@ -23,7 +25,8 @@ use std::rc::Rc;
 
 use mqttlab_mqtt::Version;
 use mqttlab_mqtt::broker::SessionInfo;
-use mqttlab_plan::{Role, ServerChange};
+use mqttlab_plan::{Host, HostLimits, Role, ServerChange, WhenItDies};
+use mqttlab_recording::EventKind;
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
@@ -82,6 +85,11 @@ pub(crate) trait ServerModel {
 
     /// Messages that full queues and sockets made it drop.
     fn dropped(&self) -> u64;
+
+    /// Whether it has come to need more memory than its host has.
+    fn exceeds_memory(&self) -> bool {
+        false
+    }
 
     /// What it is like now.
     fn snapshot(&self) -> ServerSnapshot<'_>;
@@ -187,18 +195,40 @@ pub(crate) struct SimServers {
     seed: Seed,
     /// What models dropped in whose place others are.
     dropped_before: u64,
+    /// The limits of each one's host.
+    limits: Vec<Option<HostLimits>>,
+    /// One that has come to need more memory than its host has.
+    exhausted: Option<ServerId>,
+}
+
+/// A server that has ended by itself.
+pub(crate) struct ServerDeath {
+    pub(crate) name: String,
+    pub(crate) status: String,
+    /// Whether the run ends with it.
+    pub(crate) ends_run: bool,
 }
 
 impl SimServers {
     /// # Errors
     /// A sentence: there is no model of one of them.
-    pub(crate) fn new(plans: &[mqttlab_plan::Server], seed: Seed) -> Result<SimServers, String> {
+    pub(crate) fn new(
+        servers: &[mqttlab_plan::Server],
+        hosts: &[Host],
+        seed: Seed,
+    ) -> Result<SimServers, String> {
+        let limits: Vec<_> = servers.iter().map(|server| hosts[server.host].limits).collect();
+        let slowed = |(server, limits): (&mqttlab_plan::Server, &Option<HostLimits>)| {
+            let share = limits.and_then(|limits| limits.processor);
+            share.map_or_else(|| server.clone(), |share| server.slowed(share))
+        };
+        let plans: Vec<_> = servers.iter().zip(&limits).map(slowed).collect();
         let server = |(index, plan)| {
             let id = ServerId::from_index(index);
-            Ok(SimServer::new(id, model(id, plan, seed)?))
+            Ok(SimServer::new(id, model(id, plan, limits[index], seed)?))
         };
         let table = plans.iter().enumerate().map(server).collect::<Result<_, String>>()?;
-        Ok(SimServers { table, plans: plans.to_vec(), seed, dropped_before: 0 })
+        Ok(SimServers { table, plans, seed, dropped_before: 0, limits, exhausted: None })
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ServerId, &dyn ServerModel)> {
@@ -221,10 +251,13 @@ impl SimServers {
     pub(crate) fn change(&mut self, around: &mut ServerSurroundings<'_>, name: &str, change: ServerChange) {
         let Some(index) = self.plans.iter().position(|plan| plan.name == name) else { return };
         let id = ServerId::from_index(index);
-        if !self.table[id].change(around, change) {
+        let takes_place = self.table[id].change(around, change);
+        self.look_at_memory(id);
+        if !takes_place {
             return;
         }
-        let fresh = model(id, &self.plans[index], self.seed).expect("there was a model of it");
+        let fresh =
+            model(id, &self.plans[index], self.limits[index], self.seed).expect("there was a model of it");
         let before = std::mem::replace(&mut self.table[id].model, fresh);
         self.dropped_before += before.dropped();
         self.table[id].model.start(around);
@@ -234,33 +267,71 @@ impl SimServers {
     pub(crate) fn on_datagram(&mut self, around: &mut ServerSurroundings<'_>, datagram: Rc<SimDatagram>) {
         let server = around.transport.conversation(datagram.conversation).server;
         self.table[server].on_datagram(around, datagram);
+        self.look_at_memory(server);
     }
 
     /// A server's time may have come.
     pub(crate) fn on_timer(&mut self, around: &mut ServerSurroundings<'_>, id: ServerId) {
         self.table[id].on_timer(around);
+        self.look_at_memory(id);
     }
 
     /// TCP has something to tell the server at this end.
     pub(crate) fn on_tcp(&mut self, around: &mut ServerSurroundings<'_>, end: End, event: TcpEvent) {
-        self.at(around, end).on_tcp(around, end, event);
+        let id = at(around, end);
+        self.table[id].on_tcp(around, end, event);
+        self.look_at_memory(id);
     }
 
     /// The server at this end is awake.
     pub(crate) fn read(&mut self, around: &mut ServerSurroundings<'_>, end: End) {
-        self.at(around, end).read(around, end);
+        let id = at(around, end);
+        self.table[id].read(around, end);
+        self.look_at_memory(id);
     }
 
-    fn at(&mut self, around: &ServerSurroundings<'_>, (id, side): End) -> &mut SimServer {
-        let server = around.transport.connection(id).server_at(side);
-        &mut self.table[server.expect("only a server's ends come here")]
+    /// Whether [`SimServers::kill_exhausted`] has something to do.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.exhausted.is_some()
+    }
+
+    /// Kills the server that has come to need more memory than its host has, as the kernel does.
+    pub(crate) fn kill_exhausted(&mut self, around: &mut ServerSurroundings<'_>) -> Option<ServerDeath> {
+        let id = self.exhausted.take()?;
+        let plan = &self.plans[id.index()];
+        let memory = self.limits[id.index()].and_then(|limits| limits.memory_bytes).unwrap_or_default();
+        let status = mqttlab_plan::out_of_memory(memory);
+        self.table[id].die(around);
+        let detail = format!("{}: {status}", plan.name);
+        around.evidence.event(around.now(), EventKind::ServerExit, None, None, &detail);
+        Some(ServerDeath {
+            name: plan.name.clone(),
+            status,
+            ends_run: plan.when_it_dies == WhenItDies::EndRun,
+        })
+    }
+
+    fn look_at_memory(&mut self, id: ServerId) {
+        if self.table[id].exceeds_memory() {
+            self.exhausted = Some(id);
+        }
     }
 }
 
+/// The server at this end of a connection.
+fn at(around: &ServerSurroundings<'_>, (id, side): End) -> ServerId {
+    around.transport.connection(id).server_at(side).expect("only a server's ends come here")
+}
+
 /// The model of a server.
-fn model(id: ServerId, plan: &mqttlab_plan::Server, seed: Seed) -> Result<Box<dyn ServerModel>, String> {
+fn model(
+    id: ServerId,
+    plan: &mqttlab_plan::Server,
+    limits: Option<HostLimits>,
+    seed: Seed,
+) -> Result<Box<dyn ServerModel>, String> {
     match &plan.role {
-        Role::Broker(role) => Ok(Box::new(BrokerModel::new(id, &plan.name, role, seed))),
+        Role::Broker(role) => Ok(Box::new(BrokerModel::new(id, &plan.name, role, limits, seed))),
         Role::Proxy(role) => Ok(Box::new(ProxyModel::new(id, &plan.name, role, seed)?)),
         Role::ZeroMq(role) => Ok(Box::new(ZeroMqModel::new(id, &plan.name, role, seed))),
         Role::Gateway(role) => Ok(Box::new(GatewayModel::new(id, &plan.name, role, seed))),

@@ -46,11 +46,13 @@ pub(super) struct ServiceQueue<W> {
     service: ServiceTimes,
     /// When it has done with the first, once it has begun.
     done: Option<Instant>,
+    /// Until then it does something else, and begins with nothing.
+    rests_until: Instant,
 }
 
 impl<W> ServiceQueue<W> {
     pub(super) fn new(service: ServiceTimes) -> ServiceQueue<W> {
-        ServiceQueue { waiting: VecDeque::new(), service, done: None }
+        ServiceQueue { waiting: VecDeque::new(), service, done: None, rests_until: Instant::ZERO }
     }
 
     pub(super) fn push(&mut self, work: W) {
@@ -60,7 +62,7 @@ impl<W> ServiceQueue<W> {
     /// Begins with the first, unless it has or nothing waits.
     pub(super) fn begin(&mut self, now: Instant) {
         if self.done.is_none() && !self.waiting.is_empty() {
-            self.done = Some(now + self.service.per_packet());
+            self.done = Some(now.max(self.rests_until) + self.service.per_packet());
         }
     }
 
@@ -73,6 +75,22 @@ impl<W> ServiceQueue<W> {
     /// It stands still for so long.
     pub(super) fn delay(&mut self, by: Duration) {
         self.done = self.done.map(|done| done + by);
+        self.rests_until += by;
+    }
+
+    /// Puts the first that is so before the others, unless it has begun: whether there is one.
+    pub(super) fn promote(&mut self, is_next: impl Fn(&W) -> bool) -> bool {
+        let Some(place) = self.waiting.iter().position(is_next) else { return false };
+        if place > 0 && self.done.is_none() {
+            let next = self.waiting.remove(place).expect("it was found there");
+            self.waiting.push_front(next);
+        }
+        true
+    }
+
+    /// Until then it begins with nothing.
+    pub(super) fn rest_until(&mut self, until: Instant) {
+        self.rests_until = self.rests_until.max(until);
     }
 
     /// What it works on, once it has begun.
@@ -80,9 +98,14 @@ impl<W> ServiceQueue<W> {
         self.waiting.front().filter(|_| self.done.is_some())
     }
 
+    /// What is first.
+    pub(super) fn first(&self) -> Option<&W> {
+        self.waiting.front()
+    }
+
     /// Forgets everything, and hands it out.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = W> + '_ {
-        self.done = None;
+        (self.done, self.rests_until) = (None, Instant::ZERO);
         self.waiting.drain(..)
     }
 

@@ -1,0 +1,41 @@
+//! What a broker's answers are like on the wire, and how it reads and writes a connection.
+
+use mqttlab_mqtt::broker;
+use mqttlab_mqtt::{Kind, Version, encode};
+
+use super::ServerSurroundings;
+use super::mosquitto_loop::PacketReading;
+use crate::hosts::stream::StreamPacket;
+use crate::ids::TcpConnectionId;
+
+/// The protocol version that is spoken on the connection in this slot.
+pub(super) fn version(around: &ServerSurroundings<'_>, socket: broker::ConnectionId) -> Version {
+    around.version_at(around.transport.connections().at(socket.0))
+}
+
+/// Whether libwebsockets is the broker's end of a connection.
+pub(super) fn is_websocket(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
+    around.transport.connection(id).layered.as_ref().is_some_and(|layered| layered.has_websocket())
+}
+
+pub(super) fn reading(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> PacketReading {
+    match &around.transport.connection(id).layered {
+        Some(layered) if layered.has_websocket() && layered.has_tls() => PacketReading::Records,
+        Some(layered) if layered.has_websocket() => PacketReading::Bytes,
+        _ => PacketReading::Packets,
+    }
+}
+
+/// A CONNACK that tells an MQTT 5 client how many messages it may send ahead and how many topic aliases it may give, in
+/// properties of three bytes each (§3.2.2.3.3, §3.2.2.3.8). What is the protocol's default is not said.
+pub(super) fn connack(version: Version, session_present: bool, told: (u16, u16)) -> (StreamPacket, usize) {
+    let (receive_maximum, topic_alias_maximum) = if version == Version::V5 { told } else { (u16::MAX, 0) };
+    let said = usize::from(receive_maximum != u16::MAX) + usize::from(topic_alias_maximum > 0);
+    let bare = StreamPacket::bare(Kind::Connack, 0);
+    let packet = StreamPacket { session_present, receive_maximum, topic_alias_maximum, ..bare };
+    (packet, encode::connack_len(version) + 3 * said)
+}
+
+pub(super) fn acknowledgement(kind: Kind, id: u16) -> Option<(StreamPacket, usize)> {
+    Some((StreamPacket::bare(kind, id), encode::ACKNOWLEDGEMENT_LEN))
+}
