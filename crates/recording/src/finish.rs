@@ -12,6 +12,7 @@ use crate::claim::{self, Claim};
 use crate::coverage::ChangedSubscriptions;
 use crate::error::{Error, ErrorContext, Result};
 use crate::fate::{Attendance, Judge, Missing};
+use crate::folding;
 use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
 use crate::identifier;
@@ -105,6 +106,7 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
     fs::create_dir_all(out).on("create", out)?;
     copy_others(dir, out)?;
     // What is read more than once must not grow meanwhile; deliveries before what was sent, so that it is there, too.
+    folding::copy(dir, out)?;
     for spool in
         [Spool::Received, Spool::Acknowledged, Spool::Sent, Spool::Unsent, Spool::Resources, Spool::Events]
     {
@@ -170,15 +172,16 @@ fn complete(
     payloads(from, to, &mut files)?;
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
     let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end, &changes);
-    let JoinedMessages { size, tallies, fates: messages, flow, warning } =
-        join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
+    let JoinedMessages { size, tallies, fates: messages, flow, warning, summed } =
+        join::messages(&folding::message_dir(from), to, layout, &judge, join::RANGE_ROWS)?;
     network.warnings.extend(warning);
     files.insert("messages.parquet".into(), size);
+    let sampled = summed.map(|summed| summed.write(to, layout, &mut files)).transpose()?;
     files.insert("clients.parquet".into(), clients(to, layout, &contacts, &tallies)?);
     if network.has_seen {
         layout::replace(to, layout)?;
     }
-    let summary = Summary { dir: to.to_owned(), files, messages, links: network.links };
+    let summary = Summary { dir: to.to_owned(), files, messages, sampled, links: network.links };
     network.warnings.extend(run::clock_warning(layout));
     // Whoever made the evidence of an import asked for nothing.
     if !said.facts.validity.is_null() && layout.producer != "import" {
@@ -328,6 +331,7 @@ fn copy_others(from: &Path, to: &Path) -> Result<()> {
 
 fn remove_spools(dir: &Path) -> Result<()> {
     packets::remove_journals(dir);
+    folding::remove(dir)?;
     for spool in Spool::ALL {
         for path in [spool.path(dir), spool.seen_path(dir)] {
             match fs::remove_file(&path) {

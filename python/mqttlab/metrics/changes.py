@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from mqttlab.metrics import sums
 from mqttlab.metrics.application import EXPECTED, has_messages
 from mqttlab.metrics.window import TIME_MAX_NS, measurement
 from mqttlab.plan.events import Change
@@ -76,7 +77,7 @@ def _rows(recording: Recording) -> pl.LazyFrame:
 
 def _usual(recording: Recording, first: Change) -> int | None:
     """The largest latency, in ns, of what was due and came in the measurement before the first event; none without."""
-    if not has_messages(recording):
+    if not has_messages(recording) or sums.is_summed(recording):
         return None
     before = (pl.col("due") >= measurement(recording).from_ns) & (pl.col("came") < first.at_ns)
     rows = _rows(recording).filter(before, pl.col("fate") == "delivered")
@@ -87,7 +88,7 @@ def _usual(recording: Recording, first: Change) -> int | None:
 def _messages(
     recording: Recording, change: Change, until: int, usual: int | None,
 ) -> dict[str, float | int | None]:
-    if not has_messages(recording):
+    if not has_messages(recording) or sums.is_summed(recording):
         return {}
     rows = _rows(recording)
     ended = _ended(change)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 
 class ArrivalConstant(TypedDict):
@@ -783,6 +783,7 @@ class RecordingPlan(TypedDict):
     payloads: bool
     pcapng: bool
     resource_interval_ns: Duration
+    summary: NotRequired[SummaryPlan | None]
     tcp_state_interval_ns: Duration
 
 
@@ -981,6 +982,12 @@ class Subscription(TypedDict):
     """A subscription."""
     filter: TopicPattern
     qos: int
+
+
+class SummaryPlan(TypedDict):
+    """How messages are added up while a run goes on."""
+    fold_bytes: int
+    rows_most: int
 
 
 class TcpPlan(TypedDict):

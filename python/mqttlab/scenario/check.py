@@ -23,6 +23,7 @@ from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 from mqttlab.scenario.mqtt_sn import datagram_room
 from mqttlab.scenario.publish import PAYLOAD_BYTES_MAX, Publish, file_problem
+from mqttlab.scenario.recording_check import recording_problems
 from mqttlab.scenario.replay import ReplayError
 from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed, placed
 from mqttlab.scenario.template import IDENTITY_BYTES as IDENTITY_TEXT_BYTES
@@ -46,7 +47,7 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _nats, _queues, _groups, _mqtt_sn, _zeromq,
-              _names, _sizes, _recording)
+              _names, _sizes, recording_problems)
     found = [problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX)]
     # Only a whole network has round trips. Events are about what is there: where that is wrong, it is mended first.
     found = found or list(islice(_products(scenario), PROBLEMS_MAX))
@@ -145,12 +146,6 @@ def _trust(place: Location, server: Server) -> Iterator[Problem]:
     if "-----BEGIN CERTIFICATE-----" not in text:
         yield (*place, "authority"), (
             f"is {shown(str(server.tls.authority))}, which has no certificate; use a PEM file with the authority's")
-
-
-def _recording(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.recording.pcapng and not scenario.recording.packets:
-        yield ("recording", "pcapng"), ("is on, but `recording.detail` is \"messages\": without frames there is no "
-                                        "capture; leave one of them out")
 
 
 def _programs(scenario: Scenario) -> Iterator[Problem]:
