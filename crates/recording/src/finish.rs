@@ -106,12 +106,12 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
     fs::create_dir_all(out).on("create", out)?;
     copy_others(dir, out)?;
     // What is read more than once must not grow meanwhile; deliveries before what was sent, so that it is there, too.
+    let copied =
+        |spool: Spool| fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir)).map(drop);
+    [Spool::Received, Spool::Acknowledged, Spool::Sent, Spool::Unsent].into_iter().try_for_each(copied)?;
+    // What was added up before comes in the place of these: it is copied behind them, so that no fold comes between.
     folding::copy(dir, out)?;
-    for spool in
-        [Spool::Received, Spool::Acknowledged, Spool::Sent, Spool::Unsent, Spool::Resources, Spool::Events]
-    {
-        fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
-    }
+    [Spool::Resources, Spool::Events].into_iter().try_for_each(copied)?;
     // Older runs have none.
     let later = [Spool::Dropped, Spool::Gaps, Spool::TcpSamples, Spool::Positions, Spool::Payloads];
     for spool in later.into_iter().filter(|spool| spool.path(dir).exists()) {
