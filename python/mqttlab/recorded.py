@@ -29,6 +29,8 @@ TEXTS = {table: frozenset(names.split()) for table, names in {
     "tcp_state": "end",
     "positions": "source",
     "payloads": "source",
+    "message_sums": "publisher_group subscriber_group phase fate cause",
+    "latency_sums": "quantity",
     "attribution": "seen_by unattributed",
     "legs": "topic",
     "named_packets": "identified",
@@ -72,6 +74,11 @@ NUMBERS = {table: frozenset(names.split()) for table, names in {
         "unsent_bytes unacknowledged_bytes",
     "positions": "at_ns client host link x_m y_m longitude_deg latitude_deg altitude_m",
     "payloads": "received_ns subscriber publisher sequence start_bytes kept_bytes",
+    "message_sums":
+        "qos count messages messages_first payload_bytes out_of_order late received received_bytes written_bytes "
+        "written_first_bytes wanted intended_first_ns intended_last_ns received_last_ns age_mean_ns latencies "
+        "latency_sum_ns latency_deviation_ns latency_least_ns latency_most_ns acknowledged",
+    "latency_sums": "sum from_ns to_ns count",
     "attribution":
         "row schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns "
         "queue_to_broker_ns wire_to_broker_ns retransmission_to_broker_ns gateway_ns handshake_ns "
@@ -122,6 +129,7 @@ FRACTIONS = {table: frozenset(names.split()) for table, names in {
     "resources": "cpu_user_s cpu_system_s run_queue_s steal_s",
     "clients": "acknowledged_mean_ns",
     "positions": "x_m y_m longitude_deg latitude_deg altitude_m",
+    "message_sums": "age_mean_ns latency_deviation_ns",
     "frame_sums": "rtt_ms_min rtt_ms_mean rtt_ms_p95 rtt_ms_max rto_ms_mean",
     "round_trips": "rto_ms",
 }.items()}
@@ -143,6 +151,9 @@ OPTIONAL = {table: frozenset(names.split()) for table, names in {
     "tcp_state": "client connection srtt_ns slow_start_threshold_bytes",
     "positions": "client host link x_m y_m longitude_deg latitude_deg altitude_m",
     "payloads": "publisher sequence",
+    "message_sums":
+        "publisher_group subscriber_group qos cause intended_first_ns intended_last_ns received_last_ns age_mean_ns "
+        "latency_deviation_ns latency_least_ns latency_most_ns",
     "attribution":
         "schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns queue_to_broker_ns "
         "wire_to_broker_ns retransmission_to_broker_ns gateway_ns handshake_ns undivided_ns broker_ns "

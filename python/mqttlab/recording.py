@@ -46,6 +46,8 @@ CARRIERS = ("PUBLISH", "MESSAGE")
 
 TABLES = ("messages", "packets", "control_packets", "network_metrics", "events", "resources", "clients", "tcp_state",
           "positions", "payloads")
+SUM_TABLES = ("message_sums", "latency_sums")
+"""Tables that only recordings with a sample of the messages have."""
 
 # Columns and tables that came later: empty in older recordings. A test holds this list to docs/reference/recording.md.
 ADDED: dict[str, dict[str, pl.DataType]] = {

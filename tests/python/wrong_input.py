@@ -94,6 +94,8 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (NAME, 'name = "good"\nrecording = { detail = "packets" }'),
         (NAME, 'name = "good"\nrecording = { detail = "full", packets = true }'),
         (NAME, 'name = "good"\nrecording = { detail = "messages", pcapng = true }'),
+        (NAME, 'name = "good"\nrecording = { detail = "summary", pcapng = true }'),
+        (NAME, 'name = "good"\nrecording = { detail = "summary", payloads = true }'),
         (NAME, 'name = "good"\nrecording = { resource_interval = "0 s" }'),
         (SUBSCRIBER, 'name = "publishers"'), (SUBSCRIBER, ""), (NAME, 'name = "good'),
         *((NAME, f'name = "good"\n{line}') for line in (

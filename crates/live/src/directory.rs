@@ -2,7 +2,7 @@
 
 use mqttlab_client::changed_receivers;
 use mqttlab_plan::{Plan, Roster, RosterTopic};
-use mqttlab_recording::{Client, Layout, Session, Topic};
+use mqttlab_recording::{Client, Layout, Session, SummaryRule, Topic};
 
 use crate::clock::Clock;
 
@@ -38,6 +38,10 @@ impl Directory {
             measurement_end_ns: u64::MAX,
             late_after_ns: plan.late_after().map(|late| late.as_ns()),
             inflight_limits: plan.inflight_limits(),
+            summary: plan
+                .recording
+                .summary
+                .map(|rule| SummaryRule { fold_bytes: rule.fold_bytes, rows_most: rule.rows_most }),
             ..Layout::default()
         };
         Directory { layout, roster }

@@ -51,6 +51,10 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     within(plan.recording.resource_interval.as_ns(), MS, LONGEST.as_ns(), "recording.resource_interval_ns")?;
     let tcp_state = plan.recording.tcp_state_interval.as_ns();
     within(tcp_state, 10 * MS, LONGEST.as_ns(), "recording.tcp_state_interval_ns")?;
+    if let Some(summary) = &plan.recording.summary {
+        within(summary.fold_bytes, 1, 1 << 30, "recording.summary.fold_bytes")?;
+        within(summary.rows_most, 1, 10_000_000, "recording.summary.rows_most")?;
+    }
     within(plan.live.workers.into(), 1, 64, "live.workers")?;
     within(plan.live.parts.into(), 1, u64::from(PARTS_MAX), "live.parts")?;
     at_most(plan.live.latency_compensation.unwrap_or_default(), HOUR, "live.latency_compensation_ns")?;

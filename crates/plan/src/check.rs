@@ -24,6 +24,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     bounds::check(plan)?;
     stages::check(plan)?;
     check_parts(plan)?;
+    check_summary(plan)?;
     let lookup = Lookup::of(plan);
     check_servers(plan, &lookup)?;
     check_media(plan)?;
@@ -238,6 +239,28 @@ fn content_place(group: &Group, index: usize, place: &str) -> String {
         None => format!("{place}.publications[{index}]"),
         Some(changed) => format!("{place}.changed_publications[{changed}].publish"),
     }
+}
+
+/// Rows that are gone when the run ends can be in no capture, and cannot change their phase; and those of several engines are
+/// joined at the end.
+fn check_summary(plan: &Plan) -> Result<(), PlanError> {
+    let recording = &plan.recording;
+    let place = "recording.summary";
+    if recording.summary.is_none() {
+        return Ok(());
+    }
+    require(!recording.packets && !recording.pcapng && !recording.payloads, place, || {
+        "keeps sums of messages, without frames and payloads; leave out `packets`, `pcapng` and `payloads`"
+            .into()
+    })?;
+    require(plan.backend != Backend::Sim || !plan.sim.detect_transient, place, || {
+        "keeps sums by phase, but `sim.detect_transient` finds out afterwards when the measurement began; leave one of \
+         them out"
+            .into()
+    })?;
+    require(plan.live.parts == 1, place, || {
+        format!("keeps sums of one engine's rows, but `live.parts` is {}; use 1", plan.live.parts)
+    })
 }
 
 /// A program is a real one, does as it likes, and is observed by recorded frames.

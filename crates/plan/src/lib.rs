@@ -179,6 +179,19 @@ pub struct RecordingPlan {
     /// How often the ends of TCP connections are asked for their states, at most.
     #[serde(rename = "tcp_state_interval_ns", default = "a_second")]
     pub tcp_state_interval: Duration,
+    /// Of messages keep sums and a sample; `null`: a row of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<SummaryPlan>,
+}
+
+/// How messages are added up while a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SummaryPlan {
+    /// Rows of so many bytes are added up at once.
+    pub fold_bytes: u64,
+    /// So many rows of the table of messages are kept at most.
+    pub rows_most: u64,
 }
 
 /// What plans had that did not say how often TCP's states are sampled.

@@ -14,6 +14,7 @@ use mqttlab_rows::Layout;
 
 use crate::derived::DERIVED_TABLES;
 use crate::error::{Error, ErrorContext, Result};
+use crate::folding;
 use crate::identifier;
 use crate::layout;
 use crate::spool::Spool;
@@ -102,6 +103,7 @@ pub fn discard(dir: &Path) {
             let _ = fs::remove_file(entry.path());
         }
     }
+    let _ = folding::remove(dir);
     let _ = fs::remove_dir(dir);
 }
 

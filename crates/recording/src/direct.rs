@@ -12,9 +12,12 @@ use mqttlab_rows::{
     RunFacts, Sent, TcpSample, Unsent,
 };
 
+use mqttlab_units::Instant;
+
 use crate::claim::Claim;
 use crate::error::{ErrorContext, Result};
 use crate::finish;
+use crate::folding::Folder;
 use crate::layout;
 use crate::packets::PacketTables;
 use crate::spool::{self, Spool};
@@ -27,6 +30,8 @@ pub struct DirectRecorder {
     dir: PathBuf,
     spools: Vec<Gathering>,
     packets: PacketTables,
+    /// Where sums are kept of messages.
+    folder: Option<Folder>,
 }
 
 /// A spool, and the records that have not been written to it yet.
@@ -47,7 +52,8 @@ impl DirectRecorder {
         }
         let packets = PacketTables::recoverable(dir)?;
         claim.set_kept(true);
-        Ok(DirectRecorder { claim, dir: dir.to_owned(), spools, packets })
+        let folder = layout.summary.map(|rule| Folder::new(dir, rule));
+        Ok(DirectRecorder { claim, dir: dir.to_owned(), spools, packets, folder })
     }
 
     /// Until [`keep`](Self::keep) is called, a recorder that goes takes the recording away: for a run that may fail before
@@ -64,6 +70,14 @@ impl DirectRecorder {
     /// The layout that the recording was begun with, which is not kept in memory: it names every client.
     pub fn layout(&self) -> Result<Layout> {
         layout::read(&self.dir)
+    }
+
+    /// When measuring begins and ends, as soon as that is known: for a recording of which sums are kept.
+    pub fn phases(&mut self, measure_from: Instant, measure_until: Instant) -> Result<()> {
+        if self.folder.is_none() {
+            return Ok(());
+        }
+        layout::store_phases(&self.dir, measure_from, measure_until)
     }
 
     /// A message was handed to its session, or written, or both.
@@ -158,7 +172,19 @@ impl DirectRecorder {
     }
 
     pub(crate) fn write_spools(&mut self) -> Result<()> {
-        self.spools.iter_mut().try_for_each(|gathering| gathering.write(&self.dir))
+        let mut is_due = false;
+        for gathering in &mut self.spools {
+            if let Some(folder) = &mut self.folder {
+                is_due |= folder.wrote(gathering.spool, gathering.bytes.len());
+            }
+            gathering.write(&self.dir)?;
+        }
+        if let Some(folder) = self.folder.as_mut().filter(|_| is_due) {
+            for (spool, file) in folder.fold()? {
+                self.spools[spool as usize].file = file;
+            }
+        }
+        Ok(())
     }
 
     #[inline]
@@ -167,7 +193,8 @@ impl DirectRecorder {
         debug_assert_eq!(gathering.spool, spool);
         spool::put(spool, row, tail, &mut gathering.bytes);
         // All of them, what was sent first: a delivery without its message would say nothing to whoever looks now.
-        if gathering.bytes.len() >= GATHERED_BYTES { self.write_spools() } else { Ok(()) }
+        let most = self.folder.as_ref().map_or(GATHERED_BYTES, |folder| folder.batch_bytes(GATHERED_BYTES));
+        if gathering.bytes.len() >= most { self.write_spools() } else { Ok(()) }
     }
 }
 

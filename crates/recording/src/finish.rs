@@ -12,6 +12,7 @@ use crate::claim::{self, Claim, HAND_SOCKET};
 use crate::coverage::ChangedSubscriptions;
 use crate::error::{Error, ErrorContext, Result};
 use crate::fate::{Attendance, Judge, Missing};
+use crate::folding;
 use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
 use crate::identifier;
@@ -105,11 +106,12 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
     fs::create_dir_all(out).on("create", out)?;
     copy_others(dir, out)?;
     // What is read more than once must not grow meanwhile; deliveries before what was sent, so that it is there, too.
-    for spool in
-        [Spool::Received, Spool::Acknowledged, Spool::Sent, Spool::Unsent, Spool::Resources, Spool::Events]
-    {
-        fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir))?;
-    }
+    let copied =
+        |spool: Spool| fs::copy(spool.path(dir), spool.path(out)).on("copy", &spool.path(dir)).map(drop);
+    [Spool::Received, Spool::Acknowledged, Spool::Sent, Spool::Unsent].into_iter().try_for_each(copied)?;
+    // What was added up before comes in the place of these: it is copied behind them, so that no fold comes between.
+    folding::copy(dir, out)?;
+    [Spool::Resources, Spool::Events].into_iter().try_for_each(copied)?;
     // Older runs have none.
     let later = [Spool::Dropped, Spool::Gaps, Spool::TcpSamples, Spool::Positions, Spool::Payloads];
     for spool in later.into_iter().filter(|spool| spool.path(dir).exists()) {
@@ -170,15 +172,16 @@ fn complete(
     payloads(from, to, &mut files)?;
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
     let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end, &changes);
-    let JoinedMessages { size, tallies, fates: messages, flow, warning } =
-        join::messages(from, to, layout, &judge, join::RANGE_ROWS)?;
+    let JoinedMessages { size, tallies, fates: messages, flow, warning, summed } =
+        join::messages(&folding::message_dir(from), to, layout, &judge, join::RANGE_ROWS)?;
     network.warnings.extend(warning);
     files.insert("messages.parquet".into(), size);
+    let sampled = summed.map(|summed| summed.write(to, layout, &mut files)).transpose()?;
     files.insert("clients.parquet".into(), clients(to, layout, &contacts, &tallies)?);
     if network.has_seen {
         layout::replace(to, layout)?;
     }
-    let summary = Summary { dir: to.to_owned(), files, messages, links: network.links };
+    let summary = Summary { dir: to.to_owned(), files, messages, sampled, links: network.links };
     network.warnings.extend(run::clock_warning(layout));
     // Whoever made the evidence of an import asked for nothing.
     if !said.facts.validity.is_null() && layout.producer != "import" {
@@ -330,6 +333,7 @@ fn remove_spools(dir: &Path) -> Result<()> {
     packets::remove_journals(dir);
     // Nobody is behind it any more.
     let _ = fs::remove_file(dir.join(HAND_SOCKET));
+    folding::remove(dir)?;
     for spool in Spool::ALL {
         for path in [spool.path(dir), spool.seen_path(dir)] {
             match fs::remove_file(&path) {

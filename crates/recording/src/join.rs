@@ -9,9 +9,11 @@ use std::path::Path;
 
 use mqttlab_rows::{Dropped, Layout, LossCause, MessageFate, Phase, Received, Sent};
 use mqttlab_units::Instant;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::fate::{Judge, UndeliveredMessage};
+use crate::folding::{FoldState, SummedMessages, fate_again};
 use crate::footer::FileSize;
 use crate::message_rows::{
     BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges,
@@ -24,7 +26,7 @@ use crate::untraced::{SPANS_MOST, UntracedDeliveries};
 use crate::validity::Flow;
 
 /// What the messages say about a client.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ClientTally {
     pub sent: u64,
     pub unsent: u64,
@@ -49,6 +51,8 @@ pub(crate) struct JoinedMessages {
     pub(crate) flow: Flow,
     /// What to read before the fates are used.
     pub(crate) warning: Option<String>,
+    /// What was added up, where the table has a sample.
+    pub(crate) summed: Option<SummedMessages>,
 }
 
 /// Writes `messages` to `to` from the spools in `from`.
@@ -59,32 +63,20 @@ pub(crate) fn messages(
     judge: &Judge<'_>,
     range_rows: u64,
 ) -> Result<JoinedMessages> {
-    let (survey, rows) = Survey::of(from, range_rows)?;
-    let mut out = TableOut {
-        layout,
-        judge,
-        dropped: dropped(from)?,
-        untraced: if survey.foreign {
-            UntracedDeliveries::read(from, SPANS_MOST)?
-        } else {
-            UntracedDeliveries::default()
-        },
-        in_flight: (0, Vec::new()),
-        crowded: false,
-        latest: None,
-        table: TableWriter::create(to)?,
-        tallies: vec![ClientTally::default(); layout.clients.len()],
-        fates: [0; MessageFate::ALL.len()],
-        flow: Flow {
-            cool_down_ns: judge.end().as_ns().saturating_sub(layout.measurement_end_ns),
-            end_ns: judge.end().as_ns(),
-            ..Flow::default()
-        },
-    };
+    let summed = layout.summary.map(|rule| SummedMessages::load(from, layout, &rule)).transpose()?;
+    let before = summed.as_ref().map(SummedMessages::survey).unwrap_or_default();
+    let (survey, rows) = Survey::of(from, range_rows, before)?;
+    let mut out = TableOut::new(layout, judge, dropped(from)?, summed);
+    out.table = Some(TableWriter::create(to)?);
+    if survey.foreign {
+        out.untraced = UntracedDeliveries::read(from, SPANS_MOST)?;
+    }
+    let before =
+        |out: &TableOut<'_>| out.summed.as_ref().map(|summed| summed.state.latest()).unwrap_or_default();
     if let Some(rows) = rows {
         let rows = rows.ordered();
         if rows.misses_any(layout) {
-            out.latest = Some(Latest::default().with(&rows));
+            out.latest = Some(before(&out).with(&rows));
         }
         rows.each(&mut |message| out.message(message))?;
     } else {
@@ -93,7 +85,7 @@ pub(crate) fn messages(
         for range in &ranges {
             let rows = GatheredRows::read(from, range, &survey)?.ordered();
             if out.latest.is_none() && rows.misses_any(layout) {
-                out.latest = Some(Latest::of(from, &ranges, &survey)?);
+                out.latest = Some(before(&out).with_ranges(from, &ranges, &survey)?);
             }
             rows.each(&mut |message| out.message(message))?;
         }
@@ -101,16 +93,13 @@ pub(crate) fn messages(
     if survey.foreign {
         write_foreign(from, &mut out)?;
     }
-    let met = MessageFate::ALL.iter().zip(out.fates).filter(|(_, count)| *count > 0);
-    let fates = met.map(|(fate, count)| (fate.as_str(), count)).collect();
-    let warning = out.untraced.warning();
-    Ok(JoinedMessages { size: out.table.finish()?, tallies: out.tallies, fates, flow: out.flow, warning })
+    out.finish()
 }
 
 /// What is known to have been dropped, by message.
-type DroppedRows = BTreeMap<u64, Vec<(Option<u32>, LossCause)>>;
+pub(crate) type DroppedRows = BTreeMap<u64, Vec<(Option<u32>, LossCause)>>;
 
-fn dropped(from: &Path) -> Result<DroppedRows> {
+pub(crate) fn dropped(from: &Path) -> Result<DroppedRows> {
     let mut dropped = DroppedRows::new();
     for_each(from, Spool::Dropped, |row: Dropped, _| {
         let rows = dropped.entry(key(row.publisher, row.sequence)).or_default();
@@ -120,7 +109,7 @@ fn dropped(from: &Path) -> Result<DroppedRows> {
     Ok(dropped)
 }
 
-struct TableOut<'a> {
+pub(crate) struct TableOut<'a> {
     layout: &'a Layout,
     judge: &'a Judge<'a>,
     dropped: DroppedRows,
@@ -131,7 +120,10 @@ struct TableOut<'a> {
     crowded: bool,
     /// `None` as long as every message has arrived.
     latest: Option<Latest>,
-    table: TableWriter<MessageColumns<'static>>,
+    /// `None` while rows are added up.
+    table: Option<TableWriter<MessageColumns<'static>>>,
+    /// Where only a sample goes into the table.
+    pub(crate) summed: Option<SummedMessages>,
     tallies: Vec<ClientTally>,
     /// Rows by the number of their fate.
     fates: [u64; MessageFate::ALL.len()],
@@ -139,7 +131,113 @@ struct TableOut<'a> {
 }
 
 impl<'a> TableOut<'a> {
-    fn message(&mut self, message: &GatheredMessage<'_>) -> Result<()> {
+    pub(crate) fn new(
+        layout: &'a Layout,
+        judge: &'a Judge<'a>,
+        dropped: DroppedRows,
+        mut summed: Option<SummedMessages>,
+    ) -> TableOut<'a> {
+        let before = summed.as_mut().map(|summed| &mut summed.state);
+        let (tallies, fates, flow, slow) = before.map_or_else(
+            || (vec![ClientTally::default(); layout.clients.len()], Default::default(), Flow::default(), 0),
+            |state| {
+                let cool_down_ns = judge.end().as_ns().saturating_sub(layout.measurement_end_ns);
+                let slow = state.sums.slower_than(cool_down_ns / 3);
+                (std::mem::take(&mut state.tallies), state.fates, state.flow, slow)
+            },
+        );
+        let flow = Flow {
+            cool_down_ns: judge.end().as_ns().saturating_sub(layout.measurement_end_ns),
+            end_ns: judge.end().as_ns(),
+            slow,
+            ..flow
+        };
+        let (untraced, latest, table) = (UntracedDeliveries::default(), None, None);
+        let (in_flight, crowded) = ((0, Vec::new()), false);
+        TableOut {
+            layout,
+            judge,
+            dropped,
+            untraced,
+            in_flight,
+            crowded,
+            latest,
+            table,
+            summed,
+            tallies,
+            fates,
+            flow,
+        }
+    }
+
+    /// Ends the table.
+    fn finish(self) -> Result<JoinedMessages> {
+        let met = MessageFate::ALL.iter().zip(self.fates).filter(|(_, count)| *count > 0);
+        let fates = met.map(|(fate, count)| (fate.as_str(), count)).collect();
+        let warning = self.untraced.warning();
+        let size = self.table.expect("it was begun").finish()?;
+        let (tallies, flow, summed) = (self.tallies, self.flow, self.summed);
+        Ok(JoinedMessages { size, tallies, fates, flow, warning, summed })
+    }
+
+    /// What was added up, with its counts.
+    pub(crate) fn into_state(self) -> FoldState {
+        let mut state = self.summed.expect("it adds up").state;
+        (state.tallies, state.fates, state.flow) = (self.tallies, self.fates, self.flow);
+        state
+    }
+
+    pub(crate) fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    /// Who is known not to get a message.
+    pub(crate) fn drops_of(&self, key: u64) -> &[(Option<u32>, LossCause)] {
+        self.dropped.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a message was added up before.
+    pub(crate) fn has_added(&self, message: &GatheredMessage<'_>) -> bool {
+        self.summed.as_ref().is_some_and(|summed| summed.state.has_added(message.publisher, message.sequence))
+    }
+
+    /// Takes note of what later copies of a message are to be counted by.
+    pub(crate) fn note(&mut self, message: &GatheredMessage<'_>) {
+        let intended = message.sent.map(|row| row.intended).or(message.unsent.map(|row| row.intended));
+        let phase = self.phase(intended.unwrap_or_default());
+        if let Some(summed) = &mut self.summed {
+            summed.state.note(message, phase);
+        }
+    }
+
+    /// Copies of a message that was added up before.
+    pub(crate) fn again(&mut self, message: &GatheredMessage<'_>) -> Result<()> {
+        for delivery in message.deliveries {
+            let Some(summed) = &mut self.summed else { return Ok(()) };
+            summed.is_again = true;
+            let state = &summed.state;
+            let row = MessageRow {
+                publisher: Some(message.publisher),
+                sequence: Some(message.sequence),
+                qos: Some(state.qos_of(message.publisher, delivery.row.qos)),
+                phase: state.phase_of(message.publisher, message.sequence),
+                fate: fate_again(delivery.row.retained),
+                payload_bytes: delivery.row.payload_bytes,
+                ..EMPTY
+            };
+            if !delivery.row.retained {
+                self.count(delivery.row.subscriber, |tally| tally.duplicates += 1);
+            }
+            self.row(&delivery_of(&row, &delivery.row))?;
+            self.summed.iter_mut().for_each(|summed| summed.is_again = false);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn message(&mut self, message: &GatheredMessage<'_>) -> Result<()> {
+        if self.has_added(message) {
+            return self.again(message);
+        }
         let mut row = self.blank(message);
         if let Some(sent) = message.sent {
             self.count_sent(sent, message.acknowledged);
@@ -147,6 +245,9 @@ impl<'a> TableOut<'a> {
         } else if message.unsent.is_some() && message.deliveries.is_empty() {
             self.count(message.publisher, |tally| tally.unsent += 1);
             row.fate = MessageFate::Unsent;
+            if let (Some(summed), Some(unsent)) = (&mut self.summed, message.unsent) {
+                summed.count_wanted(self.layout, &row, unsent.topic);
+            }
             return self.row(&row);
         }
         let expected = message.sent.map_or(&[][..], |sent| self.layout.receivers_of(sent.topic));
@@ -172,7 +273,7 @@ impl<'a> TableOut<'a> {
     }
 
     /// Whether the publisher of a QoS 2 message had as many others in flight as its broker takes.
-    fn is_crowded(&mut self, sent: &Sent, acknowledged: Option<Instant>) -> bool {
+    pub(crate) fn is_crowded(&mut self, sent: &Sent, acknowledged: Option<Instant>) -> bool {
         let Some(limit) = self.layout.inflight_limit(sent.publisher).filter(|_| sent.qos == 2) else {
             return false;
         };
@@ -182,7 +283,9 @@ impl<'a> TableOut<'a> {
         }
         others.retain(|at| at.is_none_or(|at| at > sent.sent));
         others.push(acknowledged);
+        let name = key(sent.publisher, sent.sequence);
         others.len() > limit
+            || self.summed.as_ref().is_some_and(|summed| summed.state.crowded.contains(&name))
     }
 
     /// Walks those who should have received the message beside those who did, both in order. Answers how many others
@@ -390,7 +493,10 @@ impl<'a> TableOut<'a> {
     fn row(&mut self, row: &MessageRow<'_>) -> Result<()> {
         self.fates[row.fate as usize] += 1;
         self.flow.count(row);
-        self.table.push(|columns, place| columns.set(place, row))
+        if self.summed.as_mut().is_some_and(|summed| !summed.count(row)) {
+            return Ok(());
+        }
+        self.table.as_mut().map_or(Ok(()), |table| table.push(|columns, place| columns.set(place, row)))
     }
 }
 

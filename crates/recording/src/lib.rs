@@ -9,6 +9,7 @@
 //!   resources.parquet  clients.parquet  tcp_state.parquet  positions.parquet
 //!   payloads.parquet  payloads.bin             where they are kept: what arrived, and its bytes
 //!   capture-<link>.pcapng                      optional
+//!   message_sums.parquet  latency_sums.parquet of long runs, whose messages.parquet is a sample
 //!   run.json                                   written last: its presence means complete
 //!   incomplete.json                            instead of run.json, when the run ended before its end
 //! ```
@@ -30,6 +31,7 @@ mod encoding;
 mod error;
 mod fate;
 mod finish;
+mod folding;
 mod footer;
 mod frames;
 mod hash;
@@ -66,8 +68,8 @@ pub use mqttlab_rows::{
     Acknowledged, Cause, ChangedReceiver, Client, DatagramAccount, Direction, Dropped, End, Ending, Event,
     EventKind, Frame, FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate, OwnPacket,
     PacketKind, PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource, Process,
-    Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, TcpSample, Topic, Towards, Transit, Unsent,
-    identity,
+    Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, SummaryRule, TcpSample, Topic, Towards,
+    Transit, Unsent, identity,
 };
 
 pub use claim::{BY_HAND, Claim, HAND_SOCKET, discard};
@@ -94,6 +96,6 @@ pub use spool::holds_rows;
 pub use summary::{LinkTally, Summary};
 pub use table::{Column, Description};
 pub use tables::{
-    ClientRow, ControlPacketRow, EventRow, MessageRow, NetworkMetricRow, PacketRow, ResourceRow, TABLES,
-    TcpStateRow,
+    ClientRow, ControlPacketRow, EventRow, LatencySumRow, MessageRow, MessageSumRow, NetworkMetricRow,
+    PacketRow, ResourceRow, TABLES, TcpStateRow,
 };

@@ -38,13 +38,14 @@ pub(crate) fn key(publisher: u32, sequence: u32) -> u64 {
     u64::from(publisher) << 32 | u64::from(sequence)
 }
 
-/// Calls `each` with every row of a spool, if there is one, and then with those that were found in frames.
+/// Calls `each` with every row that a fold carried, then with those of a spool, if there is one, and then with those that were found
+/// in frames.
 pub(crate) fn for_each<R: Record>(
     dir: &Path,
     spool: Spool,
     mut each: impl FnMut(R, &[u8]) -> Result<()>,
 ) -> Result<()> {
-    for path in [spool.path(dir), spool.seen_path(dir)] {
+    for path in [spool.carried_path(dir), spool.path(dir), spool.seen_path(dir)] {
         if let Some(mut reader) = SpoolReader::open_at(spool, path)? {
             reader.for_each(&mut each)?;
         }
@@ -61,6 +62,8 @@ pub(crate) struct Survey {
     pub(crate) foreign: bool,
     /// One bit for each delivery in the order of the spool: whether a later message came before it.
     pub(crate) overtaken: Vec<u64>,
+    /// Of how many deliveries, the first ones, a fold has found that out.
+    pub(crate) carried: usize,
     /// The highest sequence that came from a publisher to a subscriber so far.
     pub(crate) latest: HashMap<(u32, u32), u32, FoldedHash>,
 }
@@ -73,8 +76,12 @@ struct KeptRow {
 
 impl Survey {
     /// Counts the rows, and hands out all of them when there are no more than `rows_max`.
-    pub(crate) fn of(dir: &Path, rows_max: u64) -> Result<(Survey, Option<GatheredRows>)> {
-        let mut survey = Survey::default();
+    /// Goes on from what a fold has found out.
+    pub(crate) fn of(
+        dir: &Path,
+        rows_max: u64,
+        mut survey: Survey,
+    ) -> Result<(Survey, Option<GatheredRows>)> {
         let mut kept = KeptRow { rows: Some(GatheredRows::with_room(dir, rows_max)), room: rows_max };
         for_each(dir, Spool::Sent, |row: Sent, _| {
             survey.count(row.publisher, row.sequence);
@@ -90,7 +97,7 @@ impl Survey {
         })?;
         let mut delivery = 0;
         for_each(dir, Spool::Received, |row: Received, _| {
-            if delivery % 64 == 0 {
+            if delivery / 64 == survey.overtaken.len() {
                 survey.overtaken.push(0);
             }
             let known =
@@ -103,7 +110,6 @@ impl Survey {
             let key = key(publisher, row.sequence);
             kept.keep(|rows| rows.deliveries.push(GatheredDelivery { key, overtaken, row }))
         })?;
-        survey.latest.clear();
         Ok((survey, kept.rows))
     }
 
@@ -114,6 +120,9 @@ impl Survey {
     /// Counts a delivery whose publisher is known, and says whether a later message came before it.
     fn delivered(&mut self, delivery: usize, publisher: u32, row: &Received) -> bool {
         self.count(publisher, row.sequence);
+        if delivery < self.carried {
+            return self.was_overtaken(delivery);
+        }
         // A copy of the store comes past whatever is on its way.
         if row.retained {
             return false;
@@ -125,7 +134,7 @@ impl Survey {
         overtaken
     }
 
-    fn was_overtaken(&self, delivery: usize) -> bool {
+    pub(crate) fn was_overtaken(&self, delivery: usize) -> bool {
         self.overtaken[delivery / 64] >> (delivery % 64) & 1 == 1
     }
 }
@@ -290,26 +299,54 @@ fn take_if<R>(range: &Range<u64>, key: u64, row: R, rows: &mut Vec<R>) -> Result
 /// from the broker's store, past whatever is on its way.
 #[derive(Default)]
 pub(crate) struct Latest {
-    deliveries: HashMap<(u32, u32, u8, u32), (u32, Instant), FoldedHash>,
+    deliveries: HashMap<LatestKey, (u32, Instant), FoldedHash>,
+}
+
+/// Publisher, topic, QoS and receiver.
+pub(crate) type LatestKey = (u32, u32, u8, u32);
+
+impl FromIterator<(LatestKey, (u32, Instant))> for Latest {
+    fn from_iter<I: IntoIterator<Item = (LatestKey, (u32, Instant))>>(known: I) -> Latest {
+        Latest { deliveries: known.into_iter().collect() }
+    }
 }
 
 impl Latest {
-    pub(crate) fn of(from: &Path, ranges: &[Range<u64>], survey: &Survey) -> Result<Latest> {
-        let mut latest = Latest::default();
+    /// With what the rows of these ranges say.
+    pub(crate) fn with_ranges(
+        mut self,
+        from: &Path,
+        ranges: &[Range<u64>],
+        survey: &Survey,
+    ) -> Result<Latest> {
         for range in ranges {
-            latest = latest.with(&GatheredRows::read(from, range, survey)?.ordered());
+            self = self.with(&GatheredRows::read(from, range, survey)?.ordered());
         }
-        Ok(latest)
+        Ok(self)
     }
 
-    /// With what these rows say, which come behind all before.
+    /// Takes note of a message that is added up.
+    pub(crate) fn note(&mut self, message: &GatheredMessage<'_>) {
+        let Some(sent) = message.sent else { return };
+        for delivery in message.deliveries.iter().filter(|delivery| !delivery.row.retained) {
+            let key = (sent.publisher, sent.topic, sent.qos, delivery.row.subscriber);
+            let last = (sent.sequence, delivery.row.received);
+            let known = self.deliveries.entry(key).or_insert(last);
+            if known.0 <= last.0 {
+                *known = last;
+            }
+        }
+    }
+
+    /// What it knows, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LatestKey, (u32, Instant))> + '_ {
+        self.deliveries.iter().map(|(&key, &last)| (key, last))
+    }
+
+    /// With what these rows say, which come behind all before, but for those that a fold has added up.
     pub(crate) fn with(mut self, rows: &GatheredRows) -> Latest {
         let _ = rows.each(&mut |message| {
-            let Some(sent) = message.sent else { return Ok(()) };
-            for delivery in message.deliveries.iter().filter(|delivery| !delivery.row.retained) {
-                let key = (sent.publisher, sent.topic, sent.qos, delivery.row.subscriber);
-                self.deliveries.insert(key, (sent.sequence, delivery.row.received));
-            }
+            self.note(message);
             Ok(())
         });
         self

@@ -29,6 +29,7 @@ use mqttlab_rows::{
 
 use crate::claim::Claim;
 use crate::error::{Error, ErrorContext, Result};
+use crate::folding::Folder;
 use crate::spool::{self, Spool};
 
 /// A recording being written.
@@ -108,17 +109,18 @@ impl Recorder {
         for spool in Spool::ALL {
             files.push(Box::new(spool::create(spool, dir)?));
         }
-        let mut recorder = Recorder::start(dir, files)?;
+        let folder = layout.summary.map(|rule| Folder::new(dir, rule));
+        let mut recorder = Recorder::start(dir, files, folder)?;
         recorder.claim = Some(claim);
         recorder.keep();
         Ok(recorder)
     }
 
     /// Starts the writer on these files, one for each spool.
-    fn start(dir: &Path, files: Vec<Box<dyn Write + Send>>) -> Result<Recorder> {
+    fn start(dir: &Path, files: Vec<Box<dyn Write + Send>>, folder: Option<Folder>) -> Result<Recorder> {
         let shared = Arc::new(RecorderState::new(dir));
         let (queue, batches) = sync_channel(QUEUE_BATCHES);
-        let writer = Writer { shared: Arc::clone(&shared), files, batches };
+        let writer = Writer { shared: Arc::clone(&shared), files, batches, folder };
         let writer = std::thread::Builder::new()
             .name("recorder".into())
             .spawn(move || writer.run())
@@ -394,6 +396,8 @@ struct Writer {
     shared: Arc<RecorderState>,
     files: Vec<Box<dyn Write + Send>>,
     batches: Receiver<SpoolBatch>,
+    /// Where sums are kept of messages.
+    folder: Option<Folder>,
 }
 
 impl Writer {
@@ -451,10 +455,28 @@ impl Writer {
             let lost = batch.rows - spool::whole_records(batch.spool, &batch.bytes[..written]);
             self.shared.rows_lost.fetch_add(lost, Ordering::Relaxed);
         }
+        self.fold_after(batch.spool, written);
         batch.bytes.clear();
         let home = batch.home.clone();
         // A producer that is gone, or has enough empty batches, does not need this one.
         let _ = home.try_send(batch);
+    }
+
+    /// Adds rows of messages up where enough of them were written.
+    fn fold_after(&mut self, spool: Spool, written: usize) {
+        let Some(folder) = self.folder.as_mut().filter(|_| self.shared.failure.get().is_none()) else {
+            return;
+        };
+        if !folder.wrote(spool, written) {
+            return;
+        }
+        match folder.fold() {
+            Ok(files) => {
+                files.into_iter().for_each(|(spool, file)| self.files[spool as usize] = Box::new(file))
+            }
+            // What is written is completed without it.
+            Err(error) => drop(self.shared.failure.set(Arc::new(error))),
+        }
     }
 }
 
@@ -528,7 +550,7 @@ mod tests {
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
         let disk = |spool| Box::new(Disk { file: spool::create(spool, &dir).unwrap(), room }) as Box<_>;
-        let recorder = Recorder::start(&dir, Spool::ALL.into_iter().map(disk).collect()).unwrap();
+        let recorder = Recorder::start(&dir, Spool::ALL.into_iter().map(disk).collect(), None).unwrap();
         std::thread::scope(|scope| {
             for publisher in 0..THREADS {
                 let mut sink = recorder.sink();

@@ -52,7 +52,7 @@ pub(crate) fn write(
     };
     let plan = dir.join("plan.json");
     let plan_sha256 = digest(&fs::read(&plan).on("read", &plan)?);
-    let rest = json!({
+    let mut rest = json!({
         "schema_version": SCHEMA_VERSION,
         "run_id": Some(&layout.run_id).filter(|id| !id.is_empty()),
         "producer": layout.producer,
@@ -68,6 +68,9 @@ pub(crate) fn write(
         "links": summary.links,
         "files": summary.files,
     });
+    if let Some(sampled) = &summary.sampled {
+        rest["sampled"] = json!(sampled);
+    }
     let told = ToldRun { status, reason, validity: &facts.validity, rest };
     let text = serde_json::to_string_pretty(&told).expect("a JSON value can be written") + "\n";
     write_whole(dir, name, text.as_bytes())

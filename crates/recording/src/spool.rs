@@ -121,6 +121,11 @@ impl Spool {
         dir.join(format!("{}.seen.spool", self.name()))
     }
 
+    /// Where rows of the kind are that a fold carried.
+    pub(crate) fn carried_path(self, dir: &Path) -> PathBuf {
+        dir.join(format!("{}.carried.spool", self.name()))
+    }
+
     pub(crate) fn header(self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(MAGIC);
@@ -181,7 +186,9 @@ pub(crate) fn whole_records(spool: Spool, bytes: &[u8]) -> u64 {
 
 /// How many records a spool holds by the size of its file, where its records are of one size; 0 where it is not there.
 pub(crate) fn records_in_file(spool: Spool, dir: &Path) -> u64 {
-    let bytes = spool.path(dir).metadata().map_or(0, |file| file.len()).saturating_sub(HEADER_BYTES as u64);
+    let bytes =
+        |path: PathBuf| path.metadata().map_or(0, |file| file.len()).saturating_sub(HEADER_BYTES as u64);
+    let bytes = bytes(spool.carried_path(dir)) + bytes(spool.path(dir));
     bytes.checked_div(spool.record_bytes() as u64).unwrap_or(0)
 }
 

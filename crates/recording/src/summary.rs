@@ -16,6 +16,9 @@ pub struct Summary {
     pub files: BTreeMap<String, FileSize>,
     /// Rows of `messages` by fate.
     pub messages: Fates,
+    /// Which messages `messages` has, where it has a sample: `1 in 64`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<String>,
     /// What passed each link.
     pub links: Vec<LinkTally>,
 }

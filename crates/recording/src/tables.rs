@@ -412,8 +412,89 @@ table! {
     }
 }
 
+table! {
+    /// One row per publishing group, subscribing group, QoS, phase, fate and cause, with the sums of their rows in `messages`:
+    /// of all messages, where `messages` has a sample (`recording.detail = "summary"`). Other recordings have none.
+    pub struct MessageSumRow<'a> in "message_sums", columns MessageSumColumns {
+        /// The publishers' group; empty where no publisher is known.
+        pub publisher_group: Option<&'a str>,
+        /// The receivers' group; empty where `subscriber` of `messages` is.
+        pub subscriber_group: Option<&'a str>,
+        /// Quality of service they were published with. Of a copy that came after its message was added up, and of foreign
+        /// messages, as `messages` has it.
+        pub qos: Option<u8>,
+        /// As in `messages`. Of a copy that came after its message was added up, by the publisher's messages before and after.
+        pub phase: Phase,
+        /// As in `messages`.
+        pub fate: MessageFate,
+        /// As in `messages`.
+        pub cause: Option<LossCause>,
+        /// How many rows.
+        pub count: u64,
+        /// Messages of which the first row with this group of receivers is among them; duplicates and foreign messages are not
+        /// counted.
+        pub messages: u64,
+        /// Messages of which the first row of all is among them.
+        pub messages_first: u64,
+        /// The sum of their sizes.
+        pub payload_bytes: u64,
+        /// How many are out of order.
+        pub out_of_order: u64,
+        /// How many are late.
+        pub late: u64,
+        /// First deliveries that were received in the measurement, whenever they were due.
+        pub received: u64,
+        /// The sum of their sizes.
+        pub received_bytes: u64,
+        /// Topic name, payload and one byte of each of `messages` that was written in the measurement.
+        pub written_bytes: u64,
+        /// The same of each of `messages_first`.
+        pub written_first_bytes: u64,
+        /// Of messages that were not sent: deliveries that they would have had.
+        pub wanted: u64,
+        /// When the first one was due.
+        pub intended_first_ns: Option<u64>,
+        /// When the last one was due.
+        pub intended_last_ns: Option<u64>,
+        /// When the last one was received.
+        pub received_last_ns: Option<u64>,
+        /// Of copies from the broker's store: the mean time since they were sent.
+        pub age_mean_ns: Option<f64>,
+        /// How many latencies of first deliveries are known.
+        pub latencies: u64,
+        /// Their sum.
+        pub latency_sum_ns: u64,
+        /// Their standard deviation.
+        pub latency_deviation_ns: Option<f64>,
+        /// The smallest.
+        pub latency_least_ns: Option<u64>,
+        /// The largest.
+        pub latency_most_ns: Option<u64>,
+        /// How many of `messages_first` were acknowledged.
+        pub acknowledged: u64,
+    }
+}
+
+table! {
+    /// One row per range of times that occurred in a row of `message_sums`: a histogram with 128 ranges for each doubling. Its
+    /// quantiles are off by 1/256 at most.
+    pub struct LatencySumRow<'a> in "latency_sums", columns LatencySumColumns {
+        /// The row of `message_sums`, from 0.
+        pub sum: u32,
+        /// `latency`: from intended to received, of first deliveries; `acknowledgement`: from sent to the last acknowledgement, of
+        /// `messages_first`.
+        pub quantity: &'a str,
+        /// The range's first time.
+        pub from_ns: u64,
+        /// Its last time.
+        pub to_ns: u64,
+        /// How often one of them occurred.
+        pub count: u64,
+    }
+}
+
 /// Every table of a recording.
-pub static TABLES: [Description; 10] = [
+pub static TABLES: [Description; 12] = [
     MessageColumns::DESCRIPTION,
     PacketColumns::DESCRIPTION,
     ControlPacketColumns::DESCRIPTION,
@@ -424,4 +505,6 @@ pub static TABLES: [Description; 10] = [
     TcpStateColumns::DESCRIPTION,
     PositionColumns::DESCRIPTION,
     PayloadColumns::DESCRIPTION,
+    MessageSumColumns::DESCRIPTION,
+    LatencySumColumns::DESCRIPTION,
 ];

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use mqttlab_rows::{MessageFate, Phase};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::fate::Attendance;
@@ -17,7 +18,7 @@ use crate::tables::MessageRow;
 const REASONS_NAMED: usize = 5;
 
 /// How many deliveries the measurement's messages were to have, and whether the others would have come in time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Flow {
     /// The time from the end of the measurement to the end of the run.
     pub cool_down_ns: u64,

@@ -65,6 +65,19 @@ pub struct Layout {
     /// does before MQTT 5; 0: any number. Empty where no broker is known to do so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inflight_limits: Vec<u16>,
+    /// Of messages only sums and a sample are kept; `None`: a row of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<SummaryRule>,
+}
+
+/// When rows of messages are added up, and how many of them are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SummaryRule {
+    /// Rows of so many bytes are added up at once.
+    pub fold_bytes: u64,
+    /// So many rows are kept at most.
+    pub rows_most: u64,
 }
 
 /// Whether a client should have the messages of a topic, as its subscriptions change. Its changes are performed one after another,

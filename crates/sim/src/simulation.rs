@@ -406,6 +406,10 @@ impl Simulation {
         let (now, stage) = (self.now(), self.conductor.stage());
         let Some(deadline) = self.conductor.stages().deadline() else { return };
         self.agenda.add(deadline.max(now), SimEvent::Stage(stage));
+        if self.conductor.stages().schedule().is_some() {
+            let [measure_from, measure_until] = self.conductor.measurement();
+            self.evidence.message(|recorder| recorder.phases(measure_from, measure_until));
+        }
         if let Some(phase) = stage.phase() {
             observer.on_progress(&Progress::begin(phase, now, self.conductor.stages().length()));
             self.evidence.event(now, EventKind::Phase, None, None, phase.name());

@@ -133,9 +133,12 @@ def _sketches(recording: Recording) -> dict[tuple[str, str], bytes]:
     import polars as pl
 
     from mqttlab.catalog.sketch import Sketch
-    from mqttlab.metrics import deliveries, has_both_ways
+    from mqttlab.metrics import deliveries, has_both_ways, sums
     from mqttlab.metrics.summary import GROUPS, pair
 
+    if sums.is_summed(recording):
+        # A sketch is of all latencies.
+        return {}
     delivered = deliveries(recording, (*GROUPS, "latency_ms"))
     if delivered.is_empty():
         return {}

@@ -16,6 +16,7 @@ from mqttlab.cli.space import need_room
 from mqttlab.cli.sql import followed, need_database
 from mqttlab.cli.status import DONE, status_of, worst
 from mqttlab.console import Console
+from mqttlab.errors import UsageError
 from mqttlab.files import from_here
 from mqttlab.runs import Job, LocalPool, Outcome, taken_directory
 from mqttlab.scenario import Scenario, compile_plan, load
@@ -96,6 +97,9 @@ def prepared(
     loaded = load(scenario, overrides)
     writable_directory(runs, "--runs")
     need_database(sql)
+    if sql and loaded.recording.detail == "summary":
+        raise UsageError("--sql writes every message, but `recording.detail` is \"summary\", which keeps a sample of "
+                         "them; use \"messages\", or leave --sql out")
     need_servers(loaded)
     text = read_text(scenario)
     need_secrets(loaded, Source(str(scenario), text, overrides))

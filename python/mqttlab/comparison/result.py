@@ -15,6 +15,7 @@ from mqttlab.comparison.roles import Roles, line_up
 from mqttlab.comparison.sides import ComparisonError, Side, changed, gather, pairs, runs_of
 from mqttlab.comparison.values import Row, rows
 from mqttlab.comparison.words import what_happened
+from mqttlab.metrics import sums
 from mqttlab.statistics import Interval
 
 MESSAGES_MOST = 100_000
@@ -78,6 +79,11 @@ class Comparison:
             raise ComparisonError(
                 f"{self.first.label} and {self.second.label} cannot be compared message by message: no two runs have "
                 f"the same seed and repetition (seeds {', '.join(seeds[0])} and {', '.join(seeds[1])})")
+        sides = (self.first, self.second)
+        if sampled := [side.label for side in sides if any(map(sums.is_summed, side.recordings))]:
+            raise ComparisonError(
+                f"{sampled[0]} cannot be compared message by message: `recording.detail` was \"summary\", which keeps "
+                "a sample of the messages; record with \"messages\" or \"full\"")
         return [ByMessage(a, b, self.tolerance_percent) for a, b in matched]
 
     @property

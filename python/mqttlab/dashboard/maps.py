@@ -12,6 +12,7 @@ import polars as pl
 
 from mqttlab import metrics
 from mqttlab.dashboard.topology import Topology, topology
+from mqttlab.metrics import sums
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 
@@ -175,6 +176,9 @@ def _messages(recording: Recording, of_client: dict[int, int]) -> tuple[list[lis
     """Messages and receivers: sent (s), received (s, none where it was not), from and to by node, topic, fate, how late
     (ms). When they were sent is read of all, the rest of those that are shown."""
     table = recording.scan("messages")
+    if sums.is_summed(recording):
+        # Of a sample nobody sees what followed what.
+        return [], 0
     if not {"sent_ns", "publisher", "subscriber"} <= set(table.collect_schema()):
         return [], 0
     numbered = table.with_row_index("row")

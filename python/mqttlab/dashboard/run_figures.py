@@ -15,6 +15,7 @@ from mqttlab import figures, metrics
 from mqttlab.dashboard import connection_figures
 from mqttlab.dashboard.panels import MARKERS_MAX
 from mqttlab.figures.drawing import Figure
+from mqttlab.metrics import sums
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, coverage, network
 
@@ -100,13 +101,21 @@ def _drawn(table: pl.DataFrame, draw: Callable[[pl.DataFrame], Figure]) -> Figur
     return None if table.is_empty() else draw(table)
 
 
+def _sampled(recording: Recording, figure: Figure | None) -> Figure | None:
+    """The figure, whose title says where it is of a sample of the messages."""
+    told = sums.of_sample(recording)
+    if not figure or not told:
+        return figure
+    return figure.update_layout(title={"text": f"{figure.layout['title']['text']},{told}"})
+
+
 def _points(draw: Callable[[pl.DataFrame, int], Figure]) -> Callable[[pl.DataFrame], Figure]:
     return lambda table: draw(table, MARKERS_MAX)
 
 
 def _latency_over_time(recording: Recording, shown: Range) -> Figure | None:
     table = recording.derived("deliveries in run time", _in_run_time)
-    figure = _drawn(_within(table, "intended_s", shown), _points(figures.latency_over_time))
+    figure = _sampled(recording, _drawn(_within(table, "intended_s", shown), _points(figures.latency_over_time)))
     return figure and figure.update_xaxes(title="run time of intended sending (s)")
 
 
@@ -156,9 +165,9 @@ def _throughput(place: int) -> RunFigure:
 
 FIGURES: tuple[RunFigure, ...] = (
     RunFigure(name="latency-cdf", page="messages",
-              draw=lambda recording, _: _drawn(_deliveries(recording), figures.latency_cdf)),
+              draw=lambda recording, _: _sampled(recording, _drawn(_deliveries(recording), figures.latency_cdf))),
     RunFigure(name="latency-box", page="messages",
-              draw=lambda recording, _: _drawn(_deliveries(recording), figures.latency_box)),
+              draw=lambda recording, _: _sampled(recording, _drawn(_deliveries(recording), figures.latency_box))),
     RunFigure(name="latency-over-time", page="time", draw=_latency_over_time),
     RunFigure(name="link-utilisation", page="time", draw=_link_figure(figures.link_utilisation)),
     RunFigure(name="link-throughput", page="time", draw=_link_figure(figures.link_throughput, traced=True)),

@@ -13,7 +13,8 @@ import polars as pl
 
 from mqttlab import metrics, scratch
 from mqttlab.errors import MqttlabError
-from mqttlab.recording import TABLES, Recording
+from mqttlab.metrics import sums
+from mqttlab.recording import SUM_TABLES, TABLES, Recording
 from mqttlab.sheets import workbook, write_csv, write_sheet
 
 # Rows that are written together. CSV: of the widest tables some 20 MB, which are held. Parquet: polars reads each part
@@ -79,18 +80,23 @@ def _each(run_dir: Path, out: Path, observe: Observe, ending: str) -> Path:
     recording = Recording.open(run_dir)
     out.mkdir(parents=True, exist_ok=True)
     # Empty ones that came with later schemas, too.
-    tables = {name: table for name in TABLES if (table := recording.scan(name)).collect_schema()}
+    tables = {name: table for name in (*TABLES, *SUM_TABLES) if (table := recording.scan(name)).collect_schema()}
     # The recording's own tables first: they are written while they are read, whatever their length.
     for done, (name, table) in enumerate(tables.items()):
         observe(name, done, len(tables) + 1)
         parts = (table.slice(*rows) for rows in recording.ranges(table, PART_ROWS[ending]))
-        _write(recording, parts, out / f"{name}.{ending}")
+        _write(recording, parts, out / f"{_called(recording, name)}.{ending}")
     observe("metrics", len(tables), len(tables) + 1)
     if metrics.attribution_gap(recording) is None:
         _write(recording, metrics.attribution_parts(recording, PART_ROWS[ending]), out / f"attribution.{ending}")
     for name, computed in summary_tables(recording).items():
         _write(recording, [computed.lazy()], out / f"{name}.{ending}")
     return out
+
+
+def _called(recording: Recording, name: str) -> str:
+    """A sample of the messages is not called as all of them are."""
+    return "messages_sample" if name == "messages" and sums.is_summed(recording) else name
 
 
 def _write(recording: Recording, parts: Iterable[pl.LazyFrame], out: Path) -> None:
@@ -124,7 +130,7 @@ def xlsx(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: 
     sheets = summary_tables(recording)
     for name, sheet in sheets.items():
         _fits(name, sheet.height)
-    sheets |= {name: recording.collect(_flat(table)) for name, table in scanned.items()}
+    sheets |= {_called(recording, name): recording.collect(_flat(table)) for name, table in scanned.items()}
     observe("workbook", 1, 2)
     out.parent.mkdir(parents=True, exist_ok=True)
     with workbook(out) as book:

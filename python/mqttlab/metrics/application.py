@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from mqttlab.metrics import sums
 from mqttlab.metrics.undelivered import with_undelivered
 from mqttlab.metrics.window import Window, is_measured, measurement
 from mqttlab.recording import Recording, looked_up, named
@@ -65,8 +66,9 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
 
 
 def flow_latencies(recording: Recording) -> Iterator[tuple[tuple[Any, ...], pl.Series]]:
-    """Publishing group, subscribing group and QoS of each flow, and its latencies in ms in the order of sending."""
-    if not has_messages(recording):
+    """Publishing group, subscribing group and QoS of each flow, and its latencies in ms in the order of sending;
+    nothing of a run with a sample of them."""
+    if not has_messages(recording) or sums.is_summed(recording):
         return
     names = _group_names(recording)
     for (publisher, subscriber, qos), part in _parts(_delivered(recording), list(FINEST), _constants(recording)):
@@ -92,6 +94,8 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
         if finest.height == (finest.n_unique(by) if by and finest.height else 1):
             return in_order(recording, finest.select(*by, pl.exclude(FINEST)), by) if by else finest.drop(FINEST)
     keys = list(by) or ["_whole"]
+    if sums.is_summed(recording):
+        return _of_sums(recording, keys)
     messages = measured(recording)
     table = recording.collect(_counts(messages, keys, is_once=is_once(recording)))
     if table.is_empty():
@@ -106,6 +110,17 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
         pl.col("throughput_per_s", "goodput_kbit_s", "effective_throughput_kbit_s").fill_null(0.0))
     table = _with_disconnects(recording, messages, table, keys)
     return in_order(recording, _with_group_names(recording, table), keys).drop("_whole", strict=False)
+
+
+def _of_sums(recording: Recording, keys: list[str]) -> pl.DataFrame:
+    if "topic" in keys:
+        # Sums are not by topic.
+        return pl.DataFrame()
+    table = sums.counts(recording, keys, measurement(recording).seconds)
+    if table.is_empty():
+        return table
+    table = _with_disconnects(recording, sums.taking_part(recording, keys), table, keys)
+    return in_order(recording, table, keys).drop("_whole", strict=False)
 
 
 def in_order(recording: Recording, table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -266,6 +281,8 @@ def setup(recording: Recording) -> pl.DataFrame:
         if name == "connect":
             for part, times in _connect_parts_ms(recording.events).items():
                 row |= _two_percentiles(f"connect_{part}", times)
+    if sums.is_summed(recording):
+        row |= sums.acknowledgements(recording)
     kinds = {name: pl.Float64 if "_ms_" in name or name.endswith("_per_s") else pl.Int64 for name in row}
     return pl.DataFrame([row], schema=kinds)
 
@@ -284,6 +301,8 @@ def _connects(recording: Recording) -> dict[str, float | None]:
 
 def measurement_began_ns(recording: Recording) -> int:
     """When the first message of the measurement was to be sent, in run time; 0 where there was none."""
+    if sums.is_summed(recording):
+        return sums.span(recording)[0] or 0
     return recording.collect(measured(recording).select(pl.col("intended_ns").min())).item() or 0
 
 
@@ -424,7 +443,7 @@ def _connect_parts_ms(events: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
 
 
 def _acknowledge_ms(recording: Recording) -> NDArray[np.float64]:
-    if not has_messages(recording):
+    if not has_messages(recording) or sums.is_summed(recording):
         return np.empty(0)
 
     def took(first: int = 0, length: int | None = None, *more: pl.Expr) -> pl.LazyFrame:

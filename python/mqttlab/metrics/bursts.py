@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from mqttlab.metrics import sums
 from mqttlab.metrics.application import has_messages, in_order
 from mqttlab.metrics.window import is_measured
 from mqttlab.plan import StoredPlan, publications_of, topics_of
@@ -42,7 +43,7 @@ def burst_times(recording: Recording) -> pl.DataFrame:
     Empty where nobody publishes in bursts.
     """
     bursts = _bursts(recording.plan)
-    if not bursts or not has_messages(recording):
+    if not bursts or not has_messages(recording) or sums.is_summed(recording):
         return pl.DataFrame()
     groups = [client["group"] for client in recording.layout["clients"]]
     taken = pl.concat([_in_bursts(recording.messages, groups, each, number) for number, each in enumerate(bursts)])

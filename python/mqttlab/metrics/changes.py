@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 import polars as pl
 
+from mqttlab.metrics import sums
 from mqttlab.metrics.application import EXPECTED, has_messages
 from mqttlab.metrics.window import TIME_MAX_NS, measurement
 from mqttlab.plan.events import Change
@@ -103,7 +104,7 @@ class _Messages:
 
 
 def _read(recording: Recording, first: Change) -> _Messages | None:
-    if not has_messages(recording):
+    if not has_messages(recording) or sums.is_summed(recording):
         return None
     rows = recording.collect(recording.scan("messages").select(
         "publisher", "subscriber", pl.col("fate").cast(pl.String).cast(pl.Categorical),

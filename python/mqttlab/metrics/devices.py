@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics import sums
 from mqttlab.metrics.application import EXPECTED, FIRST_DELIVERY, NS_PER_MS, has_messages, measured
 from mqttlab.metrics.undelivered import share_of, with_undelivered
 from mqttlab.recording import Recording, named
@@ -22,7 +23,7 @@ def messages_by_device(recording: Recording) -> pl.DataFrame:
 
 
 def _messages_by_device(recording: Recording) -> pl.DataFrame:
-    if not has_messages(recording):
+    if not has_messages(recording) or sums.is_summed(recording):
         return pl.DataFrame()
     sent = _of(recording, "publisher")
     received = _of(recording, "subscriber").join(sent, on="client", how="anti")

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from mqttlab.metrics import sums
 from mqttlab.metrics.application import is_once
 from mqttlab.metrics.window import TIME_MAX_NS, Window, measurement
 from mqttlab.recording import Recording
@@ -71,6 +72,10 @@ def _window(recording: Recording) -> Window:
 
 
 def _messages(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
+    names = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes")
+    if sums.is_summed(recording):
+        # Sums do not tell clients.
+        return clients.select("group").unique().with_columns(pl.lit(None, pl.Int64).alias(name) for name in names)
     window = _window(recording)
     application = (pl.col("topic").str.len_bytes() + pl.col("payload_bytes") + 1).cast(pl.Int64)
     messages = recording.scan("messages").with_columns(application=application)
@@ -87,7 +92,6 @@ def _messages(recording: Recording, clients: pl.DataFrame) -> pl.DataFrame:
         .group_by(client=pl.col("subscriber").cast(pl.UInt32))
         .agg(messages_received=pl.len(), application_received_bytes=pl.col("application").sum())
     )
-    names = ("messages_sent", "application_sent_bytes", "messages_received", "application_received_bytes")
     return (
         clients.join(sent, on="client", how="left").join(received, on="client", how="left")
         .group_by("group").agg(pl.col(name).fill_null(0).cast(pl.Int64).sum() for name in names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics import sums
 from mqttlab.metrics.application import has_messages
 from mqttlab.recording import Recording
 
@@ -54,7 +55,7 @@ def energy(recording: Recording) -> pl.DataFrame:
 
 def _deliveries(recording: Recording) -> pl.DataFrame:
     """Each publisher and receiver with a first delivery, and their ``deliveries``."""
-    if not has_messages(recording):
+    if not has_messages(recording) or sums.is_summed(recording):
         return pl.DataFrame(schema={"publisher": pl.Int64, "subscriber": pl.Int64, "deliveries": pl.Int64})
     delivered = recording.scan("messages").filter(pl.col("fate") == "delivered")
     return recording.collect(

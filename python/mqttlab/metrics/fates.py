@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics import sums
 from mqttlab.metrics.application import EXPECTED, FIRST_DELIVERY, has_messages, measured
 from mqttlab.recording import Recording
 
@@ -50,6 +51,8 @@ def absent(recording: Recording) -> pl.DataFrame:
 def _absent(recording: Recording) -> pl.DataFrame:
     if not has_messages(recording):
         return pl.DataFrame(schema={"fate": pl.String, "cause": pl.String, "count": pl.UInt32})
+    if sums.is_summed(recording):
+        return sums.absent(recording)
     missing = measured(recording).filter(EXPECTED, ~FIRST_DELIVERY).group_by("fate", "cause").agg(count=pl.len())
     return recording.collect(missing).with_columns(pl.col("fate", "cause").cast(pl.String)).sort(
         "count", "fate", "cause", descending=[True, False, False])

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.metrics import fates
+from mqttlab.metrics import fates, sums
 from mqttlab.metrics.application import EXPECTED, FINEST, FIRST_DELIVERY, application, flow_latencies, measured
 from mqttlab.metrics.attribution.flows import attribution_by_flow
 from mqttlab.metrics.attribution.loss_events import REPEATED, loss_events
@@ -197,6 +197,12 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
 
 
 def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:
+    if sums.is_summed(recording):
+        of_sums: dict[tuple[Any, ...], list[Cause]] = {}
+        for row in sums.absent(recording, FINEST).rows(named=True):
+            why = Cause(words=fates.in_words(row["fate"], row["cause"]), count=row["count"])
+            of_sums.setdefault(tuple(row[name] for name in FINEST), []).append(why)
+        return {key: tuple(told) for key, told in of_sums.items()}
     missing = measured(recording).filter(EXPECTED, ~FIRST_DELIVERY).group_by(*FINEST, "fate", "cause").agg(
         count=pl.len())
     names = list(dict.fromkeys(client["group"] for client in recording.layout["clients"]))

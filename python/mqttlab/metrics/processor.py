@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from mqttlab.metrics import sums
 from mqttlab.metrics.application import has_messages
 from mqttlab.metrics.window import measurement
 from mqttlab.recording import Recording
@@ -52,7 +53,7 @@ def _all_servers(recording: Recording, samples: pl.DataFrame) -> bool:
 
 
 def _deliveries(recording: Recording, begin: object, end: object) -> int:
-    if not has_messages(recording):
+    if not has_messages(recording) or sums.is_summed(recording):
         return 0
     between = pl.col("received_ns").is_between(pl.lit(begin), pl.lit(end), closed="left")
     return int(recording.collect(recording.scan("messages").filter(

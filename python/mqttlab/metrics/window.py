@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from mqttlab.metrics import sums
 from mqttlab.recording import Recording
 
 # Of a signed column.
@@ -124,6 +125,8 @@ def _whole(recording: Recording) -> Window:
 
 def _span(recording: Recording) -> tuple[int | None, int | None]:
     """When the first message of the measurement was due, and the last instant of any of them."""
+    if sums.is_summed(recording):
+        return sums.span(recording)
     messages = recording.scan("messages")
     if "fate" not in messages.collect_schema():
         return None, None

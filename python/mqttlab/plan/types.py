@@ -849,6 +849,7 @@ class RecordingPlan(TypedDict):
     payloads: bool
     pcapng: bool
     resource_interval_ns: Duration
+    summary: NotRequired[SummaryPlan | None]
     tcp_state_interval_ns: Duration
 
 
@@ -1053,6 +1054,12 @@ class Subscription(TypedDict):
     """A subscription."""
     filter: TopicPattern
     qos: int
+
+
+class SummaryPlan(TypedDict):
+    """How messages are added up while a run goes on."""
+    fold_bytes: int
+    rows_most: int
 
 
 class TcpPlan(TypedDict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mqttlab import metrics
-from mqttlab.metrics import fates
+from mqttlab.metrics import fates, sums
 from mqttlab.plurals import counted
 from mqttlab.recording import CARRIERS, Recording
 from mqttlab.report.text import number
@@ -106,6 +106,8 @@ def mqtt_sn(table: pl.DataFrame) -> str:
 
 def energy(recording: Recording) -> str:
     """Of :func:`mqttlab.metrics.energy`."""
+    if sums.is_summed(recording):
+        return "Covers the whole run."
     messages = recording.scan("messages")
     delivered = 0
     if "fate" in messages.collect_schema():

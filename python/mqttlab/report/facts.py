@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mqttlab.metrics import sums
 from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
 from mqttlab.report import captured
@@ -51,6 +52,11 @@ def left_out(recording: Recording) -> list[tuple[str, str]]:
     """What a run was told not to record, and what is unknown for that; nothing where it recorded everything."""
     if recording.plan.get("recording", {}).get("packets", True):
         return []
+    if told := sums.sampled(recording):
+        return [("recorded", f"sums of all messages, and a sample, {told} (`recording.detail`): counts, means, "
+                             "smallest and largest values are exact, quantiles are off by 1/256 at most and have no "
+                             "intervals; these are unknown: metrics of links, TCP, protocols, devices, topics, bursts "
+                             "and events, and the parts of latencies")]
     return [("recorded", "messages only (`recording.detail`); without frames and control packets these are unknown: "
                          "metrics of links, TCP, protocols and devices' bytes, and the parts of latencies")]
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from mqttlab import figures, metrics
 from mqttlab.foreign import markup
+from mqttlab.metrics import sums
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, cards, changes, coverage, fleet, headline, network, probe, stages
 from mqttlab.report.facts import of_run
@@ -132,7 +133,8 @@ def _figure_section(recording: Recording) -> str:
         return ""
     drawn = [figures.latency_over_time(samples, network.POINTS_DRAWN), figures.latency_cdf(samples),
              figures.latency_box(samples)]
-    return f"<section><h2>Latency</h2>{grid(changes.marked(recording, drawn), 'latency')}</section>"
+    title = f"<h2>Latency{sums.of_sample(recording)}</h2>"
+    return f"<section>{title}{grid(changes.marked(recording, drawn), 'latency')}</section>"
 
 
 def _attribution_section(recording: Recording) -> str:

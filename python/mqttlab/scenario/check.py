@@ -29,6 +29,7 @@ from mqttlab.scenario.mqtt_sn import datagram_room
 from mqttlab.scenario.phases import stage_problems
 from mqttlab.scenario.publish import PAYLOAD_BYTES_MAX, Publish, file_problem
 from mqttlab.scenario.radio_check import radio_problems
+from mqttlab.scenario.recording_check import recording_problems
 from mqttlab.scenario.replay import ReplayError
 from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed, placed
 from mqttlab.scenario.template import IDENTITY_BYTES as IDENTITY_TEXT_BYTES
@@ -51,7 +52,7 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _nats, _queues, _groups, listed_twice,
-              churn_problems, unowed_messages, _mqtt_sn, _zeromq, _names, _sizes, _recording, limit_problems)
+              churn_problems, unowed_messages, _mqtt_sn, _zeromq, _names, _sizes, recording_problems, limit_problems)
     # Of a session that groups share each would say the same.
     found = [*dict.fromkeys(problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX))]
     found += stage_problems(scenario.phases, detect_transient=scenario.sim.detect_transient,
@@ -153,12 +154,6 @@ def _trust(place: Location, server: Server) -> Iterator[Problem]:
     if "-----BEGIN CERTIFICATE-----" not in text:
         yield (*place, "authority"), (
             f"is {shown(str(server.tls.authority))}, which has no certificate; use a PEM file with the authority's")
-
-
-def _recording(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.recording.pcapng and not scenario.recording.packets:
-        yield ("recording", "pcapng"), ("is on, but `recording.detail` is \"messages\": without frames there is no "
-                                        "capture; leave one of them out")
 
 
 def _programs(scenario: Scenario) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mqttlab.brokers import ADAPTERS, BrokerPlace
 from mqttlab.networks import stacks
@@ -34,6 +34,8 @@ SESSION_EXPIRY_DEFAULT = 3600 * S
 RECEIVE_MAXIMUM_DEFAULT = 65_535
 TRANSPORT_DEFAULT = Transport()
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+# Rows of messages that are added up at once, and rows of the sample.
+FOLD_BYTES, SAMPLE_ROWS = 32 << 20, 200_000
 # Addresses exist only inside the namespaces that the run makes.
 FIRST_ADDRESS = (10 << 24) + (77 << 16) + 1
 
@@ -69,13 +71,7 @@ def compile_plan(scenario: Scenario, repetition: int = 0) -> types.Plan:
         "groups": [_group(scenario, group, hosts, first, publishing.get(group.name))
                    for group, first in zip(scenario.groups, first_hosts(scenario), strict=True)],
         "events": events,
-        "recording": {
-            "packets": scenario.recording.packets,
-            "pcapng": scenario.recording.pcapng,
-            "payloads": scenario.recording.payloads,
-            "resource_interval_ns": scenario.recording.resource_interval,
-            "tcp_state_interval_ns": scenario.recording.tcp_state_interval,
-        },
+        "recording": _recording(scenario),
         "live": {
             "real_time": scenario.live.real_time,
             "latency_compensation_ns": scenario.live.latency_compensation,
@@ -97,6 +93,20 @@ def _run_stages(scenario: Scenario) -> list[types.Stage]:
     begins = scenario.phases.warm_up
     return [{"name": stage.name, "from_ns": begins + begin, "until_ns": begins + end, "measured": stage.measured}
             for stage, begin, end in scenario.phases.spans()]
+
+
+def _recording(scenario: Scenario) -> types.RecordingPlan:
+    recording = scenario.recording
+    plan: dict[str, Any] = {
+        "packets": recording.packets,
+        "pcapng": recording.pcapng,
+        "payloads": recording.payloads,
+        "resource_interval_ns": recording.resource_interval,
+        "tcp_state_interval_ns": recording.tcp_state_interval,
+    }
+    if recording.detail == "summary":
+        plan["summary"] = {"fold_bytes": FOLD_BYTES, "rows_most": SAMPLE_ROWS}
+    return cast("types.RecordingPlan", plan)
 
 
 def laid_links(scenario: Scenario) -> LaidLinks:

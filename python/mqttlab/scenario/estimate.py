@@ -21,6 +21,8 @@ RATE_SEEN = 100_000
 MESSAGE_BYTES = 60
 DELIVERY_BYTES = 45
 FRAME_BYTES = 275
+# Of a run that keeps sums and a sample: the spools between two folds, what is carried, and the sample's table.
+SUMMARY_BYTES = 100_000_000
 HEADERS_BYTES = 60
 # As the engine makes them (crates/plan, payload.rs).
 GPS_BYTES, IMAGE_BYTES = 400, 1300
@@ -79,7 +81,10 @@ def estimate(scenario: Scenario) -> Load:
         if own_frames and audience_of is not None:
             publishing.append((own_frames, (id(audience_of), group.count)))
     busiest = max([*own, *received_by.values(), *(sends + received_by.get(place, 0.0) for sends, place in publishing)])
-    total = messages * MESSAGE_BYTES + deliveries * DELIVERY_BYTES + frames * FRAME_BYTES + kept
+    rows = messages * MESSAGE_BYTES + deliveries * DELIVERY_BYTES
+    if scenario.recording.detail == "summary":
+        rows = min(rows, SUMMARY_BYTES)
+    total = rows + frames * FRAME_BYTES + kept
     return Load(offered_per_s=offered_per_s, messages=messages, deliveries=deliveries, frames=frames,
                 frames_busiest=busiest, recording_bytes=total)
 

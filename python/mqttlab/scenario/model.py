@@ -490,9 +490,11 @@ class Group(Part):
 class RecordingOptions(Part):
     """What is recorded besides events and resources."""
 
-    detail: Literal["full", "messages"] = Field("full", description=(
+    detail: Literal["full", "messages", "summary"] = Field("full", description=(
         "`full`: every message, every frame on every link with its fate, every control packet. `messages`: every "
-        "message, but no frames and no control packets; their metrics and the parts of latencies are then unknown."))
+        "message, but no frames and no control packets; their metrics and the parts of latencies are then unknown. "
+        "`summary`: sums of all messages and a sample of about 200,000, for runs of any length; what needs each "
+        "message is then unknown, too."))
     pcapng: Truth = Field(False, description="Write captures for Wireshark: of a live run one for each link, of a "
                                              "simulation `run.pcapng` with all links.")
     payloads: Truth = Field(False, description="Keep what every message that arrives carries, up to 8 MiB each, to be "

@@ -4,6 +4,7 @@ mod common;
 mod crash;
 mod encodings;
 mod fates;
+mod folding;
 mod growth;
 mod own_packets;
 mod pcapng;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mqttlab_client::changed_receivers;
 use mqttlab_plan::{Destination, Group, NetworkKind, Plan, Roster, RosterTopic};
-use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, Topic};
+use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, SummaryRule, Topic};
 use mqttlab_run::{Interruption, RunOutcome, Validity};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
@@ -94,6 +94,10 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         changed_receivers: changed_receivers(plan, roster),
         measurement_end_ns: u64::MAX,
         late_after_ns: plan.late_after().map(|late| late.as_ns()),
+        summary: plan
+            .recording
+            .summary
+            .map(|rule| SummaryRule { fold_bytes: rule.fold_bytes, rows_most: rule.rows_most }),
         ..Layout::default()
     }
 }

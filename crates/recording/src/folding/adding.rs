@@ -1,0 +1,223 @@
+//! One fold: settled messages go into the sums, the others to where the next one finds them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mqttlab_rows::{Acknowledged, Dropped, Layout, MessageFate, Received, Sent, SummaryRule};
+use mqttlab_units::Instant;
+
+use super::carry::Carry;
+use super::sample::zeros;
+use super::state::FoldState;
+use super::sums::write_tables;
+use crate::error::Result;
+use crate::fate::Judge;
+use crate::footer::FileSize;
+use crate::hash::NumberMap;
+use crate::join::{RANGE_ROWS, TableOut, dropped};
+use crate::message_rows::{BLOCK_BITS, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges};
+use crate::spool::Spool;
+use crate::tables::MessageRow;
+
+/// The messages that were added up, and which of the others are of the sample.
+pub(crate) struct SummedMessages {
+    pub(crate) state: FoldState,
+    least_zeros: u32,
+    /// Whether the rows that come are of a message that was added up before.
+    pub(crate) is_again: bool,
+}
+
+impl SummedMessages {
+    /// As the last fold left them in `from`, with what was written since then counted for the sample.
+    pub(crate) fn load(from: &Path, layout: &Layout, rule: &SummaryRule) -> Result<SummedMessages> {
+        let mut state = FoldState::load(from)?;
+        state.count_new(from, layout)?;
+        state.sums.begin(layout);
+        state.tallies.resize(layout.clients.len(), Default::default());
+        let least_zeros = state.sample.least_zeros(rule.rows_most);
+        Ok(SummedMessages { state, least_zeros, is_again: false })
+    }
+
+    /// A survey that goes on where the last one ended.
+    pub(crate) fn survey(&self) -> Survey {
+        self.state.survey()
+    }
+
+    /// Adds a row, and says whether the table has it, too.
+    pub(crate) fn count(&mut self, row: &MessageRow<'_>) -> bool {
+        self.state.sums.count(row, self.is_again);
+        let name = row.publisher.zip(row.sequence).filter(|_| !self.is_again);
+        name.is_some_and(|(publisher, sequence)| self.is_sampled(publisher, sequence))
+    }
+
+    /// A message that was not sent would have reached these.
+    pub(crate) fn count_wanted(&mut self, layout: &Layout, row: &MessageRow<'_>, topic: u32) {
+        let changing = |client: u32| {
+            layout.changed_receivers.iter().any(|changed| changed.topic == topic && changed.client == client)
+        };
+        let receivers = layout.receivers_of(topic).iter().copied().filter(|&client| !changing(client));
+        self.state.sums.count_wanted(row, receivers, layout.shares_of(topic));
+    }
+
+    /// Writes the tables of sums. Answers which messages are of the sample.
+    pub(crate) fn write(
+        self,
+        to: &Path,
+        layout: &Layout,
+        files: &mut BTreeMap<String, FileSize>,
+    ) -> Result<String> {
+        write_tables(to, layout, &self.state.sums, files)?;
+        Ok(format!("1 in {}", 1_u64 << self.least_zeros))
+    }
+
+    fn is_sampled(&self, publisher: u32, sequence: u32) -> bool {
+        zeros(publisher, sequence) >= self.least_zeros
+    }
+}
+
+/// Adds up the messages in `from` that are settled. The others, and the sample, are carried to `to`. Answers how many bytes
+/// these are.
+pub(crate) fn fold(
+    from: &Path,
+    to: &Path,
+    layout: &Layout,
+    judge: &Judge<'_>,
+    rule: &SummaryRule,
+) -> Result<u64> {
+    let summed = SummedMessages::load(from, layout, rule)?;
+    let (survey, rows) = Survey::of(from, RANGE_ROWS, summed.survey())?;
+    let mut fold = Fold {
+        carry: Carry::create(to)?,
+        added: Vec::new(),
+        crowded: Vec::new(),
+        latest: summed.state.latest(),
+        retained: retained(from)?,
+        out: TableOut::new(layout, judge, dropped(from)?, Some(summed)),
+    };
+    if let Some(rows) = rows {
+        rows.ordered().each(&mut |message| fold.message(message))?;
+    } else {
+        let blocks = survey.blocks.iter().map(|(&block, &count)| (block, count)).collect();
+        for range in &ranges(&blocks, BLOCK_BITS, RANGE_ROWS) {
+            let rows = GatheredRows::read(from, range, &survey)?.ordered();
+            rows.each(&mut |message| fold.message(message))?;
+        }
+    }
+    fold.finish(from, to, survey)
+}
+
+/// The message that the broker keeps of each topic, as far as its publishers tell: a copy of it may be asked for at any time.
+fn retained(from: &Path) -> Result<NumberMap<u32, (Instant, u64)>> {
+    let mut retained = NumberMap::default();
+    for_each(from, Spool::Sent, |row: Sent, _| {
+        if row.retain {
+            let last = (row.sent, key(row.publisher, row.sequence));
+            let known = retained.entry(row.topic).or_insert(last);
+            *known = last.max(*known);
+        }
+        Ok(())
+    })?;
+    Ok(retained)
+}
+
+struct Fold<'a> {
+    out: TableOut<'a>,
+    carry: Carry,
+    /// The names that are added up now.
+    added: Vec<u64>,
+    crowded: Vec<u64>,
+    latest: Latest,
+    retained: NumberMap<u32, (Instant, u64)>,
+}
+
+impl Fold<'_> {
+    fn message(&mut self, message: &GatheredMessage<'_>) -> Result<()> {
+        if self.out.has_added(message) {
+            return self.out.again(message);
+        }
+        let key = key(message.publisher, message.sequence);
+        if !self.is_sampled(message) && self.is_settled(message) {
+            self.added.push(key);
+            self.latest.note(message);
+            self.out.note(message);
+            return self.out.message(message);
+        }
+        if let Some(sent) = message.sent
+            && self.out.is_crowded(sent, message.acknowledged)
+        {
+            self.crowded.push(key);
+        }
+        self.carry.message(message)
+    }
+
+    fn is_sampled(&self, message: &GatheredMessage<'_>) -> bool {
+        let summed = self.out.summed.as_ref().expect("a fold adds up");
+        summed.is_sampled(message.publisher, message.sequence)
+    }
+
+    /// Whether nothing that comes later can change what became of a message.
+    fn is_settled(&self, message: &GatheredMessage<'_>) -> bool {
+        let Some(sent) = message.sent else {
+            return message.unsent.is_some() && message.deliveries.is_empty();
+        };
+        let key = key(sent.publisher, sent.sequence);
+        let is_kept = self.retained.get(&sent.topic).is_some_and(|(_, last)| *last == key);
+        if is_kept || sent.qos > 0 && message.acknowledged.is_none() {
+            return false;
+        }
+        let expected = self.out.layout().receivers_of(sent.topic);
+        let dropped = self.out.drops_of(key);
+        let mut live =
+            message.deliveries.iter().filter(|copy| !copy.row.retained).map(|copy| copy.row.subscriber);
+        let has = |receiver: &u32| {
+            message.deliveries.iter().any(|copy| !copy.row.retained && copy.row.subscriber == *receiver)
+                || dropped.iter().any(|(whom, _)| whom.is_none_or(|whom| whom == *receiver))
+        };
+        // Most topics have one receiver, and few have many, whose deliveries are in their order.
+        let all_have = if expected.len() > 8 && dropped.is_empty() {
+            expected.iter().all(|receiver| live.by_ref().any(|subscriber| subscriber == *receiver))
+        } else {
+            expected.iter().all(has)
+        };
+        all_have && self.shares_have(message, expected, self.out.layout().shares_of(sent.topic))
+    }
+
+    /// Whether as many others have a message as there are shared subscriptions.
+    fn shares_have(&self, message: &GatheredMessage<'_>, expected: &[u32], shares: u32) -> bool {
+        let copies = message.deliveries.chunk_by(|one, other| one.row.subscriber == other.row.subscriber);
+        let others = copies.filter(|copies| {
+            copies.iter().any(|copy| !copy.row.retained)
+                && expected.binary_search(&copies[0].row.subscriber).is_err()
+        });
+        shares == 0 || others.count() >= shares as usize
+    }
+
+    /// Carries what belongs to no message that is known, and writes down what was added up.
+    fn finish(mut self, from: &Path, to: &Path, mut survey: Survey) -> Result<u64> {
+        let mut state = self.out.into_state();
+        state.add(&self.added);
+        for_each(from, Spool::Received, |row: Received, _| match row.publisher {
+            None => self.carry.received(&row, false),
+            Some(_) => Ok(()),
+        })?;
+        for_each(from, Spool::Acknowledged, |row: Acknowledged, _| {
+            if state.has_added(row.publisher, row.sequence) { Ok(()) } else { self.carry.acknowledged(&row) }
+        })?;
+        for_each(from, Spool::Dropped, |row: Dropped, _| {
+            if state.has_added(row.publisher, row.sequence) { Ok(()) } else { self.carry.dropped(&row) }
+        })?;
+        state.note_order(&mut survey);
+        state.note_latest(&self.latest);
+        let crowded = state.crowded.iter().chain(&self.crowded).copied();
+        state.crowded = crowded.filter(|key| !state.added_key(*key)).collect();
+        let (overtaken, bytes) = self.carry.finish()?;
+        state.overtaken = overtaken;
+        state.store(to)?;
+        Ok(bytes)
+    }
+}
+
+/// What a copy of a message counts as that was added up before.
+pub(crate) fn fate_again(is_retained: bool) -> MessageFate {
+    if is_retained { MessageFate::Retained } else { MessageFate::Duplicate }
+}
