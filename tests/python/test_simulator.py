@@ -206,12 +206,14 @@ KNOBS: dict[str, tuple[Any, Any]] = {
     "send_buffer": ("4096 B", "1 MB"),
     "receive_buffer": ("4096 B", "1 MB"),
     "tail_loss_probe": (False, True),
+    "ecn": (False, True),
     "syn_retries": (0, 6),
     "syn_linear_retries": (0, 4),
 }
 # A stack without selective acknowledgements has no use for a probe of the tail (RFC 8985 §7.2), and a buffer behind a
-# window that is narrower is never full.
-NEEDS = {"tail_loss_probe": {"sack": True}, "send_buffer": {"receive_buffer": "64 kB"}}
+# window that is narrower is never full. A window of four segments is no queue that CoDel would mark.
+NEEDS = {"tail_loss_probe": {"sack": True}, "send_buffer": {"receive_buffer": "64 kB"},
+         "ecn": {"send_buffer": "64 kB", "receive_buffer": "64 kB"}}
 
 
 @pytest.mark.parametrize("profile", ["linux", "netbsd-2005", "microcontroller"])
@@ -222,7 +224,9 @@ def test_every_knob_of_tcp_moves_a_number_on_every_stack(knob: str, profile: str
         tcp = {"profile": profile, **NEEDS.get(knob, {}), **({} if knob == "nagle" else {knob: value})}
         syn = knob.startswith("syn")
         link = {"loss": "70 %" if syn else "10 %" if knob.startswith(("rto", "tail")) else "3 %", "rate": "4 Mbit/s"}
-        case = scenario(qos=1, tcp=tcp, payload="5 kB", link=link)
+        if knob == "ecn":
+            link = {"rate": "100 kbit/s", "discipline": {"kind": "codel", "target": "60 ms", "ecn": True}}
+        case = {**scenario(qos=1, tcp=tcp, payload="5 kB", link=link), **({"mtu": "576 B"} if knob == "ecn" else {})}
         case["phases"] = {"duration": "2 s", "connect_timeout": "20 s", "cool_down": "2 s"}
         if knob == "nagle":
             case["broker"]["nagle"] = value
