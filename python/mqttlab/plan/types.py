@@ -75,6 +75,14 @@ class ChannelSpec(TypedDict):
     mean_bad_ns: Duration
 
 
+class Churn(TypedDict):
+    """Clients that come and go: from the begin of publishing to its end each leaves, stays away, comes, and so on. The
+    first leave one after another, evenly over the two times together."""
+    away_ns: Duration
+    hold_ns: Duration
+    law: HoldLaw
+
+
 class ClientProgram(TypedDict):
     """A program that is a client. It publishes and subscribes as it likes, and is observed by the frames that it
     exchanges. In arguments, environment and file texts `{address}` and `{port}` stand for its server's, `{group}` and
@@ -192,6 +200,7 @@ class DisciplineTailDrop(TypedDict):
 
 
 class DisciplineCodel(TypedDict):
+    ecn: bool
     interval_ns: Duration
     kind: Literal["codel"]
     largest_frame_bytes: int
@@ -199,6 +208,7 @@ class DisciplineCodel(TypedDict):
 
 
 class DisciplineFqCodel(TypedDict):
+    ecn: bool
     flows: int
     interval_ns: Duration
     kind: Literal["fq_codel"]
@@ -329,6 +339,7 @@ Granularity = GranularityExact | GranularityFastSlow | GranularityWheel
 class Group(TypedDict):
     """Clients alike. A client may publish, subscribe, relay, or several of these."""
     changed_publications: list[ChangedPublication]
+    churn: NotRequired[Churn | None]
     connect_over_ns: Duration
     connects_to: int
     count: int
@@ -343,6 +354,10 @@ class Group(TypedDict):
     relay: Relay | None
     subscriptions: list[Subscription]
     transport: Transport
+
+
+HoldLaw = Literal["constant", "exponential"]
+"""How long clients that come and go stay."""
 
 
 class HopLink(TypedDict):
@@ -372,6 +387,13 @@ class Host(TypedDict):
     tcp: TcpPlan
 
 
+class HostLimits(TypedDict):
+    """What a machine has of processor, memory and disk; `null` is no limit."""
+    disk_bytes_s: int | None
+    memory_bytes: int | None
+    processor: Ratio | None
+
+
 class InterfererSpec(TypedDict):
     """A source of power."""
     duty: DutySpec
@@ -379,11 +401,6 @@ class InterfererSpec(TypedDict):
     on: bool
     position: Position
     power_mdbm: int
-class HostLimits(TypedDict):
-    """What a machine has of processor, memory and disk; `null` is no limit."""
-    disk_bytes_s: int | None
-    memory_bytes: int | None
-    processor: Ratio | None
 
 
 class KeepAlive(TypedDict):
@@ -485,6 +502,50 @@ class MacSpec(TypedDict):
     queue_limit_frames: int | None
     rts_threshold_bytes: int | None
     short_retry_limit: int
+
+
+class MediumChangeInterfererOn(TypedDict):
+    interferer: str
+    kind: Literal["interferer_on"]
+
+
+class MediumChangeInterfererOff(TypedDict):
+    interferer: str
+    kind: Literal["interferer_off"]
+
+
+class MediumChangeStationsOff(TypedDict):
+    kind: Literal["stations_off"]
+    stations: list[int]
+
+
+class MediumChangeStationsOn(TypedDict):
+    kind: Literal["stations_on"]
+    stations: list[int]
+
+
+class MediumChangeStationMoved(TypedDict):
+    kind: Literal["station_moved"]
+    position: Position
+    station: int
+
+
+MediumChange = (
+    MediumChangeInterfererOn
+    | MediumChangeInterfererOff
+    | MediumChangeStationsOff
+    | MediumChangeStationsOn
+    | MediumChangeStationMoved
+)
+"""A change of a medium."""
+
+
+class MediumEvent(TypedDict):
+    """A radio channel changes."""
+    at_ns: Duration
+    change: MediumChange
+    medium: str
+    name: str
 
 
 class MediumSpec(TypedDict):
@@ -716,6 +777,7 @@ class Plan(TypedDict):
     seed: Seed
     servers: list[Server]
     sim: SimPlan
+    stages: NotRequired[list[Stage]]
 
 
 class PolicerSpec(TypedDict):
@@ -957,8 +1019,8 @@ class ServerEvent(TypedDict):
     server: str
 
 
-Event = LinksEvent | ServerEvent | ClientsEvent
-"""One change, by what it acts on: the field `links`, `server` or `clients` tells which."""
+Event = LinksEvent | MediumEvent | ServerEvent | ClientsEvent
+"""One change, by what it acts on: the field `links`, `medium`, `server` or `clients` tells which."""
 
 
 class ServerFile(TypedDict):
@@ -1039,6 +1101,14 @@ class Stack(TypedDict):
     window_unit: WindowUnit
 
 
+class Stage(TypedDict):
+    """A stretch of the measurement with a name. Times count from when publishing begins."""
+    from_ns: Duration
+    measured: bool
+    name: str
+    until_ns: Duration
+
+
 StartPhase = Literal["random", "even", "synchronised"]
 """When the first message is due, within the first interval."""
 
@@ -1067,6 +1137,7 @@ class TcpPlan(TypedDict):
     congestion_control: CongestionControl
     delayed_ack: bool
     delayed_ack_max_ns: Duration | None
+    ecn: bool
     initial_window_segments: int
     mss_bytes: int | None
     profile: str
@@ -1255,6 +1326,11 @@ PERFORMED: dict[str, tuple[str, ...]] = {
         "link_down",
         "link_up",
         "link_change",
+        "interferer_on",
+        "interferer_off",
+        "stations_off",
+        "stations_on",
+        "station_moved",
         "server_stop",
         "server_kill",
         "server_pause",
@@ -1274,6 +1350,11 @@ PERFORMED: dict[str, tuple[str, ...]] = {
         "link_down",
         "link_up",
         "link_change",
+        "interferer_on",
+        "interferer_off",
+        "stations_off",
+        "stations_on",
+        "station_moved",
         "server_stop",
         "server_kill",
         "server_pause",
