@@ -105,7 +105,10 @@ def planned_by_hand(
 
 
 def _with_files_of(values: dict[str, Any], plan: Mapping[str, Any]) -> None:
-    """The files that the run has read, from wherever it was started."""
+    """The files that the run has read, from wherever it was started; what clients are called changes no event."""
+    for owner in (values, *values.get("groups", ())):
+        if isinstance(session := owner.get("mqtt"), dict):
+            owner["mqtt"] = {name: value for name, value in session.items() if name != "credentials"}
     for group, planned in zip(values.get("groups", ()), plan["groups"], strict=False):
         given = group.get("publish")
         for publish, made in zip(given if isinstance(given, list) else [given], planned["publications"], strict=False):

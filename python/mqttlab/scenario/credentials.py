@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mqttlab import secrets
-from mqttlab.mistaken import closest
+from mqttlab.mistaken import UserFileError, closest, readable
 from mqttlab.plurals import counted
 from mqttlab.quantity import shown
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, MQTT_TEXT_MAX, placeholders
@@ -76,38 +75,28 @@ def read_credentials(path: Path) -> Credentials:
         CredentialsError: what is wrong, with line and column.
     """
     try:
-        there = path.stat()
-    except (OSError, ValueError) as error:
-        raise CredentialsError("is not there" if isinstance(error, FileNotFoundError) else
-                               f"cannot be read: {error}") from None
-    if not stat.S_ISREG(there.st_mode):
-        raise CredentialsError("is no file")
-    if there.st_size > BYTES_MAX:
-        raise CredentialsError(f"has {there.st_size} B, but a table may have at most {BYTES_MAX} B (50 MB)")
-    return _read(path.resolve(), there.st_size, there.st_mtime_ns)
+        with readable(path, BYTES_MAX, "a table") as about:
+            return _read(path.resolve(), about.st_size, about.st_mtime_ns)
+    except UserFileError as error:
+        raise CredentialsError(str(error)) from None
 
 
 @lru_cache(maxsize=16)
 def _read(path: Path, size: int, changed_ns: int) -> Credentials:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as text:
-            header = text.readline()
-            delimiter = max(DELIMITERS, key=header.count)
-            places = _places(next(csv.reader([header], delimiter=delimiter), []))
-            lines = csv.reader(text, delimiter=delimiter, strict=True)
-            rows = list[tuple[str, ...]]()
-            try:
-                for fields in lines:
-                    if fields:
-                        rows.append(_row(fields, places, lines.line_num + 1))
-                    if len(rows) > ROWS_MAX:
-                        raise CredentialsError(f"has more than {ROWS_MAX} rows, and a run has at most so many clients")
-            except csv.Error as error:
-                raise CredentialsError(f"line {lines.line_num + 1}: {error}") from None
-    except UnicodeDecodeError:
-        raise CredentialsError("is not text in UTF-8") from None
-    except OSError as error:
-        raise CredentialsError(f"cannot be read: {error}") from None
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        header = text.readline()
+        delimiter = max(DELIMITERS, key=header.count)
+        places = _places(next(csv.reader([header], delimiter=delimiter), []))
+        lines = csv.reader(text, delimiter=delimiter, strict=True)
+        rows = list[tuple[str, ...]]()
+        try:
+            for fields in lines:
+                if fields:
+                    rows.append(_row(fields, places, lines.line_num + 1))
+                if len(rows) > ROWS_MAX:
+                    raise CredentialsError(f"has more than {ROWS_MAX} rows, and a run has at most so many clients")
+        except csv.Error as error:
+            raise CredentialsError(f"line {lines.line_num + 1}: {error}") from None
     return Credentials(columns=tuple(places), rows=tuple(rows))
 
 

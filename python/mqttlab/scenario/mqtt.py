@@ -6,10 +6,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import PositiveDurationNs, SecondsNs, shown
+from mqttlab.scenario.beside import FileBeside
 from mqttlab.scenario.credentials import Credentials, read_credentials
 from mqttlab.scenario.secret import Password, UserName
 from mqttlab.scenario.topics import MQTT_TEXT_MAX, will_topic
-from mqttlab.secrets import PersonalText, PlainPath, PlainText
+from mqttlab.secrets import PersonalText, PlainText
 
 S = 10**9
 MQTT_5: dict[str, JsonValue] = {"mqtt_version": "5"}
@@ -77,9 +78,10 @@ class Mqtt(Part):
         "Password: a reference, such as `{ env = \"LAB_PASSWORD\" }` or `{ file = \"password.txt\" }`, whose value is "
         "filled in as `client_id`. As text it is used with a warning, and kept nowhere. "
         "[Secrets](../how-to/secrets.md) says more."))
-    credentials: PlainPath | None = Field(None, description=(
-        "A CSV file with a row for each client of a group, and any of the columns `client_id`, `username` and "
-        "`password`, which are then left out here. [Names of clients](../how-to/credentials.md) says more."))
+    credentials: FileBeside | None = Field(None, description=(
+        "A CSV file, beside the scenario's or in the working directory, with a row for each client of a group, and any "
+        "of the columns `client_id`, `username` and `password`, which are then left out here. "
+        "[Names of clients](../how-to/credentials.md) says more."))
     will: Will | None = Field(None, description="Last will.")
 
     @property

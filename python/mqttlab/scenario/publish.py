@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from mqttlab.mistaken import UserFileError, beside, readable
+from mqttlab.mistaken import UserFileError, readable
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import (
     IntervalNs,
@@ -20,13 +20,14 @@ from mqttlab.quantity import (
     shown,
     size_bytes,
 )
+from mqttlab.scenario.beside import FileBeside
 from mqttlab.scenario.documents import BYTES as DOCUMENTS
 from mqttlab.scenario.documents import document
 from mqttlab.scenario.mqtt import MQTT_5, Qos
 from mqttlab.scenario.replay import ReplayTable, read_table
 from mqttlab.scenario.template import payload_template, usual_bytes
 from mqttlab.scenario.topics import property_data, property_text, published_topic, topic_of_answers
-from mqttlab.secrets import PlainPath, PlainText
+from mqttlab.secrets import PlainText
 
 PAYLOAD_BYTES_MAX = 10_000_000
 STAGES_MAX = 1_000
@@ -38,12 +39,6 @@ NAMED = ("gps", "image", *SIZES)
 USER_PROPERTIES_MAX = 100
 
 
-def _beside(path: Path, info: ValidationInfo) -> Path:
-    return beside(path, (info.context or {}).get("directory"))
-
-
-FileBeside = Annotated[PlainPath, AfterValidator(_beside)]
-"""A file beside the scenario's, else in the working directory."""
 PropertyText = Annotated[PlainText, AfterValidator(property_text)]
 
 
