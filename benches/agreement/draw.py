@@ -107,7 +107,7 @@ def candidate(number: int, attempt: int = 0) -> Values:
     shapes = {"mqtt-sn": (_behind_gateway,), "zeromq": (_at_proxy,)}.get(protocol, MQTT_SHAPES)
     values = dice.pick("shape", shapes)(dice)
     values["phases"] = _staged(dice) if dice.newly_hits("phases.stages", 0.15, LATER_TO) else PHASES
-    if dice.newly_hits("summary", 0.15, LATER_TO):
+    if "stages" not in values["phases"] and dice.newly_hits("summary", 0.15, LATER_TO):
         values["recording"] = {"detail": "summary"}
     if dice.hits("mtu", 0.12):
         values["mtu"] = f"{dice.whole('mtu', 576, 1500)} B"

@@ -19,7 +19,7 @@ from mqttlab.runs import Job, perform
 from mqttlab.runs.hiding import hide_in_file
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.credentials import CredentialsError, filled, read_credentials
-from mqttlab.scenario.load import parse_values, warnings_of
+from mqttlab.scenario.load import parse, parse_values, warnings_of
 from ports import own_port
 from secretly import leaks
 
@@ -242,3 +242,26 @@ def test_a_capture_of_a_live_run_has_no_password_of_a_table(tmp_path: Path) -> N
     captures = [file.read_bytes() for file in (tmp_path / "run").glob("*.pcapng")]
     assert any(b"zo\xc3\xab" in data for data in captures), "the capture has the CONNECTs"
     assert all(not leaks(tmp_path / "run", secret=password) for _, _, password in USERS)
+
+
+def test_a_table_lies_beside_the_scenario_else_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    beside, working = tmp_path / "scenarios", tmp_path / "work"
+    beside.mkdir()
+    working.mkdir()
+    monkeypatch.chdir(working)
+    text = '''
+name = "named"
+backend = "sim"
+mqtt = { credentials = "devices.csv" }
+phases = { duration = "1 s" }
+network = "direct"
+groups = [{ name = "p", host = "p", count = 2, publish = { topic = "t", rate = "1 /s", payload = "9 B" } }]
+'''
+    with pytest.raises(MqttlabError, match="which is not there"):
+        parse(text, str(beside / "named.toml"))
+    table(working, rows=2)
+    assert parse(text, str(beside / "named.toml")).mqtt.credentials == Path("devices.csv")
+    table(beside, rows=2)
+    assert parse(text, str(beside / "named.toml")).mqtt.credentials == beside / "devices.csv"

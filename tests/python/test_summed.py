@@ -136,6 +136,7 @@ def test_what_needs_each_message_is_refused_with_the_reason(directory: Path) -> 
     ({"recording": {"detail": "summary", "pcapng": True}}, "without frames there is no capture"),
     ({"recording": {"detail": "summary", "payloads": True}}, "keeps a sample of the messages"),
     ({"sim": {"detect_transient": True}}, "finds out afterwards"),
+    ({"phases": {"stages": [{"name": "all", "for": "1 s"}]}}, "a column of each stage"),
     ({"backend": "live", "live": {"parts": 2}}, "`live.parts` is 2"),
 ])
 def test_what_a_summary_does_not_go_with_is_refused(more: dict[str, Any], words: str) -> None:

@@ -23,6 +23,10 @@ def recording_problems(scenario: Scenario) -> Iterator[Problem]:
         yield ("recording", "detail"), ("is \"summary\", which adds up messages by phase while the run goes on, but "
                                         "`sim.detect_transient` finds out afterwards when the measurement began; use "
                                         "\"messages\", or leave `sim.detect_transient` out")
+    if scenario.phases.stages:
+        yield ("recording", "detail"), ("is \"summary\", which adds up the messages of the whole measurement, but "
+                                        "`phases.stages` asks for a column of each stage; use \"messages\", or "
+                                        "`phases.duration`")
     if scenario.live.parts > 1:
         yield ("recording", "detail"), ("is \"summary\", which adds up the messages of one engine, and `live.parts` is "
                                         f"{scenario.live.parts}; use \"messages\", or one part")

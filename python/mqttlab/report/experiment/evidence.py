@@ -14,6 +14,7 @@ import polars as pl
 
 from mqttlab import metrics
 from mqttlab.analysis import ExperimentDesign
+from mqttlab.metrics import sums
 from mqttlab.recording import Recording, RecordingError
 
 RECORDINGS_MOST = 60
@@ -30,6 +31,17 @@ class Evidence:
     runs: int
     of: int
     """Runs there are; fewer may have been read."""
+    sampled: int = 0
+    """Those of the runs that keep a sample of their messages alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """Of one run."""
+
+    latencies_ms: np.ndarray
+    parts: pl.DataFrame
+    is_sampled: bool
 
 
 def evidence(design: ExperimentDesign, table: pl.DataFrame) -> list[Evidence]:
@@ -45,11 +57,11 @@ def evidence(design: ExperimentDesign, table: pl.DataFrame) -> list[Evidence]:
     wanted = sum(part.height for part in chosen.values())
     blocks = sorted(runs["block"].unique().to_list())
     kept = blocks[:max(1, int(len(blocks) * min(1.0, RECORDINGS_MOST / max(wanted, 1))))]
-    read: dict[str, tuple[np.ndarray, pl.DataFrame] | None] = {}
+    read: dict[str, _Seen | None] = {}
     found = []
     for factor in design.factors:
         part = chosen[factor.name].filter(pl.col("block").is_in(kept))
-        levels: dict[str, list[tuple[np.ndarray, pl.DataFrame]]] = {level: [] for level in factor.levels}
+        levels: dict[str, list[_Seen]] = {level: [] for level in factor.levels}
         for run in part.iter_rows(named=True):
             seen = read[run["directory"]] if run["directory"] in read else _read(run["directory"])
             read[run["directory"]] = seen
@@ -60,26 +72,27 @@ def evidence(design: ExperimentDesign, table: pl.DataFrame) -> list[Evidence]:
             found.append(Evidence(
                 factor=factor.name, runs=sum(map(len, known.values())), of=chosen[factor.name].height,
                 latencies_ms={level: samples for level, seen in known.items()
-                              if (samples := np.concatenate([values for values, _ in seen])).size},
-                parts=_parts(known)))
+                              if (samples := np.concatenate([each.latencies_ms for each in seen])).size},
+                sampled=sum(each.is_sampled for seen in known.values() for each in seen), parts=_parts(known)))
     return found
 
 
-def _read(directory: str) -> tuple[np.ndarray, pl.DataFrame] | None:
+def _read(directory: str) -> _Seen | None:
     if "://" in directory or not Path(directory).is_dir():
         return None
     try:
         recording = Recording.open(Path(directory))
         latencies = metrics.deliveries(recording, ["latency_ms"])["latency_ms"].to_numpy()
-        return latencies, metrics.attribution_by_qos(recording)
+        return _Seen(latencies_ms=latencies, parts=metrics.attribution_by_qos(recording),
+                     is_sampled=sums.is_summed(recording))
     except RecordingError:
         return None
 
 
-def _parts(levels: dict[str, list[tuple[np.ndarray, pl.DataFrame]]]) -> pl.DataFrame:
+def _parts(levels: dict[str, list[_Seen]]) -> pl.DataFrame:
     """Means over the messages of all runs of a level."""
     rows = [frame.select("part", "mean_ms", "messages").with_columns(level=pl.lit(level))
-            for level, seen in levels.items() for _, frame in seen if not frame.is_empty()]
+            for level, seen in levels.items() for frame in (each.parts for each in seen) if not frame.is_empty()]
     if not rows:
         return pl.DataFrame(schema={"level": pl.String, "part": pl.String, "mean_ms": pl.Float64})
     mean = (pl.col("mean_ms") * pl.col("messages")).sum() / pl.col("messages").sum()

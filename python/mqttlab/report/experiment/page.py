@@ -216,8 +216,10 @@ def _messages(seen: list[Evidence]) -> str:
         if found.parts.height:
             drawn.append(figures.attribution_by_level(found.parts, TITLES, found.factor))
         if drawn:
+            sampled = f"; {found.sampled} of them keep a sample of their messages alone" if found.sampled else ""
             parts.append(f"<p>By {markup(found.factor)}, at the reference's levels of the other factors: {found.runs} "
-                         f"of {found.of} runs, all their messages together.</p>{grid(drawn, f'messages-{place}')}")
+                         f"of {found.of} runs, all their messages together{sampled}.</p>"
+                         + grid(drawn, f"messages-{place}"))
     return f"<section><h2>Messages</h2>{''.join(parts)}</section>" if parts else ""
 
 
