@@ -254,8 +254,9 @@ def _small_best(_: Path, results: Results) -> Verdict:
 def _dies(_: Path, results: Results) -> Verdict:
     lost = {qos: never_percent(results, pi(1, qos)) for qos in QOS}
     return waits_for(
-        "runs of table 2 with limits of the broker's host (`hosts.broker.limits`); without them bursts of 10, 100 and 1000 messages of 1 B to the "
-        f"Raspberry Pi's broker lose {in_words(lost.values())} % at QoS 0 / 1 / 2 (published logs: 0 / 37 / 59 %)")
+        "runs of table 2 with limits of the broker's host (`hosts.broker.limits`); without them bursts of 10, 100 and "
+        f"1000 messages of 1 B to the Raspberry Pi's broker lose {in_words(lost.values())} % at QoS 0 / 1 / 2 "
+        "(published logs: 0 / 37 / 59 %)")
 
 
 def _release_bundling(_: Path, results: Results) -> Verdict:
