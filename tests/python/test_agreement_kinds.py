@@ -27,6 +27,10 @@ KINDS = kinds()
 LEFT_OUT = {
     "events": "test_link_events.py, test_server_events.py and test_client_events.py compare them",
     "networks.nat": "test_nat.py compares them",
+    "groups.churn": "test_churn.py compares them",
+    "hosts.limits": "test_weak_hosts.py compares them",
+    "mqtt.credentials": "test_credentials.py compares the packets",
+    "mqtt.duplicate_ids": "the kind `taken-over` has two groups with one identifier",
     **dict.fromkeys(("networks.up.policer", "networks.down.policer", "trunk.up.policer", "trunk.down.policer"),
                     "test_policer.py compares them"),
     **dict.fromkeys(("hosts.tcp.ecn", *(f"{place}.discipline.ecn" for place in (

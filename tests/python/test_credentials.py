@@ -141,9 +141,9 @@ def test_a_wrong_table_is_told_by_line_and_column_without_its_secrets(text: str,
 
 def test_a_table_that_is_not_there_or_is_no_text_is_told(tmp_path: Path) -> None:
     assert ", which is not there" in problems({"credentials": str(tmp_path / "gone.csv")})
-    assert "which is no file" in problems({"credentials": str(tmp_path)})
+    assert "which is a directory" in problems({"credentials": str(tmp_path)})
     (tmp_path / "b.csv").write_bytes(b"client_id\n\xff\xfe")
-    assert "which is not text in UTF-8" in problems({"credentials": str(tmp_path / "b.csv")})
+    assert "which is not UTF-8 text" in problems({"credentials": str(tmp_path / "b.csv")})
 
 
 def test_clients_with_one_identifier_are_refused_unless_that_is_meant(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_every_field_has_its_value_its_words_and_its_default() -> None:
     assert found["groups[0].publish.qos"]["kind"] == "choice" and found["groups[0].publish.qos"]["value"] == "0"
     assert found["groups[0].publish.payload"]["value"] == "gps"
     assert found["recording.pcapng"]["options"] == ["true", "false"]
-    assert found["recording.detail"]["options"] == ["full", "messages"]
+    assert found["recording.detail"]["options"] == ["full", "messages", "summary"]
     assert "networks[0].up.delay" in found and "mqtt.keep_alive" in found
 
 

@@ -77,7 +77,8 @@ def test_the_plan_says_what_a_discipline_is(runs: dict[str, dict[str, Recording]
     assert links["tail-drop"]["queue"] == {
         "limit_packets": None, "limit_bytes": 125_000, "counts_delay_line": False, "discipline": {"kind": "tail_drop"}}
     assert links["codel"]["queue"]["discipline"] == {
-        "kind": "codel", "target_ns": 20_000_000, "interval_ns": 100_000_000, "largest_frame_bytes": 1500}
+        "kind": "codel", "target_ns": 20_000_000, "interval_ns": 100_000_000, "largest_frame_bytes": 1500,
+        "ecn": False}
     assert links["fq-codel"]["queue"]["discipline"] == {
         "kind": "fq_codel", "target_ns": 20_000_000, "interval_ns": 100_000_000, "largest_frame_bytes": 1500,
-        "flows": 1024, "quantum_bytes": 1500}
+        "flows": 1024, "quantum_bytes": 1500, "ecn": False}

@@ -101,7 +101,7 @@ def walk(runs: Path, place: Path) -> list[tuple[str, ...]]:
         ("catalog", "tag", one, HOSTILE, "--runs", str(runs)), ("catalog", "note", one, HOSTILE, "--runs", str(runs)),
         ("catalog", "names", "--runs", str(runs)), ("catalog", "query", "--runs", str(runs), "--column", "name"),
         ("catalog", "query", "--runs", str(runs), "--column", "name", "--csv", str(place / "catalog.csv")),
-        ("queue", "list", "--queue", str(place / "queue")),
+        ("queue", "list", "--queue", str(place / "queue")), ("event", one, f"network={HOSTILE}", "down=true"),
         ("export", one, "--csv", str(place / "csv"), "--xlsx", str(place / "run.xlsx"),
          "--sql", f"sqlite:///{place / 'messages.db'}"),
         ("export", one, "--pcapng", str(place / "run.pcapng")),

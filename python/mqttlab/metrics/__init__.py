@@ -40,10 +40,6 @@ from mqttlab.metrics.catalogue import (
     PROCESSOR,
     SETUP,
     TRAFFIC,
-    WINDOWS,
-    Family,
-    Metric,
-    Shown,
     called,
     called_beside_a_value,
     counted,
@@ -51,6 +47,7 @@ from mqttlab.metrics.catalogue import (
 )
 from mqttlab.metrics.changes import changes
 from mqttlab.metrics.connection import DIRECTIONS, connection_flight, connection_segments
+from mqttlab.metrics.declaration import WINDOWS, Family, Metric, Shown
 from mqttlab.metrics.device_bytes import by_device, device_bytes
 from mqttlab.metrics.devices import messages_by_device
 from mqttlab.metrics.disconnections import disconnections

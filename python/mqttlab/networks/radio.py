@@ -22,6 +22,7 @@ from mqttlab.quantity import (
     SizeBytes,
     SpeedMmS,
 )
+from mqttlab.secrets import PlainText
 
 MICRO = 1000
 MEDIUM = "radio"
@@ -139,7 +140,7 @@ class Fading(Part):
 class Interferer(Part):
     """A source of power that speaks no 802.11: stations sense it as a busy channel, and receive frames under it."""
 
-    name: str = Field(
+    name: PlainText = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=40, description="Unique among interferers.")
     position: PAIR_OF_LENGTHS = Field(description="Where it stands.")
     power: Annotated[PowerMdbm, _within(-140_000, 40_000, "dBm")] = Field(
