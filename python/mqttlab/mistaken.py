@@ -20,6 +20,7 @@ CAPTURES = (b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 OTHERS = {b"PAR1": "a Parquet table", b"PK\x03\x04": "a workbook or archive", b"SQLite format 3": "a database"}
 HEAD_BYTES = 4096
+TABLE = "is a table"
 NAMES_MAX = 4
 NAMED_MAX = 20
 COMPARED_MAX = 1_000
@@ -53,7 +54,7 @@ def text_is(text: str, path: Path) -> str | None:
     if text.lstrip().startswith("{"):
         return f"is JSON{_part_of(path)}"
     if path.suffix == ".csv" or (first.count(",") >= 2 and "=" not in first and first[:1] not in "#["):
-        return f"is a table{_part_of(path)}; a table of messages is imported with: mqttlab import log {path}"
+        return f"{TABLE}{_part_of(path)}; a table of messages is imported with: mqttlab import log {path}"
     return None
 
 
@@ -141,7 +142,9 @@ def readable(path: Path, bytes_max: int, kind: str) -> Iterator[os.stat_result]:
         near = nearest_path(path)
         raise UserFileError("is not there" + (f"; did you mean {near}?" if near else "")) from error
     except UnicodeDecodeError as error:
-        raise UserFileError(what_it_is(path) or f"is not UTF-8 text (byte {error.start})") from error
+        other = what_it_is(path) or TABLE
+        # A table in another encoding is still the table that was asked for.
+        raise UserFileError(f"is not UTF-8 text (byte {error.start})" if other.startswith(TABLE) else other) from error
     except UserFileError:
         raise
     except OSError as error:
