@@ -390,6 +390,8 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
             "response_topic = 'answers/{topic}'", "response_topic = ''", "correlation_data = '{sequence}'",
             'content_type = "a\\u0000"', "user_property = [['unit', 'mbar']]")),
         (COUNT, "count = 3\nmqtt = { version = '5', topic_alias = 5 }"),
+        *((SUBSCRIBE, f'subscribe = [{{ filter = "a/+", retain_handling = {line} }}]') for line in (
+            '"new"', '"nev"', "2")),
         (COUNT, "count = 3\nmqtt = { version = '3.1', session_expiry = '1 h' }"),
         (COUNT, "count = 3\nmqtt = { client_id = 'same' }"), (COUNT, "count = 3\nmqtt = { client_id = '' }"),
         (COUNT, "count = 3\nmqtt = { client_id = '{clinet}' }"),

@@ -3,7 +3,7 @@
 use mqttlab_mqtt::alias::TopicAliases;
 use mqttlab_mqtt::client::{Client as Machine, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
-use mqttlab_mqtt::{Kind, Malformed, Qos, Version};
+use mqttlab_mqtt::{Kind, Malformed, Qos, SubscriptionOptions, Version};
 use mqttlab_plan::{ClientCredentials, Group, SubscriptionChanges, Text, TopicPattern, qos};
 use mqttlab_units::Instant;
 
@@ -244,7 +244,7 @@ pub fn encode_connect(group: &Group, client: u32, out: &mut Vec<u8>) {
 /// Appends a client's SUBSCRIBE, to what it has after so many changes.
 pub fn encode_subscribe(group: &Group, of: &Subscribed<'_>, id: PacketId, changes: u32, out: &mut Vec<u8>) {
     let filters = of.filters(group, changes);
-    let filters = filters.iter().map(|(filter, qos)| (filter.as_str(), *qos));
+    let filters = filters.iter().map(|(filter, options)| (filter.as_str(), *options));
     encode::subscribe(id.0, filters, group.version(), out);
 }
 
@@ -268,16 +268,16 @@ pub struct Subscribed<'a> {
 
 impl Subscribed<'_> {
     /// The filters after so many changes.
-    pub fn filters(&self, group: &Group, changes: u32) -> Vec<(String, Qos)> {
+    pub fn filters(&self, group: &Group, changes: u32) -> Vec<(String, SubscriptionOptions)> {
         let filters = self.changes.filters(group, self.who.number.0, changes);
-        let filled = |(filter, level): (&TopicPattern, u8)| (self.fill(group, filter), qos(level));
+        let filled = |(filter, options): (&TopicPattern, _)| (self.fill(group, filter), options);
         filters.into_iter().map(filled).collect()
     }
 
-    /// A change: its filter, and the QoS; none where it unsubscribes.
-    pub fn change(&self, group: &Group, number: u32) -> Option<(String, Option<Qos>)> {
+    /// A change: its filter, and the options; none where it unsubscribes.
+    pub fn change(&self, group: &Group, number: u32) -> Option<(String, Option<SubscriptionOptions>)> {
         let change = self.changes.change(self.who.number.0, number)?;
-        Some((self.fill(group, &change.filter), change.qos.map(qos)))
+        Some((self.fill(group, &change.filter), change.options(group)))
     }
 
     fn fill(&self, group: &Group, filter: &TopicPattern) -> String {

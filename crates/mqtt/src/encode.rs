@@ -2,7 +2,7 @@
 
 use mqttlab_units::Duration;
 
-use crate::kind::{Kind, Qos, Version, variable_length_len};
+use crate::kind::{Kind, Qos, SubscriptionOptions, Version, variable_length_len};
 use crate::property::id;
 
 /// What a client's CONNECT says.
@@ -203,10 +203,10 @@ pub fn acknowledgement(kind: Kind, packet_id: u16, out: &mut Vec<u8>) {
     out.extend(packet_id.to_be_bytes());
 }
 
-/// Writes a SUBSCRIBE; each filter with its maximum QoS.
+/// Writes a SUBSCRIBE; each filter with its options, of which only MQTT 5 has more than the maximum QoS.
 pub fn subscribe<'a>(
     packet_id: u16,
-    filters: impl Iterator<Item = (&'a str, Qos)>,
+    filters: impl Iterator<Item = (&'a str, impl Into<SubscriptionOptions>)>,
     version: Version,
     out: &mut Vec<u8>,
 ) {
@@ -214,10 +214,11 @@ pub fn subscribe<'a>(
     if version == Version::V5 {
         body.push(0);
     }
-    for (filter, qos) in filters {
+    for (filter, options) in filters {
         put_text(filter, &mut body);
-        // In MQTT 5 all other options are 0 with it: No Local, Retain As Published, Retain Handling (§3.8.3.1).
-        body.push(qos.level());
+        let options: SubscriptionOptions = options.into();
+        // Before MQTT 5 the bits above the QoS are reserved ([MQTT-3.8.3-4] of 3.1.1).
+        body.push(if version == Version::V5 { options.byte() } else { options.qos.level() });
     }
     // [MQTT-3.8.1-1]; UNSUBSCRIBE has the same bit ([MQTT-3.10.1-1]).
     header(Kind::Subscribe, 0b0010, body.len(), out);

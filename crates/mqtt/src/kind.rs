@@ -54,6 +54,41 @@ impl Qos {
     }
 }
 
+/// What a subscription asks for beside its filter (MQTT 5 §3.8.3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubscriptionOptions {
+    /// Maximum quality of service.
+    pub qos: Qos,
+    /// When it is sent what was retained. Before MQTT 5 at each SUBSCRIBE.
+    pub retain_handling: RetainHandling,
+}
+
+impl SubscriptionOptions {
+    /// The option byte. No Local and Retain As Published are not asked for.
+    pub const fn byte(self) -> u8 {
+        self.qos.level() | (self.retain_handling as u8) << 4
+    }
+}
+
+impl From<Qos> for SubscriptionOptions {
+    fn from(qos: Qos) -> SubscriptionOptions {
+        SubscriptionOptions { qos, ..SubscriptionOptions::default() }
+    }
+}
+
+/// When a subscription is sent what was retained (MQTT 5 §3.8.3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RetainHandling {
+    /// At each SUBSCRIBE ([MQTT-3.3.1-9]).
+    #[default]
+    Send = 0,
+    /// Only if the session did not have the subscription ([MQTT-3.3.1-10]).
+    New = 1,
+    /// Never ([MQTT-3.3.1-11]).
+    Never = 2,
+}
+
 /// Control packet types (MQTT 5 §2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

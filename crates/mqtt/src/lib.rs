@@ -29,5 +29,5 @@ pub mod packet;
 pub mod property;
 pub mod topic;
 
-pub use kind::{FixedHeader, Kind, Malformed, Qos, Version};
+pub use kind::{FixedHeader, Kind, Malformed, Qos, RetainHandling, SubscriptionOptions, Version};
 pub use topic::TopicTree;

@@ -220,6 +220,10 @@ fn check_group(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Resu
     }
     for subscription in &group.subscriptions {
         qos(subscription.qos, &format!("{place}.subscriptions"))?;
+        let is_v5 = group.mqtt().is_some_and(|mqtt| mqtt.version == crate::ProtocolVersion::V5);
+        require(subscription.retain_handling.is_none() || is_v5, &format!("{place}.subscriptions"), || {
+            "has `retain_handling`, which only MQTT 5 can say".into()
+        })?;
     }
     if let Some(relay) = &group.relay {
         qos(relay.qos, &format!("{place}.relay.qos"))?;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use crate::credentials::CredentialList;
 use crate::properties::MessageProperties;
 use crate::publications;
 use crate::secret::{self, Text};
-use crate::{MqttSnPlan, Replay, ServerFile, TopicPattern, ZeroMqPlan};
+use crate::{MqttSnPlan, Replay, ServerFile, TopicPattern, ZeroMqPlan, qos};
 
 /// Clients alike. A client may publish, subscribe, relay, or several of these.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -511,6 +512,39 @@ pub struct Subscription {
     pub filter: TopicPattern,
     /// Maximum quality of service, 0 to 2.
     pub qos: u8,
+    /// When the broker sends what was retained (MQTT 5 §3.8.3.1). Left out: at each SUBSCRIBE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retain_handling: Option<RetainHandling>,
+}
+
+impl Subscription {
+    /// What SUBSCRIBE asks for.
+    pub fn options(&self) -> SubscriptionOptions {
+        let retain_handling = self.retain_handling.map_or_else(Default::default, Into::into);
+        SubscriptionOptions { qos: qos(self.qos), retain_handling }
+    }
+}
+
+/// When a subscription is sent what was retained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RetainHandling {
+    /// At each SUBSCRIBE.
+    Send,
+    /// Only if the session did not have the subscription.
+    New,
+    /// Never.
+    Never,
+}
+
+impl From<RetainHandling> for mqttlab_mqtt::RetainHandling {
+    fn from(handling: RetainHandling) -> mqttlab_mqtt::RetainHandling {
+        match handling {
+            RetainHandling::Send => mqttlab_mqtt::RetainHandling::Send,
+            RetainHandling::New => mqttlab_mqtt::RetainHandling::New,
+            RetainHandling::Never => mqttlab_mqtt::RetainHandling::Never,
+        }
+    }
 }
 
 /// Republishing: every message received goes out again.

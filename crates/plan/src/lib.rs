@@ -64,9 +64,9 @@ pub use events::{
 };
 pub use group::{
     Arrival, ChangedPublication, Churn, ClientProgram, Group, HoldLaw, MqttPlan, Payload, PictureFormat,
-    PingPlan, Protocol, ProtocolVersion, Publish, RateStage, Reconnect, Relay, RetryPlan, StartPhase,
-    Subscription, TcpTransport, TemplatePart, TimeFormat, TlsPlan, TlsVersion, Transport, WebSocketPlan,
-    Will,
+    PingPlan, Protocol, ProtocolVersion, Publish, RateStage, Reconnect, Relay, RetainHandling, RetryPlan,
+    StartPhase, Subscription, TcpTransport, TemplatePart, TimeFormat, TlsPlan, TlsVersion, Transport,
+    WebSocketPlan, Will,
 };
 pub use host::{Host, HostLimits};
 pub use limits::out_of_memory;

@@ -955,6 +955,10 @@ ReplayTime = Literal["s", "ms", "us", "ns", "iso"]
 """How a table writes times."""
 
 
+RetainHandling = Literal["send", "new", "never"]
+"""When a subscription is sent what was retained."""
+
+
 class RetryPlan(TypedDict):
     """MQTT 3.1's timed repetition."""
     interval_ns: Duration
@@ -1124,6 +1128,7 @@ class Subscription(TypedDict):
     """A subscription."""
     filter: TopicPattern
     qos: int
+    retain_handling: NotRequired[RetainHandling | None]
 
 
 class SummaryPlan(TypedDict):

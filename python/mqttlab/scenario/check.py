@@ -540,6 +540,9 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
         for where, publish in group.publications:
             for field, problem in _only_in_5(publish, mqtt, group):
                 yield ("groups", index, *where, field), problem
+        for number, subscription in enumerate(group.subscribe):
+            for field, problem in _only_in_5(subscription, mqtt, group):
+                yield ("groups", index, "subscribe", number, field), problem
         yield from _payload_file(index, group)
         yield from _payload_template(index, group)
         yield from _replayed(index, group)

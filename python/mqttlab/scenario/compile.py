@@ -17,7 +17,7 @@ from mqttlab.scenario.access import first_hosts, host_counts, host_names
 from mqttlab.scenario.credentials import listed_credentials
 from mqttlab.scenario.event_plan import planned_events, publishing_of
 from mqttlab.scenario.event_publish import Publishing
-from mqttlab.scenario.model import Group, Host, Readiness, Scenario, Server
+from mqttlab.scenario.model import Group, Host, Readiness, Scenario, Server, Subscription
 from mqttlab.scenario.mqtt import Mqtt, Will
 from mqttlab.scenario.mqtt_sn import MqttSn
 from mqttlab.scenario.publish import SIZES, Publish, Replay
@@ -320,7 +320,7 @@ def _group(
         "changed_publications": [] if publishing is None else [
             {"publication": number, "publish": _publish(publish, group)}
             for number, publish in publishing.contents],
-        "subscriptions": [{"filter": s.filter, "qos": s.qos} for s in group.subscribe],
+        "subscriptions": [_subscribed(subscription) for subscription in group.subscribe],
         "relay": None if group.relay is None else {"topic_suffix": group.relay.suffix, "qos": group.relay.qos},
         "late_after_ns": group.late_after,
         "program": None if group.client is None else {
@@ -333,6 +333,13 @@ def _group(
     if group.churn is not None:
         plan["churn"] = group.churn.plan(group.count)
     return plan
+
+
+def _subscribed(subscription: Subscription) -> types.Subscription:
+    planned: types.Subscription = {"filter": subscription.filter, "qos": subscription.qos}
+    if subscription.retain_handling is not None:
+        planned["retain_handling"] = subscription.retain_handling
+    return planned
 
 
 def _tcp(group: Group) -> types.TcpTransport:

@@ -36,7 +36,7 @@ from mqttlab.scenario.churn import Churn
 from mqttlab.scenario.event import Event
 from mqttlab.scenario.limits import Limits
 from mqttlab.scenario.location import Location
-from mqttlab.scenario.mqtt import Mqtt, Qos
+from mqttlab.scenario.mqtt import MQTT_5, Mqtt, Qos
 from mqttlab.scenario.mqtt_sn import MqttSn, PredefinedId
 from mqttlab.scenario.phases import Phases
 from mqttlab.scenario.publish import Publish, one_or_several
@@ -355,6 +355,9 @@ class Subscription(Part):
     filter: Annotated[PlainText, AfterValidator(topic_filter)] = Field(
         description="Topic filter; `{group}` and `{client}` are filled in.")
     qos: Qos = 0
+    retain_handling: Literal["send", "new", "never"] | None = Field(None, json_schema_extra=MQTT_5, description=(
+        "Retain handling (MQTT 5, 3.8.3.1): what is retained comes at each SUBSCRIBE, only if the session did not have "
+        "the subscription, or never. Without it `send`. Events that subscribe to the same filter have it too."))
 
 
 def read_subscription(value: Any) -> Any:

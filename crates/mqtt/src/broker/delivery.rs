@@ -5,7 +5,7 @@ use mqttlab_units::Instant;
 use super::session::{PendingDelivery, ReceivedPublish};
 use super::topics::Retained;
 use super::{Broker, Cause, ConnectionId, Output, SessionId};
-use crate::kind::Qos;
+use crate::kind::{Qos, RetainHandling, SubscriptionOptions};
 use crate::outbox::Dispatch;
 use crate::topic::is_filter;
 
@@ -15,7 +15,7 @@ impl Broker {
         now: Instant,
         connection: ConnectionId,
         id: u16,
-        filters: &[(&str, Qos)],
+        filters: &[(&str, SubscriptionOptions)],
     ) {
         let Some(number) = self.sessions.at(connection) else { return };
         // A malformed packet closes the connection (§4.13).
@@ -24,19 +24,26 @@ impl Broker {
         }
         let own = &mut self.sessions.get(number).subscriptions;
         // One packet with several filters is as good as several packets ([MQTT-3.8.4-5]).
-        filters.iter().for_each(|(filter, qos)| self.subscriptions.add(own, filter, number, *qos));
+        let mut add = |filter: &str, qos| self.subscriptions.add(own, filter, number, qos);
+        let are_new: Vec<bool> = filters.iter().map(|(filter, wanted)| add(filter, wanted.qos)).collect();
         // In the order of the filters ([MQTT-3.9.3-1]), and each as it was asked for, as Mosquitto grants it.
         self.write_all(now);
-        let granted = filters.iter().map(|(_, qos)| *qos).collect();
+        let granted = filters.iter().map(|(_, wanted)| wanted.qos).collect();
         self.ready.push_back(Output::Suback { connection, id, granted });
         // Behind SUBACK, as Mosquitto sends them; and again where a subscription is replaced ([MQTT-3.8.4-4]).
-        for (filter, granted) in filters {
+        for ((filter, wanted), is_new) in filters.iter().zip(are_new) {
+            // Unless the client asks otherwise ([MQTT-3.3.1-10], [MQTT-3.3.1-11]).
+            match wanted.retain_handling {
+                RetainHandling::Send => {}
+                RetainHandling::New if is_new => {}
+                RetainHandling::New | RetainHandling::Never => continue,
+            }
             // A shared subscription matches no name, and gets nothing that is retained (MQTT 5 §4.8.2).
             for (topic, Retained { message, qos }) in self.topics.retained(filter) {
                 // RETAIN tells a new subscriber that the message was kept ([MQTT-3.3.1-8] of 3.1.1).
                 let delivery = PendingDelivery { topic, message, retain: true };
                 // At the lower of what the publisher sent and what was granted ([MQTT-3.8.4-8]).
-                let kept = self.deliver(now, number, delivery, qos.min(*granted));
+                let kept = self.deliver(now, number, delivery, qos.min(wanted.qos));
                 self.holds.hold(message, kept.into());
             }
         }

@@ -2,7 +2,7 @@
 
 use mqttlab_units::Duration;
 
-use crate::kind::{Qos, Version};
+use crate::kind::{Qos, SubscriptionOptions, Version};
 use crate::outbox::Refill;
 
 /// A connection, by a number that the shell chooses and may use again once the connection is closed.
@@ -113,7 +113,7 @@ pub enum Input<'a> {
     },
     Subscribe {
         id: u16,
-        filters: &'a [(&'a str, Qos)],
+        filters: &'a [(&'a str, SubscriptionOptions)],
     },
     Unsubscribe {
         id: u16,

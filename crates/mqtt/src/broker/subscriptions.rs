@@ -53,13 +53,20 @@ struct SharedSubscription {
 }
 
 impl BrokerSubscriptions {
-    /// A session that has some subscriptions subscribes, or subscribes again ([MQTT-3.8.4-3]).
-    pub(super) fn add(&mut self, own: &mut Vec<SubscriptionPlace>, filter: &str, session: u32, qos: Qos) {
+    /// A session that has some subscriptions subscribes, or subscribes again ([MQTT-3.8.4-3]): whether it did not have this one.
+    pub(super) fn add(
+        &mut self,
+        own: &mut Vec<SubscriptionPlace>,
+        filter: &str,
+        session: u32,
+        qos: Qos,
+    ) -> bool {
         self.generation += 1;
         self.seen.resize(self.seen.len().max(session as usize + 1), 0);
         if let Some(known) = self.find(filter).filter(|known| own.contains(known)) {
             // The same filter again replaces the subscription, and a client has no second one.
-            return self.regrade(known, session, qos);
+            self.regrade(known, session, qos);
+            return false;
         }
         let subscription = match share(filter) {
             Some((_, inner)) => SubscriptionPlace::Shared(self.join(filter, inner, session, qos)),
@@ -70,6 +77,7 @@ impl BrokerSubscriptions {
         // Most clients have one subscription, and there may be thousands of clients.
         own.reserve_exact(usize::from(own.is_empty()));
         own.push(subscription);
+        true
     }
 
     /// A session no longer subscribes to this.

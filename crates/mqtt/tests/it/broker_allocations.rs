@@ -27,7 +27,7 @@ fn connect(broker: &mut Broker, connection: ConnectionId) {
 }
 
 fn subscribe(broker: &mut Broker, connection: ConnectionId, filter: &str, qos: Qos) {
-    broker.handle(Instant::ZERO, connection, Input::Subscribe { id: 1, filters: &[(filter, qos)] });
+    broker.handle(Instant::ZERO, connection, Input::Subscribe { id: 1, filters: &[(filter, qos.into())] });
     drain(broker);
 }
 

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::encode::{self, ConnectFields, MessageProperties, PublishFields};
 use mqttlab_mqtt::packet::{Packet, decode, publish_head};
-use mqttlab_mqtt::{FixedHeader, Kind, Malformed, Qos, Version};
+use mqttlab_mqtt::{FixedHeader, Kind, Malformed, Qos, RetainHandling, SubscriptionOptions, Version};
 use proptest::prelude::*;
 
 fn whole(bytes: &[u8], version: Version) -> Result<Packet<'_>, Malformed> {
@@ -151,6 +151,20 @@ fn another_codec_reads_our_properties_of_a_message() {
     assert_eq!(read.correlation_data.as_deref(), Some(&b"7"[..]));
     let pairs = [("site", "roof"), ("site", "")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(read.user_properties, pairs);
+}
+
+#[test]
+fn retain_handling_is_in_the_option_byte_of_mqtt_5_alone() {
+    for (handling, byte) in
+        [(RetainHandling::Send, 1), (RetainHandling::New, 0x11), (RetainHandling::Never, 0x21)]
+    {
+        let wanted = SubscriptionOptions { qos: Qos::AtLeastOnce, retain_handling: handling };
+        for (version, expected) in [(Version::V5, byte), (Version::V311, 1)] {
+            let mut out = Vec::new();
+            encode::subscribe(1, [("a", wanted)].into_iter(), version, &mut out);
+            assert_eq!(out.last(), Some(&expected), "{handling:?} in {version:?}");
+        }
+    }
 }
 
 #[test]

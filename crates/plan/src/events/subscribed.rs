@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_mqtt::topic;
+use mqttlab_mqtt::{SubscriptionOptions, topic};
 
 use super::{ClientsChange, Event};
-use crate::{Group, Plan, Roster, TopicPattern};
+use crate::{Group, Plan, Roster, Subscription, TopicPattern, qos};
 
 /// What the events of a plan make of clients' subscriptions, by client.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,16 @@ pub struct SubscriptionChange {
     pub filter: TopicPattern,
     /// The QoS that is asked for; `None`: it unsubscribes.
     pub qos: Option<u8>,
+}
+
+impl SubscriptionChange {
+    /// The options that a client of this group asks for: those of its group's subscription with the same filter, but for the QoS.
+    /// `None`: it unsubscribes.
+    pub fn options(&self, group: &Group) -> Option<SubscriptionOptions> {
+        let own = group.subscriptions.iter().find(|own| own.filter == self.filter);
+        let qos = qos(self.qos?);
+        Some(SubscriptionOptions { qos, ..own.map_or_else(Default::default, Subscription::options) })
+    }
 }
 
 /// Whether a client should have the messages of a topic, as its subscriptions change.
@@ -65,14 +75,19 @@ impl SubscriptionChanges {
     }
 
     /// What the `index`-th client of a group, which has a number among all clients, subscribes to after so many changes: filters as
-    /// they are written, and the QoS.
-    pub fn filters<'a>(&'a self, group: &'a Group, client: u32, changes: u32) -> Vec<(&'a TopicPattern, u8)> {
+    /// they are written, and their options.
+    pub fn filters<'a>(
+        &'a self,
+        group: &'a Group,
+        client: u32,
+        changes: u32,
+    ) -> Vec<(&'a TopicPattern, SubscriptionOptions)> {
         let own = group.subscriptions.iter();
-        let mut found: Vec<_> = own.map(|wanted| (&wanted.filter, wanted.qos)).collect();
+        let mut found: Vec<_> = own.map(|wanted| (&wanted.filter, wanted.options())).collect();
         for number in 0..changes {
             let Some(change) = self.change(client, number) else { break };
             found.retain(|(filter, _)| **filter != change.filter);
-            found.extend(change.qos.map(|qos| (&change.filter, qos)));
+            found.extend(change.options(group).map(|options| (&change.filter, options)));
         }
         found
     }

@@ -8,7 +8,7 @@ use mqttlab_client::protocol::Sessions;
 use mqttlab_client::zeromq;
 use mqttlab_client::{ClientNumber, GroupFacts, GroupNumber, Who, sign};
 use mqttlab_mqtt::alias::TopicNaming;
-use mqttlab_mqtt::{Kind, Qos, Version, encode};
+use mqttlab_mqtt::{Kind, Qos, SubscriptionOptions, Version, encode};
 use mqttlab_plan::zeromq::prefix;
 use mqttlab_plan::{
     ClientCredentials, Endpoint, Group, MessageNumber, PayloadMaker, PayloadSizes, Publish, RosterTopic,
@@ -203,15 +203,19 @@ impl Groups {
         Subscribed { changes: &self.subscriptions, who: self.who(client) }
     }
 
-    /// What a client's SUBSCRIBE or UNSUBSCRIBE says: filters, and the QoS; none where it unsubscribes.
-    pub(crate) fn filters_of(&self, client: ClientId, packet: &StreamPacket) -> Vec<(String, Option<Qos>)> {
+    /// What a client's SUBSCRIBE or UNSUBSCRIBE says: filters, and the options; none where it unsubscribes.
+    pub(crate) fn filters_of(
+        &self,
+        client: ClientId,
+        packet: &StreamPacket,
+    ) -> Vec<(String, Option<SubscriptionOptions>)> {
         let (group, subscribed) = (self.group_of(client), self.subscribed(client));
         let number = packet.message as u32;
         if packet.message & ONE_CHANGE != 0 {
             return subscribed.change(group, number).into_iter().collect();
         }
         let filters = subscribed.filters(group, number);
-        filters.into_iter().map(|(filter, qos)| (filter, Some(qos))).collect()
+        filters.into_iter().map(|(filter, options)| (filter, Some(options))).collect()
     }
 
     /// The topic of a message, as its place among its client's; `None` where a client has several publications.

@@ -267,8 +267,8 @@ impl BrokerModel {
             Kind::Subscribe => {
                 let Some(client) = around.client_at(id) else { return };
                 let filters = around.groups.filters_of(client, packet);
-                let filters = filters.iter().filter_map(|(name, qos)| Some((&**name, (*qos)?)));
-                let filters: Vec<(&str, Qos)> = filters.collect();
+                let filters = filters.iter().filter_map(|(name, wanted)| Some((&**name, (*wanted)?)));
+                let filters: Vec<(&str, _)> = filters.collect();
                 let input = Input::Subscribe { id: packet.id, filters: &filters };
                 return self.broker.handle(now, socket, input);
             }
@@ -316,7 +316,7 @@ impl BrokerModel {
         let said = around.transport.connection_mut(id).said.as_mut().and_then(|waiting| waiting.pop_front());
         match said {
             Some(PacketContent::Subscribe { filter, qos }) => {
-                let filters = [(&*filter, qos)];
+                let filters = [(&*filter, qos.into())];
                 self.broker.handle(now, socket, Input::Subscribe { id: packet, filters: &filters });
             }
             Some(PacketContent::Unsubscribe { filter }) => {

@@ -407,7 +407,8 @@ fn without_limits_everything_waits_and_65535_messages_are_in_flight() {
     };
     tell(anna, connect("anna"));
     tell(ben, connect("ben"));
-    tell(ben, Input::Subscribe { id: 1, filters: &[("t", Qos::AtLeastOnce)] });
+    let filters = [("t", Qos::AtLeastOnce.into())];
+    tell(ben, Input::Subscribe { id: 1, filters: &filters });
     tell(ben, Input::Disconnect { with_will: false });
     for message in 0..70_000 {
         let (id, qos) = (1, Qos::AtLeastOnce);

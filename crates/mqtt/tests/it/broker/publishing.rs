@@ -210,6 +210,43 @@ fn mqtt_3_3_1_5_the_last_retained_message_is_sent_to_whoever_subscribes_after_th
 }
 
 #[test]
+fn mqtt_3_3_1_10_and_11_what_is_retained_is_sent_for_a_new_subscription_alone_or_never() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 1 publish r 7 q0 retain
+         1 2 connect ben clean
+         1 2 subscribe #1 r:1 retained=new
+         2 2 subscribe #2 r:1 retained=new
+         3 2 unsubscribe #3 r
+         4 2 subscribe #4 r:0 retained=new
+         5 2 unsubscribe #5 r
+         6 2 subscribe #6 r:1 retained=never",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 1 publish r 7 q0 retain
+            1 2 connect ben clean
+                2 < CONNACK accepted
+            1 2 subscribe #1 r:1 retained=new
+                2 < SUBACK #1 [1]
+                2 < PUBLISH r 7 q0 retain
+            2 2 subscribe #2 r:1 retained=new
+                2 < SUBACK #2 [1]
+            3 2 unsubscribe #3 r
+                2 < UNSUBACK #3
+            4 2 subscribe #4 r:0 retained=new
+                2 < SUBACK #4 [0]
+                2 < PUBLISH r 7 q0 retain
+            5 2 unsubscribe #5 r
+                2 < UNSUBACK #5
+            6 2 subscribe #6 r:1 retained=never
+                2 < SUBACK #6 [1]
+        "#]],
+    );
+}
+
+#[test]
 fn mqtt_3_3_1_9_a_message_to_present_subscribers_is_not_marked_retained() {
     check(
         DEFAULT,

@@ -132,7 +132,7 @@ impl World {
                 if !self.clients[client].online => {}
             Step::Subscribe { client, filter, qos } => {
                 self.naive.subscriptions.insert((client, filter), qos);
-                self.tell(client, Input::Subscribe { id: 1, filters: &[(FILTERS[filter], qos)] });
+                self.tell(client, Input::Subscribe { id: 1, filters: &[(FILTERS[filter], qos.into())] });
             }
             Step::Unsubscribe { client, filter } => {
                 self.naive.subscriptions.remove(&(client, filter));

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use expect_test::Expect;
 use mqttlab_mqtt::broker::{Broker, BrokerOptions, ConnectionId, Input, Kept, Output, TopicId, Will};
-use mqttlab_mqtt::{Qos, Version};
+use mqttlab_mqtt::{Qos, RetainHandling, SubscriptionOptions, Version};
 use mqttlab_units::{Duration, Instant};
 
 /// Plays a script and compares the transcript.
@@ -82,10 +82,15 @@ fn play(
             return broker.handle(now, connection, connect(words, will));
         }
         "subscribe" => {
-            let filters: Vec<(&str, Qos)> = words[2..]
+            let handling = match option(words, "retained=") {
+                Some("new") => RetainHandling::New,
+                Some("never") => RetainHandling::Never,
+                _ => RetainHandling::Send,
+            };
+            let filters: Vec<(&str, SubscriptionOptions)> = words[2..]
                 .iter()
-                .map(|word| word.rsplit_once(':').unwrap())
-                .map(|(f, q)| (f, qos(q)))
+                .filter_map(|word| word.rsplit_once(':'))
+                .map(|(f, q)| (f, SubscriptionOptions { qos: qos(q), retain_handling: handling }))
                 .collect();
             return broker.handle(now, connection, Input::Subscribe { id, filters: &filters });
         }
