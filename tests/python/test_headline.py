@@ -405,3 +405,24 @@ def test_groups_stand_in_the_order_of_the_scenario_everywhere(tmp_path: Path) ->
     flows = [dataclasses.replace(flow, undelivered_percent=float(share)) for share in range(5)]
     assert [one.undelivered_percent for one in headline.shown(flows, 3)] == [4, 3, 2]
     assert [one.undelivered_percent for one in headline.shown(flows, 5)] == [0, 1, 2, 3, 4]
+
+
+def test_what_was_never_sent_is_among_what_was_to_arrive(tmp_path: Path) -> None:
+    text = FLEET.replace("up.loss = \"2 %\"\ndown.loss = \"2 %\"\n", "") + """
+[[events]]
+at = "2 s"
+for = "2 s"
+group = "sensors"
+share = "50 %"
+do = "vanish"
+"""
+    job = Job(compile_plan(parse(text)), tmp_path / "run")
+    assert perform(job, lambda line: None).verdict == "complete"
+    told = headline.told(Recording.open(tmp_path / "run"))
+    [flow] = [one for one in told.numbers.flows if one.subscribers == "dashboard"]
+    # Each message has one receiver.
+    unsent = sum(one.unsent for one in told.numbers.flows)
+    assert unsent > 0 and flow.wanted == flow.expected + unsent
+    assert headline.undelivered(flow).endswith(f"not delivered: {written(unsent)} never sent")
+    [card] = [card for card in cards.cards(flow, told) if card.title == "not delivered"]
+    assert card.more == f"{written(flow.delivered)} of {written(flow.wanted)} delivered"

@@ -99,6 +99,23 @@ def test_the_numbers_of_a_run_are_those_of_all_its_messages(directory: Path) -> 
         assert_close(expected["acknowledge_ms_p99"], found["acknowledge_ms_p99"], sums.QUANTILE_ERROR, "acknowledge")
 
 
+def test_latencies_of_many_seconds_have_their_deviation(tmp_path: Path) -> None:
+    """The square of a deviation in nanoseconds had no room in a whole number."""
+    link = {"rate": "9600 bit/s", "queue": "200 packets"}
+    slow = {
+        "name": "slow", "backend": "sim", "phases": {"duration": "10 s", "cool_down": "60 s"},
+        "networks": [{"between": ["field", "broker"], "up": link, "down": link}],
+        "groups": [{"name": "p", "host": "field", "publish": {"topic": "t", "payload": "200 B", "rate": "20 /s"}},
+                   {"name": "s", "host": "broker", "subscribe": ["t"]}]}
+    deviations = []
+    for detail in ("messages", "summary"):
+        plan = compile_plan(parse_values({**slow, "recording": {"detail": detail}}))
+        perform(Job(plan, tmp_path / detail), lambda line: None)
+        deviations.append(metrics.application(Recording.open(tmp_path / detail))["latency_ms_std"])
+    assert deviations[0].item() > 3_100
+    assert_close(*deviations, 1e-6, "deviation")
+
+
 def assert_close(expected: pl.Series, found: pl.Series, tolerance: float, what: str) -> None:
     for one, other in zip(expected.to_list(), found.to_list(), strict=True):
         assert (one is None) == (other is None), f"{what}: {one} {other}"

@@ -161,6 +161,8 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
             does.append("subscribe to " + ", ".join(f"{s.filter} at QoS {s.qos}" for s in group.subscribe))
         if group.relay is not None:
             does.append("relay")
+        if group.churn is not None:
+            does.append(group.churn.words())
         if group.client is not None:
             does.append(f"run {' '.join(group.client.command)}")
         lines.append(f"  {group.count} × {group.name} on {group.host}: {'; '.join(does)}")
@@ -174,6 +176,8 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
         lines.append(f"  {role}{name} {what} on {host}, port {port}")
     lines.append(f"  network {plan['network']['description']} ({counted(len(plan['network']['links']), 'link')})")
     lines += [f"    {line}" for line in _links(loaded)]
+    lines += [f"    {loaded.radio.words()}"] if loaded.radio is not None and loaded.radio.words() else []
+    lines += [f"  host {name}: {host.limits.words()}" for name, host in loaded.hosts.items() if host.limits is not None]
     lines += [f"  stages of the measurement: {phases.told()}"] if phases.stages else []
     lines += [f"  {told(event, times(loaded, event))}" for event in loaded.events]
     if plan["backend"] == "live" and loaded.live.parts > 1:

@@ -112,6 +112,13 @@ class Flow:
     known."""
 
     @property
+    def wanted(self) -> int:
+        """Deliveries that there should have been, also of messages that were never sent; of those of which none
+        arrived, the ones that were sent."""
+        missing = (self.undelivered_percent or 0.0) / 100
+        return self.expected if missing >= 1 else max(self.expected, round(self.delivered / (1 - missing)))
+
+    @property
     def never_sent(self) -> bool:
         """Whether it has nothing but messages that were never sent: nobody's subscription tells who would get them."""
         return bool(self.unsent) and not self.sent and not self.expected

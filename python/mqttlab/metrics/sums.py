@@ -82,7 +82,8 @@ def counts(recording: Recording, keys: Sequence[str], seconds: float) -> pl.Data
         messages_unsent=pl.col(messages).filter(fate == "unsent").sum(),
         deliveries_expected=count.filter(fate.is_in(EXPECTED)).sum(),
         **{name: count.filter(fate == word).sum() for name, word in FATES.items()},
-        retained_age_s_mean=(pl.col("age_mean_ns") * count).filter(aged).sum() / count.filter(aged).sum() / 1e9,
+        retained_age_s_mean=(
+            pl.col("age_mean_ns").cast(pl.Float64) * count).filter(aged).sum() / count.filter(aged).sum() / 1e9,
         out_of_order=pl.col("out_of_order").sum(),
         late=pl.col("late").sum(),
     ).with_columns(
@@ -123,7 +124,9 @@ def _latencies(recording: Recording, measured: pl.DataFrame, keys: Sequence[str]
         many = part["latencies"].to_numpy().astype(float)
         means = part["latency_sum_ns"].to_numpy() / many
         mean = int(part["latency_sum_ns"].sum()) / int(part["latencies"].sum())
-        spread = float(((many - 1) * np.nan_to_num(part["latency_deviation_ns"].to_numpy()) ** 2).sum()
+        # As whole numbers the squares of deviations above 3 s have no room.
+        deviations = part["latency_deviation_ns"].cast(pl.Float64).fill_null(0.0).to_numpy()
+        spread = float(((many - 1) * deviations ** 2).sum()
                        + (many * (means - mean) ** 2).sum())
         least, most = float(part["latency_least_ns"].min()), float(part["latency_most_ns"].max())  # type: ignore[arg-type]
         of = histograms.filter(pl.col("sum").is_in(part["sum"].implode()))

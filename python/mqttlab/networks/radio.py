@@ -242,6 +242,21 @@ class Radio(Part):
                              f"the standard has no modulation; use one of {known} Mbit/s")
         return self
 
+    def words(self) -> str:
+        """What varies on the channel, as `check` tells it; empty where nothing does."""
+        told = []
+        if self.shadowing is not None:
+            told.append(f"shadowing of {self.shadowing.sigma / 1000:g} dB")
+        if self.fading is not None:
+            shape = "" if self.fading.m is None else f" (m = {self.fading.m:g})"
+            told.append(f"{self.fading.kind.capitalize()} fading{shape}, anew every {self.fading.coherence / 1e6:g} ms")
+        if self.errors == "snr":
+            told.append("errors by signal to noise")
+        if self.interferers:
+            told.append(f"interferers {', '.join(interferer.name for interferer in self.interferers[:3])}"
+                        + (", ..." if len(self.interferers) > 3 else ""))
+        return "; ".join(told)
+
     def plan(self, stations: int) -> dict[str, Any]:
         """The medium as the plan has it (``MediumSpec`` of the engine).
 

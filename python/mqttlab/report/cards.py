@@ -58,7 +58,7 @@ def cards(flow: metrics.Flow, told: Told) -> list[Card]:
                           more=f"95 %: {known}" if known else UNKNOWN[name == "max"]))
     lost = percent(flow.undelivered_percent)
     found.append(Card(value=lost, unit="", title="not delivered",
-                      more=f"{number(flow.delivered)} of {number(flow.expected)} delivered"))
+                      more=f"{number(flow.delivered)} of {number(flow.wanted)} delivered"))
     found.append(Card(value=number(flow.per_s, 3), unit="/s", title="deliveries", more=f"{number(flow.sent)} sent"))
     for group in told.numbers.bytes:
         if group.group in (flow.publishers, flow.subscribers):

@@ -213,7 +213,11 @@ def undelivered(flow: Flow) -> str:
         return "no delivery was expected"
     if not flow.undelivered_percent:
         return "all delivered"
-    reasons = "; ".join(f"{number(cause.count)} {visible(cause.words)}" for cause in flow.causes[:2])
+    told = [f"{number(cause.count)} {visible(cause.words)}" for cause in flow.causes[:2]]
+    # Unsent messages have no subscriber: where others arrived, they stand in a row of nobody, not in the flow's.
+    never = 0 if flow.unsent else flow.wanted - flow.expected
+    told += [f"{number(never)} never sent"] if never else []
+    reasons = "; ".join(told)
     more = f"; {len(flow.causes) - 2} more causes" if len(flow.causes) > 2 else ""
     return f"{percent(flow.undelivered_percent)} not delivered" + (f": {reasons}{more}" if reasons else "")
 

@@ -29,6 +29,11 @@ class Churn(Part):
     law: Literal["constant", "exponential"] = Field(
         "constant", description="Whether `hold` is always as long, or the mean of an exponential distribution.")
 
+    def words(self) -> str:
+        """As `check` tells it."""
+        mean = " on average" if self.law == "exponential" else ""
+        return f"come and go: {1e9 / self.connects:g} connections a second, each for {self.hold / 1e9:g} s{mean}"
+
     def away_ns(self, clients: int) -> int:
         """From a client's leaving to its coming."""
         return clients * self.connects - self.hold

@@ -114,6 +114,17 @@ class Limits(Part):
         own = {name: getattr(self, name) for name in ("processor", "memory", "disk_rate")}
         return machine | {name: value for name, value in own.items() if value is not None}
 
+    def words(self) -> str:
+        """As `check` tells it."""
+        limits, told = self.in_force, []
+        if "processor" in limits:
+            told.append(f"{100 * limits['processor'][0] / limits['processor'][1]:g} % of a processor")
+        if "memory" in limits:
+            told.append(f"{limits['memory'] / 10**6:g} MB of memory")
+        if "disk_rate" in limits:
+            told.append(f"a disk that takes {limits['disk_rate'] / 8e6:g} MB/s")
+        return ", ".join(told)
+
     def plan(self) -> dict[str, Any]:
         """As the plan has them."""
         limits = self.in_force
