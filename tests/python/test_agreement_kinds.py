@@ -28,6 +28,7 @@ LEFT_OUT = {
     "events": "test_link_events.py, test_server_events.py and test_client_events.py compare them",
     "networks.nat": "test_nat.py compares them",
     "groups.churn": "test_churn.py compares them",
+    "groups.subscribe.retain_handling": "test_retain_handling.py compares them",
     "hosts.limits": "test_weak_hosts.py compares them",
     "mqtt.credentials": "test_credentials.py compares the packets",
     "mqtt.duplicate_ids": "the kind `taken-over` has two groups with one identifier",
