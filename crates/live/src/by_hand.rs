@@ -4,7 +4,7 @@
 //!   conductor ──add──► HandEvents ──look──► HandAgenda of the emulator, of each worker, of the conductor itself
 //! ```
 //!
-//! An event is told [`Control::NOTICE`](crate::control::Control::NOTICE) before its time. Who looks that often performs it
+//! An event is told `Control::NOTICE` before its time. Who looks that often performs it
 //! at its time, and nobody is woken for it.
 
 use std::sync::atomic::AtomicUsize;

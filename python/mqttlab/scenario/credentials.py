@@ -12,7 +12,6 @@ A table is a secret as a whole: the plan has a mark of it, and the engine gets i
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from mqttlab import secrets
 from mqttlab.mistaken import UserFileError, closest, readable
 from mqttlab.plurals import counted
 from mqttlab.quantity import shown
+from mqttlab.scenario.separated import separated
 from mqttlab.scenario.topics import FILTER_PLACEHOLDERS, MQTT_TEXT_MAX, placeholders
 
 Column = Literal["client_id", "username", "password"]
@@ -34,7 +34,6 @@ CALLED: dict[str, Column] = {
     "device_id": "client_id", "username": "username", "user_name": "username", "user": "username", "login": "username",
     "password": "password", "passwd": "password", "pass": "password",
 }
-DELIMITERS = (",", ";", "\t", "|")
 ROWS_MAX = 1_000_000
 BYTES_MAX = 50_000_000
 PLACE = re.compile(r"\{(?P<doubled>\{(?:group|client(?::\d{1,2})?)\})\}|\{group\}|\{client(?::(?P<width>\d{1,2}))?\}")
@@ -83,20 +82,14 @@ def read_credentials(path: Path) -> Credentials:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, size: int, changed_ns: int) -> Credentials:
-    with path.open(encoding="utf-8-sig", newline="") as text:
-        header = text.readline()
-        delimiter = max(DELIMITERS, key=header.count)
-        places = _places(next(csv.reader([header], delimiter=delimiter), []))
-        lines = csv.reader(text, delimiter=delimiter, strict=True)
-        rows = list[tuple[str, ...]]()
-        try:
-            for fields in lines:
-                if fields:
-                    rows.append(_row(fields, places, lines.line_num + 1))
-                if len(rows) > ROWS_MAX:
-                    raise CredentialsError(f"has more than {ROWS_MAX} rows, and a run has at most so many clients")
-        except csv.Error as error:
-            raise CredentialsError(f"line {lines.line_num + 1}: {error}") from None
+    rows = list[tuple[str, ...]]()
+    with separated(path, CredentialsError) as (names, _, lines):
+        places = _places(names)
+        for fields in lines:
+            if fields:
+                rows.append(_row(fields, places, lines.line_num + 1))
+            if len(rows) > ROWS_MAX:
+                raise CredentialsError(f"has more than {ROWS_MAX} rows, and a run has at most so many clients")
     return Credentials(columns=tuple(places), rows=tuple(rows))
 
 

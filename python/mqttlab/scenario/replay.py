@@ -11,7 +11,6 @@ where its columns are.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import Literal
 
 from mqttlab.mistaken import UserFileError, closest, readable
 from mqttlab.quantity import shown
+from mqttlab.scenario.separated import separated
 from mqttlab.scenario.topics import published_topic
 
 ROWS_MAX = 1_000_000
@@ -41,7 +41,6 @@ NAMES = {
     "retain": ("retain", "retained"),
 }
 COLUMN = {name: column for column, names in NAMES.items() for name in names}
-DELIMITERS = (",", ";", "\t", "|")
 NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d{0,20})(?:\.(?P<part>\d*))?")
 DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2})(?::(\d{2}))?(?:\.(\d+))?"
                   r"(?:[Zz]|([+-])(\d{2}):?(\d{2})?)?")
@@ -107,15 +106,8 @@ def read_table(path: Path) -> ReplayTable:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, size: int, changed_ns: int) -> ReplayTable:
-    with path.open(encoding="utf-8-sig", newline="") as text:
-        header = text.readline()
-        delimiter = max(DELIMITERS, key=header.count)
-        names = next(csv.reader([header], delimiter=delimiter), [])
-        lines = csv.reader(text, delimiter=delimiter, strict=True)
-        try:
-            return _Reading(names, delimiter).table(lines)
-        except csv.Error as error:
-            raise ReplayError(f"line {lines.line_num + 1}: {error}") from None
+    with separated(path, ReplayError) as (names, delimiter, lines):
+        return _Reading(names, delimiter).table(lines)
 
 
 class _Reading:
