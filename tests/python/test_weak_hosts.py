@@ -53,6 +53,7 @@ def scenario(backend: str, limits: dict[str, str] | None, **more: Any) -> dict[s
 def recorded(directory: Path, values: dict[str, Any]) -> tuple[str, Recording]:
     """How a run ended, and its recording."""
     outcome = perform(Job(compile_plan(parse_values(values)), directory), lambda line: None)
+    assert outcome.verdict != "failed", outcome.reason
     return outcome.verdict, Recording.open(directory)
 
 
