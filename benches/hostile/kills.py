@@ -273,7 +273,9 @@ class Outcome:
 def mounts_and_devices() -> set[str]:
     """What a namespace, an emulated link with a name or a limited host would leave."""
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-    groups = {str(path) for above in control_groups.places() for path in above.glob(f"{control_groups.PREFIX}*")}
+    groups = {str(path) for above in control_groups.places() for path in above.glob(f"{control_groups.PREFIX}*")
+              # Not those of other runs that are going on beside this one.
+              if not Path("/proc", path.name.split("-")[1]).exists()}
     return {line.split()[1] for line in mounts} | {path.name for path in Path("/sys/class/net").iterdir()} | groups
 
 
