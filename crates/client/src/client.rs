@@ -1,7 +1,6 @@
 //! One client: its state, its session, its schedule.
 
 mod absence;
-mod churn;
 mod losses;
 mod rows;
 mod subscriptions;
@@ -14,6 +13,7 @@ use mqttlab_rows::{EventKind, Received, Unsent};
 use mqttlab_units::{Instant, Seed};
 
 use crate::acceptance::{Acceptance, Rank};
+use crate::churn::Churning;
 use crate::facts::{GroupFacts, Who};
 use crate::incoming::{Delivery, IncomingMessages};
 use crate::outgoing::{OutgoingMessages, acknowledgement};
@@ -24,7 +24,6 @@ use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token
 use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
 use absence::Presence;
-use churn::Churning;
 use losses::record_loss;
 use rows::row;
 use subscriptions::SubscriptionProgress;
@@ -287,7 +286,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         // Before DISCONNECT, behind which nothing may be sent ([MQTT-3.14.4-1]).
         self.stop_publishing(around);
         // Who has just come is about to be accepted.
-        if !self.is_coming() {
+        if !self.churning.as_ref().is_some_and(Churning::is_coming) {
             self.note_unaccepted(around);
         }
         if !self.is_open() {
@@ -369,7 +368,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             let Some(message) = schedule.and_then(|schedule| schedule.take(publication, around.now())) else {
                 break;
             };
-            if self.is_not_due(message.intended) {
+            if !self.is_running_at(message.intended) {
                 continue;
             }
             let before = around.end(&self.connection);
@@ -398,7 +397,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let now = around.read_clock();
         // What was due when there was room was never due.
         while let Some(message) = schedule.take_due(now) {
-            if self.is_not_due(message.intended) {
+            if !self.is_running_at(message.intended) {
                 continue;
             }
             let outcome = self.offer(around, message);
@@ -518,7 +517,9 @@ impl<S: Session, C: Connection> Client<S, C> {
         let State::Open { since } = self.state else { return };
         // Only now: a server that opens connections and refuses clients must not be asked in quick succession.
         self.retries.succeed();
-        self.note_arrival();
+        if let Some(churning) = &mut self.churning {
+            churning.accepted();
+        }
         if !resumed {
             // The other side knows nothing of it any more, and will not release it.
             self.incoming.forget_held();
