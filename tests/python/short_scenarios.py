@@ -56,6 +56,20 @@ def relay(*, nagle: bool, payload: str = "100 B", qos: int = 1, host: str = "lap
     }
 
 
+def bloated(delay: str, **up: Any) -> Values:
+    """A client that sends 150 kB at once over 1 Mbit/s with a second of buffer, beside a sensor."""
+    return {
+        "name": "bloated", "phases": {"duration": "4 s", "cool_down": "30 s"},
+        "networks": [{"between": ["field", "broker"], "up": {"rate": "1 Mbit/s", "delay": delay, "queue": "1 s", **up},
+                      "down": {"delay": delay}, "link": "shared"}],
+        "groups": [
+            {"name": "camera", "host": "field", "publish": {"topic": "image", "payload": "150 kB", "interval": "2 s"}},
+            {"name": "sensor", "host": "field", "publish": {"topic": "value", "payload": "50 B", "interval": "50 ms"}},
+            {"name": "office", "host": "broker", "subscribe": ["image", "value"]},
+        ],
+    }
+
+
 OUTAGES = {"burst_loss": {"good_to_bad": "2 %", "bad_to_good": "10 %"}}
 PERSISTENT = {"clean_session": False, "keep_alive": "1 s"}
 RADIO = {"standard": "b-11"}

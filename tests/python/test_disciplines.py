@@ -9,6 +9,7 @@ import pytest
 
 from live import in_both
 from mqttlab.recording import Recording
+from short_scenarios import bloated
 
 pytestmark = pytest.mark.live(runs=4)
 CODEL = {"target": "20 ms", "interval": "100 ms"}
@@ -16,25 +17,10 @@ DISCIPLINES: dict[str, Any] = {
     "tail-drop": "tail-drop", "codel": {"kind": "codel", **CODEL}, "fq-codel": {"kind": "fq-codel", **CODEL}}
 
 
-def bloated(**link: Any) -> dict[str, Any]:
-    """A client that sends 150 kB at once over 1 Mbit/s with a second of buffer, beside a sensor."""
-    up = {"rate": "1 Mbit/s", "delay": "10 ms", "queue": "1 s", **link}
-    return {
-        "name": "bloated", "phases": {"duration": "4 s", "cool_down": "30 s"},
-        "networks": [{"between": ["field", "broker"], "up": up, "down": {"delay": "10 ms"}, "link": "shared"}],
-        "groups": [
-            {"name": "camera", "host": "field",
-             "publish": {"topic": "image", "payload": "150 kB", "interval": "2 s"}},
-            {"name": "sensor", "host": "field", "publish": {"topic": "value", "payload": "50 B", "interval": "50 ms"}},
-            {"name": "office", "host": "broker", "subscribe": ["image", "value"]},
-        ],
-    }
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Recording]]:
-    kinds = {name: bloated(discipline=discipline) for name, discipline in DISCIPLINES.items()}
-    kinds["changed"] = {**bloated(), "events": [
+    kinds = {name: bloated("10 ms", discipline=discipline) for name, discipline in DISCIPLINES.items()}
+    kinds["changed"] = {**bloated("10 ms"), "events": [
         {"at": "1 s", "network": "field", "direction": "up", "discipline": DISCIPLINES["fq-codel"]}]}
     return in_both(kinds, tmp_path_factory.mktemp("disciplines"), 4)
 

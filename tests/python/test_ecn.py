@@ -15,6 +15,7 @@ from live import in_both
 from mqttlab import export, metrics
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
+from short_scenarios import bloated
 
 pytestmark = pytest.mark.live(runs=3)
 CODEL = {"kind": "codel", "target": "15 ms"}
@@ -23,29 +24,19 @@ ECE, CWR, SYN = 64, 128, 2
 ECT, CE = 2, 3
 
 
-def bloated(discipline: dict[str, Any], **ecn: bool) -> dict[str, Any]:
-    """A client that sends 150 kB at once over 1 Mbit/s with a second of buffer, beside a sensor."""
-    up = {"rate": "1 Mbit/s", "delay": "20 ms", "queue": "1 s", "discipline": discipline}
-    return {
-        "name": "marked", "phases": {"duration": "4 s", "cool_down": "30 s"},
-        "hosts": {host: {"tcp": {"ecn": on}} for host, on in ecn.items()},
-        "networks": [{"between": ["field", "broker"], "up": up, "down": {"delay": "20 ms"}, "link": "shared"}],
-        "groups": [
-            {"name": "camera", "host": "field",
-             "publish": {"topic": "image", "payload": "150 kB", "interval": "2 s"}},
-            {"name": "sensor", "host": "field", "publish": {"topic": "value", "payload": "50 B", "interval": "50 ms"}},
-            {"name": "office", "host": "broker", "subscribe": ["image", "value"]},
-        ],
-    }
+def marked(discipline: dict[str, Any], **ecn: bool) -> dict[str, Any]:
+    """Over a queue that marks, between hosts that know ECN or not."""
+    hosts = {host: {"tcp": {"ecn": on}} for host, on in ecn.items()}
+    return {**bloated("20 ms", discipline=discipline), "hosts": hosts}
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Recording]]:
     marks, both = {**CODEL, "ecn": True}, {"field": True, "broker": True}
     kinds = {
-        "marks": bloated(marks, **both), "fq-codel marks": bloated({**marks, "kind": "fq-codel"}, **both),
-        "drops": bloated(CODEL), "one end": bloated(marks, field=True), "queue drops": bloated(CODEL, **both),
-        "event": {**bloated(CODEL, **both), "events": [
+        "marks": marked(marks, **both), "fq-codel marks": marked({**marks, "kind": "fq-codel"}, **both),
+        "drops": marked(CODEL), "one end": marked(marks, field=True), "queue drops": marked(CODEL, **both),
+        "event": {**marked(CODEL, **both), "events": [
             {"at": "0.1 s", "network": "field", "direction": "up", "discipline": marks}]}}
     return in_both(kinds, tmp_path_factory.mktemp("ecn"), 3)
 

@@ -1,7 +1,6 @@
 //! One client: its state, its session, its schedule.
 
 mod absence;
-mod churn;
 mod losses;
 mod rows;
 mod subscriptions;
@@ -10,21 +9,21 @@ use std::sync::Arc;
 
 use mqttlab_mqtt::Qos;
 use mqttlab_plan::{Arrivals, qos};
-use mqttlab_rows::{EventKind, Received, Unsent};
+use mqttlab_rows::{EventKind, Received};
 use mqttlab_units::{Instant, Seed};
 
 use crate::acceptance::{Acceptance, Rank};
+use crate::churn::Churning;
 use crate::facts::{GroupFacts, Who};
 use crate::incoming::{Delivery, IncomingMessages};
-use crate::outgoing::{OutgoingMessages, acknowledgement};
+use crate::outgoing::OutgoingMessages;
 use crate::punctuality::Punctuality;
 use crate::retries::Retries;
 use crate::schedule::{DueMessage, Schedule};
-use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};
+use crate::session::{Admission, Arrived, PacketId, Receipt, Session, Step};
 use crate::surroundings::{Arriving, Offered, Surroundings};
 use crate::transport::{Connection, Loss, Transport};
 use absence::Presence;
-use churn::Churning;
 use losses::record_loss;
 use rows::row;
 use subscriptions::SubscriptionProgress;
@@ -287,7 +286,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         // Before DISCONNECT, behind which nothing may be sent ([MQTT-3.14.4-1]).
         self.stop_publishing(around);
         // Who has just come is about to be accepted.
-        if !self.is_coming() {
+        if !self.churning.as_ref().is_some_and(Churning::is_coming) {
             self.note_unaccepted(around);
         }
         if !self.is_open() {
@@ -369,7 +368,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             let Some(message) = schedule.and_then(|schedule| schedule.take(publication, around.now())) else {
                 break;
             };
-            if self.is_not_due(message.intended) {
+            if !self.is_running_at(message.intended) {
                 continue;
             }
             let before = around.end(&self.connection);
@@ -398,7 +397,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let now = around.read_clock();
         // What was due when there was room was never due.
         while let Some(message) = schedule.take_due(now) {
-            if self.is_not_due(message.intended) {
+            if !self.is_running_at(message.intended) {
                 continue;
             }
             let outcome = self.offer(around, message);
@@ -474,7 +473,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             Step::Send(packet) => around.put(self.who, &mut self.connection, packet),
             Step::ChangeSubscription(packet) => {
                 around.put(self.who, &mut self.connection, packet);
-                self.note_change(around);
+                self.subscriptions.record_request(self.who, around);
             }
             Step::Connected { resumed } => {
                 self.connected(around, resumed);
@@ -486,13 +485,17 @@ impl<S: Session, C: Connection> Client<S, C> {
                 around.event(EventKind::Suback, self.who.number, Some(took), "");
                 return self.ask_for_changes(around);
             }
-            Step::SubscriptionChanged => return self.subscription_changed(around),
+            Step::SubscriptionChanged => {
+                if self.subscriptions.answer(self.who, around) {
+                    return self.ask_for_changes(around);
+                }
+            }
             Step::SubscriptionRefused(why) => {
                 around.event(EventKind::Refused, self.who.number, None, &format!("SUBSCRIBE: {why}"));
             }
             Step::Release(id) => return self.release(around, id),
-            Step::Acknowledged(message) => self.acknowledged(around, message),
-            Step::Refused(message) => self.refused(around, message),
+            Step::Acknowledged(message) => self.outgoing.acknowledged(around, message),
+            Step::Refused(message) => self.outgoing.refused(around, self.who.number, message),
             Step::Asleep(asleep) => self.rest(around, asleep),
             Step::Close => return Err(Loss::Farewell),
             Step::Fail(why) => return Err(Loss::broken(why)),
@@ -518,7 +521,9 @@ impl<S: Session, C: Connection> Client<S, C> {
         let State::Open { since } = self.state else { return };
         // Only now: a server that opens connections and refuses clients must not be asked in quick succession.
         self.retries.succeed();
-        self.note_arrival();
+        if let Some(churning) = &mut self.churning {
+            churning.accepted();
+        }
         if !resumed {
             // The other side knows nothing of it any more, and will not release it.
             self.incoming.forget_held();
@@ -567,7 +572,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         copy: impl FnOnce(&mut C::Relayed),
     ) -> Result<(), Loss> {
         let Some(relay) = &self.facts.relay else { return Ok(()) };
-        let (token, relayed) = self.outgoing.add_relayed();
+        let (token, relayed) = self.outgoing.add_relayed(relay.qos);
         copy(relayed);
         if !around.rename(self.who, relayed, &relay.suffix) {
             self.outgoing.remove(token);
@@ -577,7 +582,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         around.books().unacknowledged += i64::from(qos != Qos::AtMostOnce);
         match self.session.publish(around.now(), token, None, qos) {
             Admission::Refused => {
-                self.unsent(around, token);
+                self.outgoing.unsent(around, token);
                 Ok(())
             }
             Admission::Sent | Admission::Waiting => self.perform_steps(around),
@@ -601,14 +606,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let now = around.read_clock();
         let Some(row) = row(self.who, &self.facts, around, message) else { return Ok(()) };
         around.offered(&row, self.punctuality.handed(message.intended, now));
-        let deliveries = around.deliveries(row.topic);
-        let books = around.books();
-        books.offered += 1;
-        // Taken back by `unsent` where the session does not take it.
-        books.sent += 1;
-        books.expected += u64::from(deliveries);
-        books.unacknowledged += i64::from(row.qos > 0);
-        let token = self.outgoing.add(row, message.content as u8);
+        let token = self.outgoing.add(around, row, message.content as u8);
         // The schedule goes on when the client has given up, or is late; nobody takes what it offers then.
         let is_off = self.is_gone() || self.presence == Presence::Silent;
         let admission = match is_off || around.is_leaving() {
@@ -616,7 +614,7 @@ impl<S: Session, C: Connection> Client<S, C> {
             false => self.session.publish(now, token, Some(row.topic), qos(row.qos)),
         };
         if admission == Admission::Refused {
-            self.unsent(around, token);
+            self.outgoing.unsent(around, token);
             return Ok(());
         }
         self.perform_steps(around)?;
@@ -626,42 +624,6 @@ impl<S: Session, C: Connection> Client<S, C> {
         }
         around.admitted(&row, message.content);
         Ok(())
-    }
-
-    fn acknowledged(&mut self, around: &mut impl Surroundings, token: Token) {
-        if let Some(row) = self.outgoing.row(token) {
-            let row = acknowledgement(row, around.now());
-            around.acknowledged(&row);
-        }
-        around.books().unacknowledged -= 1;
-        self.outgoing.remove(token);
-    }
-
-    fn refused(&mut self, around: &mut impl Surroundings, token: Token) {
-        around.event(EventKind::Refused, self.who.number, None, "PUBLISH");
-        // A message that waited for its topic's registration may be of QoS 0.
-        let acknowledged = self.outgoing.row(token).is_none_or(|row| row.qos > 0);
-        around.books().unacknowledged -= i64::from(acknowledged);
-        self.outgoing.remove(token);
-    }
-
-    /// The session did not take it.
-    fn unsent(&mut self, around: &mut impl Surroundings, token: Token) {
-        match self.outgoing.row(token) {
-            None => {
-                let qos = self.facts.relay.as_ref().map_or(Qos::AtMostOnce, |relay| relay.qos);
-                around.books().unacknowledged -= i64::from(qos != Qos::AtMostOnce);
-            }
-            Some(row) => {
-                let deliveries = around.deliveries(row.topic);
-                let books = around.books();
-                books.sent -= 1;
-                books.expected -= u64::from(deliveries);
-                books.unacknowledged -= i64::from(row.qos > 0);
-                around.unsent(&Unsent::from(row));
-            }
-        }
-        self.outgoing.remove(token);
     }
 
     fn lose_unless<A: Surroundings + Transport<S, C>>(&mut self, around: &mut A, outcome: Result<(), Loss>) {

@@ -31,6 +31,7 @@
 
 mod acceptance;
 mod books;
+mod churn;
 mod client;
 pub mod datagram;
 mod facts;

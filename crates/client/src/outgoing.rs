@@ -1,15 +1,18 @@
 //! Messages on their way out: offered, handed to the session, put into the connection, written, acknowledged.
 //!
 //! A place is used again, with the room that it has, so that a message costs no allocation once as many have been under
-//! way. Only what is put for the first time is waited for to be written: a repetition does not move the time of writing.
+//! way. Whoever takes a message counts it in the books, and its end takes back what does not stay. Only what is put for the first time is waited for to be written: a repetition does not move the time of writing.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use mqttlab_rows::{Acknowledged, Sent};
+use mqttlab_mqtt::Qos;
+use mqttlab_rows::{Acknowledged, EventKind, Sent, Unsent};
 use mqttlab_units::{Duration, Instant};
 
+use crate::facts::ClientNumber;
 use crate::rows::Rows;
 use crate::session::Token;
+use crate::surroundings::Surroundings;
 use crate::transport::Body;
 
 /// The messages that a client's session holds, and those that its connection has not taken.
@@ -27,6 +30,8 @@ struct MessagePlace<R> {
     /// The number of its content, as in [`Body::Own`].
     content: u8,
     relayed: R,
+    /// Whether the books count it as unacknowledged until it is settled: above QoS 0.
+    is_awaited: bool,
     /// Whether it has been put into the connection, so that the time of writing is, or will be, known.
     is_put: bool,
 }
@@ -47,20 +52,60 @@ impl<R> Default for OutgoingMessages<R> {
 }
 
 impl<R: Default> OutgoingMessages<R> {
-    /// Takes a message of the client's own.
-    pub(crate) fn add(&mut self, row: Sent, content: u8) -> Token {
+    /// Takes a message of the client's own. It counts as sent until its session does not take it.
+    pub(crate) fn add(&mut self, around: &mut impl Surroundings, row: Sent, content: u8) -> Token {
+        let deliveries = around.deliveries(row.topic);
+        let books = around.books();
+        books.offered += 1;
+        books.sent += 1;
+        books.expected += u64::from(deliveries);
+        books.unacknowledged += i64::from(row.qos > 0);
         let token = self.place();
         let place = self.at(token);
-        (place.row, place.content) = (Some(row), content);
+        (place.row, place.content, place.is_awaited) = (Some(row), content, row.qos > 0);
         token
     }
 
-    /// Takes a message to be relayed. What it consists of is written over what its place holds.
-    pub(crate) fn add_relayed(&mut self) -> (Token, &mut R) {
+    /// Takes a message to be relayed. What it consists of is written over what its place holds. It is to be counted once that
+    /// is done.
+    pub(crate) fn add_relayed(&mut self, qos: Qos) -> (Token, &mut R) {
         let token = self.place();
         let place = self.at(token);
-        place.row = None;
+        (place.row, place.is_awaited) = (None, qos != Qos::AtMostOnce);
         (token, &mut place.relayed)
+    }
+
+    /// The last acknowledgement of a message came.
+    pub(crate) fn acknowledged(&mut self, around: &mut impl Surroundings, token: Token) {
+        if let Some(Sent { publisher, sequence, .. }) = self.at(token).row {
+            around.acknowledged(&Acknowledged { publisher, sequence, at: around.now() });
+        }
+        self.settle(around, token);
+    }
+
+    /// The other side refuses a message of this client.
+    pub(crate) fn refused(&mut self, around: &mut impl Surroundings, client: ClientNumber, token: Token) {
+        around.event(EventKind::Refused, client, None, "PUBLISH");
+        self.settle(around, token);
+    }
+
+    /// The session does not take a message.
+    pub(crate) fn unsent(&mut self, around: &mut impl Surroundings, token: Token) {
+        if let Some(row) = self.at(token).row {
+            let deliveries = around.deliveries(row.topic);
+            let books = around.books();
+            books.sent -= 1;
+            books.expected -= u64::from(deliveries);
+            around.unsent(&Unsent::from(&row));
+        }
+        self.settle(around, token);
+    }
+
+    /// Nothing more becomes of a message.
+    fn settle(&mut self, around: &mut impl Surroundings, token: Token) {
+        // A message that waited for its topic's registration may be of QoS 0.
+        around.books().unacknowledged -= i64::from(self.at(token).is_awaited);
+        self.remove(token);
     }
 
     /// What a message consists of.
@@ -70,11 +115,6 @@ impl<R: Default> OutgoingMessages<R> {
             Some(row) => Body::Own { row, content: place.content },
             None => Body::Relayed(&place.relayed),
         }
-    }
-
-    /// The row of a message of the client's own.
-    pub(crate) fn row(&self, token: Token) -> Option<&Sent> {
-        self.places[token.0 as usize].row.as_ref()
     }
 
     /// The message is done with.
@@ -174,18 +214,19 @@ impl<R: Default> OutgoingMessages<R> {
         if self.places.capacity() == 0 {
             self.places.reserve_exact(1);
         }
-        self.places.push(MessagePlace { row: None, content: 0, relayed: R::default(), is_put: false });
+        self.places.push(MessagePlace {
+            row: None,
+            content: 0,
+            relayed: R::default(),
+            is_awaited: false,
+            is_put: false,
+        });
         Token(self.places.len() as u32 - 1)
     }
 }
 
 /// What has waited this long for its connection to take it is recorded without the time of writing.
 const RECORDED_AFTER: Duration = Duration::from_ms(100);
-
-/// The row of an acknowledgement.
-pub(crate) fn acknowledgement(row: &Sent, at: Instant) -> Acknowledged {
-    Acknowledged { publisher: row.publisher, sequence: row.sequence, at }
-}
 
 #[cfg(test)]
 mod tests {
@@ -196,7 +237,7 @@ mod tests {
         let mut outgoing = OutgoingMessages::<Vec<u8>>::default();
         let mut waiting = VecDeque::new();
         for message in 0..1_000 {
-            let (token, relayed) = outgoing.add_relayed();
+            let (token, relayed) = outgoing.add_relayed(Qos::AtMostOnce);
             relayed.clear();
             relayed.extend_from_slice(b"topic and payload");
             outgoing.put(token, message);

@@ -8,6 +8,7 @@ use mqttlab_units::Instant;
 
 use super::{Client, State};
 use crate::acceptance::Rank;
+use crate::facts::Who;
 use crate::session::Session;
 use crate::surroundings::Surroundings;
 use crate::transport::{Connection, Loss, Transport};
@@ -27,6 +28,25 @@ impl SubscriptionProgress {
     /// There is no connection any more.
     pub(super) fn forget_connection(&mut self) {
         self.asked = None;
+    }
+
+    /// The next change is asked for.
+    pub(super) fn record_request(&self, who: Who, around: &mut impl Surroundings) {
+        let Some((filter, subscribes)) = around.subscription_change(who, self.answered) else { return };
+        let kind = if subscribes { EventKind::Subscribe } else { EventKind::Unsubscribe };
+        around.event(kind, who.number, None, &filter);
+    }
+
+    /// An answer came; `false` where none was awaited.
+    pub(super) fn answer(&mut self, who: Who, around: &mut impl Surroundings) -> bool {
+        let Some(asked) = self.asked.take() else { return false };
+        if let Some((filter, subscribes)) = around.subscription_change(who, self.answered) {
+            let kind = if subscribes { EventKind::Suback } else { EventKind::Unsuback };
+            let took = around.now().since(asked);
+            around.event(kind, who.number, Some(took), &filter);
+        }
+        self.answered += 1;
+        true
     }
 }
 
@@ -53,29 +73,5 @@ impl<S: Session, C: Connection> Client<S, C> {
         self.subscriptions.asked = Some(around.now());
         self.session.change_subscription(around.now(), answered, subscribes);
         self.perform_steps(around)
-    }
-
-    /// A change is asked for.
-    pub(super) fn note_change(&self, around: &mut impl Surroundings) {
-        let change = around.subscription_change(self.who, self.subscriptions.answered);
-        let Some((filter, subscribes)) = change else { return };
-        let kind = if subscribes { EventKind::Subscribe } else { EventKind::Unsubscribe };
-        around.event(kind, self.who.number, None, &filter);
-    }
-
-    /// The change that was asked for was answered.
-    pub(super) fn subscription_changed<A: Surroundings + Transport<S, C>>(
-        &mut self,
-        around: &mut A,
-    ) -> Result<(), Loss> {
-        let Some(asked) = self.subscriptions.asked.take() else { return Ok(()) };
-        let change = around.subscription_change(self.who, self.subscriptions.answered);
-        if let Some((filter, subscribes)) = change {
-            let kind = if subscribes { EventKind::Suback } else { EventKind::Unsuback };
-            let took = around.now().since(asked);
-            around.event(kind, self.who.number, Some(took), &filter);
-        }
-        self.subscriptions.answered += 1;
-        self.ask_for_changes(around)
     }
 }

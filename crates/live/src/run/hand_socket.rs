@@ -33,6 +33,8 @@ pub(crate) struct HandSocket {
 struct Caller {
     stream: UnixStream,
     heard: Vec<u8>,
+    /// Of these no byte ends a line.
+    looked: usize,
 }
 
 impl HandSocket {
@@ -57,7 +59,7 @@ impl HandSocket {
             && let Ok((stream, _)) = self.listener.accept()
         {
             if stream.set_nonblocking(true).is_ok() {
-                self.callers.push(Caller { stream, heard: Vec::new() });
+                self.callers.push(Caller { stream, heard: Vec::new(), looked: 0 });
             }
         }
         self.callers.retain_mut(|caller| caller.attend(&mut answer));
@@ -74,8 +76,7 @@ impl Caller {
     /// Answers its questions; whether it may have more.
     fn attend(&mut self, answer: &mut impl FnMut(&Value) -> Value) -> bool {
         let is_open = self.hear();
-        while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.heard.drain(..=end).collect();
+        while let Some(line) = self.take_line() {
             let told = match serde_json::from_slice(&line) {
                 Ok(question) => answer(&question),
                 Err(error) => serde_json::json!({ "refused": format!("a question is no JSON: {error}") }),
@@ -86,6 +87,16 @@ impl Caller {
             }
         }
         is_open && self.heard.len() <= BYTES_MAX
+    }
+
+    /// The next whole line. A long one comes in pieces, of which each is looked through once.
+    fn take_line(&mut self) -> Option<Vec<u8>> {
+        let Some(after) = self.heard[self.looked..].iter().position(|byte| *byte == b'\n') else {
+            self.looked = self.heard.len();
+            return None;
+        };
+        let end = std::mem::take(&mut self.looked) + after;
+        Some(self.heard.drain(..=end).collect())
     }
 
     /// Reads what has come; whether more may come.
@@ -131,5 +142,23 @@ mod tests {
         drop(socket);
         assert_eq!((lines.next(), deep.join(NAME).exists()), (None, false));
         std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_long_line_in_small_pieces_is_one_question_and_no_piece_is_looked_through_twice() {
+        let (mut caller, stream) = UnixStream::pair().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut callee = Caller { stream, heard: Vec::new(), looked: 0 };
+        let question = format!("{{\"ask\": \"{}\"}}\n{{\"ask\": \"ab\"}}\n", "x".repeat(100_000));
+        let mut asked = Vec::new();
+        for piece in question.as_bytes().chunks(1_000) {
+            caller.write_all(piece).unwrap();
+            assert!(callee.attend(&mut |question| {
+                asked.push(question["ask"].as_str().unwrap().len());
+                Value::Null
+            }));
+            assert_eq!(callee.looked, callee.heard.len());
+        }
+        assert_eq!((asked, callee.looked), (vec![100_000, 2], 0));
     }
 }

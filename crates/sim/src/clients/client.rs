@@ -199,7 +199,7 @@ impl Transport<AnySession, ClientSocket> for SimSurroundings<'_> {
         };
         self.append(connection, packet, length);
         if packet.kind == Kind::Disconnect {
-            self.transport.say_farewell(connection, Side::Client);
+            self.transport.connection_mut(connection).say_farewell(Side::Client);
         }
     }
 
@@ -283,7 +283,7 @@ impl Transport<AnySession, ClientSocket> for SimSurroundings<'_> {
 
     fn vanish(&mut self, client: Who, socket: &mut ClientSocket) {
         if let Some(connection) = socket.id.take() {
-            self.transport.silence(self.agenda.now(), connection);
+            self.transport.connection_mut(connection).silence(self.agenda.now());
         }
         // What holds datagrams has nobody who waits for an end.
         Transport::<AnySession, ClientSocket>::close(self, client, socket);

@@ -10,33 +10,28 @@ use mqttlab_framing::Step;
 use mqttlab_recording::EventKind;
 
 use crate::clients::surroundings::SimSurroundings;
+use crate::hosts::connections::SimConnection;
 use crate::hosts::stream::{StreamContent, StreamPacket};
-use crate::hosts::transport::SimTransport;
 use crate::ids::{ClientId, Side, TcpConnectionId};
 
-impl SimTransport {
-    /// An end has heard or said a step of a connection's opening, or begins with it: the steps that it says then.
-    pub(crate) fn following(&self, id: TcpConnectionId, side: Side, done: Option<u8>) -> Vec<(u8, Step)> {
-        let layered = self.connection(id).layered.as_ref();
-        layered.map_or_else(Vec::new, |layered| layered.next(side, done).collect())
+impl SimConnection {
+    /// An end has heard or said a step of the connection's opening, or begins with it: the steps that it says then.
+    pub(crate) fn following(&self, side: Side, done: Option<u8>) -> Vec<(u8, Step)> {
+        self.layered.as_ref().map_or_else(Vec::new, |layered| layered.next(side, done).collect())
     }
 
     /// Puts a step behind what an end has to say. It is to be written on its own.
-    pub(crate) fn append_step(&mut self, id: TcpConnectionId, side: Side, (number, step): (u8, Step)) {
-        let stream = &mut self.connection_mut(id).streams[side as usize];
-        stream.append(
-            StreamPacket::layer(StreamContent::Step(number), step.length),
-            step.length.bytes() as usize,
-        );
+    pub(crate) fn append_step(&mut self, side: Side, (number, step): (u8, Step)) {
+        let packet = StreamPacket::layer(StreamContent::Step(number), step.length);
+        self.streams[side as usize].append(packet, step.length.bytes() as usize);
     }
 
     /// Puts behind an end's last packet what says that nothing more will be said.
-    pub(crate) fn say_farewell(&mut self, id: TcpConnectionId, side: Side) {
-        let connection = self.connection_mut(id);
-        let said = connection.layered.as_ref().map(|layered| layered.farewell(side)).unwrap_or_default();
+    pub(crate) fn say_farewell(&mut self, side: Side) {
+        let said = self.layered.as_ref().map(|layered| layered.farewell(side)).unwrap_or_default();
         if said.bytes() > 0 {
             let farewell = StreamPacket::layer(StreamContent::Farewell, said);
-            connection.streams[side as usize].append(farewell, said.bytes() as usize);
+            self.streams[side as usize].append(farewell, said.bytes() as usize);
         }
     }
 }
@@ -55,14 +50,14 @@ impl SimSurroundings<'_> {
     /// A client has heard a step, or begins. Says whether all layers are open by that.
     pub(crate) fn proceed(&mut self, client: ClientId, id: TcpConnectionId, heard: Option<u8>) -> bool {
         let mut is_open = heard.is_some_and(|step| self.note_step(client, id, step));
-        let mut following = self.transport.following(id, Side::Client, heard);
+        let mut following = self.transport.connection(id).following(Side::Client, heard);
         while let Some((number, step)) = following.pop() {
-            self.transport.append_step(id, Side::Client, (number, step));
+            self.transport.connection_mut(id).append_step(Side::Client, (number, step));
             if self.write(id) {
                 self.transmit(id);
             }
             is_open |= self.note_step(client, id, number);
-            following.extend(self.transport.following(id, Side::Client, Some(number)));
+            following.extend(self.transport.connection(id).following(Side::Client, Some(number)));
         }
         is_open
     }

@@ -88,12 +88,12 @@ impl SimSurroundings<'_> {
 
     /// Puts a packet into the client's stream, and says where it ends there.
     pub(crate) fn append(&mut self, connection: TcpConnectionId, packet: StreamPacket, length: usize) -> u64 {
-        self.transport.append(connection, Side::Client, packet, length)
+        self.transport.connection_mut(connection).append(Side::Client, packet, length)
     }
 
     /// Hands what waits to the socket; `false` when it took nothing. To be followed by [`SimSurroundings::transmit`].
     pub(crate) fn write(&mut self, connection: TcpConnectionId) -> bool {
-        self.transport.write(self.agenda.now(), connection, Side::Client, false)
+        self.transport.connection_mut(connection).write(self.agenda.now(), Side::Client, false)
     }
 
     /// Lets TCP send what was written.

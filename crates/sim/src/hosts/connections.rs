@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mqttlab_framing::Sealed;
 use mqttlab_net::{Named, TcpFacts, TcpNames};
 use mqttlab_tcp::{ConnectionState as State, Endpoint, Flags, Profile, Role, Segment, Seq};
 use mqttlab_units::{Instant, Seed};
@@ -10,7 +11,7 @@ use crate::hosts::Reception;
 use crate::hosts::layers::SimLayers;
 use crate::hosts::packet_content::Waiting;
 use crate::hosts::ports::Ports;
-use crate::hosts::stream::Stream;
+use crate::hosts::stream::{Stream, StreamPacket};
 use crate::ids::{ClientId, HostId, ServerId, Side, TcpConnectionId};
 
 /// A connection.
@@ -76,6 +77,45 @@ impl SimConnection {
     /// Up to where the program at a side may read what has come since it last did; `None`: nothing has.
     pub(crate) fn take_readable(&mut self, side: Side) -> Option<u64> {
         self.readable_to(side).take()
+    }
+
+    /// Puts a packet behind what the program at a side has to say, and answers where it ends. Nothing is written yet.
+    pub(crate) fn append(&mut self, side: Side, packet: StreamPacket, length: usize) -> u64 {
+        let layered = self.layered.as_ref();
+        let sealed = layered.map_or_else(Sealed::default, |layered| layered.seal(side, length));
+        let packet = StreamPacket { sealed, ..packet };
+        self.streams[side as usize].append(packet, length + sealed.bytes() as usize)
+    }
+
+    /// Hands what waits at a side to the socket, by a program that has written to another one since if `apart`; `false` when it
+    /// took nothing. To be followed by [`SimTransport::transmit`](super::transport::SimTransport::transmit), and to be called
+    /// again where what waits is [written in parts](SimLayers::write_max).
+    pub(crate) fn write(&mut self, now: Instant, side: Side, apart: bool) -> bool {
+        let part_max = self.layered.as_ref().and_then(|layered| layered.write_max(side));
+        let stream = &mut self.streams[side as usize];
+        let waiting = part_max.map_or(stream.waiting(), |part_max| stream.part(part_max));
+        if waiting == 0 {
+            return false;
+        }
+        let end = &mut self.ends[side as usize];
+        let accepted = if apart { end.write_apart(now, waiting) } else { end.write(now, waiting) };
+        stream.accept(accepted);
+        accepted > 0
+    }
+
+    /// Bytes to come of the packet of which the program at a side has read the first ones, up to `offset`; 0 where it has none.
+    pub(crate) fn unfinished(&self, side: Side, offset: u64) -> u64 {
+        let stream = &self.streams[side.other() as usize];
+        let begun = stream.unread().next().filter(|packet| packet.start < offset);
+        begun.map_or(0, |packet| packet.end.saturating_sub(offset))
+    }
+
+    /// The client's end has lost its power: it sends nothing more, and what comes finds nobody.
+    pub(crate) fn silence(&mut self, now: Instant) {
+        (self.is_silent, self.abandoned, self.unread) = (true, true, None);
+        let end = &mut self.ends[Side::Client as usize];
+        end.abort(now);
+        while end.poll().is_some() {}
     }
 
     /// A segment has come to the port of a server that does not accept now. Says whether TCP takes it.

@@ -6,7 +6,7 @@
 //!
 //! Datagrams go over the same wire: [`SimTransport::send_datagram`], and [`HostArrival::Datagram`] where they come out.
 //!
-//! Contract: a verb (`open`, `write`, `read`, `close`) lets TCP send at once, so that an acknowledgement leaves before
+//! Contract: a verb (`open`, `read`, `close`) lets TCP send at once, so that an acknowledgement leaves before
 //! the program that has read can answer, and does nothing else: it never calls a program. What TCP has to tell a program
 //! comes out of [`SimTransport::next_event`], which whoever drives the simulation drains after every frame, timer and read.
 //!
@@ -15,7 +15,6 @@
 use std::rc::Rc;
 
 use mqttlab_client::Rests;
-use mqttlab_framing::Sealed;
 use mqttlab_net::{Delivery, Fate};
 use mqttlab_plan::{LinksEvent, MediumEvent};
 use mqttlab_tcp::{Segment, TcpEvent, TcpOutput as Output};
@@ -177,38 +176,6 @@ impl SimTransport {
         Some([self.wire.path(client, server)?, self.wire.path(server, client)?])
     }
 
-    /// Puts a packet behind what a program has to say, and answers where it ends. Nothing is written yet.
-    pub(crate) fn append(
-        &mut self,
-        id: TcpConnectionId,
-        side: Side,
-        packet: StreamPacket,
-        length: usize,
-    ) -> u64 {
-        let connection = self.connections.get_mut(id);
-        let sealed =
-            connection.layered.as_ref().map_or_else(Sealed::default, |layered| layered.seal(side, length));
-        connection.streams[side as usize]
-            .append(StreamPacket { sealed, ..packet }, length + sealed.bytes() as usize)
-    }
-
-    /// Hands what waits to the socket, by a program that has written to another one since if `apart`; `false` when it took
-    /// nothing. To be followed by [`SimTransport::transmit`], and to be called again where what waits is [written in
-    /// parts](SimLayers::write_max).
-    pub(crate) fn write(&mut self, now: Instant, id: TcpConnectionId, side: Side, apart: bool) -> bool {
-        let connection = self.connections.get_mut(id);
-        let part_max = connection.layered.as_ref().and_then(|layered| layered.write_max(side));
-        let stream = &mut connection.streams[side as usize];
-        let waiting = part_max.map_or(stream.waiting(), |part_max| stream.part(part_max));
-        if waiting == 0 {
-            return false;
-        }
-        let end = &mut connection.ends[side as usize];
-        let accepted = if apart { end.write_apart(now, waiting) } else { end.write(now, waiting) };
-        stream.accept(accepted);
-        accepted > 0
-    }
-
     /// A program reads all bytes that there are, and learns up to where packets may be taken out of them by
     /// [`SimTransport::take_packet`]; `None`: nothing has come since it last read.
     pub(crate) fn read(
@@ -239,13 +206,6 @@ impl SimTransport {
         Some(packet)
     }
 
-    /// Bytes to come of the packet of which a program at this end has read the first ones, up to `offset`; 0 where it has none.
-    pub(crate) fn unfinished(&self, (id, side): (TcpConnectionId, Side), offset: u64) -> u64 {
-        let stream = &self.connections.get(id).streams[side.other() as usize];
-        let begun = stream.unread().next().filter(|packet| packet.start < offset);
-        begun.map_or(0, |packet| packet.end.saturating_sub(offset))
-    }
-
     /// A program wants no more of a connection.
     pub(crate) fn close(
         &mut self,
@@ -263,15 +223,6 @@ impl SimTransport {
     /// From now on this becomes of SYNs to a server.
     pub(crate) fn set_reception(&mut self, server: ServerId, reception: Reception) {
         self.hosts.listener_mut(server).reception = reception;
-    }
-
-    /// The client's end has lost its power: it sends nothing more, and what comes finds nobody.
-    pub(crate) fn silence(&mut self, now: Instant, id: TcpConnectionId) {
-        let connection = self.connections.get_mut(id);
-        (connection.is_silent, connection.abandoned, connection.unread) = (true, true, None);
-        let end = &mut connection.ends[Side::Client as usize];
-        end.abort(now);
-        while end.poll().is_some() {}
     }
 
     /// The program at this end has ended, and its kernel closes the socket: as [`SimTransport::close`] does, or with a reset.
@@ -582,8 +533,8 @@ mod tests {
         }
 
         fn append_packet(&mut self, id: TcpConnectionId, side: Side, packet: u16, length: usize) {
-            self.transport.append(id, side, StreamPacket::bare(Kind::Puback, packet), length);
-            assert!(self.transport.write(self.agenda.now(), id, side, false));
+            self.transport.connection_mut(id).append(side, StreamPacket::bare(Kind::Puback, packet), length);
+            assert!(self.transport.connection_mut(id).write(self.agenda.now(), side, false));
             self.transport.transmit(&mut self.agenda, &mut self.evidence, id, side);
         }
 

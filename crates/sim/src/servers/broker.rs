@@ -201,7 +201,7 @@ impl BrokerModel {
             self.set_alarm(around.agenda);
         }
         // What is left of a large packet: Mosquitto's reading sets the time of the last packet (`packet__read`).
-        if around.transport.unfinished(end, offset) > LIFE_SIGN_BYTES {
+        if around.transport.connection(end.0).unfinished(end.1, offset) > LIFE_SIGN_BYTES {
             self.broker.heard(around.agenda.now(), broker::ConnectionId(id.slot));
         }
     }
@@ -304,8 +304,8 @@ impl BrokerModel {
 
     /// A client opens what lies between TCP and its packets: says what follows.
     fn proceed(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId, step: u8) {
-        for said in around.transport.following(id, Side::Server, Some(step)) {
-            around.transport.append_step(id, Side::Server, said);
+        for said in around.transport.connection(id).following(Side::Server, Some(step)) {
+            around.transport.connection_mut(id).append_step(Side::Server, said);
             self.write(around, id);
         }
     }
@@ -504,11 +504,11 @@ impl BrokerModel {
         }
         let Some((packet, length)) = response.packet else {
             self.limits.set_waiting(id, 0, 0);
-            around.transport.say_farewell(id, Side::Server);
+            around.transport.connection_mut(id).say_farewell(Side::Server);
             self.write(around, id);
             return around.transport.close(around.agenda, around.evidence, id, Side::Server);
         };
-        around.transport.append(id, Side::Server, packet, length);
+        around.transport.connection_mut(id).append(Side::Server, packet, length);
         if is_websocket(around, id) {
             self.passes.queue_write(id, around.now());
         } else {
@@ -529,7 +529,7 @@ impl BrokerModel {
         }
         // The broker has one thread for all of its sockets.
         let apart = self.wrote_to.replace(id) != Some(id);
-        let has_written = around.transport.write(around.agenda.now(), id, Side::Server, apart);
+        let has_written = around.transport.connection_mut(id).write(around.agenda.now(), Side::Server, apart);
         if has_written {
             around.transport.transmit(around.agenda, around.evidence, id, Side::Server);
         }

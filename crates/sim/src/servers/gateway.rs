@@ -184,7 +184,7 @@ impl GatewayModel {
     ) {
         let Some(connection) = self.links.get(&link.0).copied() else { return };
         let Some((packet, length)) = self.control_packet(around, connection, packet) else { return };
-        around.transport.append(connection, Side::Client, packet, length);
+        around.transport.connection_mut(connection).append(Side::Client, packet, length);
         around.write((connection, Side::Client), &mut self.wrote_to);
     }
 

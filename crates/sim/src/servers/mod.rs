@@ -177,7 +177,7 @@ impl ServerSurroundings<'_> {
     pub(crate) fn write(&mut self, end: End, wrote_to: &mut Option<End>) {
         let apart = wrote_to.replace(end) != Some(end);
         let (id, side) = end;
-        if self.transport.write(self.agenda.now(), id, side, apart) {
+        if self.transport.connection_mut(id).write(self.agenda.now(), side, apart) {
             self.transport.transmit(self.agenda, self.evidence, id, side);
         }
     }

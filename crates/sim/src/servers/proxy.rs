@@ -97,7 +97,7 @@ impl ProxyModel {
                 let length = (packet.end - packet.start) as usize;
                 // What the recording says of a packet is said of each crossing.
                 let fresh = StreamPacket { first_sent: None, segments: 0, complete: None, ..packet };
-                around.transport.append(to.0, to.1, fresh, length);
+                around.transport.connection_mut(to.0).append(to.1, fresh, length);
                 around.write(to, &mut self.wrote_to);
             }
             Passing::End => {

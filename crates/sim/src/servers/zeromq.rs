@@ -231,7 +231,7 @@ impl ZeroMqModel {
         }
         match response {
             ProxyResponse::Packet(packet, length) => {
-                around.transport.append(id, Side::Server, *packet, *length);
+                around.transport.connection_mut(id).append(Side::Server, *packet, *length);
                 if !self.unwritten.contains(&id) {
                     self.unwritten.push(id);
                 }

@@ -9,6 +9,11 @@ fn capable() -> Profile {
     Profile { ecn: true, initial_window: 4, ..plain() }
 }
 
+/// A peer opens a connection by a SYN with these flags, and is sent a segment of data.
+fn opened_with(flags: &str) -> String {
+    format!("+0 < {flags} 0:0(0) win 65535 <mss 1000>\n+1 < . 1:1(0) ack 1 win 65535\n+0 write 100")
+}
+
 #[test]
 fn s6_1_1_a_syn_asks_with_ece_and_cwr_and_one_that_is_repeated_does_not() {
     check(
@@ -35,7 +40,7 @@ fn s6_1_1_a_syn_ack_answers_with_ece_alone() {
     check(
         capable(),
         Role::Passive,
-        "+0 < SEW 0:0(0) win 65535 <mss 1000>\n+1 < . 1:1(0) ack 1 win 65535\n+0 write 100",
+        &opened_with("SEW"),
         expect![[r#"
             0 < SEW 0:0(0) win 65535 <mss 1000>
                 > SE. 0:0(0) ack 1 win 65535 <mss 1000>
@@ -52,7 +57,7 @@ fn s6_1_1_without_both_flags_in_the_syn_or_ece_alone_in_the_answer_there_is_none
     check(
         capable(),
         Role::Passive,
-        "+0 < SE 0:0(0) win 65535 <mss 1000>\n+1 < . 1:1(0) ack 1 win 65535\n+0 write 100",
+        &opened_with("SE"),
         expect![[r#"
             0 < SE 0:0(0) win 65535 <mss 1000>
                 > S. 0:0(0) ack 1 win 65535 <mss 1000>
@@ -80,7 +85,7 @@ fn s6_1_1_without_both_flags_in_the_syn_or_ece_alone_in_the_answer_there_is_none
     check(
         deaf,
         Role::Passive,
-        "+0 < SEW 0:0(0) win 65535 <mss 1000>\n+1 < . 1:1(0) ack 1 win 65535\n+0 write 100",
+        &opened_with("SEW"),
         expect![[r#"
             0 < SEW 0:0(0) win 65535 <mss 1000>
                 > S. 0:0(0) ack 1 win 65535 <mss 1000>
