@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from commands import mqttlab
+from mqttlab.scenario import compile_plan, parse
+from mqttlab.scenario.one_sentence import one_sentence
 
 HEAD = """
 name = "told"
@@ -57,3 +60,34 @@ power = "20 dBm"
     assert varied in told(HEAD + radio + GROUPS, tmp_path)
     plain = told(HEAD + "[radio]\n" + GROUPS, tmp_path)
     assert "shadowing" not in plain and "fading" not in plain
+
+
+def test_the_headlines_sentence_has_the_same_words(tmp_path: Path) -> None:
+    network = '[[networks]]\nbetween = ["field", "broker"]\nlink = "each"\nup = { delay = "5 ms" }\n'
+    limits = '[hosts.broker.limits]\nmemory = "16 MB"\n'
+    groups = GROUPS.replace('host = "broker"', 'host = "field"')
+
+    def sentence(text: str) -> str:
+        return one_sentence(compile_plan(parse(text)))
+
+    alone = sentence(HEAD + network + re.sub("churn = .*\n", "", groups))
+    assert "limits" not in alone and "come and go" not in alone
+    assert sentence(HEAD + limits + network + groups) == (
+        f"{alone.removesuffix('.')}; host broker has 16 MB of memory; "
+        "meters come and go: 25 connections a second, each for 1 s on average.")
+    # What is too long is counted.
+    whole = limits.replace("memory", 'profile = "raspberry-pi-3"\nmemory')
+    assert sentence(HEAD + whole + network + groups) == (
+        f"{alone.removesuffix('.')}; 1 host with limits; 50 clients come and go.")
+    assert sentence(HEAD + whole + network + re.sub("churn = .*\n", "", groups)) == (
+        f"{alone.removesuffix('.')}; host broker has 20 % of a processor, 16 MB of memory, a disk that takes 10 MB/s.")
+
+
+def test_a_report_begins_with_limits(tmp_path: Path) -> None:
+    network = '[[networks]]\nbetween = ["field", "broker"]\nlink = "each"\nup = { delay = "5 ms" }\n'
+    path = tmp_path / "told.toml"
+    path.write_text(f'{HEAD}[hosts.broker.limits]\nmemory = "16 MB"\n{network}'
+                    + GROUPS.replace('host = "broker"', 'host = "field"'), encoding="utf-8")
+    ran = mqttlab("run", path, "--runs", tmp_path / "runs", "--no-html", "--catalog", "none")
+    assert ran.returncode in (0, 6), ran.stderr
+    assert "host broker has 16 MB of memory" in " ".join(ran.stdout.split())

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+import polars as pl
 import pytest
 
 from mqttlab.studies import simulate
@@ -15,6 +18,7 @@ from mqttlab.studies.schuhmacher2018.experiment import (
     Connecting,
     Measured,
     Overhead,
+    Overload,
     Rate,
     Trip,
     as_the_study_counted,
@@ -131,3 +135,47 @@ def test_the_knee_is_where_the_studys_sentence_has_it(results: Mapping[str, Meas
     assert verdict(printed) == "held", "table 5 itself"
     # Five times as long at 20 % as at 15 %, and less than three times as long again at 25 %.
     assert verdict({**printed, (15, 2): 1.6, (20, 2): 16.5, (25, 2): 24.6}) == "not reproduced"
+
+
+def test_a_broker_with_less_memory_dies_and_with_persistence_later() -> None:
+    cases = [Overload(payload=1024 * 1024, qos=1, memory_mb=16, persistence=stores) for stores in (False, True)]
+    cases += [experiment.with_free_disk(cases[1]), replace(cases[0], memory_mb=1000)]
+    found = simulate({case.name: case.scenario(SHORT) for case in cases}, experiment.measure)
+    without, stores, free_disk, whole = (found[case.name].broker_died_s for case in cases)
+    # It takes 16 messages of 1 MB, at 100 Mbit/s, less those that it has handed on.
+    assert 16 * 8 * 1.05e6 / 100e6 > without > 0.5
+    assert 2 * without < stores < 20 and free_disk == pytest.approx(without, rel=0.1)
+    assert whole == float("inf")
+
+
+def test_a_broker_that_is_ended_with_its_run_has_not_died() -> None:
+    def died_s(detail: str) -> float:
+        events = pl.DataFrame({"kind": ["server_start", "server_exit"], "at_ns": [0, 5 * 10**9],
+                               "detail": ["broker", f"broker: {detail}"]})
+        recording = SimpleNamespace(events=events, messages=pl.DataFrame({"intended_ns": [2 * 10**9, 10**9]}))
+        return experiment._broker_died_s(cast("Any", recording))
+
+    assert died_s("exit status 0") == float("inf")
+    assert died_s("killed for memory: its host has 16 MB") == 4.0
+
+
+def test_a_broker_must_die_with_a_raspberry_pis_memory_and_sooner_with_persistence(
+    results: Mapping[str, Measured],
+) -> None:
+    one = results[LIMITED.name]
+
+    def verdict(without_s: float, stores_s: float, *, dies_whole: bool) -> str:
+        def died_s(case: Overload) -> float:
+            here = stores_s if case.persistence else without_s
+            return here if case.memory_mb == 16 or dies_whole else float("inf")
+
+        every = Ran({case.name: replace(one, broker_died_s=died_s(case)) for case in experiment.OVERLOADS
+                     if case.memory_mb in (1000, 16)})
+        (claim,) = [found for found in judges.evaluate(STUDY.published, every)
+                    if found.claim == "broker-dies-of-overload"]
+        return claim.verdict
+
+    assert verdict(3.0, 2.0, dies_whole=True) == "held"
+    assert verdict(3.0, 2.0, dies_whole=False) == "not reproduced", "it lives with the memory that the host has"
+    assert verdict(3.0, 4.0, dies_whole=True) == "not reproduced"
+    assert verdict(3.0, float("inf"), dies_whole=True) == "not reproduced", "with persistence it lives"

@@ -499,6 +499,7 @@ UNUSUAL: list[tuple[str, str]] = [
     (BROKER, 'retry = "10 s"'),
     (PUBLISH, 'publish = { topic = "a/b", qos = 2, payload = "9 B", interval = "1 s" }\nmqtt = { max_inflight = 30 }'),
     ('link = "shared"', ""), (UP + "\n", ""), (UP, 'up = { rate = "3 kbit/s" }'),
+    (UP, 'up = { rate = "250 kbit/s", policer = { rate = "3 kbit/s", burst = "2 kB" } }'),
     (UP, 'up = { rate = "250 kbit/s", delay = "6 s" }'), (UP, 'up = { rate = "250 kbit/s", delay = "61 s" }'),
     (PUBLISH, 'mqtt = { keep_alive = "2 s" }\n'
               'publish = { topic = "a/{client}", payload = "100 kB", interval = "1 min" }'),

@@ -39,6 +39,8 @@ class Heard:
     publisher: Group
     """One of the groups: of those alike, the farthest from its server."""
     how: How
+    per_s: float = 0.0
+    """Messages a second of one client of such a group."""
     groups: int = 0
     takes_s: float = 0.0
     """How long one is on its way to the server on empty links, from that group."""

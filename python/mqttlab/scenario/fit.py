@@ -1,7 +1,12 @@
 """Whether a network can carry what a scenario asks of it, and whether the scenario says whose links they are.
 
-Sums are of what must cross: each message once with its headers, and the acknowledgements of QoS 1 and 2. What TCP
-repeats, acknowledges alone or joins is not counted, so that near its limit a link may say nothing.
+Sums are of what must cross: each message once with its headers, and the acknowledgements of QoS 1 and 2. Where stages
+or events change a rate, the highest counts. Clients that come and go publish while they are there, and have their
+packets of connecting, subscribing and leaving. A subscription that an event adds to all clients of a group counts from
+the beginning.
+
+Not counted is what TCP repeats, acknowledges alone or joins, so that near its limit a link may say nothing; handshakes
+of TLS and WebSocket; and of events bursts, other payloads, subscriptions of some clients of a group, and other links.
 """
 
 from __future__ import annotations
@@ -16,14 +21,17 @@ from mqttlab.quantity import rate_words, shown
 from mqttlab.scenario.access import Crossing, crossings
 from mqttlab.scenario.audiences import Audiences, Heard
 from mqttlab.scenario.estimate import payload_bytes, per_second
+from mqttlab.scenario.event_load import offered
 from mqttlab.scenario.location import Location, Problem
-from mqttlab.scenario.model import Group, Scenario
+from mqttlab.scenario.model import Group, Scenario, Subscription
 from mqttlab.scenario.publish import Publish
 
 # IPv4 (20 B) with TCP and its timestamps (32 B, RFC 7323 3.2), or with UDP.
 TCP_BYTES, UDP_BYTES = 52, 28
 # Fixed header, topic's length and packet identifier of a PUBLISH (MQTT 3.1.1, 3.3); PUBACK and its relatives.
 PUBLISH_BYTES, ACKNOWLEDGEMENT_BYTES = 6, 4
+# CONNECT with an identifier of 8 B (3.1); DISCONNECT (3.14).
+CONNECT_BYTES, DISCONNECT_BYTES = 22, 2
 # How often each QoS crosses from its sender until it is done, in times one way.
 ONE_WAYS = {0: 1, 1: 2, 2: 4}
 
@@ -39,22 +47,31 @@ class _Known:
     """A scenario, with each group's way to its server and what its clients receive, worked out once."""
 
     def __init__(self, scenario: Scenario) -> None:
+        scenario = _with_later_subscriptions(scenario)
         self.scenario = scenario
+        self._changed = offered(scenario) if any(event.publishes for event in scenario.events) else {}
         self.ways = {group.name: way for group, way in zip(scenario.groups, crossings(scenario), strict=True)}
         self._legs: dict[tuple[int, int, int, bool], float] = {}
         self._audiences = Audiences(scenario)
         for group in scenario.groups:
-            for _, publish in group.publications:
-                self._publish(group, publish)
+            for publish, per_s in self.published(group):
+                self._publish(group, publish, per_s)
 
-    def _publish(self, group: Group, publish: Publish) -> None:
+    def published(self, group: Group) -> Iterator[tuple[Publish, float]]:
+        """A group's publications, each with the messages a second of one client; where that changes, the most."""
+        for number, (_, publish) in enumerate(group.publications):
+            changed = self._changed.get((group.name, number))
+            per_s = per_second(publish) if changed is None else changed.most_per_s / group.count
+            yield publish, per_s * _there(group)
+
+    def _publish(self, group: Group, publish: Publish, per_s: float) -> None:
         size = len(publish.topic) + publish.property_bytes
-        looks = payload_bytes(publish), size, publish.qos, per_second(publish), group.count
+        looks = payload_bytes(publish), size, publish.qos, per_s, group.count
         takes_s = self.leg_s(group, payload_bytes(publish), publish.qos, sends=True)
         for audience, how in self._audiences.receiving(group, publish):
             heard = audience.heard.get((*looks, how))
             if heard is None:
-                heard = audience.heard[(*looks, how)] = Heard(publish, group, how, takes_s=takes_s)
+                heard = audience.heard[(*looks, how)] = Heard(publish, group, how, per_s=per_s, takes_s=takes_s)
             heard.groups += 1
             if takes_s > heard.takes_s:
                 heard.publisher, heard.takes_s = group, takes_s
@@ -73,6 +90,27 @@ class _Known:
         audience = self._audiences.of(group)
         for heard in () if audience is None else audience.heard.values():
             yield heard, heard.clients(group.count)
+
+
+def _with_later_subscriptions(scenario: Scenario) -> Scenario:
+    """A scenario in which groups have from the beginning what all of their clients subscribe to later."""
+    later: dict[str, list[Subscription]] = {}
+    for event in scenario.events:
+        if event.do == "subscribe" and event.share is None and event.client is None:
+            later.setdefault(str(event.group), []).append(
+                Subscription(filter=str(event.filter), qos=event.qos or 0))
+    if not later:
+        return scenario
+    return scenario.model_copy(update={"groups": [
+        group.model_copy(update={"subscribe": [*group.subscribe, *later[group.name]]}) if group.name in later else group
+        for group in scenario.groups]})
+
+
+def _there(group: Group) -> float:
+    """The share of the time that a client of a group is connected for."""
+    if group.churn is None:
+        return 1.0
+    return group.churn.hold / (group.churn.hold + group.churn.away_ns(group.count))
 
 
 def _seconds(length: float) -> str:
@@ -117,6 +155,8 @@ class _Link:
 
     place: Location
     rate_bit_s: int
+    is_policed: bool
+    """Whether a policer lets less pass than the link carries."""
     bit_s: float = 0.0
     clients: int = 0
 
@@ -127,33 +167,54 @@ def _load(known: _Known) -> Iterator[Problem]:
         for crossing in known.ways[group.name]:
             for way, link, place in (("up", crossing.up, crossing.up_place),
                                      ("down", crossing.down, crossing.down_place)):
-                if link is None or link.rate is None:
+                if link is None or (rate := _carried_bit_s(link)) is None:
                     continue
-                offered = _bits_per_second(known, group, link, way)
-                asked = found.setdefault((crossing.number, way), _Link(place, link.rate))
+                bit_s = _bits_per_second(known, group, link, way)
+                asked = found.setdefault((crossing.number, way), _Link(place, rate, rate != link.rate))
                 # Of links of each client's own the busiest counts.
-                asked.bit_s = max(asked.bit_s, offered) if crossing.each else asked.bit_s + group.count * offered
+                asked.bit_s = max(asked.bit_s, bit_s) if crossing.each else asked.bit_s + group.count * bit_s
                 asked.clients += 0 if crossing.each else group.count
     for (_, way), asked in found.items():
         if asked.bit_s > asked.rate_bit_s:
             whose = f"{asked.clients} clients share" if asked.clients > 1 else "a client has"
-            yield asked.place, (
+            then, faster = ("its policer drops the rest", "use a faster policer") if asked.is_policed else (
+                "its queue grows while clients publish", "use a faster link")
+            yield (*asked.place, "policer") if asked.is_policed else asked.place, (
                 f"must carry {rate_words(asked.bit_s)} {'to' if way == 'up' else 'from'} the server with headers, but "
-                f"{whose} {rate_words(asked.rate_bit_s)}: its queue grows while clients publish; send less"
-                + (", use a faster link, or `link = \"each\"`" if asked.clients > 1 else ", or use a faster link"))
+                f"{whose} {rate_words(asked.rate_bit_s)}: {then}; send less"
+                + (f", {faster}, or `link = \"each\"`" if asked.clients > 1 else f", or {faster}"))
+
+
+def _carried_bit_s(link: LinkDirection) -> int | None:
+    """What a link carries for ever; none where nothing limits it."""
+    policed = [] if link.policer is None else [link.policer.rate]
+    return min([*policed, *([] if link.rate is None else [link.rate])], default=None)
 
 
 def _bits_per_second(known: _Known, group: Group, link: LinkDirection, way: str) -> float:
     """What one client of a group sends or receives, headers included."""
-    mtu, bits = known.scenario.mtu, 0.0
-    for _, publish in group.publications:
-        own = _message_bits(mtu, group, publish, link, publish.qos, sends=way == "up")
-        bits += per_second(publish) * own
+    mtu, bits = known.scenario.mtu, _coming_bits_per_second(group, link, way)
+    for publish, per_s in known.published(group):
+        bits += per_s * _message_bits(mtu, group, publish, link, publish.qos, sends=way == "up")
     for heard, count in known.sources(group):
         publish = heard.publish
-        rate = heard.groups * per_second(publish) * heard.publisher.count * count / group.count
+        rate = heard.groups * heard.per_s * heard.publisher.count * count / group.count
         bits += rate * _message_bits(mtu, group, publish, link, _received_qos(group, publish), sends=way == "down")
     return bits
+
+
+def _coming_bits_per_second(group: Group, link: LinkDirection, way: str) -> float:
+    """Packets with which one client of a group comes and goes: SYN and FIN, CONNECT, SUBSCRIBE and DISCONNECT, or what
+    answers them (MQTT 3.1.1, 3.1 to 3.14)."""
+    if group.churn is None:
+        return 0.0
+    filters = [len(subscription.filter) for subscription in group.subscribe]
+    if way == "up":
+        packets = [0, 0, CONNECT_BYTES, DISCONNECT_BYTES, *([4 + sum(filters) + 3 * len(filters)] if filters else [])]
+    else:
+        packets = [0, 0, ACKNOWLEDGEMENT_BYTES, *([ACKNOWLEDGEMENT_BYTES + len(filters)] if filters else [])]
+    per_s = 1e9 / (group.count * group.churn.connects)
+    return 8.0 * per_s * sum(size + TCP_BYTES + link.overhead for size in packets)
 
 
 def _received_qos(group: Group, publish: Publish) -> int:

@@ -12,11 +12,16 @@ from typing import Any, cast
 
 from mqttlab.foreign import shortened
 from mqttlab.plan import StoredPlan
+from mqttlab.plurals import counted
+from mqttlab.scenario.churn import words_of as words_of_churn
+from mqttlab.scenario.limits import words_of as words_of_limits
 from mqttlab.scenario.sentence import places
 from mqttlab.scenario.template import bounds
 from mqttlab.scenario.topics import Filters
 
 LENGTH_MAX = 200
+# What hosts are held to, and who comes and goes, behind it.
+HELD_MAX = 100
 # Each has a clause of its own, which is longer than this.
 TOLD_MAX = LENGTH_MAX // len("1 device (a)")
 PAYLOADS = {"gps": "GPS positions", "image": "images"}
@@ -31,7 +36,7 @@ UNITS = (("h", 3_600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6),
 
 
 def one_sentence(plan: StoredPlan) -> str:
-    """What a plan does, in at most about 200 characters."""
+    """What a plan does, in at most about 200 characters, and 100 more of limits and of who comes and goes."""
     groups = [{**UNSAID, **group} for group in cast("list[dict[str, Any]]", plan["groups"])]
     if "sources" in plan:
         described = shortened(str(plan.get("description") or "Imported."), LENGTH_MAX - 40)
@@ -42,7 +47,22 @@ def one_sentence(plan: StoredPlan) -> str:
     for told in _ways(plan, groups):
         if len(told) <= LENGTH_MAX:
             break
-    return told
+    for more in _held(plan, groups):
+        if sum(map(len, more)) <= HELD_MAX:
+            break
+    return "; ".join([told.removesuffix("."), *more]) + "."
+
+
+def _held(plan: StoredPlan, groups: list[dict[str, Any]]) -> Iterator[list[str]]:
+    """What hosts are limited to, and who comes and goes: with the numbers, or their count."""
+    limited = [host for host in cast("list[dict[str, Any]]", plan.get("hosts") or []) if host.get("limits")]
+    coming = [group for group in groups if group.get("churn")]
+    yield [
+        *(f"host {host['name']} has {words_of_limits(host['limits'])}" for host in limited),
+        *(f"{group['name']} {words_of_churn(group['churn'], group['count'])}" for group in coming)]
+    count = sum(group["count"] for group in coming)
+    yield [*([f"{counted(len(limited), 'host')} with limits"] if limited else []),
+           *([counted(count, "client comes and goes", "clients come and go")] if coming else [])]
 
 
 def _ways(plan: StoredPlan, groups: list[dict[str, Any]]) -> Iterator[str]:

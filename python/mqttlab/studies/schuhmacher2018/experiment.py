@@ -38,6 +38,10 @@ PI = (1, 10, 100, KB, 1500, 10 * KB, 100 * KB, 1024 * KB)
 LIMITS = ("10kbps", "100kbps", "1mbps", "10mbps", "100mbps")
 LOSSES = (1, 5, 10, 15, 20, 25, 30)
 BURSTS = (10, 100, 1000)
+PI_PROCESSOR = "20 %"
+PI_MEMORY_MB = (1000, 64, 16)
+"""A Raspberry Pi 3's; about 16 and 60 times less."""
+OVERLOAD_S = 20
 IDENTITY_BYTES = 6
 PAYLOAD_MAX = 10_000_000
 """A scenario's largest; the study's 10 MB are 5 % more."""
@@ -238,8 +242,43 @@ class Rate:
         return values
 
 
+@dataclass(frozen=True, kw_only=True)
+class Overload:
+    """A burst of table 2 to a broker whose host has a Raspberry Pi's limits, and less and less memory."""
+
+    payload: int
+    qos: int
+    memory_mb: int
+    persistence: bool
+    free_disk: bool = False
+    """Whether the disk alone has no limit."""
+
+    @property
+    def name(self) -> str:
+        """Unique among the study's scenarios."""
+        words = [f"overload-{self.payload}B-qos{self.qos}-{self.memory_mb}MB"]
+        return "-".join(words + ["persistence"] * self.persistence + ["free-disk"] * self.free_disk)
+
+    def scenario(self, effort: Effort) -> dict[str, Any]:
+        """As a scenario file's values: :data:`OVERLOAD_S` from the burst on, which goes on without a broker that died.
+
+        Sessions outlive their connections with and without persistence, so that there is something to store and
+        persistence alone differs.
+        """
+        values = Trip(payload=self.payload, qos=self.qos, pi_burst=BURSTS[-1], persistent=True).scenario(effort)
+        # The profile's share of a processor stands for the fitted time.
+        del values["broker"]["service"]
+        values["broker"] |= {"persistence": self.persistence, "when_it_dies": "go-on"}
+        values["hosts"]["broker"]["limits"] = {
+            **({"processor": PI_PROCESSOR} if self.free_disk else {"profile": "raspberry-pi-3"}),
+            "memory": f"{self.memory_mb} MB"}
+        values["groups"][0]["publish"]["burst"]["every"] = f"{OVERLOAD_S} s"
+        return values | {"name": f"schuhmacher2018-{self.name}"[:40],
+                         "phases": {"duration": f"{OVERLOAD_S} s", "cool_down": "2 s"}}
+
+
 RATES = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600)
-Case = Trip | Overhead | Connecting | Rate
+Case = Trip | Overhead | Connecting | Rate | Overload
 
 
 def laptop(payload: int, qos: int, *, nagle: bool = True) -> Trip:
@@ -270,6 +309,16 @@ def pi(payload: int, qos: int) -> list[Trip]:
     return [Trip(payload=payload, qos=qos, pi_burst=burst) for burst in BURSTS]
 
 
+OVERLOADS = [Overload(payload=payload, qos=qos, memory_mb=memory, persistence=persistence)
+             for memory in PI_MEMORY_MB for payload in (1, 100 * KB, 1024 * KB) for qos in QOS
+             for persistence in (False, True)]
+
+
+def with_free_disk(case: Overload) -> Overload:
+    """The same with a disk that holds nobody up."""
+    return replace(case, free_disk=True)
+
+
 def reconnecting(*, qos: int, persistent: bool, retain: bool) -> list[Trip]:
     """Under 25 % loss each way with a keep-alive of 5 s, so that connections break."""
     return [Trip(payload=10 * KB, qos=qos, loss_percent=25, interval_ms=1000, keep_alive_s=5, persistent=persistent,
@@ -282,6 +331,9 @@ OVERHEADS = [Overhead(payload=payload, qos=qos) for payload in (1, 10, 100, KB, 
 WIDER = Overhead(payload=1024 * KB, qos=0, initial_window=20)
 FAMILIES: dict[str, list[Case]] = {
     "2": [case for payload in PI for qos in QOS for case in pi(payload, qos)],
+    "2, limits of the host": [*OVERLOADS, *(
+        with_free_disk(case) for case in OVERLOADS
+        if case.persistence and case.memory_mb == PI_MEMORY_MB[-1] and case.payload > 1)],
     "3": [laptop(payload, qos) for payload in LAPTOP for qos in QOS],
     "3, TCP_NODELAY": [laptop(payload, qos, nagle=False) for payload in LAPTOP[:8] for qos in QOS
                        if payload < 500 * KB],
@@ -337,6 +389,8 @@ class Measured:
     """Segments without payload to the publisher while it publishes: acknowledgements that nothing carries."""
     flights_bytes: tuple[int, ...] = ()
     """TCP payload that leaves for the first PUBLISH in its first round trips, one after the other."""
+    broker_died_s: float = float("inf")
+    """When the broker was killed for memory, from the first message on; without end where it lived."""
 
 
 def measure(recording: Recording) -> Measured:
@@ -358,6 +412,7 @@ def measure(recording: Recording) -> Measured:
         overhead={} if to_broker.is_empty() else to_broker.row(0, named=True),
         publish_per_segment_max=int(to_broker_shared.max() or 0),  # type: ignore[arg-type]
         last_back_s=_last_back_s(recording),
+        broker_died_s=_broker_died_s(recording),
         **_segments(recording),
     )
 
@@ -402,6 +457,13 @@ def _bare_acks(seen: pl.DataFrame) -> int:
 def _last_back_s(recording: Recording) -> float:
     back = metrics.deliveries(recording).filter(pl.col("subscriber_group") == "client1")["intended_s"]
     return number_of(back.max())
+
+
+def _broker_died_s(recording: Recording) -> float:
+    # Live, the end of a broker that lived is an event, too.
+    ended = recording.events.filter(pl.col("kind") == "server_exit", pl.col("detail").str.contains("killed for memory"))
+    due = recording.messages["intended_ns"].to_list()
+    return float("inf") if ended.is_empty() or not due else (ended["at_ns"].to_list()[0] - min(due)) / 1e9
 
 
 ROUND_TRIP_NS = 200_000

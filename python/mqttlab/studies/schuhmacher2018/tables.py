@@ -31,6 +31,7 @@ from mqttlab.studies.schuhmacher2018.experiment import (
     Connecting,
     Measured,
     Overhead,
+    Overload,
     Rate,
     Trip,
     as_the_study_counted,
@@ -54,7 +55,7 @@ NONE = float("nan")
 def compare(published: Path, results: Results) -> list[Cell]:
     """Every table, published and ours."""
     known = corrected()
-    return [*_payloads(published, results, known), *_payloads_without_nagle(results),
+    return [*_payloads(published, results, known), *_overloads(results), *_payloads_without_nagle(results),
             *_limits(published, results, known), *_losses(published, results),
             *_sent(published, results), *_overheads(published, results), *_connecting(results),
             *_small(results), *_short(results), *_rates(results), *_reconnects(results)]
@@ -139,6 +140,19 @@ def _payloads(published: Path, results: Results, known: Known) -> list[Cell]:
             cells += _two_readings(table, f"{payload} B, QoS {qos}", source, float(row["rtt_mean_s"]), cases, results,
                                    known.get((table, ROW_NAMES[payload], qos)))
     return sorted(cells, key=lambda cell: cell.table)
+
+
+def _overloads(results: Results) -> Iterable[Cell]:
+    """When the broker died, from the first message on; without end where it lived."""
+    table = "2, limits of the host"
+    for case in FAMILIES[table]:
+        if isinstance(case, Overload) and case.name in results:
+            ours = results[case.name]
+            disk = ", no limit of the disk" if case.free_disk else ""
+            place = (f"{case.payload} B, QoS {case.qos}, {case.memory_mb} MB, "
+                     f"{'with' if case.persistence else 'without'} persistence{disk}")
+            yield Cell(table=table, place=place, metric="the broker died after, s", published=NONE,
+                       ours=ours.broker_died_s, never=ours.trips.never_percent)
 
 
 def _payloads_without_nagle(results: Results) -> Iterable[Cell]:
