@@ -392,6 +392,8 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (COUNT, "count = 3\nmqtt = { version = '5', topic_alias = 5 }"),
         *((SUBSCRIBE, f'subscribe = [{{ filter = "a/+", retain_handling = {line} }}]') for line in (
             '"new"', '"nev"', "2")),
+        *((SUBSCRIBE, f'subscribe = [{{ filter = "a/+", {line} }}]') for line in (
+            "retain_as_published = true", "retain_as_published = 1", "retain_as_publish = true")),
         (COUNT, "count = 3\nmqtt = { version = '3.1', session_expiry = '1 h' }"),
         (COUNT, "count = 3\nmqtt = { client_id = 'same' }"), (COUNT, "count = 3\nmqtt = { client_id = '' }"),
         (COUNT, "count = 3\nmqtt = { client_id = '{clinet}' }"),

@@ -1,7 +1,9 @@
 //! Who should have which topics for a time, as recordings say it.
 
+use mqttlab_mqtt::RetainHandling;
+use mqttlab_mqtt::topic::share;
 use mqttlab_plan::{Plan, Roster, SubscriptionChanges};
-use mqttlab_rows::ChangedReceiver;
+use mqttlab_rows::{AsPublished, ChangedReceiver};
 
 /// Of a plan whose events change subscriptions.
 pub fn changed_receivers(plan: &Plan, roster: &Roster) -> Vec<ChangedReceiver> {
@@ -13,4 +15,24 @@ pub fn changed_receivers(plan: &Plan, roster: &Roster) -> Vec<ChangedReceiver> {
         flips: one.flips,
     };
     found.into_iter().map(row).collect()
+}
+
+/// The clients that ask for Retain As Published, and whether anything stored may be sent to them.
+pub fn as_published(plan: &Plan) -> Vec<AsPublished> {
+    let changes = SubscriptionChanges::of(&plan.events);
+    let mut found = Vec::new();
+    for (number, (group, _)) in (0..).zip(plan.clients()) {
+        let own = &group.subscriptions;
+        if !own.iter().any(|wanted| wanted.retain_as_published) {
+            continue;
+        }
+        let mut options: Vec<_> = own.iter().map(|wanted| (&wanted.filter, wanted.options())).collect();
+        let changed = (0..).map_while(|change| changes.change(number, change));
+        options.extend(changed.filter_map(|change| Some((&change.filter, change.options(group)?))));
+        let is_sent_stored = options.iter().any(|(filter, wanted)| {
+            share(&filter.0).is_none() && wanted.retain_handling != RetainHandling::Never
+        });
+        found.push(AsPublished { client: number, is_sent_stored });
+    }
+    found
 }

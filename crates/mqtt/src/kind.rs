@@ -61,12 +61,23 @@ pub struct SubscriptionOptions {
     pub qos: Qos,
     /// When it is sent what was retained. Before MQTT 5 at each SUBSCRIBE.
     pub retain_handling: RetainHandling,
+    /// Whether it is sent RETAIN as it was published. Before MQTT 5 never.
+    pub retain_as_published: bool,
 }
 
 impl SubscriptionOptions {
-    /// The option byte. No Local and Retain As Published are not asked for.
+    /// The option byte. No Local is not asked for.
     pub const fn byte(self) -> u8 {
-        self.qos.level() | (self.retain_handling as u8) << 4
+        self.qos.level() | (self.retain_as_published as u8) << 3 | (self.retain_handling as u8) << 4
+    }
+
+    /// Of a session with two subscriptions to a topic, as one ([MQTT-3.3.4-2]).
+    pub(crate) fn merged(self, other: SubscriptionOptions) -> SubscriptionOptions {
+        SubscriptionOptions {
+            qos: self.qos.max(other.qos),
+            retain_as_published: self.retain_as_published || other.retain_as_published,
+            ..self
+        }
     }
 }
 

@@ -224,6 +224,9 @@ fn check_group(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Resu
         require(subscription.retain_handling.is_none() || is_v5, &format!("{place}.subscriptions"), || {
             "has `retain_handling`, which only MQTT 5 can say".into()
         })?;
+        require(!subscription.retain_as_published || is_v5, &format!("{place}.subscriptions"), || {
+            "has `retain_as_published`, which only MQTT 5 can say".into()
+        })?;
     }
     if let Some(relay) = &group.relay {
         qos(relay.qos, &format!("{place}.relay.qos"))?;

@@ -515,13 +515,20 @@ pub struct Subscription {
     /// When the broker sends what was retained (MQTT 5 §3.8.3.1). Left out: at each SUBSCRIBE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain_handling: Option<RetainHandling>,
+    /// Whether the broker sends RETAIN as it was published (MQTT 5 §3.8.3.1).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retain_as_published: bool,
 }
 
 impl Subscription {
     /// What SUBSCRIBE asks for.
     pub fn options(&self) -> SubscriptionOptions {
         let retain_handling = self.retain_handling.map_or_else(Default::default, Into::into);
-        SubscriptionOptions { qos: qos(self.qos), retain_handling }
+        SubscriptionOptions {
+            qos: qos(self.qos),
+            retain_handling,
+            retain_as_published: self.retain_as_published,
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 
 use std::collections::HashMap;
 
+use crate::origin::SubscribeTimes;
 use mqttlab_rows::{Event, EventKind, Layout};
 use mqttlab_units::Instant;
 
@@ -29,6 +30,8 @@ pub(crate) enum Coverage {
 pub(crate) struct ChangedSubscriptions {
     /// By client, change by change.
     performed: HashMap<u32, Vec<PerformedChange>>,
+    /// Of those who ask for Retain As Published, every SUBSCRIBE.
+    pub(crate) times: SubscribeTimes,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +41,14 @@ struct PerformedChange {
 }
 
 impl ChangedSubscriptions {
+    /// Before the first event.
+    pub(crate) fn of_layout(layout: &Layout) -> ChangedSubscriptions {
+        ChangedSubscriptions { times: SubscribeTimes::of(layout), ..ChangedSubscriptions::default() }
+    }
+
     /// Takes an event of a client's into account. They come in order.
     pub(crate) fn note(&mut self, event: &Event, detail: &[u8]) {
+        self.times.note(event, detail);
         let Some(client) = event.client.filter(|_| !detail.is_empty()) else { return };
         match event.kind {
             EventKind::Subscribe | EventKind::Unsubscribe => {

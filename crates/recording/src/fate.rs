@@ -25,7 +25,8 @@
 use std::collections::HashMap;
 
 use crate::coverage::{ChangedSubscriptions, Coverage, ReceiverCoverage};
-use mqttlab_rows::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Sent};
+use crate::origin::{CopyOrigin, SESSION_PRESENT, SubscribeTimes};
+use mqttlab_rows::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Received, Sent};
 use mqttlab_units::Instant;
 
 /// Which rows may be missing.
@@ -152,6 +153,7 @@ pub(crate) struct Judge<'a> {
     /// Since when some server may have dropped messages for some client.
     dropping: Option<Instant>,
     coverage: ReceiverCoverage,
+    times: SubscribeTimes,
 }
 
 impl<'a> Judge<'a> {
@@ -172,7 +174,8 @@ impl<'a> Judge<'a> {
         let given_up = given_up.map(|row| ((row.topic, row.client), Instant::from_ns(row.at_ns))).collect();
         let dropping = attendances.iter().filter_map(|attendance| attendance.dropping).min();
         let coverage = ReceiverCoverage::new(layout, changes);
-        Judge { layout, attendances, gaps, missing, end, given_up, dropping, coverage }
+        let times = changes.times.clone();
+        Judge { layout, attendances, gaps, missing, end, given_up, dropping, coverage, times }
     }
 
     /// Whether a message that nobody is known to receive has no receiver for certain.
@@ -223,6 +226,36 @@ impl<'a> Judge<'a> {
             None if self.missing.end => unknown(LossCause::NotRecorded),
             None if self.may_be_dropped(absent) => unknown(LossCause::QueueFull),
             None => (MessageFate::UnderWay, None),
+        }
+    }
+
+    /// Whether RETAIN alone says where every delivery came from.
+    pub(crate) fn trusts_retain(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// Where a delivery came from. `came`: whether its receiver had a copy before.
+    pub(crate) fn origin(
+        &self,
+        copy: &Received,
+        sent: Option<&Sent>,
+        acknowledged: Option<Instant>,
+        came: bool,
+    ) -> CopyOrigin {
+        self.times.origin(copy, sent, came, |asked| {
+            let Some(sent) = sent else { return false };
+            let coverage = self.coverage.of(sent.topic, copy.subscriber, sent.sent, acknowledged);
+            coverage == Coverage::NotExpected || self.is_before(sent, acknowledged, asked)
+        })
+    }
+
+    /// Whether the broker had a message before an instant. At QoS 0 that is said of what was sent before it, unless the publisher's
+    /// connection broke, on which it may have waited.
+    fn is_before(&self, sent: &Sent, acknowledged: Option<Instant>, at: Instant) -> bool {
+        let broke = self.attendance(sent.publisher).is_some_and(|who| who.broke_after(sent.sent));
+        match acknowledged {
+            Some(acknowledged) => acknowledged <= at,
+            None => sent.qos == 0 && sent.sent < at && !broke,
         }
     }
 
@@ -361,6 +394,3 @@ fn before_subscription(absent: &UndeliveredMessage, since: Instant, cause: LossC
         _ => Some(LossVerdict::Unknown(cause)),
     }
 }
-
-/// What a CONNACK's event says when the broker still had the session.
-const SESSION_PRESENT: &[u8] = b"session present";

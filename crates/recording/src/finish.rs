@@ -249,7 +249,7 @@ struct NotedEvents {
 
 /// Writes the events' table.
 fn events(from: &Path, to: &Path, layout: &Layout) -> Result<NotedEvents> {
-    let (mut end, mut changes) = (Instant::ZERO, ChangedSubscriptions::default());
+    let (mut end, mut changes) = (Instant::ZERO, ChangedSubscriptions::of_layout(layout));
     let mut contacts = vec![Contact::default(); layout.clients.len()];
     let mut table = TableWriter::<EventColumns<'static>>::create(to)?;
     for_each(from, Spool::Events, |event: Event, detail| {

@@ -18,6 +18,7 @@ use crate::footer::FileSize;
 use crate::message_rows::{
     BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges,
 };
+use crate::origin::CopyOrigin;
 use crate::spool::Spool;
 use crate::summary::Fates;
 use crate::table::TableWriter;
@@ -74,7 +75,7 @@ pub(crate) fn messages(
     let before =
         |out: &TableOut<'_>| out.summed.as_ref().map(|summed| summed.state.latest()).unwrap_or_default();
     if let Some(rows) = rows {
-        let rows = rows.ordered();
+        let rows = rows.ordered(judge);
         if rows.misses_any(layout) {
             out.latest = Some(before(&out).with(&rows));
         }
@@ -83,9 +84,9 @@ pub(crate) fn messages(
         let blocks = survey.blocks.iter().map(|(&block, &count)| (block, count)).collect();
         let ranges = ranges(&blocks, BLOCK_BITS, range_rows);
         for range in &ranges {
-            let rows = GatheredRows::read(from, range, &survey)?.ordered();
+            let rows = GatheredRows::read(from, range, &survey)?.ordered(judge);
             if out.latest.is_none() && rows.misses_any(layout) {
-                out.latest = Some(before(&out).with_ranges(from, &ranges, &survey)?);
+                out.latest = Some(before(&out).with_ranges(from, &ranges, &survey, judge)?);
             }
             rows.each(&mut |message| out.message(message))?;
         }
@@ -304,15 +305,17 @@ impl<'a> TableOut<'a> {
                 self.absent(row, message, passed_over)?;
             }
             // No copy of the store goes to a shared subscription (MQTT 5 §4.8.2).
-            let is_live = copies.iter().any(|copy| !copy.row.retained);
+            let is_live = copies.iter().any(|copy| copy.origin != CopyOrigin::Stored);
             others += u32::from(expected.next_if_eq(&subscriber).is_none() && is_live);
             let mut arrived = false;
             for delivery in copies {
-                if delivery.row.retained {
-                    self.retained(row, delivery)?;
-                } else {
-                    self.delivered(row, delivery, arrived)?;
-                    arrived = true;
+                match delivery.origin {
+                    CopyOrigin::Stored => self.unmeasured(row, delivery, MessageFate::Retained)?,
+                    CopyOrigin::NotDecided => self.unmeasured(row, delivery, MessageFate::NotDecided)?,
+                    CopyOrigin::Live => {
+                        self.delivered(row, delivery, arrived)?;
+                        arrived = true;
+                    }
                 }
             }
         }
@@ -331,7 +334,7 @@ impl<'a> TableOut<'a> {
         // What came behind a later message was none before it.
         let untraced = self.untraced.any((subscriber, sent.payload_bytes), sent.sent, overtaken);
         let known = absent(sent, message.acknowledged);
-        let received = message.deliveries.iter().filter(|copy| !copy.row.retained);
+        let received = message.deliveries.iter().filter(|copy| copy.origin == CopyOrigin::Live);
         let at_broker_by = received.map(|copy| copy.row.received).chain(overtaken).min();
         let overtaken = overtaken.is_some();
         let crowded = self.crowded;
@@ -424,10 +427,16 @@ impl<'a> TableOut<'a> {
         })
     }
 
-    /// A copy from the broker's store: how long ago it was published says nothing about the way that it took.
-    fn retained(&mut self, row: &MessageRow<'_>, delivery: &GatheredDelivery) -> Result<()> {
+    /// A copy from the broker's store, or one that may be from there: how long ago it was published says nothing about the way that
+    /// it took.
+    fn unmeasured(
+        &mut self,
+        row: &MessageRow<'_>,
+        delivery: &GatheredDelivery,
+        fate: MessageFate,
+    ) -> Result<()> {
         self.row(&MessageRow {
-            fate: MessageFate::Retained,
+            fate,
             phase: if row.intended_ns.is_some() { row.phase } else { self.phase(delivery.row.received) },
             payload_bytes: delivery.row.payload_bytes,
             ..delivery_of(row, &delivery.row)

@@ -43,6 +43,7 @@ mod machine;
 mod message_rows;
 mod null_rows;
 mod observed_rows;
+mod origin;
 mod own_packets;
 mod packets;
 mod pages;

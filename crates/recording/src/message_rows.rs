@@ -11,7 +11,9 @@ use mqttlab_rows::{Acknowledged, Layout, Received, Record, Sent, Unsent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;
+use crate::fate::Judge;
 use crate::hash::FoldedHash;
+use crate::origin::CopyOrigin;
 use crate::spool::{self, Spool, SpoolReader};
 
 /// Cuts the counted blocks into ranges of keys with at most `rows` rows each; a block with more is a range alone.
@@ -108,7 +110,7 @@ impl Survey {
                 return Ok(());
             };
             let key = key(publisher, row.sequence);
-            kept.keep(|rows| rows.deliveries.push(GatheredDelivery { key, overtaken, row }))
+            kept.keep(|rows| rows.deliveries.push(GatheredDelivery::new(key, overtaken, row)))
         })?;
         Ok((survey, kept.rows))
     }
@@ -123,7 +125,7 @@ impl Survey {
         if delivery < self.carried {
             return self.was_overtaken(delivery);
         }
-        // A copy of the store comes past whatever is on its way.
+        // A copy of the store comes past whatever is on its way. So may any with RETAIN where Retain As Published is asked for.
         if row.retained {
             return false;
         }
@@ -165,7 +167,14 @@ pub(crate) struct GatheredRows {
 pub(crate) struct GatheredDelivery {
     pub(crate) key: u64,
     pub(crate) overtaken: bool,
+    pub(crate) origin: CopyOrigin,
     pub(crate) row: Received,
+}
+
+impl GatheredDelivery {
+    fn new(key: u64, overtaken: bool, row: Received) -> GatheredDelivery {
+        GatheredDelivery { key, overtaken, origin: CopyOrigin::of_flag(row.retained), row }
+    }
 }
 
 impl GatheredRows {
@@ -203,13 +212,14 @@ impl GatheredRows {
             delivery += 1;
             let Some(publisher) = row.publisher else { return Ok(()) };
             let key = key(publisher, row.sequence);
-            take_if(range, key, GatheredDelivery { key, overtaken, row }, &mut rows.deliveries)
+            take_if(range, key, GatheredDelivery::new(key, overtaken, row), &mut rows.deliveries)
         })?;
         Ok(rows)
     }
 
-    /// Each kind ordered by key. Rows of the same key stay in the order in which they were pushed.
-    pub(crate) fn ordered(self) -> GatheredRows {
+    /// Each kind ordered by key. Rows of the same key stay in the order in which they were pushed. Of each delivery it is said
+    /// where it came from.
+    pub(crate) fn ordered(self, judge: &Judge<'_>) -> GatheredRows {
         let mut sent = ordered(self.sent, |row| (key(row.publisher, row.sequence), 0));
         // The last one said is what holds.
         sent.reverse();
@@ -220,7 +230,23 @@ impl GatheredRows {
         let mut acknowledged = ordered(self.acknowledged, |row| (key(row.publisher, row.sequence), 0));
         acknowledged.dedup_by_key(|row| key(row.publisher, row.sequence));
         let deliveries = ordered(self.deliveries, |delivery| (delivery.key, delivery.row.subscriber));
-        GatheredRows { sent, unsent, acknowledged, deliveries }
+        let rows = GatheredRows { sent, unsent, acknowledged, deliveries };
+        if judge.trusts_retain() { rows } else { rows.with_origins(judge) }
+    }
+
+    fn with_origins(mut self, judge: &Judge<'_>) -> GatheredRows {
+        let mut origins = Vec::with_capacity(self.deliveries.len());
+        // Nothing here can fail.
+        let _ = self.each(&mut |message| {
+            let mut before = None;
+            for copy in message.deliveries {
+                let came = before.replace(copy.row.subscriber) == Some(copy.row.subscriber);
+                origins.push(judge.origin(&copy.row, message.sent, message.acknowledged, came));
+            }
+            Ok(())
+        });
+        self.deliveries.iter_mut().zip(origins).for_each(|(copy, origin)| copy.origin = origin);
+        self
     }
 
     /// Whether some message has not reached everyone who should have it.
@@ -318,9 +344,10 @@ impl Latest {
         from: &Path,
         ranges: &[Range<u64>],
         survey: &Survey,
+        judge: &Judge<'_>,
     ) -> Result<Latest> {
         for range in ranges {
-            self = self.with(&GatheredRows::read(from, range, survey)?.ordered());
+            self = self.with(&GatheredRows::read(from, range, survey)?.ordered(judge));
         }
         Ok(self)
     }
@@ -328,7 +355,7 @@ impl Latest {
     /// Takes note of a message that is added up.
     pub(crate) fn note(&mut self, message: &GatheredMessage<'_>) {
         let Some(sent) = message.sent else { return };
-        for delivery in message.deliveries.iter().filter(|delivery| !delivery.row.retained) {
+        for delivery in message.deliveries.iter().filter(|delivery| delivery.origin == CopyOrigin::Live) {
             let key = (sent.publisher, sent.topic, sent.qos, delivery.row.subscriber);
             let last = (sent.sequence, delivery.row.received);
             let known = self.deliveries.entry(key).or_insert(last);

@@ -61,6 +61,9 @@ pub struct Layout {
     /// Clients that should have the messages of a topic for a time, because events change their subscriptions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_receivers: Vec<ChangedReceiver>,
+    /// Clients that ask for Retain As Published (MQTT 5 §3.8.3.1): RETAIN does not tell their live deliveries from copies of the store.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub as_published: Vec<AsPublished>,
     /// By client: how many QoS 2 messages of it may be in flight before its broker acknowledges more and drops them, as Mosquitto
     /// does before MQTT 5; 0: any number. Empty where no broker is known to do so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -93,6 +96,16 @@ pub struct ChangedReceiver {
     pub at_first: bool,
     /// The changes of the client, by number, by each of which that becomes otherwise.
     pub flips: Vec<u32>,
+}
+
+/// A client some of whose subscriptions ask for Retain As Published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AsPublished {
+    /// Index into [`Layout::clients`].
+    pub client: u32,
+    /// Whether it may be sent what the broker has stored.
+    pub is_sent_stored: bool,
 }
 
 /// A client has given up its last subscription to a topic.

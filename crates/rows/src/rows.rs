@@ -492,7 +492,8 @@ words! {
         /// It arrived, and nobody is known to have sent it.
         Foreign = "foreign",
         /// It did not arrive, and nobody can tell whether it should have: the receiver was about to subscribe or to unsubscribe
-        /// when its broker had it.
+        /// when its broker had it. Or it arrived with RETAIN, and nobody can tell whether from the broker's store: the receiver asks
+        /// for Retain As Published.
         NotDecided = "not_decided",
     }
 }

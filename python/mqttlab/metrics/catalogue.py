@@ -113,7 +113,8 @@ APPLICATION: tuple[Metric, ...] = (
            meaning="Expected deliveries of which the evidence does not show whether they happened."),
     Metric(name="messages_not_decided", shown="narrow", unit="deliveries", title="not decided",
            meaning="Messages that did not come to a client which was about to subscribe or unsubscribe when the broker "
-                   "had them, by an event of the scenario. They are not expected."),
+                   "had them, by an event of the scenario, and deliveries with Retain As Published that may be stored "
+                   "copies or not. They are not expected."),
     Metric(name="undelivered_percent", shown="wide", unit="%", title="undelivered %", better="lower",
            meaning="Expected deliveries that did not happen, as a percentage of the expected ones: lost, expired, "
                    "under way at the end, of unknown fate, or never sent. Thresholds, searches and "

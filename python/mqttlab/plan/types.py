@@ -1128,6 +1128,7 @@ class Subscription(TypedDict):
     """A subscription."""
     filter: TopicPattern
     qos: int
+    retain_as_published: NotRequired[bool]
     retain_handling: NotRequired[RetainHandling | None]
 
 

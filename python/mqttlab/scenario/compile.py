@@ -339,6 +339,8 @@ def _subscribed(subscription: Subscription) -> types.Subscription:
     planned: types.Subscription = {"filter": subscription.filter, "qos": subscription.qos}
     if subscription.retain_handling is not None:
         planned["retain_handling"] = subscription.retain_handling
+    if subscription.retain_as_published:
+        planned["retain_as_published"] = True
     return planned
 
 

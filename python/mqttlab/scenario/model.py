@@ -358,6 +358,9 @@ class Subscription(Part):
     retain_handling: Literal["send", "new", "never"] | None = Field(None, json_schema_extra=MQTT_5, description=(
         "Retain handling (MQTT 5, 3.8.3.1): what is retained comes at each SUBSCRIBE, only if the session did not have "
         "the subscription, or never. Without it `send`. Events that subscribe to the same filter have it too."))
+    retain_as_published: Truth | None = Field(None, json_schema_extra=MQTT_5, description=(
+        "Retain As Published (MQTT 5, 3.8.3.1): what is published comes with the RETAIN flag that its publisher set. "
+        "Without it the flag is cleared. Events that subscribe to the same filter have it too."))
 
 
 def read_subscription(value: Any) -> Any:

@@ -24,8 +24,8 @@ impl Broker {
         }
         let own = &mut self.sessions.get(number).subscriptions;
         // One packet with several filters is as good as several packets ([MQTT-3.8.4-5]).
-        let mut add = |filter: &str, qos| self.subscriptions.add(own, filter, number, qos);
-        let are_new: Vec<bool> = filters.iter().map(|(filter, wanted)| add(filter, wanted.qos)).collect();
+        let mut add = |filter: &str, wanted| self.subscriptions.add(own, filter, number, wanted);
+        let are_new: Vec<bool> = filters.iter().map(|(filter, wanted)| add(filter, *wanted)).collect();
         // In the order of the filters ([MQTT-3.9.3-1]), and each as it was asked for, as Mosquitto grants it.
         self.write_all(now);
         let granted = filters.iter().map(|(_, wanted)| wanted.qos).collect();
@@ -173,16 +173,20 @@ impl Broker {
             self.retain(publication, !empty);
         }
         let audience = self.subscriptions.take_audience(topic, self.topics.name(topic));
-        // RETAIN is for what a new subscription is sent ([MQTT-3.3.1-12], no client asks for Retain As Published).
-        let delivery = PendingDelivery { topic, message, retain: false };
+        // RETAIN is for what a new subscription is sent ([MQTT-3.3.1-12]), unless one asks for it ([MQTT-3.3.1-13]).
+        let copy = |granted: SubscriptionOptions| PendingDelivery {
+            topic,
+            message,
+            retain: retain && granted.retain_as_published,
+        };
         let mut kept = 0;
         // Shared subscriptions first, as in Mosquitto's `subs__process`.
         for &share in &audience.shares {
             let (receiver, granted) = self.subscriptions.next_of_share(share);
-            kept += u32::from(self.deliver(now, receiver, delivery, qos.min(granted)));
+            kept += u32::from(self.deliver(now, receiver, copy(granted), qos.min(granted.qos)));
         }
         for &(receiver, granted) in &audience.receivers {
-            kept += u32::from(self.deliver(now, receiver, delivery, qos.min(granted)));
+            kept += u32::from(self.deliver(now, receiver, copy(granted), qos.min(granted.qos)));
         }
         self.subscriptions.put_audience_back(topic, audience);
         self.holds.hold(message, kept);

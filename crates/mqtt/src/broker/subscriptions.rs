@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::TopicId;
-use crate::kind::Qos;
+use crate::kind::SubscriptionOptions;
 use crate::topic::{Place, TopicTree, share};
 
 #[derive(Clone, Debug, Default)]
@@ -25,14 +25,14 @@ pub(super) struct BrokerSubscriptions {
 pub(super) struct TopicAudience {
     generation: u32,
     /// Sessions, each once, with the highest QoS that one of its subscriptions grants.
-    pub(super) receivers: Vec<(u32, Qos)>,
+    pub(super) receivers: Vec<(u32, SubscriptionOptions)>,
     /// Shared subscriptions, of which one member receives each message.
     pub(super) shares: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Subscriber {
-    Session { number: u32, qos: Qos },
+    Session { number: u32, options: SubscriptionOptions },
     Share(u32),
 }
 
@@ -48,7 +48,7 @@ pub(super) enum SubscriptionPlace {
 struct SharedSubscription {
     name: Box<str>,
     place: Place,
-    members: Vec<(u32, Qos)>,
+    members: Vec<(u32, SubscriptionOptions)>,
     next: usize,
 }
 
@@ -59,19 +59,19 @@ impl BrokerSubscriptions {
         own: &mut Vec<SubscriptionPlace>,
         filter: &str,
         session: u32,
-        qos: Qos,
+        options: SubscriptionOptions,
     ) -> bool {
         self.generation += 1;
         self.seen.resize(self.seen.len().max(session as usize + 1), 0);
         if let Some(known) = self.find(filter).filter(|known| own.contains(known)) {
             // The same filter again replaces the subscription, and a client has no second one.
-            self.regrade(known, session, qos);
+            self.regrade(known, session, options);
             return false;
         }
         let subscription = match share(filter) {
-            Some((_, inner)) => SubscriptionPlace::Shared(self.join(filter, inner, session, qos)),
+            Some((_, inner)) => SubscriptionPlace::Shared(self.join(filter, inner, session, options)),
             None => SubscriptionPlace::Alone(
-                self.tree.insert(filter, Subscriber::Session { number: session, qos }),
+                self.tree.insert(filter, Subscriber::Session { number: session, options }),
             ),
         };
         // Most clients have one subscription, and there may be thousands of clients.
@@ -106,7 +106,7 @@ impl BrokerSubscriptions {
     }
 
     /// The member of a shared subscription whose turn it is, whether or not it is there: so does Mosquitto.
-    pub(super) fn next_of_share(&mut self, share: u32) -> (u32, Qos) {
+    pub(super) fn next_of_share(&mut self, share: u32) -> (u32, SubscriptionOptions) {
         let share = &mut self.shares[share as usize];
         // The server may choose as it likes (§4.8.2); Mosquitto takes them in turn.
         let place = share.next % share.members.len();
@@ -121,12 +121,12 @@ impl BrokerSubscriptions {
         }
     }
 
-    fn regrade(&mut self, subscription: SubscriptionPlace, session: u32, granted: Qos) {
+    fn regrade(&mut self, subscription: SubscriptionPlace, session: u32, granted: SubscriptionOptions) {
         match subscription {
             SubscriptionPlace::Alone(place) => {
                 for taker in self.tree.at(place) {
                     match taker {
-                        Subscriber::Session { number, qos } if *number == session => *qos = granted,
+                        Subscriber::Session { number, options } if *number == session => *options = granted,
                         _ => {}
                     }
                 }
@@ -134,27 +134,28 @@ impl BrokerSubscriptions {
             // To subscribe again does not make a second member (§4.8.2).
             SubscriptionPlace::Shared(share) => {
                 let mut members = self.shares[share as usize].members.iter_mut();
-                if let Some((_, qos)) = members.find(|(member, _)| *member == session) {
-                    *qos = granted;
+                if let Some((_, options)) = members.find(|(member, _)| *member == session) {
+                    *options = granted;
                 }
             }
         }
     }
 
-    fn join(&mut self, filter: &str, inner: &str, session: u32, qos: Qos) -> u32 {
+    fn join(&mut self, filter: &str, inner: &str, session: u32, options: SubscriptionOptions) -> u32 {
         // The whole text decides: another share name with the same filter is another subscription (§4.8.2).
         if let Some(&share) = self.by_name.get(filter) {
             let there = &mut self.shares[share as usize];
             // It comes behind all others, whose turn is before its own: Mosquitto's list begins with whoever is next.
             let last = there.next % there.members.len();
-            there.members.insert(last, (session, qos));
+            there.members.insert(last, (session, options));
             there.next = last + 1;
             return share;
         }
         let vacant = self.vacant_shares.pop();
         let number = vacant.unwrap_or(self.shares.len() as u32);
         let place = self.tree.insert(inner, Subscriber::Share(number));
-        let share = SharedSubscription { name: filter.into(), place, members: vec![(session, qos)], next: 0 };
+        let share =
+            SharedSubscription { name: filter.into(), place, members: vec![(session, options)], next: 0 };
         match vacant {
             Some(number) => self.shares[number as usize] = share,
             None => self.shares.push(share),
@@ -200,15 +201,15 @@ impl BrokerSubscriptions {
         tree.each_match(name, |taker| match *taker {
             // Apart from filters of a session's own: who has both gets two copies (§4.8.2).
             Subscriber::Share(share) => shares.push(share),
-            Subscriber::Session { number, qos } => {
+            Subscriber::Session { number, options } => {
                 let seen = &mut seen[number as usize];
                 if *seen == 0 {
-                    receivers.push((number, qos));
+                    receivers.push((number, options));
                     *seen = receivers.len() as u32;
                 }
                 // One copy, at the highest QoS of the session's subscriptions ([MQTT-3.3.4-2]).
                 let granted = &mut receivers[*seen as usize - 1].1;
-                *granted = qos.max(*granted);
+                *granted = granted.merged(options);
             }
         });
         // Only what was set is cleared: an audience costs nothing for sessions that are not in it.

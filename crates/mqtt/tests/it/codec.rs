@@ -158,12 +158,22 @@ fn retain_handling_is_in_the_option_byte_of_mqtt_5_alone() {
     for (handling, byte) in
         [(RetainHandling::Send, 1), (RetainHandling::New, 0x11), (RetainHandling::Never, 0x21)]
     {
-        let wanted = SubscriptionOptions { qos: Qos::AtLeastOnce, retain_handling: handling };
+        let wanted = SubscriptionOptions { retain_handling: handling, ..Qos::AtLeastOnce.into() };
         for (version, expected) in [(Version::V5, byte), (Version::V311, 1)] {
             let mut out = Vec::new();
             encode::subscribe(1, [("a", wanted)].into_iter(), version, &mut out);
             assert_eq!(out.last(), Some(&expected), "{handling:?} in {version:?}");
         }
+    }
+}
+
+#[test]
+fn retain_as_published_is_in_the_option_byte_of_mqtt_5_alone() {
+    let wanted = SubscriptionOptions { retain_as_published: true, ..Qos::AtLeastOnce.into() };
+    for (version, expected) in [(Version::V5, 0b1001), (Version::V311, 1)] {
+        let mut out = Vec::new();
+        encode::subscribe(1, [("a", wanted)].into_iter(), version, &mut out);
+        assert_eq!(out.last(), Some(&expected), "{version:?}");
     }
 }
 

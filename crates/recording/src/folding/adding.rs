@@ -15,7 +15,10 @@ use crate::fate::Judge;
 use crate::footer::FileSize;
 use crate::hash::NumberMap;
 use crate::join::{RANGE_ROWS, TableOut, dropped};
-use crate::message_rows::{BLOCK_BITS, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges};
+use crate::message_rows::{
+    BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges,
+};
+use crate::origin::CopyOrigin;
 use crate::spool::Spool;
 use crate::tables::MessageRow;
 
@@ -95,11 +98,11 @@ pub(crate) fn fold(
         out: TableOut::new(layout, judge, dropped(from)?, Some(summed)),
     };
     if let Some(rows) = rows {
-        rows.ordered().each(&mut |message| fold.message(message))?;
+        rows.ordered(judge).each(&mut |message| fold.message(message))?;
     } else {
         let blocks = survey.blocks.iter().map(|(&block, &count)| (block, count)).collect();
         for range in &ranges(&blocks, BLOCK_BITS, RANGE_ROWS) {
-            let rows = GatheredRows::read(from, range, &survey)?.ordered();
+            let rows = GatheredRows::read(from, range, &survey)?.ordered(judge);
             rows.each(&mut |message| fold.message(message))?;
         }
     }
@@ -162,15 +165,16 @@ impl Fold<'_> {
         };
         let key = key(sent.publisher, sent.sequence);
         let is_kept = self.retained.get(&sent.topic).is_some_and(|(_, last)| *last == key);
-        if is_kept || sent.qos > 0 && message.acknowledged.is_none() {
+        // Where a copy came from, events say that come later.
+        let is_undecided = message.deliveries.iter().any(|copy| copy.origin == CopyOrigin::NotDecided);
+        if is_undecided || is_kept || sent.qos > 0 && message.acknowledged.is_none() {
             return false;
         }
         let expected = self.out.layout().receivers_of(sent.topic);
         let dropped = self.out.drops_of(key);
-        let mut live =
-            message.deliveries.iter().filter(|copy| !copy.row.retained).map(|copy| copy.row.subscriber);
+        let mut live = message.deliveries.iter().filter(|copy| is_live(copy)).map(|copy| copy.row.subscriber);
         let has = |receiver: &u32| {
-            message.deliveries.iter().any(|copy| !copy.row.retained && copy.row.subscriber == *receiver)
+            message.deliveries.iter().any(|copy| is_live(copy) && copy.row.subscriber == *receiver)
                 || dropped.iter().any(|(whom, _)| whom.is_none_or(|whom| whom == *receiver))
         };
         // Most topics have one receiver, and few have many, whose deliveries are in their order.
@@ -186,8 +190,7 @@ impl Fold<'_> {
     fn shares_have(&self, message: &GatheredMessage<'_>, expected: &[u32], shares: u32) -> bool {
         let copies = message.deliveries.chunk_by(|one, other| one.row.subscriber == other.row.subscriber);
         let others = copies.filter(|copies| {
-            copies.iter().any(|copy| !copy.row.retained)
-                && expected.binary_search(&copies[0].row.subscriber).is_err()
+            copies.iter().any(is_live) && expected.binary_search(&copies[0].row.subscriber).is_err()
         });
         shares == 0 || others.count() >= shares as usize
     }
@@ -215,6 +218,10 @@ impl Fold<'_> {
         state.store(to)?;
         Ok(bytes)
     }
+}
+
+fn is_live(copy: &GatheredDelivery) -> bool {
+    copy.origin == CopyOrigin::Live
 }
 
 /// What a copy of a message counts as that was added up before.

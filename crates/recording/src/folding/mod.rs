@@ -129,7 +129,7 @@ impl Folder {
         remove_all(&temporary)?;
         fs::create_dir(&temporary).on("create", &temporary)?;
         let layout = layout::read(&self.dir)?;
-        let changes = ChangedSubscriptions::default();
+        let changes = ChangedSubscriptions::of_layout(&layout);
         // Of settled messages no connection decides anything.
         let judge = Judge::new(&layout, &[], Vec::new(), Missing::default(), Instant::ZERO, &changes);
         self.carried = adding::fold(&from, &temporary, &layout, &judge, &self.rule)?;

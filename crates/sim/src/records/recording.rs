@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_client::changed_receivers;
+use mqttlab_client::{as_published, changed_receivers};
 use mqttlab_plan::{Destination, Group, NetworkKind, Plan, Roster, RosterTopic};
 use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, SummaryRule, Topic};
 use mqttlab_run::{Interruption, RunOutcome, Validity};
@@ -92,6 +92,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         topics: roster.topics().iter().map(topic).collect(),
         receivers: roster.receivers().to_vec(),
         changed_receivers: changed_receivers(plan, roster),
+        as_published: as_published(plan),
         measurement_end_ns: u64::MAX,
         late_after_ns: plan.late_after().map(|late| late.as_ns()),
         summary: plan

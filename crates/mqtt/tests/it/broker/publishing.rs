@@ -247,6 +247,48 @@ fn mqtt_3_3_1_10_and_11_what_is_retained_is_sent_for_a_new_subscription_alone_or
 }
 
 #[test]
+fn mqtt_3_3_1_12_and_13_retain_is_as_published_where_a_subscription_asks_for_it() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 2 connect ben clean
+         0 3 connect cara clean
+         1 2 subscribe #1 r:0 as-published
+         1 3 subscribe #1 $share/s/r:0 as-published
+         2 1 publish r 7 q0 retain
+         3 1 publish r 8 q0
+         4 2 subscribe #2 r:0
+         5 1 publish r 9 q0 retain",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 3 connect cara clean
+                3 < CONNACK accepted
+            1 2 subscribe #1 r:0 as-published
+                2 < SUBACK #1 [0]
+            1 3 subscribe #1 $share/s/r:0 as-published
+                3 < SUBACK #1 [0]
+            2 1 publish r 7 q0 retain
+                3 < PUBLISH r 7 q0 retain
+                2 < PUBLISH r 7 q0 retain
+            3 1 publish r 8 q0
+                3 < PUBLISH r 8 q0
+                2 < PUBLISH r 8 q0
+                8 released
+            4 2 subscribe #2 r:0
+                2 < SUBACK #2 [0]
+                2 < PUBLISH r 7 q0 retain
+            5 1 publish r 9 q0 retain
+                7 released
+                3 < PUBLISH r 9 q0 retain
+                2 < PUBLISH r 9 q0
+        "#]],
+    );
+}
+
+#[test]
 fn mqtt_3_3_1_9_a_message_to_present_subscribers_is_not_marked_retained() {
     check(
         DEFAULT,

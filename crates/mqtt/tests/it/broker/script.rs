@@ -87,10 +87,15 @@ fn play(
                 Some("never") => RetainHandling::Never,
                 _ => RetainHandling::Send,
             };
+            let asked = SubscriptionOptions {
+                retain_handling: handling,
+                retain_as_published: has("as-published"),
+                ..SubscriptionOptions::default()
+            };
             let filters: Vec<(&str, SubscriptionOptions)> = words[2..]
                 .iter()
                 .filter_map(|word| word.rsplit_once(':'))
-                .map(|(f, q)| (f, SubscriptionOptions { qos: qos(q), retain_handling: handling }))
+                .map(|(f, q)| (f, SubscriptionOptions { qos: qos(q), ..asked }))
                 .collect();
             return broker.handle(now, connection, Input::Subscribe { id, filters: &filters });
         }
