@@ -12,9 +12,10 @@ one message at a time, and a tenth of the messages.
 
     benches/load/run.py [--rounds 3] [--messages 100000] [--only tls,mqtt-sn] [--mqttwrk PATH] [--json FILE]
 
-mqttwrk is installed by `cargo install mqttwrk`; a tool that is not there is left out. With many pairs mqttwrk has no
-pairs: each of its messages goes to all subscribers, and its figures count deliveries. A tool that has not finished
-after 30 s is killed, and its share of deliveries says so.
+mqttwrk is installed by `cargo install mqttwrk`; a tool that is not there is left out. mqttwrk has no pairs: each of its
+messages goes to all subscribers. So it stands beside our clients where theirs do (`to all`) and with one pair; there
+100,000 messages are delivered, not sent. A tool that has not finished after 30 s is killed, and its share of deliveries
+says so.
 """
 
 from __future__ import annotations
@@ -42,11 +43,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "python")
 from ports import own_port
 
 ROOT = Path(__file__).resolve().parents[2]
+# Publishers, subscribers that each receive every message (0: each publisher has one of its own), QoS, transport.
 CASES = [
-    (1, 0, "tcp"), (1, 1, "tcp"), (100, 0, "tcp"), (100, 1, "tcp"), (1, 1, "websocket"), (1, 0, "tls"), (1, 1, "tls"),
-    (1, 1, "mqtt-sn"),
+    (1, 0, 0, "tcp"), (1, 0, 1, "tcp"), (100, 0, 0, "tcp"), (100, 0, 1, "tcp"), (1, 100, 0, "tcp"), (1, 100, 1, "tcp"),
+    (100, 100, 0, "tcp"), (100, 100, 1, "tcp"), (1, 0, 1, "websocket"), (1, 0, 0, "tls"), (1, 0, 1, "tls"),
+    (1, 0, 1, "mqtt-sn"),
 ]
-TRANSPORTS = tuple(dict.fromkeys(transport for _, _, transport in CASES))
+TRANSPORTS = tuple(dict.fromkeys(transport for _, _, _, transport in CASES))
 # Of a client that waits for each acknowledgement.
 MQTT_SN_PART = 10
 ENGINE = ROOT / "target/release/mqttlab-engine"
@@ -62,6 +65,7 @@ class Result:
     tool: str
     transport: str
     pairs: int
+    to_all: int
     qos: int
     delivered: int
     cpu_s: float
@@ -75,7 +79,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Case:
-    """So many publishers, each with a subscriber of its own."""
+    """So many publishers, each with a subscriber of its own, or all with the same ones."""
 
     transport: str
     port: int
@@ -84,6 +88,12 @@ class Case:
     each: int
     authority: Path
     """The certificate that the broker's is signed by: its own."""
+    to_all: int = 0
+    """Subscribers that each receive every message; 0: each publisher has one of its own."""
+
+    @property
+    def subscribers(self) -> int:
+        return self.to_all or self.pairs
 
 
 @dataclass(frozen=True)
@@ -185,7 +195,8 @@ def cpu_of(processes: list[subprocess.Popen[bytes]]) -> float:
 def run_mqttlab(case: Case) -> tuple[int, float]:
     program = ROOT / "target/release/examples/load"
     scheme = {"websocket": "ws:", "tls": f"tls:{case.authority}:", "mqtt-sn": "sn:"}.get(case.transport, "")
-    arguments = [f"{scheme}127.0.0.1:{case.port}", case.pairs, case.qos, PAYLOAD_BYTES, case.each * case.pairs]
+    clients = f"{case.pairs}:{case.to_all}" if case.to_all else case.pairs
+    arguments = [f"{scheme}127.0.0.1:{case.port}", clients, case.qos, PAYLOAD_BYTES, case.each * case.pairs]
     process = subprocess.Popen([program, *map(str, arguments)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     said = json.loads(process.stdout.read())
@@ -252,9 +263,8 @@ def run_mqttwrk(program: str) -> Callable[[Case], tuple[int, float]]:
             "--server": "127.0.0.1",
             "--port": case.port,
             "--publishers": case.pairs,
-            "--subscribers": case.pairs,
-            # Its subscribers all take every publisher's messages: fewer published make as many delivered.
-            "--count": case.each // case.pairs,
+            "--subscribers": case.subscribers,
+            "--count": case.each,
             "--publish-qos": case.qos,
             "--subscribe-qos": case.qos,
             "--payload-size": PAYLOAD_BYTES,
@@ -270,8 +280,10 @@ def run_mqttwrk(program: str) -> Callable[[Case], tuple[int, float]]:
     return run
 
 
-def tools(mqttwrk: str | None, transport: str) -> dict[str, Callable[[Case], tuple[int, float]]]:
+def tools(mqttwrk: str | None, case: Case) -> dict[str, Callable[[Case], tuple[int, float]]]:
+    """The tools that do this case's work."""
     found: dict[str, Callable[[Case], tuple[int, float]]] = {"mqttlab": run_mqttlab}
+    transport = case.transport
     if transport == "mqtt-sn":
         if shutil.which("mqtt-sn-pub") and shutil.which("mqtt-sn-sub"):
             return found | {"mqtt-sn-tools": run_mqtt_sn_tools}
@@ -281,11 +293,13 @@ def tools(mqttwrk: str | None, transport: str) -> dict[str, Callable[[Case], tup
         found["paho-mqtt"] = run_paho
     if transport == "websocket":
         return found
-    if shutil.which("mosquitto_pub") and shutil.which("mosquitto_sub"):
+    if case.to_all:
+        pass
+    elif shutil.which("mosquitto_pub") and shutil.which("mosquitto_sub"):
         found["mosquitto_pub/_sub"] = run_mosquitto_tools
     else:
         print("mosquitto_pub and mosquitto_sub are not there (Debian: mosquitto-clients)", file=sys.stderr)
-    if transport == "tls":
+    if transport == "tls" or (case.pairs > 1 and not case.to_all):
         return found
     if program := mqttwrk or shutil.which("mqttwrk"):
         found["mqttwrk"] = run_mqttwrk(program)
@@ -294,26 +308,26 @@ def tools(mqttwrk: str | None, transport: str) -> dict[str, Callable[[Case], tup
     return found
 
 
-def of_each(messages: int, pairs: int, transport: str) -> int:
-    """How many messages each pair has."""
-    return messages // pairs // (MQTT_SN_PART if transport == "mqtt-sn" else 1)
+def of_each(messages: int, pairs: int, to_all: int, transport: str) -> int:
+    """How many messages each publisher has, so that this many are delivered."""
+    return messages // pairs // max(to_all, 1) // (MQTT_SN_PART if transport == "mqtt-sn" else 1)
 
 
 def measure(
     running: Servers, rounds: int, messages: int, mqttwrk: str | None, transports: Collection[str]
 ) -> list[Result]:
     results = []
-    for pairs, qos, transport in CASES:
+    for pairs, to_all, qos, transport in CASES:
         if transport not in transports:
             continue
         case = Case(transport=transport, port=running.ports[transport], pairs=pairs, qos=qos,
-                    each=of_each(messages, pairs, transport), authority=running.authority)
+                    each=of_each(messages, pairs, to_all, transport), authority=running.authority, to_all=to_all)
         for _ in range(rounds):
-            for tool, run in tools(mqttwrk, transport).items():
+            for tool, run in tools(mqttwrk, case).items():
                 began, before = time.monotonic(), running.cpu_s(transport)
                 delivered, cpu_s = run(case)
                 wall_s, broker_cpu_s = time.monotonic() - began, running.cpu_s(transport) - before
-                results.append(Result(tool, transport, pairs, qos, delivered, cpu_s, wall_s, broker_cpu_s))
+                results.append(Result(tool, transport, pairs, to_all, qos, delivered, cpu_s, wall_s, broker_cpu_s))
                 print(f"  {results[-1]}", file=sys.stderr)
     return results
 
@@ -324,20 +338,22 @@ def table(results: list[Result], messages: int) -> str:
         "| transport | pairs | QoS | tool | delivered | CPU s per 100 000 | of mqttlab | wall s | server CPU s |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for pairs, qos, transport in CASES:
+    for pairs, to_all, qos, transport in CASES:
         ours = None
+        clients = f"{pairs} to all {to_all}" if to_all else pairs
         for tool in dict.fromkeys(result.tool for result in results):
-            here = [row for row in results if (row.pairs, row.qos, row.transport) == (pairs, qos, transport)]
-            rows = [row for row in here if row.tool == tool]
+            kind = (pairs, to_all, qos, transport, tool)
+            rows = [row for row in results if (row.pairs, row.to_all, row.qos, row.transport, row.tool) == kind]
             if not rows:
                 continue
             cpu_s = statistics.median(row.cpu_s_per_100k for row in rows)
             ours = ours or cpu_s
-            delivered = min(row.delivered for row in rows) / (of_each(messages, pairs, transport) * pairs)
+            wanted = of_each(messages, pairs, to_all, transport) * pairs * max(to_all, 1)
+            delivered = min(row.delivered for row in rows) / wanted
             wall_s = statistics.median(row.wall_s for row in rows)
             server_s = statistics.median(row.broker_cpu_s for row in rows)
             lines.append(
-                f"| {transport} | {pairs} | {qos} | {tool} | {delivered:.1%} | {cpu_s:.3f} | {cpu_s / ours:.1f} × "
+                f"| {transport} | {clients} | {qos} | {tool} | {delivered:.1%} | {cpu_s:.3f} | {cpu_s / ours:.1f} × "
                 f"| {wall_s:.2f} | {server_s:.2f} |"
             )
     return "\n".join(lines)

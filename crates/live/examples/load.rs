@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! load ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]
+//! load ADDRESS:PORT PUBLISHERS:SUBSCRIBERS …                          each message goes to every subscriber
 //! load ws:ADDRESS:PORT …                                              over WebSocket
 //! load tls:AUTHORITY.pem:ADDRESS:PORT …                               over TLS 1.3
 //! load sn:ADDRESS:PORT …                                              MQTT-SN, to a gateway
@@ -29,21 +30,37 @@ use serde_json::{Value, json};
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [address, pairs, qos, bytes, messages, rest @ ..] = &arguments[..] else {
-        eprintln!("load [ws:|tls:AUTHORITY:|sn:]ADDRESS:PORT PAIRS QOS BYTES MESSAGES [MESSAGES PER SECOND]");
+        eprintln!(
+            "load [ws:|tls:AUTHORITY:|sn:]ADDRESS:PORT PAIRS|PUBLISHERS:SUBSCRIBERS QOS BYTES MESSAGES [MESSAGES PER SECOND]"
+        );
         std::process::exit(2);
     };
-    let number = |text: &String| text.parse::<u64>().expect("a number");
+    let number = |text: &str| text.parse::<u64>().expect("a number");
     let (over, address) = Over::of(address);
+    let (publishers, subscribers) = match pairs.split_once(':') {
+        Some((publishers, subscribers)) => (number(publishers), Subscribers::ToAll(number(subscribers))),
+        None => (number(pairs), Subscribers::OfOne),
+    };
     let work = Work {
         over,
         server: address.parse().expect("an address and a port"),
-        pairs: number(pairs),
+        publishers,
+        subscribers,
         qos: number(qos),
         bytes: number(bytes),
         messages: number(messages),
-        rate: rest.first().map(number),
+        rate: rest.first().map(|text| number(text)),
     };
     println!("{}", work.perform());
+}
+
+/// Who receives.
+#[derive(Clone, Copy)]
+enum Subscribers {
+    /// Each publisher has one of its own.
+    OfOne,
+    /// So many, each of which receives every message.
+    ToAll(u64),
 }
 
 /// What clients speak, and over what.
@@ -84,7 +101,8 @@ impl Over {
 struct Work {
     over: Over,
     server: SocketAddr,
-    pairs: u64,
+    publishers: u64,
+    subscribers: Subscribers,
     qos: u64,
     bytes: u64,
     messages: u64,
@@ -117,7 +135,7 @@ impl Work {
         control.announce(Schedule { publish_from, measure_from: publish_from, measure_until });
         wait(|| control.now() >= publish_from);
         let (began, used) = (time::Instant::now(), processor_time());
-        let total = self.messages / self.pairs * self.pairs;
+        let total = self.messages / self.publishers * self.publishers;
         wait(|| figures.offered.load(Relaxed) == total && control.is_settled());
         let (wall, used) = (began.elapsed(), processor_time() - used);
         control.stop();
@@ -197,33 +215,39 @@ impl Work {
     fn publishers(&self) -> Value {
         let arrival = match self.rate {
             None => json!({ "kind": "back_to_back" }),
-            Some(rate) => json!({ "kind": "constant", "interval_ns": self.pairs * 1_000_000_000 / rate }),
+            Some(rate) => {
+                json!({ "kind": "constant", "interval_ns": self.publishers * 1_000_000_000 / rate })
+            }
         };
-        let mut publishers = self.group("publisher");
+        let mut publishers = self.group("publisher", self.publishers);
         publishers["publish"] = json!({
             "topic": "load/{client}", "topics": 1, "qos": self.qos, "retain": false,
             "payload": { "kind": "fixed", "bytes": self.bytes }, "arrival": arrival, "start_phase": "even",
-            "messages": self.messages / self.pairs,
+            "messages": self.messages / self.publishers,
         });
         publishers
     }
 
     fn subscribers(&self) -> Value {
-        let mut subscribers = self.group("subscriber");
-        subscribers["subscriptions"] = json!([{ "filter": "load/{client}", "qos": self.qos }]);
+        let (count, filter) = match self.subscribers {
+            Subscribers::OfOne => (self.publishers, "load/{client}"),
+            Subscribers::ToAll(count) => (count, "load/#"),
+        };
+        let mut subscribers = self.group("subscriber", count);
+        subscribers["subscriptions"] = json!([{ "filter": filter, "qos": self.qos }]);
         subscribers
     }
 
-    fn group(&self, name: &str) -> Value {
+    fn group(&self, name: &str, count: u64) -> Value {
         json!({
-            "name": name, "count": self.pairs, "host": 0, "host_step": 0, "connects_to": 0,
+            "name": name, "count": count, "host": 0, "host_step": 0, "connects_to": 0,
             "transport": self.transport(),
             "protocol": self.protocol(),
             "reconnect": {
                 "enabled": false, "initial_ns": 0, "maximum_ns": 0, "jitter": [0, 1],
                 "connect_timeout_ns": 30_000_000_000_u64,
             },
-            "connect_over_ns": self.pairs * 200_000, "publish": null, "subscriptions": [], "relay": null,
+            "connect_over_ns": count * 200_000, "publish": null, "subscriptions": [], "relay": null,
             "late_after_ns": null,
         })
     }
