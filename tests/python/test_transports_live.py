@@ -3,6 +3,7 @@ are not what they should be."""
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from mqttlab.runs.perform import Outcome
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 from ports import own_port
-from test_transports import Values, counted, opened, scenario, simulated
+from test_transports import Values, coming_and_going, counted, opened, scenario, simulated
 
 pytestmark = pytest.mark.live
 # Answers every HTTP request with its last argument, closes at once where that is "close", is silent where it is empty;
@@ -84,6 +85,17 @@ def test_messages_pass_over_websocket_live_as_simulated(payload: str, messages: 
         (pl.col("stream_offset") + pl.col("payload_bytes")).max().alias("bytes")).sort("link")["bytes"].to_list()
         for recording in found]
     assert streams[0] == streams[1]
+
+
+@pytest.mark.parametrize("layers", [{"websocket": {}}, {"websocket": {}, "tls": {"version": "1.2"}}])
+def test_a_new_websocket_connection_waits_live_as_simulated(layers: Values, tmp_path: Path) -> None:
+    values = coming_and_going(layers)
+    assert run(values, tmp_path / "live").verdict == "complete"
+    live, sim = opened(Recording.open(tmp_path / "live")), opened(simulated(values, tmp_path / "sim"))
+    for part in ("tls", "websocket"):
+        found = [statistics.median(took[part][2:]) for took in (live, sim) if part in took]
+        # A machine that others use may be late for a pass: the next one is 100 ms later.
+        assert len(found) in (0, 2) and (not found or abs(found[0] - found[1]) < 30), (live, sim)
 
 
 @pytest.mark.parametrize(("transport", "handshake"), [

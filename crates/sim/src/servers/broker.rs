@@ -23,7 +23,10 @@ use mqttlab_recording::LossCause;
 use mqttlab_tcp::TcpEvent;
 use mqttlab_units::{Duration, Instant, Seed};
 
-use super::broker_answers::{acknowledgement, connack, is_websocket, reading, version};
+use super::broker_answers::{
+    BrokerRequestContent, BrokerResponse, Request, acknowledgement, connack, has_tls, is_opened,
+    is_websocket, reading, version,
+};
 use super::broker_limits::BrokerLimits;
 use super::mosquitto_loop::{LoopPasses, ReadKind, SocketReads};
 use super::service::{Alarm, ServiceQueue, ServiceTimes};
@@ -60,28 +63,6 @@ pub(crate) struct BrokerModel {
     alarm: Alarm,
     /// What its host has of memory and disk.
     limits: BrokerLimits,
-}
-
-/// Something that a socket has for the broker.
-#[derive(Clone, Copy)]
-struct Request {
-    connection: TcpConnectionId,
-    what: BrokerRequestContent,
-    turn: ReadKind,
-}
-
-#[derive(Clone, Copy)]
-enum BrokerRequestContent {
-    Packet(StreamPacket),
-    Closed,
-}
-
-/// Something that the broker writes.
-#[derive(Clone, Copy)]
-struct BrokerResponse {
-    connection: TcpConnectionId,
-    /// A packet and its length; `None` closes the connection.
-    packet: Option<(StreamPacket, usize)>,
 }
 
 impl BrokerModel {
@@ -143,6 +124,11 @@ impl BrokerModel {
     /// Writes to each WebSocket connection that has something to be written: packet after packet, up to one that it does not write
     /// whole.
     fn end_pass(&mut self, around: &mut ServerSurroundings<'_>) {
+        for (id, step) in self.passes.begin_opening() {
+            if around.transport.connections().is_current(id) {
+                self.proceed(around, id, step);
+            }
+        }
         for id in self.passes.begin_writing() {
             if !around.transport.connections().is_current(id) {
                 continue;
@@ -171,6 +157,9 @@ impl BrokerModel {
         let end = (id, Side::Server);
         let readable = around.transport.connection(id).ends[Side::Server as usize].readable();
         let Some(offset) = around.read_socket(end) else { return };
+        if !is_opened(around, id) {
+            return self.hear_steps(around, id, offset);
+        }
         let reading = reading(around, id);
         let mut turns = SocketReads::new(reading, offset.saturating_sub(readable));
         let mut last: Option<(StreamPacket, ReadKind)> = None;
@@ -206,6 +195,17 @@ impl BrokerModel {
         }
     }
 
+    /// What opens a WebSocket connection waits for passes of the loop, and begins none.
+    fn hear_steps(&mut self, around: &mut ServerSurroundings<'_>, id: TcpConnectionId, offset: u64) {
+        let (end, has_tls) = ((id, Side::Server), has_tls(around, id));
+        while let Some(packet) = around.transport.take_packet(around.evidence, around.topics, end, offset) {
+            if let StreamContent::Step(step) = packet.carries {
+                self.passes.queue_step(id, step, has_tls, around.now());
+            }
+        }
+        self.set_alarm(around.agenda);
+    }
+
     fn request(&mut self, around: &mut ServerSurroundings<'_>, request: Request) {
         around.transport.connection_mut(request.connection).unserved += 1;
         self.inbox.push(request);
@@ -234,6 +234,7 @@ impl BrokerModel {
             BrokerRequestContent::Packet(packet) => self.attend_packet(around, id, packet),
             BrokerRequestContent::Closed => {
                 self.limits.set_waiting(id, 0, 0);
+                self.passes.forget_steps(id);
                 self.broker.closed(around.agenda.now(), broker::ConnectionId(id.slot));
                 around.transport.close(around.agenda, around.evidence, id, Side::Server);
             }

@@ -1,12 +1,34 @@
-//! What a broker's answers are like on the wire, and how it reads and writes a connection.
+//! What a broker is asked and answers, what its answers are like on the wire, and how it reads and writes a connection.
 
 use mqttlab_mqtt::broker;
 use mqttlab_mqtt::{Kind, Version, encode};
 
 use super::ServerSurroundings;
-use super::mosquitto_loop::PacketReading;
-use crate::hosts::stream::StreamPacket;
+use super::mosquitto_loop::{PacketReading, ReadKind};
+use crate::hosts::stream::{StreamContent, StreamPacket};
 use crate::ids::TcpConnectionId;
+
+/// Something that a socket has for the broker.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    pub(super) connection: TcpConnectionId,
+    pub(super) what: BrokerRequestContent,
+    pub(super) turn: ReadKind,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum BrokerRequestContent {
+    Packet(StreamPacket),
+    Closed,
+}
+
+/// Something that the broker writes.
+#[derive(Clone, Copy)]
+pub(super) struct BrokerResponse {
+    pub(super) connection: TcpConnectionId,
+    /// A packet and its length; `None` closes the connection.
+    pub(super) packet: Option<(StreamPacket, usize)>,
+}
 
 /// The protocol version that is spoken on the connection in this slot.
 pub(super) fn version(around: &ServerSurroundings<'_>, socket: broker::ConnectionId) -> Version {
@@ -16,6 +38,16 @@ pub(super) fn version(around: &ServerSurroundings<'_>, socket: broker::Connectio
 /// Whether libwebsockets is the broker's end of a connection.
 pub(super) fn is_websocket(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
     around.transport.connection(id).layered.as_ref().is_some_and(|layered| layered.has_websocket())
+}
+
+/// Whether packets come over a connection: WebSocket, if it is below them, is open.
+pub(super) fn is_opened(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
+    let layered = around.transport.connection(id).layered.as_ref();
+    layered.is_none_or(|layered| !layered.has_websocket() || layered.waits_for().is_none())
+}
+
+pub(super) fn has_tls(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
+    around.transport.connection(id).layered.as_ref().is_some_and(|layered| layered.has_tls())
 }
 
 pub(super) fn reading(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> PacketReading {
