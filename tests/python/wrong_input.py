@@ -183,6 +183,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (NETWORK, 'between = ["field", "broker"]\nmodel = "lte"\nup = { distribution = "constant", jitter = "1 ms" }'),
         (NETWORK, 'between = ["field", "broker"]\nmodel = "dsl"\nshared = false'),
         ('link = "shared"', 'link = "own"'),
+        ('link = "shared"', 'link = "shared"\nnat = 300'),
         (HOST, '[[networks]]\nbetween = ["x", "broker"]\nlink = "each"\nmodel = "dsl"\n[hosts.field]'),
         (UP, 'up = { latency = "5 ms" }'), (UP, 'up = { rate = "10 Mbps" }'),
         (NETWORK, 'between = ["field", "broker"]\nmodel = "satcomm"'),
@@ -391,7 +392,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
             'content_type = "a\\u0000"', "user_property = [['unit', 'mbar']]")),
         (COUNT, "count = 3\nmqtt = { version = '5', topic_alias = 5 }"),
         *((SUBSCRIBE, f'subscribe = [{{ filter = "a/+", retain_handling = {line} }}]') for line in (
-            '"new"', '"nev"', "2")),
+            '"new"', '"nev"', "1", "2", "3")),
         (COUNT, "count = 3\nmqtt = { version = '3.1', session_expiry = '1 h' }"),
         (COUNT, "count = 3\nmqtt = { client_id = 'same' }"), (COUNT, "count = 3\nmqtt = { client_id = '' }"),
         (COUNT, "count = 3\nmqtt = { client_id = '{clinet}' }"),
