@@ -183,6 +183,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (NETWORK, 'between = ["field", "broker"]\nmodel = "lte"\nup = { distribution = "constant", jitter = "1 ms" }'),
         (NETWORK, 'between = ["field", "broker"]\nmodel = "dsl"\nshared = false'),
         ('link = "shared"', 'link = "own"'),
+        ('link = "shared"', 'link = "shared"\nnat = 300'),
         (HOST, '[[networks]]\nbetween = ["x", "broker"]\nlink = "each"\nmodel = "dsl"\n[hosts.field]'),
         (UP, 'up = { latency = "5 ms" }'), (UP, 'up = { rate = "10 Mbps" }'),
         (NETWORK, 'between = ["field", "broker"]\nmodel = "satcomm"'),
@@ -391,7 +392,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
             'content_type = "a\\u0000"', "user_property = [['unit', 'mbar']]")),
         (COUNT, "count = 3\nmqtt = { version = '5', topic_alias = 5 }"),
         *((SUBSCRIBE, f'subscribe = [{{ filter = "a/+", retain_handling = {line} }}]') for line in (
-            '"new"', '"nev"', "2")),
+            '"new"', '"nev"', "1", "2", "3")),
         *((SUBSCRIBE, f'subscribe = [{{ filter = "a/+", {line} }}]') for line in (
             "retain_as_published = true", "retain_as_published = 1", "retain_as_publish = true")),
         (COUNT, "count = 3\nmqtt = { version = '3.1', session_expiry = '1 h' }"),

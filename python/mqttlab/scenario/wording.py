@@ -44,6 +44,10 @@ SYNONYMS = {
     "duration": "for", "action": "do", "start": "at", "target": "network",
     "max": "below", "maximum": "below", "min": "above", "minimum": "above",
 }
+PACKET_WORDS = {"retain_handling": ("send", "new", "never")}
+"""What scenarios call the numbers of an option (MQTT 5, 3.8.3.1)."""
+TABLE = "a table, such as { ... }"
+FIELDS_MAX = 6
 DEPTH_MAX = 3
 """Tables below tables that are looked through for an unknown field."""
 HOLDERS_MAX = 5
@@ -53,7 +57,6 @@ MUST_BE = {
     "float_type": "a number", "float_parsing": "a number", "finite_number": "a finite number",
     "bool_type": "true or false", "bool_parsing": "true or false", "list_type": "an array, such as [...]",
     "tuple_type": "an array, such as [...]", "dict_type": "a table, such as { ... }",
-    "model_type": "a table, such as { ... }", "model_attributes_type": "a table, such as { ... }",
     "path_type": "a path in quotes", "string_unicode": "text without lone surrogates",
     "too_short": "an array with more entries", "too_long": "an array with fewer entries",
 }
@@ -162,7 +165,7 @@ def _words(location: Location, detail: Any, given: str, model: type[BaseModel]) 
         return "is missing; add it"
     if kind == "literal_error":
         expected = re.findall(r"'([^']*)'", limits["expected"]) or re.findall(r"\d+", limits["expected"])
-        near = mistaken.closest(str(detail["input"]), expected)
+        near = mistaken.closest(str(detail["input"]), expected) or _in_words(location, detail["input"])
         hint = f"; did you mean \"{near}\"?" if near else ""
         return f"is {given}, but must be one of {', '.join(expected)}{hint}"
     if kind in LIMITS:
@@ -170,10 +173,28 @@ def _words(location: Location, detail: Any, given: str, model: type[BaseModel]) 
     if kind == "list_type" and isinstance(detail["input"], dict) and len(location) == 1:
         # A heading in single brackets.
         return f"is one table, but must be an array of tables; write the heading `[[{location[0]}]]`"
+    if kind in ("model_type", "model_attributes_type"):
+        return f"is {given}, but must be {_table_at(location, model)}"
     if kind in MUST_BE:
         return f"is {given}, but must be {MUST_BE[kind]}"
     message = str(detail["msg"]).removeprefix("Value error, ")
     return message if kind == "value_error" else f"is {given}: {message[:1].lower()}{message[1:]}"
+
+
+def _in_words(location: Location, given: object) -> str | None:
+    """The word for a number that a packet has in this place."""
+    words = PACKET_WORDS.get(str(location[-1]), ())
+    return words[given] if type(given) is int and given in range(len(words)) else None
+
+
+def _table_at(location: Location, top: type[BaseModel]) -> str:
+    """A table in the words of a message, by the fields that it needs, or else by those that it may have."""
+    above, name = _model_at(location[:-1], top), str(location[-1])
+    table = _model_in(fields_of(above)[name].annotation) if name in fields_of(above) else None
+    fields = fields_of(table) if table is not None else {}
+    if needed := [field for field, each in fields.items() if each.is_required()]:
+        return f"a table, such as {{ {', '.join(f'{field} = ...' for field in needed)} }}"
+    return f"a table of {', '.join(f'`{field}`' for field in fields)}" if 0 < len(fields) <= FIELDS_MAX else TABLE
 
 
 def _limit(location: Location, limit: Any, top: type[BaseModel]) -> str:
