@@ -22,7 +22,7 @@ from mqttlab.scenario.load import parse_values
 
 Values = dict[str, Any]
 
-TABLE_TO, EVENTS_TO, LATER_TO, HANDLING_TO = 200, 300, 700, 1100
+TABLE_TO, EVENTS_TO, LATER_TO, HANDLING_TO, NEXT_TO = 200, 300, 700, 1100, 1300
 """Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or were drawn before. What came later is not
 drawn for them: they keep their scenarios."""
 KEPT_FROM = 1_000_000
@@ -561,6 +561,11 @@ def _of_mqtt(dice: Dice, values: Values) -> Values:
         if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5":
             for subscription in group.get("subscribe", ()):
                 subscription["retain_handling"] = dice.pick("subscribe.retain_handling", ("send", "new", "never"))
+    for group in values["groups"] if dice.newly_hits("expiry", 0.3, NEXT_TO) else ():
+        if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5":
+            published = group.get("publish", [])
+            for publish in published if isinstance(published, list) else [published]:
+                publish["expiry"] = f"{dice.whole('publish.expiry', 1, 60)} s"
     hosts = _hosts(dice, "near", "far", "broker")
     used = {group["host"] for group in values["groups"]} | ({"broker"} if "servers" not in values else set())
     for host, fields in hosts.items():
