@@ -236,3 +236,15 @@ def test_what_waits_for_longer_than_its_expiry_is_not_sent_in_both(tmp_path: Pat
         assert fates.count(("t/a", "delivered", None)) == 1 and fates.count(("t/b", "delivered", None)) == 8
         expired = fates.count(("t/a", "lost", "expired"))
         assert expired >= certain[backend] and expired + fates.count(("t/a", "under_way", None)) == 7
+
+
+@pytest.mark.live(runs=1)
+@pytest.mark.skipif(able() is not None, reason=str(able()))
+@pytest.mark.parametrize(("expiry", "copies"), [("1 s", 0), ("60 s", 1)])
+def test_a_retained_copy_is_sent_until_it_expires_in_both(tmp_path: Path, expiry: str, copies: int) -> None:
+    # The subscriber asks for it again 3.5 s later.
+    values = scenario(publish(topics=1, topic="t/a", messages=1, retain=True, expiry=expiry),
+                      phases={"duration": "5 s", "cool_down": "2 s"},
+                      events=[{"at": "3500 ms", "group": "subscriber", "do": "subscribe", "filter": "t/a"}])
+    for recording in in_both({"retained": values}, tmp_path, at_once=1)["retained"].values():
+        assert recording.messages["fate"].cast(pl.String).to_list().count("retained") == copies
