@@ -565,6 +565,11 @@ def _of_mqtt(dice: Dice, values: Values) -> Values:
         if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5":
             for subscription in group.get("subscribe", ()):
                 subscription["retain_as_published"] = True
+    for group in values["groups"] if dice.newly_hits("expiry", 0.3, NEXT_TO) else ():
+        if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5":
+            published = group.get("publish", [])
+            for publish in published if isinstance(published, list) else [published]:
+                publish["expiry"] = f"{dice.whole('publish.expiry', 1, 60)} s"
     hosts = _hosts(dice, "near", "far", "broker")
     used = {group["host"] for group in values["groups"]} | ({"broker"} if "servers" not in values else set())
     for host, fields in hosts.items():

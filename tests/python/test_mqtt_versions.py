@@ -22,6 +22,7 @@ FIELDS: dict[str, Any] = {
     "session_expiry": "60 s", "receive_maximum": 7, "topic_aliases": 3, "topic_alias_maximum": 5}
 PROPERTIES: dict[str, Any] = {
     "user_properties": [["site", "roof"], ["site", "yard"]], "content_type": "text/plain", "payload_format": "bytes",
+    "expiry": "30 s",
     "response_topic": "answers/{client}", "correlation_data": "{group}-{client}"}
 
 

@@ -386,10 +386,12 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         (COUNT, "count = 3\nmqtt = { topic_alias_maximum = 5 }"), (BROKER, "topic_alias_maximum = 70000"),
         (COUNT, "count = 3\nmqtt = { version = '5', topic_aliases = 70000 }"),
         *((QOS, f"{line}, {QOS}") for line in (
-            "content_type = 'text/plain'", "user_properties = { unit = 'mbar' }", "user_properties = [['unit']]",
+            "expiry = '30 s'", "content_type = 'text/plain'", "user_properties = { unit = 'mbar' }",
+            "user_properties = [['unit']]",
             "user_properties = [['unit', 1]]", "payload_format = 'utf8'", "response_topic = 'answers/#'",
             "response_topic = 'answers/{topic}'", "response_topic = ''", "correlation_data = '{sequence}'",
-            'content_type = "a\\u0000"', "user_property = [['unit', 'mbar']]")),
+            'content_type = "a\\u0000"', "user_property = [['unit', 'mbar']]", "expiry = 30", "expiry = '1500 ms'",
+            "expiry = '0 s'")),
         (COUNT, "count = 3\nmqtt = { version = '5', topic_alias = 5 }"),
         *((SUBSCRIBE, f'subscribe = [{{ filter = "a/+", retain_handling = {line} }}]') for line in (
             '"new"', '"nev"', "1", "2", "3")),

@@ -39,6 +39,7 @@ impl Directory {
             measurement_end_ns: u64::MAX,
             late_after_ns: plan.late_after().map(|late| late.as_ns()),
             inflight_limits: plan.inflight_limits(),
+            expiries_s: plan.expiries_s(&roster),
             summary: plan
                 .recording
                 .summary

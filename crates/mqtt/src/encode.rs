@@ -112,9 +112,14 @@ fn connect_properties(fields: &ConnectFields<'_>, body: &mut Vec<u8>) {
     body.extend(properties);
 }
 
+/// Bytes of a message expiry interval among the properties: its identifier and a four-byte integer (§3.3.2.3.3).
+pub const EXPIRY_LEN: usize = 5;
+
 /// What a PUBLISH says of its message that a broker forwards unaltered (§3.3.2.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessageProperties<'a> {
+    /// Seconds that the message is good for (§3.3.2.3.3), which a broker counts down.
+    pub expiry_s: Option<u32>,
     /// Whether the payload is UTF-8; `None` where the packet does not say.
     pub payload_is_text: Option<bool>,
     /// Content type.
@@ -127,6 +132,10 @@ pub struct MessageProperties<'a> {
 
 /// Appends properties of a message; pairs of a name and a value are [`user_property`].
 pub fn message_properties(said: &MessageProperties<'_>, out: &mut Vec<u8>) {
+    if let Some(expiry_s) = said.expiry_s {
+        out.push(id::MESSAGE_EXPIRY_INTERVAL);
+        out.extend(expiry_s.to_be_bytes());
+    }
     if let Some(is_text) = said.payload_is_text {
         out.extend([id::PAYLOAD_FORMAT_INDICATOR, u8::from(is_text)]);
     }

@@ -273,6 +273,14 @@ impl<T: Copy> Outbox<T> {
         self.take(id, |flight| flight.qos == Qos::ExactlyOnce && flight.released)
     }
 
+    /// A message that was let out is not to be sent. Mosquitto lets out no other in its place (measured), so that what waits stays
+    /// where it is until the next acknowledgement.
+    pub fn give_up(&mut self, id: u16) {
+        let let_out = self.let_out;
+        self.take(id, |flight| !flight.released);
+        self.let_out = let_out;
+    }
+
     fn take(&mut self, id: u16, fits: impl Fn(&InFlightMessage<T>) -> bool) -> Option<T> {
         let place = self.place(id).filter(|&place| fits(&self.in_flight[place]))?;
         self.sent -= u32::from(place < self.sent as usize);

@@ -578,6 +578,7 @@ fn published(group: &Group, publish: &Publish, place: &str) -> Result<(), PlanEr
 fn properties(group: &Group, said: &MessageProperties, place: &str) -> Result<(), PlanError> {
     let is_v5 = group.mqtt().is_some_and(|mqtt| mqtt.version == ProtocolVersion::V5);
     require(said.is_empty() || is_v5, place, || "are set, but only MQTT 5 has properties".into())?;
+    within(said.expiry_s.unwrap_or(1).into(), 1, u32::MAX.into(), &format!("{place}.expiry_s"))?;
     within(said.user.len() as u64, 0, USER_PROPERTIES_MAX, &format!("{place}.user"))?;
     for (index, one) in said.user.iter().enumerate() {
         text(&one.name, &format!("{place}.user[{index}].name"))?;

@@ -22,6 +22,7 @@ mod credentials;
 mod destination;
 mod error;
 mod events;
+mod expiry;
 mod group;
 mod host;
 mod limits;

@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::TopicPattern;
 
-/// Properties of a publication's messages (MQTT 5 §3.3.2.3), which brokers forward unaltered.
+/// Properties of a publication's messages (MQTT 5 §3.3.2.3), which brokers forward unaltered, but for the expiry interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MessageProperties {
+    /// Seconds that a message is good for, from 1 on; `null`: for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expiry_s: Option<u32>,
     /// User properties in their order: names, each with a value. A name may stand there again.
     pub user: Vec<UserProperty>,
     /// Content type; `null`: not said.
@@ -43,6 +46,7 @@ impl MessageProperties {
         let fill = |pattern: &Option<TopicPattern>| pattern.as_ref().map(|text| text.fill(group, client, 0));
         let (response_topic, correlation_data) = (fill(&self.response_topic), fill(&self.correlation_data));
         let said = encode::MessageProperties {
+            expiry_s: self.expiry_s,
             payload_is_text: self.payload_is_text,
             content_type: self.content_type.as_deref(),
             response_topic: response_topic.as_deref(),

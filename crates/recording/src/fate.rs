@@ -3,13 +3,16 @@
 //! ```text
 //!   dropped? ─► lost    gap? ─► unknown    a delivery that nothing traces? ─► unknown    at the broker before the first
 //!   subscription? ─► not expected    overtaken? ─► lost
-//!   session over? ─► lost    otherwise ─► under way
+//!   session over? ─► lost    expired before the receiver came back? ─► lost    otherwise ─► under way
 //! ```
 //!
 //! That a message has not arrived does not mean that it is lost: the recording may end before it comes. It is lost
 //! when whoever had it dropped it, when the session ended that would have delivered it, or when a later message of the
 //! same publisher, topic and QoS arrived, for these keep their order (MQTT 5 §4.6). Where the evidence cannot tell, the
 //! fate is unknown, and the cause says what may have become of it.
+//!
+//! A broker does not say that it drops a message whose expiry interval is over. Live it is lost by that where the receiver was
+//! away until then ([`Layout::expiry`]).
 //!
 //! What a server dropped by its log, which does not say which messages, is unknown where nothing later arrived.
 //!
@@ -27,7 +30,7 @@ use std::collections::HashMap;
 use crate::coverage::{ChangedSubscriptions, Coverage, ReceiverCoverage};
 use crate::origin::{CopyOrigin, SESSION_PRESENT, SubscribeTimes};
 use mqttlab_rows::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Received, Sent};
-use mqttlab_units::Instant;
+use mqttlab_units::{Duration, Instant};
 
 /// Which rows may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,14 +60,21 @@ pub(crate) struct Attendance {
     session_ended: Option<Instant>,
     /// Since when its server may have dropped messages for it, by the server's log.
     dropping: Option<Instant>,
+    /// When it last sent a CONNECT, and when the last that was accepted.
+    connecting: Option<Instant>,
+    connected: Option<Instant>,
+    /// When a server last started.
+    server_started: Option<Instant>,
 }
 
 impl Attendance {
     /// Takes an event of the client's into account. They come in order.
     pub(crate) fn note(&mut self, event: &Event, detail: &[u8]) {
         match event.kind {
+            EventKind::Connect => self.connecting = Some(event.at),
+            EventKind::ServerStart => self.server_started = Some(event.at),
             EventKind::Connack => {
-                self.is_away = false;
+                (self.is_away, self.connected) = (false, self.connecting);
                 if detail != SESSION_PRESENT || self.sessions == 0 {
                     self.sessions += 1;
                     (self.subscribed, self.granted) = (None, None);
@@ -213,6 +223,7 @@ impl<'a> Judge<'a> {
                 (true, true) => (MessageFate::NoReceiver, None),
                 (true, false) => lost(LossCause::NotSubscribed),
                 (false, _) if self.is_over_inflight(absent) => lost(LossCause::OverInflight),
+                (false, _) if self.is_expired(absent) => lost(LossCause::Expired),
                 (false, _) => lost(LossCause::Overtaken),
             };
         }
@@ -225,6 +236,7 @@ impl<'a> Judge<'a> {
             Some(LossVerdict::Unknown(cause)) => unknown(cause),
             None if self.missing.end => unknown(LossCause::NotRecorded),
             None if self.may_be_dropped(absent) => unknown(LossCause::QueueFull),
+            None if self.is_expired(absent) => lost(LossCause::Expired),
             None => (MessageFate::UnderWay, None),
         }
     }
@@ -295,6 +307,27 @@ impl<'a> Judge<'a> {
         absent.crowded
             && absent.acknowledged.is_some()
             && !ends.into_iter().any(broke)
+            && !self.may_be_dropped(absent)
+    }
+
+    /// Whether it was older than its expiry interval when its receiver last connected, so that its broker could not send it any more
+    /// ([MQTT-3.3.2-5]). The session had the subscription before, and neither a connection of the publisher nor a restarted server may
+    /// have lost the message. What nobody says: when the broker had it, which is by the acknowledgement, and how it rounds seconds.
+    fn is_expired(&self, absent: &UndeliveredMessage) -> bool {
+        let Some(receiver) = absent.subscriber.and_then(|subscriber| self.attendance(subscriber)) else {
+            return false;
+        };
+        let times = (self.layout.expiry(absent.topic), absent.acknowledged, receiver.connected);
+        let (Some(expiry), Some(acknowledged), Some(connected)) = times else { return false };
+        let is_over = acknowledged + expiry + ROUNDED <= connected;
+        let had_subscription = receiver.granted.is_some_and(|granted| granted <= absent.sent);
+        let restarted = receiver.server_started.is_some_and(|at| at >= absent.sent);
+        let broke = self.attendance(absent.publisher).is_none_or(|who| who.broke_after(absent.sent));
+        absent.qos > 0
+            && is_over
+            && had_subscription
+            && !(restarted || broke)
+            && !self.layout.is_relayed(absent.topic)
             && !self.may_be_dropped(absent)
     }
 
@@ -394,3 +427,6 @@ fn before_subscription(absent: &UndeliveredMessage, since: Instant, cause: LossC
         _ => Some(LossVerdict::Unknown(cause)),
     }
 }
+
+/// Mosquitto reads its clock once for all that it does in a turn, and counts whole seconds from there.
+const ROUNDED: Duration = Duration::from_s(2);

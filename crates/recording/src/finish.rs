@@ -255,8 +255,8 @@ fn events(from: &Path, to: &Path, layout: &Layout) -> Result<NotedEvents> {
     for_each(from, Spool::Events, |event: Event, detail| {
         if let Some(contact) = event.client.and_then(|client| contacts.get_mut(client as usize)) {
             contact.count(&event, detail);
-        } else if event.kind == EventKind::QueueFull {
-            // Of a client that the layout does not know, as a gateway's: any message may have been for it.
+        } else if matches!(event.kind, EventKind::QueueFull | EventKind::ServerStart) {
+            // Of a client that the layout does not know, as a gateway's: any message may have been for it. So may a server be anybody's.
             contacts.iter_mut().for_each(|contact| contact.count(&event, detail));
         }
         changes.note(&event, detail);

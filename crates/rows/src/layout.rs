@@ -2,6 +2,7 @@
 //!
 //! A recording stores it before its first row, so that it can be read without the program that knew, whatever killed that.
 
+use mqttlab_units::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -68,6 +69,10 @@ pub struct Layout {
     /// does before MQTT 5; 0: any number. Empty where no broker is known to do so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inflight_limits: Vec<u16>,
+    /// By topic: seconds after which no message that still waits at its broker is sent (MQTT 5 §3.3.2.3.3); 0: some may be. Empty where
+    /// no broker is known to drop them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expiries_s: Vec<u32>,
     /// Of messages only sums and a sample are kept; `None`: a row of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryRule>,
@@ -182,6 +187,12 @@ impl Layout {
     /// How many QoS 2 messages of a client its broker takes at once without dropping any; `None`: any number, or not known.
     pub fn inflight_limit(&self, client: u32) -> Option<usize> {
         self.inflight_limits.get(client as usize).copied().filter(|&limit| limit > 0).map(usize::from)
+    }
+
+    /// How long a message of a topic may wait at its broker and still be sent; `None`: for ever, or not known.
+    pub fn expiry(&self, topic: u32) -> Option<Duration> {
+        let expiry_s = self.expiries_s.get(topic as usize).copied().filter(|&expiry_s| expiry_s > 0);
+        expiry_s.map(|expiry_s| Duration::from_s(expiry_s.into()))
     }
 
     /// The name of a topic, or an empty one.

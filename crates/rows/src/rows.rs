@@ -519,6 +519,8 @@ words! {
         Untraced = "untraced",
         /// Unknown: what would tell was not recorded.
         NotRecorded = "not_recorded",
+        /// It waited at the broker for longer than its expiry interval.
+        Expired = "expired",
         /// The broker acknowledged it and forwarded it to nobody: its publisher had more in flight than `max_inflight`.
         OverInflight = "over_inflight",
     }

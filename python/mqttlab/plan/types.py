@@ -562,9 +562,11 @@ class MediumSpec(TypedDict):
 
 
 class MessageProperties(TypedDict):
-    """Properties of a publication's messages (MQTT 5 §3.3.2.3), which brokers forward unaltered."""
+    """Properties of a publication's messages (MQTT 5 §3.3.2.3), which brokers forward unaltered, but for the expiry
+    interval."""
     content_type: str | None
     correlation_data: TopicPattern | None
+    expiry_s: NotRequired[int | None]
     payload_is_text: bool | None
     response_topic: TopicPattern | None
     user: list[UserProperty]

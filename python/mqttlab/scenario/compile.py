@@ -430,19 +430,26 @@ def _will(will: Will | None) -> types.Will | None:
     return {"topic": will.topic, "payload": will.payload, "qos": will.qos, "retain": will.retain}
 
 
+def _properties(publish: Publish) -> types.MessageProperties:
+    said: types.MessageProperties = {
+        "user": [{"name": name, "value": value} for name, value in publish.user_properties or ()],
+        "content_type": publish.content_type,
+        "payload_is_text": None if publish.payload_format is None else publish.payload_format == "utf-8",
+        "response_topic": publish.response_topic,
+        "correlation_data": publish.correlation_data,
+    }
+    if publish.expiry is not None:
+        said["expiry_s"] = publish.expiry // S
+    return said
+
+
 def _publish(publish: Publish, group: Group) -> types.Publish:
     return {
         "topic": publish.topic,
         "topics": publish.topics if publish.replay is None else len(publish.topic_patterns),
         "qos": publish.qos,
         "retain": publish.retain,
-        "properties": {
-            "user": [{"name": name, "value": value} for name, value in publish.user_properties or ()],
-            "content_type": publish.content_type,
-            "payload_is_text": None if publish.payload_format is None else publish.payload_format == "utf-8",
-            "response_topic": publish.response_topic,
-            "correlation_data": publish.correlation_data,
-        },
+        "properties": _properties(publish),
         "payload": _payload(publish, group.name),
         "arrival": _arrival(publish),
         "start_phase": publish.start_phase,

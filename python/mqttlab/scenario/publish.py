@@ -15,6 +15,7 @@ from mqttlab.quantity import (
     IntervalNs,
     IntervalOrNoneNs,
     PositiveDurationNs,
+    SecondsNs,
     ShortDurationNs,
     SizeBytes,
     shown,
@@ -204,6 +205,9 @@ class Publish(Part):
         None, max_length=USER_PROPERTIES_MAX, json_schema_extra=MQTT_5, description=(
             "User properties of each message (MQTT 5, 3.3.2.3.7): names, each with a value, such as "
             "`[[\"unit\", \"mbar\"], [\"site\", \"roof\"]]`."))
+    expiry: SecondsNs | None = Field(
+        None, ge=10**9, le=(2**32 - 1) * 10**9, json_schema_extra=MQTT_5, description=(
+            "How long each message is good for, whole seconds (MQTT 5, 3.3.2.3.3): a broker does not send it later."))
     content_type: PropertyText | None = Field(None, json_schema_extra=MQTT_5, description=(
         "Content type of each message (MQTT 5, 3.3.2.3.9), such as `\"application/json\"`."))
     payload_format: Literal["bytes", "utf-8"] | None = Field(None, json_schema_extra=MQTT_5, description=(
@@ -275,7 +279,8 @@ class Publish(Part):
         texts = [text for text in (self.content_type, self.response_topic, self.correlation_data) if text is not None]
         # An identifier, and a length before each text (MQTT 5, 2.2.2).
         pairs = sum(5 + len(name.encode()) + len(value.encode()) for name, value in self.user_properties or ())
-        return 2 * (self.payload_format is not None) + sum(3 + len(text.encode()) for text in texts) + pairs
+        numbers = 5 * (self.expiry is not None) + 2 * (self.payload_format is not None)
+        return numbers + sum(3 + len(text.encode()) for text in texts) + pairs
 
     @property
     def first_interval(self) -> int | None:

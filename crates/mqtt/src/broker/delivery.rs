@@ -39,9 +39,14 @@ impl Broker {
                 RetainHandling::New | RetainHandling::Never => continue,
             }
             // A shared subscription matches no name, and gets nothing that is retained (MQTT 5 §4.8.2).
-            for (topic, Retained { message, qos }) in self.topics.retained(filter) {
+            for (topic, Retained { message, qos, expires }) in self.topics.retained(filter) {
+                if expires.is_over_retained(now) {
+                    self.topics.retain(topic, None);
+                    self.let_go(message);
+                    continue;
+                }
                 // RETAIN tells a new subscriber that the message was kept ([MQTT-3.3.1-8] of 3.1.1).
-                let delivery = PendingDelivery { topic, message, retain: true };
+                let delivery = PendingDelivery { topic, message, retain: true, expires };
                 // At the lower of what the publisher sent and what was granted ([MQTT-3.8.4-8]).
                 let kept = self.deliver(now, number, delivery, qos.min(wanted.qos));
                 self.holds.hold(message, kept.into());
@@ -167,7 +172,7 @@ impl Broker {
     /// Forwards a message, which the caller holds, to everyone who wants it.
     pub(super) fn publish(&mut self, now: Instant, publication: ReceivedPublish) {
         // An empty payload clears what is retained, and is forwarded like any other ([MQTT-3.3.1-6], [MQTT-3.3.1-7]).
-        let ReceivedPublish { topic, message, qos, retain, empty, .. } = publication;
+        let ReceivedPublish { topic, message, qos, retain, empty, expires, .. } = publication;
         if retain {
             self.write_all(now);
             self.retain(publication, !empty);
@@ -178,6 +183,7 @@ impl Broker {
             topic,
             message,
             retain: retain && granted.retain_as_published,
+            expires,
         };
         let mut kept = 0;
         // Shared subscriptions first, as in Mosquitto's `subs__process`.
@@ -192,9 +198,9 @@ impl Broker {
         self.holds.hold(message, kept);
     }
 
-    fn retain(&mut self, ReceivedPublish { topic, message, qos, .. }: ReceivedPublish, stays: bool) {
+    fn retain(&mut self, ReceivedPublish { topic, message, qos, expires, .. }: ReceivedPublish, stays: bool) {
         self.holds.hold(message, stays.into());
-        if let Some(before) = self.topics.retain(topic, stays.then_some(Retained { message, qos })) {
+        if let Some(before) = self.topics.retain(topic, stays.then_some(Retained { message, qos, expires })) {
             self.let_go(before.message);
         }
     }
@@ -203,16 +209,21 @@ impl Broker {
     fn deliver(&mut self, now: Instant, number: u32, delivery: PendingDelivery, qos: Qos) -> bool {
         let queue = self.options.queue();
         let session = self.sessions.get(number);
+        // A QoS 2 message may have waited for its PUBREL.
+        if session.connection.is_some() && delivery.expires.is_over(now) {
+            self.drop(number, delivery.message, Cause::Expired);
+            return false;
+        }
         // Without an acknowledgement nothing waits, but for clients that are away (Mosquitto's
         // `queue_qos0_messages`).
         if qos == Qos::AtMostOnce && (session.connection.is_some() || !self.options.queue_qos0) {
-            self.deliver_at_once(number, delivery);
+            self.deliver_at_once(now, number, delivery);
             return false;
         }
         if let Some(connection) = session.connection
             && let Some(dispatch) = session.exchanges(&self.options).outbox.launch(now, delivery, qos)
         {
-            self.ready.push_back(packet(connection, dispatch));
+            self.ready.push_back(packet(now, connection, dispatch));
             if self.options.retry.is_some() {
                 self.sessions.schedule(number, self.options.retry);
             }
@@ -228,7 +239,8 @@ impl Broker {
     }
 
     /// Sends a QoS 0 message, if there is anybody to send it to.
-    fn deliver_at_once(&mut self, number: u32, PendingDelivery { topic, message, retain }: PendingDelivery) {
+    fn deliver_at_once(&mut self, now: Instant, number: u32, delivery: PendingDelivery) {
+        let message = delivery.message;
         let queue = self.options.queue();
         let session = self.sessions.get(number);
         let Some(connection) = session.connection else { return self.drop(number, message, Cause::Away) };
@@ -237,7 +249,8 @@ impl Broker {
             return self.drop(number, message, Cause::SocketFull);
         }
         let qos = Qos::AtMostOnce;
-        self.ready.push_back(Output::Publish { connection, topic, message, qos, id: 0, dup: false, retain });
+        let dispatch = Dispatch::Publish { message: delivery, id: 0, qos, dup: false };
+        self.ready.push_back(packet(now, connection, dispatch));
     }
 
     pub(super) fn drop(&mut self, number: u32, message: u64, cause: Cause) {
@@ -248,7 +261,7 @@ impl Broker {
     pub(super) fn send_within_window(&mut self, now: Instant, number: u32) {
         let Some(connection) = self.sessions.get(number).connection else { return };
         while let Some(dispatch) = self.sessions.get(number).next_dispatch(now) {
-            self.send(connection, dispatch);
+            self.send(now, number, connection, dispatch);
         }
         if self.options.retry.is_some() {
             self.sessions.schedule(number, self.options.retry);
@@ -263,23 +276,38 @@ impl Broker {
         while let Some(dispatch) =
             self.sessions.exchanges(number, &self.options).outbox.next_overdue(now, interval)
         {
-            self.send(connection, dispatch);
+            self.send(now, number, connection, dispatch);
         }
     }
 
     /// Sends, and lets go of what will not be acknowledged.
-    fn send(&mut self, connection: ConnectionId, dispatch: Dispatch<PendingDelivery>) {
-        self.ready.push_back(packet(connection, dispatch));
+    fn send(
+        &mut self,
+        now: Instant,
+        number: u32,
+        connection: ConnectionId,
+        dispatch: Dispatch<PendingDelivery>,
+    ) {
+        // Also what was sent on an earlier connection: Mosquitto does not repeat it (measured).
+        if let Dispatch::Publish { message: delivery, id, .. } = dispatch
+            && delivery.expires.is_over(now)
+        {
+            self.sessions.exchanges(number, &self.options).outbox.give_up(id);
+            self.drop(number, delivery.message, Cause::Expired);
+            return self.let_go(delivery.message);
+        }
+        self.ready.push_back(packet(now, connection, dispatch));
         if let Dispatch::Publish { message, qos: Qos::AtMostOnce, .. } = dispatch {
             self.let_go(message.message);
         }
     }
 }
 
-fn packet(connection: ConnectionId, dispatch: Dispatch<PendingDelivery>) -> Output {
+fn packet(now: Instant, connection: ConnectionId, dispatch: Dispatch<PendingDelivery>) -> Output {
     match dispatch {
-        Dispatch::Publish { message: PendingDelivery { topic, message, retain }, id, qos, dup } => {
-            Output::Publish { connection, topic, message, qos, id, dup, retain }
+        Dispatch::Publish { message: PendingDelivery { topic, message, retain, expires }, id, qos, dup } => {
+            let expiry_s = expires.left_s(now);
+            Output::Publish { connection, topic, message, qos, id, dup, retain, expiry_s }
         }
         Dispatch::Pubrel { id } => Output::Pubrel { connection, id },
     }

@@ -129,6 +129,8 @@ pub enum Input<'a> {
         retain: bool,
         /// Whether the payload is empty, which clears a retained message ([MQTT-3.3.1-6]).
         empty: bool,
+        /// Seconds that the message is good for (MQTT 5 §3.3.2.3.3).
+        expiry_s: Option<u32>,
     },
     Puback {
         id: u16,
@@ -194,6 +196,8 @@ pub enum Output {
         id: u16,
         dup: bool,
         retain: bool,
+        /// What is left of its expiry interval ([MQTT-3.3.2-6]); none in the last second, as Mosquitto has it.
+        expiry_s: Option<u32>,
     },
     Puback {
         connection: ConnectionId,
@@ -244,6 +248,8 @@ pub enum Cause {
     SocketFull,
     /// QoS 0, and the client is away.
     Away,
+    /// It waited for longer than its expiry interval ([MQTT-3.3.2-5]).
+    Expired,
     /// The session ended, and what it held with it.
     SessionEnded,
 }

@@ -2,6 +2,7 @@
 
 use mqttlab_units::Instant;
 
+use super::expiry::Expiry;
 use super::receive_quota::ReceiveQuota;
 use super::session::ReceivedPublish;
 use super::{Broker, Cause, ConnectionId, Excess, Input, Output, Will};
@@ -31,7 +32,10 @@ impl Broker {
 
     pub(super) fn publish_will(&mut self, now: Instant, will: Option<Will>) {
         if let Some(Will { topic, message, qos, retain, empty }) = will {
-            self.publish(now, ReceivedPublish { topic, message, qos, retain, empty, came: now });
+            self.publish(
+                now,
+                ReceivedPublish { topic, message, qos, retain, empty, came: now, expires: Expiry::NEVER },
+            );
             self.let_go(message);
         }
     }

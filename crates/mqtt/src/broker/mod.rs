@@ -25,10 +25,11 @@
 //! allocates nothing.
 //!
 //! What it does not model: access control, what a broker publishes itself below `$SYS`, subscription identifiers and
-//! options, message expiry, will delay, bridges, packet sizes, the time that any of it takes. Topic aliases are the shell's,
+//! options, will delay, bridges, packet sizes, the time that any of it takes. Topic aliases are the shell's,
 //! which names topics ([`crate::alias`]): the broker says how many a client may give, and like Mosquitto 2.0 gives none itself.
 
 mod delivery;
+mod expiry;
 mod holds;
 mod interface;
 mod lifecycle;
@@ -43,6 +44,7 @@ use std::collections::VecDeque;
 
 use mqttlab_units::Instant;
 
+use expiry::Expiry;
 use holds::Holds;
 pub use interface::{
     BrokerOptions, Cause, ConnectionId, Excess, Input, Output, SessionId, SessionInfo, TopicId, Will,
@@ -170,9 +172,10 @@ impl Broker {
             Input::Connect { .. } => {}
             Input::Subscribe { id, filters } => self.subscribe(now, connection, id, filters),
             Input::Unsubscribe { id, filters } => self.unsubscribe(now, connection, id, filters),
-            Input::Publish { topic, message, qos, id, retain, empty, .. } => {
+            Input::Publish { topic, message, qos, id, retain, empty, expiry_s, .. } => {
                 // DUP decides nothing: QoS 1 is new ([MQTT-4.3.2-5]), QoS 2 by its identifier ([MQTT-4.3.3-10]).
-                let publication = ReceivedPublish { topic, message, qos, retain, empty, came: now };
+                let expires = Expiry::new(now, expiry_s);
+                let publication = ReceivedPublish { topic, message, qos, retain, empty, came: now, expires };
                 self.receive(now, connection, id, publication);
             }
             Input::Puback { id } => self.acknowledged(now, connection, id),

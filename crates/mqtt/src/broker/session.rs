@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
 
+use super::expiry::Expiry;
 use super::receive_quota::ReceiveQuota;
 use super::subscriptions::SubscriptionPlace;
 use super::{BrokerOptions, ConnectionId, SessionInfo, TopicId, Will};
@@ -20,6 +21,7 @@ pub(super) struct ReceivedPublish {
     pub(super) retain: bool,
     pub(super) empty: bool,
     pub(super) came: Instant,
+    pub(super) expires: Expiry,
 }
 
 /// A message on its way to a client.
@@ -28,6 +30,7 @@ pub(super) struct PendingDelivery {
     pub(super) topic: TopicId,
     pub(super) message: u64,
     pub(super) retain: bool,
+    pub(super) expires: Expiry,
 }
 
 #[derive(Clone, Debug)]

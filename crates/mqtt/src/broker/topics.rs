@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::TopicId;
+use super::expiry::Expiry;
 use crate::kind::Qos;
 use crate::topic::matches;
 
@@ -20,6 +21,7 @@ pub(super) struct BrokerTopics {
 pub(super) struct Retained {
     pub(super) message: u64,
     pub(super) qos: Qos,
+    pub(super) expires: Expiry,
 }
 
 impl BrokerTopics {

@@ -32,7 +32,7 @@ fn subscribe(broker: &mut Broker, connection: ConnectionId, filter: &str, qos: Q
 }
 
 fn publish(topic: TopicId, message: u64, qos: Qos, retain: bool) -> Input<'static> {
-    Input::Publish { topic, message, qos, id: 1, dup: false, retain, empty: false }
+    Input::Publish { topic, message, qos, id: 1, dup: false, retain, empty: false, expiry_s: None }
 }
 
 /// Tells the broker something, and answers for every client whatever has to be answered, except that a slow one never

@@ -124,6 +124,7 @@ fn small_packets_have_their_known_bytes() {
 fn another_codec_reads_our_properties_of_a_message() {
     let mut properties = Vec::new();
     let said = MessageProperties {
+        expiry_s: Some(30),
         payload_is_text: Some(true),
         content_type: Some("text/plain"),
         response_topic: Some("answers"),
@@ -143,6 +144,7 @@ fn another_codec_reads_our_properties_of_a_message() {
         panic!("not a PUBLISH")
     };
     let read = theirs.properties.unwrap();
+    assert_eq!(read.message_expiry_interval, Some(30));
     assert_eq!((read.payload_format_indicator, read.topic_alias), (Some(1), Some(3)));
     assert_eq!(
         (read.content_type.as_deref(), read.response_topic.as_deref()),

@@ -246,6 +246,75 @@ fn what_a_publisher_had_no_place_for_at_its_broker_and_reached_nobody_was_over_i
     );
 }
 
+/// A second in nanoseconds.
+const S: u64 = 1_000_000_000;
+
+/// Client 2 is away from 1 s to 7 s; messages of topic 0 are good for 3 s.
+fn away(recorder: &mut DirectRecorder) {
+    event(recorder, 1, EventKind::Connect, 0, "");
+    event(recorder, 2, EventKind::Connack, 0, "");
+    event(recorder, 1, EventKind::Connect, 2, "");
+    join(recorder, 2, 2);
+    event(recorder, 5, EventKind::Suback, 2, "");
+    event(recorder, S, EventKind::Disconnect, 2, "");
+    event(recorder, 7 * S, EventKind::Connect, 2, "");
+    event(recorder, 7 * S + 1, EventKind::Connack, 2, "session present");
+    // 0 at QoS 0, 1 not acknowledged, 2 over for certain, 3 perhaps not.
+    recorder.sent(&at_qos(0, sent(0, 0, 0, S + 1))).unwrap();
+    (1..4).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, S + 1)).unwrap());
+    recorder.acknowledged(&acknowledged(0, 2, 2 * S)).unwrap();
+    recorder.acknowledged(&acknowledged(0, 3, 2 * S + 1)).unwrap();
+}
+
+fn expiring(expiry_s: u32) -> Layout {
+    Layout { expiries_s: vec![expiry_s, 0], ..sessions(None) }
+}
+
+#[test]
+fn what_expired_before_its_receiver_came_back_is_lost_only_where_that_is_certain() {
+    let expired = |layout: &Layout, push: &dyn Fn(&mut DirectRecorder)| {
+        let scratch = Scratch::new();
+        let mut recorder = DirectRecorder::create(scratch.path(), "{}", layout).unwrap();
+        away(&mut recorder);
+        push(&mut recorder);
+        recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap();
+        let table = table(scratch.path(), "messages", &COLUMNS);
+        table.lines().filter(|line| line.contains("expired")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(expired(&expiring(3), &|_| ()), ["0 2 2 lost expired"]);
+    assert!(expired(&expiring(4), &|_| ()).is_empty());
+    assert!(expired(&sessions(None), &|_| ()).is_empty());
+    // A server that was started again may have forgotten it, its publisher's connection or a full queue may have lost it.
+    let start = Event { at: at(3 * S), kind: EventKind::ServerStart, client: None, took: None };
+    let others: [&dyn Fn(&mut DirectRecorder); 3] = [
+        &|recorder| recorder.event(&start, "broker").unwrap(),
+        &|recorder| event(recorder, 3 * S, EventKind::Disconnect, 0, ""),
+        &|recorder| event(recorder, S, EventKind::QueueFull, 2, "broker"),
+    ];
+    others.into_iter().for_each(|other| assert!(expired(&expiring(3), other).is_empty()));
+}
+
+#[test]
+fn what_expired_and_was_overtaken_is_lost_as_expired() {
+    check(
+        &expiring(3),
+        |recorder| {
+            away(recorder);
+            recorder.sent(&sent(0, 4, 0, 6 * S)).unwrap();
+            recorder.acknowledged(&acknowledged(0, 4, 6 * S + 1)).unwrap();
+            recorder.received(&received(2, Some(0), 4, 7 * S + 2)).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 under_way null
+            0 1 2 lost overtaken
+            0 2 2 lost expired
+            0 3 2 lost overtaken
+            0 4 2 delivered null
+        "#]],
+    );
+}
+
 #[test]
 fn what_a_server_may_have_dropped_by_its_log_is_unknown_unless_a_later_message_arrived() {
     check(

@@ -262,6 +262,15 @@ impl Groups {
         will.map_or(0, |will| will.payload.len() as u32)
     }
 
+    /// Seconds that a message is good for, as its publisher says.
+    pub(crate) fn expiry_s(&self, message: u64) -> Option<u32> {
+        if message_tokens::origin(message).is_none() || message_tokens::is_copy(message) {
+            return None;
+        }
+        let content = usize::from(message_tokens::content(message));
+        self.group_of(message_tokens::owner(message)).content(content).properties.expiry_s
+    }
+
     /// Bytes of the properties that a message's publisher gives it. A relay's copy has none, and neither has a will.
     fn property_len(&self, message: u64) -> usize {
         if message_tokens::origin(message).is_none() || message_tokens::is_copy(message) {
@@ -346,10 +355,25 @@ impl Groups {
         (naming, qos, id): (TopicNaming, Qos, u16),
         version: Version,
     ) -> (StreamPacket, usize) {
+        self.forwarded(topics, (message, topic), (naming, qos, id), (version, self.expiry_s(message)))
+    }
+
+    /// The same as a broker sends it, with what is left of its expiry interval.
+    pub(crate) fn forwarded(
+        &self,
+        topics: &SimTopics,
+        (message, topic): (u64, u32),
+        (naming, qos, id): (TopicNaming, Qos, u16),
+        (version, expiry_s): (Version, Option<u32>),
+    ) -> (StreamPacket, usize) {
         let payload_bytes = self.payload_bytes(message);
         let name = naming.name(topics.name(topic)).len();
         let properties = match version {
-            Version::V5 => naming.property_len() + self.property_len(message),
+            Version::V5 => {
+                let unsaid = self.expiry_s(message).is_some() && expiry_s.is_none();
+                let expiry = if unsaid { encode::EXPIRY_LEN } else { 0 };
+                naming.property_len() + self.property_len(message) - expiry
+            }
             Version::V31 | Version::V311 => 0,
         };
         let packet = StreamPacket {

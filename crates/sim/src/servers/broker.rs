@@ -291,6 +291,7 @@ impl BrokerModel {
                 dup: packet.dup,
                 retain: packet.retain,
                 empty: around.groups.payload_bytes(packet.message) == 0,
+                expiry_s: around.groups.expiry_s(packet.message),
             },
             Kind::Puback => Input::Puback { id: packet.id },
             Kind::Pubrec => Input::Pubrec { id: packet.id },
@@ -440,14 +441,14 @@ impl BrokerModel {
                 let length = encode::unsuback_len(version(around, connection));
                 (connection, Some((StreamPacket::bare(Kind::Unsuback, id), length)))
             }
-            Output::Publish { connection, topic, message, qos, id, dup, retain } => {
+            Output::Publish { connection, topic, message, qos, id, dup, retain, expiry_s } => {
                 let version = version(around, connection);
-                let (packet, length) = around.groups.publication(
+                let (packet, length) = around.groups.forwarded(
                     around.topics,
                     (message, self.topics[topic.0 as usize]),
                     // Mosquitto 2.0.11 gives no aliases, whatever the client's maximum is (tried).
                     (TopicNaming::Name, qos, id),
-                    version,
+                    (version, expiry_s),
                 );
                 (connection, Some((StreamPacket { dup, retain, ..packet }, length)))
             }
@@ -489,6 +490,7 @@ impl BrokerModel {
             broker::Cause::QueueFull => LossCause::QueueFull,
             broker::Cause::SocketFull => LossCause::SocketFull,
             broker::Cause::Away => LossCause::ConnectionLost,
+            broker::Cause::Expired => LossCause::Expired,
             broker::Cause::SessionEnded => LossCause::SessionEnded,
         };
         self.dropped += u64::from(cause.is_dropped_by_server());

@@ -412,8 +412,19 @@ fn without_limits_everything_waits_and_65535_messages_are_in_flight() {
     tell(ben, Input::Disconnect { with_will: false });
     for message in 0..70_000 {
         let (id, qos) = (1, Qos::AtLeastOnce);
-        let outputs =
-            tell(anna, Input::Publish { topic, message, qos, id, dup: false, retain: false, empty: false });
+        let outputs = tell(
+            anna,
+            Input::Publish {
+                topic,
+                message,
+                qos,
+                id,
+                dup: false,
+                retain: false,
+                empty: false,
+                expiry_s: None,
+            },
+        );
         assert_eq!(outputs, [Output::Puback { connection: anna, id }]);
     }
     let sent = |output: &Output| match output {

@@ -200,7 +200,10 @@ impl World {
         self.gone_in.insert(message);
         self.released.remove(&message);
         let topic = self.topics[topic];
-        self.tell(client, Input::Publish { topic, message, qos, id, dup, retain: false, empty: false });
+        self.tell(
+            client,
+            Input::Publish { topic, message, qos, id, dup, retain: false, empty: false, expiry_s: None },
+        );
     }
 
     fn release(&mut self, client: usize, id: u16) {

@@ -110,6 +110,7 @@ fn play(
             dup: has("dup"),
             retain: has("retain"),
             empty: has("empty"),
+            expiry_s: option(words, "expiry=").map(|seconds| seconds.parse().unwrap()),
         },
         "puback" => Input::Puback { id },
         "pubrec" => Input::Pubrec { id },
@@ -163,10 +164,12 @@ fn tell(broker: &Broker, names: &[String], output: &Output) -> String {
             format!("{} < SUBACK #{id} {granted:?}", connection.0)
         }
         Output::Unsuback { connection, id } => format!("{} < UNSUBACK #{id}", connection.0),
-        Output::Publish { connection, topic, message, qos, id, dup, retain } => {
+        Output::Publish { connection, topic, message, qos, id, dup, retain, expiry_s } => {
             let id = if *qos == Qos::AtMostOnce { String::new() } else { format!(" #{id}") };
             let (dup, retain) = (flag(dup, " dup"), flag(retain, " retain"));
-            format!("{} < PUBLISH {} {message} q{}{id}{dup}{retain}", connection.0, name(topic), qos.level())
+            let left = expiry_s.map_or(String::new(), |left| format!(" {left} s"));
+            let (name, qos) = (name(topic), qos.level());
+            format!("{} < PUBLISH {name} {message} q{qos}{id}{dup}{retain}{left}", connection.0)
         }
         Output::Puback { connection, id } => format!("{} < PUBACK #{id}", connection.0),
         Output::Pubrec { connection, id } => format!("{} < PUBREC #{id}", connection.0),
