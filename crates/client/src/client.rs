@@ -44,7 +44,8 @@ pub struct Client<S: Session, C: Connection> {
     retries: Retries,
     acceptance: Acceptance,
     subscriptions: SubscriptionProgress,
-    churning: Option<Churning>,
+    /// Boxed: most never do.
+    churning: Option<Box<Churning>>,
     /// While it sleeps.
     asleep_since: Option<Instant>,
 }

@@ -63,12 +63,12 @@ impl<S: Session, C: Connection> Client<S, C> {
         let period_ns = u128::from((plan.hold + plan.away).as_ns());
         let first =
             Duration::from_ns((period_ns * u128::from(self.who.index) / u128::from(count.max(1))) as u64);
-        self.churning = Some(Churning {
+        self.churning = Some(Box::new(Churning {
             plan,
             stage: Stage::Here { leaves: time.from + first },
             until: time.until,
             dice: seed.derive("churn").index(u64::from(self.who.number.0)).dice(),
-        });
+        }));
     }
 
     /// When it leaves or comes next; a peek.
