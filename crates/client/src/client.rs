@@ -43,7 +43,8 @@ pub struct Client<S: Session, C: Connection> {
     retries: Retries,
     acceptance: Acceptance,
     subscriptions: SubscriptionProgress,
-    churning: Option<Churning>,
+    /// Boxed: most never do.
+    churning: Option<Box<Churning>>,
     /// While it sleeps.
     asleep_since: Option<Instant>,
 }
@@ -286,7 +287,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         // Before DISCONNECT, behind which nothing may be sent ([MQTT-3.14.4-1]).
         self.stop_publishing(around);
         // Who has just come is about to be accepted.
-        if !self.churning.as_ref().is_some_and(Churning::is_coming) {
+        if !self.churning.as_ref().is_some_and(|churning| churning.is_coming()) {
             self.note_unaccepted(around);
         }
         if !self.is_open() {

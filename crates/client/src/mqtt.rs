@@ -1,5 +1,7 @@
 //! MQTT behind the session seam: the machine of `crates/mqtt`, and the packets whose content the plan says.
 
+use std::sync::Arc;
+
 use mqttlab_mqtt::alias::TopicAliases;
 use mqttlab_mqtt::client::{Client as Machine, ClientOptions, Input, Output, Reason};
 use mqttlab_mqtt::encode::{self, ConnectFields};
@@ -64,7 +66,7 @@ pub struct Envelope {
 
 impl Mqtt {
     /// A session that has never been connected.
-    pub fn new(options: ClientOptions) -> Mqtt {
+    pub fn new(options: impl Into<Arc<ClientOptions>>) -> Mqtt {
         Mqtt { machine: Machine::new(options), changes: 0 }
     }
 }

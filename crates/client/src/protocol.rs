@@ -59,7 +59,7 @@ pub struct Sessions(SessionKind);
 
 #[derive(Clone, Debug)]
 enum SessionKind {
-    Mqtt(ClientOptions),
+    Mqtt(Arc<ClientOptions>),
     MqttSn { options: SnOptions, search_radius: Option<u8>, known: Arc<BTreeMap<u32, Topic>> },
     ZeroMq { sockets: zeromq::Sockets, group: Box<Group> },
 }
@@ -68,7 +68,7 @@ impl Sessions {
     /// Of a group; `topics` are the run's, by number.
     pub fn of(group: &Group, topics: &[RosterTopic]) -> Sessions {
         Sessions(match &group.protocol {
-            Protocol::Mqtt(plan) => SessionKind::Mqtt(plan.options(group)),
+            Protocol::Mqtt(plan) => SessionKind::Mqtt(plan.options(group).into()),
             Protocol::MqttSn(plan) => SessionKind::MqttSn {
                 options: plan.options(group),
                 search_radius: plan.search_radius,
@@ -84,7 +84,7 @@ impl Sessions {
     /// A client's session, which has never been connected. `seed` is the run's.
     pub fn session(&self, who: Who, seed: Seed) -> AnySession {
         match &self.0 {
-            SessionKind::Mqtt(options) => AnySession::Mqtt(Mqtt::new(*options)),
+            SessionKind::Mqtt(options) => AnySession::Mqtt(Mqtt::new(Arc::clone(options))),
             SessionKind::ZeroMq { sockets, group } => {
                 AnySession::ZeroMq(Box::new(sockets.session(group, who.index)))
             }

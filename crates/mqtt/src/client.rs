@@ -21,6 +21,7 @@
 //! ([`crate::alias`]).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use mqttlab_units::{Duration, Instant};
 
@@ -209,7 +210,7 @@ pub enum Reason {
 /// A client's session.
 #[derive(Clone, Debug)]
 pub struct Client {
-    options: ClientOptions,
+    options: Arc<ClientOptions>,
     keep_alive: Duration,
     state: ClientState,
     outbox: Outbox<u64>,
@@ -252,7 +253,8 @@ impl Input {
 
 impl Client {
     /// A session that has never been connected.
-    pub fn new(options: ClientOptions) -> Self {
+    pub fn new(options: impl Into<Arc<ClientOptions>>) -> Self {
+        let options = options.into();
         Client {
             keep_alive: options.keep_alive,
             outbox: Outbox::new(options.max_inflight, options.max_queued, Refill::Bounded)

@@ -70,12 +70,14 @@ pub struct Outbox<T> {
     in_flight: VecDeque<InFlightMessage<T>>,
     waiting: VecDeque<(T, Qos)>,
     /// The identifiers of those in flight, while so many are that a free one was not found at once.
-    in_use: Option<InUse>,
+    in_use: Option<Box<InUse>>,
     /// How many of those in flight have been sent on this connection: the first ones.
     sent: u32,
     /// For MQTT 3.1's timer, what was sent on this connection, in the order of sending: when, lap and identifier. What has
     /// been acknowledged, or sent again since, is passed over when its time comes. `None` where there is no timer.
-    timed: Option<VecDeque<(Instant, u32, u16)>>,
+    // Boxed: few sessions have one, and there are millions.
+    #[allow(clippy::box_collection)]
+    timed: Option<Box<VecDeque<(Instant, u32, u16)>>>,
     waiting_max: u32,
     lap: u32,
     last_id: u16,
@@ -108,7 +110,7 @@ impl<T: Copy> Outbox<T> {
 
     /// With MQTT 3.1's timer, where `is_timed`: [`Outbox::next_overdue`] has something to say.
     pub fn timed(mut self, is_timed: bool) -> Self {
-        self.timed = is_timed.then(VecDeque::new);
+        self.timed = is_timed.then(Box::default);
         self
     }
 
@@ -429,7 +431,7 @@ impl<T: Copy> Outbox<T> {
             }
         }
         let flights = || self.in_flight.iter().map(|flight| (flight.lap, flight.id));
-        let in_use = self.in_use.get_or_insert_with(|| InUse::of(flights()));
+        let in_use = self.in_use.get_or_insert_with(|| Box::new(InUse::of(flights())));
         let id = in_use.free_behind(self.last_id).expect("an identifier is asked for while one is free");
         self.lap += u32::from(id <= self.last_id);
         self.last_id = id;

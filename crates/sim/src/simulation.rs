@@ -444,15 +444,22 @@ impl Simulation {
             measurement_end: measure_until,
             details: [
                 ("phases", self.conductor.facts()),
-                ("network", self.description.into()),
+                ("network", std::mem::take(&mut self.description).into()),
                 ("dropped_by_broker", self.servers.dropped().into()),
                 ("stations", self.transport.wire().stations()),
             ],
             warnings: self.warnings.all().to_vec(),
         };
-        let (recorder, failure) = self.evidence.finish();
+        let (recorder, failure) = self.into_evidence().finish();
         let failure = failure.map_or(Ok(()), |error| Err(Interruption::Disk(error.to_string())));
         recording::finish(recorder, conclusion, result.and(failure))
+    }
+}
+
+impl Simulation {
+    /// All else goes, and its memory with it: the tables are made without.
+    fn into_evidence(self) -> Records {
+        self.evidence
     }
 }
 

@@ -87,12 +87,12 @@ impl Effects {
     /// Something was heard from the peer: the keep-alive timer starts anew.
     pub fn touch_keep_alive(&mut self, cx: &EndpointContext) {
         if let Some(policy) = cx.profile.keep_alive {
-            self.timers.keep_alive = Some(cx.deadline(policy.idle));
+            self.timers.keep_alive = cx.deadline(policy.idle).into();
         }
     }
 
     /// TIME-WAIT, or FIN-WAIT-2 without a reader, begins.
     pub fn arm_last_wait(&mut self, cx: &EndpointContext) {
-        self.timers.time_wait = Some(cx.deadline(cx.profile.time_wait));
+        self.timers.time_wait = cx.deadline(cx.profile.time_wait).into();
     }
 }

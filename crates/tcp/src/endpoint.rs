@@ -80,8 +80,9 @@ pub struct Endpoint {
     tx: Sender,
     rx: Receiver,
     reset_due: Option<Reset>,
-    /// What was sent again while an arriving segment was looked at.
-    early: VecDeque<Segment>,
+    /// What was sent again while an arriving segment was looked at; with room only while there is something.
+    #[allow(clippy::box_collection)]
+    early: Option<Box<VecDeque<Segment>>>,
     /// Something has happened since there was nothing to send.
     needs_poll: bool,
 }
@@ -102,7 +103,7 @@ impl Endpoint {
             tx: Sender::new(&profile, initial),
             rx: Receiver::new(&profile),
             reset_due: None,
-            early: VecDeque::new(),
+            early: None,
             needs_poll: false,
             cx: EndpointContext { now: Instant::ZERO, profile, terms: Terms::default() },
         }
@@ -259,10 +260,10 @@ impl Endpoint {
                 self.end();
             }
         }
-        if self.fx.timers.keep_alive.is_some_and(|at| at <= now) {
+        if self.fx.timers.keep_alive.is_due(now) {
             self.on_keep_alive_timer();
         }
-        if self.fx.timers.time_wait.is_some_and(|at| at <= now) {
+        if self.fx.timers.time_wait.is_due(now) {
             // FIN-WAIT-2 after a full close ends here, too; TIME-WAIT has told of its end before.
             self.fx.events.closed |= self.state != ConnectionState::TimeWait;
             self.fx.timers.stop_all();
@@ -319,8 +320,11 @@ impl Endpoint {
     /// acknowledgement that is due; then, if there was none, what has no data.
     fn next_segment(&mut self) -> Option<Segment> {
         // Made before the data of the last segment were taken: they acknowledge less than what is made now.
-        if let Some(early) = self.early.pop_front() {
-            return Some(early);
+        if let Some(early) = &mut self.early {
+            if let Some(segment) = early.pop_front() {
+                return Some(segment);
+            }
+            self.early = None;
         }
         if let Some(reset) = self.reset_due.take() {
             return Some(reset.segment());
@@ -512,7 +516,7 @@ impl Endpoint {
             let limit = self.payload_limit();
             while let Some(again) = self.tx.next_retransmission(&self.cx, &mut self.fx, limit) {
                 let again = self.emit(again);
-                self.early.push_back(again);
+                self.early.get_or_insert_default().push_back(again);
             }
             self.take_data(segment, start);
         }
@@ -598,7 +602,7 @@ impl Endpoint {
     /// The peer has been silent for long (RFC 9293 §3.8.4).
     fn on_keep_alive_timer(&mut self) {
         let Some(policy) = self.cx.profile.keep_alive else { return };
-        self.fx.timers.keep_alive = Some(self.cx.deadline(policy.interval));
+        self.fx.timers.keep_alive = self.cx.deadline(policy.interval).into();
         if !self.tx.keep_alive(policy.probes) {
             // The peer may live, but not with this connection (RFC 1122 §4.2.3.6).
             self.fx.events.broken = Some(Broken::TimedOut);

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use mqttlab_units::{Duration, RangeSet};
+use mqttlab_units::{Duration, OptionalInstant, RangeSet};
 
 use crate::ack::{Acknowledger, Circumstances};
 use crate::context::{Effects, EndpointContext};
@@ -33,12 +33,8 @@ pub(crate) struct Receiver {
     fin: Option<u64>,
     /// All before the FIN has come, and the FIN has been counted.
     fin_taken: bool,
-    /// What has come beyond a gap.
-    beyond: RangeSet,
-    /// Where its ranges begin, in the order in which they last grew.
-    recent: Vec<u64>,
-    /// What came again and has not been told of (D-SACK, RFC 2883).
-    repeated: Option<Range<u64>>,
+    /// What has come out of order; `None` where nothing ever has, as on most of a million connections.
+    beyond: Option<Box<BeyondGap>>,
     /// What the buffer's memory offers, where it counts memory.
     memory: Option<ReceiveMemory>,
     /// When to acknowledge.
@@ -46,6 +42,16 @@ pub(crate) struct Receiver {
     echo: CongestionEcho,
     /// The application reads no more.
     pub abandoned: bool,
+}
+
+/// What has come beyond a gap.
+#[derive(Clone, Debug, Default)]
+struct BeyondGap {
+    ranges: RangeSet,
+    /// Where they begin, in the order in which they last grew.
+    recent: Vec<u64>,
+    /// What came again and has not been told of (D-SACK, RFC 2883).
+    repeated: Option<Range<u64>>,
 }
 
 /// What of the sending half the timing of acknowledgements depends on.
@@ -82,9 +88,7 @@ impl Receiver {
             ts_recent: 0,
             fin: None,
             fin_taken: false,
-            beyond: RangeSet::new(),
-            recent: Vec::new(),
-            repeated: None,
+            beyond: None,
             memory: profile.truesize.then(|| ReceiveMemory::new(profile.first_window(profile.mss))),
             ack: Acknowledger::new(profile.mss, buffer),
             echo: CongestionEcho::default(),
@@ -144,13 +148,13 @@ impl Receiver {
 
     /// The timers of acknowledgements that are due.
     pub fn tick(&mut self, cx: &EndpointContext, fx: &mut Effects, path: RoundTrip) {
-        if fx.timers.ack.is_some_and(|at| at <= cx.now) {
-            fx.timers.ack = None;
+        if fx.timers.ack.is_due(cx.now) {
+            fx.timers.ack = OptionalInstant::NONE;
             let circumstances = self.circumstances(cx, path);
             self.ack.on_timer(cx.profile.delayed_ack, &circumstances);
         }
-        if fx.timers.compression.is_some_and(|at| at <= cx.now) {
-            fx.timers.compression = None;
+        if fx.timers.compression.is_due(cx.now) {
+            fx.timers.compression = OptionalInstant::NONE;
             self.ack.on_compression_timer();
         }
     }
@@ -188,7 +192,7 @@ impl Receiver {
         let old_data = segment.length > 0;
         if old_data && start < self.next {
             let end = (start + u64::from(segment.length)).min(self.next);
-            self.repeated = Some(start..end);
+            self.beyond.get_or_insert_default().repeated = Some(start..end);
         }
         let ends_there = start + segment.sequence_length() == self.last_acked;
         if cx.profile.echoes_repetitions && ends_there && segment.sequence_length() > 0 {
@@ -238,7 +242,7 @@ impl Receiver {
         self.edge = self.next_edge(cx);
         self.last_acked = self.next;
         self.ack.on_acknowledged(cx.profile.delayed_ack);
-        (fx.timers.ack, fx.timers.compression) = (None, None);
+        (fx.timers.ack, fx.timers.compression) = Default::default();
         segment.ack = self.initial.at(self.next);
         if self.echo.is_due() {
             segment.flags = segment.flags.with(Flags::ECE);
@@ -251,7 +255,9 @@ impl Receiver {
         if segment.length <= self.payload_limit(cx) {
             segment.sack = self.sack_blocks(cx);
         }
-        self.repeated = None;
+        if let Some(beyond) = &mut self.beyond {
+            beyond.repeated = None;
+        }
     }
 
     /// As [`acknowledge`](Receiver::acknowledge), of a SYN or SYN-ACK.
@@ -273,7 +279,8 @@ impl Receiver {
 
     /// What SACK blocks take of a segment's payload now.
     fn sack_option_bytes(&self, cx: &EndpointContext) -> u16 {
-        if !cx.terms.sack || self.beyond.is_empty() && self.repeated.is_none() {
+        let has_blocks = |beyond: &BeyondGap| !beyond.ranges.is_empty() || beyond.repeated.is_some();
+        if !cx.terms.sack || !self.beyond.as_deref().is_some_and(has_blocks) {
             return 0;
         }
         self.sack_blocks(cx).option_bytes()
@@ -284,8 +291,9 @@ impl Receiver {
         let mut blocks = SackBlocks::default();
         if cx.terms.sack {
             let most = if cx.terms.timestamps { 3 } else { 4 };
-            let repeated = self.repeated.iter().filter(|_| cx.profile.dsack).cloned();
-            let kept = self.recent.iter().filter_map(|&start| self.beyond.range_at(start));
+            let repeated = self.beyond.iter().filter_map(|beyond| beyond.repeated.clone());
+            let repeated = repeated.filter(|_| cx.profile.dsack);
+            let kept = self.beyond.iter().flat_map(|beyond| beyond.latest());
             for range in repeated.chain(kept).take(most) {
                 blocks.push(self.initial.at(range.start), self.initial.at(range.end));
             }
@@ -314,14 +322,14 @@ impl Receiver {
                 }
                 let delay = self.ack.on_data(segment.length, push, policy, &circumstances);
                 // At once when no gap is left (`tcp_data_queue`); one of several counts as another report of a gap.
-                if filled && self.beyond.is_empty() {
+                if filled && !self.has_gap() {
                     self.ack.on_disorder(false, policy);
                 } else if filled {
                     self.on_gap(cx, fx, path);
                 }
                 // The first segment that may wait starts the timer; later ones do not put it off.
-                if let (Some(delay), None) = (delay, fx.timers.ack) {
-                    fx.timers.ack = Some(cx.profile.ack_deadline(cx.now, delay));
+                if let Some(delay) = delay.filter(|_| fx.timers.ack.is_none()) {
+                    fx.timers.ack = cx.profile.ack_deadline(cx.now, delay).into();
                 }
             }
             SegmentArrival::OutOfOrder => self.on_gap(cx, fx, path),
@@ -335,7 +343,7 @@ impl Receiver {
         let policy = cx.profile.delayed_ack;
         if let Some(wait) = self.ack.on_gap(self.next, cx.terms.sack, policy, &circumstances) {
             // Linux has a high-resolution timer for it (`compressed_ack_timer`), which no tick rounds.
-            fx.timers.compression = Some(cx.now + wait);
+            fx.timers.compression = (cx.now + wait).into();
         }
     }
 
@@ -352,7 +360,8 @@ impl Receiver {
     /// Takes the bytes of a range.
     fn accept(&mut self, bytes: Range<u64>) -> SegmentArrival {
         if bytes.start < self.next && !bytes.is_empty() {
-            self.repeated = Some(bytes.start..bytes.end.min(self.next));
+            let repeated = bytes.start..bytes.end.min(self.next);
+            self.beyond.get_or_insert_default().repeated = Some(repeated);
         }
         if bytes.end <= self.next {
             return SegmentArrival::Duplicate;
@@ -362,25 +371,28 @@ impl Receiver {
             return SegmentArrival::OutOfOrder;
         }
         self.next = bytes.end;
-        let filled = !self.beyond.is_empty();
-        // An acknowledgement that advances may list its blocks in any order (RFC 2018 §4 binds those that do not).
-        while let Some(index) = self.recent.iter().position(|&start| start <= self.next) {
-            let range = self.beyond.range_at(self.recent.swap_remove(index));
-            self.next = range.map_or(self.next, |range| self.next.max(range.end));
+        let filled = self.has_gap();
+        if let Some(beyond) = &mut self.beyond {
+            self.next = beyond.take_from(self.next);
         }
-        self.beyond.take_from(self.next);
         SegmentArrival::InOrder { filled }
+    }
+
+    /// Whether something has come beyond a gap.
+    fn has_gap(&self) -> bool {
+        self.beyond.as_ref().is_some_and(|beyond| !beyond.ranges.is_empty())
     }
 
     /// Keeps what lies beyond a gap; its range is the one that grew last.
     fn keep(&mut self, new: Range<u64>) {
-        if self.beyond.contains(&new) {
-            self.repeated = Some(new);
+        let beyond = self.beyond.get_or_insert_default();
+        if beyond.ranges.contains(&new) {
+            beyond.repeated = Some(new);
             return;
         }
-        let merged = self.beyond.insert(new);
-        self.recent.retain(|start| !merged.contains(start));
-        self.recent.insert(0, merged.start);
+        let merged = beyond.ranges.insert(new);
+        beyond.recent.retain(|start| !merged.contains(start));
+        beyond.recent.insert(0, merged.start);
     }
 
     /// How many bytes an empty buffer can take.
@@ -436,6 +448,24 @@ impl Receiver {
     }
 }
 
+impl BeyondGap {
+    /// The ranges, the one that grew last first.
+    fn latest(&self) -> impl Iterator<Item = Range<u64>> {
+        self.recent.iter().filter_map(|&start| self.ranges.range_at(start))
+    }
+
+    /// Everything before `next` has come, and so may have what lies behind it: up to where all has come now.
+    fn take_from(&mut self, mut next: u64) -> u64 {
+        // An acknowledgement that advances may list its blocks in any order (RFC 2018 §4 binds those that do not).
+        while let Some(index) = self.recent.iter().position(|&start| start <= next) {
+            let range = self.ranges.range_at(self.recent.swap_remove(index));
+            next = range.map_or(next, |range| next.max(range.end));
+        }
+        self.ranges.take_from(next);
+        next
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -450,12 +480,13 @@ mod tests {
         for range in [101..201, 301..401, 501..601, 201..251] {
             assert_eq!(rx.accept(range), SegmentArrival::OutOfOrder);
         }
-        assert_eq!(rx.recent, [101, 501, 301]);
+        assert_eq!(rx.beyond.as_ref().unwrap().recent, [101, 501, 301]);
         assert_eq!(rx.accept(510..520), SegmentArrival::OutOfOrder);
-        assert_eq!(rx.repeated, Some(510..520));
+        assert_eq!(rx.beyond.as_ref().unwrap().repeated, Some(510..520));
         assert_eq!(rx.accept(0..1), SegmentArrival::Duplicate);
         assert_eq!(rx.accept(1..101), SegmentArrival::InOrder { filled: true });
-        assert_eq!((rx.next, rx.recent.len(), rx.beyond.len()), (251, 2, 2));
+        let beyond = rx.beyond.unwrap();
+        assert_eq!((rx.next, beyond.recent.len(), beyond.ranges.len()), (251, 2, 2));
     }
 
     #[test]

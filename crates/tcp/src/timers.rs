@@ -1,6 +1,6 @@
 //! The timers of an endpoint, and the clocks that can make them late.
 
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::{Duration, Instant, OptionalInstant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,23 +46,21 @@ pub(crate) enum Purpose {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EndpointTimers {
     pub retransmission: Option<(Purpose, Instant)>,
-    pub ack: Option<Instant>,
+    pub ack: OptionalInstant,
     /// Of acknowledgements beyond a gap that wait for each other.
-    pub compression: Option<Instant>,
-    pub keep_alive: Option<Instant>,
-    pub time_wait: Option<Instant>,
+    pub compression: OptionalInstant,
+    pub keep_alive: OptionalInstant,
+    pub time_wait: OptionalInstant,
 }
 
 impl EndpointTimers {
     /// The earliest of all.
     pub fn next(&self) -> Option<Instant> {
-        // Asked after everything that happens to an endpoint: numbers compare without a branch for each timer.
-        let ns = |timer: Option<Instant>| timer.map_or(u64::MAX, Instant::as_ns);
-        let retransmission = ns(self.retransmission.map(|(_, at)| at));
-        let acknowledging = ns(self.ack).min(ns(self.compression));
-        let idle = ns(self.keep_alive).min(ns(self.time_wait));
-        let earliest = retransmission.min(acknowledging).min(idle);
-        (earliest != u64::MAX).then_some(Instant::from_ns(earliest))
+        // Asked after everything that happens to an endpoint: these compare without a branch for each timer.
+        let retransmission = self.retransmission.map(|(_, at)| at.into()).unwrap_or_default();
+        let acknowledging = self.ack.earlier(self.compression);
+        let idle = self.keep_alive.earlier(self.time_wait);
+        acknowledging.earlier(idle).earlier(retransmission).get()
     }
 
     /// Whether the retransmission timer is running for this purpose.

@@ -21,4 +21,4 @@ pub use place::GeoPoint;
 pub use quantity::{BitRate, Bytes};
 pub use range_set::RangeSet;
 pub use ratio::{Ratio, RatioError};
-pub use time::{Duration, Instant};
+pub use time::{Duration, Instant, OptionalInstant};

@@ -20,6 +20,53 @@ pub struct Instant(u64);
 #[serde(transparent)]
 pub struct Duration(u64);
 
+/// An instant or none, in the room of an instant. A simulation has several for each of a million clients, most of them none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct OptionalInstant(u64);
+
+impl OptionalInstant {
+    /// No instant. The end of time, which no run reaches, is none.
+    pub const NONE: OptionalInstant = OptionalInstant(u64::MAX);
+
+    /// The instant, if it is one.
+    pub const fn get(self) -> Option<Instant> {
+        if self.0 == u64::MAX { None } else { Some(Instant(self.0)) }
+    }
+
+    /// Whether it is none.
+    pub const fn is_none(self) -> bool {
+        self.0 == u64::MAX
+    }
+
+    /// Whether it is an instant that has come by `now`.
+    pub const fn is_due(self, now: Instant) -> bool {
+        self.0 <= now.0 && self.0 != u64::MAX
+    }
+
+    /// The earlier one; none only of two.
+    pub const fn earlier(self, other: OptionalInstant) -> OptionalInstant {
+        if other.0 < self.0 { other } else { self }
+    }
+}
+
+impl Default for OptionalInstant {
+    fn default() -> OptionalInstant {
+        OptionalInstant::NONE
+    }
+}
+
+impl From<Instant> for OptionalInstant {
+    fn from(instant: Instant) -> OptionalInstant {
+        OptionalInstant(instant.0)
+    }
+}
+
+impl fmt::Debug for OptionalInstant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 impl Instant {
     /// The start of the run.
     pub const ZERO: Instant = Instant(0);
@@ -210,6 +257,18 @@ mod tests {
     #[should_panic(expected = "later one")]
     fn time_since_a_later_instant_panics() {
         let _ = Instant::from_ns(1).since(Instant::from_ns(2));
+    }
+
+    #[test]
+    fn an_optional_instant_takes_no_more_room_than_one_and_none_comes_last() {
+        assert_eq!(size_of::<OptionalInstant>(), size_of::<Instant>());
+        let (early, late) =
+            (OptionalInstant::from(Instant::ZERO), OptionalInstant::from(Instant::from_ns(2)));
+        assert_eq!(early.get(), Some(Instant::ZERO));
+        assert_eq!(OptionalInstant::default().get(), None);
+        assert_eq!([OptionalInstant::NONE.earlier(late), late.earlier(early)], [late, early]);
+        let due = [early, late, OptionalInstant::NONE].map(|at| at.is_due(Instant::from_ns(1)));
+        assert_eq!(due, [true, false, false]);
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl<S: Session, C: Connection> Client<S, C> {
         let first =
             Duration::from_ns((period_ns * u128::from(self.who.index) / u128::from(count.max(1))) as u64);
         let dice = seed.derive("churn").index(u64::from(self.who.number.0)).dice();
-        self.churning = Some(Churning::new(plan, time.from + first, time.until, dice));
+        self.churning = Some(Box::new(Churning::new(plan, time.from + first, time.until, dice)));
     }
 
     /// When it comes or goes next; a peek.

@@ -22,7 +22,7 @@ use mqttlab_recording::{
     Acknowledged, EventKind, Identified, Payload, PayloadSource, PositionSample, Received, Sent, Unsent,
 };
 use mqttlab_run::MessageFigures;
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::{Duration, Instant, OptionalInstant};
 use mqttlab_zmtp::command::Command;
 use mqttlab_zmtp::greeting::{self, Greeting};
 use mqttlab_zmtp::{Kind as Frames, SocketType};
@@ -42,7 +42,7 @@ pub(crate) struct ClientSocket {
     /// From the beginning of opening to the end.
     pub(crate) id: Option<TcpConnectionId>,
     /// For when its client's timer is on the agenda.
-    pub(crate) alarm: Option<Instant>,
+    pub(crate) alarm: OptionalInstant,
     /// What it can resume a session of TLS with.
     tickets: Tickets,
     /// What it calls topics, where it gives aliases.
@@ -72,7 +72,7 @@ impl ClientSocket {
     pub(crate) fn new(over_datagrams: bool, aliases: Option<Box<TopicAliases>>) -> ClientSocket {
         ClientSocket {
             id: None,
-            alarm: None,
+            alarm: OptionalInstant::NONE,
             tickets: Tickets::default(),
             aliases,
             is_reading: true,

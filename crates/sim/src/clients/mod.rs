@@ -12,7 +12,7 @@ use mqttlab_client::{Loss, Surroundings as _, mqtt};
 use mqttlab_mqtt::Kind;
 use mqttlab_plan::{Arrivals, ClientsChange, ClientsEvent, Event, PublishingChanges, PublishingTime};
 use mqttlab_tcp::TcpEvent;
-use mqttlab_units::{Duration, Instant, Seed};
+use mqttlab_units::{Duration, Instant, OptionalInstant, Seed};
 
 use crate::clients::client::{Client, ClientSocket};
 use crate::clients::groups::Groups;
@@ -138,8 +138,8 @@ impl SimClients {
     pub(crate) fn on_timer(&mut self, around: &mut SimSurroundings<'_>, id: ClientId) {
         let client = &mut self.table[id];
         // It may have been put off since.
-        if client.connection().alarm == Some(around.now()) {
-            client.connection_mut().alarm = None;
+        if client.connection().alarm == around.now().into() {
+            client.connection_mut().alarm = OptionalInstant::NONE;
             client.wake(around);
             // Datagrams need no opening.
             if client.is_opening() && client.connection().is_datagrams() {
@@ -324,8 +324,8 @@ fn take_packet(
 fn set_alarm(client: &mut Client, around: &mut SimSurroundings<'_>) {
     let Some(next) = client.next_deadline(around).map(|at| at.max(around.now())) else { return };
     let alarm = &mut client.connection_mut().alarm;
-    if alarm.is_none_or(|alarm| next < alarm) {
-        *alarm = Some(next);
+    if alarm.get().is_none_or(|alarm| next < alarm) {
+        *alarm = next.into();
         around.wake_at(client.who().into(), next);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
 /// The program with its buffers. What memory is for was measured with 20,000 clients; these are a little less.
 const PROGRAM_BYTES: u64 = 8_000_000;
 /// A client, its connection's two ends, and its session in the broker.
-const CLIENT_BYTES: u64 = 5_800;
+const CLIENT_BYTES: u64 = 3_700;
 /// What the analysis of a connection's frames takes.
 const ANALYSIS_BYTES: u64 = 2_900;
 /// A host with its links.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mqttlab_framing::Sealed;
 use mqttlab_net::{Named, TcpFacts, TcpNames};
 use mqttlab_tcp::{ConnectionState as State, Endpoint, Flags, Profile, Role, Segment, Seq};
-use mqttlab_units::{Instant, Seed};
+use mqttlab_units::{Instant, OptionalInstant, Seed};
 
 use crate::hosts::Reception;
 use crate::hosts::layers::SimLayers;
@@ -29,7 +29,7 @@ pub(crate) struct SimConnection {
     /// Endpoints, by [`Side`].
     pub(crate) ends: [Endpoint; 2],
     /// For when each end's timer is on the agenda.
-    pub(crate) alarms: [Option<Instant>; 2],
+    pub(crate) alarms: [OptionalInstant; 2],
     /// What each end sends, by [`Side`].
     pub(crate) streams: [Stream; 2],
     /// Where no client's plan says what its packets say, what does.
@@ -208,7 +208,7 @@ impl Connections {
             opened_by: None,
             ports: [port, opening.server_port],
             ends,
-            alarms: [None; 2],
+            alarms: [OptionalInstant::NONE; 2],
             streams,
             said: None,
             layered: None,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use mqttlab_framing::Sealed;
 use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_recording::PacketKind;
-use mqttlab_units::Instant;
+use mqttlab_units::{Instant, OptionalInstant};
 
 use crate::hosts::small_queue;
 
@@ -53,11 +53,11 @@ pub(crate) struct StreamPacket {
     /// Of a PUBLISH: the application message.
     pub(crate) payload_bytes: u32,
     /// When the first segment with a byte of it came to the first link.
-    pub(crate) first_sent: Option<Instant>,
+    pub(crate) first_sent: OptionalInstant,
     /// Segments that carried a byte of it until it was complete.
     pub(crate) segments: u32,
     /// When its last missing byte came to the receiver's host, which is before its program reads it.
-    pub(crate) complete: Option<Instant>,
+    pub(crate) complete: OptionalInstant,
 }
 
 impl StreamPacket {
@@ -81,9 +81,9 @@ impl StreamPacket {
             topic_bytes: 0,
             property_bytes: 0,
             payload_bytes: 0,
-            first_sent: None,
+            first_sent: OptionalInstant::NONE,
             segments: 0,
-            complete: None,
+            complete: OptionalInstant::NONE,
         }
     }
 
@@ -178,7 +178,9 @@ impl Stream {
             if packet.start >= end {
                 break;
             }
-            packet.first_sent.get_or_insert(at);
+            if packet.first_sent.is_none() {
+                packet.first_sent = at.into();
+            }
             packet.segments += 1;
             carried(packet, packet.end > before && packet.end <= end);
         }
@@ -209,7 +211,7 @@ impl Stream {
     /// Everything before `offset` has come to the receiver's host.
     pub(crate) fn arrived(&mut self, at: Instant, offset: u64) {
         while let Some(packet) = self.packets.get_mut(self.arrived).filter(|packet| packet.end <= offset) {
-            packet.complete = Some(at);
+            packet.complete = at.into();
             self.arrived += 1;
         }
     }
@@ -267,10 +269,14 @@ mod tests {
         stream.arrived(Instant::from_ns(3), 14);
         stream.arrived(Instant::from_ns(8), 15);
         stream.acknowledge(15);
-        let complete = [(); 2].map(|()| stream.read(15).unwrap().complete.map(Instant::as_ns));
+        let complete = [(); 2].map(|()| stream.read(15).unwrap().complete.get().map(Instant::as_ns));
         assert_eq!(complete, [Some(3), Some(8)]);
         stream.arrived(Instant::from_ns(9), 20);
-        assert_eq!(stream.unread().next().unwrap().complete, Some(Instant::from_ns(9)), "nobody has read it");
+        assert_eq!(
+            stream.unread().next().unwrap().complete,
+            Instant::from_ns(9).into(),
+            "nobody has read it"
+        );
     }
 
     #[test]
@@ -321,7 +327,7 @@ mod tests {
         assert_eq!(carried, [(0, false), (0, true), (1, true), (0, false)]);
         stream.arrived(at, 15);
         let packet = stream.read(15).unwrap();
-        assert_eq!((packet.first_sent, packet.segments), (Some(at), 3));
+        assert_eq!((packet.first_sent, packet.segments), (at.into(), 3));
         stream.acknowledge(10);
         assert_eq!(stream.unread().count(), 1);
     }

@@ -18,7 +18,7 @@ use mqttlab_client::Rests;
 use mqttlab_net::{Delivery, Fate};
 use mqttlab_plan::{LinksEvent, MediumEvent};
 use mqttlab_tcp::{Segment, TcpEvent, TcpOutput as Output};
-use mqttlab_units::Instant;
+use mqttlab_units::{Instant, OptionalInstant};
 
 use crate::control::event::SimEvent;
 use crate::control::event_queue::EventQueue;
@@ -283,8 +283,8 @@ impl SimTransport {
         let connection = self.connections.get_mut(id);
         let Some(deadline) = connection.ends[side as usize].next_deadline() else { return };
         let alarm = &mut connection.alarms[side as usize];
-        if alarm.is_none_or(|alarm| deadline < alarm) {
-            *alarm = Some(deadline);
+        if alarm.get().is_none_or(|alarm| deadline < alarm) {
+            *alarm = deadline.into();
             agenda.add(deadline, SimEvent::Timer { connection: id, side });
         }
     }
@@ -311,10 +311,10 @@ impl SimTransport {
     /// Lets a timer of TCP fire that is due now; `false` when it was set anew since, or belonged to another connection.
     pub(crate) fn on_timer(&mut self, now: Instant, id: TcpConnectionId, side: Side) -> bool {
         let connection = self.connections.get_mut(id);
-        if connection.id != id || connection.alarms[side as usize] != Some(now) {
+        if connection.id != id || connection.alarms[side as usize] != now.into() {
             return false;
         }
-        connection.alarms[side as usize] = None;
+        connection.alarms[side as usize] = OptionalInstant::NONE;
         connection.ends[side as usize].tick(now);
         true
     }
@@ -627,7 +627,7 @@ mod tests {
         assert_eq!((second.slot, second.generation), (first.slot, first.generation + 1));
         assert!(!bench.transport.connections().is_current(first));
         let [old, new] = [first, second].map(|id| {
-            let at = bench.transport.connection(second).alarms[Side::Client as usize].unwrap();
+            let at = bench.transport.connection(second).alarms[Side::Client as usize].get().unwrap();
             bench.transport.on_timer(at, id, Side::Client)
         });
         assert!(!old && new, "the SYN's timer is the second connection's");

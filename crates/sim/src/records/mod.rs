@@ -257,7 +257,7 @@ impl Records {
     ) {
         // Without frames it is not known when it was sent.
         let is_wanted = self.packets && packet.is_packet();
-        let Some(first_sent) = packet.first_sent.filter(|_| is_wanted) else { return };
+        let Some(first_sent) = packet.first_sent.get().filter(|_| is_wanted) else { return };
         let is_message = packet.kind.is_message();
         let parts = PacketSizes::of(packet);
         let origin = is_message.then(|| message_tokens::origin(packet.message)).flatten();
@@ -285,7 +285,7 @@ impl Records {
             property_bytes: packet.property_bytes,
             payload_bytes: parts.payload,
             first_sent_ns: Some(first_sent.as_ns()),
-            complete_ns: packet.complete.map(Instant::as_ns),
+            complete_ns: packet.complete.get().map(Instant::as_ns),
             segments: Some(packet.segments),
             written_ns: None,
             read_ns: None,

@@ -5,7 +5,7 @@ use mqttlab_mqtt::{Kind, Version, encode};
 
 use super::ServerSurroundings;
 use super::mosquitto_loop::{PacketReading, ReadKind};
-use crate::hosts::stream::{StreamContent, StreamPacket};
+use crate::hosts::stream::StreamPacket;
 use crate::ids::TcpConnectionId;
 
 /// Something that a socket has for the broker.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use mqttlab_plan::ProxyRole;
 use mqttlab_tcp::TcpEvent;
-use mqttlab_units::{Duration, Seed};
+use mqttlab_units::{Duration, OptionalInstant, Seed};
 
 use super::service::{Alarm, ServiceQueue, ServiceTimes};
 use super::{End, ServerModel, ServerSnapshot, ServerSurroundings};
@@ -96,7 +96,8 @@ impl ProxyModel {
             Passing::Packet(packet) => {
                 let length = (packet.end - packet.start) as usize;
                 // What the recording says of a packet is said of each crossing.
-                let fresh = StreamPacket { first_sent: None, segments: 0, complete: None, ..packet };
+                let [first_sent, complete] = [OptionalInstant::NONE; 2];
+                let fresh = StreamPacket { first_sent, segments: 0, complete, ..packet };
                 around.transport.connection_mut(to.0).append(to.1, fresh, length);
                 around.write(to, &mut self.wrote_to);
             }

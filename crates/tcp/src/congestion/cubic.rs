@@ -17,7 +17,8 @@ use super::{AckedUnits, Controller, Measured, Window};
 pub(crate) struct Cubic {
     /// W_max: the window at the last loss.
     w_max: u64,
-    epoch: Option<CubicEpoch>,
+    /// From the first growth behind slow start on, where few connections come.
+    epoch: Option<Box<CubicEpoch>>,
     /// Segments acknowledged that have not yet grown the window (Linux `snd_cwnd_cnt`).
     ack_count: u64,
     /// Least round trip since the last timeout, those right after a loss left out (Linux `delay_min`).
@@ -141,7 +142,7 @@ impl Cubic {
                 epoch.w_est_ack_count += acked;
                 epoch
             }
-            none => none.insert(CubicEpoch::begin(window, self.w_max, acked, now)),
+            none => none.insert(Box::new(CubicEpoch::begin(window, self.w_max, acked, now))),
         };
         let (updated_for, at) = epoch.updated;
         let is_fresh =
