@@ -257,7 +257,8 @@ def test_a_new_connection_waits_for_passes_of_an_idle_broker(
     """Measured with Mosquitto 2.0.11, to which nobody said anything since the last client left 500 ms before."""
     took = opened(simulated(coming_and_going(layers), tmp_path / "run"))
     for part, waits in waits_ms.items():
-        assert all(10 + waits - 1 <= time < 10 + waits + 3 for time in took[part][2:5]), took
+        # Mosquitto itself takes a millisecond for keys.
+        assert all(abs(10 + waits - time) < 2 for time in took[part][2:5]), took
 
 
 @pytest.mark.parametrize(("layers", "qos", "ways"), [

@@ -25,7 +25,7 @@ use mqttlab_units::{Duration, Instant, Seed};
 
 use super::broker_answers::{
     BrokerRequestContent, BrokerResponse, Request, acknowledgement, connack, has_tls, is_opened,
-    is_websocket, reading, version,
+    is_websocket, reading, version, wakes,
 };
 use super::broker_limits::BrokerLimits;
 use super::mosquitto_loop::{LoopPasses, ReadKind, SocketReads};
@@ -594,10 +594,8 @@ impl ServerModel for BrokerModel {
             }
             TcpEvent::PeerClosed | TcpEvent::Refused | TcpEvent::Reset | TcpEvent::TimedOut => {
                 self.read_socket(around, id);
-                self.request(
-                    around,
-                    Request { connection: id, what: BrokerRequestContent::Closed, turn: ReadKind::Ends },
-                );
+                let turn = if wakes(around, end) { ReadKind::Ends } else { ReadKind::Goes };
+                self.request(around, Request { connection: id, what: BrokerRequestContent::Closed, turn });
             }
             TcpEvent::Connected | TcpEvent::Acknowledged(_) | TcpEvent::Closed => {}
         }

@@ -2,9 +2,10 @@
 
 use mqttlab_mqtt::broker;
 use mqttlab_mqtt::{Kind, Version, encode};
+use mqttlab_tcp::ConnectionState;
 
-use super::ServerSurroundings;
 use super::mosquitto_loop::{PacketReading, ReadKind};
+use super::{End, ServerSurroundings};
 use crate::hosts::stream::StreamPacket;
 use crate::ids::TcpConnectionId;
 
@@ -44,6 +45,12 @@ pub(super) fn is_websocket(around: &ServerSurroundings<'_>, id: TcpConnectionId)
 pub(super) fn is_opened(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
     let layered = around.transport.connection(id).layered.as_ref();
     layered.is_none_or(|layered| !layered.has_websocket() || layered.waits_for().is_none())
+}
+
+/// Whether the end of a connection begins a pass: not of one that Mosquitto has closed itself, or does not know yet.
+pub(super) fn wakes(around: &ServerSurroundings<'_>, (id, side): End) -> bool {
+    let state = around.transport.connection(id).ends[side as usize].state();
+    is_opened(around, id) && !matches!(state, ConnectionState::Closing | ConnectionState::TimeWait)
 }
 
 pub(super) fn has_tls(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
