@@ -12,7 +12,7 @@ import flask
 import polars as pl
 
 from mqttlab import scratch
-from mqttlab.dashboard import live_figures, maps, payloads, run_figures, run_sets, run_tables, verdicts
+from mqttlab.dashboard import events_by_hand, live_figures, maps, payloads, run_figures, run_sets, run_tables, verdicts
 from mqttlab.dashboard.comparisons import Comparisons
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.jobs import Jobs
@@ -206,6 +206,15 @@ def _going_on(server: flask.Flask, jobs: Jobs, watch: Watch) -> None:
     def job_figure_csv(job: str, name: str) -> flask.Response:
         drawn = live_figures.drawn(name, watch.of(job).ticks)
         return _missing("figure", name) if drawn is None else _csv(twin(drawn), f"{name}.csv")
+
+    @server.get("/data/job/<job>/possible.json")
+    def job_possible(job: str) -> flask.Response:
+        return flask.Response(json.dumps(events_by_hand.possible(watch, job)), content_type="application/json")
+
+    @server.post("/data/job/<job>/event")
+    def job_event(job: str) -> flask.Response:
+        told = events_by_hand.fire(watch, job, flask.request.get_json(silent=True))
+        return flask.Response(json.dumps(told), content_type="application/json")
 
 
 def _of_others(server: flask.Flask) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ LINES_AT_ONCE = 1000
 TICKS_KEPT = 2400
 LINKS_DRAWN = 8
 TAIL_SHOWN = 20
+EVENTS_SHOWN = 50
 RECENT = 5
 NUMBERS = ("at_ns", "connected", "offered", "sent", "delivered", "disconnects", "latency_p50_ns", "latency_p99_ns",
            "sender_lateness_p99_ns", "emulator_lateness_p99_ns", "events_per_s", "speed")
@@ -132,9 +134,13 @@ class Watch:
         if not (found.taken or found.fired):
             return []
         if found.planned is None:
-            directory = self._jobs.directory_of(job) if found.elsewhere is None else found.elsewhere.directory
-            found.planned = _planned(directory)
+            found.planned = _planned(self.directory_of(job))
         return changes(found.planned, found.taken, found.fired)
+
+    def directory_of(self, job: str) -> Path | None:
+        """Where a run's recording is made; nothing where there is no such run."""
+        found = self.of(job)
+        return self._jobs.directory_of(job) if found.elsewhere is None else found.elsewhere.directory
 
     def elsewhere(self) -> tuple[list[Announced], list[Announced]]:
         """The runs that go on and are not the queue's; and those that have ended since they were looked at, the latest
@@ -193,6 +199,13 @@ def shown(run: Followed) -> dict[str, Any]:
     }, "sample": sample(run)}
 
 
+def events_told(taken: Sequence[Change]) -> dict[str, Any]:
+    """The events that have taken place, the latest first, as a table."""
+    rows = [[f"{one.at_ns / 1e9:.1f}", one.name, "" if one.until_ns is None else f"{one.until_ns / 1e9:.1f}"]
+            for one in reversed(taken[-EVENTS_SHOWN:])]
+    return told_table("Events so far", EVENT_HEADS if rows else (), rows)
+
+
 def sample(run: Followed) -> str:
     """What the tail is a sample of; nothing of engines that tell of no message."""
     delivered = number(int(run.last.get("delivered") or 0))
@@ -206,6 +219,7 @@ LINK_HEADS = (Head("link", text=True), Head("rate", unit="kbit/s"), Head("waitin
 SERVER_HEADS = (Head("server", text=True), Head("processor", unit="%"), Head("memory", unit="MB"))
 GROUP_HEADS = (Head("group", text=True), Head("offered"), Head("sent"), Head("delivered"), Head("sent", unit="1/s"),
                Head("delivered", unit="1/s"))
+EVENT_HEADS = (Head("at", unit="s"), Head("event", text=True), Head("until", unit="s"))
 TAIL_HEADS = (Head("received", unit="s"), Head("topic", text=True), Head("from", text=True), Head("to", text=True),
               Head("QoS"), Head("size", unit="B"), Head("latency", unit="ms"))
 

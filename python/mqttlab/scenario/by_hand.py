@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mqttlab.networks.trace import traces_of
@@ -18,6 +18,8 @@ from mqttlab.scenario.event import PUBLISHING_ACTIONS
 from mqttlab.scenario.event_plan import planned_and_written, publishing_of
 from mqttlab.scenario.load import ScenarioError, override, read_values
 from mqttlab.scenario.location import Location
+from mqttlab.scenario.model import Scenario
+from mqttlab.scenario.possible import Thing, things
 from mqttlab.scenario.wording import Source, toml_values
 
 if TYPE_CHECKING:
@@ -86,6 +88,32 @@ def planned_by_hand(
     Raises:
         ScenarioError: the event is wrong, or the scenario cannot be read again.
     """
+    warm_up = int(plan["phases"]["warm_up_ns"])
+    fired = [{**each, "at": f"{at - warm_up} ns"} for at, each in [*earlier, (now_ns, fields)]]
+    scenario = _read_again(written, plan, fired)
+    found = [event for origin, event in planned_and_written(scenario, laid_links(scenario), publishing_of(scenario))
+             if origin is scenario.events[-1]]
+    return [(event["at_ns"] - now_ns, event) for event in found]
+
+
+def possible_by_hand(written: tuple[str, dict[str, Any]], plan: Mapping[str, Any]) -> list[Thing]:
+    """What may be fired by hand in a run, for a form to choose from.
+
+    Raises:
+        ScenarioError: the scenario cannot be read again.
+    """
+    return [replace(thing, deeds=deeds) for thing in things(_read_again(written, plan, ()))
+            if (deeds := tuple(deed for deed in thing.deeds if not any(_is_fixed(word) for word in deed.words)))]
+
+
+def _is_fixed(word: str) -> bool:
+    return word in {f'do="{do}"' for do in FIXED}
+
+
+def _read_again(
+    written: tuple[str, dict[str, Any]], plan: Mapping[str, Any], fired: Sequence[Mapping[str, Any]],
+) -> Scenario:
+    """A run's scenario, with events that were fired behind its own."""
     text, replaced = written
     try:
         values = toml_values(text, SCENARIO)
@@ -94,14 +122,9 @@ def planned_by_hand(
     for place, value in replaced.items():
         override(values, place, value, SCENARIO)
     _with_files_of(values, plan)
-    warm_up = int(plan["phases"]["warm_up_ns"])
-    fired = [{**each, "at": f"{at - warm_up} ns"} for at, each in [*earlier, (now_ns, fields)]]
     events = [*values.get("events", ()), *fired]
     source = _ByHand(SCENARIO, text, (), number=len(events) - 1)
-    scenario = read_values({**values, "events": events}, source, traces_of(plan))
-    found = [event for origin, event in planned_and_written(scenario, laid_links(scenario), publishing_of(scenario))
-             if origin is scenario.events[-1]]
-    return [(event["at_ns"] - now_ns, event) for event in found]
+    return read_values({**values, "events": events}, source, traces_of(plan))
 
 
 def _with_files_of(values: dict[str, Any], plan: Mapping[str, Any]) -> None:

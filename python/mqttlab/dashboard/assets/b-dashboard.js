@@ -144,6 +144,7 @@
     window.mqttlab.fillMaps(document);
     window.mqttlab.fillDrops(document);
     window.mqttlab.fillForms(document);
+    window.mqttlab.fillEvents(document);
     window.mqttlab.fillInstants(document);
     window.mqttlab.fillPlay(document);
   }
@@ -367,7 +368,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     wear(preferred());
     new MutationObserver(watch).observe(document.body, {
-      childList: true, subtree: true, attributes: true, attributeFilter: ["data-rows", "data-source", "data-version", "data-form", "data-at"],
+      childList: true, subtree: true, attributes: true, attributeFilter: ["data-rows", "data-source", "data-version", "data-form", "data-at", "data-job"],
     });
     watch();
     // For who drives a browser: whether all that was asked for is there.

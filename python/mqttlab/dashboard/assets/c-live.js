@@ -63,6 +63,7 @@
     put(section.querySelector("[data-live=sample]"), job.sample);
     tiles(section.querySelector("[data-live=tiles]"), job.tiles);
     warnings(section.querySelector("[data-live=warnings]"), job.warnings);
+    window.mqttlab.followEvents(section.dataset.job, job.fires);
     const bar = section.querySelector("[role=progressbar]");
     const done = Math.round(100 * job.done);
     bar.setAttribute("aria-valuenow", done);

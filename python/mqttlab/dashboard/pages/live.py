@@ -28,7 +28,7 @@ from mqttlab.dashboard.panels import (
     written_table,
 )
 from mqttlab.dashboard.store import Store
-from mqttlab.dashboard.watch import Watch, shown
+from mqttlab.dashboard.watch import Watch, events_told, shown
 from mqttlab.queue import QueuedJob
 from mqttlab.queue.client import Driver
 from mqttlab.report.text import number
@@ -42,6 +42,8 @@ FIGURES = ("messages", "latency", "links", "queues", "servers", "lateness")
 PHASES = {"setup": "setting up", "connect": "connecting", "warm_up": "warming up", "measurement": "measuring",
           "cool_down": "cooling down", "finalise": "writing the recording"}
 TABLES = ("links", "servers", "groups", "tail")
+FIRES_IN = ("warm_up", "measurement")
+"""Where events by hand take place."""
 QUEUE_HEADS = (Head("run", text=True), Head("of", text=True), Head("backend", text=True), Head("state", text=True),
                Head("takes", text=True), Head("", text=True), Head("", text=True))
 
@@ -118,7 +120,10 @@ def told(jobs: Jobs, watch: Watch) -> dict[str, Any]:
     for name in [*(job.identifier for job in going_on if job.state == "running"),
                  *(run.identifier for run in elsewhere)]:
         followed = watch.of(name)
-        found[name] = {**shown(followed), "phase": _phase(followed.phase), "warnings": followed.warnings}
+        numbers = shown(followed)
+        numbers["tables"]["events"] = events_told(watch.changes(name))
+        found[name] = {**numbers, "phase": _phase(followed.phase), "warnings": followed.warnings,
+                       "fires": followed.phase.get("phase") in FIRES_IN}
     left = jobs.left_s(going_on)
     return {"signature": signature(jobs, going_on, drivers, elsewhere), "jobs": found,
             "words": _words(jobs, going_on, left),
@@ -151,10 +156,22 @@ def _running(jobs: Jobs, job: QueuedJob | Announced, watch: Watch) -> html.Secti
                   if isinstance(job, QueuedJob) else None,
                   link("Open what is recorded so far", address(f"/run/{run}")) if run else None],
                  className="form-row"),
+        _events(watch, job),
         html.Div([figure(one, f"/data/job/{job.identifier}/figure/{one}.json") for one in FIGURES],
                  className="figures"),
         html.Div(tables, className="tables"),
     ], className="live-job", **{"data-job": job.identifier})
+
+
+def _events(watch: Watch, job: QueuedJob | Announced) -> html.Section:
+    """The events so far, and of a live run the form for one by hand (``assets/a-events.js``)."""
+    return html.Section([
+        html.H3("Events"),
+        html.Div(className="event-form") if job.backend == "live" else None,
+        html.Div(className="scroll rows", tabIndex=0, role="region", **{
+            "aria-label": "Events so far, table", "data-table": "events",
+            "data-rows": rows_json(events_told(watch.changes(job.identifier)))}),
+    ], className="panel events-panel")
 
 
 def _experiment(store: Store, driver: Driver) -> html.Section:
