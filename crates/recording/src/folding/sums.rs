@@ -100,14 +100,7 @@ impl MessageSums {
         if is_new {
             self.had.push(subscriber_group);
         }
-        let key = SumKey {
-            publisher_group: self.group(row.publisher),
-            subscriber_group,
-            qos: row.qos,
-            phase: row.phase.code(),
-            fate: row.fate.code(),
-            cause: row.cause.map(Word::code),
-        };
+        let key = self.key(row, subscriber_group);
         let (from, until) = self.window;
         let sum = self.sum(key);
         sum.add(row);
@@ -139,14 +132,7 @@ impl MessageSums {
         let mut wanted: Vec<(Option<u16>, u64)> = members.collect();
         wanted.push((None, u64::from(shares)));
         for (subscriber_group, count) in wanted.into_iter().filter(|(_, count)| *count > 0) {
-            let key = SumKey {
-                publisher_group: self.group(row.publisher),
-                subscriber_group,
-                qos: row.qos,
-                phase: row.phase.code(),
-                fate: row.fate.code(),
-                cause: None,
-            };
+            let key = SumKey { cause: None, ..self.key(row, subscriber_group) };
             self.sum(key).wanted += count;
         }
     }
@@ -159,6 +145,18 @@ impl MessageSums {
             above.map(|(_, count)| count).sum::<u64>() + (sum.rows - sum.latency.count)
         });
         slower.sum()
+    }
+
+    /// Where a row is added.
+    fn key(&self, row: &MessageRow<'_>, subscriber_group: Option<u16>) -> SumKey {
+        SumKey {
+            publisher_group: self.group(row.publisher),
+            subscriber_group,
+            qos: row.qos,
+            phase: row.phase.code(),
+            fate: row.fate.code(),
+            cause: row.cause.map(Word::code),
+        }
     }
 
     fn group(&self, client: Option<u32>) -> Option<u16> {

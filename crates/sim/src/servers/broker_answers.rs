@@ -6,6 +6,7 @@ use mqttlab_tcp::ConnectionState;
 
 use super::mosquitto_loop::{PacketReading, ReadKind};
 use super::{End, ServerSurroundings};
+use crate::hosts::layers::SimLayers;
 use crate::hosts::stream::StreamPacket;
 use crate::ids::TcpConnectionId;
 
@@ -36,15 +37,23 @@ pub(super) fn version(around: &ServerSurroundings<'_>, socket: broker::Connectio
     around.version_at(around.transport.connections().at(socket.0))
 }
 
+/// What lies between TCP and the packets of a connection.
+fn layers<'a>(around: &'a ServerSurroundings<'_>, id: TcpConnectionId) -> Option<&'a SimLayers> {
+    around.transport.connection(id).layered.as_deref()
+}
+
 /// Whether libwebsockets is the broker's end of a connection.
 pub(super) fn is_websocket(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
-    around.transport.connection(id).layered.as_ref().is_some_and(|layered| layered.has_websocket())
+    layers(around, id).is_some_and(SimLayers::has_websocket)
+}
+
+pub(super) fn has_tls(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
+    layers(around, id).is_some_and(SimLayers::has_tls)
 }
 
 /// Whether packets come over a connection: WebSocket, if it is below them, is open.
 pub(super) fn is_opened(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
-    let layered = around.transport.connection(id).layered.as_ref();
-    layered.is_none_or(|layered| !layered.has_websocket() || layered.waits_for().is_none())
+    !is_websocket(around, id) || layers(around, id).is_some_and(|layers| layers.waits_for().is_none())
 }
 
 /// Whether the end of a connection begins a pass: not of one that Mosquitto has closed itself, or does not know yet.
@@ -53,15 +62,11 @@ pub(super) fn wakes(around: &ServerSurroundings<'_>, (id, side): End) -> bool {
     is_opened(around, id) && !matches!(state, ConnectionState::Closing | ConnectionState::TimeWait)
 }
 
-pub(super) fn has_tls(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> bool {
-    around.transport.connection(id).layered.as_ref().is_some_and(|layered| layered.has_tls())
-}
-
 pub(super) fn reading(around: &ServerSurroundings<'_>, id: TcpConnectionId) -> PacketReading {
-    match &around.transport.connection(id).layered {
-        Some(layered) if layered.has_websocket() && layered.has_tls() => PacketReading::Records,
-        Some(layered) if layered.has_websocket() => PacketReading::Bytes,
-        _ => PacketReading::Packets,
+    match (is_websocket(around, id), has_tls(around, id)) {
+        (true, true) => PacketReading::Records,
+        (true, false) => PacketReading::Bytes,
+        (false, _) => PacketReading::Packets,
     }
 }
 

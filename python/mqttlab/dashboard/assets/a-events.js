@@ -9,6 +9,10 @@
   let number = 0;
   const AGAIN_MS = 5000;
 
+  document.addEventListener("pointerdown", (event) => {
+    for (const form of forms.values()) if (!form.box.contains(event.target)) form.last = null;
+  });
+
   function fillEvents(page) {
     for (const place of page.querySelectorAll(".event-form")) {
       const job = place.closest(".live-job").dataset.job;
@@ -26,7 +30,6 @@
     form.box.addEventListener("focusin", (event) => { form.last = event.target; });
     // Who leaves goes somewhere else; where the page is made anew the focus goes nowhere.
     form.box.addEventListener("focusout", (event) => { if (event.relatedTarget) form.last = null; });
-    document.addEventListener("pointerdown", (event) => { if (!form.box.contains(event.target)) form.last = null; });
     return form;
   }
 
