@@ -11,6 +11,7 @@
 
 mod arguments;
 mod import;
+mod memory;
 mod observer;
 mod probe;
 mod simulation;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
             print_json(snapshot(&directory, &out, &mut witness_of(&directory)))
         }
         Ok(EngineCommand::Summarise { directory, out }) => {
+            memory::keep_freed();
             print_json(summarise(&directory, out.as_deref().unwrap_or(&directory)))
         }
         Ok(EngineCommand::Import(order)) => import::run(&order),
@@ -118,6 +120,7 @@ fn run(plan: Plan, destination: &Destination) -> ExitCode {
 fn sum_up(directory: &Path) {
     let is_finished = ["run.json", "incomplete.json"].iter().any(|name| directory.join(name).exists());
     if is_finished {
+        memory::keep_freed();
         let _ = std::panic::catch_unwind(|| summarise(directory, directory));
     }
 }

@@ -6,14 +6,18 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::LogicalType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 
 use crate::error::{Error, ErrorContext, Result};
@@ -78,9 +82,12 @@ pub const ABSENT: i64 = i64::MIN;
 /// Rows that are read together.
 pub const BATCH_ROWS: usize = 1 << 13;
 
+/// What is read at once for the header of a page, which has a few numbers.
+const PAGE_HEADER_BYTES: usize = 256;
+
 /// A table that can be read.
 pub struct TableReader {
-    file: SerializedFileReader<File>,
+    file: SerializedFileReader<SharedFile>,
     path: PathBuf,
 }
 
@@ -92,6 +99,8 @@ impl TableReader {
             return Ok(None);
         }
         let file = File::open(&path).on("open", &path)?;
+        let bytes = file.metadata().on("look at", &path)?.len();
+        let file = SharedFile { file: Arc::new(file), bytes };
         let file = SerializedFileReader::new(file).map_err(|error| damaged(&path, &error))?;
         Ok(Some(TableReader { file, path }))
     }
@@ -144,6 +153,48 @@ impl TableReader {
             Ok(RowGroupColumn { source: Some(source), wanted: kind, signed })
         };
         wanted.iter().map(open).collect()
+    }
+}
+
+/// A file that many columns read, each at its own place. parquet's own reader of a [`File`] has its descriptor duplicated,
+/// sought and closed for each page.
+struct SharedFile {
+    file: Arc<File>,
+    bytes: u64,
+}
+
+/// What comes in a file from a place on.
+struct FileFrom {
+    file: Arc<File>,
+    place: u64,
+}
+
+impl Length for SharedFile {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for SharedFile {
+    type T = BufReader<FileFrom>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<BufReader<FileFrom>> {
+        let from = FileFrom { file: Arc::clone(&self.file), place: start };
+        Ok(BufReader::with_capacity(PAGE_HEADER_BYTES, from))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+impl Read for FileFrom {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(into, self.place)?;
+        self.place += read as u64;
+        Ok(read)
     }
 }
 
