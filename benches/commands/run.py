@@ -95,6 +95,11 @@ class Checkout:
         own = self.place / ".venv" / "bin"
         return own if (own / "mqttlab-engine").is_file() else Path(sys.executable).parent
 
+    @property
+    def demo(self) -> Path:
+        """Its own demonstration: one checkout's scenario may have fields that the other does not know."""
+        return self.place / "scenarios" / "demo.toml"
+
     def environment(self) -> dict[str, str]:
         """What its commands are run with. Modules are compiled once, as on a user's machine, whatever is set here."""
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -132,9 +132,9 @@ def recording(side: Checkout, packets: float, scratch: Path) -> Path:
 
 def small(sides: list[Checkout], rounds: int, scratch: Path) -> None:
     """What needs no recording, or one of a moment."""
-    demo = ROOT / "scenarios" / "demo.toml"
     for number in range(rounds):
         for side in sides:
+            demo = side.demo
             empty = Path(tempfile.mkdtemp(dir=scratch))
             side.take("`--help`", number, side.mqttlab("--help"))
             side.take("`list`", number, side.mqttlab("list", "--runs", empty))
@@ -312,7 +312,7 @@ def main() -> None:
             sides = [Checkout(place, compiled=scratch / f"compiled-{n}") for n, place in enumerate(places)]
             for side in sides:
                 side.perform("--help")
-                side.perform("run", ROOT / "scenarios" / "demo.toml", "--backend", "sim", "--set",
+                side.perform("run", side.demo, "--backend", "sim", "--set",
                              "phases.duration=1 s", "--runs", scratch / "first")
             if part == "load":
                 load(sides, options.rounds, scratch, options.mqttwrk)

@@ -2,20 +2,26 @@
 """What a simulation costs: from 20 to 10 000 clients on Ethernet, each publishing and receiving a message a second.
 
     benches/simulator/run.py [--seconds 20] [--clients 20 200 2000 10000] [--html FILE]
+    benches/simulator/run.py --growth [--rounds 3]
 
 For each number of clients, with every frame recorded and without: processor seconds of the engine per simulated second,
 the same per link crossed (an event of the network), and memory per client while it measures.
+
+`--growth` has messages, clients and links grow one at a time, a hundredfold each, while the others stay. The exponent
+is the slope of a straight line through the logarithms: 0 is a cost that stays, 1 one that grows alike.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from mqttlab.engine import engine_path
@@ -24,28 +30,40 @@ from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
 
-def job(clients: int, seconds: float, packets: bool, directory: Path) -> Job:
+@dataclass(frozen=True)
+class Load:
+    """What is simulated: clients on hosts with a cable each, a message a second of each client or another rate."""
+
+    clients: int
+    seconds: float
+    packets: bool
+    hosts: int = 0
+    """As many as clients when left out."""
+    per_s: float = 1.0
+
+
+def job(load: Load, directory: Path) -> Job:
     """Clients on cables of their own to a switch, and the switch's to the broker."""
     cable = {"rate": "100 Mbit/s", "delay": "1 ms", "overhead": "38 B"}
     trunk = {"rate": "10 Gbit/s", "delay": "1 ms", "overhead": "38 B"}
     return Job(compile_plan(parse_values({
-        "name": "scale", "backend": "sim", "phases": {"duration": f"{seconds} s", "cool_down": "1 s"},
-        "hosts": {"clients": {"count": clients}},
+        "name": "scale", "backend": "sim", "phases": {"duration": f"{load.seconds} s", "cool_down": "1 s"},
+        "hosts": {"clients": {"count": load.hosts or load.clients}},
         "sim": {"client_wake_up": "0 s"},
         "broker": {"nagle": False, "service": {"per_packet": "0 s", "per_copy": "0 s"}},
         "trunk": {"up": trunk, "down": trunk},
         "networks": [{"between": ["clients", "broker"], "link": "each", "up": cable, "down": cable}],
-        "groups": [{"name": "both", "host": "clients", "count": clients, "nagle": False, "connect_over": "1 s",
-                    "publish": {"topic": "t/{client}", "payload": "64 B", "rate": "1 /s"},
+        "groups": [{"name": "both", "host": "clients", "count": load.clients, "nagle": False, "connect_over": "1 s",
+                    "publish": {"topic": "t/{client}", "payload": "64 B", "rate": f"{load.per_s} /s"},
                     "subscribe": ["t/{client}"]}],
-        "recording": {"detail": "full" if packets else "messages"},
+        "recording": {"detail": "full" if load.packets else "messages"},
     })), directory)
 
 
-def measure(clients: int, seconds: float, packets: bool) -> dict[str, float]:
+def measure(load: Load) -> dict[str, float]:
     """Run the engine, and watch its memory and its processor time."""
     with tempfile.TemporaryDirectory() as scratch:
-        work = job(clients, seconds, packets, Path(scratch) / "run")
+        work = job(load, Path(scratch) / "run")
         text = work.text
         command = [engine_path(), *work.arguments]
         engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -89,7 +107,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="simulated in each run")
     parser.add_argument("--clients", type=int, nargs="+", default=[20, 200, 2000, 10_000])
     parser.add_argument("--html", type=Path, help="a plot of it")
+    parser.add_argument("--growth", action="store_true", help="exponents instead")
+    parser.add_argument("--rounds", type=int, default=3, help="of --growth; the least of them counts")
     options = parser.parse_args()
+    if options.growth:
+        growth(options.rounds)
+        return
     print("| clients | simulated s per CPU s, frames recorded | not recorded | CPU µs per link crossed | "
           "memory per client, KiB, frames recorded | not recorded |")
     print("|---:|---:|---:|---:|---:|---:|")
@@ -97,7 +120,7 @@ def main() -> None:
     for clients in options.clients:
         # Few clients are simulated for longer, so that there is something to measure.
         seconds = options.seconds * max(1.0, min(100.0, 10_000 / clients))
-        full, bare = (measure(clients, seconds, packets) for packets in (True, False))
+        full, bare = (measure(Load(clients, seconds, packets)) for packets in (True, False))
         crossed = full["crossings"]
         rows.append((clients, 1e6 * full["cpu_s"] / crossed))
         print(f"| {clients} | {seconds / full['cpu_s']:.3g} | {seconds / bare['cpu_s']:.3g} "
@@ -107,10 +130,35 @@ def main() -> None:
         plot(rows, options.html)
 
 
+def growth(rounds: int) -> None:
+    """Cost by messages, clients and links, with exponents."""
+    # Messages of ten thousand clients come so seldom that their sum stays.
+    axes = {
+        "messages": {count: {"clients": 100, "seconds": count / 1000, "per_s": 10.0}
+                     for count in (10_000, 100_000, 1_000_000)},
+        "clients": {count: {"clients": count, "hosts": 100, "seconds": 100.0, "per_s": 1000 / count}
+                    for count in (100, 1000, 10_000)},
+        "links": {count: {"clients": 10_000, "hosts": count, "seconds": 100.0, "per_s": 0.1}
+                  for count in (100, 1000, 10_000)},
+    }
+    print("| what grows | recorded | processor time, s | exponent |\n|---|---|---:|---:|")
+    for axis, sizes in axes.items():
+        for packets in (True, False):
+            costs = {size: min(measure(Load(packets=packets, **values))["cpu_s"] for _ in range(rounds))
+                     for size, values in sizes.items()}
+            told = ", ".join(f"{size:,}: {cost:.3g}" for size, cost in costs.items())
+            print(f"| {axis} | {'frames' if packets else 'messages'} | {told} | {exponent(costs):.2f} |", flush=True)
+
+
+def exponent(costs: dict[int, float]) -> float:
+    """The slope of the straight line through the logarithms (least squares)."""
+    points = [(math.log(size), math.log(cost)) for size, cost in costs.items()]
+    x, y = (sum(values) / len(points) for values in zip(*points, strict=True))
+    return sum((a - x) * (b - y) for a, b in points) / sum((a - x) ** 2 for a, _ in points)
+
+
 def plot(rows: list[tuple[int, float]], path: Path) -> None:
     """Cost of an event over the number of clients, beside a logarithm through the first point."""
-    import math
-
     import plotly.graph_objects as go
 
     clients = [row[0] for row in rows]
