@@ -38,7 +38,7 @@ class Load:
     seconds: float
     packets: bool
     hosts: int = 0
-    """As many as clients when left out."""
+    """As many as clients, in one group, when left out; else each host has a group of its own."""
     per_s: float = 1.0
 
 
@@ -46,16 +46,26 @@ def job(load: Load, directory: Path) -> Job:
     """Clients on cables of their own to a switch, and the switch's to the broker."""
     cable = {"rate": "100 Mbit/s", "delay": "1 ms", "overhead": "38 B"}
     trunk = {"rate": "10 Gbit/s", "delay": "1 ms", "overhead": "38 B"}
+    shared = {"nagle": False, "connect_over": "1 s", "subscribe": ["t/{client}"],
+              "publish": {"topic": "t/{client}", "payload": "64 B", "rate": f"{load.per_s} /s"}}
+    if load.hosts:
+        names = [f"site{number}" for number in range(load.hosts)]
+        hosts: dict[str, object] = {name: {} for name in names}
+        networks = [{"between": [name, "broker"], "up": cable, "down": cable} for name in names]
+        each = load.clients // load.hosts
+        groups = [{"name": name, "host": name, "count": each, **shared} for name in names]
+    else:
+        hosts = {"clients": {"count": load.clients}}
+        networks = [{"between": ["clients", "broker"], "link": "each", "up": cable, "down": cable}]
+        groups = [{"name": "both", "host": "clients", "count": load.clients, **shared}]
     return Job(compile_plan(parse_values({
         "name": "scale", "backend": "sim", "phases": {"duration": f"{load.seconds} s", "cool_down": "1 s"},
-        "hosts": {"clients": {"count": load.hosts or load.clients}},
+        "hosts": hosts,
         "sim": {"client_wake_up": "0 s"},
         "broker": {"nagle": False, "service": {"per_packet": "0 s", "per_copy": "0 s"}},
         "trunk": {"up": trunk, "down": trunk},
-        "networks": [{"between": ["clients", "broker"], "link": "each", "up": cable, "down": cable}],
-        "groups": [{"name": "both", "host": "clients", "count": load.clients, "nagle": False, "connect_over": "1 s",
-                    "publish": {"topic": "t/{client}", "payload": "64 B", "rate": f"{load.per_s} /s"},
-                    "subscribe": ["t/{client}"]}],
+        "networks": networks,
+        "groups": groups,
         "recording": {"detail": "full" if load.packets else "messages"},
     })), directory)
 
@@ -136,10 +146,10 @@ def growth(rounds: int) -> None:
     axes = {
         "messages": {count: {"clients": 100, "seconds": count / 1000, "per_s": 10.0}
                      for count in (10_000, 100_000, 1_000_000)},
-        "clients": {count: {"clients": count, "hosts": 100, "seconds": 100.0, "per_s": 1000 / count}
+        "clients": {count: {"clients": count, "hosts": 10, "seconds": 100.0, "per_s": 1000 / count}
                     for count in (100, 1000, 10_000)},
         "links": {count: {"clients": 10_000, "hosts": count, "seconds": 100.0, "per_s": 0.1}
-                  for count in (100, 1000, 10_000)},
+                  for count in (10, 100, 1000)},
     }
     print("| what grows | recorded | processor time, s | exponent |\n|---|---|---:|---:|")
     for axis, sizes in axes.items():

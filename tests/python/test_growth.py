@@ -20,8 +20,9 @@ from mqttlab.networks import link
 from mqttlab.recording import Recording
 from mqttlab.report import terminal, write_html
 from mqttlab.runs import Job, perform
-from mqttlab.scenario import Scenario, ScenarioError, compile_plan, parse, sentence, warnings_of
+from mqttlab.scenario import Scenario, ScenarioError, compile_plan, parse, warnings_of
 from mqttlab.scenario.one_sentence import one_sentence
+from mqttlab.scenario.sentence import sentence
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """

@@ -16,7 +16,8 @@ from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
 from mqttlab.report.text import verdict
 from mqttlab.runs import Job, perform
-from mqttlab.scenario import compile_plan, load
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import load
 
 pytestmark = pytest.mark.live
 SCENARIO = """

@@ -12,8 +12,10 @@ from live import in_both
 from mqttlab.networks import MODELS, place
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
-from mqttlab.scenario import ScenarioError, compile_plan, load, parse, sentence, warnings_of
+from mqttlab.scenario import ScenarioError, compile_plan, parse, warnings_of
 from mqttlab.scenario.estimate import GPS_BYTES, IMAGE_BYTES
+from mqttlab.scenario.load import load
+from mqttlab.scenario.sentence import sentence
 
 ROOT = Path(__file__).resolve().parents[2]
 FLEET = """

@@ -13,8 +13,9 @@ from mqttlab.brokers.mosquitto import configuration
 from mqttlab.engine import engine_path
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
 from mqttlab.runs import Job
-from mqttlab.scenario import compile_plan, load, parse
+from mqttlab.scenario import compile_plan, parse
 from mqttlab.scenario.compile import repetition_seed
+from mqttlab.scenario.load import load
 from mqttlab.scenario.model import Broker
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,8 @@ from commands import mqttlab
 from json_schema import mistakes
 from mqttlab.engine import engine_path
 from mqttlab.plan import read_plan
-from mqttlab.scenario import compile_plan, load
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import load
 from mqttlab.scenario.schema import scenario_schema
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,8 +25,8 @@ from mqttlab.engine import engine_path
 from mqttlab.runs import Job
 from mqttlab.runs.hiding import hide_in_file
 from mqttlab.runs.job import ulid
-from mqttlab.scenario import ScenarioError, compile_plan, load
-from mqttlab.scenario.load import parse
+from mqttlab.scenario import ScenarioError, compile_plan
+from mqttlab.scenario.load import load, parse
 from mqttlab.scenario.model import Scenario
 from mqttlab.scenario.secret import classes_of, without_secrets
 from mqttlab.scenario.secret_places import secrets_of

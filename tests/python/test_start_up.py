@@ -104,6 +104,15 @@ def test_an_import_without_its_page_loads_what_reads_it(tmp_path: Path) -> None:
     names = loaded("import", "capture", str(CAPTURE), "--no-html", "--output", str(tmp_path / "run"), "--catalog",
                    "none")
     assert names & (SLOW | {"alembic"}) == {"polars", "numpy", "pydantic", "rich"}
+    assert "mqttlab.scenario.model" not in names
+
+
+@pytest.mark.parametrize("words", [("report", "{run}"), ("report", "{run}", "--html", "{page}"), ("explain", "{run}")])
+def test_who_reads_a_recording_loads_no_reader_of_scenarios(tmp_path: Path, words: tuple[str, ...]) -> None:
+    # Its classes are a third of what such a command loads, and the plan of a recording is not checked again.
+    places = {"run": ROOT / "tests" / "schemas" / "3" / "simulated", "page": tmp_path / "page.html"}
+    names = loaded(*(word.format(**places) for word in words))
+    assert "mqttlab.report" in names and "mqttlab.scenario.model" not in names
 
 
 def test_a_check_does_not_look_through_what_is_installed() -> None:

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from mqttlab.cli import main
 from mqttlab.memory import memory_left
-from mqttlab.scenario import ScenarioError, compile_plan, load, parse, warnings_of
+from mqttlab.scenario import ScenarioError, compile_plan, parse, warnings_of
+from mqttlab.scenario.load import load
 from mqttlab.scenario.topics import may_match
 from wrong_input import (
     COMMANDS,

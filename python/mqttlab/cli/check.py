@@ -12,14 +12,16 @@ from mqttlab.networks.link import LinkDirection
 from mqttlab.networks.trace import Trace
 from mqttlab.plurals import counted
 from mqttlab.quantity import rate_words, shown
-from mqttlab.scenario import Scenario, compile_plan, load, sentence, warnings_of
+from mqttlab.scenario import Scenario, compile_plan, warnings_of
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event_plan import times
 from mqttlab.scenario.event_words import told
+from mqttlab.scenario.load import load
 from mqttlab.scenario.needs import need_secrets
 from mqttlab.scenario.one_sentence import what_and_how_often
 from mqttlab.scenario.publish import Publish
 from mqttlab.scenario.routes import TRUNK, LaidLinks, placed
+from mqttlab.scenario.sentence import sentence
 from mqttlab.scenario.wording import Source, read_text
 from mqttlab.terminal import say, say_json
 

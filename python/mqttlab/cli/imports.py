@@ -171,8 +171,8 @@ def _import(
     options: list[str], html: bool | None, as_json: bool, catalog: str | None, *, full: bool,
 ) -> None:
     from mqttlab.cli.catalogs import remember
+    from mqttlab.cli.outcome import print_document, report_run, run_document
     from mqttlab.cli.progress import ImportProgress
-    from mqttlab.cli.run import print_document, report_run, run_document
     from mqttlab.cli.status import status_of
     from mqttlab.console import Console
     from mqttlab.imports import directory_for, import_evidence

@@ -16,8 +16,8 @@ from mqttlab.errors import UsageError
 from mqttlab.mistaken import did_you_mean
 from mqttlab.networks import MODELS
 from mqttlab.report import probe as shown
-from mqttlab.scenario import compile_plan, load
-from mqttlab.scenario.load import parse_values
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import load, parse_values
 from mqttlab.terminal import say_json
 
 if TYPE_CHECKING:

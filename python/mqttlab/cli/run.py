@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mqttlab.cli.catalogs import remember
 from mqttlab.cli.check import warn
 from mqttlab.cli.openmetrics import Watched, served
+from mqttlab.cli.outcome import print_document, report_run, run_document
 from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.progress import RunProgress
 from mqttlab.cli.space import need_room
@@ -19,20 +19,16 @@ from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.files import from_here
 from mqttlab.runs import Job, LocalPool, Outcome, taken_directory
-from mqttlab.scenario import Scenario, compile_plan, load
+from mqttlab.scenario import Scenario, compile_plan
+from mqttlab.scenario.load import load
 from mqttlab.scenario.needs import need_secrets, need_servers
 from mqttlab.scenario.secret import without_secrets, without_written
 from mqttlab.scenario.secret_places import secrets_of
 from mqttlab.scenario.wording import Source, read_text
-from mqttlab.terminal import say, say_json
+from mqttlab.terminal import say
 
 if TYPE_CHECKING:
     from mqttlab.cli.thresholds import Repetitions
-    from mqttlab.recording import Recording
-
-OUTPUT_SCHEMA = 1
-"""Of what ``--json`` prints; docs/reference/output.md describes it."""
-
 
 def run_scenario(
     scenario: Path, overrides: dict[str, Any], runs: Path, *, html: bool, ignore_disk: bool, as_json: bool,
@@ -190,77 +186,3 @@ def _capture(outcome: Outcome) -> None:
         export.pcapng(Recording.open(outcome.directory), outcome.directory / "run.pcapng")
     except export.ExportError as error:
         say(f"mqttlab: warning: run.pcapng is not written: {error}", err=True)
-
-
-def report_run(outcome: Outcome, html: bool, *, full: bool = False) -> Recording | None:
-    """Print the headline of a run or an import, with ``full`` its tables, too, and write its page beside them; returns
-    what there is to read."""
-    from mqttlab.recording import Recording
-    from mqttlab.report import answer, terminal
-
-    console = Console()
-    if outcome.verdict == "failed":
-        say(f"mqttlab: the run failed: {outcome.reason}", err=True)
-        return None
-    if not _has_tables(outcome):
-        place = from_here(outcome.directory)
-        console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
-        console.print(f"recording  {place} (incomplete; `mqttlab report {place}` makes its tables)", highlight=False,
-                      soft_wrap=True, markup=False)
-        return None
-    recording = Recording.open(outcome.directory)
-    answer(recording, console)
-    if full:
-        terminal(recording, console)
-    console.print(f"recording  {from_here(outcome.directory)}", highlight=False, soft_wrap=True, markup=False)
-    if outcome.reason:
-        console.print(f"ended early: {outcome.reason}", highlight=False, soft_wrap=True, markup=False)
-    page = _page(recording, outcome) if html else None
-    if page is not None:
-        console.print(f"report     {from_here(page)}", highlight=False, soft_wrap=True, markup=False)
-    return recording
-
-
-def run_document(outcome: Outcome, html: bool) -> tuple[dict[str, Any], Recording | None]:
-    """What ``--json`` prints of a run or an import: ``report``'s object, or how it ended where there is none.
-
-    Returns that, and what there is to read.
-    """
-    from mqttlab.recording import Recording
-    from mqttlab.report.document import document
-
-    if outcome.verdict == "failed" or not _has_tables(outcome):
-        where = None if outcome.verdict == "failed" else str(outcome.directory)
-        return {"recording": where, "status": outcome.verdict, "reasons": [outcome.reason or ""], "metrics": []}, None
-    recording = Recording.open(outcome.directory)
-    page = _page(recording, outcome) if html else None
-    return document(recording) | {"page": None if page is None else str(page)}, recording
-
-
-def print_document(
-    documents: list[dict[str, Any]], status: int, thresholds: list[dict[str, Any]] | None = None,
-) -> None:
-    """Print the one object of ``run --json`` and ``import … --json``."""
-    say_json({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents,
-                           "thresholds": thresholds or []})
-
-
-def _has_tables(outcome: Outcome) -> bool:
-    """Whether there was time for tables: who has asked for the end does not wait for them now. Who has pressed Ctrl-C
-    sits there, and may press it again."""
-    if outcome.verdict == "incomplete" and outcome.asked not in (None, signal.SIGINT):
-        return False
-    return outcome.verdict != "incomplete" or (outcome.directory / "incomplete.json").exists()
-
-
-def _page(recording: Recording, outcome: Outcome) -> Path | None:
-    from mqttlab.report import write_html
-
-    out = outcome.directory / "report.html"
-    try:
-        return write_html(recording, out)
-    except OSError as error:
-        # The recording is what matters, and it is there.
-        say(f"mqttlab: {out} cannot be written: {error.strerror}; write the report elsewhere with "
-            f"mqttlab report {outcome.directory} --html FILE", err=True)
-        return None

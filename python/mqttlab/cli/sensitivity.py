@@ -17,7 +17,8 @@ from mqttlab import metrics, scratch
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
-from mqttlab.scenario import compile_plan, load
+from mqttlab.scenario import compile_plan
+from mqttlab.scenario.load import load
 from mqttlab.terminal import say
 
 DRAWS = 12

@@ -15,8 +15,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from mqttlab.cli.outcome import OUTPUT_SCHEMA
 from mqttlab.cli.problems import writable_directory
-from mqttlab.cli.run import OUTPUT_SCHEMA, run_all
+from mqttlab.cli.run import run_all
 from mqttlab.cli.space import need_room
 from mqttlab.cli.status import worst
 from mqttlab.console import Console

@@ -6,13 +6,13 @@
     hold = "12 s"        so it stays 12 s, and is away for 8 s
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from mqttlab.networks.link import Part
 from mqttlab.quantity import IntervalNs, PositiveDurationNs
+from mqttlab.scenario.held_words import words_of_churn
 
 if TYPE_CHECKING:
     from mqttlab.plan import types
@@ -32,7 +32,7 @@ class Churn(Part):
 
     def words(self) -> str:
         """As `check` tells it."""
-        return words_of(self.plan(1), 1)
+        return words_of_churn(self.plan(1), 1)
 
     def away_ns(self, clients: int) -> int:
         """From a client's leaving to its coming."""
@@ -41,10 +41,3 @@ class Churn(Part):
     def plan(self, clients: int) -> "types.Churn":
         """As the plan has it."""
         return {"hold_ns": self.hold, "law": self.law, "away_ns": self.away_ns(clients)}
-
-
-def words_of(planned: Mapping[str, Any], clients: int) -> str:
-    """How so many clients come and go, as a plan says it: the one text for `check` and for the headline's sentence."""
-    connects = clients * 1e9 / (planned["hold_ns"] + planned["away_ns"])
-    mean = " on average" if planned["law"] == "exponential" else ""
-    return f"come and go: {connects:g} connections a second, each for {planned['hold_ns'] / 1e9:g} s{mean}"

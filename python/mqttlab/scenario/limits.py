@@ -19,7 +19,6 @@ machine             value      source
 ==================  =========  ======================================================================================
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -28,6 +27,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from mqttlab.mistaken import did_you_mean
 from mqttlab.networks.link import Part
 from mqttlab.quantity import rate_bit_s, ratio, shown, size_bytes
+from mqttlab.scenario.held_words import words_of_limits
 from mqttlab.secrets import PlainText
 
 # The engine has the same bounds (crates/plan, limits.rs).
@@ -117,22 +117,10 @@ class Limits(Part):
 
     def words(self) -> str:
         """As `check` tells it."""
-        return words_of(self.plan())
+        return words_of_limits(self.plan())
 
     def plan(self) -> dict[str, Any]:
         """As the plan has them."""
         limits = self.in_force
         return {"processor": limits.get("processor"), "memory_bytes": limits.get("memory"),
                 "disk_bytes_s": limits["disk_rate"] // 8 if "disk_rate" in limits else None}
-
-
-def words_of(planned: Mapping[str, Any]) -> str:
-    """What a host has, as a plan says it: the one text for `check` and for the headline's sentence."""
-    told = []
-    if planned["processor"] is not None:
-        told.append(f"{100 * planned['processor'][0] / planned['processor'][1]:g} % of a processor")
-    if planned["memory_bytes"] is not None:
-        told.append(f"{planned['memory_bytes'] / 10**6:g} MB of memory")
-    if planned["disk_bytes_s"] is not None:
-        told.append(f"a disk that takes {planned['disk_bytes_s'] / 1e6:g} MB/s")
-    return ", ".join(told)

@@ -13,8 +13,7 @@ from typing import Any, cast
 from mqttlab.foreign import shortened
 from mqttlab.plan import StoredPlan
 from mqttlab.plurals import counted
-from mqttlab.scenario.churn import words_of as words_of_churn
-from mqttlab.scenario.limits import words_of as words_of_limits
+from mqttlab.scenario.held_words import words_of_churn, words_of_limits
 from mqttlab.scenario.sentence import places
 from mqttlab.scenario.template import bounds
 from mqttlab.scenario.topics import Filters

@@ -12,7 +12,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from mqttlab.foreign import shortened
-from mqttlab.networks import MODELS, PLACEMENTS, place
 from mqttlab.quantity import rate_words
 
 if TYPE_CHECKING:
@@ -177,6 +176,9 @@ def _loss(spec: dict[str, Any] | None) -> str:
 @cache
 def _named_models(without: tuple[str, ...] = ()) -> dict[str, str]:
     """What links of each model are called, by their plans, but for some fields. Every network of a scenario asks."""
+    # Their fields take a tenth of a second to load, and the plan of an import has no links.
+    from mqttlab.networks import MODELS, PLACEMENTS, place
+
     found: dict[str, str] = {}
     for model in MODELS.values():
         for placement in PLACEMENTS:
