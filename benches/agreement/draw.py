@@ -22,7 +22,7 @@ from mqttlab.scenario.load import parse_values
 
 Values = dict[str, Any]
 
-TABLE_TO, EVENTS_TO, LATER_TO, HANDLING_TO, NEXT_TO = 200, 300, 700, 1100, 1300
+TABLE_TO, EVENTS_TO, LATER_TO, HANDLING_TO, NEXT_TO, LOCAL_TO = 200, 300, 700, 1100, 1300, 1500
 """Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or were drawn before. What came later is not
 drawn for them: they keep their scenarios."""
 KEPT_FROM = 1_000_000
@@ -565,6 +565,13 @@ def _of_mqtt(dice: Dice, values: Values) -> Values:
         if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5":
             for subscription in group.get("subscribe", ()):
                 subscription["retain_as_published"] = True
+    for group in values["groups"] if dice.newly_hits("no_local", 0.3, LOCAL_TO) else ():
+        # Not beside relays, nor for shared subscriptions.
+        relays = any("relay" in other for other in values["groups"])
+        if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5" and not relays:
+            for subscription in group.get("subscribe", ()):
+                if not subscription["filter"].startswith("$share/"):
+                    subscription["no_local"] = True
     for group in values["groups"] if dice.newly_hits("expiry", 0.3, NEXT_TO) else ():
         if group.get("mqtt", whole.get("mqtt", {})).get("version") == "5":
             published = group.get("publish", [])

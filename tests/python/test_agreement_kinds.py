@@ -30,6 +30,7 @@ LEFT_OUT = {
     "groups.churn": "test_churn.py compares them",
     "groups.subscribe.retain_handling": "test_retain_handling.py compares them",
     "groups.subscribe.retain_as_published": "test_retain_as_published.py compares them",
+    "groups.subscribe.no_local": "test_no_local.py compares them",
     "groups.publish.expiry": "test_mqtt5_traffic.py compares it",
     "hosts.limits": "test_weak_hosts.py compares them",
     "mqtt.credentials": "test_credentials.py compares the packets",

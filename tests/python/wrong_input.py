@@ -396,7 +396,12 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
         *((SUBSCRIBE, f'subscribe = [{{ filter = "a/+", retain_handling = {line} }}]') for line in (
             '"new"', '"nev"', "1", "2", "3")),
         *((SUBSCRIBE, f'subscribe = [{{ filter = "a/+", {line} }}]') for line in (
-            "retain_as_published = true", "retain_as_published = 1", "retain_as_publish = true")),
+            "retain_as_published = true", "retain_as_published = 1", "retain_as_publish = true", "no_local = true",
+            "no_local = 'yes'", "no_locals = true", "nolocal = true")),
+        *((SUBSCRIBE, f"subscribe = [{{ filter = '{pattern}', no_local = true }}]\n{more}") for pattern, more in (
+            ("$share/pool/a/+", "mqtt = { version = '5' }"), ("a/+", "mqtt = { version = '5' }\nrelay = {}"),
+            ("a/+", "mqtt = { version = '5', duplicate_ids = true }"), ("a/+", "mqtt = { version = '3.1' }"),
+            ("a/+", "protocol = 'zeromq'"))),
         (COUNT, "count = 3\nmqtt = { version = '3.1', session_expiry = '1 h' }"),
         (COUNT, "count = 3\nmqtt = { client_id = 'same' }"), (COUNT, "count = 3\nmqtt = { client_id = '' }"),
         (COUNT, "count = 3\nmqtt = { client_id = '{clinet}' }"),

@@ -54,7 +54,7 @@ impl<R> Default for OutgoingMessages<R> {
 impl<R: Default> OutgoingMessages<R> {
     /// Takes a message of the client's own. It counts as sent until its session does not take it.
     pub(crate) fn add(&mut self, around: &mut impl Surroundings, row: Sent, content: u8) -> Token {
-        let deliveries = around.deliveries(row.topic);
+        let deliveries = around.deliveries(&row);
         let books = around.books();
         books.offered += 1;
         books.sent += 1;
@@ -92,7 +92,7 @@ impl<R: Default> OutgoingMessages<R> {
     /// The session does not take a message.
     pub(crate) fn unsent(&mut self, around: &mut impl Surroundings, token: Token) {
         if let Some(row) = self.at(token).row {
-            let deliveries = around.deliveries(row.topic);
+            let deliveries = around.deliveries(&row);
             let books = around.books();
             books.sent -= 1;
             books.expected -= u64::from(deliveries);

@@ -7,14 +7,16 @@ use mqttlab_rows::{AsPublished, ChangedReceiver};
 
 /// Of a plan whose events change subscriptions.
 pub fn changed_receivers(plan: &Plan, roster: &Roster) -> Vec<ChangedReceiver> {
-    let found = SubscriptionChanges::of(&plan.events).receivers(plan, roster);
-    let row = |one: mqttlab_plan::ChangedReceiver| ChangedReceiver {
-        topic: one.topic,
-        client: one.client,
-        at_first: one.at_first,
-        flips: one.flips,
-    };
-    found.into_iter().map(row).collect()
+    SubscriptionChanges::of(&plan.events).receivers(plan, roster).into_iter().map(row).collect()
+}
+
+/// Who should have what it publishes itself otherwise than what others publish.
+pub fn own_receivers(roster: &Roster) -> Vec<ChangedReceiver> {
+    roster.own_receivers().iter().cloned().map(row).collect()
+}
+
+fn row(one: mqttlab_plan::ChangedReceiver) -> ChangedReceiver {
+    ChangedReceiver { topic: one.topic, client: one.client, at_first: one.at_first, flips: one.flips }
 }
 
 /// The clients that ask for Retain As Published, and whether anything stored may be sent to them.

@@ -31,8 +31,8 @@ pub trait Surroundings: Rows {
     fn subscription_change(&self, client: Who, number: u32) -> Option<(String, bool)>;
     /// Whether it subscribes to anything after so many changes.
     fn has_subscriptions(&self, client: Who, changes: u32) -> bool;
-    /// How many deliveries a message to this topic causes.
-    fn deliveries(&self, topic: u32) -> u32;
+    /// How many deliveries a message causes.
+    fn deliveries(&self, row: &Sent) -> u32;
     /// Whether a client has offered so much that it is others' turn.
     fn is_turn_over(&self, offered: Offered) -> bool;
 

@@ -2,17 +2,31 @@
 //!
 //! The bytes are those after the fixed header, and may be cut: what cannot be read is left out.
 
-/// The filters of a SUBSCRIBE or, without options, an UNSUBSCRIBE (MQTT 5 §3.8, §3.10).
-pub fn filters(body: &[u8], level: u8, options: bool) -> Vec<String> {
+use mqttlab_mqtt::SubscriptionOptions;
+
+/// The filters of an UNSUBSCRIBE (MQTT 5 §3.10).
+pub fn filters(body: &[u8], level: u8) -> Vec<String> {
+    each_filter(body, level, false).map(|(filter, _)| filter).collect()
+}
+
+/// The filters of a SUBSCRIBE and what is asked for with each (MQTT 5 §3.8). Of an option byte that is cut off, nothing.
+pub fn subscriptions(body: &[u8], level: u8) -> Vec<(String, SubscriptionOptions)> {
+    // Before MQTT 5 the bits above the QoS are reserved ([MQTT-3.8.3-4] of 3.1.1).
+    let known = if level < 5 { 3 } else { u8::MAX };
+    let filters = each_filter(body, level, true);
+    filters.map(|(filter, byte)| (filter, SubscriptionOptions::from_byte(byte & known))).collect()
+}
+
+fn each_filter(body: &[u8], level: u8, options: bool) -> impl Iterator<Item = (String, u8)> {
     let mut rest = after_properties(body, level);
-    let mut filters = Vec::new();
-    while let Some(length) = rest.get(..2) {
+    std::iter::from_fn(move || {
+        let length = rest.get(..2)?;
         let end = 2 + usize::from(u16::from_be_bytes([length[0], length[1]]));
-        let Some(filter) = rest.get(2..end) else { break };
-        filters.push(String::from_utf8_lossy(filter).into_owned());
+        let filter = String::from_utf8_lossy(rest.get(2..end)?).into_owned();
+        let byte = rest.get(end).copied().filter(|_| options).unwrap_or_default();
         rest = rest.get(end + usize::from(options)..).unwrap_or_default();
-    }
-    filters
+        Some((filter, byte))
+    })
 }
 
 /// The codes of a SUBACK, one for each filter (MQTT 5 §3.9.3).
@@ -58,14 +72,27 @@ pub const REFUSED: u8 = 0x80;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mqttlab_mqtt::{Qos, RetainHandling};
 
     #[test]
     fn filters_are_read_with_and_without_properties_and_options() {
         let three = [0, 1, 0, 3, b'a', b'/', b'#', 1, 0, 1, b'b', 0];
-        assert_eq!(filters(&three, 4, true), ["a/#", "b"]);
-        let five = [0, 1, 2, 11, 5, 0, 3, b'a', b'/', b'#', 1];
-        assert_eq!(filters(&five, 5, true), ["a/#"]);
-        assert_eq!(filters(&[0, 1, 0, 1, b'a', 0, 1, b'b'], 4, false), ["a", "b"]);
+        let names = |found: Vec<(String, SubscriptionOptions)>| -> Vec<String> {
+            found.into_iter().map(|(filter, _)| filter).collect()
+        };
+        assert_eq!(names(subscriptions(&three, 4)), ["a/#", "b"]);
+        let five = [0, 1, 2, 11, 5, 0, 3, b'a', b'/', b'#', 0b0010_1101];
+        assert_eq!(names(subscriptions(&five, 5)), ["a/#"]);
+        assert_eq!(filters(&[0, 1, 0, 1, b'a', 0, 1, b'b'], 4), ["a", "b"]);
+        let options = SubscriptionOptions {
+            qos: Qos::AtLeastOnce,
+            no_local: true,
+            retain_as_published: true,
+            retain_handling: RetainHandling::Never,
+        };
+        assert_eq!(subscriptions(&five, 5)[0].1, options);
+        let four = [0, 1, 0, 3, b'a', b'/', b'#', 0b0010_1101];
+        assert_eq!(subscriptions(&four, 4)[0].1, Qos::AtLeastOnce.into(), "reserved before MQTT 5");
     }
 
     #[test]
@@ -86,9 +113,9 @@ mod tests {
     fn cut_bodies_give_what_is_whole() {
         let whole = [0, 1, 0, 1, b'a', 0, 0, 9, b'b'];
         for end in 0..whole.len() {
-            assert_eq!(filters(&whole[..end], 4, true).len(), usize::from(end >= 5), "{end}");
+            assert_eq!(subscriptions(&whole[..end], 4).len(), usize::from(end >= 5), "{end}");
         }
-        assert_eq!(filters(&[0, 1, 0xff, 0xff, 0xff, 0xff, 1], 5, true), [""; 0]);
+        assert_eq!(subscriptions(&[0, 1, 0xff, 0xff, 0xff, 0xff, 1], 5), []);
         assert_eq!((codes(&[0], 4), connack_code(&[0])), (&[][..], None));
     }
 }

@@ -198,7 +198,7 @@ impl CapturedConnections {
             }
             (Kind::Suback, ServerDirection::FromServer) => self.suback(connection, packet, times[1], matcher),
             (Kind::Unsubscribe, ServerDirection::ToServer) => {
-                for filter in body::filters(bytes(packet), packet.level, false) {
+                for filter in body::filters(bytes(packet), packet.level) {
                     matcher.subscriptions.unsubscribe(client, &filter, times[1]);
                 }
             }
@@ -331,15 +331,16 @@ impl CapturedConnections {
     ) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
-        let filters = body::filters(bytes(packet), packet.level, true);
+        let asked = body::subscriptions(bytes(packet), packet.level);
         let answered = self.ends.get(&connection).is_some_and(|ends| ends.answered);
-        for filter in &filters {
-            matcher.subscriptions.ask(client, filter, times[0]);
+        for (filter, options) in &asked {
+            matcher.subscriptions.ask(client, filter, *options, times[0]);
             // Where nothing of the broker's is captured no SUBACK will be.
             if !answered {
                 matcher.subscriptions.grant(client, filter, times[0]);
             }
         }
+        let filters: Vec<String> = asked.into_iter().map(|(filter, _)| filter).collect();
         let words = filters.join(" ");
         if let Some(id) = packet.id {
             conversation.subscribing.insert(id, (times[0], filters));

@@ -42,6 +42,7 @@ mod servers;
 mod sorting;
 mod source;
 mod streams;
+mod subscription_options;
 mod subscriptions;
 mod timeline;
 mod timestamps;

@@ -15,6 +15,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
@@ -238,7 +239,7 @@ impl Matcher {
 
     fn sent(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, intended: Instant) {
         let server = self.servers.of(publish.client);
-        let topic = self.subscriptions.topic(publish.topic, publish.complete, server);
+        let topic = self.subscriptions.topic_from(publish.client, publish.topic, publish.complete, server);
         if self.servers.are_several() {
             self.subscriptions
                 .receivers_of(topic)
@@ -339,7 +340,8 @@ impl Matcher {
             if self.parted.contains(&publish.connection) {
                 return publish.since;
             }
-            self.subscriptions.ask(publish.client, publish.topic, publish.since);
+            let options = SubscriptionOptions::default();
+            self.subscriptions.ask(publish.client, publish.topic, options, publish.since);
             self.subscriptions.grant(publish.client, publish.topic, publish.since);
             self.guessed.push(publish.client);
             publish.since

@@ -19,6 +19,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use mqttlab_capture::{ServerDirection, SocketEndpoint, UdpHeader};
+use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_mqtt::topic::is_name;
 use mqttlab_mqttsn::ReturnCode;
 use mqttlab_mqttsn::packet::{Filter, Packet, Topic, decode};
@@ -221,7 +222,7 @@ impl GatewayTraffic {
             Packet::Subscribe { id, filter, .. } => {
                 let filter = filter_name(filter);
                 if let Some(filter) = &filter {
-                    matcher.subscriptions.ask(client, filter, at);
+                    matcher.subscriptions.ask(client, filter, SubscriptionOptions::default(), at);
                 }
                 session.subscribing.insert(*id, (at, filter.clone()));
                 self.push_event(at, EventKind::Subscribe, client, None, filter.unwrap_or_default());

@@ -21,7 +21,8 @@ use mqttlab_capture::mqtt::{CapturedPacket, Kind};
 use mqttlab_capture::{JoinedPacket, PacketReader, ServerDirection};
 use mqttlab_mqtt::topic::matches;
 use mqttlab_recording::{
-    Event, EventKind, Identified, Layout, PositionSample, Received, SeenRow, Sent, Session, Topic, identity,
+    ChangedReceiver, Event, EventKind, Identified, Layout, PositionSample, Received, SeenRow, Sent, Session,
+    Topic, identity,
 };
 use mqttlab_units::{Duration, Instant};
 
@@ -170,8 +171,9 @@ impl ProgramReader {
     fn subscribe(&mut self, packet: &CapturedPacket, client: u32) {
         let Some(matcher) = &mut self.matcher else { return };
         let at = packet.first.time;
-        let filters = body::filters(bytes(packet), packet.level, true);
-        filters.iter().for_each(|filter| matcher.subscriptions.ask(client, filter, at));
+        let asked = body::subscriptions(bytes(packet), packet.level);
+        asked.iter().for_each(|(filter, options)| matcher.subscriptions.ask(client, filter, *options, at));
+        let filters: Vec<String> = asked.into_iter().map(|(filter, _)| filter).collect();
         let words = filters.join(" ");
         if let Some(id) = packet.id {
             self.subscribing.insert((client, id), (at, filters));
@@ -204,7 +206,7 @@ impl ProgramReader {
                 .filter(|(client, filter)| self.is_program(*client) && matches(filter, name));
             let mut receivers: Vec<u32> = subscribed.map(|(client, _)| *client).collect();
             if !receivers.is_empty() {
-                receivers.extend_from_slice(layout.receivers_of(number as u32));
+                receivers.extend_from_slice(layout.subscribers_of(number as u32));
                 receivers.sort_unstable();
                 receivers.dedup();
                 layout.topics[number].receivers = layout.receivers.len() as u32;
@@ -251,7 +253,7 @@ impl PacketReader for ProgramReader {
             (Kind::Puback | Kind::Pubcomp, ServerDirection::ToServer) => matcher.completed(client, id),
             (Kind::Pubrel, ServerDirection::FromServer) => matcher.released(client, id, at),
             (Kind::Unsubscribe, ServerDirection::ToServer) => {
-                for filter in body::filters(bytes(packet), packet.level, false) {
+                for filter in body::filters(bytes(packet), packet.level) {
                     matcher.subscriptions.unsubscribe(client, &filter, at);
                 }
             }
@@ -277,6 +279,11 @@ impl PacketReader for ProgramReader {
         self.received.iter().for_each(|row| emit(SeenRow::Received(row)));
         self.events.iter().for_each(|(event, words)| emit(SeenRow::Event(event, words)));
         self.positions.iter().for_each(|row| emit(SeenRow::Position(row)));
+        let options = matcher.subscriptions.options();
+        layout.as_published.extend(options.as_published());
+        let own = options.own_receivers().into_iter();
+        layout.own_receivers.extend(own.map(|own| ChangedReceiver { topic: first_topic + own.topic, ..own }));
+        layout.own_receivers.sort_unstable_by_key(|own| (own.client, own.topic));
         let (topics, receivers) = matcher.subscriptions.into_layout(&matcher.servers);
         let first_set = layout.receivers.len() as u32;
         layout.topics.extend(

@@ -11,12 +11,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use mqttlab_mqtt::TopicTree;
 use mqttlab_mqtt::topic::{is_filter, matches, share};
+use mqttlab_mqtt::{SubscriptionOptions, TopicTree};
 use mqttlab_recording::{GivenUp, Topic};
 use mqttlab_units::Instant;
 
 use super::servers::ObservedServers;
+use super::subscription_options::ObservedOptions;
 
 /// Everybody's subscriptions, and the topics that messages were published to.
 #[derive(Default)]
@@ -40,10 +41,12 @@ pub struct ObservedSubscriptions {
     past: VecDeque<Past>,
     /// When a subscription last began or ended.
     changed_at: Instant,
+    options: ObservedOptions,
 }
 
 struct HeldSubscription {
     filter: String,
+    no_local: bool,
     since: Instant,
     /// Since when messages are expected; `None`: the broker has not said that it may.
     granted: Option<Instant>,
@@ -53,6 +56,7 @@ struct HeldSubscription {
 struct Past {
     client: u32,
     filter: String,
+    no_local: bool,
     granted: Instant,
     until: Instant,
 }
@@ -60,12 +64,25 @@ struct Past {
 impl ObservedSubscriptions {
     /// A client asks for a subscription: messages may come from now on. Filters that MQTT does not allow are passed
     /// over.
-    pub fn ask(&mut self, client: u32, filter: &str, at: Instant) {
-        let held = self.of_client.entry(client).or_default();
-        if is_filter(filter) && held.iter().all(|known| known.filter != filter) {
-            held.push(HeldSubscription { filter: filter.to_owned(), since: at, granted: None });
-            self.changed(at);
+    pub fn ask(&mut self, client: u32, filter: &str, options: SubscriptionOptions, at: Instant) {
+        if !is_filter(filter) {
+            return;
         }
+        self.options.note(client, filter, options);
+        let no_local = options.no_local;
+        let held = self.of_client.entry(client).or_default();
+        if let Some(known) = held.iter_mut().find(|known| known.filter == filter) {
+            // Mosquitto does not replace the option, although it should ([MQTT-3.8.4-3]): nothing is expected either way.
+            known.no_local |= no_local;
+            return;
+        }
+        held.push(HeldSubscription { filter: filter.to_owned(), no_local, since: at, granted: None });
+        self.changed(at);
+    }
+
+    /// What was asked for beside filters.
+    pub fn options(&self) -> &ObservedOptions {
+        &self.options
     }
 
     /// The broker grants a subscription that was asked for: messages are expected from now on.
@@ -91,10 +108,10 @@ impl ObservedSubscriptions {
     }
 
     fn end(&mut self, client: u32, over: Vec<HeldSubscription>, until: Instant) {
-        for HeldSubscription { filter, granted, .. } in over {
+        for HeldSubscription { filter, no_local, granted, .. } in over {
             self.tree.remove(&filter, |&holder| holder == client);
             if let Some(granted) = granted.filter(|_| share(&filter).is_none()) {
-                self.past.push_back(Past { client, filter, granted, until });
+                self.past.push_back(Past { client, filter, no_local, granted, until });
             }
         }
         let excess = self.past.len().saturating_sub(PAST_MAX);
@@ -172,6 +189,33 @@ impl ObservedSubscriptions {
         let number = self.topic_for(name, receivers, server);
         self.current.insert(key, number);
         number
+    }
+
+    /// As [`ObservedSubscriptions::topic`], for a message of this client.
+    pub fn topic_from(&mut self, client: u32, name: &Arc<str>, at: Instant, server: u32) -> u32 {
+        let topic = self.topic(name, at, server);
+        let subscribes = |own: &Self| own.receivers_of(topic).binary_search(&client).is_ok();
+        if !self.options.has_no_local(client) || !subscribes(self) {
+            return topic;
+        }
+        let wanted = self.wants_own(client, name, at);
+        if self.options.note_own(client, topic, wanted) {
+            return topic;
+        }
+        let others = self.receivers_of(topic).iter().copied().filter(|&other| other != client);
+        let others = others.collect();
+        self.topic_for(name, others, server)
+    }
+
+    /// Whether a subscription without No Local brings a client its own messages (MQTT 5 §3.8.3.1).
+    fn wants_own(&self, client: u32, name: &str, at: Instant) -> bool {
+        let wants =
+            |filter: &str, no_local: bool| !no_local && share(filter).is_none() && matches(filter, name);
+        let held = self.of_client.get(&client).into_iter().flatten();
+        let mut held = held.filter(|held| held.granted.is_some_and(|granted| granted <= at));
+        let mut past = self.past.iter().filter(|past| past.client == client);
+        held.any(|held| wants(&held.filter, held.no_local))
+            || past.any(|past| past.granted <= at && at < past.until && wants(&past.filter, past.no_local))
     }
 
     /// Who subscribes to the messages of a topic, at whatever server.
@@ -261,6 +305,7 @@ const PAST_MAX: usize = 1 << 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mqttlab_mqtt::Qos;
 
     fn receivers(subscriptions: &mut ObservedSubscriptions, topic: &str) -> Vec<u32> {
         receivers_at(subscriptions, topic, 99)
@@ -276,7 +321,7 @@ mod tests {
         let mut subscriptions = ObservedSubscriptions::default();
         let at = Instant::from_ns;
         for (client, filter, asked) in [(3, "a/+", 1), (1, "a/#", 2), (1, "a/b", 3), (4, "#", 4)] {
-            subscriptions.ask(client, filter, at(asked));
+            subscriptions.ask(client, filter, Qos::AtMostOnce.into(), at(asked));
         }
         for (client, filter) in [(3, "a/+"), (1, "a/#"), (1, "a/b")] {
             subscriptions.grant(client, filter, at(4));
@@ -296,7 +341,7 @@ mod tests {
         let mut subscriptions = ObservedSubscriptions::default();
         let at = Instant::from_ns;
         for (client, granted) in [(1, 10), (2, 30)] {
-            subscriptions.ask(client, "a/#", at(granted - 1));
+            subscriptions.ask(client, "a/#", Qos::AtMostOnce.into(), at(granted - 1));
             subscriptions.grant(client, "a/#", at(granted));
         }
         subscriptions.forget(1, at(u64::MAX), at(20));
@@ -309,9 +354,38 @@ mod tests {
     }
 
     #[test]
+    fn a_client_with_no_local_should_not_get_its_own_messages_unless_another_filter_brings_them() {
+        let mut subscriptions = ObservedSubscriptions::default();
+        let at = Instant::from_ns;
+        let silent = SubscriptionOptions { no_local: true, ..Qos::AtMostOnce.into() };
+        for (client, filter, options) in [
+            (1, "a/#", silent),
+            (2, "a/#", Qos::AtMostOnce.into()),
+            (3, "+/b", silent),
+            (3, "a/b", Qos::AtMostOnce.into()),
+        ] {
+            subscriptions.ask(client, filter, options, at(1));
+            subscriptions.grant(client, filter, at(2));
+        }
+        let name: Arc<str> = "a/b".into();
+        let topics = [1, 2, 3].map(|client| subscriptions.topic_from(client, &name, at(9), 0));
+        assert_eq!(topics, [0, 0, 0], "one topic, whoever publishes");
+        let left_out: Vec<_> =
+            subscriptions.options().own_receivers().iter().map(|own| (own.client, own.topic)).collect();
+        assert_eq!(left_out, [(1, 0)]);
+        // A subscription that turns to No Local: what was published before was expected.
+        subscriptions.unsubscribe(3, "a/b", at(10));
+        subscriptions.ask(2, "a/#", silent, at(11));
+        let [second, third] = [2, 3].map(|client| subscriptions.topic_from(client, &name, at(12), 0));
+        assert_eq!(second, 0, "nobody noted whether the client should get its own before");
+        assert_ne!(third, 0);
+        assert_eq!(subscriptions.receivers_of(third), [1, 2]);
+    }
+
+    #[test]
     fn a_shared_subscription_covers_its_topics_and_expects_nothing() {
         let mut subscriptions = ObservedSubscriptions::default();
-        subscriptions.ask(3, "$share/team/a/b", Instant::ZERO);
+        subscriptions.ask(3, "$share/team/a/b", Qos::AtMostOnce.into(), Instant::ZERO);
         subscriptions.grant(3, "$share/team/a/b", Instant::ZERO);
         assert_eq!(receivers(&mut subscriptions, "a/b"), [0_u32; 0]);
         assert_eq!(subscriptions.since(3, &"a/b".into()), Some(Instant::ZERO));

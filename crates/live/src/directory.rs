@@ -1,8 +1,8 @@
 //! Who is who in a live run, as the plan's roster numbers it and the recording stores it.
 
-use mqttlab_client::{as_published, changed_receivers};
+use mqttlab_client::{as_published, changed_receivers, own_receivers};
 use mqttlab_plan::{Plan, Roster, RosterTopic};
-use mqttlab_recording::{Client, Layout, Session, SummaryRule, Topic};
+use mqttlab_recording::{Client, Layout, Sent, Session, SummaryRule, Topic};
 
 use crate::clock::Clock;
 
@@ -36,6 +36,7 @@ impl Directory {
             receivers: roster.receivers().to_vec(),
             changed_receivers: changed_receivers(plan, &roster),
             as_published: as_published(plan),
+            own_receivers: own_receivers(&roster),
             measurement_end_ns: u64::MAX,
             late_after_ns: plan.late_after().map(|late| late.as_ns()),
             inflight_limits: plan.inflight_limits(),
@@ -70,9 +71,9 @@ impl Directory {
         (entry.server, &entry.name)
     }
 
-    /// How many deliveries a message to `topic` causes: one for each receiver, and one for each shared subscription.
-    pub fn deliveries(&self, topic: u32) -> u32 {
-        self.roster.topics()[topic as usize].deliveries
+    /// How many deliveries a message causes: one for each receiver, and one for each shared subscription.
+    pub fn deliveries(&self, row: &Sent) -> u32 {
+        self.roster.deliveries(row.topic, row.publisher)
     }
 }
 

@@ -63,12 +63,35 @@ pub struct SubscriptionOptions {
     pub retain_handling: RetainHandling,
     /// Whether it is sent RETAIN as it was published. Before MQTT 5 never.
     pub retain_as_published: bool,
+    /// Whether it is not sent what its own client publishes ([MQTT-3.8.3-3]). Before MQTT 5 never.
+    pub no_local: bool,
 }
 
 impl SubscriptionOptions {
-    /// The option byte. No Local is not asked for.
+    /// The option byte.
     pub const fn byte(self) -> u8 {
-        self.qos.level() | (self.retain_as_published as u8) << 3 | (self.retain_handling as u8) << 4
+        self.qos.level()
+            | (self.no_local as u8) << 2
+            | (self.retain_as_published as u8) << 3
+            | (self.retain_handling as u8) << 4
+    }
+
+    /// What an option byte asks for. Reserved bits are left aside, a QoS of 3 is taken for 2.
+    pub const fn from_byte(byte: u8) -> SubscriptionOptions {
+        SubscriptionOptions {
+            qos: match byte & 3 {
+                0 => Qos::AtMostOnce,
+                1 => Qos::AtLeastOnce,
+                _ => Qos::ExactlyOnce,
+            },
+            no_local: byte & 4 != 0,
+            retain_as_published: byte & 8 != 0,
+            retain_handling: match byte >> 4 & 3 {
+                0 => RetainHandling::Send,
+                1 => RetainHandling::New,
+                _ => RetainHandling::Never,
+            },
+        }
     }
 
     /// Of a session with two subscriptions to a topic, as one ([MQTT-3.3.4-2]).
@@ -76,6 +99,7 @@ impl SubscriptionOptions {
         SubscriptionOptions {
             qos: self.qos.max(other.qos),
             retain_as_published: self.retain_as_published || other.retain_as_published,
+            no_local: self.no_local && other.no_local,
             ..self
         }
     }

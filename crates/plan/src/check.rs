@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mqttlab_mqtt::topic::share;
 use mqttlab_mqttsn::encode;
 use mqttlab_net::radio::MediumSpec;
 use mqttlab_units::Duration;
@@ -12,8 +13,8 @@ use mqttlab_units::Duration;
 use crate::error::{PlanError, require};
 use crate::lookup::Lookup;
 use crate::{
-    Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Transport, bounds, events,
-    limits, stages,
+    Backend, Endpoint, Group, Hop, NetworkKind, Plan, Role, SCHEMA, Server, Subscription, Transport, bounds,
+    events, limits, stages,
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
@@ -227,6 +228,7 @@ fn check_group(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Resu
         require(!subscription.retain_as_published || is_v5, &format!("{place}.subscriptions"), || {
             "has `retain_as_published`, which only MQTT 5 can say".into()
         })?;
+        check_no_local(plan, group, subscription, &format!("{place}.subscriptions"))?;
     }
     if let Some(relay) = &group.relay {
         qos(relay.qos, &format!("{place}.relay.qos"))?;
@@ -238,6 +240,31 @@ fn check_group(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Resu
         require(publish.topics > 0, &format!("{place}.topics"), || "is 0, but must be at least 1".into())?;
     }
     Ok(())
+}
+
+/// Whoever gets a copy by a relay gets it from the relay, whoever published the message.
+fn check_no_local(
+    plan: &Plan,
+    group: &Group,
+    subscription: &Subscription,
+    place: &str,
+) -> Result<(), PlanError> {
+    if !subscription.no_local {
+        return Ok(());
+    }
+    let is_v5 = group.mqtt().is_some_and(|mqtt| mqtt.version == crate::ProtocolVersion::V5);
+    require(is_v5, place, || "has `no_local`, which only MQTT 5 can say".into())?;
+    require(share(&subscription.filter.0).is_none(), place, || {
+        "has `no_local` on a shared subscription, which is a protocol error [MQTT-3.8.3-4]".into()
+    })?;
+    let relay =
+        plan.groups.iter().find(|other| other.relay.is_some() && plan.serving(other) == plan.serving(group));
+    require(relay.is_none(), place, || {
+        format!(
+            "has `no_local`, but `{}` relays: of its copies nobody knows who should have them",
+            relay.map_or("", |relay| &relay.name)
+        )
+    })
 }
 
 /// Where the plan has what messages may be, by its number.

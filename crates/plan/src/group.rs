@@ -518,6 +518,9 @@ pub struct Subscription {
     /// Whether the broker sends RETAIN as it was published (MQTT 5 §3.8.3.1).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retain_as_published: bool,
+    /// Whether the broker does not send what the client itself publishes (MQTT 5 §3.8.3.1).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_local: bool,
 }
 
 impl Subscription {
@@ -528,6 +531,7 @@ impl Subscription {
             qos: qos(self.qos),
             retain_handling,
             retain_as_published: self.retain_as_published,
+            no_local: self.no_local,
         }
     }
 }

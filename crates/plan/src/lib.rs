@@ -29,6 +29,7 @@ mod limits;
 mod lookup;
 mod mqttsn;
 mod network;
+mod own_messages;
 mod payload;
 mod properties;
 mod publications;

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use mqttlab_units::{Bytes, Seed};
 
 use crate::arrivals::publication_seed;
+use crate::own_messages::own_receivers;
 use crate::topic::fill;
 use crate::{
-    Endpoint, Group, NetworkKind, Plan, PlannedSubscriptions, Protocol, ProtocolVersion, Publish, Replay,
-    ReplayTable, ReplayedMessage, Role, Server,
+    ChangedReceiver, Endpoint, Group, NetworkKind, Plan, PlannedSubscriptions, Protocol, ProtocolVersion,
+    Publish, Replay, ReplayTable, ReplayedMessage, Role, Server,
 };
 
 /// Numbers behind names.
@@ -27,6 +28,7 @@ pub struct Roster {
     numbers: BTreeMap<(usize, String), u32>,
     /// For each client the topics it publishes to, those of a publication in the order of `{topic}`.
     published: Vec<Vec<u32>>,
+    own: Vec<ChangedReceiver>,
 }
 
 /// A topic of a server: two servers may have topics of one name, which have nothing to do with each other.
@@ -38,7 +40,8 @@ pub struct RosterTopic {
     pub name: String,
     /// Index into [`Roster::receivers`].
     pub receivers: u32,
-    /// How many deliveries a message causes: one for each receiver, and one for each shared subscription.
+    /// How many deliveries a message causes: one for each receiver, and one for each shared subscription. Of a publisher with No
+    /// Local see [`Roster::deliveries`].
     pub deliveries: u32,
     /// How many shared subscriptions it belongs to.
     pub shares: u32,
@@ -57,7 +60,21 @@ impl Roster {
             }
         }
         roster.find_receivers(&PlannedSubscriptions::of(plan));
+        roster.own = own_receivers(plan, &roster.topics, &roster.published);
         roster
+    }
+
+    /// Where No Local makes it otherwise than for others' messages: whether a client should have its own. In the order of clients and
+    /// topics.
+    pub fn own_receivers(&self) -> &[ChangedReceiver] {
+        &self.own
+    }
+
+    /// How many deliveries a message to a topic causes: one for each receiver, and one for each shared subscription.
+    pub fn deliveries(&self, topic: u32, publisher: u32) -> u32 {
+        let own = self.own.binary_search_by_key(&(publisher, topic), |own| (own.client, own.topic));
+        let is_left_out = own.is_ok_and(|own| self.own[own].never());
+        self.topics[topic as usize].deliveries - u32::from(is_left_out)
     }
 
     /// The topics that somebody publishes to of their own accord, by number.

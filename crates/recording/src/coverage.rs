@@ -77,20 +77,39 @@ impl ChangedSubscriptions {
 
 /// Whose subscriptions changed when, by topic and client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ReceiverCoverage(HashMap<(u32, u32), (bool, Vec<PerformedChange>)>);
+pub(crate) struct ReceiverCoverage {
+    of: HashMap<(u32, u32), CoverageSteps>,
+    /// Of what they publish themselves, where No Local makes it otherwise.
+    own: HashMap<(u32, u32), CoverageSteps>,
+}
+
+/// Whether it was subscribed before the first change, and the changes that made it otherwise.
+type CoverageSteps = (bool, Vec<PerformedChange>);
 
 impl ReceiverCoverage {
     pub(crate) fn new(layout: &Layout, changes: &ChangedSubscriptions) -> ReceiverCoverage {
-        let rows = layout.changed_receivers.iter();
         let entry = |row: &mqttlab_rows::ChangedReceiver| {
             ((row.topic, row.client), (row.at_first, changes.of(row.client, &row.flips)))
         };
-        ReceiverCoverage(rows.map(entry).collect())
+        ReceiverCoverage {
+            of: layout.changed_receivers.iter().map(entry).collect(),
+            own: layout.own_receivers.iter().map(entry).collect(),
+        }
     }
 
     /// Of a message of a topic at a client, which its broker had between two instants, or from the first one on.
-    pub(crate) fn of(&self, topic: u32, client: u32, from: Instant, until: Option<Instant>) -> Coverage {
-        let Some((at_first, changes)) = self.0.get(&(topic, client)) else { return Coverage::Expected };
+    pub(crate) fn of(
+        &self,
+        topic: u32,
+        client: u32,
+        publisher: u32,
+        from: Instant,
+        until: Option<Instant>,
+    ) -> Coverage {
+        let own = self.own.get(&(topic, client)).filter(|_| client == publisher);
+        let Some((at_first, changes)) = own.or_else(|| self.of.get(&(topic, client))) else {
+            return Coverage::Expected;
+        };
         let mut may_be = [false; 2];
         // Before the first change, and after each of them: could it have come then?
         for done in 0..=changes.len() {
@@ -132,9 +151,14 @@ mod tests {
         }
         let row =
             |topic, at_first| mqttlab_rows::ChangedReceiver { topic, client: 7, at_first, flips: vec![0, 1] };
-        let layout = Layout { changed_receivers: vec![row(1, true), row(2, false)], ..Layout::default() };
+        let never = mqttlab_rows::ChangedReceiver { topic: 1, client: 7, at_first: false, flips: vec![] };
+        let layout = Layout {
+            changed_receivers: vec![row(1, true), row(2, false)],
+            own_receivers: vec![never],
+            ..Layout::default()
+        };
         let coverage = ReceiverCoverage::new(&layout, &changes);
-        let of = |from, until: Option<u64>| coverage.of(1, 7, at(from), until.map(at));
+        let of = |from, until: Option<u64>| coverage.of(1, 7, 3, at(from), until.map(at));
         assert_eq!(of(10, Some(20)), Coverage::Expected);
         assert_eq!(
             of(10, Some(105)),
@@ -146,8 +170,14 @@ mod tests {
         assert_eq!(of(120, None), Coverage::NotDecided, "nobody says when the broker had it");
         assert_eq!(of(250, Some(260)), Coverage::NotDecided, "the first SUBSCRIBE may have come");
         assert_eq!(of(310, None), Coverage::Expected);
-        assert_eq!(coverage.of(2, 7, at(10), Some(at(20))), Coverage::NotExpected);
-        assert_eq!(coverage.of(2, 7, at(120), Some(at(190))), Coverage::Expected);
-        assert_eq!(coverage.of(1, 8, at(120), None), Coverage::Expected, "nobody changes that");
+        assert_eq!(coverage.of(2, 7, 3, at(10), Some(at(20))), Coverage::NotExpected);
+        assert_eq!(coverage.of(2, 7, 3, at(120), Some(at(190))), Coverage::Expected);
+        assert_eq!(coverage.of(1, 8, 3, at(120), None), Coverage::Expected, "nobody changes that");
+        assert_eq!(
+            coverage.of(1, 7, 7, at(10), Some(at(20))),
+            Coverage::NotExpected,
+            "no filter brings its own"
+        );
+        assert_eq!(coverage.of(2, 7, 7, at(10), Some(at(20))), Coverage::NotExpected);
     }
 }

@@ -256,7 +256,8 @@ impl<'a> Judge<'a> {
     ) -> CopyOrigin {
         self.times.origin(copy, sent, came, |asked| {
             let Some(sent) = sent else { return false };
-            let coverage = self.coverage.of(sent.topic, copy.subscriber, sent.sent, acknowledged);
+            let coverage =
+                self.coverage.of(sent.topic, copy.subscriber, sent.publisher, sent.sent, acknowledged);
             coverage == Coverage::NotExpected || self.is_before(sent, acknowledged, asked)
         })
     }
@@ -275,7 +276,7 @@ impl<'a> Judge<'a> {
     fn coverage(&self, absent: &UndeliveredMessage) -> Coverage {
         let at_broker_by = [absent.acknowledged, absent.at_broker_by].into_iter().flatten().min();
         absent.subscriber.map_or(Coverage::Expected, |subscriber| {
-            self.coverage.of(absent.topic, subscriber, absent.sent, at_broker_by)
+            self.coverage.of(absent.topic, subscriber, absent.publisher, absent.sent, at_broker_by)
         })
     }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mqttlab_rows::{Dropped, Layout, LossCause, MessageFate, Phase, Received, Sent};
+use mqttlab_rows::{Dropped, Layout, LossCause, MessageFate, Phase, Received, Receivers, Sent};
 use mqttlab_units::Instant;
 use serde::{Deserialize, Serialize};
 
@@ -251,7 +251,8 @@ impl<'a> TableOut<'a> {
             }
             return self.row(&row);
         }
-        let expected = message.sent.map_or(&[][..], |sent| self.layout.receivers_of(sent.topic));
+        let expected = message.sent.map(|sent| self.layout.receivers_of(sent.topic, sent.publisher));
+        let expected = expected.unwrap_or_default();
         let shares = message.sent.map_or(0, |sent| self.layout.shares_of(sent.topic));
         if expected.is_empty() && shares == 0 && message.deliveries.is_empty() {
             let is_known = message.sent.is_none_or(|sent| self.judge.knows_receivers(sent));
@@ -294,10 +295,10 @@ impl<'a> TableOut<'a> {
     fn receivers(
         &mut self,
         row: &MessageRow<'_>,
-        expected: &[u32],
+        expected: Receivers<'_>,
         message: &GatheredMessage<'_>,
     ) -> Result<u32> {
-        let mut expected = expected.iter().copied().peekable();
+        let mut expected = expected.iter().peekable();
         let mut others = 0;
         for copies in message.deliveries.chunk_by(|one, other| one.row.subscriber == other.row.subscriber) {
             let subscriber = copies[0].row.subscriber;
@@ -362,10 +363,9 @@ impl<'a> TableOut<'a> {
         if missing == 0 {
             return Ok(());
         }
-        let expected = self.layout.receivers_of(sent.topic);
+        let expected = self.layout.receivers_of(sent.topic, sent.publisher);
         let rows = self.dropped.get(&key(sent.publisher, sent.sequence)).cloned().unwrap_or_default();
-        let members =
-            rows.iter().filter(|(whom, _)| whom.is_none_or(|whom| expected.binary_search(&whom).is_err()));
+        let members = rows.iter().filter(|(whom, _)| whom.is_none_or(|whom| !expected.contains(whom)));
         let mut members = members.copied();
         for _ in 0..missing {
             let (member, dropped) = members.next().map_or((None, None), |(whom, cause)| (whom, Some(cause)));

@@ -66,11 +66,11 @@ mod validity;
 
 // What the interface here is made of.
 pub use mqttlab_rows::{
-    Acknowledged, Cause, ChangedReceiver, Client, DatagramAccount, Direction, Dropped, End, Ending, Event,
-    EventKind, Frame, FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate, OwnPacket,
-    PacketKind, PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource, Process,
-    Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, SummaryRule, TcpSample, Topic, Towards,
-    Transit, Unsent, identity,
+    Acknowledged, AsPublished, Cause, ChangedReceiver, Client, DatagramAccount, Direction, Dropped, End,
+    Ending, Event, EventKind, Frame, FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate,
+    OwnPacket, PacketKind, PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource,
+    Process, Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, SummaryRule, TcpSample, Topic,
+    Towards, Transit, Unsent, identity,
 };
 
 pub use claim::{BY_HAND, Claim, HAND_SOCKET, discard};

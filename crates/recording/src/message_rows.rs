@@ -255,11 +255,11 @@ impl GatheredRows {
         // Nothing here can fail.
         let _ = self.each(&mut |message| {
             let Some(sent) = message.sent else { return Ok(()) };
-            let expected = layout.receivers_of(sent.topic);
+            let expected = layout.receivers_of(sent.topic, sent.publisher);
             let mut reached = message.deliveries.iter().map(|delivery| delivery.row.subscriber).peekable();
-            let reaches = |receiver: &u32| {
-                while reached.next_if(|subscriber| subscriber < receiver).is_some() {}
-                reached.peek() == Some(receiver)
+            let reaches = |receiver: u32| {
+                while reached.next_if(|subscriber| *subscriber < receiver).is_some() {}
+                reached.peek() == Some(&receiver)
             };
             misses |= layout.shares_of(sent.topic) > 0 || !expected.iter().all(reaches);
             Ok(())

@@ -65,6 +65,10 @@ pub struct Layout {
     /// Clients that ask for Retain As Published (MQTT 5 §3.8.3.1): RETAIN does not tell their live deliveries from copies of the store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub as_published: Vec<AsPublished>,
+    /// Whether clients should have messages of a topic that they publish themselves, where that is otherwise than of others' messages:
+    /// a subscription with No Local brings none (MQTT 5 §3.8.3.1). In the order of clients and topics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_receivers: Vec<ChangedReceiver>,
     /// By client: how many QoS 2 messages of it may be in flight before its broker acknowledges more and drops them, as Mosquitto
     /// does before MQTT 5; 0: any number. Empty where no broker is known to do so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -101,6 +105,43 @@ pub struct ChangedReceiver {
     pub at_first: bool,
     /// The changes of the client, by number, by each of which that becomes otherwise.
     pub flips: Vec<u32>,
+}
+
+impl ChangedReceiver {
+    /// Whether it should at no time.
+    pub fn never(&self) -> bool {
+        !self.at_first && self.flips.is_empty()
+    }
+}
+
+/// Clients that should have a message, in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receivers<'a> {
+    all: &'a [u32],
+    /// One of them, that should not.
+    without: Option<u32>,
+}
+
+impl<'a> Receivers<'a> {
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = u32> + 'a {
+        self.all.iter().copied().filter(move |client| Some(*client) != self.without)
+    }
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.all.len() - usize::from(self.without.is_some())
+    }
+
+    /// Whether nobody should have it.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a client should have it.
+    pub fn contains(self, client: u32) -> bool {
+        Some(client) != self.without && self.all.binary_search(&client).is_ok()
+    }
 }
 
 /// A client some of whose subscriptions ask for Retain As Published.
@@ -168,8 +209,17 @@ pub struct Topic {
 }
 
 impl Layout {
-    /// The clients that should receive what is published to `topic`. Unknown topics have none.
-    pub fn receivers_of(&self, topic: u32) -> &[u32] {
+    /// The clients that should receive what `publisher` publishes to `topic`. Unknown topics have none.
+    pub fn receivers_of(&self, topic: u32, publisher: u32) -> Receivers<'_> {
+        let own = self.own_receivers.binary_search_by_key(&(publisher, topic), |own| (own.client, own.topic));
+        let is_left_out = own.is_ok_and(|own| self.own_receivers[own].never());
+        let without = is_left_out.then_some(publisher);
+        let all = self.subscribers_of(topic);
+        Receivers { all, without: without.filter(|client| all.binary_search(client).is_ok()) }
+    }
+
+    /// The clients to whose subscriptions `topic` belongs, in order.
+    pub fn subscribers_of(&self, topic: u32) -> &[u32] {
         let set = self.topics.get(topic as usize).map(|topic| topic.receivers as usize);
         set.and_then(|set| self.receivers.get(set)).map_or(&[], Vec::as_slice)
     }
@@ -198,5 +248,35 @@ impl Layout {
     /// The name of a topic, or an empty one.
     pub fn topic_name(&self, topic: u32) -> &str {
         self.topics.get(topic as usize).map_or("", |topic| &topic.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_publisher_with_no_local_is_no_receiver_of_its_own_messages_and_of_others() {
+        let own = |client, flips: &[u32]| ChangedReceiver {
+            topic: 0,
+            client,
+            at_first: false,
+            flips: flips.to_vec(),
+        };
+        let layout = Layout {
+            topics: vec![Topic { name: "a".into(), receivers: 0, shares: 0, relayed: false }],
+            receivers: vec![vec![1, 3, 4]],
+            own_receivers: vec![own(2, &[]), own(3, &[]), own(4, &[0])],
+            ..Layout::default()
+        };
+        let of = |publisher| layout.receivers_of(0, publisher).iter().collect::<Vec<_>>();
+        assert_eq!([of(1), of(2), of(3)], [vec![1, 3, 4], vec![1, 3, 4], vec![1, 4]]);
+        assert_eq!(of(4), [1, 3, 4], "for a time");
+        let third = layout.receivers_of(0, 3);
+        assert_eq!(
+            (third.len(), third.is_empty(), third.contains(3), third.contains(4)),
+            (2, false, false, true)
+        );
+        assert!(layout.receivers_of(9, 3).is_empty());
     }
 }

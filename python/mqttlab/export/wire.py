@@ -60,12 +60,13 @@ class Session:
     is_clean: bool = True
     keep_alive_s: int = 60
     filters: tuple[tuple[bytes, int], ...] = ()
-    """Each with its QoS."""
+    """Each with its option byte."""
     aliases: Mapping[str, int] = field(default_factory=dict)
     """Topics that the client may send by an alias."""
 
 
 UNKNOWN = Session()
+HANDLINGS = ("send", "new", "never")
 
 
 class Wire:
@@ -194,8 +195,8 @@ class Wire:
             return bytes((0, packet["reason"] or 0)) + (_properties(rest - 2) if rest > 2 else b"")
         if kind in ("SUBSCRIBE", "UNSUBSCRIBE"):
             start = identifier + (_properties(max(1, packet["property_bytes"])) if level == 5 else b"")
-            filters = b"".join(struct.pack("!H", len(name)) + name + bytes((qos,)) * (kind == "SUBSCRIBE")
-                               for name, qos in session.filters)
+            filters = b"".join(struct.pack("!H", len(name)) + name + bytes((options,)) * (kind == "SUBSCRIBE")
+                               for name, options in session.filters)
             if len(start) + len(filters) == rest:
                 return start + filters
             length = max(0, rest - len(start) - 2 - (kind == "SUBSCRIBE"))
@@ -218,8 +219,15 @@ def _session(group: Mapping[str, Any], number: int) -> Session:
     return Session(
         level=LEVELS.get(str(mqtt.get("version")), 4), is_clean=mqtt.get("clean_session", True),
         keep_alive_s=mqtt.get("keep_alive_s", 60),
-        filters=tuple((filled(wanted["filter"]), wanted["qos"]) for wanted in group.get("subscriptions") or ()),
+        filters=tuple((filled(wanted["filter"]), _options(wanted)) for wanted in group.get("subscriptions") or ()),
         aliases=_aliases(group, number) if mqtt.get("topic_aliases") else {})
+
+
+def _options(wanted: Mapping[str, Any]) -> int:
+    """The option byte of a subscription (MQTT 5, 3.8.3.1)."""
+    handling = HANDLINGS.index(wanted.get("retain_handling") or "send")
+    as_published, no_local = (bool(wanted.get(name)) for name in ("retain_as_published", "no_local"))
+    return int(wanted["qos"]) | no_local << 2 | as_published << 3 | handling << 4
 
 
 def _aliases(group: Mapping[str, Any], number: int) -> dict[str, int]:

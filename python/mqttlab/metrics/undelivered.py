@@ -41,16 +41,21 @@ def _of_unsent(
 ) -> Counter[Key]:
     """Deliveries that the unsent messages would have had, by the row that they belong to."""
     parts = [key for key in keys if key not in ("subscriber_group", "topic")]
+    # With No Local it matters whose a message is.
+    own = _left_out(recording)
+    who = [pl.col("publisher").alias("_publisher")] if own else [pl.lit(None, dtype=pl.UInt32).alias("_publisher")]
     counted = recording.collect(
-        messages.filter(pl.col("fate") == "unsent").group_by("topic", *parts).agg(messages=pl.len()))
+        messages.filter(pl.col("fate") == "unsent").group_by("topic", *who, *parts).agg(messages=pl.len()))
     found: Counter[Key] = Counter()
     if counted.is_empty():
         return found
     receivers = _receivers(recording)
     known = set(table.select(keys).rows())
-    for topic, *values, count in counted.rows():
+    for topic, publisher, *values, count in counted.rows():
         told = {**dict(zip(parts, values, strict=True)), "topic": topic}
+        mine = own.get((topic, publisher))
         for group, many in receivers.get(topic, {}).items():
+            many -= group == mine and mine is not None
             key = tuple(group if name == "subscriber_group" else told[name] for name in keys)
             # A group that got no message has no row: the unsent ones have one, of nobody.
             nobody = tuple(None if name == "subscriber_group" else told[name] for name in keys)
@@ -58,13 +63,25 @@ def _of_unsent(
     return found
 
 
+def _left_out(recording: Recording) -> dict[tuple[str, int], int]:
+    """The groups, by number, of clients that do not get what they publish to a topic (MQTT 5, 3.8.3.1), by topic and
+    client."""
+    layout, groups = recording.layout, _groups(recording)
+    return {(layout["topics"][row["topic"]]["name"], row["client"]): groups[row["client"]]
+            for row in layout.get("own_receivers") or () if not row["at_first"] and not row["flips"]}
+
+
+def _groups(recording: Recording) -> list[int]:
+    """The number of each client's group."""
+    names = [client["group"] for client in recording.layout["clients"]]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return [numbers[name] for name in names]
+
+
 def _receivers(recording: Recording) -> dict[str, Counter[int | None]]:
     """By topic, how many clients of each group, by its number, should get a message; of shared subscriptions nobody
     knows whose client it would have been. Who subscribes for a time, by events, is left aside."""
-    layout = recording.layout
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(
-        client["group"] for client in layout["clients"]))}
-    groups = [numbers[client["group"]] for client in layout["clients"]]
+    layout, groups = recording.layout, _groups(recording)
     found: dict[str, Counter[int | None]] = {}
     changing = {(row["topic"], row["client"]) for row in layout.get("changed_receivers") or ()}
     for number, topic in enumerate(layout.get("topics") or ()):

@@ -1129,6 +1129,7 @@ class StopRule(TypedDict):
 class Subscription(TypedDict):
     """A subscription."""
     filter: TopicPattern
+    no_local: NotRequired[bool]
     qos: int
     retain_as_published: NotRequired[bool]
     retain_handling: NotRequired[RetainHandling | None]

@@ -8,7 +8,7 @@ and match the same by wildcards.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -92,6 +92,20 @@ class Audiences:
         # Of a table each message may have another topic: who wants one of them is counted for all.
         found = {id(audience): (audience, how) for topic in topics for audience, how in self._receiving(server, topic)}
         return [*found.values()]
+
+    def leaves_out(self, group: Group, publish: Publish) -> bool:
+        """Whether a client of a group gets a publication of others of the group, but not its own (MQTT 5, 3.8.3.1)."""
+        silent = {each.filter for each in group.subscribe if each.no_local}
+        if not silent:
+            return False
+        topics = [topic.replace("{group}", group.name) for topic in publish.topic_patterns[:REPLAYED_MAX]]
+
+        def bring(patterns: Iterable[str]) -> bool:
+            filters = Filters(pattern.replace("{group}", group.name) for pattern in patterns)
+            return any(filters.matching(topic) for topic in topics)
+
+        others = {each.filter for each in group.subscribe if not each.filter.startswith("$share/")} - silent
+        return bring(silent) and not bring(others)
 
     def _receiving(self, server: str, topic: str) -> list[tuple[Audience, How]]:
         if (server, topic) not in self._matched:

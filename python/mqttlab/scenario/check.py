@@ -26,6 +26,7 @@ from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
 from mqttlab.scenario.mqtt import MQTT_5, Mqtt
 from mqttlab.scenario.mqtt_sn import datagram_room
+from mqttlab.scenario.no_local_check import no_local_problems
 from mqttlab.scenario.phases import stage_problems
 from mqttlab.scenario.publish import PAYLOAD_BYTES_MAX, Publish, file_problem
 from mqttlab.scenario.radio_check import radio_problems
@@ -52,7 +53,8 @@ def contradictions(scenario: Scenario) -> list[Problem]:
     """What is wrong between the fields of a scenario whose fields are right; of more, the first :data:`PROBLEMS_MAX`
     of each kind."""
     checks = (_servers, _transports, _parts, _programs, _hosts, _networks, _nats, _queues, _groups, listed_twice,
-              churn_problems, unowed_messages, _mqtt_sn, _zeromq, _names, _sizes, recording_problems, limit_problems)
+              churn_problems, unowed_messages, no_local_problems, _mqtt_sn, _zeromq, _names, _sizes, recording_problems,
+              limit_problems)
     # Of a session that groups share each would say the same.
     found = [*dict.fromkeys(problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX))]
     found += stage_problems(scenario.phases, detect_transient=scenario.sim.detect_transient,

@@ -341,6 +341,8 @@ def _subscribed(subscription: Subscription) -> types.Subscription:
         planned["retain_handling"] = subscription.retain_handling
     if subscription.retain_as_published:
         planned["retain_as_published"] = True
+    if subscription.no_local:
+        planned["no_local"] = True
     return planned
 
 

@@ -69,6 +69,7 @@ def estimate(scenario: Scenario) -> Load:
                     received += sent * groups * heard.clients(count)
                     place = id(audience), count
                     received_by[place] = received_by.get(place, 0.0) + sent * each * heard.clients(count) / count
+            received -= sent if audiences.leaves_out(group, publish) else 0.0
             messages += sent
             deliveries += received
             if scenario.recording.payloads:

@@ -85,6 +85,12 @@ class _Known:
             self._legs[asked] = _leg_s(way, size, qos, sends=sends)
         return self._legs[asked]
 
+    def left_out(self, group: Group) -> Iterator[tuple[Publish, float]]:
+        """What :meth:`sources` has of a client's own messages that it does not get, with its messages a second."""
+        for publish, per_s in self.published(group):
+            if self._audiences.leaves_out(group, publish):
+                yield publish, per_s
+
     def sources(self, group: Group) -> Iterator[tuple[Heard, float]]:
         """What a group receives, messages that look alike together, and how many of its clients receive one."""
         audience = self._audiences.of(group)
@@ -200,6 +206,8 @@ def _bits_per_second(known: _Known, group: Group, link: LinkDirection, way: str)
         publish = heard.publish
         rate = heard.groups * heard.per_s * heard.publisher.count * count / group.count
         bits += rate * _message_bits(mtu, group, publish, link, _received_qos(group, publish), sends=way == "down")
+    for publish, per_s in known.left_out(group):
+        bits -= per_s * _message_bits(mtu, group, publish, link, _received_qos(group, publish), sends=way == "down")
     return bits
 
 

@@ -361,6 +361,9 @@ class Subscription(Part):
     retain_as_published: Truth | None = Field(None, json_schema_extra=MQTT_5, description=(
         "Retain As Published (MQTT 5, 3.8.3.1): what is published comes with the RETAIN flag that its publisher set. "
         "Without it the flag is cleared. Events that subscribe to the same filter have it too."))
+    no_local: Truth | None = Field(None, json_schema_extra=MQTT_5, description=(
+        "No Local (MQTT 5, 3.8.3.1): a client does not get what it publishes itself. Not for shared subscriptions, and "
+        "not where a group relays. Events that subscribe to the same filter have it too."))
 
 
 def read_subscription(value: Any) -> Any:

@@ -119,8 +119,9 @@ impl SentInOrder {
 /// it, and have several publishers.
 pub(crate) fn ambiguous_topics(plan: &Plan, directory: &Directory) -> u64 {
     let small = small_topics(plan, directory);
-    let is_ambiguous =
-        |(topic, publishers): &(&u32, &Vec<u32>)| publishers.len() > 1 && directory.deliveries(**topic) > 0;
+    let is_ambiguous = |(topic, publishers): &(&u32, &Vec<u32>)| {
+        publishers.len() > 1 && directory.topics()[**topic as usize].deliveries > 0
+    };
     small.iter().filter(is_ambiguous).count() as u64
 }
 

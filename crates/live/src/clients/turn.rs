@@ -102,7 +102,7 @@ impl ClientTurn<'_> {
         let server = self.shared.plan.groups[self.shared.group_of(row.publisher)].connects_to;
         if row.qos > 0 {
             self.tally.servers[server].asked = Some(row.sent);
-        } else if self.shared.directory.deliveries(row.topic) > 0 {
+        } else if self.shared.directory.deliveries(row) > 0 {
             self.tally.servers[server].due = Some(row.sent);
         }
     }
@@ -189,8 +189,8 @@ impl Surroundings for ClientTurn<'_> {
         !self.shared.subscribed(client).filters(self.shared.group(client.group), changes).is_empty()
     }
 
-    fn deliveries(&self, topic: u32) -> u32 {
-        self.shared.directory.deliveries(topic)
+    fn deliveries(&self, row: &Sent) -> u32 {
+        self.shared.directory.deliveries(row)
     }
 
     fn is_turn_over(&self, offered: Offered) -> bool {

@@ -77,10 +77,10 @@ impl Broker {
         // While it is looked at: a copy that ends at once must not release it.
         self.holds.hold(message, 1);
         match publication.qos {
-            Qos::AtMostOnce => self.publish(now, publication),
+            Qos::AtMostOnce => self.publish(now, number, publication),
             Qos::AtLeastOnce => {
                 match self.sessions.get(number).receive_quota.has_room() {
-                    true => self.publish(now, publication),
+                    true => self.publish(now, number, publication),
                     false => self.ready.push_back(Output::Discarded { message }),
                 }
                 self.sessions.get(number).receive_quota.give_back();
@@ -121,7 +121,7 @@ impl Broker {
         // Once PUBCOMP is sent, the same identifier stands for a new message ([MQTT-4.3.3-12]).
         let publication = self.sessions.exchanges(number, &self.options).inbox.release(id);
         if let Some(publication) = publication {
-            self.publish(now, publication);
+            self.publish(now, number, publication);
         }
         self.sessions.get(number).receive_quota.give_back();
         self.ready.push_back(Output::Pubcomp { connection, id });
@@ -169,8 +169,8 @@ impl Broker {
         self.send_within_window(now, number);
     }
 
-    /// Forwards a message, which the caller holds, to everyone who wants it.
-    pub(super) fn publish(&mut self, now: Instant, publication: ReceivedPublish) {
+    /// Forwards a session's message, which the caller holds, to everyone who wants it.
+    pub(super) fn publish(&mut self, now: Instant, publisher: u32, publication: ReceivedPublish) {
         // An empty payload clears what is retained, and is forwarded like any other ([MQTT-3.3.1-6], [MQTT-3.3.1-7]).
         let ReceivedPublish { topic, message, qos, retain, empty, expires, .. } = publication;
         if retain {
@@ -192,6 +192,7 @@ impl Broker {
             kept += u32::from(self.deliver(now, receiver, copy(granted), qos.min(granted.qos)));
         }
         for &(receiver, granted) in &audience.receivers {
+            let Some(granted) = audience.granted(receiver, granted, publisher) else { continue };
             kept += u32::from(self.deliver(now, receiver, copy(granted), qos.min(granted.qos)));
         }
         self.subscriptions.put_audience_back(topic, audience);

@@ -27,13 +27,14 @@ impl Broker {
             self.sessions.schedule(number, self.options.retry);
         }
         // Last: a session that ends here does not receive its own will.
-        self.publish_will(now, will);
+        self.publish_will(now, number, will);
     }
 
-    pub(super) fn publish_will(&mut self, now: Instant, will: Option<Will>) {
+    pub(super) fn publish_will(&mut self, now: Instant, number: u32, will: Option<Will>) {
         if let Some(Will { topic, message, qos, retain, empty }) = will {
             self.publish(
                 now,
+                number,
                 ReceivedPublish { topic, message, qos, retain, empty, came: now, expires: Expiry::NEVER },
             );
             self.let_go(message);

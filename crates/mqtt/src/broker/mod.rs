@@ -24,8 +24,8 @@
 //! may be earlier than what happens then. Once every topic, session and queue has been as long as it gets, a message
 //! allocates nothing.
 //!
-//! What it does not model: access control, what a broker publishes itself below `$SYS`, subscription identifiers and
-//! options, will delay, bridges, packet sizes, the time that any of it takes. Topic aliases are the shell's,
+//! What it does not model: access control, what a broker publishes itself below `$SYS`, subscription identifiers,
+//! will delay, bridges, packet sizes, the time that any of it takes. Topic aliases are the shell's,
 //! which names topics ([`crate::alias`]): the broker says how many a client may give, and like Mosquitto 2.0 gives none itself.
 
 mod delivery;

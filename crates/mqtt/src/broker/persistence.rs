@@ -29,7 +29,7 @@ impl Broker {
     pub fn publish_wills(&mut self, now: Instant) {
         for number in self.sessions.numbers() {
             let will = self.sessions.get(number).will.take();
-            self.publish_will(now, will);
+            self.publish_will(now, number, will);
         }
     }
 

@@ -28,6 +28,24 @@ pub(super) struct TopicAudience {
     pub(super) receivers: Vec<(u32, SubscriptionOptions)>,
     /// Shared subscriptions, of which one member receives each message.
     pub(super) shares: Vec<u32>,
+    /// Sessions with No Local in one of their subscriptions, by number, and what the others grant for what they publish themselves.
+    own: Vec<(u32, Option<SubscriptionOptions>)>,
+}
+
+impl TopicAudience {
+    /// What a receiver is granted of a message by this publisher; `None`: it does not get its own ([MQTT-3.8.3-3]).
+    pub(super) fn granted(
+        &self,
+        receiver: u32,
+        granted: SubscriptionOptions,
+        publisher: u32,
+    ) -> Option<SubscriptionOptions> {
+        if receiver != publisher {
+            return Some(granted);
+        }
+        let own = self.own.binary_search_by_key(&receiver, |(session, _)| *session);
+        own.map_or(Some(granted), |place| self.own[place].1)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,12 +139,15 @@ impl BrokerSubscriptions {
         }
     }
 
+    /// Mosquitto takes over the QoS alone, although all options were to be replaced ([MQTT-3.8.4-3], measured with 2.0.11).
     fn regrade(&mut self, subscription: SubscriptionPlace, session: u32, granted: SubscriptionOptions) {
         match subscription {
             SubscriptionPlace::Alone(place) => {
                 for taker in self.tree.at(place) {
                     match taker {
-                        Subscriber::Session { number, options } if *number == session => *options = granted,
+                        Subscriber::Session { number, options } if *number == session => {
+                            options.qos = granted.qos;
+                        }
                         _ => {}
                     }
                 }
@@ -135,7 +156,7 @@ impl BrokerSubscriptions {
             SubscriptionPlace::Shared(share) => {
                 let mut members = self.shares[share as usize].members.iter_mut();
                 if let Some((_, options)) = members.find(|(member, _)| *member == session) {
-                    *options = granted;
+                    options.qos = granted.qos;
                 }
             }
         }
@@ -195,9 +216,10 @@ impl BrokerSubscriptions {
 
     fn work_out(&mut self, name: &str, audience: &mut TopicAudience) {
         let BrokerSubscriptions { tree, seen, .. } = self;
-        let TopicAudience { generation, receivers, shares } = audience;
+        let TopicAudience { generation, receivers, shares, own } = audience;
         receivers.clear();
         shares.clear();
+        own.clear();
         tree.each_match(name, |taker| match *taker {
             // Apart from filters of a session's own: who has both gets two copies (§4.8.2).
             Subscriber::Share(share) => shares.push(share),
@@ -210,10 +232,31 @@ impl BrokerSubscriptions {
                 // One copy, at the highest QoS of the session's subscriptions ([MQTT-3.3.4-2]).
                 let granted = &mut receivers[*seen as usize - 1].1;
                 *granted = granted.merged(options);
+                if options.no_local {
+                    own.push((number, None));
+                }
             }
         });
+        own.sort_unstable_by_key(|(number, _)| *number);
+        own.dedup_by_key(|(number, _)| *number);
+        if !own.is_empty() {
+            work_out_own(tree, name, own);
+        }
         // Only what was set is cleared: an audience costs nothing for sessions that are not in it.
         receivers.iter().for_each(|(number, _)| seen[*number as usize] = 0);
         *generation = self.generation;
     }
+}
+
+/// A subscription without No Local brings a session its own messages, whatever its others say: so does Mosquitto.
+fn work_out_own(tree: &TopicTree<Subscriber>, name: &str, own: &mut [(u32, Option<SubscriptionOptions>)]) {
+    tree.each_match(name, |taker| {
+        let Subscriber::Session { number, options } = *taker else { return };
+        if !options.no_local
+            && let Ok(place) = own.binary_search_by_key(&number, |(session, _)| *session)
+        {
+            let granted = &mut own[place].1;
+            *granted = Some(granted.map_or(options, |known| known.merged(options)));
+        }
+    });
 }

@@ -180,6 +180,16 @@ fn retain_as_published_is_in_the_option_byte_of_mqtt_5_alone() {
 }
 
 #[test]
+fn no_local_is_in_the_option_byte_of_mqtt_5_alone() {
+    let wanted = SubscriptionOptions { no_local: true, ..Qos::ExactlyOnce.into() };
+    for (version, expected) in [(Version::V5, 0b110), (Version::V311, 2)] {
+        let mut out = Vec::new();
+        encode::subscribe(1, [("a", wanted)].into_iter(), version, &mut out);
+        assert_eq!(out.last(), Some(&expected), "{version:?}");
+    }
+}
+
+#[test]
 fn lengths_agree_with_bytes() {
     for version in [Version::V311, Version::V5] {
         let mut out = Vec::new();

@@ -50,6 +50,13 @@ pub struct ChangedReceiver {
     pub flips: Vec<u32>,
 }
 
+impl ChangedReceiver {
+    /// Whether it should at no time.
+    pub fn never(&self) -> bool {
+        !self.at_first && self.flips.is_empty()
+    }
+}
+
 impl SubscriptionChanges {
     /// Of a plan's events.
     pub fn of(events: &[Event]) -> SubscriptionChanges {
@@ -66,6 +73,11 @@ impl SubscriptionChanges {
             event.clients.iter().for_each(|client| found.of.entry(*client).or_default().push(place));
         }
         found
+    }
+
+    /// How many changes a client has.
+    pub fn count(&self, client: u32) -> u32 {
+        self.of.get(&client).map_or(0, |places| places.len() as u32)
     }
 
     /// A change of a client, by its number among these.

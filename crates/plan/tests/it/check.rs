@@ -417,6 +417,76 @@ fn properties_of_messages_are_those_of_mqtt_5_and_have_bounds() {
 }
 
 #[test]
+fn no_local_is_of_mqtt_5_and_neither_shared_nor_beside_a_relay() {
+    let said = |version: &str, filter: &str, relay: Value| {
+        let mut plan = plan("pair.json");
+        for group in plan["groups"].as_array_mut().unwrap() {
+            group["protocol"]["mqtt"]["version"] = json!(version);
+        }
+        let group = &mut plan["groups"][1];
+        group["subscriptions"] = json!([{ "filter": filter, "qos": 1, "no_local": true }]);
+        group["relay"] = relay;
+        Plan::from_json(&plan.to_string()).map_or_else(|error| error.to_string(), |_| "accepted".into())
+    };
+    assert_eq!(said("5", "a/#", json!(null)), "accepted");
+    let relay = json!({ "topic_suffix": "/copy", "qos": 0 });
+    for (version, filter, relay, problem) in [
+        ("3.1.1", "a/#", json!(null), "has `no_local`, which only MQTT 5 can say"),
+        (
+            "5",
+            "$share/s/a",
+            json!(null),
+            "has `no_local` on a shared subscription, which is a protocol error",
+        ),
+        ("5", "a/#", relay, "relays: of its copies nobody knows"),
+    ] {
+        let told = said(version, filter, relay);
+        assert!(told.contains(problem), "{told}");
+    }
+}
+
+#[test]
+fn who_should_have_a_message_depends_on_its_publisher_where_a_subscription_has_no_local() {
+    let roster = |subscriptions: Value, events: Value| {
+        let mut plan = plan("pair.json");
+        let mut group = plan["groups"].as_array().unwrap().iter().find(|group| group["publish"].is_object());
+        let mut group = group.take().unwrap().clone();
+        group["protocol"]["mqtt"]["version"] = json!("5");
+        group["count"] = json!(2);
+        group["publish"]["topic"] = json!("a/b");
+        group["publish"]["topics"] = json!(1);
+        group["subscriptions"] = subscriptions;
+        plan["groups"] = json!([group]);
+        plan["events"] = events;
+        let plan = Plan::from_json(&plan.to_string()).unwrap();
+        let roster = mqttlab_plan::Roster::of(&plan);
+        let own = roster.own_receivers().iter();
+        let own: Vec<_> = own.map(|own| (own.client, own.at_first, own.flips.clone())).collect();
+        ([0, 1].map(|publisher| roster.deliveries(0, publisher)), own)
+    };
+    let silent = json!({ "filter": "a/#", "qos": 1, "no_local": true });
+    let plain = json!({ "filter": "+/b", "qos": 0 });
+    let never = |client| (client, false, vec![]);
+    assert_eq!(roster(json!([silent]), json!([])), ([1, 1], vec![never(0), never(1)]));
+    assert_eq!(roster(json!([silent, plain]), json!([])), ([2, 2], vec![]), "another filter brings it");
+    assert_eq!(roster(json!([plain]), json!([])), ([2, 2], vec![]));
+    let shared = json!({ "filter": "$share/s/a/b", "qos": 0 });
+    assert_eq!(roster(json!([silent, shared]), json!([])), ([2, 2], vec![never(0), never(1)]));
+    let event = |at_ns: u64, change: Value| json!({ "at_ns": at_ns, "name": "changes", "clients": [1], "change": change });
+    let events = json!([
+        event(1, json!({ "kind": "subscribe", "filter": "+/b", "qos": 0 })),
+        event(2, json!({ "kind": "unsubscribe", "filter": "+/b" })),
+    ]);
+    assert_eq!(roster(json!([silent]), events), ([1, 2], vec![never(0), (1, false, vec![0, 1])]));
+    let again = json!([event(1, json!({ "kind": "subscribe", "filter": "a/#", "qos": 0 }))]);
+    assert_eq!(
+        roster(json!([silent]), again),
+        ([1, 1], vec![never(0), never(1)]),
+        "with the group's options"
+    );
+}
+
+#[test]
 fn a_secret_without_its_value_is_refused_with_its_place_and_can_be_checked() {
     let mut read = Plan::with_secrets(&secretive().to_string()).unwrap();
     let refused = read.need_secrets().unwrap_err().to_string();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mqttlab_rows::{Acknowledged, Dropped, Layout, MessageFate, Received, Sent, SummaryRule};
+use mqttlab_rows::{Acknowledged, Dropped, Layout, MessageFate, Received, Receivers, Sent, SummaryRule};
 use mqttlab_units::Instant;
 
 use super::carry::Carry;
@@ -55,10 +55,13 @@ impl SummedMessages {
 
     /// A message that was not sent would have reached these.
     pub(crate) fn count_wanted(&mut self, layout: &Layout, row: &MessageRow<'_>, topic: u32) {
+        let publisher = row.publisher.expect("somebody was to send it");
+        let own = layout.own_receivers.iter().filter(|own| own.client == publisher);
         let changing = |client: u32| {
-            layout.changed_receivers.iter().any(|changed| changed.topic == topic && changed.client == client)
+            let mut changed = layout.changed_receivers.iter().chain(own.clone());
+            changed.any(|changed| changed.topic == topic && changed.client == client)
         };
-        let receivers = layout.receivers_of(topic).iter().copied().filter(|&client| !changing(client));
+        let receivers = layout.receivers_of(topic, publisher).iter().filter(|&client| !changing(client));
         self.state.sums.count_wanted(row, receivers, layout.shares_of(topic));
     }
 
@@ -170,16 +173,16 @@ impl Fold<'_> {
         if is_undecided || is_kept || sent.qos > 0 && message.acknowledged.is_none() {
             return false;
         }
-        let expected = self.out.layout().receivers_of(sent.topic);
+        let expected = self.out.layout().receivers_of(sent.topic, sent.publisher);
         let dropped = self.out.drops_of(key);
         let mut live = message.deliveries.iter().filter(|copy| is_live(copy)).map(|copy| copy.row.subscriber);
-        let has = |receiver: &u32| {
-            message.deliveries.iter().any(|copy| is_live(copy) && copy.row.subscriber == *receiver)
-                || dropped.iter().any(|(whom, _)| whom.is_none_or(|whom| whom == *receiver))
+        let has = |receiver: u32| {
+            message.deliveries.iter().any(|copy| is_live(copy) && copy.row.subscriber == receiver)
+                || dropped.iter().any(|(whom, _)| whom.is_none_or(|whom| whom == receiver))
         };
         // Most topics have one receiver, and few have many, whose deliveries are in their order.
         let all_have = if expected.len() > 8 && dropped.is_empty() {
-            expected.iter().all(|receiver| live.by_ref().any(|subscriber| subscriber == *receiver))
+            expected.iter().all(|receiver| live.by_ref().any(|subscriber| subscriber == receiver))
         } else {
             expected.iter().all(has)
         };
@@ -187,11 +190,10 @@ impl Fold<'_> {
     }
 
     /// Whether as many others have a message as there are shared subscriptions.
-    fn shares_have(&self, message: &GatheredMessage<'_>, expected: &[u32], shares: u32) -> bool {
+    fn shares_have(&self, message: &GatheredMessage<'_>, expected: Receivers<'_>, shares: u32) -> bool {
         let copies = message.deliveries.chunk_by(|one, other| one.row.subscriber == other.row.subscriber);
-        let others = copies.filter(|copies| {
-            copies.iter().any(is_live) && expected.binary_search(&copies[0].row.subscriber).is_err()
-        });
+        let others = copies
+            .filter(|copies| copies.iter().any(is_live) && !expected.contains(copies[0].row.subscriber));
         shares == 0 || others.count() >= shares as usize
     }
 

@@ -14,8 +14,8 @@ pub(crate) struct Sample {
 impl Sample {
     /// A message counts as many rows as it is to have receivers.
     pub(crate) fn count_sent(&mut self, layout: &Layout, sent: &Sent) {
-        let receivers =
-            layout.receivers_of(sent.topic).len() as u64 + u64::from(layout.shares_of(sent.topic));
+        let receivers = layout.receivers_of(sent.topic, sent.publisher).len() as u64
+            + u64::from(layout.shares_of(sent.topic));
         self.count(zeros(sent.publisher, sent.sequence), receivers.max(1));
     }
 

@@ -358,8 +358,8 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
         !self.groups.subscribed(id).filters(self.groups.group_of(id), changes).is_empty()
     }
 
-    fn deliveries(&self, topic: u32) -> u32 {
-        self.roster.topics()[topic as usize].deliveries
+    fn deliveries(&self, row: &Sent) -> u32 {
+        self.roster.deliveries(row.topic, row.publisher)
     }
 
     /// A back-to-back client writes before it makes more.

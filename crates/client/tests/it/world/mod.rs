@@ -147,7 +147,7 @@ impl Surroundings for World {
         changes.iter().map(|(_, subscribes)| if *subscribes { 1 } else { -1 }).sum::<i32>() > -1
     }
 
-    fn deliveries(&self, _: u32) -> u32 {
+    fn deliveries(&self, _: &Sent) -> u32 {
         2
     }
 

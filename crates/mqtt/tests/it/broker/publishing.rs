@@ -283,7 +283,94 @@ fn mqtt_3_3_1_12_and_13_retain_is_as_published_where_a_subscription_asks_for_it(
             5 1 publish r 9 q0 retain
                 7 released
                 3 < PUBLISH r 9 q0 retain
-                2 < PUBLISH r 9 q0
+                2 < PUBLISH r 9 q0 retain
+        "#]],
+    );
+}
+
+#[test]
+fn mqtt_3_8_3_3_a_client_does_not_get_its_own_messages_where_it_asks_for_no_local() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean
+         0 2 connect ben clean
+         1 1 subscribe #1 a:2 no-local
+         1 2 subscribe #1 a:0
+         2 1 publish a 7 q0
+         2 2 publish a 8 q0
+         3 1 publish a 9 #2 q2
+         3 1 pubrel #2
+         4 1 subscribe #3 +:1
+         5 1 publish a 10 q0
+         6 1 subscribe #4 a:1
+         6 1 unsubscribe #5 +
+         7 1 publish a 11 q0",
+        expect![[r#"
+            0 1 connect anna clean
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            1 1 subscribe #1 a:2 no-local
+                1 < SUBACK #1 [2]
+            1 2 subscribe #1 a:0
+                2 < SUBACK #1 [0]
+            2 1 publish a 7 q0
+                2 < PUBLISH a 7 q0
+                7 released
+            2 2 publish a 8 q0
+                1 < PUBLISH a 8 q0
+                2 < PUBLISH a 8 q0
+                8 released
+            3 1 publish a 9 #2 q2
+                1 < PUBREC #2
+            3 1 pubrel #2
+                2 < PUBLISH a 9 q0
+                1 < PUBCOMP #2
+                9 released
+            4 1 subscribe #3 +:1
+                1 < SUBACK #3 [1]
+            5 1 publish a 10 q0
+                1 < PUBLISH a 10 q0
+                2 < PUBLISH a 10 q0
+                10 released
+            6 1 subscribe #4 a:1
+                1 < SUBACK #4 [1]
+            6 1 unsubscribe #5 +
+                1 < UNSUBACK #5
+            7 1 publish a 11 q0
+                2 < PUBLISH a 11 q0
+                11 released
+        "#]],
+    );
+}
+
+#[test]
+fn mqtt_3_8_3_3_what_is_retained_and_wills_of_a_client_with_no_local() {
+    check(
+        DEFAULT,
+        "0 1 connect anna kept will=w:6:1
+         0 2 connect ben clean
+         1 1 publish r 7 q0 retain
+         2 1 subscribe #1 r:0 w:1 no-local
+         2 2 subscribe #1 w:0
+         3 1 closed
+         4 1 connect anna kept",
+        expect![[r#"
+            0 1 connect anna kept will=w:6:1
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            1 1 publish r 7 q0 retain
+            2 1 subscribe #1 r:0 w:1 no-local
+                1 < SUBACK #1 [0, 1]
+                1 < PUBLISH r 7 q0 retain
+            2 2 subscribe #1 w:0
+                2 < SUBACK #1 [0]
+            3 1 closed
+                2 < PUBLISH w 6 q0
+                6 released
+            4 1 connect anna kept
+                1 < CONNACK accepted session present
         "#]],
     );
 }

@@ -90,6 +90,7 @@ fn play(
             let asked = SubscriptionOptions {
                 retain_handling: handling,
                 retain_as_published: has("as-published"),
+                no_local: has("no-local"),
                 ..SubscriptionOptions::default()
             };
             let filters: Vec<(&str, SubscriptionOptions)> = words[2..]
