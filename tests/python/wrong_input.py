@@ -138,6 +138,13 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
             'stages = [{ name = "quiet", for = "5 s" }, { name = "last", for = "5 s", measured = false }]',
             'stages = [{ name = "quiet", for = "5 s", measured = "no" }]',
             'stages = [{ name = "quiet", for = "5000 h" }, { name = "busy", for = "5000 h" }]',
+            *(f'{stages}\n[[thresholds]]\nmetric = "{metric}"\nbelow = 1\nstage = {stage}'
+              for stages, metric, stage in (
+                  ('stages = [{ name = "quiet", for = "3 s" }, { name = "busy", for = "2 s" }]', "latency_ms_p99",
+                   '"bussy"'),
+                  ('duration = "5 s"', "latency_ms_p99", '"busy"'),
+                  ('stages = [{ name = "quiet", for = "5 s" }]', "latency_ms_p99", "1"),
+                  ('stages = [{ name = "quiet", for = "5 s" }]', "latency_ms_p99", '"quiet"\nabort = true'))),
             'stages = [{ name = "quiet", for = "5 s" }]\n[sim]\ndetect_transient = true',
             'stages = [{ name = "quiet", for = "5 s" }]\n[sim]\nstop = { messages_per_subscriber = 5 }',
             *(f'stages = [{{ name = "quiet", for = "3 s" }}, {{ name = "busy", for = "2 s" }}]\n[[events]]\n{event}\n'
