@@ -112,7 +112,7 @@ def judged_of(measured: Measured) -> Response:
     return replace(response, metric=UNDELIVERED) if response.metric == LOST else response
 
 
-SCOPES = ("run", "qos", "groups", "group", "direction", "link", "station")
+SCOPES = ("run", "qos", "groups", "group", "direction", "link", "station", "event")
 
 
 def _all() -> list[metrics.Family]:
