@@ -7,6 +7,7 @@ which no experiment lies, so that the engine's 64 bits hold whatever is computed
 """
 
 import difflib
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -76,6 +77,9 @@ class Kind:
         Raises:
             ValueError: with what is wrong, the accepted units or the bounds, and an example.
         """
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"is {shown(value)}, which is not {self.name}; write a number and {self._units()}, "
+                             f"such as \"{self.example}\"")
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             raise ValueError(f"is {shown(value)}, which has no unit; {self._with_unit(shown(value))}")
         if not isinstance(value, str):

@@ -71,6 +71,26 @@ def test_fields_are_those_of_a_scenario_and_need_no_quotes() -> None:
     (["network=wan"], "the event does not say what changes in the network; add `down = true`, or fields of a link"),
     (["server=broker", "do=crash"], "`do` is \"crash\", but must be one of"),
     (["group=sensors", "client=9", "do=vanish"], "`client` is 9, but"),
+    (["group=sensors"], "what happens; add `do`, one of disconnect, vanish, return, stop-reading, continue-reading"),
+    (["group=sensors", "do=brust"],
+     '`do` is "brust", but must be one of disconnect, vanish, return, stop-reading, continue-reading'),
+    (["group=sensors", "do=vanihs"], 'stop-reading, continue-reading; did you mean "vanish"?'),
+    (["group=sensors", "do=kill"], '`do` is "kill", which is for servers, but `group` is given; use one of disconnect'),
+    (["server=broker", "do=vanish"], "which is for clients, but `server` is given; use one of stop, kill, pause"),
+    (["server=broker", "do=restart"], "write `do = \"stop\"` or `\"kill\"` with `for`"),
+    (["do=brust"], "stop, kill, pause, continue, start for servers; disconnect, vanish"),
+    (["server=brokr", "do=kill"], '`server` is the unknown server "brokr"; did you mean `broker`?'),
+    (["server=broker"], "the event does not say what happens; add `do`, one of stop, kill"),
+    (["down=true"], "the event does not say what changes; add `network`, `server`, `group`"),
+    (["link=wan", "down=true"], "`link` is an unknown field; did you mean `network`?"),
+    (["clients=sensors", "do=vanish"], "`clients` is an unknown field; did you mean `group`?"),
+    (["kind=kill", "server=broker"], "`kind` is an unknown field; did you mean `do`?"),
+    (["group=sensors", "vanish=true", "do=vanish"], '`vanish` is an unknown field; write `do = "vanish"`'),
+    (["network=wan", "loss=120%"], '`loss` is "120%", but must be 100 % or less'),
+    (["network=wan", "rate=50kbits"], 'did you mean "50 kbit/s"?'),
+    (["network=wan", "queue=-5"], '`queue` is -5, which has no unit; write "5 packets" or "5 B"'),
+    (["network=wan", "down=true", "for=20"], '`for` is 20, which has no unit; write "20 s"'),
+    (["group=sensors", "do=vanish", "share=1e400"], "`share` is inf, which is not a ratio; write a number and"),
     (["group=readers", "do=vanish"], "`do` is \"vanish\", but no emulated network lies between `readers` and"),
 ])
 def test_a_wrong_event_is_refused_as_a_scenarios_is(words: list[str], said: str) -> None:
@@ -109,12 +129,18 @@ def test_runs_that_take_no_events_say_why(tmp_path: Path) -> None:
         return result.stderr
 
     assert "is no run that has begun; mqttlab list shows runs" in said(tmp_path)
+    assert said(tmp_path / "sin").endswith("sin is no run that has begun; mqttlab list shows runs\n")
     for name, plan, words in (
             ("sim", '{"backend": "sim"}', "this run is simulated: put the event into the scenario"),
             ("over", '{"backend": "live"}', "the run has ended; put the event into the scenario")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "plan.json").write_text(plan, encoding="utf-8")
         assert words in said(tmp_path / name)
+    assert f"simm is no run that has begun; did you mean {tmp_path / 'sim'}?" in said(tmp_path / "simm")
+    assert f"is a file of a run; name its directory: {tmp_path / 'sim'}" in said(tmp_path / "sim" / "plan.json")
+    assert "is no run that has begun: it is a directory of recordings; mqttlab list --runs" in said(tmp_path)
+    (tmp_path / "a.toml").write_text(TEXT, encoding="utf-8")
+    assert "a.toml is no run that has begun: it is a scenario" in said(tmp_path / "a.toml")
 
 
 def performed(directory: Path, text: str, deeds: dict[float, list[str]]) -> tuple[list[dict[str, Any]], list[Done]]:

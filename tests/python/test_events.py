@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from mqttlab.engine import engine_path
+from mqttlab.experiments.responses import wrong
 from mqttlab.plan import types
 from mqttlab.plan.events import Change, changes, kind_of
 from mqttlab.scenario import ScenarioError, compile_plan, parse
+from mqttlab.scenario.threshold import Threshold
 
 SCENARIO = """
 name = "changing"
@@ -213,3 +215,10 @@ def test_the_engine_reads_every_kind_of_event_and_performs_or_refuses_it() -> No
         assert (said.returncode == 0) == (not refused), (lines, said)
         if refused:
             assert f"is `{refused[0]}`, which the simulator does not perform yet" in said.stderr + said.stdout, said
+
+
+def test_a_threshold_may_be_about_an_event() -> None:
+    asked = Threshold(metric="change_reconnected_s_max", scope="event", name="broker is killed", below=30)
+    assert wrong(asked) is None
+    assert wrong(asked.model_copy(update={"name": None})) == (
+        "scope", 'is "event", of which there are several; add `name`, which of them')

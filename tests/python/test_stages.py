@@ -9,10 +9,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+import tomlkit
 from click.testing import CliRunner
 
 from mqttlab import figures, metrics
 from mqttlab.cli import main
+from mqttlab.comparison import compare
+from mqttlab.experiments.responses import Response, chosen, values_of, wrong
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.report import changes, headline, stages
 from mqttlab.report.answer import lines as answer_lines
@@ -23,6 +26,7 @@ from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.event_plan import times
 from mqttlab.scenario.load import parse_values
+from mqttlab.scenario.threshold import Threshold
 from recordings import Message, S, packet, write
 
 LIVE_AND_SIMULATED = [pytest.param("live", marks=pytest.mark.live), "sim"]
@@ -237,3 +241,76 @@ def test_the_dashboard_shows_the_stages_of_a_run(staged: Recording) -> None:
     parts = [part.to_plotly_json() for part in overview.part(staged)]
     shown = json.dumps(parts, default=lambda one: one.to_plotly_json())
     assert "Stages, table" in shown and "switch *" in shown and "Not measured: switch" in shown
+
+
+def both_runs(directory: Path) -> list[str]:
+    """Two runs that differ in their second stage alone."""
+    found = []
+    for name, late_ms in (("first", 30), ("second", 60)):
+        messages = [Message(number, 10 if number < 50 else late_ms) for number in range(100)]
+        frames = [packet(at * 1000 + 50, size=1000) for at in range(10)]
+        found.append(str(write(directory / name, messages, packets=frames, stages=THREE)))
+    return found
+
+
+def test_one_stage_of_two_runs_is_compared(tmp_path: Path) -> None:
+    runs = both_runs(tmp_path)
+    page_of_b = tmp_path / "b.html"
+    done = CliRunner().invoke(main, ["compare", *runs, "--stage", "b", "--json", "--html", str(page_of_b)])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["stage"] == "b" and ", in stage b: p99 60 instead of 30 ms" in told["answer"]
+    values = {row["metric"]: (row["first"], row["second"]) for row in told["metrics"]}
+    assert values["messages_sent"] == ([50], [50]) and values["latency_ms_p50"] == ([30], [60])
+    assert "frames" not in values, "it is of the whole run"
+    medians = [(row["first_ms"], row["second_ms"]) for row in told["quantiles"] if row["quantile"] == 0.5]
+    assert medians == [(30, 60)]
+    assert "in stage b" in page_of_b.read_text(encoding="utf-8")
+    same = compare(*runs, stage="a")
+    assert {row.percent for row in same.rows} == {0} and same.title.endswith(", stage a")
+    whole = json.loads(CliRunner().invoke(main, ["compare", *runs, "--json"]).stdout)
+    assert whole["stage"] is None and "frames" in {row["metric"] for row in whole["metrics"]}
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--stage", "betwen"], 'has no stage "betwen"; did you mean `between`? stages of all these runs: a, between, b'),
+    (["--stage", "b", "--metric", "frames"], "--metric frames is of the whole run, not of a stage"),
+    (["--stage", "b", "--by", "message"], "--by message compares whole runs, but --stage asks for a part of them"),
+])
+def test_what_cannot_be_compared_of_a_stage_is_refused(words: list[str], said: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["compare", *both_runs(tmp_path), *words])
+    assert done.exit_code != 0 and said in "\n".join(getattr(done.exception, "problems", [done.output]))
+
+
+def test_a_run_without_the_stage_is_named(tmp_path: Path) -> None:
+    first, _ = both_runs(tmp_path)
+    without = str(write(tmp_path / "without", [Message(0)]))
+    done = CliRunner().invoke(main, ["compare", first, without, "--stage", "a"])
+    said = "\n".join(getattr(done.exception, "problems", [done.output]))
+    assert f'{without} has no stage "a"; no stage is in all of these runs' in said
+
+
+def test_a_threshold_is_judged_of_its_stage(tmp_path: Path) -> None:
+    run = Recording.open(Path(both_runs(tmp_path)[1]))
+    wanted = [Response("messages_sent", stage=stage) for stage in (None, "a", "b")]
+    values = values_of(run, wanted)
+    assert [chosen(values, each) for each in wanted] == [90, 40, 50]
+    assert [value.kept.get("stage", "left out") for value in values] == ["left out", "a", "b"]
+    scenario = {**SCENARIO, "thresholds": [
+        {"metric": "latency_ms_mean", "below": "40 ms", "stage": "quiet"},
+        {"metric": "latency_ms_mean", "below": "40 ms", "stage": "busy"}]}
+    path = tmp_path / "staged.toml"
+    path.write_text(tomlkit.dumps(scenario), encoding="utf-8")
+    done = CliRunner().invoke(main, ["run", str(path), "--runs", str(tmp_path / "runs"), "--json", "--no-html",
+                                     "--catalog", "none"])
+    told = json.loads(done.stdout)["thresholds"]
+    assert [(each["stage"], each["verdict"]) for each in told] == [("quiet", "held"), ("busy", "broken")]
+    assert told[0]["threshold"] == "latency_ms_mean in stage quiet below 40 ms"
+
+
+def test_a_threshold_on_the_whole_run_takes_no_stage() -> None:
+    given = Threshold(metric="latency_ms_p99", below=1, stage="a")
+    assert wrong(given) is None
+    of_run = given.model_copy(update={"metric": "connect_ms_p50"})
+    assert wrong(of_run) == ("stage", 'is "a", but connect_ms_p50 is of the whole run; leave it out')
+    assert metrics.is_of_stages("messages_sent") and not metrics.is_of_stages("frames")

@@ -138,6 +138,13 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
             'stages = [{ name = "quiet", for = "5 s" }, { name = "last", for = "5 s", measured = false }]',
             'stages = [{ name = "quiet", for = "5 s", measured = "no" }]',
             'stages = [{ name = "quiet", for = "5000 h" }, { name = "busy", for = "5000 h" }]',
+            *(f'{stages}\n[[thresholds]]\nmetric = "{metric}"\nbelow = 1\nstage = {stage}'
+              for stages, metric, stage in (
+                  ('stages = [{ name = "quiet", for = "3 s" }, { name = "busy", for = "2 s" }]', "latency_ms_p99",
+                   '"bussy"'),
+                  ('duration = "5 s"', "latency_ms_p99", '"busy"'),
+                  ('stages = [{ name = "quiet", for = "5 s" }]', "latency_ms_p99", "1"),
+                  ('stages = [{ name = "quiet", for = "5 s" }]', "latency_ms_p99", '"quiet"\nabort = true'))),
             'stages = [{ name = "quiet", for = "5 s" }]\n[sim]\ndetect_transient = true',
             'stages = [{ name = "quiet", for = "5 s" }]\n[sim]\nstop = { messages_per_subscriber = 5 }',
             *(f'stages = [{{ name = "quiet", for = "3 s" }}, {{ name = "busy", for = "2 s" }}]\n[[events]]\n{event}\n'
@@ -164,8 +171,11 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
             "{}", "true", '{ processor = 0.25 }', '{ processor = "0 %" }', '{ processor = "200 %" }',
             '{ processor = "0.1 %" }', '{ memory = 64 }', '{ memory = "10 kB" }', '{ memory = "2 TB" }',
             '{ disk_rate = "1 MB" }', '{ disk_rate = "10 B/s" }', '{ cpu = "25 %" }',
-            '{ profile = "raspberry-pi-5" }', '{ profile = "esp8266" }', '{ profile = "esp32" }')),
+            '"raspberry-pi-5"', '"raspberry-pi-4"', '"esp32"', '{ profile = "raspberry-pi-5" }',
+            '{ profile = "esp8266" }', '{ profile = "esp32" }')),
         (HOST, '[hosts.field]\nlimits = { memory = "64 MB" }'),
+        (HOST, '[hosts.field]\ntcp = "netbsd"\n[hosts.other]'), (TCP, 'profile = "netbsd-2005", ecn = true'),
+        (COUNT, 'count = 3\nidentifier = "x"'), (COUNT, 'count = 3\nkeepalive = "10 s"'),
         (TCP, 'profile = "linus"'), (TCP, 'profile = "windows"'),
         (TCP, 'mss = "20 B"'), (TCP, "mss = 1460"), (TCP, 'mss = "70 kB"'), (TCP, 'rto_min = "0 s"'),
         (TCP, 'rto_min = "2 h"'), (TCP, 'rto_min = "3 s", rto_max = "1 s"'), (TCP, "initial_window = 0"),

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mqttlab.cli.problems import writable_file
-from mqttlab.comparison import Side, compare, gather, side
+from mqttlab.comparison import Side, compare, gather, of_stage, side
 from mqttlab.console import Console
 from mqttlab.errors import UsageError
-from mqttlab.metrics import ALL
+from mqttlab.metrics import ALL, is_of_stages
 from mqttlab.mistaken import did_you_mean
 from mqttlab.report.comparison import (
     document,
@@ -27,6 +27,7 @@ CATALOG = "catalog:"
 def show_comparison(
     words: Sequence[str], *, tolerance: float, metrics: tuple[str, ...], by_message: bool, limit: int,
     html: Path | None, as_json: bool, full: bool = False, catalog: str | None = None,
+    stage: str | None = None,
 ) -> None:
     """Compare the first side with each of the others, print, and write what was asked for.
 
@@ -35,18 +36,25 @@ def show_comparison(
     Raises:
         CatalogError: there is no catalog, or it does not know what is asked for.
         UsageError: a metric that is not known, or a page that cannot be written.
-        ComparisonError: the runs cannot be compared as asked.
+        ComparisonError: the runs cannot be compared as asked, or one of them has no such stage.
         RecordingError: one of them is no recording, or they have no metric in common.
     """
     for metric in metrics:
         if metric not in ALL:
             raise UsageError(f"--metric {metric}: unknown metric; {did_you_mean(metric, sorted(ALL))}")
+        if stage is not None and not is_of_stages(metric):
+            raise UsageError(f"--metric {metric} is of the whole run, not of a stage; leave --stage out, or choose "
+                             "another metric, such as latency_ms_p99")
+    if stage is not None and by_message:
+        raise UsageError("--by message compares whole runs, but --stage asks for a part of them; leave one of them out")
     if html is not None:
         writable_file(html, "--html")
     several_sides = len(words) > 2
     if several_sides and by_message:
         raise UsageError(f"--by message is for two sides, but there are {len(words)}; compare two of them")
     first, *others = [_of_catalog(word, catalog) if word.startswith(CATALOG) else gather(word) for word in words]
+    if stage is not None:
+        first, *others = of_stage([first, *others], stage)
     made = [compare(first, other, tolerance_percent=tolerance, metrics=metrics) for other in others]
     if several_sides:
         if as_json:

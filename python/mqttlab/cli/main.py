@@ -301,13 +301,14 @@ def explain(run: Path, message: str | None, slowest: int) -> None:
               help="Number of messages to explain.")
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC",
               help="Only this metric, in all scopes; repeatable.")
+@click.option("--stage", metavar="NAME", help="Only this stage of the measurements, which all runs must have.")
 @CATALOG
 @click.option("--full", is_flag=True, help="Also print every metric, the quantiles, and where the plans differ.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 def compare(
     first: str, second: str, more: tuple[str, ...], tolerance: float, by: str, limit: int, metrics: tuple[str, ...],
-    full: bool, html: Path | None, as_json: bool, catalog: str | None,
+    full: bool, html: Path | None, as_json: bool, catalog: str | None, stage: str | None,
 ) -> None:
     """Compare SECOND, and each of MORE, with FIRST.
 
@@ -327,6 +328,7 @@ def compare(
       mqttlab compare runs/demo-1 runs/demo-2
       mqttlab compare runs/qos0 runs/qos1 runs/qos2
       mqttlab compare 'runs/qos1-*' 'runs/qos2-*' --html qos.html
+      mqttlab compare runs/demo-1 runs/demo-2 --stage busy
       mqttlab compare runs/qos-delay-loss#0 runs/qos-delay-loss#9
       mqttlab compare 'catalog: name = demo; backend = live' 'catalog: name = demo; backend = sim'
       mqttlab compare runs/loss-1 runs/loss-4 --by message --limit 3
@@ -334,7 +336,7 @@ def compare(
     from mqttlab.cli.compare import show_comparison
 
     show_comparison((first, second, *more), tolerance=tolerance, metrics=metrics, by_message=by == "message",
-                    limit=limit, html=html, as_json=as_json, full=full, catalog=catalog)
+                    limit=limit, html=html, as_json=as_json, full=full, catalog=catalog, stage=stage)
 
 
 @main.command(cls=WithTables)

@@ -7,9 +7,10 @@ is OpenMetrics 1.0 for who accepts it, else Prometheus' text. ``docs/how-to/metr
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from mqttlab.cli.openmetrics_marks import Marks
 from mqttlab.errors import UsageError
 from mqttlab.foreign import visible
 
@@ -45,14 +46,18 @@ class Watched:
         self._phase: str | None = None
         self._tick: dict[str, Any] = {}
         self._verdict: str | None = None
+        self._marks: Marks | None = None
 
-    def begin(self, name: str, backend: str, run: str) -> None:
+    def begin(self, name: str, backend: str, run: str, plan: Mapping[str, Any]) -> None:
         """Another run begins."""
         self._run = {"scenario": visible(name), "backend": backend, "run": run}
         self._phase, self._tick, self._verdict = "setup", {}, None
+        self._marks = Marks(plan)
 
     def observe(self, line: dict[str, Any]) -> None:
         """Take a progress line."""
+        if self._marks is not None:
+            self._marks.observe(line)
         if line.get("event") == "phase":
             self._phase = line["phase"]
         elif line.get("event") == "tick":
@@ -72,6 +77,8 @@ class Watched:
         if self._verdict is not None:
             yield StateSetMetricFamily("mqttlab_verdict", "How the run ended.", {
                 verdict: verdict == self._verdict for verdict in ("complete", "incomplete", "failed")})
+        if self._marks is not None:
+            yield from self._marks.collect()
         if tick := self._tick:
             yield GaugeMetricFamily("mqttlab_run_time_seconds", "Time of the run.", tick["at_ns"] / NS_PER_S)
             yield GaugeMetricFamily("mqttlab_clients_connected", "Clients connected now.", tick["connected"])

@@ -159,7 +159,7 @@ def _one_run(
         job = Job(compile_plan(loaded, repetition), directory, origin=origin)
         watch: Callable[[Job, dict[str, Any]], None] | None = None
         if watched is not None:
-            watched.begin(loaded.name, loaded.backend, directory.name)
+            watched.begin(loaded.name, loaded.backend, directory.name, job.plan)
 
         def observe(job: Job, line: dict[str, Any]) -> None:
             progress.observe(line)

@@ -126,7 +126,8 @@ def statuses(judged: Iterable[Judgement]) -> list[int]:
 
 def documents(judged: Iterable[Judgement]) -> list[dict[str, Any]]:
     """Thresholds as ``--json`` has them."""
-    return [{"threshold": each.name, "metric": each.threshold.metric, "verdict": each.verdict,
+    return [{"threshold": each.name, "metric": each.threshold.metric, "stage": each.threshold.stage,
+             "verdict": each.verdict,
              "estimate": each.estimate, "low": _finite(each.low), "high": _finite(each.high), "runs": each.n,
              "words": each.words} for each in judged]
 

@@ -14,9 +14,9 @@ from mqttlab.comparison.quantiles import Shift, shifts
 from mqttlab.comparison.result import Comparison, compare
 from mqttlab.comparison.roles import Role, Roles
 from mqttlab.comparison.scenarios import scenario_changes
-from mqttlab.comparison.sides import ComparisonError, Side, changed, gather, pairs, side
+from mqttlab.comparison.sides import ComparisonError, Side, changed, gather, of_stage, pairs, side
 from mqttlab.comparison.values import Row, rows
 
 __all__ = ["ByMessage", "Change", "Compared", "Comparison", "ComparisonError", "Role", "Roles", "Row", "Shift", "Side",
-           "change", "changed", "compare", "gather", "pairs", "rows", "scenario_changes", "shifts", "side",
+           "change", "changed", "compare", "gather", "of_stage", "pairs", "rows", "scenario_changes", "shifts", "side",
            "words_of_change"]

@@ -12,7 +12,7 @@ from mqttlab.comparison.headlines import Compared, compared
 from mqttlab.comparison.messages import ByMessage
 from mqttlab.comparison.quantiles import Shift, shifts
 from mqttlab.comparison.roles import Roles, line_up
-from mqttlab.comparison.sides import ComparisonError, Side, changed, gather, pairs, runs_of
+from mqttlab.comparison.sides import ComparisonError, Side, changed, gather, of_stage, pairs, runs_of
 from mqttlab.comparison.values import Row, rows
 from mqttlab.comparison.words import what_happened
 from mqttlab.metrics import sums
@@ -30,6 +30,11 @@ class Comparison:
     second: Side
     tolerance_percent: float
     metrics: tuple[str, ...] = ()
+
+    @property
+    def stage(self) -> str | None:
+        """The stage of the measurement that is compared; ``None`` for all that are measured."""
+        return self.first.recordings[0].stage
 
     @cached_property
     def changed(self) -> list[tuple[str, str, str]]:
@@ -90,7 +95,8 @@ class Comparison:
     def title(self) -> str:
         """What is compared: the scenario's name, or both where they differ, and the sides."""
         names = dict.fromkeys(side.recordings[0].name for side in (self.first, self.second))
-        return f"{' and '.join(names)}: {self.first.label} → {self.second.label}"
+        stage = f", stage {self.stage}" if self.stage else ""
+        return f"{' and '.join(names)}: {self.first.label} → {self.second.label}{stage}"
 
     @property
     def design(self) -> str:
@@ -109,7 +115,8 @@ class Comparison:
     def data(self, *, by_message: bool, limit: int = MESSAGES_MOST) -> dict[str, Any]:
         """Everything as JSON has it; numbers that are not finite become null."""
         found: dict[str, Any] = {
-            "first": _side(self.first), "second": _side(self.second), "design": self.design,
+            "first": _side(self.first), "second": _side(self.second), "stage": self.stage,
+            "design": self.design,
             "tolerance_percent": self.tolerance_percent,
             "changed": [{"place": place, "first": a, "second": b} for place, a, b in self.changed],
             "metrics": [_row(row) for row in self.rows], "quantiles": [_shift(shift) for shift in self.shifts],
@@ -121,14 +128,17 @@ class Comparison:
 
 def compare(
     first: str | Side, second: str | Side, *, tolerance_percent: float = 5.0, metrics: Sequence[str] = (),
+    stage: str | None = None,
 ) -> Comparison:
     """Compare two sides, or what two words name (:func:`mqttlab.comparison.gather`).
 
     Raises:
-        ComparisonError: one of them names nothing that can be used.
+        ComparisonError: one of them names nothing that can be used, or has no such stage.
         RecordingError: one of them is no recording.
     """
     sides = [gather(word) if isinstance(word, str) else word for word in (first, second)]
+    if stage is not None:
+        sides = of_stage(sides, stage)
     return Comparison(sides[0], sides[1], tolerance_percent, tuple(metrics))
 
 

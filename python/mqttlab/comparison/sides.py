@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mqttlab.errors import MqttlabError
+from mqttlab.mistaken import names_like
 from mqttlab.recording import Recording
 
 Draw = tuple[int, int]
@@ -104,6 +105,30 @@ def side(label: str, found: Sequence[Path], text: str) -> Side:
         raise ComparisonError([f"{text}: none of its {len(found)} runs can be used",
                                *(f"{place}: {reason}" for place, reason in left_out[:5])])
     return Side(label, tuple(kept), tuple(left_out))
+
+
+def of_stage(sides: Sequence[Side], stage: str) -> list[Side]:
+    """The same sides, of whose measurements this stage is looked at alone.
+
+    Raises:
+        ComparisonError: a run has no such stage; the message names those that all have.
+    """
+    runs = [recording for side in sides for recording in side.recordings]
+    names = [[str(one["name"]) for one in recording.plan.get("stages") or ()] for recording in runs]
+    for recording, known in zip(runs, names, strict=True):
+        if stage not in known:
+            raise ComparisonError(f'{recording.directory} has no stage "{stage}"; {_stages_of_all(stage, names)}')
+    return [replace(side, recordings=tuple(recording.of_stage(stage) for recording in side.recordings))
+            for side in sides]
+
+
+def _stages_of_all(stage: str, names: Sequence[Sequence[str]]) -> str:
+    common = [name for name in names[0] if all(name in each for each in names)]
+    if not common:
+        return "no stage is in all of these runs; leave --stage out to compare their whole measurements"
+    near = names_like(stage, common)
+    return (f"did you mean {' or '.join(f'`{name}`' for name in near)}? " if near else "") + (
+        f"stages of all these runs: {', '.join(common)}")
 
 
 def recordings_in(directory: Path) -> list[Path]:

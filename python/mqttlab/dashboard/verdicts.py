@@ -51,7 +51,7 @@ def mark(figure: Figure, name: str, asked: list[Threshold]) -> Figure:
             if written is None or not one.metric.startswith("latency_ms"):
                 continue
             value = bound(one.metric, written)
-            label = f"{called(one.metric)} {words} {value:g} ms"
+            label = f"{called(one.metric)} {words} {value:g} ms{'' if one.stage is None else f' in stage {one.stage}'}"
             figure.add_line(axis, value, {"color": "#A5123A", "width": 1.5, "dash": "dash"},
                             {"text": label, "font": {"color": "#A5123A"}})
     return figure

@@ -239,7 +239,7 @@ class ExperimentDirectory:
         """Write down how a run ended."""
         return self.journal.append(
             "ended", run=record.run, verdict=kept.verdict, valid=kept.valid, reason=kept.reason,
-            responses=[vars(value) for value in kept.responses], seconds=round(kept.seconds, 3), bytes=kept.bytes,
+            responses=[value.kept for value in kept.responses], seconds=round(kept.seconds, 3), bytes=kept.bytes,
             worker=kept.worker, warnings=list(kept.warnings), **more)
 
 

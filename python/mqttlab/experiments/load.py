@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.places import put
 from mqttlab.scenario.secret import without_secrets, without_written, written_in
-from mqttlab.scenario.threshold import Measured, Threshold
+from mqttlab.scenario.threshold import Measured, Threshold, stages_wrong
 from mqttlab.scenario.wording import Source, problems_of, read_text, toml_values
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Experiment:
     def responses(self) -> tuple[Response, ...]:
         """What is measured: those that the file names, or the usual ones; and what thresholds and rules are about."""
         found = [response_of(measured) for measured in self.file.responses] or [Response(name) for name in DEFAULT]
-        found += [judged_of(threshold) for threshold in self.thresholds]
+        found += [judged_of(threshold) for threshold in self.thresholds if threshold.stage is None]
         if isinstance(self.file.repetitions, Repetitions):
             found.append(response_of(self.file.repetitions.until))
         if self.file.search is not None:
@@ -95,7 +95,7 @@ class Experiment:
     @property
     def kept(self) -> tuple[Response, ...]:
         """What is kept of a run: the responses, and what judging them needs."""
-        return tuple(dict.fromkeys(supported(self.responses)))
+        return tuple(dict.fromkeys(supported((*self.responses, *map(judged_of, self.thresholds)))))
 
     @property
     def seed(self) -> int:
@@ -168,7 +168,7 @@ def load(path: Path, overrides: dict[str, Any] | None = None, scenario: Path | N
     scenario_path = scenario or path.parent / file.scenario
     scenario_text, base = _base(file, path, scenario_path, source, overrides or {})
     factors = _factors(file, source)
-    _check_measures(file, factors, source)
+    _check_measures(file, factors, source, base)
     try:
         seed = file.seed if file.seed is not None else int(base.get("seed", 1))
         design = design_of(file, factors, seed)
@@ -287,7 +287,7 @@ def measures_wrong(measures: Iterable[tuple[Location, Measured]], *, named: bool
     return found
 
 
-def _check_measures(file: ExperimentFile, factors: list[Factor], source: Source) -> None:
+def _check_measures(file: ExperimentFile, factors: list[Factor], source: Source, base: Mapping[str, Any]) -> None:
     """Metrics that are there, factors that thresholds and searches name."""
     problems = measures_wrong(((("responses", i), measured) for i, measured in enumerate(file.responses)), named=False)
     one: list[tuple[Location, Measured]] = [
@@ -297,6 +297,7 @@ def _check_measures(file: ExperimentFile, factors: list[Factor], source: Source)
     if file.search is not None:
         one.append((("search", "criterion"), file.search.criterion))
     problems += measures_wrong(one)
+    problems += stages_wrong(file.thresholds, _stages_of(base))
     problems += _levels_that_are_not(file, factors)
     if file.control is not None and not factors:
         problems.append((("control",), "needs a reference to run again, and there are no factors; leave it out"))
@@ -305,6 +306,14 @@ def _check_measures(file: ExperimentFile, factors: list[Factor], source: Source)
                                            "leave it out"))
     if problems:
         raise ExperimentError([source.at(place) + words for place, words in problems][:PROBLEMS_MAX])
+
+
+def _stages_of(base: Mapping[str, Any]) -> list[str]:
+    """The names of a scenario's stages, as far as they can be read before it is."""
+    phases = base.get("phases")
+    stages = phases.get("stages") if isinstance(phases, dict) else None
+    return [str(each["name"]) for each in stages if isinstance(each, dict) and "name" in each] if (
+        isinstance(stages, list)) else []
 
 
 def _levels_that_are_not(file: ExperimentFile, factors: list[Factor]) -> Iterator[tuple[Location, str]]:

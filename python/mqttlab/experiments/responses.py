@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqttlab import metrics
 from mqttlab.experiments.factors import number
@@ -26,10 +26,12 @@ class Response:
     scope: str = "run"
     scope_name: str | None = None
     """Which of that scope; ``None`` for all of them."""
+    stage: str | None = None
+    """Of this stage of the measurement alone; ``None`` for all that are measured."""
 
     def __str__(self) -> str:
         where = "" if self.scope == "run" else f" of {self.scope}" + (f" {self.scope_name}" if self.scope_name else "")
-        return self.metric + where
+        return self.metric + where + ("" if self.stage is None else f" in stage {self.stage}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +43,18 @@ class Value:
     scope_name: str | None
     value: float
     unit: str
+    stage: str | None = None
+    """Of a threshold that is about a stage alone."""
+
+    @property
+    def kept(self) -> dict[str, str | float | None]:
+        """As journals have it; the stage where there is one."""
+        return {name: value for name, value in vars(self).items() if name != "stage" or value is not None}
 
 
 def response_of(measured: Measured) -> Response:
     """The response that a table of the file names."""
-    return Response(measured.metric, measured.scope, measured.name)
+    return Response(measured.metric, measured.scope, measured.name, getattr(measured, "stage", None))
 
 
 def wrong(measured: Measured, *, named: bool = True) -> tuple[str, str] | None:
@@ -70,6 +79,9 @@ def wrong(measured: Measured, *, named: bool = True) -> tuple[str, str] | None:
                          f"{', '.join(scopes) or 'single messages and connections'}")
     if measured.scope == "run" and measured.name is not None:
         return "name", f"is {shown(measured.name)}, but the scope is \"run\"; leave it out, or add a `scope`"
+    stage = getattr(measured, "stage", None)
+    if stage is not None and not metrics.is_of_stages(measured.metric):
+        return "stage", f"is {shown(stage)}, but {measured.metric} is of the whole run; leave it out"
     if named and measured.scope != "run" and measured.name is None:
         return "scope", f"is {shown(measured.scope)}, of which there are several; add `name`, which of them"
     return None
@@ -88,7 +100,7 @@ SUPPORT = {**dict.fromkeys(LATE_PERCENT_MAX, (UNDELIVERED, LOST)), LOST: (EXPECT
 def supported(responses: Iterable[Response]) -> list[Response]:
     """Responses, and what judging them needs."""
     found = list(responses)
-    needed = [Response(metric, each.scope, each.scope_name) for each in found
+    needed = [replace(each, metric=metric) for each in found
               for metric in SUPPORT.get(each.metric, ())]
     return found + [each for each in dict.fromkeys(needed) if each not in found]
 
@@ -97,10 +109,10 @@ def judged_of(measured: Measured) -> Response:
     """The response by which a bound is judged: what was under way when a run ended is not lost, and no success
     either."""
     response = response_of(measured)
-    return Response(UNDELIVERED, response.scope, response.scope_name) if response.metric == LOST else response
+    return replace(response, metric=UNDELIVERED) if response.metric == LOST else response
 
 
-SCOPES = ("run", "qos", "groups", "group", "direction", "link", "station")
+SCOPES = ("run", "qos", "groups", "group", "direction", "link", "station", "event")
 
 
 def _all() -> list[metrics.Family]:
@@ -146,9 +158,14 @@ def bound(metric: str, written: float | str) -> float:
 def values_of(recording: Recording, wanted: Iterable[Response]) -> list[Value]:
     """What a recording yields for these responses; what it does not tell has none."""
     wanted = list(wanted)
+    return [value for stage in dict.fromkeys(each.stage for each in wanted)
+            for value in _of_stage(recording, [each for each in wanted if each.stage == stage], stage)]
+
+
+def _of_stage(recording: Recording, wanted: Sequence[Response], stage: str | None) -> list[Value]:
     tables = {family.table for response in wanted for family in _families(response.metric)}
     scopes = {response.scope for response in wanted}
-    rows = metrics.summary(recording, tables=tables, scopes=scopes).rows(named=True)
+    rows = metrics.summary(recording, tables=tables, scopes=scopes, stage=stage).rows(named=True)
     found: dict[tuple[str, str, str | None], Value] = {}
     for row in rows:
         for response in wanted:
@@ -159,7 +176,7 @@ def values_of(recording: Recording, wanted: Iterable[Response]) -> list[Value]:
             # A metric that two tables have is the same number in both.
             found.setdefault((row["metric"], row["scope"], row["name"]), Value(
                 metric=row["metric"], scope=row["scope"], scope_name=row["name"], value=row["value"],
-                unit=row["unit"]))
+                unit=row["unit"], stage=stage))
     return list(found.values())
 
 
@@ -168,7 +185,7 @@ def under_way(values: Sequence[Value], response: Response) -> float:
     that does not matter to it, or is not known."""
     if response.metric not in LATE_PERCENT_MAX:
         return 0.0
-    missing, lost = (chosen(values, Response(metric, response.scope, response.scope_name))
+    missing, lost = (chosen(values, replace(response, metric=metric))
                      for metric in (UNDELIVERED, LOST))
     return 0.0 if missing is None else max(0.0, missing - (lost or 0.0))
 
@@ -180,5 +197,6 @@ def is_cut_off(response: Response, late_percent: float) -> bool:
 
 def chosen(values: Sequence[Value], response: Response) -> float | None:
     """The one value of a response."""
-    return next((value.value for value in values if value.metric == response.metric and value.scope == response.scope
+    return next((value.value for value in values
+                 if (value.metric, value.scope, value.stage) == (response.metric, response.scope, response.stage)
                  and (response.scope == "run" or value.scope_name == response.scope_name)), None)

@@ -9,7 +9,6 @@ is dropped here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +49,11 @@ def table(
     rows: list[dict[str, Any]] = []
     for record in runs:
         run = _of_run(directory, design.factors, record)
-        values: list[dict[str, Any]] = [{**asdict(value), "declared": True} for value in record.responses]
+        values: list[dict[str, Any]] = [{**value.kept, "declared": True} for value in record.responses
+                                        # What thresholds say of stages is beside the responses.
+                                        if value.stage is None]
         if more and record.state in ("done", "invalid"):
-            values += [{**asdict(value), "declared": False} for value in _read(directory, record, more)]
+            values += [{**value.kept, "declared": False} for value in _read(directory, record, more)]
         rows += [{**run, **value} for value in values or [NOTHING]]
     schema: dict[str, pl.DataType] = {"point": pl.Int64(), "key": pl.String(), "kind": pl.String()}
     for factor in design.factors:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mqttlab.experiments.factors import Factor
@@ -180,8 +180,7 @@ def limits(
     if len(values) == 1:
         return _of_one_run(response, values[0], records[0].responses)
     if response.metric in SHARES and not any(values):
-        expected = [chosen(record.responses, Response(EXPECTED, response.scope, response.scope_name))
-                    for record in records]
+        expected = [chosen(record.responses, replace(response, metric=EXPECTED)) for record in records]
         total = math.fsum(number for number in expected if number is not None)
         return 0.0, 0.0, 300 / total if total else 100.0, f"none of {total:,.0f} {SHARES[response.metric]}: below 3/N"
     interval = mean_interval(list(values), confidence=confidence)
@@ -191,7 +190,7 @@ def limits(
 
 def _of_one_run(response: Response, value: float, others: Sequence[Value]) -> tuple[float, float, float, str]:
     def other(metric: str) -> float | None:
-        return chosen(others, Response(metric, response.scope, response.scope_name))
+        return chosen(others, replace(response, metric=metric))
 
     if response.metric == "latency_ms_mean" and (half := other("latency_ms_mean_ci95")) is not None:
         return value, value - half, value + half, "batch means of one run"

@@ -62,7 +62,7 @@ from mqttlab.metrics.overhead import overhead
 from mqttlab.metrics.processor import processor
 from mqttlab.metrics.segments import publish_per_segment, segments_per_publish
 from mqttlab.metrics.sent_again import sent_again
-from mqttlab.metrics.summary import summary
+from mqttlab.metrics.summary import is_of_stages, summary
 from mqttlab.metrics.throughput import slices, throughput
 from mqttlab.metrics.traces import traced_rates
 from mqttlab.metrics.window import Stage, measurement, stages
@@ -127,6 +127,7 @@ __all__ = [
     "has_both_ways",
     "has_deliveries",
     "headline",
+    "is_of_stages",
     "links",
     "measurement",
     "measurement_began_ns",

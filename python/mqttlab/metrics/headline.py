@@ -146,7 +146,9 @@ def headline(recording: Recording) -> Headline:
     """
     if "headline" not in recording.remembered:
         recording.remembered["headline"] = Headline(
-            flows=_flows(recording), bytes=_bytes(recording), energy=_energy(recording),
+            flows=_flows(recording), bytes=_bytes(recording),
+            # What radios drew is counted over the whole run.
+            energy=_energy(recording) if recording.stage is None else (),
             foreign=foreign(recording),
             disconnections=tuple(disconnections(recording).to_dicts()), measured_s=measurement(recording).seconds)
     found: Headline = recording.remembered["headline"]

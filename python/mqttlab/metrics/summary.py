@@ -14,7 +14,7 @@ import polars.selectors as cs
 from mqttlab.metrics.application import application, has_both_ways, setup
 from mqttlab.metrics.attribution import attribution_by_qos
 from mqttlab.metrics.bursts import bursts
-from mqttlab.metrics.catalogue import ALL, ENGINE
+from mqttlab.metrics.catalogue import ALL, ENGINE, FAMILIES
 from mqttlab.metrics.changes import changes
 from mqttlab.metrics.device_bytes import device_bytes
 from mqttlab.metrics.efficiency import efficiency
@@ -57,14 +57,16 @@ def summary(
         recording: the recording.
         tables: only these families of the catalogue; what is left out is not computed.
         scopes: only these.
-        stage: of this stage alone, and only what has to do with its time: not what covers the whole run.
+        stage: of this stage alone, and only what has to do with its time: not what covers the whole run. So it is, too,
+            where the recording is that of one stage.
 
     Raises:
         RecordingError: there is no such stage, or a table cannot be read.
     """
     parts = []
-    if stage is not None:
+    if stage is not None and stage != recording.stage:
         recording = recording.of_stage(stage)
+    stage = recording.stage
     for part in PARTS:
         wanted = (tables is None or part.table in tables) and (scopes is None or set(part.scopes) & set(scopes))
         wanted = wanted and (stage is None or part.table in OF_STAGES)
@@ -73,9 +75,14 @@ def summary(
             parts.append(_long(table))
     found = pl.concat([pl.DataFrame(schema=SCHEMA), *parts])
     if stage is not None:
-        whole = [name for name, metric in ALL.items() if metric.window not in ("due", "measurement")]
-        found = found.filter(~pl.col("metric").is_in(whole))
+        found = found.filter(~pl.col("metric").is_in([name for name in ALL if not is_of_stages(name)]))
     return found if scopes is None else found.filter(pl.col("scope").is_in(list(scopes)))
+
+
+def is_of_stages(metric: str) -> bool:
+    """Whether a metric of the catalogue has a value for a stage alone."""
+    return metric in ALL and ALL[metric].window in ("due", "measurement") and any(
+        metric == each.name for family in FAMILIES if family.table in OF_STAGES for each in family.metrics)
 
 
 def _long(table: pl.DataFrame) -> pl.DataFrame:

@@ -1,5 +1,6 @@
 """One direction of a link, as a scenario writes it."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -145,7 +146,9 @@ class Queue(Part):
 def read_queue(value: Any) -> Any:
     """A queue limit from ``"1000 packets"``, ``"64 kB"``, ``"100 ms"`` or ``"1 BDP"``."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        raise ValueError(f"is {value}, which has no unit; write \"{value} packets\" or \"{value} B\"")
+        # A queue of less than nothing is a slip of the pen.
+        near = abs(value) if math.isfinite(value) and value else 100
+        raise ValueError(f"is {value}, which has no unit; write \"{near} packets\" or \"{near} B\"")
     if not isinstance(value, str):
         return value
     if match := re.fullmatch(r"\s*(\d{1,18})\s*packets?\s*", value):

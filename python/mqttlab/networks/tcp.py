@@ -7,12 +7,13 @@ that a kernel can be told, which each host has (``hosts[].tcp``), and a stack's 
 """
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from mqttlab.mistaken import closest
 from mqttlab.networks.link import Part, Truth, Whole
-from mqttlab.quantity import HOUR_NS, PositiveDurationNs, PositiveShortDurationNs, SizeBytes
+from mqttlab.quantity import HOUR_NS, PositiveDurationNs, PositiveShortDurationNs, SizeBytes, shown
 from mqttlab.secrets import PlainText
 
 MS = 10**6
@@ -53,10 +54,25 @@ class Tcp(Part):
     tail_loss_probe: Truth | None = Field(None, description="Tail loss probes; they need `sack`.")
     ecn: Truth | None = Field(None, description=(
         "Explicit congestion notification (RFC 3168), with hosts that have it, too. A queue marks frames instead of "
-        "dropping them where its `discipline` has `ecn = true`."))
+        "dropping them where its `discipline` has `ecn = true`. `netbsd-2005` is older than NetBSD's and refuses it."))
     syn_retries: Whole | None = Field(None, ge=0, le=127, description="Number of repetitions of a SYN.")
     syn_linear_retries: Whole | None = Field(
         None, ge=0, le=127, description="Number of these repetitions that come every 1 s, before the interval doubles.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, values: Any) -> Any:
+        if not isinstance(values, str):
+            return values
+        near = closest(values, PROFILES) or "linux"
+        raise ValueError(f"is {shown(values)}, but must be a table, such as {{ profile = {shown(near)} }}")
+
+    @model_validator(mode="after")
+    def _of_its_time(self) -> Self:
+        if self.ecn and self.profile in PROFILES and not PROFILES[self.profile].ecn_possible:
+            raise ValueError(f"has `ecn = true`, but the stack of {shown(self.profile)} did not know it; leave it out, "
+                             "or use the profile \"linux\"")
+        return self
 
     def plan(self) -> dict[str, Any]:
         """The plan's ``TcpPlan``: the profile, and what differs from it."""
@@ -118,6 +134,10 @@ LWIP = replace(
 )
 
 
+# What no plan has.
+OF_PROFILE = {"name", "meaning", "stack", "ecn_possible"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class TcpProfile:
     """A named stack with the values of all fields of the plan's TCP; those of Linux where nothing else is said."""
@@ -139,12 +159,14 @@ class TcpProfile:
     receive_buffer_bytes: int | None = None
     tail_loss_probe: bool = True
     ecn: bool = False
+    ecn_possible: bool = True
+    """Whether the stack had it; of ``microcontroller``, which is no stack of a date, it may be tried."""
     syn_retries: int = 6
     syn_linear_retries: int = 4
 
     def plan(self, overrides: dict[str, Any]) -> dict[str, Any]:
         """The plan's ``TcpPlan`` with some fields replaced."""
-        fields = {name: value for name, value in asdict(self).items() if name not in {"name", "meaning", "stack"}}
+        fields = {name: value for name, value in asdict(self).items() if name not in OF_PROFILE}
         return {"profile": self.name, **fields, **overrides}
 
 
@@ -163,6 +185,8 @@ PROFILES: dict[str, TcpProfile] = {
             rto_min_ns=30 * MS, rto_max_ns=64 * S, delayed_ack_max_ns=200 * MS, initial_window_segments=2,
             mss_bytes=536, send_buffer_bytes=32 * 536, receive_buffer_bytes=32 * 536, tail_loss_probe=False,
             syn_linear_retries=0,
+            # NetBSD's was first tried in August 2006 (tech-net, 17 August 2006: "TCP ECN summer of code project").
+            ecn_possible=False,
         ),
         TcpProfile(
             name="microcontroller", meaning="lwIP-like: small buffers, no options but MSS", stack=LWIP,

@@ -19,6 +19,7 @@ from typing import Any, Self
 from mqttlab.engine import is_being_written
 from mqttlab.errors import MqttlabError
 from mqttlab.files import BY_HAND, json_lines, json_object, written_scenario
+from mqttlab.mistaken import nearest_path, what_it_is
 
 SOCKET = "events.sock"
 ANSWERED_S = 10
@@ -49,7 +50,7 @@ class HandDesk:
         """
         plan = json_object(directory / "plan.json")
         if not plan:
-            raise HandError(f"{directory} is no run that has begun; mqttlab list shows runs")
+            raise HandError(_no_run(directory))
         if plan.get("backend") != "live":
             raise HandError(f"{directory}: this run is simulated: {ELSEWHERE}")
         if not is_being_written(directory):
@@ -105,6 +106,17 @@ class HandDesk:
         if not isinstance(answer, dict):
             raise HandError(f"{self.directory}: the run has ended meanwhile; {ELSEWHERE}")
         return answer
+
+
+def _no_run(path: Path) -> str:
+    """Why a path is no run, and what may be meant."""
+    if path.is_file() and (path.parent / "plan.json").is_file():
+        return f"{path} is a file of a run; name its directory: {path.parent}"
+    near = None if path.exists() else nearest_path(path)
+    if near is not None and Path(near).is_dir():
+        return f"{path} is no run that has begun; did you mean {near}?"
+    what = what_it_is(path) if path.is_file() or (path.is_dir() and any(path.glob("*/plan.json"))) else None
+    return f"{path} is no run that has begun{f': it {what}' if what else '; mqttlab list shows runs'}"
 
 
 def _connected(directory: Path) -> socket.socket:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mqttlab.networks.trace import traces_of
 from mqttlab.quantity import shown
 from mqttlab.scenario.compile import laid_links
-from mqttlab.scenario.event import PUBLISHING_ACTIONS
+from mqttlab.scenario.event import ACTIONS, PUBLISHING_ACTIONS, WHOSE, near_action
 from mqttlab.scenario.event_plan import planned_and_written, publishing_of
 from mqttlab.scenario.load import ScenarioError, override, read_values
 from mqttlab.scenario.location import Location
@@ -69,7 +69,34 @@ def fields_of(words: Sequence[str]) -> dict[str, Any]:
         name = "publish" if "publish" in found else "do"
         raise ScenarioError(f"`{name}` is {shown(found[name])}, which cannot be fired by hand: what clients publish "
                             "and subscribe to is fixed when a run begins; put the event into the scenario")
+    _need_deed(found)
     return found
+
+
+def _need_deed(fields: Mapping[str, Any]) -> None:
+    """Refuse what clients cannot do by hand before the scenario's own check, which would offer it.
+
+    Raises:
+        ScenarioError: with what they can do.
+    """
+    do = fields.get("do")
+    known = {target: [action for action in actions if action not in FIXED] for target, actions in ACTIONS.items()}
+    if "group" in fields and do is None:
+        raise ScenarioError("the event does not say what happens; add `do`, one of " + ", ".join(known["group"]))
+    every = [action for actions in known.values() for action in actions]
+    target = next((name for name in known if name in fields), None)
+    # The scenario's check knows how a server starts again.
+    if not isinstance(do, str) or do in (known[target] if target else every) or do.lower() == "restart":
+        return
+    possible = ", ".join(known[target]) if target else "; ".join(
+        f"{', '.join(actions)} for {WHOSE[name]}" for name, actions in known.items())
+    whose = next((WHOSE[name] for name, actions in known.items() if do in actions), None)
+    if whose is not None:
+        raise ScenarioError(f"`do` is {shown(do)}, which is for {whose}, but `{target}` is given; use one of "
+                            f"{possible}")
+    near = near_action(do)
+    hint = f"; did you mean {shown(near)}?" if near in (known[target] if target else every) else ""
+    raise ScenarioError(f"`do` is {shown(do)}, but must be one of {possible}{hint}")
 
 
 def planned_by_hand(

@@ -35,6 +35,7 @@ from mqttlab.scenario.replay import ReplayError
 from mqttlab.scenario.routes import STAGES_MAX, TRUNK, Crossed, placed
 from mqttlab.scenario.template import IDENTITY_BYTES as IDENTITY_TEXT_BYTES
 from mqttlab.scenario.template import bounds, parts_of
+from mqttlab.scenario.threshold import stages_wrong
 from mqttlab.scenario.transport import shows_certificate
 
 # The engine has the same bounds (crates/plan, bounds.rs): recordings number hosts in 16 bits, and each client and each
@@ -57,6 +58,7 @@ def contradictions(scenario: Scenario) -> list[Problem]:
               limit_problems)
     # Of a session that groups share each would say the same.
     found = [*dict.fromkeys(problem for check in checks for problem in islice(check(scenario), PROBLEMS_MAX))]
+    found += stages_wrong(scenario.thresholds, [stage.name for stage in scenario.phases.stages])
     found += stage_problems(scenario.phases, detect_transient=scenario.sim.detect_transient,
                             stops=scenario.sim.stop is not None)
     # Only a whole network has round trips. Events are about what is there: where that is wrong, it is mended first.

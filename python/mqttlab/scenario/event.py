@@ -45,13 +45,18 @@ ACTIONS_CALLED = {"terminate": "stop", "crash": "kill", "freeze": "pause", "susp
 FOR_CLIENTS = {"pause": "stop-publishing", "stop": "stop-publishing", "continue": "continue-publishing"}
 
 
+def near_action(given: str) -> str | None:
+    """The action that somebody may mean, also by what other tools call it."""
+    known = [action for actions in ACTIONS.values() for action in actions]
+    near = closest(given.lower().replace("_", "-").replace(" ", "-"), [*known, *ACTIONS_CALLED], 0.6)
+    return ACTIONS_CALLED.get(near or "", near)
+
+
 def read_do(value: Any) -> Any:
     """What is done, by its own name."""
     known = [action for actions in ACTIONS.values() for action in actions]
     if isinstance(value, str) and value not in known:
-        word = value.lower().replace("_", "-").replace(" ", "-")
-        near = closest(word, [*known, *ACTIONS_CALLED], 0.6)
-        near = ACTIONS_CALLED.get(near or "", near)
+        near = near_action(value)
         instead = f"; did you mean \"{near}\"?" if near else ""
         if value.lower() == "restart":
             instead = "; write `do = \"stop\"` or `\"kill\"` with `for`, the time until it starts again"

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from mqttlab.mistaken import did_you_mean
+from mqttlab.mistaken import closest, did_you_mean
 from mqttlab.networks.link import Part
 from mqttlab.quantity import rate_bit_s, ratio, shown, size_bytes
 from mqttlab.scenario.held_words import words_of_limits
@@ -101,6 +101,14 @@ class Limits(Part):
         None, description="Memory. A server that needs more is killed.")
     disk_rate: DiskRate | None = Field(None, description=(
         "How fast the disk takes what is written and waited for, as by Mosquitto with `persistence`."))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, values: Any) -> Any:
+        if not isinstance(values, str):
+            return values
+        near = values if values in CLIENTS else closest(values, MACHINES) or next(iter(MACHINES))
+        raise ValueError(f"is {shown(values)}, but must be a table, such as {{ profile = {shown(_known(near))} }}")
 
     @model_validator(mode="after")
     def _some(self) -> "Limits":

@@ -1,11 +1,14 @@
 """A threshold: what a metric may be, in scenarios and in experiments. :mod:`mqttlab.experiments` judges it."""
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from mqttlab.mistaken import did_you_mean
 from mqttlab.networks.link import Part, Truth
 from mqttlab.quantity import RatioPair, shown
+from mqttlab.scenario.location import Problem
 from mqttlab.secrets import PLAIN, PlainText
 
 Scope = Literal["run", "qos", "groups", "group", "direction", "link", "station", "event"]
@@ -49,6 +52,8 @@ class Threshold(Measured):
     below: Bound | None = Field(None, description="Upper bound: a number in the metric's unit, or text with a unit.")
     above: Bound | None = Field(None, description="Lower bound.")
     not_worse_than: Baseline | None = Field(None, description="Bound relative to earlier runs.")
+    stage: PlainText | None = Field(None, description=(
+        "Only of this stage of the measurement (`phases.stages`); of all that are measured when left out."))
     at: dict[PlainText, Annotated[Any, PLAIN]] = Field(default_factory=dict, description=(
         "In experiments: only at points with these levels, such as { loss = \"0 %\" }."))
     abort: Truth = Field(False, description=(
@@ -68,4 +73,16 @@ class Threshold(Measured):
         if self.abort and (self.below is None or self.metric not in PROGRESS_METRICS or self.scope != "run"):
             raise ValueError("has `abort`, which needs `below`, the scope `run`, and one of "
                              f"{', '.join(PROGRESS_METRICS)}")
+        if self.abort and self.stage is not None:
+            raise ValueError("has `abort` and `stage`; keep one: a run is ended by its progress figures, which are of "
+                             "the whole measurement")
         return self
+
+
+def stages_wrong(thresholds: Sequence[Threshold], stages: Sequence[str]) -> Iterator[Problem]:
+    """Stages that thresholds name and that there are not."""
+    for number, each in enumerate(thresholds):
+        if each.stage is not None and each.stage not in stages:
+            known = did_you_mean(each.stage, stages) if stages else (
+                "there are no `phases.stages`; leave it out, or name the parts of the measurement there")
+            yield ("thresholds", number, "stage"), f"is {shown(each.stage)}, which is no stage; {known}"

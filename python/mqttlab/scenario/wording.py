@@ -43,7 +43,11 @@ SYNONYMS = {
     "hosts": "between", "shared": "link", "simulate": "backend", "simulation": "backend",
     "duration": "for", "action": "do", "start": "at", "target": "network",
     "max": "below", "maximum": "below", "min": "above", "minimum": "above",
+    "identifier": "client_id", "client_identifier": "client_id", "clientid": "client_id", "keepalive": "keep_alive",
 }
+# What a field may be called only in a table that has it: elsewhere the word means something else.
+SYNONYMS_HERE = {"until": "to", "end": "to", "link": "network", "target": "network", "clients": "group", "kind": "do",
+                 "type": "do", "event": "do"}
 PACKET_WORDS = {"retain_handling": ("send", "new", "never")}
 """What scenarios call the numbers of an option (MQTT 5, 3.8.3.1)."""
 TABLE = "a table, such as { ... }"
@@ -259,17 +263,30 @@ def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 def _instead(given: str, model: type[BaseModel], top: type[BaseModel]) -> str:
     """What stands behind an unknown field: the tables that have a field of this name, or the nearest name here."""
+    here = fields_of(model)
+    known = SYNONYMS_HERE.get(given.lower())
+    if known in here:
+        return f"; did you mean `{known}`?"
     if holders := _holders(given, model):
         return f"; `{given}` is a field of {holders}"
     known = SYNONYMS.get(given.lower())
-    here = fields_of(model)
     if known in here:
         return f"; did you mean `{known}`?"
+    if field := next((name for name, each in here.items() if given in _literals(each.annotation)), None):
+        return f"; write `{field} = \"{given}\"`"
     if known is not None and (holders := _holders(known, model)):
         return f"; did you mean `{known}`, a field of {holders}?"
     if model is not top and (holders := _holders(given, top)):
         return f"; `{given}` is a field of {holders}"
     return f"; {mistaken.did_you_mean(given, here, 0.6)}" if here else ""
+
+
+def _literals(annotation: Any) -> set[str]:
+    """The words that a field may be."""
+    parts = typing.get_args(annotation)
+    if typing.get_origin(annotation) is typing.Literal:
+        return {part for part in parts if isinstance(part, str)}
+    return set().union(*map(_literals, parts))
 
 
 def _holders(field: str, model: type[BaseModel]) -> str:

@@ -126,7 +126,8 @@ def difference(one: Compared) -> str:
 def _sentence(comparison: Comparison, found: list[Factor]) -> str:
     flows = [one for one in comparison.headlines if one.measure == "latency_ms_p99"]
     parts = [_latency(flows), *_costs(comparison, found)]
-    return f"{_names(comparison, found)}: {', '.join(filter(None, parts))}; {_losses(comparison)}."
+    where = f", in stage {comparison.stage}" if comparison.stage else ""
+    return f"{_names(comparison, found)}{where}: {', '.join(filter(None, parts))}; {_losses(comparison)}."
 
 
 def _names(comparison: Comparison, found: list[Factor]) -> str:
