@@ -100,7 +100,7 @@ def judged_of(measured: Measured) -> Response:
     return Response(UNDELIVERED, response.scope, response.scope_name) if response.metric == LOST else response
 
 
-SCOPES = ("run", "qos", "groups", "group", "direction", "link", "station")
+SCOPES = ("run", "qos", "groups", "group", "direction", "link", "station", "event")
 
 
 def _all() -> list[metrics.Family]:
