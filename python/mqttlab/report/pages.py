@@ -116,8 +116,8 @@ def write_whole(out: Path, text: str) -> None:
 
 
 TEXT = ' class="text"'
-# A figure is drawn before the page around it has its final width. Where that leaves its legend fewer rows, Plotly moves the axes
-# up and leaves lines and shades where they were, cut: they are drawn anew.
+# A figure is drawn before the page around it has its final width. Where that leaves its legend fewer rows, Plotly moves
+# the axes up and leaves lines and shades where they were, cut: they are drawn anew.
 FIT = ("<script>document.querySelectorAll('.js-plotly-plot').forEach(p=>new ResizeObserver(()=>{"
        "const top=p._fullLayout._size.t;Plotly.Plots.resize(p).then(()=>{"
        "if(p._fullLayout._size.t!==top)Plotly.redraw(p)})}).observe(p.parentElement))</script>")
