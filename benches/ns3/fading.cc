@@ -25,7 +25,7 @@ namespace
 {
 
 constexpr double NOISE_DBM = -95;
-/// As ns-3 has them: interference-helper.cc reckons the noise of a receiver at 290 K.
+/// ns-3's noise of a receiver is that of 290 K. Whether -95 dBm come out, a run tells (`noise_dbm`).
 constexpr double BOLTZMANN_J_K = 1.3803e-23;
 constexpr double TEMPERATURE_K = 290;
 constexpr double LIGHT_M_S = 299792458;
