@@ -141,15 +141,15 @@ def pkg_config(*arguments: str) -> list[str]:
     return subprocess.run(["pkg-config", *arguments], capture_output=True, text=True, check=True).stdout.split()
 
 
-def build(directory: Path) -> tuple[Path, str]:
-    """Compile mqtt.cc; returns the program and ns-3's version.
+def build(directory: Path, source: Path = SOURCE) -> tuple[Path, str]:
+    """Compile mqtt.cc, or another source; returns the program and ns-3's version.
 
     Debian's files for pkg-config name libraries by path that only its -dev packages of GSL have; ns-3's own know
     where to find them.
     """
-    program = directory / "mqtt"
+    program = directory / source.stem
     libraries = pkg_config("--libs-only-L", "--libs-only-l", *packages())
-    subprocess.run(["g++", "-std=c++17", "-O3", "-Wall", "-Wextra", "-o", program, SOURCE, *libraries], check=True)
+    subprocess.run(["g++", "-std=c++17", "-O3", "-Wall", "-Wextra", "-o", program, source, *libraries], check=True)
     return program, pkg_config("--modversion", "ns3-core")[0]
 
 

@@ -14,11 +14,13 @@ from mqttlab import figures, metrics
 from mqttlab.cli import main
 from mqttlab.dashboard import live_figures, run_figures
 from mqttlab.dashboard.watch import Followed, Watch
+from mqttlab.experiments.responses import wrong
 from mqttlab.figures.marks import DRAWN_MAX, NAMED_MAX, Mark, mark
 from mqttlab.figures.style import blank
 from mqttlab.recording import Recording
 from mqttlab.report import changes, headline
 from mqttlab.report.html import page
+from mqttlab.scenario.threshold import Measured
 from recordings import Message, S, write
 
 
@@ -275,3 +277,10 @@ def test_events_that_were_fired_by_hand_are_among_the_others(tmp_path: Path) -> 
     fired.write_text('{"at_ns": 5, "event": 7}\n', encoding="utf-8")
     said = CliRunner().invoke(main, ["report", str(directory)])
     assert (said.exit_code, "by-hand.jsonl is damaged" in said.stderr) == (2, True), said.stderr
+
+
+def test_a_threshold_may_be_of_an_event() -> None:
+    measured = Measured.model_validate({"metric": "change_reconnected_s_max", "scope": "event", "name": "broker stops"})
+    assert wrong(measured) is None
+    nameless = wrong(Measured.model_validate({"metric": "change_reconnected_s_max", "scope": "event"}))
+    assert nameless is not None and "add `name`" in nameless[1]

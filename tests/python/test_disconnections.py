@@ -58,6 +58,8 @@ def test_a_code_of_a_subscription_is_not_one_of_a_connection() -> None:
     assert in_words("TLS: invalid peer certificate: Expired") == (
         "TLS: invalid peer certificate: Expired (certificate expired)")
     assert in_words("what nobody foresaw") == "what nobody foresaw"
+    # Simulated, the reason has the words already.
+    assert in_words("cannot connect: connection refused") == "cannot connect: connection refused"
     assert in_words("the broker sent PUBLISH") == "the broker sent PUBLISH"
 
 

@@ -86,6 +86,20 @@ def test_no_figure_begins_with_an_empty_band(page: Page) -> None:
     assert len(bands) > 5 and max(bands) < 45, bands
 
 
+def test_no_legend_reaches_into_the_axes_when_a_figure_becomes_wider(page: Page) -> None:
+    page.set_viewport_size(TELEPHONE)
+    page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=TELEPHONE["width"])
+    # So many words that they take several rows on a telephone.
+    page.evaluate("() => Plotly.addTraces(document.querySelector('.js-plotly-plot'), ['frames', 'IP packets', "
+                  "'transport payload', 'message payload'].map(name => ({x: [0], y: [1], name, showlegend: true})))")
+    page.set_viewport_size(DESK)
+    # What the pointer is over is the ground within the axes.
+    page.wait_for_function(
+        "() => { const one = document.querySelector('.js-plotly-plot'); const box = what => one.querySelector(what)"
+        ".getBoundingClientRect(); return box('.nsewdrag').width > 300 && "
+        "box('.legend .bg').bottom - box('.nsewdrag').top < 3 }", timeout=10_000)
+
+
 def test_a_lone_figure_takes_its_whole_row(page: Page) -> None:
     page.set_viewport_size(DESK)
     row, drawn = page.evaluate(

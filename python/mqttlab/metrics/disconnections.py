@@ -120,4 +120,5 @@ def in_words(reason: str) -> str:
         means = None if reason.startswith("SUBSCRIBE") else codes.get(int(code[1], 16))
     else:
         means = next((means for said, means in others if said in reason), None)
-    return f"{reason} ({means})" if means else reason
+    # A simulated client says it in these very words.
+    return f"{reason} ({means})" if means and means not in reason else reason

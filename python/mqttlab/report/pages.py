@@ -116,9 +116,11 @@ def write_whole(out: Path, text: str) -> None:
 
 
 TEXT = ' class="text"'
-# A figure is drawn before the page around it has its final width.
-FIT = ("<script>document.querySelectorAll('.js-plotly-plot').forEach(p=>"
-       "new ResizeObserver(()=>Plotly.Plots.resize(p)).observe(p.parentElement))</script>")
+# A figure is drawn before the page around it has its final width. Where that leaves its legend fewer rows, Plotly moves
+# the axes up and leaves lines and shades where they were, cut: they are drawn anew.
+FIT = ("<script>document.querySelectorAll('.js-plotly-plot').forEach(p=>new ResizeObserver(()=>{"
+       "const top=p._fullLayout._size.t;Plotly.Plots.resize(p).then(()=>{"
+       "if(p._fullLayout._size.t!==top)Plotly.redraw(p)})}).observe(p.parentElement))</script>")
 CONFIG = {"displaylogo": False, "responsive": True}
 # Fewer headings than these need no list.
 CONTENTS_LEAST = 4

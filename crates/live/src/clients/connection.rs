@@ -118,6 +118,16 @@ impl ClientConnection {
         }
     }
 
+    /// Where what was put ends, counted from the beginning of the connection.
+    pub(super) fn end(&self) -> u64 {
+        self.datagrams.as_ref().map_or(self.outbox.end(), |datagrams| datagrams.end())
+    }
+
+    /// Up to where the socket has taken it.
+    pub(super) fn written(&self) -> u64 {
+        self.datagrams.as_ref().map_or(self.outbox.written(), |datagrams| datagrams.written())
+    }
+
     /// Puts a datagram that `write` makes behind what is to be sent; of a message with the name of its topic.
     pub(super) fn put_datagram(&mut self, topic: Option<&str>, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(datagrams) = &mut self.datagrams else { return };

@@ -1,6 +1,8 @@
 //! What all workers of a fleet read and none changes.
 
 use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use mqttlab_client::mqtt::Subscribed;
@@ -14,10 +16,13 @@ use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, GeoPoint};
 
 use super::Client;
+use super::epoll::Epoll;
 use super::message_order::SentInOrder;
 use super::own_packets::UnrecordedConnections;
+use super::socket;
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
+use crate::network::tcp_states;
 
 pub(super) struct FleetContext {
     pub(super) plan: Arc<Plan>,
@@ -147,6 +152,27 @@ impl FleetContext {
 
     pub(super) fn facts(&self, group: GroupNumber) -> &FleetGroup {
         &self.groups[group.0 as usize]
+    }
+
+    /// A socket on its way to the client's server, which the worker's epoll knows by the client's slot.
+    pub(super) fn open_socket(&self, epoll: &Epoll, client: Who, slot: u32) -> io::Result<OwnedFd> {
+        let group = self.group(client.group);
+        let server = group.connects_to;
+        let port = self.plan.endpoint_of(group).port;
+        let address = SocketAddr::new(self.sockets.server_address(server).ip(), port);
+        if group.transport == mqttlab_plan::Transport::Udp {
+            let socket = self.sockets.datagram_socket(group.host_of(client.index), server)?;
+            socket::connect(socket.as_fd(), address)?;
+            epoll.add(&socket, slot)?;
+            return Ok(socket);
+        }
+        let socket = self.sockets.socket(group.host_of(client.index), server)?;
+        socket::set_nodelay(socket.as_fd(), group.nodelay())?;
+        // Where marks are forbidden, the connection is not in `tcp_state`.
+        let _ = tcp_states::mark(socket.as_fd(), client.number.0);
+        socket::connect(socket.as_fd(), address)?;
+        epoll.add(&socket, slot)?;
+        Ok(socket)
     }
 }
 

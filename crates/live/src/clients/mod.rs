@@ -30,6 +30,7 @@ mod context;
 mod datagrams;
 pub(crate) mod delivery_sample;
 mod epoll;
+mod figure_changes;
 mod frames;
 mod layers;
 mod message_order;

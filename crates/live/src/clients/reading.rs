@@ -125,7 +125,7 @@ impl ClientReader<'_, '_> {
             };
             // Read after the bytes were: nothing may seem to arrive before another thread has sent it.
             self.turn.read_clock();
-            self.turn.note_heard(client.who());
+            self.turn.tally.heard(self.turn.shared.group(client.who().group), self.turn.now);
             if client.is_listening(self.turn) {
                 self.handle_bytes(client, &buffer[..count])?;
             }

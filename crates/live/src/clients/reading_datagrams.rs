@@ -40,7 +40,7 @@ impl ClientReader<'_, '_> {
                 }
             };
             self.turn.read_clock();
-            self.turn.note_heard(client.who());
+            self.turn.tally.heard(self.turn.shared.group(client.who().group), self.turn.now);
             if client.is_listening(self.turn) {
                 outcome = self.handle_datagram(client, &buffer[..count]);
             }

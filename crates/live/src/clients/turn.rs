@@ -1,7 +1,5 @@
 //! What a client is given while a worker attends to it: the surroundings of a live client.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use mqttlab_client::{Books, ClientNumber, Delivery, MessageFacts, Offered, Rows, Surroundings, Who};
 use mqttlab_plan::MessageNumber;
 use mqttlab_recording::identity;
@@ -14,10 +12,9 @@ use super::Client;
 use super::buffers::WorkerBuffers;
 use super::context::FleetContext;
 use super::epoll::Epoll;
+use super::figure_changes::FigureChanges;
 use super::poll_pause;
 use super::timers::ClientTimers;
-use crate::contact::Contact;
-use crate::control::FleetFigures;
 
 /// One client's turn.
 pub(super) struct ClientTurn<'a> {
@@ -36,25 +33,6 @@ pub(super) struct ClientTurn<'a> {
     pub(super) leaving: bool,
     /// Set when a client could have had more to do since its last turn.
     pub(super) hurried: &'a mut bool,
-}
-
-/// Changes of the run's figures since they were last brought there: many clients share each atomic.
-pub(super) struct FigureChanges {
-    pub(super) books: Books,
-    /// By group.
-    groups: Vec<GroupChanges>,
-    /// By server.
-    servers: Vec<Contact>,
-    pub(super) turned_away: u64,
-    pub(super) no_descriptor: u64,
-}
-
-/// Changes of a group's figures.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct GroupChanges {
-    offered: u64,
-    unsent: u64,
-    delivered: u64,
 }
 
 impl ClientTurn<'_> {
@@ -88,22 +66,6 @@ impl ClientTurn<'_> {
     pub(super) fn set_timer(&mut self, client: &Client) {
         if let Some(at) = client.next_deadline(self) {
             self.timers.no_later_than(client.connection().slot, at);
-        }
-    }
-
-    /// Notes that a client has read something now.
-    pub(super) fn note_heard(&mut self, client: Who) {
-        let server = self.shared.group(client.group).connects_to;
-        self.tally.servers[server].heard = Some(self.now);
-    }
-
-    /// Notes that the server must answer this message.
-    fn note_asked(&mut self, row: &Sent) {
-        let server = self.shared.plan.groups[self.shared.group_of(row.publisher)].connects_to;
-        if row.qos > 0 {
-            self.tally.servers[server].asked = Some(row.sent);
-        } else if self.shared.directory.deliveries(row) > 0 {
-            self.tally.servers[server].due = Some(row.sent);
         }
     }
 
@@ -203,7 +165,7 @@ impl Surroundings for ClientTurn<'_> {
     }
 
     fn admitted(&mut self, row: &Sent, content: usize) {
-        self.note_asked(row);
+        self.tally.asked(self.shared, row);
         // Before the socket gets it, so that nobody can receive what is not yet known.
         if u64::from(row.payload_bytes) < identity::BYTES_MIN as u64 {
             let (server, name) = self.shared.directory.topic(row.topic);
@@ -229,74 +191,6 @@ impl Surroundings for ClientTurn<'_> {
             let shared = self.shared;
             shared.control.figures.sample.offer(|| shared.message_figures(publisher, &delivery.row, latency));
         }
-    }
-}
-
-impl FigureChanges {
-    /// Without changes, of so many groups and servers.
-    pub(super) fn new(groups: usize, servers: usize) -> FigureChanges {
-        FigureChanges {
-            books: Books::default(),
-            groups: vec![GroupChanges::default(); groups],
-            servers: vec![Contact::default(); servers],
-            turned_away: 0,
-            no_descriptor: 0,
-        }
-    }
-
-    /// The changes of a client's group.
-    fn group_of(&mut self, shared: &FleetContext, client: u32) -> &mut GroupChanges {
-        &mut self.groups[shared.group_of(client)]
-    }
-
-    /// Brings all changes to `figures`.
-    pub(super) fn add_to(&mut self, figures: &FleetFigures) {
-        for (changes, figures) in self.groups.iter_mut().zip(&figures.groups) {
-            if *changes != GroupChanges::default() {
-                add(&figures.offered, changes.offered);
-                add(&figures.unsent, changes.unsent);
-                add(&figures.delivered, changes.delivered);
-                *changes = GroupChanges::default();
-            }
-        }
-        for (changes, counters) in self.servers.iter_mut().zip(&figures.servers) {
-            if *changes != Contact::default() {
-                counters.note(&std::mem::take(changes));
-            }
-        }
-        let books = &self.books;
-        // What should arrive is counted before what has arrived, so that nobody sees a run settled that is not.
-        add(&figures.expected, books.expected);
-        if books.unacknowledged != 0 {
-            figures.unacknowledged.fetch_add(books.unacknowledged, Relaxed);
-        }
-        add(&figures.offered, books.offered);
-        add(&figures.sent, books.sent);
-        add(&figures.delivered, books.delivered);
-        add(&figures.disconnects, books.disconnects);
-        add(&figures.foreign, books.foreign);
-        add(&figures.turned_away, self.turned_away);
-        add(&figures.no_descriptor, self.no_descriptor);
-        if books.publishing != 0 {
-            figures.publishing.fetch_add(books.publishing, Relaxed);
-        }
-        // Two's complement: adding a negative number wraps around to the right one.
-        if books.connected != 0 {
-            figures.connected.fetch_add(books.connected as u32, Relaxed);
-        }
-        if books.ready != 0 {
-            figures.ready.fetch_add(books.ready as u32, Relaxed);
-        }
-        if books.failed != 0 {
-            figures.failed.fetch_add(books.failed, Relaxed);
-        }
-        (self.books, self.turned_away, self.no_descriptor) = (Books::default(), 0, 0);
-    }
-}
-
-fn add(figure: &std::sync::atomic::AtomicU64, change: u64) {
-    if change != 0 {
-        figure.fetch_add(change, Relaxed);
     }
 }
 

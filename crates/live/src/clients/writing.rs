@@ -3,8 +3,6 @@
 //! A payload is made when its packet is, and made again when the packet is repeated, so that a session in flight
 //! costs a few dozen bytes a message whatever its payload is.
 
-use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use mqttlab_client::datagram;
@@ -19,8 +17,6 @@ use mqttlab_plan::{MessageNumber, PayloadMaker};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
 
-use crate::network::tcp_states;
-
 use super::buffers::WorkerBuffers;
 use super::connection::{ClientConnection, RelayedBytes};
 use super::context::FleetContext;
@@ -31,7 +27,7 @@ use super::turn::ClientTurn;
 
 impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
     fn open(&mut self, client: Who, connection: &mut ClientConnection) -> Result<(), Loss> {
-        match self.open_socket(client, connection.slot) {
+        match self.shared.open_socket(self.epoll, client, connection.slot) {
             Ok(socket) => {
                 connection.socket = Some(socket);
                 connection.layered.iter_mut().for_each(|layered| layered.begin(self.now));
@@ -98,7 +94,7 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
     ) -> u64 {
         let mqtt::Envelope { id, qos, dup } = match envelope {
             envelope if connection.is_datagrams() => {
-                return self.put_datagram(client, connection, envelope, body);
+                return put_datagram(self.shared, client, connection, envelope, body);
             }
             Envelope::Mqtt(envelope) => envelope,
             Envelope::ZeroMq => return self.put_frames(client, connection, body),
@@ -147,11 +143,11 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
     }
 
     fn end(&self, connection: &ClientConnection) -> u64 {
-        connection.datagrams.as_ref().map_or(connection.outbox.end(), |datagrams| datagrams.end())
+        connection.end()
     }
 
     fn written(&self, connection: &ClientConnection) -> u64 {
-        connection.datagrams.as_ref().map_or(connection.outbox.written(), |datagrams| datagrams.written())
+        connection.written()
     }
 
     fn write(&mut self, connection: &mut ClientConnection) -> Result<(), Loss> {
@@ -164,11 +160,8 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
             }),
             None => connection.outbox.write(socket.as_fd()).map(|_| ()),
         };
+        let written = connection.written();
         if let Some(own) = connection.own_packets.as_mut().filter(|own| own.is_waiting()) {
-            let written = match &connection.datagrams {
-                Some(datagrams) => datagrams.written(),
-                None => connection.outbox.written(),
-            };
             own.written(written, self.shared.control.now(), self.sink);
         }
         outcome.map_err(|error| Loss::broken(error.to_string()))
@@ -207,46 +200,6 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
 }
 
 impl ClientTurn<'_> {
-    /// A message as a datagram of its own. Payloads are small: the plan was checked.
-    fn put_datagram(
-        &mut self,
-        client: Who,
-        connection: &mut ClientConnection,
-        envelope: Envelope,
-        body: Body<'_, RelayedBytes>,
-    ) -> u64 {
-        let group = self.shared.facts(client.group);
-        let Body::Own { row, content } = body else {
-            unreachable!("the plan was checked: nothing is relayed over datagrams")
-        };
-        let mut outbox = SocketOutbox::default();
-        write_payload(&group.payloads[usize::from(content)], client.index, row, &mut outbox);
-        let topic = self.shared.directory.layout().topic_name(row.topic);
-        let payload = outbox.whole();
-        connection.put_datagram(Some(topic), |out| datagram::encode_message(envelope, row, &payload, out));
-        self.end(connection)
-    }
-
-    fn open_socket(&self, client: Who, slot: u32) -> io::Result<OwnedFd> {
-        let group = self.shared.group(client.group);
-        let server = group.connects_to;
-        let port = self.shared.plan.endpoint_of(group).port;
-        let address = SocketAddr::new(self.shared.sockets.server_address(server).ip(), port);
-        if group.transport == mqttlab_plan::Transport::Udp {
-            let socket = self.shared.sockets.datagram_socket(group.host_of(client.index), server)?;
-            socket::connect(socket.as_fd(), address)?;
-            self.epoll.add(&socket, slot)?;
-            return Ok(socket);
-        }
-        let socket = self.shared.sockets.socket(group.host_of(client.index), server)?;
-        socket::set_nodelay(socket.as_fd(), group.nodelay())?;
-        // Where marks are forbidden, the connection is not in `tcp_state`.
-        let _ = tcp_states::mark(socket.as_fd(), client.number.0);
-        socket::connect(socket.as_fd(), address)?;
-        self.epoll.add(&socket, slot)?;
-        Ok(socket)
-    }
-
     /// Records what the kernel has counted of the connection, while its socket is there to be asked.
     fn note_tcp_info(&mut self, client: Who, socket: &OwnedFd) {
         // A kernel that does not say leaves no event; nothing of the run depends on it.
@@ -255,6 +208,26 @@ impl ClientTurn<'_> {
             self.record(EventKind::TcpInfo, client.number, None, &info.to_string());
         }
     }
+}
+
+/// A message as a datagram of its own. Payloads are small: the plan was checked.
+fn put_datagram(
+    shared: &FleetContext,
+    client: Who,
+    connection: &mut ClientConnection,
+    envelope: Envelope,
+    body: Body<'_, RelayedBytes>,
+) -> u64 {
+    let group = shared.facts(client.group);
+    let Body::Own { row, content } = body else {
+        unreachable!("the plan was checked: nothing is relayed over datagrams")
+    };
+    let mut outbox = SocketOutbox::default();
+    write_payload(&group.payloads[usize::from(content)], client.index, row, &mut outbox);
+    let topic = shared.directory.layout().topic_name(row.topic);
+    let payload = outbox.whole();
+    connection.put_datagram(Some(topic), |out| datagram::encode_message(envelope, row, &payload, out));
+    connection.end()
 }
 
 fn encode_packet(shared: &FleetContext, client: Who, packet: mqtt::Packet, out: &mut Vec<u8>) {

@@ -4,7 +4,7 @@ use mqttlab_units::Instant;
 
 use super::session::{PendingDelivery, ReceivedPublish};
 use super::topics::Retained;
-use super::{Broker, Cause, ConnectionId, Output, SessionId};
+use super::{Broker, Cause, ConnectionId, Output};
 use crate::kind::{Qos, RetainHandling, SubscriptionOptions};
 use crate::outbox::Dispatch;
 use crate::topic::is_filter;
@@ -29,7 +29,7 @@ impl Broker {
         // In the order of the filters ([MQTT-3.9.3-1]), and each as it was asked for, as Mosquitto grants it.
         self.write_all(now);
         let granted = filters.iter().map(|(_, wanted)| wanted.qos).collect();
-        self.ready.push_back(Output::Suback { connection, id, granted });
+        self.out.say(Output::Suback { connection, id, granted });
         // Behind SUBACK, as Mosquitto sends them; and again where a subscription is replaced ([MQTT-3.8.4-4]).
         for ((filter, wanted), is_new) in filters.iter().zip(are_new) {
             // Unless the client asks otherwise ([MQTT-3.3.1-10], [MQTT-3.3.1-11]).
@@ -42,14 +42,14 @@ impl Broker {
             for (topic, Retained { message, qos, expires }) in self.topics.retained(filter) {
                 if expires.is_over_retained(now) {
                     self.topics.retain(topic, None);
-                    self.let_go(message);
+                    self.out.let_go(message);
                     continue;
                 }
                 // RETAIN tells a new subscriber that the message was kept ([MQTT-3.3.1-8] of 3.1.1).
                 let delivery = PendingDelivery { topic, message, retain: true, expires };
                 // At the lower of what the publisher sent and what was granted ([MQTT-3.8.4-8]).
                 let kept = self.deliver(now, number, delivery, qos.min(wanted.qos));
-                self.holds.hold(message, kept.into());
+                self.out.hold(message, kept.into());
             }
         }
     }
@@ -61,7 +61,7 @@ impl Broker {
         filters.iter().for_each(|filter| self.subscriptions.remove(own, filter, number));
         self.write_all(now);
         // Also where nothing was subscribed to ([MQTT-3.10.4-5]).
-        self.ready.push_back(Output::Unsuback { connection, id });
+        self.out.say(Output::Unsuback { connection, id });
     }
 
     /// A PUBLISH from a client.
@@ -75,28 +75,28 @@ impl Broker {
         let Some(number) = self.sessions.at(connection) else { return };
         let message = publication.message;
         // While it is looked at: a copy that ends at once must not release it.
-        self.holds.hold(message, 1);
+        self.out.hold(message, 1);
         match publication.qos {
             Qos::AtMostOnce => self.publish(now, number, publication),
             Qos::AtLeastOnce => {
                 match self.sessions.get(number).receive_quota.has_room() {
                     true => self.publish(now, number, publication),
-                    false => self.ready.push_back(Output::Discarded { message }),
+                    false => self.out.say(Output::Discarded { message }),
                 }
                 self.sessions.get(number).receive_quota.give_back();
                 // Behind the copies, as Mosquitto sends it.
-                self.ready.push_back(Output::Puback { connection, id });
+                self.out.say(Output::Puback { connection, id });
             }
             Qos::ExactlyOnce => {
                 // Forwarded at PUBREL, as by Mosquitto.
                 let kept = self.receive_once(number, id, publication);
-                self.ready.push_back(Output::Pubrec { connection, id });
+                self.out.say(Output::Pubrec { connection, id });
                 if kept {
                     return;
                 }
             }
         }
-        self.let_go(message);
+        self.out.let_go(message);
     }
 
     /// A QoS 2 message that waits for its PUBREL from now on, unless it does already: whether it was kept.
@@ -104,7 +104,7 @@ impl Broker {
         let is_known = self.sessions.exchanges(number, &self.options).inbox.has(id);
         let session = self.sessions.get(number);
         if !is_known && !session.receive_quota.has_room() {
-            self.ready.push_back(Output::Discarded { message: publication.message });
+            self.out.say(Output::Discarded { message: publication.message });
             return false;
         }
         // A repetition is acknowledged again, and takes no second place ([MQTT-4.3.3-10]).
@@ -124,9 +124,9 @@ impl Broker {
             self.publish(now, number, publication);
         }
         self.sessions.get(number).receive_quota.give_back();
-        self.ready.push_back(Output::Pubcomp { connection, id });
+        self.out.say(Output::Pubcomp { connection, id });
         if let Some(publication) = publication {
-            self.let_go(publication.message);
+            self.out.let_go(publication.message);
         }
     }
 
@@ -152,7 +152,7 @@ impl Broker {
         }
         outbox.release(now, id);
         // Also for an identifier that is not known: the client repeats its PUBREC until a PUBREL comes.
-        self.ready.push_back(Output::Pubrel { connection, id });
+        self.out.say(Output::Pubrel { connection, id });
     }
 
     /// A PUBCOMP.
@@ -165,7 +165,7 @@ impl Broker {
     fn finish_delivery(&mut self, now: Instant, number: u32, delivery: Option<PendingDelivery>) {
         let Some(delivery) = delivery else { return };
         self.write_all(now);
-        self.let_go(delivery.message);
+        self.out.let_go(delivery.message);
         self.send_within_window(now, number);
     }
 
@@ -196,13 +196,13 @@ impl Broker {
             kept += u32::from(self.deliver(now, receiver, copy(granted), qos.min(granted.qos)));
         }
         self.subscriptions.put_audience_back(topic, audience);
-        self.holds.hold(message, kept);
+        self.out.hold(message, kept);
     }
 
     fn retain(&mut self, ReceivedPublish { topic, message, qos, expires, .. }: ReceivedPublish, stays: bool) {
-        self.holds.hold(message, stays.into());
+        self.out.hold(message, stays.into());
         if let Some(before) = self.topics.retain(topic, stays.then_some(Retained { message, qos, expires })) {
-            self.let_go(before.message);
+            self.out.let_go(before.message);
         }
     }
 
@@ -212,7 +212,7 @@ impl Broker {
         let session = self.sessions.get(number);
         // A QoS 2 message may have waited for its PUBREL.
         if session.connection.is_some() && delivery.expires.is_over(now) {
-            self.drop(number, delivery.message, Cause::Expired);
+            self.out.drop(number, delivery.message, Cause::Expired);
             return false;
         }
         // Without an acknowledgement nothing waits, but for clients that are away (Mosquitto's
@@ -224,7 +224,7 @@ impl Broker {
         if let Some(connection) = session.connection
             && let Some(dispatch) = session.exchanges(&self.options).outbox.launch(now, delivery, qos)
         {
-            self.ready.push_back(packet(now, connection, dispatch));
+            self.out.say(packet(now, connection, dispatch));
             if self.options.retry.is_some() {
                 self.sessions.schedule(number, self.options.retry);
             }
@@ -234,7 +234,7 @@ impl Broker {
         let kept = !session.is_full(queue) && session.exchanges(&self.options).outbox.push(delivery, qos);
         match kept {
             true => self.write_all(now),
-            false => self.drop(number, delivery.message, Cause::QueueFull),
+            false => self.out.drop(number, delivery.message, Cause::QueueFull),
         }
         kept
     }
@@ -244,18 +244,14 @@ impl Broker {
         let message = delivery.message;
         let queue = self.options.queue();
         let session = self.sessions.get(number);
-        let Some(connection) = session.connection else { return self.drop(number, message, Cause::Away) };
+        let Some(connection) = session.connection else { return self.out.drop(number, message, Cause::Away) };
         // `db__ready_for_flight` compares the packets at the socket with `max_queued_messages`.
         if session.backlog >= queue {
-            return self.drop(number, message, Cause::SocketFull);
+            return self.out.drop(number, message, Cause::SocketFull);
         }
         let qos = Qos::AtMostOnce;
         let dispatch = Dispatch::Publish { message: delivery, id: 0, qos, dup: false };
-        self.ready.push_back(packet(now, connection, dispatch));
-    }
-
-    pub(super) fn drop(&mut self, number: u32, message: u64, cause: Cause) {
-        self.ready.push_back(Output::Dropped { session: SessionId(number), message, cause });
+        self.out.say(packet(now, connection, dispatch));
     }
 
     /// Sends what the window of a session lets out.
@@ -294,12 +290,12 @@ impl Broker {
             && delivery.expires.is_over(now)
         {
             self.sessions.exchanges(number, &self.options).outbox.give_up(id);
-            self.drop(number, delivery.message, Cause::Expired);
-            return self.let_go(delivery.message);
+            self.out.drop(number, delivery.message, Cause::Expired);
+            return self.out.let_go(delivery.message);
         }
-        self.ready.push_back(packet(now, connection, dispatch));
+        self.out.say(packet(now, connection, dispatch));
         if let Dispatch::Publish { message, qos: Qos::AtMostOnce, .. } = dispatch {
-            self.let_go(message.message);
+            self.out.let_go(message.message);
         }
     }
 }

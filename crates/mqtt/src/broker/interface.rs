@@ -91,6 +91,12 @@ impl BrokerOptions {
     pub(super) fn queue(&self) -> u32 {
         if self.max_queued == 0 { u32::MAX } else { self.max_queued }
     }
+
+    /// What a client is told of them when it connects.
+    pub(super) fn connack(&self, connection: ConnectionId, session_present: bool, accepted: bool) -> Output {
+        let (receive_maximum, topic_alias_maximum) = (self.window(), self.topic_alias_maximum);
+        Output::Connack { connection, session_present, accepted, receive_maximum, topic_alias_maximum }
+    }
 }
 
 /// A packet that has come.

@@ -37,7 +37,7 @@ impl Broker {
                 number,
                 ReceivedPublish { topic, message, qos, retain, empty, came: now, expires: Expiry::NEVER },
             );
-            self.let_go(message);
+            self.out.let_go(message);
         }
     }
 
@@ -48,7 +48,7 @@ impl Broker {
             return;
         };
         if let Some(will) = will {
-            self.holds.hold(will.message, 1);
+            self.out.hold(will.message, 1);
         }
         let Some(client) = self.sessions.name(client, version, clean) else {
             return self.reject(connection, will);
@@ -78,7 +78,7 @@ impl Broker {
         self.sessions.bind(connection, number);
         // MQTT 3.1's CONNACK has no place for it.
         let session_present = known.is_some() && version != Version::V31;
-        self.ready.push_back(self.connack(connection, session_present, true));
+        self.out.say(self.options.connack(connection, session_present, true));
         // Nothing may go before CONNACK ([MQTT-3.2.0-1]).
         self.send_within_window(now, number);
         self.sessions.schedule(number, self.options.retry);
@@ -86,17 +86,11 @@ impl Broker {
 
     fn reject(&mut self, connection: ConnectionId, will: Option<Will>) {
         // Session Present is 0 in a refusal ([MQTT-3.2.2-6]), and the connection is closed behind it ([MQTT-3.2.2-7]).
-        self.ready.push_back(self.connack(connection, false, false));
-        self.ready.push_back(Output::Close { connection });
+        self.out.say(self.options.connack(connection, false, false));
+        self.out.say(Output::Close { connection });
         if let Some(will) = will {
-            self.let_go(will.message);
+            self.out.let_go(will.message);
         }
-    }
-
-    fn connack(&self, connection: ConnectionId, session_present: bool, accepted: bool) -> Output {
-        let (receive_maximum, topic_alias_maximum) =
-            (self.options.window(), self.options.topic_alias_maximum);
-        Output::Connack { connection, session_present, accepted, receive_maximum, topic_alias_maximum }
     }
 
     /// The session that a client has left here and wants to go on with.
@@ -110,7 +104,7 @@ impl Broker {
             let will = session.will.take_if(|_| goes_on);
             // A second connection of the same client ends the first ([MQTT-3.1.4-3]), and with it maybe the session.
             self.hang_up(now, older);
-            will.into_iter().for_each(|will| self.let_go(will.message));
+            will.into_iter().for_each(|will| self.out.let_go(will.message));
         }
         let number = self.sessions.of(client)?;
         // Whatever was there is discarded ([MQTT-3.1.2-4]).
@@ -131,12 +125,12 @@ impl Broker {
         let Some(exchanges) = &mut session.exchanges else { return };
         let sent = exchanges.outbox.drain().map(|delivery| delivery.message);
         sent.for_each(|message| {
-            self.drop(number, message, Cause::SessionEnded);
-            self.let_go(message);
+            self.out.drop(number, message, Cause::SessionEnded);
+            self.out.let_go(message);
         });
         // Without PUBREL they were forwarded to nobody, and are not now.
         let held = exchanges.inbox.drain().map(|publication| publication.message);
-        held.for_each(|message| self.let_go(message));
+        held.for_each(|message| self.out.let_go(message));
     }
 
     /// The time has come to look at a session.

@@ -33,6 +33,7 @@ mod expiry;
 mod holds;
 mod interface;
 mod lifecycle;
+mod outputs;
 mod persistence;
 mod receive_quota;
 mod session;
@@ -40,15 +41,13 @@ mod sessions;
 mod subscriptions;
 mod topics;
 
-use std::collections::VecDeque;
-
 use mqttlab_units::Instant;
 
 use expiry::Expiry;
-use holds::Holds;
 pub use interface::{
     BrokerOptions, Cause, ConnectionId, Excess, Input, Output, SessionId, SessionInfo, TopicId, Will,
 };
+use outputs::BrokerOutputs;
 pub use persistence::Kept;
 use session::ReceivedPublish;
 use sessions::BrokerSessions;
@@ -62,10 +61,9 @@ pub struct Broker {
     topics: BrokerTopics,
     sessions: BrokerSessions,
     subscriptions: BrokerSubscriptions,
-    holds: Holds,
     /// When it last wrote everything to its disk.
     written: Instant,
-    ready: VecDeque<Output>,
+    out: BrokerOutputs,
 }
 
 impl Broker {
@@ -76,9 +74,8 @@ impl Broker {
             topics: BrokerTopics::default(),
             sessions: BrokerSessions::default(),
             subscriptions: BrokerSubscriptions::default(),
-            holds: Holds::default(),
             written: Instant::ZERO,
-            ready: VecDeque::new(),
+            out: BrokerOutputs::default(),
         }
     }
 
@@ -109,7 +106,7 @@ impl Broker {
 
     /// Messages that somebody holds: in flight, waiting, not released, retained, or as a will.
     pub fn messages(&self) -> usize {
-        self.holds.len()
+        self.out.held()
     }
 
     /// Topics with a retained message.
@@ -132,7 +129,7 @@ impl Broker {
             // A connection begins with one CONNECT, and has no other ([MQTT-3.1.0-1], [MQTT-3.1.0-2]).
             (None, _) | (Some(_), Input::Connect { .. }) => {
                 self.hang_up(now, connection);
-                self.decline(input);
+                self.out.decline(input);
             }
             (Some(number), input) => {
                 // Every packet is a sign of life, and not PINGREQ alone ([MQTT-3.1.2-22]).
@@ -164,7 +161,7 @@ impl Broker {
 
     /// The next thing to do.
     pub fn poll(&mut self) -> Option<Output> {
-        self.ready.pop_front()
+        self.out.poll()
     }
 
     fn packet(&mut self, now: Instant, connection: ConnectionId, number: u32, input: Input<'_>) {
@@ -182,11 +179,11 @@ impl Broker {
             Input::Pubrec { id } => self.recorded(now, connection, id),
             Input::Pubrel { id } => self.released(now, connection, id),
             Input::Pubcomp { id } => self.completed(now, connection, id),
-            Input::Pingreq => self.ready.push_back(Output::Pingresp { connection }),
+            Input::Pingreq => self.out.say(Output::Pingresp { connection }),
             Input::Disconnect { with_will } => {
                 // DISCONNECT takes the will away, but with reason code 0x04 ([MQTT-3.14.4-3], §3.14.2.1).
                 if !with_will && let Some(will) = self.sessions.get(number).will.take() {
-                    self.let_go(will.message);
+                    self.out.let_go(will.message);
                 }
                 self.hang_up(now, connection);
             }
@@ -197,23 +194,6 @@ impl Broker {
     fn hang_up(&mut self, now: Instant, connection: ConnectionId) {
         self.closed(now, connection);
         // Behind what the end has caused: from here on the number may be used again.
-        self.ready.push_back(Output::Close { connection });
-    }
-
-    /// Does not take the message that a packet brings.
-    fn decline(&mut self, input: Input<'_>) {
-        if let Input::Publish { message, .. } | Input::Connect { will: Some(Will { message, .. }), .. } =
-            input
-        {
-            // Held and let go, so that it comes out as released, like every message that goes in.
-            self.holds.hold(message, 1);
-            self.let_go(message);
-        }
-    }
-
-    fn let_go(&mut self, message: u64) {
-        if self.holds.let_go(message) {
-            self.ready.push_back(Output::Released { message });
-        }
+        self.out.say(Output::Close { connection });
     }
 }

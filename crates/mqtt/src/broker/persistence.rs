@@ -46,7 +46,7 @@ impl Broker {
             if let Some(connection) = connection {
                 self.sessions.unbind(connection);
             }
-            will.into_iter().for_each(|will| self.let_go(will.message));
+            will.into_iter().for_each(|will| self.out.let_go(will.message));
             if kept == Kept::Nothing || !self.sessions.get(number).is_stored() {
                 self.forget(number);
                 continue;
@@ -61,7 +61,7 @@ impl Broker {
         }
         if kept == Kept::Nothing {
             let retained = self.topics.forget_retained();
-            retained.into_iter().for_each(|retained| self.let_go(retained.message));
+            retained.into_iter().for_each(|retained| self.out.let_go(retained.message));
         }
     }
 
@@ -81,9 +81,9 @@ impl Broker {
         let sent = exchanges.outbox.take_sent_after(written);
         let came = exchanges.inbox.take_if(|publication| publication.came > written);
         for delivery in sent {
-            self.drop(number, delivery.message, Cause::SessionEnded);
-            self.let_go(delivery.message);
+            self.out.drop(number, delivery.message, Cause::SessionEnded);
+            self.out.let_go(delivery.message);
         }
-        came.into_iter().for_each(|publication| self.let_go(publication.message));
+        came.into_iter().for_each(|publication| self.out.let_go(publication.message));
     }
 }
