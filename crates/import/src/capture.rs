@@ -391,6 +391,7 @@ impl<'a> Importer<'a> {
         let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;
+        let shares = subscriptions.shares(&servers);
         let (topics, receivers) = subscriptions.into_layout(&servers);
         let [from, until] = frames.run_measured().unwrap_or_default().map(Instant::as_ns);
         let layout = Layout {
@@ -405,6 +406,7 @@ impl<'a> Importer<'a> {
             receivers_known_until_ns,
             topics_may_be_missing: true,
             given_up,
+            shares,
             ..Layout::default()
         };
         let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };

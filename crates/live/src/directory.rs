@@ -1,6 +1,6 @@
 //! Who is who in a live run, as the plan's roster numbers it and the recording stores it.
 
-use mqttlab_client::{as_published, changed_receivers};
+use mqttlab_client::{as_published, changed_receivers, shares};
 use mqttlab_plan::{Plan, Roster, RosterTopic};
 use mqttlab_recording::{Client, Layout, Session, SummaryRule, Topic};
 
@@ -29,13 +29,14 @@ impl Directory {
                 .map(|topic| Topic {
                     name: topic.name.clone(),
                     receivers: topic.receivers,
-                    shares: topic.shares,
+                    shares: topic.shares.len() as u32,
                     relayed: topic.relayed,
                 })
                 .collect(),
             receivers: roster.receivers().to_vec(),
             changed_receivers: changed_receivers(plan, &roster),
             as_published: as_published(plan),
+            shares: shares(&roster),
             measurement_end_ns: u64::MAX,
             late_after_ns: plan.late_after().map(|late| late.as_ns()),
             inflight_limits: plan.inflight_limits(),

@@ -29,7 +29,9 @@ mod transit;
 pub use datagram::DatagramAccount;
 pub use ending::{Ending, Reason};
 pub use facts::RunFacts;
-pub use layout::{AsPublished, ChangedReceiver, Client, GivenUp, Layout, Session, SummaryRule, Topic};
+pub use layout::{
+    AsPublished, ChangedReceiver, Client, GivenUp, Layout, Session, Share, ShareMember, SummaryRule, Topic,
+};
 pub use packet_kind::PacketKind;
 pub use packet_protocol::PacketProtocol;
 pub use record::{Field, Record, Word};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_client::{as_published, changed_receivers};
+use mqttlab_client::{as_published, changed_receivers, shares};
 use mqttlab_plan::{Destination, Group, NetworkKind, Plan, Roster, RosterTopic};
 use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, SummaryRule, Topic};
 use mqttlab_run::{Interruption, RunOutcome, Validity};
@@ -80,7 +80,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
     let topic = |entry: &RosterTopic| Topic {
         name: entry.name.clone(),
         receivers: entry.receivers,
-        shares: entry.shares,
+        shares: entry.shares.len() as u32,
         relayed: entry.relayed,
     };
     Layout {
@@ -93,6 +93,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         receivers: roster.receivers().to_vec(),
         changed_receivers: changed_receivers(plan, roster),
         as_published: as_published(plan),
+        shares: shares(roster),
         measurement_end_ns: u64::MAX,
         late_after_ns: plan.late_after().map(|late| late.as_ns()),
         summary: plan
