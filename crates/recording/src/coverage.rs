@@ -12,8 +12,8 @@
 
 use std::collections::HashMap;
 
+use crate::members::MemberTimes;
 use crate::origin::SubscribeTimes;
-use crate::shares::MemberTimes;
 use mqttlab_rows::{Event, EventKind, Layout};
 use mqttlab_units::Instant;
 

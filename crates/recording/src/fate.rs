@@ -28,8 +28,8 @@
 use std::collections::HashMap;
 
 use crate::coverage::{ChangedSubscriptions, Coverage, ReceiverCoverage};
+use crate::members::{MemberTimes, RunEnds};
 use crate::origin::{CopyOrigin, SESSION_PRESENT, SubscribeTimes};
-use crate::shares::{MemberTimes, RunEnds};
 use mqttlab_rows::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Received, Sent};
 use mqttlab_units::{Duration, Instant};
 

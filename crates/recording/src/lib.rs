@@ -40,6 +40,7 @@ mod join;
 mod journal;
 mod layout;
 mod machine;
+mod members;
 mod message_rows;
 mod null_rows;
 mod observed_rows;
