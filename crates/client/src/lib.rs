@@ -56,7 +56,7 @@ pub use books::Books;
 pub use client::{Client, Snapshot, State};
 pub use facts::{ClientNumber, GroupFacts, GroupNumber, PublishFacts, RelayFacts, Who};
 pub use incoming::Delivery;
-pub use receivers::{as_published, changed_receivers, own_receivers};
+pub use receivers::{as_published, changed_receivers, own_receivers, shares};
 pub use rests::Rests;
 pub use rows::Rows;
 pub use session::{Admission, Arrived, PacketId, Receipt, Session, Step, Token};

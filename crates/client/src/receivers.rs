@@ -3,7 +3,7 @@
 use mqttlab_mqtt::RetainHandling;
 use mqttlab_mqtt::topic::share;
 use mqttlab_plan::{Plan, Roster, SubscriptionChanges};
-use mqttlab_rows::{AsPublished, ChangedReceiver};
+use mqttlab_rows::{AsPublished, ChangedReceiver, Share, ShareMember};
 
 /// Of a plan whose events change subscriptions.
 pub fn changed_receivers(plan: &Plan, roster: &Roster) -> Vec<ChangedReceiver> {
@@ -17,6 +17,22 @@ pub fn own_receivers(roster: &Roster) -> Vec<ChangedReceiver> {
 
 fn row(one: mqttlab_plan::ChangedReceiver) -> ChangedReceiver {
     ChangedReceiver { topic: one.topic, client: one.client, at_first: one.at_first, flips: one.flips }
+}
+
+/// The shared subscriptions of a plan, each with its members and the topics that belong to it.
+pub fn shares(roster: &Roster) -> Vec<Share> {
+    let member = |&(client, qos): &(u32, u8)| ShareMember { client, qos: Some(qos) };
+    let row = |share: &mqttlab_plan::PlannedShare| Share {
+        filter: share.filter.clone(),
+        topics: Vec::new(),
+        members: share.members.iter().map(member).collect(),
+        is_final: share.is_final,
+    };
+    let mut shares: Vec<Share> = roster.shares().iter().map(row).collect();
+    for (number, topic) in (0..).zip(roster.topics()) {
+        topic.shares.iter().for_each(|share| shares[*share as usize].topics.push(number));
+    }
+    shares
 }
 
 /// The clients that ask for Retain As Published, and whether anything stored may be sent to them.

@@ -393,6 +393,7 @@ impl<'a> Importer<'a> {
         let Matcher { subscriptions, servers, .. } = self.matcher;
         let options = subscriptions.options();
         let (own_receivers, as_published) = (options.own_receivers(), options.as_published());
+        let shares = subscriptions.shares(&servers);
         let (topics, receivers) = subscriptions.into_layout(&servers);
         let [from, until] = frames.run_measured().unwrap_or_default().map(Instant::as_ns);
         let layout = Layout {
@@ -409,6 +410,7 @@ impl<'a> Importer<'a> {
             given_up,
             own_receivers,
             as_published,
+            shares,
             ..Layout::default()
         };
         let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };

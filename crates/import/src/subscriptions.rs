@@ -8,12 +8,12 @@
 //! Behind a hole in a stream a message is known only later, when its receivers may have left: subscriptions that are over
 //! are remembered with their times.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use mqttlab_mqtt::topic::{is_filter, matches, share};
 use mqttlab_mqtt::{SubscriptionOptions, TopicTree};
-use mqttlab_recording::{GivenUp, Topic};
+use mqttlab_recording::{GivenUp, Share, ShareMember, Topic};
 use mqttlab_units::Instant;
 
 use super::servers::ObservedServers;
@@ -37,6 +37,8 @@ pub struct ObservedSubscriptions {
     covered: HashMap<(u32, Arc<str>), Option<Instant>>,
     /// When subscriptions to a topic were given up, by topic and client.
     given_up: BTreeMap<(u32, u32), Instant>,
+    /// Whoever was granted a shared subscription, by its filter.
+    shares: BTreeMap<String, BTreeSet<u32>>,
     /// Subscriptions that are over, oldest first.
     past: VecDeque<Past>,
     /// When a subscription last began or ended.
@@ -91,7 +93,9 @@ impl ObservedSubscriptions {
         let mut asked = held.filter(|known| known.filter == filter && known.granted.is_none());
         let Some(asked) = asked.next() else { return };
         asked.granted = Some(at);
-        if share(filter).is_none() {
+        if share(filter).is_some() {
+            self.shares.entry(filter.to_owned()).or_default().insert(client);
+        } else {
             self.tree.insert(filter, client);
         }
         self.changed(at);
@@ -267,6 +271,23 @@ impl ObservedSubscriptions {
         rows.map(|(&(topic, client), at)| GivenUp { topic, client, at_ns: at.as_ns() }).collect()
     }
 
+    /// Shared subscriptions with all who ever had them. At several brokers members of one filter need not share anything: none.
+    pub fn shares(&self, servers: &ObservedServers) -> Vec<Share> {
+        let known = self.shares.iter().filter(|_| !servers.are_several());
+        let row = |(filter, members): (&String, &BTreeSet<u32>)| {
+            let belongs = |topic: &Topic| !topic.name.is_empty() && matches(inner(filter), &topic.name);
+            let topics = (0..).zip(&self.topics).filter(|(_, topic)| belongs(topic));
+            Share {
+                filter: filter.clone(),
+                topics: topics.map(|(number, _)| number).collect(),
+                members: members.iter().map(|&client| ShareMember { client, qos: None }).collect(),
+                // Nobody says how this broker chooses.
+                is_final: false,
+            }
+        };
+        known.map(row).collect()
+    }
+
     /// Topics and sets of receivers, by number: of each topic those who are at the broker of its server.
     pub fn into_layout(mut self, servers: &ObservedServers) -> (Vec<Topic>, Vec<Vec<u32>>) {
         if servers.are_several() {
@@ -390,5 +411,9 @@ mod tests {
         assert_eq!(receivers(&mut subscriptions, "a/b"), [0_u32; 0]);
         assert_eq!(subscriptions.since(3, &"a/b".into()), Some(Instant::ZERO));
         assert_eq!(subscriptions.since(4, &"a/b".into()), None);
+        let shares = subscriptions.shares(&ObservedServers::default());
+        let members = vec![ShareMember { client: 3, qos: None }];
+        let filter = "$share/team/a/b".to_owned();
+        assert_eq!(shares, [Share { filter, topics: vec![0], members, is_final: false }]);
     }
 }

@@ -1,6 +1,6 @@
 //! Who is who in a live run, as the plan's roster numbers it and the recording stores it.
 
-use mqttlab_client::{as_published, changed_receivers, own_receivers};
+use mqttlab_client::{as_published, changed_receivers, own_receivers, shares};
 use mqttlab_plan::{Plan, Roster, RosterTopic};
 use mqttlab_recording::{Client, Layout, Sent, Session, SummaryRule, Topic};
 
@@ -29,7 +29,7 @@ impl Directory {
                 .map(|topic| Topic {
                     name: topic.name.clone(),
                     receivers: topic.receivers,
-                    shares: topic.shares,
+                    shares: topic.shares.len() as u32,
                     relayed: topic.relayed,
                 })
                 .collect(),
@@ -37,6 +37,7 @@ impl Directory {
             changed_receivers: changed_receivers(plan, &roster),
             as_published: as_published(plan),
             own_receivers: own_receivers(&roster),
+            shares: shares(&roster),
             measurement_end_ns: u64::MAX,
             late_after_ns: plan.late_after().map(|late| late.as_ns()),
             inflight_limits: plan.inflight_limits(),

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{ClientsChange, Event, Plan, Relay, zeromq};
+use crate::{Backend, ClientsChange, Event, Plan, Relay, zeromq};
 use mqttlab_mqtt::TopicTree;
 use mqttlab_mqtt::topic::share;
 use mqttlab_zmtp::prefixes::Prefixes;
@@ -21,6 +21,21 @@ pub struct PlannedSubscriptions<'p> {
     trees: Vec<TopicTree<PlannedTaker>>,
     /// Of proxies of ZeroMQ, whose subscriptions are prefixes.
     prefixes: Vec<Prefixes>,
+    shares: Vec<PlannedShare>,
+}
+
+/// A shared subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedShare {
+    /// `$share/NAME/FILTER`.
+    pub filter: String,
+    /// Index of the server.
+    pub server: usize,
+    /// The clients that have it, in their order, with the quality of service that each asks for.
+    pub members: Vec<(u32, u8)>,
+    /// Whether the server chooses once for each message, and holds none at QoS 0 for a member that is away: so does Mosquitto, and
+    /// the simulated broker, for clients that are connected to it.
+    pub is_final: bool,
 }
 
 /// Who receives a message.
@@ -28,8 +43,8 @@ pub struct PlannedSubscriptions<'p> {
 pub struct MessageAudience {
     /// Clients, by number.
     pub clients: BTreeSet<u32>,
-    /// Shared subscriptions.
-    pub shares: u32,
+    /// Shared subscriptions, by number.
+    pub shares: BTreeSet<u32>,
     /// Whether a relay makes copies.
     pub relayed: bool,
 }
@@ -51,7 +66,7 @@ impl<'p> PlannedSubscriptions<'p> {
     pub fn of(plan: &'p Plan) -> PlannedSubscriptions<'p> {
         let mut trees: Vec<TopicTree<PlannedTaker>> = plan.servers.iter().map(|_| TopicTree::new()).collect();
         let mut prefixes = vec![Prefixes::default(); plan.servers.len()];
-        let mut shares = BTreeMap::new();
+        let (mut shares, mut numbers) = (Vec::new(), BTreeMap::new());
         for (group, (members, start)) in plan.groups.iter().zip(plan.client_numbers()).enumerate() {
             let server = plan.serving(members);
             let tree = &mut trees[server];
@@ -67,10 +82,20 @@ impl<'p> PlannedSubscriptions<'p> {
                         continue;
                     };
                     let next = shares.len() as u32;
-                    let share = *shares.entry((server, filter.clone())).or_insert(next);
+                    let share = *numbers.entry((server, filter.clone())).or_insert(next);
                     if share == next {
                         tree.insert(inner, PlannedTaker { group, of: TakerKind::Share(share) });
+                        let is_final =
+                            plan.backend == Backend::Sim || plan.servers[server].kind == "mosquitto";
+                        let filter = filter.clone();
+                        shares.push(PlannedShare { filter, server, members: Vec::new(), is_final });
                     }
+                    let share = &mut shares[share as usize];
+                    share.join(start + client, subscription.qos);
+                    // A gateway may hold what the broker has sent, and what programs do their frames tell alone.
+                    share.is_final &= members.mqtt().is_some()
+                        && members.connects_to == server
+                        && members.program.is_none();
                 }
             }
         }
@@ -87,7 +112,12 @@ impl<'p> PlannedSubscriptions<'p> {
                 trees[plan.serving(members)].insert(&filter, taker);
             }
         }
-        PlannedSubscriptions { plan, trees, prefixes }
+        PlannedSubscriptions { plan, trees, prefixes, shares }
+    }
+
+    /// Shared subscriptions, by number.
+    pub fn shares(&self) -> &[PlannedShare] {
+        &self.shares
     }
 
     /// Who receives what is published to a server's `topic`, copies by relays included. A relay that hears itself would make
@@ -111,11 +141,21 @@ impl<'p> PlannedSubscriptions<'p> {
             relayed |= !copies.is_empty();
             names = copies;
         }
-        MessageAudience { clients, shares: shares.len() as u32, relayed }
+        MessageAudience { clients, shares, relayed }
     }
 
     fn relay(&self, group: usize) -> Option<&Relay> {
         self.plan.groups[group].relay.as_ref()
+    }
+}
+
+impl PlannedShare {
+    /// Clients come in their order. A second subscription takes the place of the first (§4.8.2).
+    fn join(&mut self, client: u32, qos: u8) {
+        match self.members.binary_search_by_key(&client, |(member, _)| *member) {
+            Ok(place) => self.members[place].1 = qos,
+            Err(place) => self.members.insert(place, (client, qos)),
+        }
     }
 }
 

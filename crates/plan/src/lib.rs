@@ -54,7 +54,7 @@ use serde::{Deserialize, Serialize};
 pub use addresses::AddressOwner;
 pub use arrivals::{Arrivals, PublishingTime};
 pub use arrived_messages::ArrivedMessages;
-pub use audience::{MessageAudience, PlannedSubscriptions};
+pub use audience::{MessageAudience, PlannedShare, PlannedSubscriptions};
 pub use credentials::{ClientCredentials, CredentialList};
 pub use destination::{Destination, Part};
 pub use error::PlanError;

@@ -15,8 +15,8 @@ use crate::arrivals::publication_seed;
 use crate::own_messages::own_receivers;
 use crate::topic::fill;
 use crate::{
-    ChangedReceiver, Endpoint, Group, NetworkKind, Plan, PlannedSubscriptions, Protocol, ProtocolVersion,
-    Publish, Replay, ReplayTable, ReplayedMessage, Role, Server,
+    ChangedReceiver, Endpoint, Group, NetworkKind, Plan, PlannedShare, PlannedSubscriptions, Protocol,
+    ProtocolVersion, Publish, Replay, ReplayTable, ReplayedMessage, Role, Server,
 };
 
 /// Numbers behind names.
@@ -26,6 +26,7 @@ pub struct Roster {
     receivers: Vec<Vec<u32>>,
     /// By server and name.
     numbers: BTreeMap<(usize, String), u32>,
+    shares: Vec<PlannedShare>,
     /// For each client the topics it publishes to, those of a publication in the order of `{topic}`.
     published: Vec<Vec<u32>>,
     own: Vec<ChangedReceiver>,
@@ -43,8 +44,8 @@ pub struct RosterTopic {
     /// How many deliveries a message causes: one for each receiver, and one for each shared subscription. Of a publisher with No
     /// Local see [`Roster::deliveries`].
     pub deliveries: u32,
-    /// How many shared subscriptions it belongs to.
-    pub shares: u32,
+    /// The shared subscriptions that it belongs to: indices into [`Roster::shares`].
+    pub shares: Vec<u32>,
     /// Whether a relay makes copies of its messages.
     pub relayed: bool,
 }
@@ -87,6 +88,11 @@ impl Roster {
         &self.receivers
     }
 
+    /// Shared subscriptions.
+    pub fn shares(&self) -> &[PlannedShare] {
+        &self.shares
+    }
+
     /// The topics that `client` publishes to: publication by publication, in the order of `{topic}`.
     pub fn published(&self, client: u32) -> &[u32] {
         &self.published[client as usize]
@@ -105,7 +111,7 @@ impl Roster {
                 name,
                 receivers: 0,
                 deliveries: 0,
-                shares: 0,
+                shares: Vec::new(),
                 relayed: false,
             });
             next
@@ -116,11 +122,12 @@ impl Roster {
         let mut sets: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         for topic in &mut self.topics {
             let audience = subscriptions.audience(topic.server, &topic.name);
-            topic.deliveries = audience.clients.len() as u32 + audience.shares;
-            (topic.shares, topic.relayed) = (audience.shares, audience.relayed);
+            topic.deliveries = (audience.clients.len() + audience.shares.len()) as u32;
+            (topic.shares, topic.relayed) = (audience.shares.into_iter().collect(), audience.relayed);
             let next = sets.len() as u32;
             topic.receivers = *sets.entry(audience.clients.into_iter().collect()).or_insert(next);
         }
+        self.shares = subscriptions.shares().to_vec();
         self.receivers = vec![Vec::new(); sets.len()];
         for (set, index) in sets {
             self.receivers[index as usize] = set;

@@ -28,6 +28,7 @@
 use std::collections::HashMap;
 
 use crate::coverage::{ChangedSubscriptions, Coverage, ReceiverCoverage};
+use crate::members::{MemberTimes, RunEnds};
 use crate::origin::{CopyOrigin, SESSION_PRESENT, SubscribeTimes};
 use mqttlab_rows::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Received, Sent};
 use mqttlab_units::{Duration, Instant};
@@ -137,6 +138,8 @@ pub(crate) struct UndeliveredMessage {
     pub dropped: Option<LossCause>,
     /// Whether a later message of the same publisher, topic and QoS reached the receiver.
     pub overtaken: bool,
+    /// What it is lost by in that case, where more is known of its receivers.
+    pub instead: Option<LossCause>,
     /// Whether the receiver had a delivery of its size since then, and none later than what overtook it, that nothing traces
     /// to a message: it may be this one.
     pub untraced: bool,
@@ -164,6 +167,7 @@ pub(crate) struct Judge<'a> {
     dropping: Option<Instant>,
     coverage: ReceiverCoverage,
     times: SubscribeTimes,
+    members: &'a MemberTimes,
 }
 
 impl<'a> Judge<'a> {
@@ -178,14 +182,48 @@ impl<'a> Judge<'a> {
         gaps: Vec<Gap>,
         missing: Missing,
         end: Instant,
-        changes: &ChangedSubscriptions,
+        changes: &'a ChangedSubscriptions,
     ) -> Judge<'a> {
         let given_up = layout.given_up.iter();
         let given_up = given_up.map(|row| ((row.topic, row.client), Instant::from_ns(row.at_ns))).collect();
         let dropping = attendances.iter().filter_map(|attendance| attendance.dropping).min();
         let coverage = ReceiverCoverage::new(layout, changes);
-        let times = changes.times.clone();
-        Judge { layout, attendances, gaps, missing, end, given_up, dropping, coverage, times }
+        let (times, members) = (changes.times.clone(), &changes.members);
+        Judge { layout, attendances, gaps, missing, end, given_up, dropping, coverage, times, members }
+    }
+
+    pub(crate) fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    /// When members of shared subscriptions were connected.
+    pub(crate) fn members(&self) -> &'a MemberTimes {
+        self.members
+    }
+
+    /// Whether events tell every connection of a client since a message was sent.
+    pub(crate) fn knows_connections(&self, client: u32, absent: &UndeliveredMessage) -> bool {
+        let knows = self.layout.clients.get(client as usize).is_some_and(|client| client.session.is_some());
+        knows
+            && !self.missing.end
+            && !self.has_gap(&UndeliveredMessage { subscriber: Some(client), ..*absent })
+    }
+
+    /// Whether its server has said that it dropped messages for a client.
+    pub(crate) fn drops_for(&self, client: u32) -> bool {
+        self.attendances.get(client as usize).is_some_and(|attendance| attendance.dropping.is_some())
+    }
+
+    /// How long a client's session outlives its connection; `None`: for ever.
+    pub(crate) fn session_lasts(&self, client: u32) -> Option<Duration> {
+        let expiry_ns = self.layout.clients.get(client as usize)?.session?.expiry_ns?;
+        Some(Duration::from_ns(expiry_ns))
+    }
+
+    /// When clients began to say goodbye, and when the recording ended.
+    pub(crate) fn ends(&self) -> RunEnds {
+        let farewells_ns = Some(self.layout.measurement_end_ns).filter(|&until_ns| until_ns < u64::MAX);
+        RunEnds { farewells: farewells_ns.map(Instant::from_ns), end: self.end }
     }
 
     /// Whether a message that nobody is known to receive has no receiver for certain.
@@ -224,7 +262,7 @@ impl<'a> Judge<'a> {
                 (true, false) => lost(LossCause::NotSubscribed),
                 (false, _) if self.is_over_inflight(absent) => lost(LossCause::OverInflight),
                 (false, _) if self.is_expired(absent) => lost(LossCause::Expired),
-                (false, _) => lost(LossCause::Overtaken),
+                (false, _) => lost(absent.instead.unwrap_or(LossCause::Overtaken)),
             };
         }
         if self.precedes_subscription(absent) {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mqttlab_rows::{Dropped, Layout, LossCause, MessageFate, Phase, Received, Receivers, Sent};
+use mqttlab_rows::{Dropped, Layout, LossCause, MessageFate, Phase, Received, Receivers, Sent, Share};
 use mqttlab_units::Instant;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,7 @@ use crate::message_rows::{
     BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges,
 };
 use crate::origin::CopyOrigin;
+use crate::shares::{ShareEvidence, TopicShares, is_member};
 use crate::spool::Spool;
 use crate::summary::Fates;
 use crate::table::TableWriter;
@@ -114,6 +115,7 @@ pub(crate) struct TableOut<'a> {
     layout: &'a Layout,
     judge: &'a Judge<'a>,
     dropped: DroppedRows,
+    pub(crate) topic_shares: TopicShares<'a>,
     untraced: UntracedDeliveries,
     /// The publisher of the message before, and when those of its QoS 2 messages were acknowledged that may be in flight.
     in_flight: (u32, Vec<Option<Instant>>),
@@ -155,10 +157,12 @@ impl<'a> TableOut<'a> {
         };
         let (untraced, latest, table) = (UntracedDeliveries::default(), None, None);
         let (in_flight, crowded) = ((0, Vec::new()), false);
+        let topic_shares = TopicShares::of(layout);
         TableOut {
             layout,
             judge,
             dropped,
+            topic_shares,
             untraced,
             in_flight,
             crowded,
@@ -265,7 +269,12 @@ impl<'a> TableOut<'a> {
         let rows: u64 = self.fates.iter().sum();
         let others = self.receivers(&row, expected, message)?;
         let Some(sent) = message.sent else { return Ok(()) };
-        self.shares(&row, sent, message.acknowledged, shares.saturating_sub(others))?;
+        match self.topic_shares.unserved(sent.topic, message.deliveries) {
+            Some(unserved) => {
+                unserved.into_iter().try_for_each(|share| self.unserved(&row, message, share))?;
+            }
+            None => self.shares(&row, sent, message.acknowledged, shares.saturating_sub(others))?,
+        }
         if self.fates.iter().sum::<u64>() > rows {
             return Ok(());
         }
@@ -351,8 +360,25 @@ impl<'a> TableOut<'a> {
         self.judged(row, &absent, Some(subscriber))
     }
 
-    /// Shared subscriptions of which no member has got the message. Which member the broker chose is known where it
-    /// has dropped the message; their order is nobody's, so that no later message tells.
+    /// A shared subscription of which no member has got the message. Which member the broker chose is known where it says that it
+    /// has dropped the message, and where one alone can have missed it.
+    fn unserved(&mut self, row: &MessageRow<'_>, message: &GatheredMessage<'_>, share: &Share) -> Result<()> {
+        let Some(sent) = message.sent else { return Ok(()) };
+        let rows = self.dropped.get(&key(sent.publisher, sent.sequence)).map_or(&[][..], Vec::as_slice);
+        let dropped = rows.iter().find(|(whom, _)| whom.is_none_or(|whom| is_member(share, whom)));
+        let known = absent(sent, message.acknowledged);
+        if let Some(&(member, cause)) = dropped {
+            return self.judged(row, &UndeliveredMessage { dropped: Some(cause), ..known }, member);
+        }
+        let known = UndeliveredMessage { crowded: self.crowded, ..known };
+        let evidence =
+            ShareEvidence { judge: self.judge, latest: self.latest.as_ref(), untraced: &self.untraced };
+        let (known, member) = evidence.of(share, message.deliveries, sent, known);
+        self.judged(row, &known, member)
+    }
+
+    /// Shared subscriptions of which no member has got the message, where nobody knows whose copies are whose. Their order is
+    /// nobody's, so that no later message tells.
     fn shares(
         &mut self,
         row: &MessageRow<'_>,
@@ -521,6 +547,7 @@ fn absent(sent: &Sent, acknowledged: Option<Instant>) -> UndeliveredMessage {
         at_broker_by: None,
         dropped: None,
         overtaken: false,
+        instead: None,
         untraced: false,
         crowded: false,
     }
@@ -591,14 +618,8 @@ mod tests {
         let table = |rows: u64| {
             let to = root.join(rows.to_string());
             std::fs::create_dir_all(&to).unwrap();
-            let judge = Judge::new(
-                &layout,
-                &[],
-                Vec::new(),
-                Missing::default(),
-                Instant::ZERO,
-                &crate::coverage::ChangedSubscriptions::default(),
-            );
+            let changes = crate::coverage::ChangedSubscriptions::default();
+            let judge = Judge::new(&layout, &[], Vec::new(), Missing::default(), Instant::ZERO, &changes);
             let JoinedMessages { tallies, fates, flow, .. } =
                 messages(&root.join("spools"), &to, &layout, &judge, rows).unwrap();
             (std::fs::read(to.join("messages.parquet")).unwrap(), format!("{tallies:?}{flow:?}"), fates)

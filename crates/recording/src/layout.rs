@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorContext, Result};
 use crate::machine;
 use crate::schema::SCHEMA_VERSION;
 
-/// Reads `layout.json`; every set of receivers comes ordered and without repetitions.
+/// Reads `layout.json`; every set of receivers, and of members of a share, comes ordered and without repetitions.
 pub fn read(dir: &Path) -> Result<Layout> {
     let path = dir.join("layout.json");
     let text = match fs::read(&path) {
@@ -29,6 +29,10 @@ pub fn read(dir: &Path) -> Result<Layout> {
     for receivers in &mut layout.receivers {
         receivers.sort_unstable();
         receivers.dedup();
+    }
+    for share in &mut layout.shares {
+        share.members.sort_by_key(|member| member.client);
+        share.members.dedup_by_key(|member| member.client);
     }
     Ok(layout)
 }

@@ -40,6 +40,7 @@ mod join;
 mod journal;
 mod layout;
 mod machine;
+mod members;
 mod message_rows;
 mod null_rows;
 mod observed_rows;
@@ -56,6 +57,7 @@ mod refusals;
 mod run;
 mod samples;
 mod schema;
+mod shares;
 mod spool;
 mod summary;
 mod table;
@@ -69,8 +71,8 @@ pub use mqttlab_rows::{
     Acknowledged, AsPublished, Cause, ChangedReceiver, Client, DatagramAccount, Direction, Dropped, End,
     Ending, Event, EventKind, Frame, FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate,
     OwnPacket, PacketKind, PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource,
-    Process, Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, SummaryRule, TcpSample, Topic,
-    Towards, Transit, Unsent, identity,
+    Process, Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, Share, ShareMember, SummaryRule,
+    TcpSample, Topic, Towards, Transit, Unsent, identity,
 };
 
 pub use claim::{BY_HAND, Claim, HAND_SOCKET, discard};

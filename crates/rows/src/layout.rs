@@ -77,6 +77,9 @@ pub struct Layout {
     /// no broker is known to drop them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expiries_s: Vec<u32>,
+    /// Shared subscriptions, as far as their members are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<Share>,
     /// Of messages only sums and a sample are kept; `None`: a row of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryRule>,
@@ -152,6 +155,32 @@ pub struct AsPublished {
     pub client: u32,
     /// Whether it may be sent what the broker has stored.
     pub is_sent_stored: bool,
+}
+
+/// A shared subscription: each message goes to one of its members (MQTT 5 §4.8.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// Its filter, `$share/NAME/FILTER`.
+    pub filter: String,
+    /// Indices into [`Layout::topics`], in order: what belongs to it.
+    pub topics: Vec<u32>,
+    /// Whoever has it, in the order of their numbers.
+    pub members: Vec<ShareMember>,
+    /// Whether its broker chooses once for each message, and holds none at QoS 0 for a member that is away, as Mosquitto does. Others
+    /// may give it to another member later.
+    pub is_final: bool,
+}
+
+/// A client that has a shared subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShareMember {
+    /// Index into [`Layout::clients`].
+    pub client: u32,
+    /// The quality of service that it asked for, where the evidence says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos: Option<u8>,
 }
 
 /// A client has given up its last subscription to a topic.

@@ -30,7 +30,8 @@ pub use datagram::DatagramAccount;
 pub use ending::{Ending, Reason};
 pub use facts::RunFacts;
 pub use layout::{
-    AsPublished, ChangedReceiver, Client, GivenUp, Layout, Receivers, Session, SummaryRule, Topic,
+    AsPublished, ChangedReceiver, Client, GivenUp, Layout, Receivers, Session, Share, ShareMember,
+    SummaryRule, Topic,
 };
 pub use packet_kind::PacketKind;
 pub use packet_protocol::PacketProtocol;

@@ -55,6 +55,7 @@ from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
 from mqttlab.metrics.headline import Bytes, Flow, Headline, foreign, headline
 from mqttlab.metrics.link import links
+from mqttlab.metrics.members import members
 from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, topics
 from mqttlab.metrics.mqtt_sn import mqtt_sn
 from mqttlab.metrics.network import connections, network, round_trip_counts, round_trips, round_trips_thinned
@@ -131,6 +132,7 @@ __all__ = [
     "links",
     "measurement",
     "measurement_began_ns",
+    "members",
     "messages_by_device",
     "mqtt_connections",
     "mqtt_sn",

@@ -44,6 +44,17 @@ def most_repeated(table: pl.DataFrame) -> pl.DataFrame:
     return table.sort(order, descending=True, nulls_last=True, maintain_order=True).head(WORST)
 
 
+def members(table: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """The rows of :func:`mqttlab.metrics.members` that are listed, where there are many those with the fewest and the
+    most messages, and what is to be said of them."""
+    words = "Who got the messages of the measurement."
+    if table.height <= LISTED:
+        return table, words
+    ordered = table.sort("messages_delivered", maintain_order=True)
+    shown = pl.concat([ordered.head(LISTED // 2), ordered.tail(LISTED // 2)])
+    return shown, f"{words} Of {number(table.height)} members the {LISTED // 2} with the least and with the most."
+
+
 def devices(recording: Recording) -> str:
     """A section on the devices of groups that have many; empty where there is no such group."""
     each = metrics.messages_by_device(recording)

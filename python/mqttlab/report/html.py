@@ -42,6 +42,7 @@ def page(recording: Recording) -> str:
         _changes_section(recording),
         _disconnections_section(recording),
         _application_section(recording),
+        _members_section(recording),
         fleet.devices(recording),
         _figure_section(recording),
         _attribution_section(recording),
@@ -116,6 +117,15 @@ def _application_section(recording: Recording) -> str:
     if not bursts.is_empty():
         parts += ["<h2>Bursts</h2>", html_table(bursts, (*keys, *metrics.family("bursts").columns("page")))]
     return "".join(parts) + "</section>"
+
+
+def _members_section(recording: Recording) -> str:
+    table = metrics.members(recording)
+    if table.is_empty():
+        return ""
+    shown, words = fleet.members(table)
+    return (f"<section><h2>Members of shared subscriptions</h2><p>{markup(words)}</p>"
+            f"{html_table(shown, tuple(shown.columns))}</section>")
 
 
 def _disconnections_section(recording: Recording) -> str:

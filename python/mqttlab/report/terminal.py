@@ -8,7 +8,7 @@ from rich.markup import escape
 from mqttlab import metrics
 from mqttlab.console import Console, print_table
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, changes, coverage, facts, network, stages
+from mqttlab.report import attribution, captured, changes, coverage, facts, fleet, network, stages
 from mqttlab.report.text import (
     delivered_nothing,
     disconnections_title,
@@ -55,6 +55,7 @@ def terminal(recording: Recording, console: Console) -> None:
                          keys=len(keys))
         for words in coverage.application(recording, by_qos):
             console.print(words, highlight=False, markup=False)
+    _print_members(recording, console)
     _print_stages(recording, console)
     happened = metrics.changes(recording)
     if not happened.is_empty():
@@ -104,6 +105,14 @@ def _print_table(
     heads = [f"{heading(column)} ({unit(column)})" if units and unit(column) else heading(column) for column in present]
     print_table(console, title, heads, [[number(value) for value in row] for row in frame.select(present).rows()],
                 left=[place for place, column in enumerate(present) if frame.schema[column] == pl.String], keys=keys)
+
+
+def _print_members(recording: Recording, console: Console) -> None:
+    table = metrics.members(recording)
+    if not table.is_empty():
+        shown, words = fleet.members(table)
+        _print_table(console, "Members of shared subscriptions", shown, tuple(shown.columns), keys=2)
+        console.print(words, highlight=False, markup=False)
 
 
 def _print_stages(recording: Recording, console: Console) -> None:

@@ -189,8 +189,12 @@ impl Fold<'_> {
         all_have && self.shares_have(message, expected, self.out.layout().shares_of(sent.topic))
     }
 
-    /// Whether as many others have a message as there are shared subscriptions.
+    /// Whether each shared subscription has a message, or where nobody knows whose copies are whose, as many others as there are.
     fn shares_have(&self, message: &GatheredMessage<'_>, expected: Receivers<'_>, shares: u32) -> bool {
+        let topic = message.sent.map_or(0, |sent| sent.topic);
+        if let Some(unserved) = self.out.topic_shares.unserved(topic, message.deliveries) {
+            return unserved.is_empty();
+        }
         let copies = message.deliveries.chunk_by(|one, other| one.row.subscriber == other.row.subscriber);
         let others = copies
             .filter(|copies| copies.iter().any(is_live) && !expected.contains(copies[0].row.subscriber));

@@ -10,6 +10,7 @@ mod own_packets;
 mod pcapng;
 mod recording;
 mod reference;
+mod shares;
 
 use mqttlab_counting::Counting;
 

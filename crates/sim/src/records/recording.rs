@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_client::{as_published, changed_receivers, own_receivers};
+use mqttlab_client::{as_published, changed_receivers, own_receivers, shares};
 use mqttlab_plan::{Destination, Group, NetworkKind, Plan, Roster, RosterTopic};
 use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, SummaryRule, Topic};
 use mqttlab_run::{Interruption, RunOutcome, Validity};
@@ -80,7 +80,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
     let topic = |entry: &RosterTopic| Topic {
         name: entry.name.clone(),
         receivers: entry.receivers,
-        shares: entry.shares,
+        shares: entry.shares.len() as u32,
         relayed: entry.relayed,
     };
     Layout {
@@ -94,6 +94,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         changed_receivers: changed_receivers(plan, roster),
         as_published: as_published(plan),
         own_receivers: own_receivers(roster),
+        shares: shares(roster),
         measurement_end_ns: u64::MAX,
         late_after_ns: plan.late_after().map(|late| late.as_ns()),
         summary: plan
