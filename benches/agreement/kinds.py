@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import mqtt_sn_kinds
+import trace_kinds
 import zeromq_kinds
 
 Values = dict[str, Any]
@@ -21,12 +22,17 @@ NEAR, FAR = "20 ms", "27.3 ms"
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """One kind of scenario. ``loss`` widens the bound of p95; ``seconds`` is measured in each run."""
+    """One kind of scenario. ``loss`` widens the bound of p95; ``seconds`` is measured in each run.
+
+    Kinds of one ``run`` share it: each is judged by the messages of its ``flow``, a topic that begins with ``flow/``.
+    """
 
     name: str
     values: Values
     loss: bool = False
     seconds: float = 10.0
+    run: str = ""
+    flow: str = ""
 
 
 def both_ways(**direction: Any) -> Values:
@@ -811,11 +817,15 @@ def kinds() -> list[Kind]:
         *_traffic(),
         *_transports(),
     ]
-    other_protocols = [
+    others = [
         Kind(name=name, values=values, loss=loss, seconds=seconds)
         for name, values, loss, seconds in (*mqtt_sn_kinds.described(), *zeromq_kinds.described())
     ]
-    return [*exact, *_jittered(exact), *other_protocols]
+    traced = [
+        Kind(name=name, values=values, loss=loss, seconds=seconds, **more)
+        for name, values, loss, seconds, more in trace_kinds.described()
+    ]
+    return [*exact, *_jittered(exact), *others, *traced]
 
 
 CYCLES = (

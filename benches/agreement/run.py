@@ -59,7 +59,7 @@ class Trial:
     def values(self) -> dict[str, Any]:
         """What is run, as a scenario file would have it."""
         return {
-            "name": self.kind.name.replace("'", ""),
+            "name": (self.kind.run or self.kind.name).replace("'", ""),
             "seed": self.seed,
             "backend": self.backend,
             "phases": {"warm_up": WARM_UP, "duration": f"{self.kind.seconds} s", "cool_down": COOL_DOWN},
@@ -73,7 +73,8 @@ class Trial:
     def key(self) -> str:
         """Names the run and the scenario that decides it: a changed kind is run again."""
         digest = hashlib.sha256(json.dumps(self.values(), sort_keys=True).encode())
-        return f"{self.kind.name}/{self.seed}/{self.backend}{'-again' if self.again else ''}/{digest.hexdigest()[:12]}"
+        name = self.kind.run or self.kind.name
+        return f"{name}/{self.seed}/{self.backend}{'-again' if self.again else ''}/{digest.hexdigest()[:12]}"
 
     def is_missing(self, results: Results) -> bool:
         """Whether it is still to be run: never was, or was not valid, or was simulated by another engine.
@@ -150,6 +151,14 @@ def metrics_of(recording: Recording) -> dict[str, Any]:
     values: dict[str, Any] = {"messages_delivered": len(delivered)}
     if len(latency):
         values |= {"latency_ms_mean": latency.mean(), "latency_ms_p95": latency.quantile(0.95, "linear")}
+    flows = delivered.filter(pl.col("topic").cast(pl.String).str.starts_with("flow/"))
+    for topic, its in sorted(flows.partition_by("topic", as_dict=True).items()):
+        latency = its["latency_ns"].drop_nulls() / 1e6
+        values.setdefault("flows", {})[str(topic[0])] = {
+            "messages_delivered": len(its),
+            "latency_ms_mean": latency.mean(),
+            "latency_ms_p95": latency.quantile(0.95, "linear"),
+        }
     connected = recording.clients["connect_ns"].drop_nulls() / 1e6
     if len(connected):
         values["connect_ms_mean"] = connected.mean()
@@ -172,7 +181,8 @@ def perform_all(
 
     One that is spoilt is made again, ``ATTEMPTS`` times at most.
     """
-    missing = [trial for trial in trials if trial.is_missing(results)]
+    # Kinds may share a run.
+    missing = list({trial.key(): trial for trial in trials if trial.is_missing(results)}.values())
     waiting: dict[str, tuple[Runnable, int]] = {}
     done = 0
     with tempfile.TemporaryDirectory() as scratch, LocalPool(functools.partial(row_of, metrics), jobs=jobs) as pool:
@@ -213,7 +223,7 @@ def compare(kind: Kind, seeds: list[int], results: Results, second: str) -> dict
     """
     rows = {
         backend: {
-            seed: row
+            seed: row | row.get("flows", {}).get(kind.flow, {})
             for seed in seeds
             if (
                 row := results.rows.get(

@@ -39,8 +39,10 @@ LEFT_OUT = {
                     "test_policer.py compares them"),
     **dict.fromkeys(("hosts.tcp.ecn", *(f"{place}.discipline.ecn" for place in (
         "networks.up", "networks.down", "trunk.up", "trunk.down"))), "test_ecn.py compares them"),
-    **{f"{place}.{field}": "test_traces.py compares links that follow one" for field in ("trace", "trace_end")
-       for place in ("networks", "networks.up", "networks.down", "trunk", "trunk.up", "trunk.down")},
+    **{f"{place}.{field}": "kinds whose names begin with `trace-` turn that of a network; test_traces.py the others"
+       for field in ("trace", "trace_end")
+       for place in ("networks.up", "networks.down", "trunk", "trunk.up", "trunk.down")},
+    "networks.trace_end": "no kind outlasts its trace; chance draws it",
     "networks.name": "what events call it",
     "name": "every kind has its own",
     "hosts.forwards": "what takes time are its networks' links; tests/python/test_radio_live.py compares them",
@@ -175,6 +177,7 @@ IN_FORCE: dict[str, tuple[str, ...]] = {
     "sn-down-asleep": (
         "groups.mqtt_sn.sleep.duration", "groups.mqtt_sn.sleep.linger", "groups.mqtt_sn.sleep.wake_every"),
     "zmq-small": ("groups.subscribe",),
+    "trace-wifi-busy": ("networks.trace",),
 }
 """By kind, fields without which its simulation is another one: `benches/agreement/in_force.py` finds them."""
 # Fields that kinds turn and that make no difference to a message or a packet, and why.

@@ -1,6 +1,7 @@
 //! The integration tests of plans, as one program. Its allocator counts, by thread, what a test asks for.
 
 mod check;
+mod expiry;
 mod growth;
 mod stages;
 
