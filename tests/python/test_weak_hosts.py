@@ -119,6 +119,19 @@ def test_a_broker_that_needs_more_memory_than_there_is_dies_and_the_run_says_why
 
 
 @pytest.mark.parametrize("backend", LIVE_AND_SIMULATED)
+def test_a_message_needs_memory_as_it_is_read_and_for_each_receiver(backend: str, tmp_path: Path) -> None:
+    """Of 3 MB to two receivers: the packet, the message, and a packet for each, beside the broker's own 1.4 MB."""
+    needs(backend, "memory")
+    verdicts = {}
+    for memory_mb in (12, 16):
+        values = scenario(backend, {"memory": f"{memory_mb} MB"}, phases={"duration": "2 s", "cool_down": "1 s"},
+                          publish={"payload": "3 MB", "qos": 0, "messages": 1, "rate": "1 /s"})
+        values["groups"][1]["count"] = 2
+        verdicts[memory_mb], _ = recorded(tmp_path / str(memory_mb), values)
+    assert verdicts == {12: "incomplete", 16: "complete"}
+
+
+@pytest.mark.parametrize("backend", LIVE_AND_SIMULATED)
 def test_a_run_goes_on_without_its_broker_where_it_is_to(backend: str, tmp_path: Path) -> None:
     needs(backend, "memory")
     values = scenario(backend, {"memory": "4 MB"}, broker={"when_it_dies": "go-on"})

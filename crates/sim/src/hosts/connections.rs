@@ -103,11 +103,12 @@ impl SimConnection {
         accepted > 0
     }
 
-    /// Bytes to come of the packet of which the program at a side has read the first ones, up to `offset`; 0 where it has none.
-    pub(crate) fn unfinished(&self, side: Side, offset: u64) -> u64 {
+    /// Of the packet of which the program at a side has read the first bytes, up to `offset`: those, and those to come; 0 where
+    /// it has none.
+    pub(crate) fn begun(&self, side: Side, offset: u64) -> (u64, u64) {
         let stream = &self.streams[side.other() as usize];
         let begun = stream.unread().next().filter(|packet| packet.start < offset);
-        begun.map_or(0, |packet| packet.end.saturating_sub(offset))
+        begun.map_or((0, 0), |packet| (offset - packet.start, packet.end.saturating_sub(offset)))
     }
 
     /// The client's end has lost its power: it sends nothing more, and what comes finds nobody.

@@ -136,6 +136,12 @@ impl Stream {
         self.end - self.accepted
     }
 
+    /// Bytes of the packets that the socket has not taken whole.
+    pub(crate) fn held(&self) -> u64 {
+        let first = self.packets.partition_point(|packet| packet.end <= self.accepted);
+        self.packets.get(first).map_or(0, |packet| self.end - packet.start)
+    }
+
     /// Bytes that the socket has not taken of the first packet that waits, up to the end of a part where it is written in parts
     /// of so many.
     pub(crate) fn part(&self, part_max: u64) -> u64 {
@@ -297,6 +303,16 @@ mod tests {
             (stream.is_within_packet(), stream.part(4))
         });
         assert_eq!(within, [(false, 4), (true, 4), (true, 2), (false, 4), (true, 1), (false, 0)]);
+    }
+
+    #[test]
+    fn a_packet_is_held_until_the_socket_has_taken_its_last_byte() {
+        let mut stream = stream(&[10, 5]);
+        let held = [0, 9, 1, 4, 1].map(|taken| {
+            stream.accept(taken);
+            (stream.held(), stream.waiting())
+        });
+        assert_eq!(held, [(15, 15), (15, 6), (5, 5), (5, 1), (0, 0)]);
     }
 
     #[test]

@@ -13,9 +13,7 @@ use std::collections::VecDeque;
 
 use mqttlab_client::mqtt;
 use mqttlab_mqtt::alias::TopicNaming;
-use mqttlab_mqtt::broker::{
-    self, Broker, BrokerOptions, Excess, Input, Kept, Output, SessionId, TopicId, Will,
-};
+use mqttlab_mqtt::broker::{self, Broker, BrokerOptions, Excess, Input, Kept, Output, SessionId, Will};
 use mqttlab_mqtt::outbox::Refill;
 use mqttlab_mqtt::{Kind, Qos, Version, encode};
 use mqttlab_plan::{BrokerRole, HostLimits};
@@ -28,6 +26,7 @@ use super::broker_answers::{
     is_websocket, reading, version, wakes,
 };
 use super::broker_limits::BrokerLimits;
+use super::broker_topics::BrokerTopics;
 use super::mosquitto_loop::{LoopPasses, ReadKind, SocketReads};
 use super::service::{Alarm, ServiceQueue, ServiceTimes};
 use super::{End, ServerModel, ServerSnapshot, ServerSurroundings};
@@ -37,7 +36,6 @@ use crate::hosts::packet_content::PacketContent;
 use crate::hosts::stream::{StreamContent, StreamPacket};
 use crate::ids::{ClientId, ServerId, Side, TcpConnectionId};
 use crate::message_tokens;
-use crate::topics::SimTopics;
 
 /// A broker, and what waits for it.
 pub(crate) struct BrokerModel {
@@ -52,10 +50,7 @@ pub(crate) struct BrokerModel {
     ends_pass: bool,
     /// The client of each session that there is or was, by the session's number; none of one that many share.
     session_clients: Vec<Option<ClientId>>,
-    /// What the broker knows each topic of the simulation by; of other servers' topics nothing.
-    topic_ids: Vec<Option<TopicId>>,
-    /// The topic of the simulation, by the broker's number.
-    topics: Vec<u32>,
+    topics: BrokerTopics,
     /// The connection that it has written to last.
     wrote_to: Option<TcpConnectionId>,
     /// Messages that a full queue or socket made it drop.
@@ -93,8 +88,7 @@ impl BrokerModel {
             passes: LoopPasses::default(),
             ends_pass: false,
             session_clients: Vec::new(),
-            topic_ids: Vec::new(),
-            topics: Vec::new(),
+            topics: BrokerTopics::default(),
             wrote_to: None,
             dropped: 0,
             alarm: Alarm::new(id),
@@ -189,8 +183,10 @@ impl BrokerModel {
             self.end_pass(around);
             self.set_alarm(around.agenda);
         }
+        let (begun, to_come) = around.transport.connection(end.0).begun(end.1, offset);
+        self.limits.set_begun(id, begun);
         // What is left of a large packet: Mosquitto's reading sets the time of the last packet (`packet__read`).
-        if around.transport.connection(end.0).unfinished(end.1, offset) > LIFE_SIGN_BYTES {
+        if to_come > LIFE_SIGN_BYTES {
             self.broker.heard(around.agenda.now(), broker::ConnectionId(id.slot));
         }
     }
@@ -229,11 +225,14 @@ impl BrokerModel {
             return;
         }
         around.transport.connection_mut(id).unserved -= 1;
-        self.introduce_topics(around.topics);
+        self.topics.introduce(&mut self.broker, self.id, around.topics);
         match &request.what {
-            BrokerRequestContent::Packet(packet) => self.attend_packet(around, id, packet),
+            BrokerRequestContent::Packet(packet) => {
+                self.limits.set_handled(id, packet.end - packet.start);
+                self.attend_packet(around, id, packet);
+            }
             BrokerRequestContent::Closed => {
-                self.limits.set_waiting(id, 0, 0);
+                self.limits.forget_socket(id);
                 self.passes.forget_steps(id);
                 self.broker.closed(around.agenda.now(), broker::ConnectionId(id.slot));
                 around.transport.close(around.agenda, around.evidence, id, Side::Server);
@@ -284,7 +283,7 @@ impl BrokerModel {
                 );
             }
             Kind::Publish => Input::Publish {
-                topic: self.topic_id(packet.topic),
+                topic: self.topics.id(packet.topic),
                 message: packet.message,
                 qos: packet.qos,
                 id: packet.id,
@@ -325,9 +324,9 @@ impl BrokerModel {
                 self.broker.handle(now, socket, Input::Unsubscribe { id: packet, filters: &[&*filter] });
             }
             Some(PacketContent::Connect { client_id, clean, keep_alive, will }) => {
-                self.introduce_topics(around.topics);
+                self.topics.introduce(&mut self.broker, self.id, around.topics);
                 let will = will.map(|will| Will {
-                    topic: self.topic_id(will.topic),
+                    topic: self.topics.id(will.topic),
                     message: will.message,
                     qos: will.qos,
                     retain: will.retain,
@@ -357,9 +356,9 @@ impl BrokerModel {
         let (group, who) = (around.groups.group_of(client), around.groups.credentials_of(client));
         let fields = mqtt::connect_fields(group, &who);
         let will_topic = fields.will.map(|(topic, ..)| around.topics.number(self.id, topic));
-        self.introduce_topics(around.topics);
+        self.topics.introduce(&mut self.broker, self.id, around.topics);
         let will = fields.will.zip(will_topic).map(|((_, payload, qos, retain), topic)| Will {
-            topic: self.topic_id(topic),
+            topic: self.topics.id(topic),
             message: message_tokens::will(client),
             qos,
             retain,
@@ -379,27 +378,6 @@ impl BrokerModel {
         self.note_session(socket, Some(client));
     }
 
-    /// Tells the broker those of its topics that it does not know, in the order in which they came up.
-    fn introduce_topics(&mut self, topics: &SimTopics) {
-        for number in self.topic_ids.len() as u32..topics.len() {
-            let known = (topics.server(number) == self.id).then(|| self.broker.topic(topics.name(number)));
-            if let Some(TopicId(place)) = known {
-                assert_eq!(
-                    place as usize,
-                    self.topics.len(),
-                    "a broker numbers topics in the order in which it hears of them"
-                );
-                self.topics.push(number);
-            }
-            self.topic_ids.push(known);
-        }
-    }
-
-    /// What the broker knows a topic by that a client of it has named.
-    fn topic_id(&self, number: u32) -> TopicId {
-        self.topic_ids[number as usize].expect("a client names topics of its own server")
-    }
-
     /// Remembers whose session it is: numbers are used again.
     fn note_session(&mut self, socket: broker::ConnectionId, client: Option<ClientId>) {
         let Some(session) = self.broker.session_of(socket) else { return };
@@ -414,14 +392,18 @@ impl BrokerModel {
     fn gather(&mut self, around: &mut ServerSurroundings<'_>) {
         let now = around.agenda.now();
         let mut at = self.outbox.back().map_or(now, |(at, _)| (*at).max(now));
+        let mut copied = 0;
         while let Some(output) = self.broker.poll() {
             if matches!(output, Output::Publish { .. }) {
                 at += self.inbox.per_copy();
             }
             if let Some(response) = self.response(around, &output) {
+                copied += response.packet.map_or(0, |(_, length)| length as u64);
+                self.limits.note_peak(copied);
                 self.outbox.push_back((at, response));
             }
         }
+        self.limits.note_peak(copied);
     }
 
     fn response(&mut self, around: &mut ServerSurroundings<'_>, output: &Output) -> Option<BrokerResponse> {
@@ -445,7 +427,7 @@ impl BrokerModel {
                 let version = version(around, connection);
                 let (packet, length) = around.groups.forwarded(
                     around.topics,
-                    (message, self.topics[topic.0 as usize]),
+                    (message, self.topics.number(topic)),
                     // Mosquitto 2.0.11 gives no aliases, whatever the client's maximum is (tried).
                     (TopicNaming::Name, qos, id),
                     (version, expiry_s),
@@ -506,7 +488,7 @@ impl BrokerModel {
             return;
         }
         let Some((packet, length)) = response.packet else {
-            self.limits.set_waiting(id, 0, 0);
+            self.limits.forget_socket(id);
             around.transport.connection_mut(id).say_farewell(Side::Server);
             self.write(around, id);
             return around.transport.close(around.agenda, around.evidence, id, Side::Server);
@@ -571,7 +553,7 @@ impl BrokerModel {
         let stream = &around.transport.connection(id).streams[Side::Server as usize];
         let waiting = stream.packets_waiting() as u32;
         self.broker.set_backlog(broker::ConnectionId(id.slot), waiting);
-        self.limits.set_waiting(id, waiting, stream.waiting());
+        self.limits.set_waiting(id, waiting, stream.held());
     }
 }
 
@@ -645,7 +627,7 @@ impl ServerModel for BrokerModel {
     }
 
     fn say_farewell(&mut self, around: &mut ServerSurroundings<'_>) {
-        self.introduce_topics(around.topics);
+        self.topics.introduce(&mut self.broker, self.id, around.topics);
         self.broker.publish_wills(around.now());
         self.gather(around);
         while let Some((_, response)) = self.outbox.pop_front() {
@@ -674,7 +656,7 @@ impl ServerModel for BrokerModel {
         self.dropped
     }
 
-    fn exceeds_memory(&self) -> bool {
+    fn exceeds_memory(&mut self) -> bool {
         self.limits.exceeds_memory(&self.broker)
     }
 

@@ -1,15 +1,20 @@
 //! What a simulated broker has of its host's memory and disk.
 //!
 //! *Memory*: the broker's own (measured of Mosquitto 2.0.11, below), a part for each session, each message that somebody
-//! holds, and what waits for sockets. Above the host's memory the broker is killed, as by the kernel.
+//! holds, the packets that wait for sockets, and what has been read of packets that are not complete. Above the host's memory the
+//! broker is killed, as by the kernel.
+//!
+//! A packet is one block of memory (`packet__read`, `packet__alloc`). It is filled while it is read, and free when its message has
+//! been copied and handed to all. One that is sent is free when the socket has taken its last byte. So the most is needed while a
+//! message is handled: packet, message, and a packet for each receiver.
 //!
 //! *Disk*: Mosquitto writes its whole store at the end of a pass in which something changed (`broker/persistence.rs`), waits
 //! until it is on the disk (fsync), and serves nobody meanwhile. So a write takes the bytes of the store, by the disk's rate. In a
 //! pass it reads a packet from each socket: of who sends a lot no more is taken than of others.
 //!
 //! What it does not model: memory that is free and not given back, what the allocator rounds up, buffers of the kernel, wills,
-//! further copies of a message, and the time that a disk without a limit takes. Sessions that end with their connection are stored
-//! here, too.
+//! the state of further copies of a message, and the time that a disk without a limit takes. Sessions that end with their
+//! connection are stored here, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,9 +34,14 @@ pub(super) struct BrokerLimits {
     /// Messages that somebody holds, with their bytes.
     messages: BTreeMap<u64, u64>,
     message_bytes: u64,
-    /// What waits for the socket in each slot.
-    sockets: Vec<u64>,
-    socket_bytes: u64,
+    /// The packets that wait for the socket in each slot.
+    waiting: BytesBySlot,
+    /// What has been read of an incomplete packet in each slot.
+    begun: BytesBySlot,
+    /// The packet that is handled, or was last: its slot and its bytes.
+    handled: (u32, u64),
+    /// The most that was needed for messages and packets since this was last asked.
+    peak_bytes: u64,
     /// When the broker had last written its store.
     written: Instant,
     /// The slots of connections that were served in this pass.
@@ -47,8 +57,10 @@ impl BrokerLimits {
             disk_bytes_s,
             messages: BTreeMap::new(),
             message_bytes: 0,
-            sockets: Vec::new(),
-            socket_bytes: 0,
+            waiting: BytesBySlot::default(),
+            begun: BytesBySlot::default(),
+            handled: (0, 0),
+            peak_bytes: 0,
             written: Instant::ZERO,
             served: BTreeSet::new(),
         }
@@ -74,31 +86,51 @@ impl BrokerLimits {
         self.message_bytes -= self.messages.remove(&message).unwrap_or(0);
     }
 
-    /// So much waits for a socket.
+    /// So many packets wait for a socket, of so many bytes: of all that it has not taken whole.
     pub(super) fn set_waiting(&mut self, socket: TcpConnectionId, packets: u32, bytes: u64) {
-        if !self.counts() {
-            return;
+        if self.counts() {
+            self.waiting.set(socket.slot, bytes + u64::from(packets) * PACKET_BYTES);
         }
-        let place = socket.slot as usize;
-        if self.sockets.len() <= place {
-            self.sockets.resize(place + 1, 0);
+    }
+
+    /// So much has been read of a packet that is not complete.
+    pub(super) fn set_begun(&mut self, socket: TcpConnectionId, bytes: u64) {
+        if self.counts() {
+            self.begun.set(socket.slot, bytes);
         }
-        let bytes = bytes + u64::from(packets) * PACKET_BYTES;
-        self.socket_bytes += bytes;
-        self.socket_bytes -= std::mem::replace(&mut self.sockets[place], bytes);
+    }
+
+    /// A packet of so many bytes is handled now.
+    pub(super) fn set_handled(&mut self, socket: TcpConnectionId, bytes: u64) {
+        self.handled = (socket.slot, bytes);
+    }
+
+    /// So much is copied for receivers of what is handled.
+    pub(super) fn note_peak(&mut self, copied: u64) {
+        let (slot, bytes) = self.handled;
+        // What comes behind that packet Mosquitto has not read yet.
+        let packets = self.waiting.sum + self.begun.sum - self.begun.of(slot) + bytes + copied;
+        self.peak_bytes = self.peak_bytes.max(self.message_bytes + packets);
+    }
+
+    /// A connection is gone.
+    pub(super) fn forget_socket(&mut self, socket: TcpConnectionId) {
+        self.set_waiting(socket, 0, 0);
+        self.set_begun(socket, 0);
     }
 
     /// The program has ended, and its memory is free; what it has on its disk comes back when it starts again.
     pub(super) fn forget_sockets(&mut self) {
-        self.sockets.clear();
-        self.socket_bytes = 0;
+        (self.waiting, self.begun) = (BytesBySlot::default(), BytesBySlot::default());
+        self.peak_bytes = 0;
     }
 
-    /// Whether the broker has come to need more memory than there is.
-    pub(super) fn exceeds_memory(&self, broker: &Broker) -> bool {
+    /// Whether the broker has come to need more memory than there is, since this was last asked.
+    pub(super) fn exceeds_memory(&mut self, broker: &Broker) -> bool {
         let Some(limit) = self.memory_bytes else { return false };
         let sessions = broker.sessions() as u64 * SESSION_BYTES;
-        BROKER_BYTES + sessions + self.message_bytes + self.socket_bytes > limit
+        let now = self.message_bytes + self.waiting.sum + self.begun.sum;
+        BROKER_BYTES + sessions + now.max(std::mem::take(&mut self.peak_bytes)) > limit
     }
 
     /// What the broker serves next: in a pass of its loop Mosquitto reads a packet from each socket that has one. When it is over,
@@ -140,6 +172,28 @@ impl BrokerLimits {
     }
 }
 
+/// Bytes of each connection's slot, and of all.
+#[derive(Default)]
+struct BytesBySlot {
+    slots: Vec<u64>,
+    sum: u64,
+}
+
+impl BytesBySlot {
+    fn of(&self, slot: u32) -> u64 {
+        self.slots.get(slot as usize).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, slot: u32, bytes: u64) {
+        let place = slot as usize;
+        if self.slots.len() <= place {
+            self.slots.resize(place + 1, 0);
+        }
+        self.sum += bytes;
+        self.sum -= std::mem::replace(&mut self.slots[place], bytes);
+    }
+}
+
 // Measured with Mosquitto 2.0.11 on Linux 6.18, 64 bits: the memory that its control group counts, and the length of its store.
 
 /// Without clients: 1.21 to 1.56 MB in four runs.
@@ -155,3 +209,55 @@ const STORED_MESSAGE_BYTES: u64 = 43;
 const STORED_COPY_BYTES: u64 = 30;
 /// A session in the store, with a subscription.
 const STORED_SESSION_BYTES: u64 = 65;
+
+#[cfg(test)]
+mod tests {
+    use mqttlab_mqtt::broker::BrokerOptions;
+
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+
+    fn socket(slot: u32) -> TcpConnectionId {
+        TcpConnectionId { slot, generation: 0 }
+    }
+
+    /// A broker's limits with room for so much beside what the broker takes itself.
+    fn with_room(bytes: u64) -> (BrokerLimits, Broker) {
+        let limits =
+            HostLimits { processor: None, memory_bytes: Some(BROKER_BYTES + bytes), disk_bytes_s: None };
+        (BrokerLimits::new(Some(limits), false), Broker::new(BrokerOptions::default()))
+    }
+
+    #[test]
+    fn a_message_that_is_handled_needs_its_packet_itself_and_a_packet_for_each_receiver() {
+        let (mut limits, broker) = with_room(4 * MB);
+        let mut needs_more = |receivers: u64, extra: u64| {
+            limits.set_handled(socket(0), MB);
+            limits.message_bytes = MB;
+            limits.note_peak(receivers * MB + extra);
+            limits.message_bytes = 0;
+            limits.exceeds_memory(&broker)
+        };
+        assert!(!needs_more(2, 0));
+        assert!(needs_more(2, 1));
+        assert!(!needs_more(0, 0), "the peak was before");
+    }
+
+    #[test]
+    fn packets_that_are_being_read_need_as_much_as_has_come_of_them() {
+        let (mut limits, broker) = with_room(2 * MB);
+        limits.set_begun(socket(0), MB);
+        limits.set_begun(socket(3), MB);
+        assert!(!limits.exceeds_memory(&broker));
+        limits.set_begun(socket(3), MB + 1);
+        assert!(limits.exceeds_memory(&broker));
+        // What has come behind the packet that is handled is still in the socket.
+        limits.set_begun(socket(3), MB);
+        limits.set_handled(socket(3), MB);
+        limits.note_peak(0);
+        assert!(!limits.exceeds_memory(&broker));
+        limits.forget_socket(socket(0));
+        assert_eq!(limits.begun.sum, MB);
+    }
+}

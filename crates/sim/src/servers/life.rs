@@ -132,7 +132,7 @@ impl SimServer {
     }
 
     /// Whether it runs, and has come to need more memory than its host has.
-    pub(super) fn exceeds_memory(&self) -> bool {
+    pub(super) fn exceeds_memory(&mut self) -> bool {
         matches!(self.state, LifeState::Running) && self.model.exceeds_memory()
     }
 

@@ -14,6 +14,7 @@
 mod broker;
 mod broker_answers;
 mod broker_limits;
+mod broker_topics;
 mod gateway;
 mod life;
 mod mosquitto_loop;
@@ -86,8 +87,8 @@ pub(crate) trait ServerModel {
     /// Messages that full queues and sockets made it drop.
     fn dropped(&self) -> u64;
 
-    /// Whether it has come to need more memory than its host has.
-    fn exceeds_memory(&self) -> bool {
+    /// Whether it has come to need more memory than its host has since it was last asked.
+    fn exceeds_memory(&mut self) -> bool {
         false
     }
 
