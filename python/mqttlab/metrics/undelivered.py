@@ -62,9 +62,7 @@ def _receivers(recording: Recording) -> dict[str, Counter[int | None]]:
     """By topic, how many clients of each group, by its number, should get a message; of shared subscriptions nobody
     knows whose client it would have been. Who subscribes for a time, by events, is left aside."""
     layout = recording.layout
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(
-        client["group"] for client in layout["clients"]))}
-    groups = [numbers[client["group"]] for client in layout["clients"]]
+    groups: list[int] = layout["clients"].group_numbers.to_list()
     found: dict[str, Counter[int | None]] = {}
     changing = {(row["topic"], row["client"]) for row in layout.get("changed_receivers") or ()}
     for number, topic in enumerate(layout.get("topics") or ()):
