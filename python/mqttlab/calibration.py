@@ -142,7 +142,7 @@ def _its_packets(recording: Recording, broker: StoredServer) -> pl.DataFrame:
     if packets.is_empty() or len(recording.plan["servers"]) < 2:
         return packets
     groups = clients_of(recording.plan, broker)
-    numbers = [number for number, client in enumerate(recording.layout["clients"]) if client["group"] in groups]
+    numbers = recording.layout["clients"].of_groups(groups)
     return packets.filter(pl.col("client").is_in(numbers))
 
 

@@ -29,7 +29,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mqttlab import scratch
+from mqttlab import layout, scratch
 from mqttlab.checks import Checks
 from mqttlab.engine import EngineError, cannot_be_written, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
@@ -37,7 +37,7 @@ from mqttlab.files import BY_HAND, json_lines
 from mqttlab.mistaken import did_you_mean, nearest_path, what_it_is
 from mqttlab.plan import StoredPlan, read_plan
 from mqttlab.plan.events import Change, changes
-from mqttlab.recorded import LAYOUT, UNREADABLE, damage, first_line, kinds_wrong, unlike
+from mqttlab.recorded import UNREADABLE, damage, first_line, kinds_wrong
 
 SCHEMA_VERSION = 4
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
@@ -347,10 +347,11 @@ class Recording:
 
     @cached_property
     def layout(self) -> dict[str, Any]:
-        """``layout.json``: the names behind the indices."""
+        """``layout.json``: the names behind the indices; ``clients`` are :class:`mqttlab.layout.Clients`."""
         path = self.directory / "layout.json"
-        found = self._json(path)
-        if problem := unlike(found, LAYOUT):
+        self._check(path)
+        found, problem = _read(path, layout.read)
+        if problem:
             raise RecordingError(f"{path} is damaged: {problem}")
         return found
 
@@ -406,7 +407,7 @@ class Recording:
         messages = self.table("messages")
         if messages.is_empty():
             return messages
-        groups = [client["group"] for client in self.layout["clients"]]
+        groups = self.layout["clients"].groups
         return messages.with_columns(
             publisher_group=named("publisher", groups), subscriber_group=named("subscriber", groups)
         )
@@ -633,7 +634,7 @@ def _is_summary_of(directory: Path, summary: Path) -> bool:
     return bool(said.get("version") == SUMMARY_VERSION and sizes == said["made_from"])
 
 
-def named(index: str, names: Sequence[str]) -> pl.Expr:
+def named(index: str, names: Sequence[str] | pl.Series) -> pl.Expr:
     """The column of indices as names; null where there is none of this number."""
     return looked_up(index, pl.Series(names, dtype=pl.String))
 
@@ -647,12 +648,17 @@ def looked_up(index: str, values: pl.Series) -> pl.Expr:
 
 
 def _json(path: Path) -> dict[str, Any]:
+    return _read(path, lambda content: (json.loads(content.decode("utf-8")), None))[0]
+
+
+def _read(path: Path, read: Callable[[bytes], tuple[Any, str | None]]) -> tuple[dict[str, Any], str | None]:
+    """An object of JSON, and what is wrong with it."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value, problem = read(path.read_bytes())
     except OSError as error:
         raise RecordingError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise RecordingError(f"{path} cannot be read: it is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise RecordingError(f"{path} cannot be read: it is not a JSON object")
-    return value
+    return value, problem

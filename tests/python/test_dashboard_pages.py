@@ -177,11 +177,12 @@ def test_every_colour_of_a_series_can_be_seen_on_the_dark_ground() -> None:
 def test_messages_are_found_by_topic_client_and_fate(tmp_path: Path) -> None:
     write(tmp_path / "one", [Message(sequence=1), Message(sequence=2, latency_ms=None, fate="lost")])
     recording = Recording.open(tmp_path / "one")
-    names = [client["name"] for client in recording.layout["clients"]]
+    names = recording.layout["clients"].names
     everything = messages.chosen(recording.messages, names, {})
     assert everything.height == recording.messages.height
     assert messages.chosen(recording.messages, names, {"topic": "no such topic"}).is_empty()
     assert messages.chosen(recording.messages, names, {"client": "no such client"}).is_empty()
+    assert messages.chosen(recording.messages, names, {"client": names[0]}).height == everything.height
     fates = recording.messages["fate"].unique().to_list()
     found = [messages.chosen(recording.messages, names, {"fate": fate}).height for fate in fates]
     assert sum(found) == recording.messages.height

@@ -14,11 +14,12 @@ import pytest
 from rich.console import Console
 
 from mqttlab import export
+from mqttlab.catalog.reading import read as catalog_row
 from mqttlab.cli.check import show_check
 from mqttlab.cli.explain import show_explanation
 from mqttlab.networks import link
 from mqttlab.recording import Recording
-from mqttlab.report import terminal, write_html
+from mqttlab.report import headline, terminal, write_html
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan, parse, warnings_of
 from mqttlab.scenario.one_sentence import one_sentence
@@ -278,3 +279,53 @@ def test_nothing_is_done_in_python_for_each_message(
     few, many = (calls(lambda run=run: command(run, tmp_path)) for run in recordings)
     # Less than one call for each of the 10,000 messages; of frames there are four times as many.
     assert many - few < 8000
+
+
+MANY_CLIENTS = """
+name = "fleet"
+backend = "sim"
+phases = {{ duration = "20 s", cool_down = "1 s" }}
+recording.detail = "messages"
+[[networks]]
+between = ["sites", "broker"]
+up = {{ rate = "1 Gbit/s", delay = "1 ms" }}
+[[groups]]
+name = "sensors"
+host = "sites"
+count = {clients}
+connect_over = "10 s"
+publish = {{ topic = "t/{{client}}", payload = "64 B", rate = "1 /min" }}
+[[groups]]
+name = "watcher"
+host = "sites"
+subscribe = ["t/#"]
+"""
+
+
+@pytest.fixture(scope="module")
+def fleets(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A recording of a hundred clients, and one of 5,000 more."""
+    made = []
+    for clients in (100, 5_100):
+        directory = tmp_path_factory.mktemp("fleets") / "run"
+        text = MANY_CLIENTS.format(clients=clients)
+        outcome = perform(Job(compile_plan(parse(text)), directory), lambda line: None)
+        assert outcome.verdict == "complete", outcome
+        made.append(directory)
+    return made
+
+
+@pytest.mark.parametrize("command", [
+    report_of,
+    lambda run, out: headline.document(Recording.open(run)),
+    lambda run, out: catalog_row(run),
+    lambda run, out: export.parquet(run, out / "parquet"),
+    lambda run, out: export.csv(run, out / "csv"),
+    lambda run, out: Recording.open(run).damage(),
+])
+def test_nothing_is_done_in_python_for_each_client(
+    fleets: list[Path], tmp_path: Path, command: Callable[[Path, Path], object],
+) -> None:
+    command(fleets[0], tmp_path)
+    few, many = (calls(lambda run=run: command(run, tmp_path)) for run in fleets)
+    assert many - few < 2_500

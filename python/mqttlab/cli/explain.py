@@ -70,13 +70,12 @@ def _of_message(recording: Recording, known: pl.LazyFrame, message: str) -> pl.D
 
 
 def _client(recording: Recording, word: str) -> int:
-    names = [client["name"] for client in recording.layout["clients"]]
-    if word in names:
-        return names.index(word)
-    if word.isdigit() and int(word) < len(names):
-        return int(word)
-    raise RecordingError(f"there is no client {word!r}; they are numbered from 0 to {len(names) - 1}, or named such "
-                         f"as {names[0]}")
+    clients = recording.layout["clients"]
+    number: int | None = clients.number(word)
+    if number is not None:
+        return number
+    raise RecordingError(f"there is no client {word!r}; they are numbered from 0 to {len(clients) - 1}, or named such "
+                         f"as {clients.names[0]}")
 
 
 def _print(story: Story, console: Console) -> None:

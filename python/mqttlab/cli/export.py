@@ -83,15 +83,14 @@ def _message(recording: Recording, words: str) -> tuple[int, int, int | None]:
     if not separator or not sequence.isdigit():
         raise UsageError(f"--message {words}: write PUBLISHER:SEQUENCE or PUBLISHER:SEQUENCE@SUBSCRIBER, such as 0:17 "
                          "or client1-0:17@client2-0")
-    names = [client["name"] for client in recording.layout["clients"]]
+    clients = recording.layout["clients"]
 
     def client(word: str) -> int:
-        if word in names:
-            return names.index(word)
-        if word.isdigit() and int(word) < len(names):
-            return int(word)
+        number: int | None = clients.number(word)
+        if number is not None:
+            return number
         raise UsageError(f"--message {words}: there is no client {word!r}; they are numbered from 0 to "
-                         f"{len(names) - 1}, or named such as {names[0]}")
+                         f"{len(clients) - 1}, or named such as {clients.names[0]}")
 
     return client(publisher), int(sequence), client(to) if to else None
 

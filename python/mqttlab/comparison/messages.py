@@ -155,7 +155,7 @@ def _messages(recording: Recording) -> pl.DataFrame:
 
 def _by_name(recording: Recording, table: pl.DataFrame) -> pl.DataFrame:
     """Clients by their names."""
-    names = [client["name"] for client in recording.layout["clients"]]
+    names = recording.layout["clients"].names
     return table.with_columns(named("publisher", names), named("subscriber", names), pl.col("sequence").cast(pl.Int64))
 
 

@@ -92,7 +92,7 @@ class _Side:
             self.sent |= {key for key, flow in flows.items() if not flow.never_sent}
             self.flows += [key for key in found if key not in self.flows]
             planned: dict[str, Any] = {group["name"]: group for group in run.plan.get("groups", []) if "name" in group}
-            names = [client["group"] for client in run.layout["clients"]] if found or planned else []
+            names = run.layout["clients"].group_names if found or planned else []
             for name in dict.fromkeys([*planned, *names]):
                 group, known = planned.get(name, {}), self.roles.get(name, (False, False))
                 self.roles[name] = (

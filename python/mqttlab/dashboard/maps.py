@@ -6,6 +6,7 @@ what a screen can show; how much of it is left out is said.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -17,6 +18,9 @@ from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 
 NODES_MAX = 2000
+# Of the clients on a host.
+NAMES_SHOWN = 6
+NOBODY: tuple[int, Sequence[str]] = (0, ())
 PLACES_OF_A_NODE = 400
 SLICES = 300
 MESSAGES_SHOWN = 2000
@@ -60,28 +64,29 @@ def _places(recording: Recording) -> tuple[str, pl.DataFrame]:
 
 
 def _nodes(recording: Recording, joined: Topology, kind: str, known: pl.DataFrame,
-           ) -> tuple[list[dict[str, Any]], dict[int, int]]:
+           ) -> tuple[list[dict[str, Any]], list[int]]:
     """The nodes: hosts and junctions of the topology, then clients that have places of their own; and each client's."""
-    clients, hosts = recording.layout.get("clients") or [], recording.layout.get("hosts") or []
+    clients = recording.layout["clients"]
     servers = {int(server["host"]): str(server["name"]) for server in recording.plan.get("servers") or ()}
     tracks = _tracks(known, kind)
     nodes: list[dict[str, Any]] = []
     free = joined.places(servers)
-    of_client = {number: client["host"] for number, client in enumerate(clients)
-                 if isinstance(client.get("host"), int) and client["host"] < len(hosts)}
+    of_client: list[int] = clients.hosts.to_list()
+    on_hosts = {host: (count, names) for host, count, names in clients.table.group_by("host").agg(
+        count=pl.len(), names=pl.col("name").head(NAMES_SHOWN)).iter_rows()}
     amid = _amid(tracks, of_client) if kind == "geographic" else {}
     for number, name in enumerate(joined.names):
-        on_it = [client["name"] for client in clients if client.get("host") == number and number < joined.hosts]
-        role = "server" if number in servers else "clients" if on_it else "junction"
+        count, names = on_hosts.get(number, NOBODY) if number < joined.hosts else NOBODY
+        role = "server" if number in servers else "clients" if count else "junction"
         path = tracks.get(("host", number)) or ([] if kind != "topology" else [[0.0, *_rounded(free[number], kind)]])
-        words = _words(servers.get(number), on_it)
+        words = _words(servers.get(number), count, names)
         if not path and number in amid:
             path, words = [[0.0, *_rounded(amid[number], kind)]], f"{words}; drawn amid the places of its clients"
         nodes.append({"name": name, "role": role, "path": path, "words": words})
     for number, client in enumerate(clients[:NODES_MAX]):
         path = tracks.get(("client", number), [])
         # A client that moves with its host is its host; one that alone knows its place is a node.
-        if path and ("host", of_client.get(number)) not in tracks:
+        if path and ("host", of_client[number]) not in tracks:
             of_client[number] = len(nodes)
             nodes.append({"name": client["name"], "role": "client", "path": path,
                           "words": f"client of {client['group']}"})
@@ -104,13 +109,13 @@ def _tracks(known: pl.DataFrame, kind: str) -> dict[tuple[str, int], list[list[f
 
 
 def _amid(
-    tracks: dict[tuple[str, int], list[list[float]]], of_client: dict[int, int],
+    tracks: dict[tuple[str, int], list[list[float]]], of_client: list[int],
 ) -> dict[int, tuple[float, float]]:
     """The middle of the first places of each host's clients."""
     firsts: dict[int, list[list[float]]] = {}
-    for client, host in of_client.items():
-        if path := tracks.get(("client", client)):
-            firsts.setdefault(host, []).append(path[0])
+    for client in sorted(number for what, number in tracks if what == "client" and number < len(of_client)):
+        if path := tracks["client", client]:
+            firsts.setdefault(of_client[client], []).append(path[0])
     return {host: (sum(place[1] for place in places) / len(places), sum(place[2] for place in places) / len(places))
             for host, places in firsts.items()}
 
@@ -119,10 +124,10 @@ def _rounded(place: tuple[float, float], kind: str) -> list[float]:
     return [round(part, DIGITS[kind]) for part in place]
 
 
-def _words(server: str | None, clients: list[str]) -> str:
-    """What runs on a host."""
-    named = ", ".join(clients[:6]) + (f" and {len(clients) - 6} more" if len(clients) > 6 else "")
-    parts = [f"server {server}" if server else "", f"{counted(len(clients), 'client')}: {named}" if clients else ""]
+def _words(server: str | None, count: int, names: Sequence[str]) -> str:
+    """What runs on a host: so many clients, of which the first have these names."""
+    named = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
+    parts = [f"server {server}" if server else "", f"{counted(count, 'client')}: {named}" if count else ""]
     return "; ".join(filter(None, parts))
 
 
@@ -172,7 +177,7 @@ def _lost(recording: Recording, first: int, width: int) -> pl.DataFrame:
         range(len(names)), names, default=None, return_dtype=pl.String), pl.col("at").cast(pl.Int64))
 
 
-def _messages(recording: Recording, of_client: dict[int, int]) -> tuple[list[list[Any]], int]:
+def _messages(recording: Recording, of_client: list[int]) -> tuple[list[list[Any]], int]:
     """Messages and receivers: sent (s), received (s, none where it was not), from and to by node, topic, fate, how late
     (ms). When they were sent is read of all, the rest of those that are shown."""
     table = recording.scan("messages")
@@ -192,5 +197,5 @@ def _messages(recording: Recording, of_client: dict[int, int]) -> tuple[list[lis
     rows = [[round(at / 1e9, 4), None if received is None else round(received / 1e9, 4), of_client[publisher],
              of_client[subscriber], str(topic), str(fate), None if late is None else round(late / 1e6, 3)]
             for at, received, publisher, subscriber, topic, fate, late in shown.iter_rows()
-            if publisher in of_client and subscriber in of_client]
+            if publisher < len(of_client) and subscriber < len(of_client)]
     return rows, sent.height - len(rows)

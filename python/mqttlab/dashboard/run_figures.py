@@ -131,9 +131,9 @@ def _link_figure(draw: Callable[..., Figure], *, traced: bool = False) -> Draw:
     return of
 
 
-def _tcp_figure(draw: Callable[[pl.DataFrame, list[str]], Figure]) -> Draw:
+def _tcp_figure(draw: Callable[[pl.DataFrame, pl.Series], Figure]) -> Draw:
     def of(recording: Recording, shown: Range) -> Figure | None:
-        names = [client["name"] for client in recording.layout["clients"]]
+        names = recording.layout["clients"].names
         return _drawn(recording.tcp_state, lambda states: draw(states, names))
 
     return of

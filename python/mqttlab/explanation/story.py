@@ -202,7 +202,7 @@ class _Teller:
         self.arrows: dict[int, Arrow] = {}
         self.spans: list[Span] = []
         self.releases: list[Release] = []
-        names = [client["name"] for client in recording.layout["clients"]]
+        names = recording.layout["clients"].names
         pairs = evidence.control_packets.select("connection", "client").drop_nulls().unique("connection")
         self.client_of = {connection: names[client] for connection, client in pairs.rows()}
         # Datagrams end at a gateway, which has connections of its own to the broker.

@@ -86,7 +86,7 @@ class Wire:
         self._mss = [stack.get("mss_bytes") or self._mtu - 40 for stack in tcp]
         self._shifts = [(stacks.get(stack.get("profile")) or {}).get("window_scale", 7) for stack in tcp]
         self._sessions = [_session(group, number) for group in plan["groups"] for number in range(group["count"])]
-        self._names = [client["name"] for client in recording.layout["clients"]]
+        self._names = recording.layout["clients"].names
 
     def ip(self, row: Mapping[str, Any], payload: bytes) -> bytes:
         """The IP packet of a row of ``packets``, with this payload."""

@@ -13,7 +13,7 @@ ENDS_DRAWN = 6
 ENDS = {"client": "to the broker", "server": "from the broker"}
 
 
-def congestion_windows(samples: pl.DataFrame, clients: Sequence[str]) -> Figure:
+def congestion_windows(samples: pl.DataFrame, clients: Sequence[str] | pl.Series) -> Figure:
     """Congestion windows over time, of the ends that had most bytes waiting or under way at one time.
 
     Args:
@@ -24,13 +24,13 @@ def congestion_windows(samples: pl.DataFrame, clients: Sequence[str]) -> Figure:
     return _over_time("TCP: congestion windows", samples, clients, pl.col("congestion_window_bytes"))
 
 
-def outstanding_bytes(samples: pl.DataFrame, clients: Sequence[str]) -> Figure:
+def outstanding_bytes(samples: pl.DataFrame, clients: Sequence[str] | pl.Series) -> Figure:
     """Bytes over time that wait in a socket or are not acknowledged, of the same ends; the same arguments."""
     waiting = pl.col("unsent_bytes") + pl.col("unacknowledged_bytes")
     return _over_time("TCP: bytes unsent or not acknowledged", samples, clients, waiting)
 
 
-def _over_time(title: str, samples: pl.DataFrame, clients: Sequence[str], value: pl.Expr) -> Figure:
+def _over_time(title: str, samples: pl.DataFrame, clients: Sequence[str] | pl.Series, value: pl.Expr) -> Figure:
     known = samples.filter(pl.col("client").is_not_null())
     busiest = (
         known.group_by("client", pl.col("end").cast(pl.String))

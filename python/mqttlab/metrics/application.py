@@ -139,15 +139,15 @@ def has_messages(recording: Recording) -> bool:
 def _grouped(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
     """The messages, or so many of their rows, with the groups of both ends as numbers: names would take more room than
     all the rest."""
-    numbers = {name: number for number, name in enumerate(_group_names(recording))}
-    of_client = pl.Series([numbers[client["group"]] for client in recording.layout["clients"]], dtype=pl.UInt16)
+    of_client = recording.layout["clients"].group_numbers.cast(pl.UInt16)
     return recording.scan("messages").slice(first, length).with_columns(
         publisher_group=looked_up("publisher", of_client), subscriber_group=looked_up("subscriber", of_client),
         _whole=pl.lit(True))
 
 
 def _group_names(recording: Recording) -> list[str]:
-    return list(dict.fromkeys(client["group"] for client in recording.layout["clients"]))
+    names: list[str] = recording.layout["clients"].group_names
+    return names
 
 
 def _with_group_names(recording: Recording, table: pl.DataFrame) -> pl.DataFrame:

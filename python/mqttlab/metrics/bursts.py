@@ -45,8 +45,7 @@ def burst_times(recording: Recording) -> pl.DataFrame:
     bursts = _bursts(recording.plan)
     if not bursts or not has_messages(recording) or sums.is_summed(recording):
         return pl.DataFrame()
-    groups = [client["group"] for client in recording.layout["clients"]]
-    taken = pl.concat([_in_bursts(recording.messages, groups, each, number) for number, each in enumerate(bursts)])
+    taken = pl.concat([_in_bursts(recording, each, number) for number, each in enumerate(bursts)])
     arrived = pl.col("received_ns").filter(pl.col("fate") == "delivered")
     return (
         taken.group_by(*KEYS, "publisher", "subscriber", "publication", "burst")
@@ -95,10 +94,13 @@ def _bursts(plan: StoredPlan) -> list[_Bursts]:
     return [*([_Bursts(alone)] if alone else []), *found]
 
 
-def _in_bursts(messages: pl.DataFrame, groups: list[str], bursts: _Bursts, number: int) -> pl.DataFrame:
+def _in_bursts(recording: Recording, bursts: _Bursts, number: int) -> pl.DataFrame:
     """The messages of publications, with the numbers of their bursts."""
-    of_client = pl.Series([bursts.sizes.get(group) for group in groups], dtype=pl.Int64)
-    theirs = messages.with_columns(size=looked_up("publisher", of_client)).filter(pl.col("size").is_not_null())
+    clients = recording.layout["clients"]
+    of_group = pl.Series([bursts.sizes.get(group) for group in clients.group_names], dtype=pl.Int64)
+    of_client = of_group.gather(clients.group_numbers)
+    theirs = recording.messages.with_columns(size=looked_up("publisher", of_client)).filter(
+        pl.col("size").is_not_null())
     place = pl.col("sequence").cast(pl.Int64)
     if bursts.topics is not None:
         # All messages of a client are counted together.

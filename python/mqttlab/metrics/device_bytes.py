@@ -51,8 +51,7 @@ def _by_device(recording: Recording) -> pl.DataFrame:
     if not clients or not packets.collect_schema():
         return pl.DataFrame()
     window = measurement(recording)
-    table = pl.DataFrame({"client": range(len(clients)), "group": [client["group"] for client in clients]},
-                         schema={"client": pl.Int64, "group": pl.String})
+    table: pl.DataFrame = clients.table.select("client", "group")
     crossed = _crossed(recording, packets)
     at = pl.coalesce("start_ns", "entered_ns")
     counted = recording.collect(crossed.with_columns(within=window.holds(at)).group_by("client", "way").agg(
@@ -67,7 +66,7 @@ def _by_device(recording: Recording) -> pl.DataFrame:
             for name in BYTES]
     seconds = window.seconds if window.seconds > 0 else None
     return table.with_columns(seen).select(
-        named("client", [client["name"] for client in clients]), "group", *BYTES,
+        named("client", clients.names), "group", *BYTES,
         *((pl.col(count) / seconds * PER_HOUR).alias(rate) if seconds else pl.lit(None, pl.Float64).alias(rate)
           for count, rate in zip(BYTES, RATES, strict=True)))
 
@@ -75,11 +74,10 @@ def _by_device(recording: Recording) -> pl.DataFrame:
 def _crossed(recording: Recording, packets: pl.LazyFrame) -> pl.LazyFrame:
     """Frames on the access link of the client that sends or receives them: ``client`` and ``way``."""
     clients = recording.layout["clients"]
-    hosts = pl.Series([client["host"] for client in clients], dtype=pl.Int64)
-    alone: dict[int, int | None] = {}
-    for number, client in enumerate(clients):
-        alone[client["host"]] = None if client["host"] in alone else number
-    sole = pl.Series([alone.get(host) for host in range(len(recording.layout["hosts"]))], dtype=pl.Int64)
+    hosts = clients.hosts
+    of_host = clients.table.group_by("host").agg(alone=pl.when(pl.len() == 1).then(pl.col("client").first()))
+    sole = pl.DataFrame({"host": range(len(recording.layout["hosts"]))}, schema={"host": pl.Int64}).join(
+        of_host, on="host", how="left", maintain_order="left")["alone"]
     is_known = pl.col("client").is_not_null()
     # What stays on one host crosses no link.
     apart = pl.col("from_host") != pl.col("to_host")

@@ -29,8 +29,8 @@ def _messages_by_device(recording: Recording) -> pl.DataFrame:
     received = _of(recording, "subscriber").join(sent, on="client", how="anti")
     each = pl.concat([sent, received]).sort("client")
     clients = recording.layout["clients"]
-    return each.select(named("client", [client["name"] for client in clients]),
-                       named("client", [client["group"] for client in clients]).alias("group"), *COLUMNS)
+    return each.select(named("client", clients.names),
+                       named("client", clients.groups).alias("group"), *COLUMNS)
 
 
 def _of(recording: Recording, end: str) -> pl.DataFrame:

@@ -43,9 +43,7 @@ def disconnections(recording: Recording) -> pl.DataFrame:
     found = events.filter(kind.is_in(list(KINDS)), (kind != "note") | pl.col("client").is_not_null())
     if found.is_empty():
         return pl.DataFrame(schema=COLUMNS)
-    groups = pl.DataFrame({"client": range(len(recording.layout["clients"])),
-                           "group": [client["group"] for client in recording.layout["clients"]]},
-                          schema={"client": pl.Int64, "group": pl.String})
+    groups = recording.layout["clients"].table.select("client", "group")
     told = found.select(
         client=pl.col("client").cast(pl.Int64), what=kind.replace_strict(KINDS, return_dtype=pl.String),
         reason=_taken_over(recording, found, pl.col("detail").cast(pl.String)).fill_null("no reason was recorded"))
@@ -63,10 +61,11 @@ def _taken_over(recording: Recording, found: pl.DataFrame, detail: pl.Expr) -> p
 
     Clients from outside of the run are in no event; the broker's log names them.
     """
-    owners = _owners(recording)
-    rivals = {client: clients for clients in owners for client in clients}
     closed = found.filter(pl.col("kind").cast(pl.String) == "disconnect", pl.col("detail").cast(pl.String) == CLOSED)
-    if not rivals or closed.is_empty():
+    if closed.is_empty():
+        return detail
+    rivals = {client: clients for clients in _owners(recording) for client in clients}
+    if not rivals:
         return detail
     accepted: dict[int, list[tuple[int, int]]] = defaultdict(list)
     connacks = recording.events.filter(pl.col("kind").cast(pl.String) == "connack", pl.col("client").is_in(rivals))
@@ -95,21 +94,23 @@ def _taken_over(recording: Recording, found: pl.DataFrame, detail: pl.Expr) -> p
 def _owners(recording: Recording) -> list[list[int]]:
     """Clients of one server with one identifier, where these are several."""
     of_group: dict[str, Any] = {group["name"]: group for group in recording.plan.get("groups") or ()}
-    found: dict[tuple[object, str], list[int]] = defaultdict(list)
-    count: dict[str, int] = defaultdict(int)
-    for number, client in enumerate(recording.layout["clients"]):
-        name = client["group"]
-        group = of_group.get(name) or {}
-        mqtt = (group.get("protocol") or {}).get("mqtt")
-        if mqtt:
+    servers: dict[Any, int] = {}
+    rows: list[tuple[str, int, str | None]] = []
+    for name, group in of_group.items():
+        if mqtt := (group.get("protocol") or {}).get("mqtt"):
             pattern = str(mqtt["client_id"])
             # What is listed, or has so many digits, the engine has told.
             told = mqtt.get("credentials") or "{client:" in pattern
-            identifier = client["name"] if told else pattern.replace("{group}", name).replace(
-                "{client}", str(count[name]))
-            found[group.get("server"), identifier].append(number)
-        count[name] += 1
-    return [clients for (_, identifier), clients in found.items() if identifier and len(clients) > 1]
+            rows.append((name, servers.setdefault(group.get("server"), len(servers)),
+                         None if told else pattern.replace("{group}", name)))
+    groups = pl.DataFrame(rows, orient="row", schema={"group": pl.String, "server": pl.Int64, "pattern": pl.String})
+    place = pl.int_range(pl.len()).over("group").cast(pl.String)
+    clients: pl.DataFrame = recording.layout["clients"].table
+    known = clients.select("client", "name", "group", place=place).join(groups, on="group", maintain_order="left")
+    identifier = pl.coalesce(pl.col("pattern").str.replace_all("{client}", pl.col("place"), literal=True), "name")
+    found = known.group_by("server", identifier=identifier, maintain_order=True).agg("client").filter(
+        pl.col("identifier") != "", pl.col("client").list.len() > 1)
+    return found["client"].to_list()
 
 
 def in_words(reason: str) -> str:

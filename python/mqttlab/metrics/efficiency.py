@@ -31,12 +31,8 @@ def efficiency(recording: Recording) -> pl.DataFrame:
     connection is not known, for the group whose host sends or receives them. What nothing is known of is null: frames
     that were not recorded, and frames of groups that share a radio.
     """
-    layout = recording.layout
-    clients = pl.DataFrame(
-        {"client": range(len(layout["clients"])), "group": [client["group"] for client in layout["clients"]],
-         "host": [client["host"] for client in layout["clients"]]},
-        schema={"client": pl.UInt32, "group": pl.String, "host": pl.UInt16},
-    )
+    clients: pl.DataFrame = recording.layout["clients"].table.select(
+        pl.col("client").cast(pl.UInt32), "group", pl.col("host").cast(pl.UInt16))
     table = clients.group_by("group", maintain_order=True).agg(pl.len().alias("clients"))
     for part in (_messages(recording, clients), _frames(recording, clients)):
         table = table.join(part, on="group", how="left", maintain_order="left")

@@ -31,11 +31,7 @@ def energy(recording: Recording) -> pl.DataFrame:
           "wake_ups": station.get("wake_ups")} for station in told],
         schema={"host": pl.Int64, **dict.fromkeys(COUNTED, pl.Float64), "wake_ups": pl.Int64},
     )
-    clients = pl.DataFrame(
-        [{"client": number, "group": client["group"], "host": client["host"]}
-         for number, client in enumerate(recording.layout["clients"])],
-        schema={"client": pl.Int64, "group": pl.String, "host": pl.Int64},
-    )
+    clients = recording.layout["clients"].table.select("client", "group", "host")
     pairs = _deliveries(recording)
     hosts = clients.group_by("host").agg(pl.col("group").unique())
     alone = hosts.filter(pl.col("group").list.len() == 1).explode("group")

@@ -81,9 +81,7 @@ def connection_ends(recording: Recording, packets: pl.DataFrame) -> pl.DataFrame
             pl.max_horizontal("source_port", "destination_port").first(),
         )
     )
-    groups = [client["group"] for client in recording.layout["clients"]]
-    named = pl.DataFrame(
-        {"client": range(len(groups)), "group": groups}, schema={"client": pl.UInt32, "group": pl.String})
+    named = recording.layout["clients"].table.select(pl.col("client").cast(pl.UInt32), "group")
     return ports.join(_clients(recording), on="connection", how="left").join(named, on="client", how="left")
 
 

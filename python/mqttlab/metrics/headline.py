@@ -214,7 +214,7 @@ def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:
         return {key: tuple(told) for key, told in of_sums.items()}
     missing = measured(recording).filter(EXPECTED, ~FIRST_DELIVERY).group_by(*FINEST, "fate", "cause").agg(
         count=pl.len())
-    names = list(dict.fromkeys(client["group"] for client in recording.layout["clients"]))
+    names = recording.layout["clients"].group_names
     found: dict[tuple[Any, ...], list[Cause]] = {}
     rows = recording.collect(missing).with_columns(pl.col("fate", "cause").cast(pl.String)).sort(
         "count", "fate", "cause", descending=[True, False, False])

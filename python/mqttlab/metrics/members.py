@@ -30,7 +30,7 @@ def _members(recording: Recording) -> pl.DataFrame:
     shares = recording.layout.get("shares") or []
     if not shares or not has_messages(recording) or sums.is_summed(recording):
         return pl.DataFrame(schema=NAMES)
-    names = [client["name"] for client in recording.layout["clients"]]
+    names = recording.layout["clients"].names
     delivered = recording.collect(measured(recording).filter(FIRST_DELIVERY).group_by("topic", "subscriber").agg(
         messages=pl.len())).with_columns(pl.col("topic").cast(pl.String))
     counts = {(topic, client): count for topic, client, count in delivered.rows()}

@@ -39,14 +39,14 @@ def mqtt_sn(recording: Recording) -> pl.DataFrame:
     spoken = packets.filter(is_spoken)
     datagrams = _on_the_air(recording, spoken)
     delivered = _deliveries(recording)
-    groups = [str(client["group"]) for client in recording.layout["clients"]]
-    datagrams = datagrams.with_columns(group=named("client", groups))
-    kept = _kept(spoken, packets.filter(pl.col("protocol") == "mqtt"), groups)
+    clients = recording.layout["clients"]
+    datagrams = datagrams.with_columns(group=named("client", clients.groups))
+    kept = _kept(spoken, packets.filter(pl.col("protocol") == "mqtt"), clients.groups)
     sleepers = _sleepers(recording)
     rows = [pl.concat([_row("run", None, datagrams, delivered, kept), _awake(sleepers)], how="horizontal")]
     seen = set(datagrams["group"].drop_nulls())
-    for group in (group for group in dict.fromkeys(groups) if group in seen):
-        of = pl.Series([number for number, name in enumerate(groups) if name == group], dtype=pl.Int64).implode()
+    for group in (group for group in clients.group_names if group in seen):
+        of = pl.Series(clients.of_groups([group]), dtype=pl.Int64).implode()
         taking_part = delivered.filter(pl.col("publisher").is_in(of) | pl.col("subscriber").is_in(of))
         theirs = kept.filter(pl.col("client").is_in(of))
         row = _row("group", group, datagrams.filter(pl.col("group") == group), taking_part, theirs)
@@ -79,7 +79,7 @@ def _deliveries(recording: Recording) -> pl.DataFrame:
     return recording.collect(found.select(pl.col("publisher", "subscriber").cast(pl.Int64)))
 
 
-def _kept(spoken: pl.DataFrame, passed_on: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+def _kept(spoken: pl.DataFrame, passed_on: pl.DataFrame, groups: pl.Series) -> pl.DataFrame:
     """How long messages were in a gateway on their way down: ``client``, ``kept_ns``.
 
     From the arrival of the broker's PUBLISH to the first datagram of it to the client: its queue, its registration, and

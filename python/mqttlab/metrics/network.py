@@ -76,7 +76,7 @@ def connections(recording: Recording) -> pl.DataFrame:
     table = network(recording, ["connection"])
     if table.is_empty():
         return table
-    names = [client["name"] for client in recording.layout["clients"]]
+    names = recording.layout["clients"].names
     table = table.with_columns(name=named("client", names)).drop("client")
     unnamed = table.filter(pl.col("name").is_null())["connection"].unique()
     if unnamed.is_empty():
@@ -99,8 +99,8 @@ def round_trips(recording: Recording, columns: Sequence[str] | None = None) -> p
     Columns: ``connection``, ``client``, ``group``, ``towards`` (the data's), ``at_s``, ``rtt_ms``, ``rto_ms``; or only
     those of them that are asked for.
     """
-    groups = [client["group"] for client in recording.layout["clients"]]
-    names = pl.Enum(list(dict.fromkeys(groups)))
+    clients = recording.layout["clients"]
+    names = pl.Enum(clients.group_names)
     table = recording.scan_summary("round_trips")
     if not table.collect_schema():
         empty = pl.DataFrame(schema={"connection": pl.UInt32, "client": pl.UInt32, "group": names, "towards": TOWARDS,
@@ -108,7 +108,7 @@ def round_trips(recording: Recording, columns: Sequence[str] | None = None) -> p
         return empty if columns is None else empty.select(columns)
     found = table.select(
         "connection", "client",
-        group=looked_up("client", pl.Series(groups, dtype=names)),
+        group=looked_up("client", clients.groups.cast(names)),
         towards=pl.col("towards").cast(pl.String).cast(TOWARDS), at_s=pl.col("at_ns") / 1e9,
         rtt_ms=pl.col("rtt_ns") / NS_PER_MS, rto_ms="rto_ms",
     )

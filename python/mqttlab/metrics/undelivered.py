@@ -73,9 +73,8 @@ def _left_out(recording: Recording) -> dict[tuple[str, int], int]:
 
 def _groups(recording: Recording) -> list[int]:
     """The number of each client's group."""
-    names = [client["group"] for client in recording.layout["clients"]]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return [numbers[name] for name in names]
+    numbers: list[int] = recording.layout["clients"].group_numbers.to_list()
+    return numbers
 
 
 def _receivers(recording: Recording) -> dict[str, Counter[int | None]]:

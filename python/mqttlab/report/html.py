@@ -253,7 +253,7 @@ def _setup_section(recording: Recording) -> str:
     samples, states = recording.resources, recording.tcp_state
     made = [figures.resources(samples)] if not samples.is_empty() else []
     if not states.is_empty():
-        names = [client["name"] for client in recording.layout["clients"]]
+        names = recording.layout["clients"].names
         made += [figures.congestion_windows(states, names), figures.outstanding_bytes(states, names)]
     drawn = grid(changes.marked(recording, made), "resources") if made else ""
     if words := coverage.processor(recording):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 from dash import html
 
 from mqttlab import metrics
@@ -44,9 +45,10 @@ def _rows(recording: Recording, run: str) -> list[list[object]]:
         return []
     again = "retransmissions" if "retransmissions" in table.columns else None
     rows: list[list[object]] = []
-    for (number,), part in table.partition_by("connection", as_dict=True, maintain_order=True).items():
-        if number is None:
-            continue
+    # One more than is shown tells that there are more.
+    first = table["connection"].drop_nulls().unique(maintain_order=True).head(SHOWN + 1)
+    shown = table.filter(pl.col("connection").is_in(first.implode()))
+    for (number,), part in shown.partition_by("connection", as_dict=True, maintain_order=True).items():
         ways = {str(row["direction"]): row for row in part.iter_rows(named=True)}
         spoken = _spoken(int(number))
         client = next((str(row["name"]) for row in ways.values() if row["name"] is not None), "–")

@@ -10,7 +10,7 @@ from dash import dcc, html
 from mqttlab.dashboard import payloads
 from mqttlab.dashboard.panels import Carried, Content, Head, Link, address, link, notice, written_table
 from mqttlab.metrics import attribution_gap, fates
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, looked_up
 from mqttlab.report.text import number
 
 SHOWN = 100
@@ -27,7 +27,7 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     count = recording.rows("messages")
     if not count:
         return [notice("note", "No message was recorded.")]
-    names = [client["name"] for client in recording.layout["clients"]]
+    names = recording.layout["clients"].names
     fates = recording.derived("fates", _fates)["fate"].to_list()
     # Of millions those that are shown are held.
     found = chosen(recording.scan("messages"), names, query)
@@ -87,7 +87,7 @@ def _by_subscriber(recording: Recording) -> pl.DataFrame:
         received_ns=pl.col("received_ns").max(), topic=pl.col("topic").max_by("received_ns")))
 
 
-def _nodes(run: str, recording: Recording, names: list[str]) -> list[list[Any]]:
+def _nodes(run: str, recording: Recording, names: pl.Series) -> list[list[Any]]:
     """Each subscriber with what it got last; those that got something last first."""
     found = recording.derived("messages by subscriber", _by_subscriber).sort(
         "received_ns", "subscriber", descending=[True, False], nulls_last=True)
@@ -100,13 +100,13 @@ def _nodes(run: str, recording: Recording, names: list[str]) -> list[list[Any]]:
     return rows
 
 
-def chosen(messages: pl.LazyFrame, names: list[str], query: dict[str, str]) -> pl.LazyFrame:
+def chosen(messages: pl.LazyFrame, names: pl.Series, query: dict[str, str]) -> pl.LazyFrame:
     """The messages that an address asks for."""
     if topic := query.get("topic"):
         messages = messages.filter(pl.col("topic").cast(pl.String).str.contains(topic, literal=True))
     if client := query.get("client"):
-        numbers = [number for number, name in enumerate(names) if client in name]
-        messages = messages.filter(pl.col("publisher").is_in(numbers) | pl.col("subscriber").is_in(numbers))
+        is_one = names.str.contains(client, literal=True)
+        messages = messages.filter(looked_up("publisher", is_one) | looked_up("subscriber", is_one))
     if fate := query.get("fate"):
         messages = messages.filter(pl.col("fate") == fate)
     return messages
@@ -130,7 +130,7 @@ NODE_HEADS = (Head("subscriber", text=True), Head("delivered"), Head("lost or ot
 NODES_SHOWN = 200
 
 
-def _row(run: str, row: dict[str, Any], names: list[str], explained: bool) -> list[Any]:
+def _row(run: str, row: dict[str, Any], names: pl.Series, explained: bool) -> list[Any]:
     def name(index: Any) -> str:
         return names[index] if isinstance(index, int) and index < len(names) else "–"
 

@@ -85,7 +85,7 @@ def attribution_parts(recording: Recording, rows: int) -> Iterator[pl.LazyFrame]
 
 def _who(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
     """The deliveries of all messages, or of so many rows of them, and whose they are."""
-    groups = [client["group"] for client in recording.layout["clients"]]
+    groups = recording.layout["clients"].groups
     return _delivered(recording, first, length).with_columns(
         publisher_group=named("publisher", groups), subscriber_group=named("subscriber", groups)).select(COLUMNS)
 

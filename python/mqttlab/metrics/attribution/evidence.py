@@ -151,7 +151,7 @@ def _rows(table: pl.LazyFrame, index: str, numbers: Collection[int]) -> pl.LazyF
 
 def _messages(recording: Recording, rows: pl.Series, *, every: bool) -> pl.DataFrame:
     """These rows of the messages, in this order; a few, or those of every delivery."""
-    groups = [client["group"] for client in recording.layout["clients"]]
+    groups = recording.layout["clients"].groups
     table = recording.scan("messages")
     whole = (table.with_row_index("row").filter(pl.col("row").is_in(rows.implode())) if every
              else _rows(table, "row", rows.to_list()))

@@ -30,9 +30,8 @@ def attribution_by_flow(recording: Recording) -> pl.DataFrame:
 def _by_flow(recording: Recording) -> pl.DataFrame:
     if attribution_gap(recording) is not None:
         return pl.DataFrame()
-    groups = [client["group"] for client in recording.layout["clients"]]
-    names = list(dict.fromkeys(groups))
-    number = pl.Series([names.index(group) for group in groups], dtype=pl.Int64)
+    clients = recording.layout["clients"]
+    names, number = clients.group_names, clients.group_numbers.cast(pl.Int64)
     # A flow's number stands where the sums have the QoS.
     flow = (looked_up("publisher", number) * len(names) + looked_up("subscriber", number)) * QOS + pl.col("qos")
     rows = recording.collect(_deliveries(recording).select(

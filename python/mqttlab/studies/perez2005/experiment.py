@@ -407,7 +407,7 @@ def _tcp_state(recording: Recording) -> dict[str, Any]:
     if state.is_empty():
         none = float("nan")
         return {"rto_ms": none, "publisher_buffer_bytes": none, "broker_buffer_bytes": none, "rto_by_second_ms": []}
-    groups = [client["group"] for client in recording.layout["clients"]]
+    groups = recording.layout["clients"].groups
 
     def of(kind: str, end: str) -> pl.DataFrame:
         clients = [number for number, group in enumerate(groups) if group.startswith(kind)]
