@@ -31,12 +31,6 @@ _FIRST_ROWS = (
     "in which the simulated SYN-ACK of seed 2 is lost"
 )
 
-_TUNNEL = (
-    "in seed 3 a segment of acknowledgements is lost at the tunnel's end; the simulated broker repeats it after 22 s, "
-    "since it has measured round trips of 45 s twice, first by a part of a segment that it had merged; the live "
-    "mean fits 11 s, as after one such measure; seed 4 is like it"
-)
-
 _RECORDS = (
     "Mosquitto writes each record of 16 KiB on its own, and a segment ends with it; "
     "the simulator writes a packet at once"
@@ -61,7 +55,6 @@ REASONS: dict[str, dict[str, str]] = {
     "closed-loop-qos1-window20": {"": _READS},
     **{
         f"trace-{name}": {"connect_ms_mean": _FIRST_ROWS}
-        | ({"latency_ms_mean": _TUNNEL, "latency_ms_p95": _TUNNEL} if name == "train-tunnel" else {})
         for name in ("wifi-busy", "starlink", "lte-drive", "train-tunnel", "nb-iot-coverage", "rain-fade")
     },
 }

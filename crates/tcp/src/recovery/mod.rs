@@ -47,7 +47,7 @@ use self::undo::Undo;
 use crate::congestion::{Congestion, Measured};
 use crate::context::{Effects, EndpointContext};
 use crate::ecn::WindowReduced;
-use crate::profile::Profile;
+use crate::profile::{Profile, RtoFloor};
 use crate::segment::{Flags, Segment};
 use crate::sequence::Seq;
 use crate::timers::Purpose;
@@ -418,11 +418,15 @@ impl Recovery {
     }
 
     /// A round trip: of a segment sent once (Karn), selectively acknowledged ones too, as Linux does; else by the echoed
-    /// timestamp (RFC 7323 §4), which only an acknowledgement that advances may be measured by.
+    /// timestamp (RFC 7323 §4), which only an acknowledgement that advances may be measured by. Linux has it cover a whole
+    /// segment: small ones are merged when they are sent again, and the first one's late acknowledgement is a part of them.
     fn measure(&mut self, cx: &EndpointContext, segment: &Segment, delivered: &Delivered, advanced: bool) {
+        let is_linux = cx.profile.rto.floor == RtoFloor::Variance;
         let rtts = match delivered.once_sent {
             Some((oldest, youngest)) => Some((cx.now.since(oldest), cx.now.since(youngest))),
-            None if advanced => cx.echoed_round_trip(segment).map(|rtt| (rtt, rtt)),
+            None if advanced && (delivered.whole || !is_linux) => {
+                cx.echoed_round_trip(segment).map(|rtt| (rtt, rtt))
+            }
             None => None,
         };
         let Some((rtt, least)) = rtts else { return };

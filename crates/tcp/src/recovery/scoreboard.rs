@@ -63,6 +63,8 @@ pub(crate) struct Delivered {
     pub once_sent: Option<(Instant, Instant)>,
     /// Whether a cumulative acknowledgement covers a segment that was sent again.
     resent: bool,
+    /// Whether a cumulative acknowledgement covers a whole segment, and not only the first part of one.
+    pub whole: bool,
     /// Last transmission and end of the one sent last (RFC 8985 §6.2 step 2), and whether it had been sent again. What came only
     /// late, after it had been sent again, does not count.
     pub latest: Option<(Instant, u64, bool)>,
@@ -242,6 +244,7 @@ impl Scoreboard {
             }
             self.segments.pop_front();
             self.forget(&first);
+            delivered.whole = true;
             // What a SACK block reported was counted as delivered then.
             if !first.has(SACKED) {
                 let late = first.was_resent() && is_late(&first);

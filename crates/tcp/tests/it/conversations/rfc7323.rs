@@ -211,3 +211,36 @@ fn s4_3_linux_echoes_a_repetition_of_what_it_acknowledged_last() {
         "#]],
     );
 }
+
+/// Linux's `tcp_clean_rtx_queue`: what it merged when it sent it again is one segment, and a part of it measures nothing.
+#[test]
+fn s4_1_linux_measures_by_the_echo_only_what_covers_a_whole_segment() {
+    check_established(
+        Profile { nagle: mqttlab_tcp::Nagle::Off, ..stamped() },
+        "+0 write 100
+         +1 write 100
+         +799 < . 1:1(0) ack 101 win 65535 <ts 1800 10>
+         +0 < . 1:1(0) ack 201 win 65535 <ts 1800 11>
+         +0 write 100
+         +1000 wait",
+        expect![[r#"
+            0 write 100
+                > P. 1:101(100) ack 1 win 65535 <ts 10 1000>
+            1 write 100
+                > P. 101:201(100) ack 1 win 65535 <ts 11 1000>
+            210 tick
+                > P. 1:201(200) ack 1 win 65535 <ts 220 1000>
+            630 tick
+                > P. 1:201(200) ack 1 win 65535 <ts 640 1000>
+            800 < . 1:1(0) ack 101 win 65535 <ts 1800 10>
+                ! Acknowledged(100)
+            800 < . 1:1(0) ack 201 win 65535 <ts 1800 11>
+                ! Acknowledged(200)
+            800 write 100
+                > P. 201:301(100) ack 1 win 65535 <ts 810 1800>
+            1712.625 tick
+                > P. 201:301(100) ack 1 win 65535 <ts 1722 1800>
+            1800 wait
+        "#]],
+    );
+}
