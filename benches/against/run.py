@@ -36,9 +36,10 @@ PARTS: dict[str, list[str]] = {
     "load": ["benches/load/run.py", "--rounds", "1"],
     "ns3": ["benches/ns3/run.py", "--rounds", "1", "--shorten", "10"],
 }
-# What is recorded, as commits of today and of before say it.
-RECORDED = {"CPU s, frames recorded": ('detail = "full"', "packets = true"),
-            "CPU s, frames not recorded": ('detail = "messages"', "packets = false")}
+# What is recorded, and a link for each client, as commits of today and of before say it.
+EACH = ('link = "each"', "shared = false")
+RECORDED = {"CPU s, frames recorded": (('detail = "full"', EACH[0]), ("packets = true", EACH[1])),
+            "CPU s, frames not recorded": (('detail = "messages"', EACH[0]), ("packets = false", EACH[1]))}
 # Clients and simulated seconds.
 COMMANDS = ((20, 60), (200, 60), (2000, 25))
 SCENARIO = """
@@ -53,7 +54,7 @@ trunk.down = {{ rate = "10 Gbit/s", delay = "1 ms", overhead = "38 B" }}
 recording.{recorded}
 [[networks]]
 between = ["clients", "broker"]
-link = "each"
+{link}
 up = {{ rate = "100 Mbit/s", delay = "1 ms", overhead = "38 B" }}
 down = {{ rate = "100 Mbit/s", delay = "1 ms", overhead = "38 B" }}
 [[groups]]
@@ -116,17 +117,18 @@ def run_commands(python: Path, figures: Figures) -> None:
     """One round of whole commands: processor seconds of each with its children."""
     for clients, seconds in COMMANDS:
         for column, fields in RECORDED.items():
-            # Each checkout knows one of the fields.
-            cost = next((cost for field in fields if (cost := run_command(python, clients, seconds, field))), None)
+            # Each checkout knows one way to say it.
+            cost = next((cost for said in fields if (cost := run_command(python, clients, seconds, *said))), None)
             if cost is not None:
                 figures["command", f"mqttlab run, {clients} clients, {seconds} s", column].append(cost)
 
 
-def run_command(python: Path, clients: int, seconds: int, recorded: str) -> float | None:
+def run_command(python: Path, clients: int, seconds: int, recorded: str, link: str) -> float | None:
     """Processor seconds of one `mqttlab run` with its children; nothing, and why, where it failed."""
     with tempfile.TemporaryDirectory(prefix="mqttlab-against-") as scratch:
         scenario = Path(scratch) / "scale.toml"
-        scenario.write_text(SCENARIO.format(clients=clients, seconds=seconds, recorded=recorded), encoding="utf-8")
+        text = SCENARIO.format(clients=clients, seconds=seconds, recorded=recorded, link=link)
+        scenario.write_text(text, encoding="utf-8")
         command = [python, "-m", "mqttlab", "run", scenario, "--runs", Path(scratch) / "runs"]
         with (Path(scratch) / "said").open("w+b") as said:
             process = subprocess.Popen(command, cwd=scratch, stdout=said, stderr=said)

@@ -40,7 +40,7 @@ BEGIN, END = "<!-- table.py writes from here -->", "<!-- to here -->"
 LARGE = 5_000_000
 MESSAGES = 100_000
 # So many packets make a capture of 250 kB, and of 51 MB.
-CAPTURES = {"250 kB": 1_300, "51 MB": 320_000}
+CAPTURES = {"250 kB": 150, "51 MB": 187_000}
 MANY = """
 name = "many"
 backend = "sim"
