@@ -46,18 +46,21 @@ def job(load: Load, directory: Path) -> Job:
     """Clients on cables of their own to a switch, and the switch's to the broker."""
     cable = {"rate": "100 Mbit/s", "delay": "1 ms", "overhead": "38 B"}
     trunk = {"rate": "10 Gbit/s", "delay": "1 ms", "overhead": "38 B"}
-    shared = {"nagle": False, "connect_over": "1 s", "subscribe": ["t/{client}"],
-              "publish": {"topic": "t/{client}", "payload": "64 B", "rate": f"{load.per_s} /s"}}
+    def group(name: str, host: str, count: int) -> dict[str, object]:
+        # A topic for each client, so that as many messages arrive as are published.
+        topic = f"{name}/{{client}}"
+        return {"name": name, "host": host, "count": count, "nagle": False, "connect_over": "1 s",
+                "publish": {"topic": topic, "payload": "64 B", "rate": f"{load.per_s} /s"}, "subscribe": [topic]}
+
     if load.hosts:
         names = [f"site{number}" for number in range(load.hosts)]
         hosts: dict[str, object] = {name: {} for name in names}
         networks = [{"between": [name, "broker"], "up": cable, "down": cable} for name in names]
-        each = load.clients // load.hosts
-        groups = [{"name": name, "host": name, "count": each, **shared} for name in names]
+        groups = [group(name, name, load.clients // load.hosts) for name in names]
     else:
         hosts = {"clients": {"count": load.clients}}
         networks = [{"between": ["clients", "broker"], "link": "each", "up": cable, "down": cable}]
-        groups = [{"name": "both", "host": "clients", "count": load.clients, **shared}]
+        groups = [group("both", "clients", load.clients)]
     return Job(compile_plan(parse_values({
         "name": "scale", "backend": "sim", "phases": {"duration": f"{load.seconds} s", "cool_down": "1 s"},
         "hosts": hosts,
