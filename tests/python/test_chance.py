@@ -27,7 +27,7 @@ from chance import counts, late_ms, metrics_of, toml
 from draw import candidate, draw
 
 COMPLETE = range(30)
-CANDIDATES = range(1500)
+CANDIDATES = range(1900)
 # Fields that no number draws, and why.
 LEFT_OUT = {
     "events.name": "words",

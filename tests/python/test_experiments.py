@@ -29,7 +29,7 @@ from mqttlab.experiments.scenarios import toml, write_scenarios
 from mqttlab.experiments.schedule import Found, Records, Task, found_by, met, most, wanted
 from mqttlab.experiments.thresholds import ABORT_NS, Earlier, Judgement, Watch, judge, judge_runs, side
 from mqttlab.scenario import ScenarioError, compile_plan
-from mqttlab.scenario import load as load_scenario
+from mqttlab.scenario.load import load as load_scenario
 from mqttlab.scenario.places import put
 from mqttlab.scenario.threshold import Measured, Threshold
 from wrong_experiments import GOOD, PAGE, SCENARIO, experiment_message, page

@@ -216,8 +216,12 @@ NEEDS = {"tail_loss_probe": {"sack": True}, "send_buffer": {"receive_buffer": "6
          "ecn": {"send_buffer": "64 kB", "receive_buffer": "64 kB"}}
 
 
-@pytest.mark.parametrize("profile", ["linux", "netbsd-2005", "microcontroller"])
-@pytest.mark.parametrize("knob", list(KNOBS))
+# NetBSD's stack of 2005 knows no ECN, and `check` refuses it.
+TURNED = [(knob, profile) for knob in KNOBS for profile in ("linux", "netbsd-2005", "microcontroller")
+          if (knob, profile) != ("ecn", "netbsd-2005")]
+
+
+@pytest.mark.parametrize(("knob", "profile"), TURNED)
 def test_every_knob_of_tcp_moves_a_number_on_every_stack(knob: str, profile: str, tmp_path: Path) -> None:
     seen = []
     for value in KNOBS[knob]:

@@ -107,7 +107,7 @@ def test_an_import_without_its_page_loads_what_reads_it(tmp_path: Path) -> None:
     assert "mqttlab.scenario.model" not in names
 
 
-@pytest.mark.parametrize("words", [("report", "{run}"), ("report", "{run}", "--html", "{page}"), ("explain", "{run}")])
+@pytest.mark.parametrize("words", [("report", "{run}", "--html", "{page}"), ("explain", "{run}")])
 def test_who_reads_a_recording_loads_no_reader_of_scenarios(tmp_path: Path, words: tuple[str, ...]) -> None:
     # Its classes are a third of what such a command loads, and the plan of a recording is not checked again.
     places = {"run": ROOT / "tests" / "schemas" / "3" / "simulated", "page": tmp_path / "page.html"}

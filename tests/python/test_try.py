@@ -13,7 +13,7 @@ from commands import Done, mqttlab
 from mqttlab import comparison
 from mqttlab.experiments import load as load_experiment
 from mqttlab.report.comparison.answer import answer as compared_answer
-from mqttlab.scenario import load as load_scenario
+from mqttlab.scenario.load import load as load_scenario
 from mqttlab.trial import Trial, checked, scenario_text
 
 QUICK = "--simulate --duration 1s --no-html --catalog none"
