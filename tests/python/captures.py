@@ -92,10 +92,18 @@ def padded(content: bytes) -> bytes:
 
 
 class Client:
-    """A client's TCP connection: its segments in both directions."""
+    """A client's TCP connection: its segments in both directions.
 
-    def __init__(self, wire: Wire, address: str, port: int) -> None:
+    Args:
+        acknowledges: whether its host acknowledges each segment with data at once, as one that is alive does. The
+            acknowledgement takes no time.
+    """
+
+    def __init__(self, wire: Wire, address: str, port: int, *, acknowledges: bool = True) -> None:
         self._wire, self._address, self._port = wire, IPv4Address(address), port
+        self.acknowledges = acknowledges
+        # What a silent host has acknowledged; others have all that has come.
+        self._acknowledged: int | None = None
         self._sent = self._received = 1
         self._five = b""
 
@@ -108,19 +116,35 @@ class Client:
         self._received = 1
         self.up(b"")
 
-    def up(self, payload: bytes, flags: int = ACK) -> None:
-        """A segment to the broker."""
+    def up(self, payload: bytes, flags: int = ACK, *, stamps: tuple[int, int] | None = None, again: int = 0) -> None:
+        """A segment to the broker, with time stamps; ``again``: it begins so many bytes before what comes next."""
         wire = self._wire
-        wire.put(_ip(self._address, wire.broker,
-                     _tcp(self._port, wire.port, self._sent, self._received, flags, payload)))
-        self._sent += len(payload)
+        wire.put(_ip(self._address, wire.broker, _tcp(
+            self._port, wire.port, self._sent - again,
+            self._received if self._acknowledged is None else self._acknowledged, flags, payload, _stamped(stamps))))
+        self._sent += max(0, len(payload) - again)
 
-    def down(self, payload: bytes, flags: int = ACK) -> None:
-        """A segment from the broker."""
+    def down(self, payload: bytes, flags: int = ACK, *, stamps: tuple[int, int] | None = None, again: int = 0) -> None:
+        """A segment from the broker, as :meth:`up`."""
         wire = self._wire
-        wire.put(_ip(wire.broker, self._address,
-                     _tcp(wire.port, self._port, self._received, self._sent, flags, payload)))
-        self._received += len(payload)
+        wire.put(_ip(wire.broker, self._address, _tcp(
+            wire.port, self._port, self._received - again, self._sent, flags, payload, _stamped(stamps))))
+        self._received += max(0, len(payload) - again)
+        if payload and self.acknowledges:
+            now_ns = wire.now_ns
+            self.up(b"")
+            wire.now_ns = now_ns
+
+    def acknowledge(self, *, stamps: tuple[int, int] | None = None) -> None:
+        """The host acknowledges all that has come."""
+        self._acknowledged = None
+        self.up(b"", stamps=stamps)
+        self._acknowledged = self._received
+
+    def silent(self) -> Client:
+        """The same client, whose host does not acknowledge by itself from here on: what it last acknowledged stays."""
+        self.acknowledges, self._acknowledged = False, self._received
+        return self
 
     def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4, present: bool = False,
                 expiry_s: int | None = None, answered: bool = True) -> None:
@@ -180,8 +204,14 @@ def _text(text: str) -> bytes:
     return struct.pack(">H", len(text)) + text.encode()
 
 
-def _tcp(source: int, destination: int, seq: int, ack: int, flags: int, payload: bytes) -> bytes:
-    return struct.pack(">HHIIBBHHH", source, destination, seq, ack, 5 << 4, flags, 65_535, 0, 0) + payload
+def _stamped(stamps: tuple[int, int] | None) -> bytes:
+    """The option of time stamps (RFC 7323), padded to four bytes."""
+    return b"" if stamps is None else b"\1\1\x08\x0a" + struct.pack(">II", *stamps)
+
+
+def _tcp(source: int, destination: int, seq: int, ack: int, flags: int, payload: bytes, options: bytes = b"") -> bytes:
+    words = 5 + len(options) // 4
+    return struct.pack(">HHIIBBHHH", source, destination, seq, ack, words << 4, flags, 65_535, 0, 0) + options + payload
 
 
 def _ip(source: IPv4Address, destination: IPv4Address, segment: bytes) -> bytes:

@@ -67,7 +67,7 @@ def test_http_beside_mqtt_is_listed_beside_it_and_counted_nowhere_else(tmp_path:
         assert chosen(both).equals(chosen(alone)), name
     others = metrics.other_traffic(both)
     assert others.select("protocol", "port", "connections", "frames").rows() == [
-        ("HTTP", 80, 1, 204), ("no data", 443, 1, 1)]
+        ("HTTP", 80, 1, 404), ("no data", 443, 1, 1)]
     assert "Beside the broker's connections" in printed(both)
     assert both.messages.equals(alone.messages)
 

@@ -27,7 +27,7 @@ use super::dedup::Dedup;
 use super::error::{ImportError, Result};
 use super::gaps::Gaps;
 use super::headers::{self, IpHeader};
-use super::matcher::{MatchedRow, Matcher};
+use super::matcher::Matcher;
 use super::mqttsn::GatewayTraffic;
 use super::options::ImportOrder;
 use super::output::{Findings, ImportOutput};
@@ -37,7 +37,8 @@ use super::progress::{ImportObserver, ProgressWatch};
 use super::row_texts::RowTexts;
 use super::servers::ObservedServers;
 use super::source::{CaptureFrames, CapturedAt, Meter};
-use super::streams::CapturedStreams;
+use super::streams::{CapturedStreams, StreamPlace};
+use super::unproven::{ReceiverEnd, UnprovenRows};
 
 /// Imports captures.
 pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<Ending> {
@@ -93,6 +94,7 @@ struct Importer<'a> {
     /// MQTT-SN.
     datagrams: GatewayTraffic,
     matcher: Matcher,
+    unproven: UnprovenRows,
     seen: CaptureCompleteness,
     gaps: Gaps,
     /// Gaps of connections whose client is not known yet.
@@ -134,6 +136,7 @@ impl<'a> Importer<'a> {
             datagrams: GatewayTraffic::new(order.gateway_ports.clone()),
             matcher: Matcher::new(order.deliver_on_release)
                 .with_servers(ObservedServers::new(order.one_broker)),
+            unproven: UnprovenRows::default(),
             seen: CaptureCompleteness::default(),
             gaps: Gaps::default(),
             gaps_of_strangers: Vec::new(),
@@ -268,12 +271,8 @@ impl<'a> Importer<'a> {
     }
 
     fn take_rows(&mut self) -> Result<()> {
-        while let Some(row) = self.matcher.poll() {
-            match row {
-                MatchedRow::Sent(row) => self.output.recorder.sent(&row)?,
-                MatchedRow::Acknowledged(row) => self.output.recorder.acknowledged(&row)?,
-                MatchedRow::Received(row) => self.output.recorder.received(&row)?,
-            }
+        while let Some((row, place)) = self.matcher.poll_placed() {
+            self.unproven.put(row, place, &self.streams, self.clock, &mut self.output.recorder)?;
         }
         Ok(())
     }
@@ -340,10 +339,16 @@ impl<'a> Importer<'a> {
     }
 
     fn push_events(&mut self) -> Result<()> {
+        self.gather_events(None);
+        self.unproven.take_events(&self.streams, &mut self.output.recorder)
+    }
+
+    /// Events of the packet at a place: a client has an answer when its host has it.
+    fn gather_events(&mut self, place: Option<StreamPlace>) {
         while let Some((event, words)) = self.conversations.poll().or_else(|| self.datagrams.poll()) {
-            self.output.recorder.event(&event, &words)?;
+            let is_answer = matches!(event.kind, EventKind::Connack | EventKind::Suback);
+            self.unproven.event(event, words, place.filter(|_| is_answer));
         }
-        Ok(())
     }
 
     fn finish(mut self, frames: &CaptureFrames, observer: &mut dyn ImportObserver) -> Result<Ending> {
@@ -360,7 +365,8 @@ impl<'a> Importer<'a> {
         self.note_attempts(&analysis);
         let receivers_known_until_ns = self.note_missing_directions(&analysis);
         self.conversations.expire(self.latest[0], &mut self.matcher);
-        self.push_events()?;
+        let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
+        self.judge_unproven(point)?;
         self.write_gaps()?;
         let untimed = self.seen.is_untimed();
         self.write_metrics(&analysis)?;
@@ -371,7 +377,7 @@ impl<'a> Importer<'a> {
         let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
         warnings.append(&mut self.dedup.warnings());
         warnings.append(&mut sorted);
-        let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
+        warnings.append(&mut self.unproven.warnings(&self.streams));
         if self.seen.control_packets > 0 && !untimed {
             warnings.append(&mut point.warnings());
         }
@@ -388,6 +394,7 @@ impl<'a> Importer<'a> {
         let connections = self.conversations.as_json(self.participants.clients());
         let mut told = self.seen.as_json(&analysis, &self.matcher);
         told["captured_at"] = point.as_json();
+        told["acknowledgements"] = self.unproven.as_json(&self.streams);
         let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;
@@ -415,6 +422,20 @@ impl<'a> Importer<'a> {
         };
         let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };
         self.output.close(layout, &facts, findings, details, observer)
+    }
+
+    /// What was never acknowledged is judged by where the capture was taken and by how connections ended.
+    fn judge_unproven(&mut self, point: CapturePoint) -> Result<()> {
+        self.gather_events(None);
+        let conversations = &self.conversations;
+        let end = |place: StreamPlace| {
+            let at_receiver = conversations.ends(place.connection).is_some_and(|(client, broker)| {
+                point.is_at_receiver(place.direction, client.address, broker.address)
+            });
+            let (ended, is_session_over) = conversations.ended(place.connection);
+            ReceiverEnd { shows_arrivals: !point.has_acks() || at_receiver, ended, is_session_over }
+        };
+        self.unproven.finish(&self.streams, end, &mut self.output.recorder)
     }
 
     fn write_metrics(&mut self, analysis: &Analysis) -> Result<()> {

@@ -12,6 +12,7 @@
 //! next data the other way, which comes when its sender has something to say: round trips are upper bounds, and tell no place.
 
 use std::fmt::{self, Display};
+use std::net::IpAddr;
 
 use mqttlab_capture::metrics::MetricTally;
 use mqttlab_capture::{AnalysedConnection, Analysis, ServerDirection};
@@ -28,6 +29,8 @@ pub struct CapturePoint {
     is_said: bool,
     /// Whether acknowledgements without data are missing.
     lacks_acks: bool,
+    /// Whether there is any.
+    has_acks: bool,
 }
 
 /// Places on the way from clients to broker.
@@ -61,7 +64,21 @@ impl CapturePoint {
             (None, Some([clients, broker])) => PathPlace::of(clients, broker),
             (None, None) => PathPlace::Unknown,
         };
-        CapturePoint { place, ways, is_said: said == Some(place), lacks_acks }
+        CapturePoint { place, ways, is_said: said == Some(place), lacks_acks, has_acks: has_acks(analysis) }
+    }
+
+    /// Whether the capture holds acknowledgements without data: it was not filtered for segments with payload.
+    pub fn has_acks(&self) -> bool {
+        self.has_acks
+    }
+
+    /// Whether what a direction carries between these two has arrived at its receiver's host when it is captured.
+    pub fn is_at_receiver(&self, direction: ServerDirection, client: IpAddr, broker: IpAddr) -> bool {
+        let at_receiver = match direction {
+            ServerDirection::FromServer => self.place == PathPlace::Clients,
+            ServerDirection::ToServer => self.place == PathPlace::Broker,
+        };
+        at_receiver || client == broker || client.is_loopback() || broker.is_loopback()
     }
 
     /// What to know before round trips and the parts of latencies are read.
@@ -104,7 +121,7 @@ impl CapturePoint {
     /// For `run.json`.
     pub fn as_json(&self) -> Value {
         let ms = |way: usize| self.ways.map(|ways| ways[way].as_s_f64() * 1e3);
-        json!({"place": self.place.name(), "said": self.is_said, "in_words": self.to_string(),
+        json!({"place": self.place.name(), "said": self.is_said, "in_words": self.to_string(), "has_acknowledgements": self.has_acks,
                "round_trip_to_clients_ms": ms(0), "round_trip_to_broker_ms": ms(1)})
     }
 }
@@ -190,11 +207,17 @@ fn lacks_acks(analysis: &Analysis) -> bool {
         connection.is_broker_s && both && lasted(connection)
     };
     let mut found = analysis.connections.iter().filter(talked).peekable();
-    let has_none = |tally: &MetricTally| {
-        let others = tally.syn + tally.syn_ack + tally.fin + tally.rst;
-        tally.segments <= tally.segments_with_payload + others
-    };
-    found.peek().is_some() && found.all(|connection| connection.directions.iter().all(has_none))
+    found.peek().is_some() && !found.any(|connection| connection.directions.iter().any(has_bare_acks))
+}
+
+/// Whether any broker's connection has acknowledgements without data.
+fn has_acks(analysis: &Analysis) -> bool {
+    let mut ours = analysis.connections.iter().filter(|connection| connection.is_broker_s);
+    ours.any(|connection| connection.directions.iter().any(has_bare_acks))
+}
+
+fn has_bare_acks(tally: &MetricTally) -> bool {
+    tally.segments > tally.segments_with_payload + tally.syn + tally.syn_ack + tally.fin + tally.rst
 }
 
 /// An acknowledgement is delayed by less than this (RFC 1122 §4.2.3.2).

@@ -141,6 +141,13 @@ impl CapturedConnections {
         self.ends.get(&connection).map(|ends| (ends.client, ends.broker))
     }
 
+    /// When a connection ended, and whether its client's session ended with it.
+    pub fn ended(&self, connection: u32) -> (Option<Instant>, bool) {
+        let Some(conversation) = self.of.get(&connection) else { return (None, false) };
+        let ended = conversation.ended.as_ref().map(|(at, _)| *at);
+        (ended, ended.is_some() && conversation.keeps == Some(Duration::ZERO))
+    }
+
     /// Since when messages for a connection can have been under way, when nothing else is known: one that was not
     /// heard for longer is taken for dead.
     pub fn since(&self, connection: u32) -> Instant {

@@ -12,6 +12,7 @@
 //!
 //! What it does not model: clocks that differ between files.
 
+mod acknowledged;
 mod body;
 mod both_ends;
 mod capture;
@@ -46,6 +47,7 @@ mod subscription_options;
 mod subscriptions;
 mod timeline;
 mod timestamps;
+mod unproven;
 
 use mqttlab_recording::Ending;
 

@@ -23,6 +23,7 @@ use super::content_queues::{self, ContentQueues};
 use super::identities::{Identities, PublishOrigin};
 use super::message::{CountedMessage, SeenPublish};
 use super::servers::ObservedServers;
+use super::streams::StreamPlace;
 use super::subscriptions::ObservedSubscriptions;
 
 /// A row for the recording.
@@ -66,7 +67,9 @@ pub struct Matcher {
     relayed: NumberSet<(u32, u32)>,
     /// Connections that are over.
     parted: NumberSet<u32>,
-    rows: VecDeque<Slot>,
+    rows: VecDeque<(Slot, Option<StreamPlace>)>,
+    /// See [`Matcher::carried_at`].
+    place: Option<StreamPlace>,
     /// How many deliveries with this content wait for their message.
     untraced: NumberMap<u64, u32>,
     /// Whether no more packets come.
@@ -130,6 +133,7 @@ impl Matcher {
             relayed: NumberSet::default(),
             parted: NumberSet::default(),
             rows: VecDeque::new(),
+            place: None,
             untraced: NumberMap::default(),
             over: false,
         }
@@ -146,20 +150,36 @@ impl Matcher {
         self.identities.trust_clock();
     }
 
+    /// Where the packets lie that come next, when their receiver may not have them yet; `None`: it has them.
+    pub fn carried_at(&mut self, place: Option<StreamPlace>) {
+        self.place = place;
+    }
+
     /// The next row.
     pub fn poll(&mut self) -> Option<MatchedRow> {
+        self.poll_placed().map(|(row, _)| row)
+    }
+
+    /// The next row, and the place of its packet, when its receiver may not have it.
+    pub fn poll_placed(&mut self) -> Option<(MatchedRow, Option<StreamPlace>)> {
         match self.rows.front()? {
-            Slot::Untraced(..) if !self.over && self.rows.len() <= ROWS_WAITING_MAX => return None,
+            (Slot::Untraced(..), _) if !self.over && self.rows.len() <= ROWS_WAITING_MAX => return None,
             _ => {}
         }
-        Some(match self.rows.pop_front()? {
+        let (slot, place) = self.rows.pop_front()?;
+        let row = match slot {
             Slot::Row(row) => row,
             Slot::Untraced(row, untraced) => {
                 self.forget_untraced(untraced.key);
                 self.traced.foreign += 1;
                 MatchedRow::Received(row)
             }
-        })
+        };
+        Some((row, place))
+    }
+
+    fn push(&mut self, slot: Slot) {
+        self.rows.push_back((slot, self.place));
     }
 
     /// No more packets come: what has not been traced is foreign.
@@ -246,7 +266,7 @@ impl Matcher {
                 .iter()
                 .for_each(|&client| self.servers.fits(server, client));
         }
-        self.rows.push_back(Slot::Row(MatchedRow::Sent(Sent {
+        self.push(Slot::Row(MatchedRow::Sent(Sent {
             publisher: message.publisher,
             sequence: message.sequence,
             topic,
@@ -265,11 +285,7 @@ impl Matcher {
             && outgoing.message.publisher == client
         {
             let CountedMessage { publisher, sequence } = outgoing.message;
-            self.rows.push_back(Slot::Row(MatchedRow::Acknowledged(Acknowledged {
-                publisher,
-                sequence,
-                at,
-            })));
+            self.push(Slot::Row(MatchedRow::Acknowledged(Acknowledged { publisher, sequence, at })));
         }
     }
 
@@ -349,13 +365,14 @@ impl Matcher {
     }
 
     fn received(&mut self, held: HeldDelivery) {
-        self.rows.push_back(match held.untraced {
+        let slot = match held.untraced {
             Some(untraced) => {
                 *self.untraced.entry(untraced.key).or_default() += 1;
                 Slot::Untraced(held.row, Box::new(untraced))
             }
             None => Slot::Row(MatchedRow::Received(held.row)),
-        });
+        };
+        self.push(slot);
     }
 
     /// A message turns out to have been published: deliveries of it may have been seen before.
@@ -365,7 +382,7 @@ impl Matcher {
             return;
         }
         let mut rows = std::mem::take(&mut self.rows);
-        for slot in &mut rows {
+        for (slot, _) in &mut rows {
             let Slot::Untraced(row, untraced) = slot else { continue };
             if untraced.key != key || row.received < published.first {
                 continue;

@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use mqttlab_capture::SocketEndpoint;
-use mqttlab_recording::Client;
+use mqttlab_recording::{Client, NumberMap};
 
 /// Hosts and clients in the order of their first appearance.
 #[derive(Default)]
 pub struct Participants {
     hosts: Vec<String>,
-    host_of: HashMap<IpAddr, u16>,
+    host_of: NumberMap<IpAddr, u16>,
     clients: Vec<Client>,
     by_id: HashMap<(SocketEndpoint, String), u32>,
     by_name: HashMap<String, u32>,

@@ -6,7 +6,7 @@
 //!
 //! What it does not know: bridges, which pass on some topics; what a bridge publishes is a message of its own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use mqttlab_capture::SocketEndpoint;
 use mqttlab_recording::NumberMap;
@@ -18,7 +18,7 @@ use super::participants::written;
 #[derive(Default)]
 pub struct ObservedServers {
     ends: Vec<SocketEndpoint>,
-    numbers: HashMap<SocketEndpoint, u32>,
+    numbers: NumberMap<SocketEndpoint, u32>,
     of_client: NumberMap<u32, u32>,
     /// What each pair says of being one broker; the lesser number first.
     between: BTreeMap<(u32, u32), Between>,

@@ -1,4 +1,4 @@
-//! Where segments lie in their streams, and how many of them carried a packet.
+//! Where segments lie in their streams, how many of them carried a packet, and what their receivers have acknowledged.
 //!
 //! Offsets are those of the analyser: 0 is the first byte after the SYN, or the first byte that was captured.
 
@@ -8,10 +8,24 @@ use std::ops::Range;
 use mqttlab_capture::{Bits, ServerDirection, TcpHeader};
 use mqttlab_recording::NumberMap;
 
+use super::acknowledged::{Acknowledgment, ArrivedCopies, ReceiverProgress, SegmentCopy};
+
 /// Both directions of every connection.
 #[derive(Default)]
 pub struct CapturedStreams {
-    ways: NumberMap<(u64, ServerDirection), CarriedStream>,
+    of: NumberMap<u64, [CarriedStream; 2]>,
+    arrived: ArrivedCopies,
+}
+
+/// The place behind the last byte of a packet in its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamPlace {
+    /// The connection's number.
+    pub connection: u32,
+    /// Which direction of it.
+    pub direction: ServerDirection,
+    /// The offset.
+    pub end: u64,
 }
 
 /// One direction of a connection.
@@ -23,10 +37,13 @@ struct CarriedStream {
     highest: u64,
     /// Segments that may carry bytes of packets that are not complete.
     segments: VecDeque<Range<u64>>,
+    /// What its receiver has.
+    receiver: ReceiverProgress,
 }
 
 impl CapturedStreams {
-    /// Where the payload of a segment begins. `None` without payload, or before the start of the stream.
+    /// Where the payload of a segment begins. `None` without payload, or before the start of the stream. What the segment
+    /// acknowledges of the other direction is taken note of.
     pub fn place(
         &mut self,
         connection: u64,
@@ -34,37 +51,75 @@ impl CapturedStreams {
         segment: &TcpHeader,
         captured: usize,
     ) -> Option<u64> {
-        let way = self.ways.entry((connection, direction)).or_default();
-        let syn = segment.bits.has(Bits::SYN);
-        // The SYN takes one sequence number (RFC 9293 §3.4).
-        let first = segment.sequence.wrapping_add(u32::from(syn));
-        if syn || captured > 0 {
-            way.start.get_or_insert(first);
+        let ways = self.of.entry(connection).or_default();
+        if segment.bits.has(Bits::ACK) {
+            ways[direction.opposite() as usize].acknowledge(segment, &mut self.arrived);
         }
-        if segment.payload_len == 0 {
-            return None;
-        }
-        // Streams longer than 2^32 bytes: the offset nearest to the highest one seen.
-        let expected = way.start?.wrapping_add(way.highest as u32);
-        let offset = way.highest as i64 + i64::from(first.wrapping_sub(expected) as i32);
-        let start = u64::try_from(offset).ok()?;
-        let end = start + u64::from(segment.payload_len);
-        way.highest = way.highest.max(end);
-        way.segments.push_back(start..end);
-        if way.segments.len() > SEGMENTS_MAX {
-            way.segments.pop_front();
-        }
-        Some(start)
+        ways[direction as usize].place(segment, captured)
     }
 
     /// How many segments carried a byte of the packet at `bytes`, which is complete. Packets of a direction must be
     /// asked for in the order of the stream.
     pub fn carriers(&mut self, connection: u64, direction: ServerDirection, bytes: Range<u64>) -> u32 {
-        let Some(way) = self.ways.get_mut(&(connection, direction)) else { return 0 };
+        let Some(ways) = self.of.get_mut(&connection) else { return 0 };
+        let way = &mut ways[direction as usize];
         let carry = |segment: &&Range<u64>| segment.start < bytes.end && segment.end > bytes.start;
         let count = way.segments.iter().filter(carry).count();
         way.segments.retain(|segment| segment.end > bytes.end);
         count as u32
+    }
+
+    /// What the receiver of a direction has.
+    pub fn receiver(&self, connection: u32, direction: ServerDirection) -> Option<&ReceiverProgress> {
+        self.of.get(&u64::from(connection)).map(|ways| &ways[direction as usize].receiver)
+    }
+
+    /// How the copies of repeated segments that arrived were told from the others.
+    pub fn arrived(&self) -> ArrivedCopies {
+        self.arrived
+    }
+}
+
+impl CarriedStream {
+    fn place(&mut self, segment: &TcpHeader, captured: usize) -> Option<u64> {
+        let syn = segment.bits.has(Bits::SYN);
+        // The SYN takes one sequence number (RFC 9293 §3.4).
+        let first = segment.sequence.wrapping_add(u32::from(syn));
+        if syn || captured > 0 {
+            self.start.get_or_insert(first);
+        }
+        if segment.payload_len == 0 {
+            return None;
+        }
+        let start = self.offset(first)?;
+        let end = start + u64::from(segment.payload_len);
+        let (time, stamp) = (segment.time, segment.options.timestamps.map(|(value, _)| value));
+        self.receiver.sent(SegmentCopy { start, end, time, stamp, is_repeated: start < self.highest });
+        self.highest = self.highest.max(end);
+        self.segments.push_back(start..end);
+        if self.segments.len() > SEGMENTS_MAX {
+            self.segments.pop_front();
+        }
+        Some(start)
+    }
+
+    /// The receiver's segment says how far it has this direction.
+    fn acknowledge(&mut self, segment: &TcpHeader, arrived: &mut ArrivedCopies) {
+        self.receiver.hear();
+        let Some(upto) = self.offset(segment.acknowledgment) else { return };
+        let echo = segment.options.timestamps.map(|(_, echo)| echo);
+        // A first block below the acknowledgment is a duplicate (RFC 2883 §4.1).
+        let duplicate = segment.options.sack().first().and_then(|&(left, right)| {
+            Some(self.offset(left)?..self.offset(right)?).filter(|bytes| bytes.end <= upto)
+        });
+        self.receiver.acknowledge(&Acknowledgment { upto, at: segment.time, echo, duplicate }, arrived);
+    }
+
+    /// Streams longer than 2^32 bytes: the offset nearest to the highest one seen.
+    fn offset(&self, sequence: u32) -> Option<u64> {
+        let expected = self.start?.wrapping_add(self.highest as u32);
+        let offset = self.highest as i64 + i64::from(sequence.wrapping_sub(expected) as i32);
+        u64::try_from(offset).ok()
     }
 }
 

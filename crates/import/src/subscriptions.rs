@@ -8,12 +8,12 @@
 //! Behind a hole in a stream a message is known only later, when its receivers may have left: subscriptions that are over
 //! are remembered with their times.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use mqttlab_mqtt::topic::{is_filter, matches, share};
 use mqttlab_mqtt::{SubscriptionOptions, TopicTree};
-use mqttlab_recording::{GivenUp, Share, ShareMember, Topic};
+use mqttlab_recording::{GivenUp, NumberMap, Share, ShareMember, Topic};
 use mqttlab_units::Instant;
 
 use super::servers::ObservedServers;
@@ -23,7 +23,7 @@ use super::subscription_options::ObservedOptions;
 #[derive(Default)]
 pub struct ObservedSubscriptions {
     tree: TopicTree<u32>,
-    of_client: HashMap<u32, Vec<HeldSubscription>>,
+    of_client: NumberMap<u32, Vec<HeldSubscription>>,
     sets: BTreeMap<Arc<[u32]>, u32>,
     /// The same sets by number.
     receivers: Vec<Arc<[u32]>>,
@@ -31,10 +31,10 @@ pub struct ObservedSubscriptions {
     topics: Vec<Topic>,
     /// The server that each topic's messages were published to.
     servers: Vec<u32>,
-    numbers: HashMap<(Arc<str>, u32, u32), u32>,
+    numbers: NumberMap<(Arc<str>, u32, u32), u32>,
     /// What holds until somebody subscribes or leaves.
-    current: HashMap<(Arc<str>, u32), u32>,
-    covered: HashMap<(u32, Arc<str>), Option<Instant>>,
+    current: NumberMap<(Arc<str>, u32), u32>,
+    covered: NumberMap<(u32, Arc<str>), Option<Instant>>,
     /// When subscriptions to a topic were given up, by topic and client.
     given_up: BTreeMap<(u32, u32), Instant>,
     /// Whoever was granted a shared subscription, by its filter.

@@ -237,8 +237,10 @@ impl<'a> Judge<'a> {
     pub(crate) fn judge(&self, absent: &UndeliveredMessage) -> (MessageFate, Option<LossCause>) {
         let lost = |cause| (MessageFate::Lost, Some(cause));
         let unknown = |cause| (MessageFate::Unknown, Some(cause));
-        if let Some(cause) = absent.dropped {
-            return lost(cause);
+        match absent.dropped {
+            Some(cause @ LossCause::NoAcknowledgement) => return unknown(cause),
+            Some(cause) => return lost(cause),
+            None => {}
         }
         if self.missing.rows || self.has_gap(absent) {
             return unknown(LossCause::NotRecorded);

@@ -523,6 +523,10 @@ words! {
         Expired = "expired",
         /// The broker acknowledged it and forwarded it to nobody: its publisher had more in flight than `max_inflight`.
         OverInflight = "over_inflight",
+        /// Its packet was sent, and the receiver's host never acknowledged it (TCP).
+        NotAcknowledged = "not_acknowledged",
+        /// Unknown: its packet was sent, its connection ended, and no acknowledgement of TCP was captured.
+        NoAcknowledgement = "no_acknowledgement",
     }
 }
 

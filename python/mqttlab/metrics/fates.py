@@ -20,6 +20,7 @@ CAUSES = {
     "expired": "it waited at the broker for longer than its expiry",
     "session_ended": "the receiver's session had ended", "not_subscribed": "the receiver had not subscribed yet",
     "connection_lost": "a connection broke", "unknown_topic": "a gateway did not know its topic",
+    "not_acknowledged": "the receiving host never acknowledged it (TCP), and its connection ended",
     "overtaken": "a later message arrived before it",
 }
 POSSIBLE = {
@@ -27,6 +28,7 @@ POSSIBLE = {
     "session_ended": "the receiver's session ended before or after the broker had it",
     "not_subscribed": "the receiver was subscribed for a part of the time",
     "connection_lost": "a connection broke that may have carried it",
+    "no_acknowledgement": "it was sent, its connection ended, and no acknowledgement of TCP was captured",
     "untraced": "a delivery that nothing traces to a message may be it",
     "not_recorded": "what would tell was not recorded",
 }

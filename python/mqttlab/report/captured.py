@@ -50,6 +50,26 @@ def facts(recording: Recording) -> list[tuple[str, str]]:
     return [("imported from", ", ".join(names[:3]) + rest), *point]
 
 
+def point(recording: Recording) -> str:
+    """From which point the numbers of a capture speak, in words; empty where nothing says so, or where frames are known
+    at both ends of their links."""
+    told = ((recording.run.get("details") or {}).get("import") or {}).get("captured_at") or {}
+    if (place := PLACES.get(told.get("place", ""))) is None:
+        return ""
+    # Earlier versions did not say, and took what passed for delivered.
+    if not told.get("has_acknowledgements"):
+        return f"captured {place} without acknowledgements of TCP: delivered is what passed there"
+    ways = [told.get(name) for name in ("round_trip_to_clients_ms", "round_trip_to_broker_ms")]
+    is_near = all(way is not None and way < NEAR_MS for way in ways)
+    return "" if told["place"] == "clients" or is_near else f"captured {place}: latencies end there"
+
+
+def is_of_earlier_rules(recording: Recording) -> bool:
+    """Whether an earlier version imported it, by other rules: importing it again may change its numbers."""
+    told = (recording.run.get("details") or {}).get("import")
+    return isinstance(told, dict) and int(told.get("rules") or 1) < RULES
+
+
 def known(recording: Recording, table: pl.DataFrame, columns: tuple[str, ...]) -> tuple[str, ...]:
     """The columns without those of a schedule, where there was none: what was offered late, or not sent."""
     if not is_import(recording):
@@ -57,5 +77,12 @@ def known(recording: Recording, table: pl.DataFrame, columns: tuple[str, ...]) -
     return tuple(name for name in columns if name not in SCHEDULED or table[name].sum())
 
 
+# Where a capture was taken, as the engine names it.
+PLACES = {"broker": "at the broker", "clients": "at the clients", "between": "between clients and broker",
+          "unknown": "at an unknown point"}
+# The rules of this version's imports, as the engine writes them.
+RULES = 2
+# Ways that are shorter than this are of no weight.
+NEAR_MS = 1.0
 # Columns that only a schedule fills.
 SCHEDULED = ("messages_unsent", "late")

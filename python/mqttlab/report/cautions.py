@@ -22,7 +22,13 @@ def of(recording: Recording, numbers: Headline) -> list[str]:
 
     A note in a terminal has two lines of 68 columns.
     """
-    return [line for line in (_phase(recording, numbers.flows), _losses(numbers.flows)) if line]
+    return [line for line in (_rules(recording), _phase(recording, numbers.flows), _losses(numbers.flows)) if line]
+
+
+def _rules(recording: Recording) -> str:
+    if not captured.is_of_earlier_rules(recording):
+        return ""
+    return "an earlier version imported it: importing the files again may change its numbers"
 
 
 def _phase(recording: Recording, flows: tuple[Flow, ...]) -> str:

@@ -123,7 +123,9 @@ def _timing(recording: Recording, word: str, reasons: list[str]) -> tuple[str, l
         return f"{word}: {first}", reasons[1:]
     if captured.is_import(recording):
         length = duration(metrics.headline(recording).measured_s * 1e9)
-        return f"as captured over {length}; the evidence has no known gap", reasons
+        point = captured.point(recording)
+        words = f"as captured over {length}; the evidence has no known gap"
+        return f"{words}; {point}" if point else words, reasons
     if recording.plan.get("backend") == "sim":
         return SIMULATED, reasons
     return "timing ok", reasons

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use mqttlab_capture::mqtt::{CapturedPacket, Kind};
-use mqttlab_capture::{CapturedFrame, Completed, Passage, SegmentPayload, ServerDirection, TcpHeader};
+use mqttlab_capture::{Bits, CapturedFrame, Completed, Passage, SegmentPayload, ServerDirection, TcpHeader};
 use mqttlab_recording::{ControlPacketRow, Direction as Way, FrameHeaders, PacketRow};
 use mqttlab_units::Instant;
 
@@ -13,6 +13,7 @@ use super::super::headers;
 use super::super::message::{CountedMessage, SeenPublish};
 use super::super::positions;
 use super::super::row_texts::{RowTexts, name, reason, word};
+use super::super::streams::StreamPlace;
 use super::{FramePlace, Importer};
 
 impl Importer<'_> {
@@ -37,6 +38,16 @@ impl Importer<'_> {
         self.packets.extend_from_slice(annotations.packets);
         write!(self.words.marks, "{}", verdict.marks).expect("a string takes all");
         let offset = self.streams.place(connection, direction, segment, payload.len());
+        let (acknowledges, acknowledged) = (segment.bits.has(Bits::ACK), direction.opposite());
+        if acknowledges {
+            self.unproven.acknowledged(
+                connection as u32,
+                acknowledged,
+                &self.streams,
+                self.clock,
+                &mut self.output.recorder,
+            )?;
+        }
         let ends = [segment.source, segment.destination];
         let client_first = if direction == ServerDirection::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
@@ -83,7 +94,13 @@ impl Importer<'_> {
         let Completed { connection, direction, packet } = completed;
         let segments = self.streams.carriers(*connection, *direction, packet.start..packet.end);
         let complete = Some(self.clock.at(packet.complete.time));
-        self.packet(*connection as u32, *direction, packet, complete, segments)
+        let place = StreamPlace { connection: *connection as u32, direction: *direction, end: packet.end };
+        let is_answer = *direction == ServerDirection::FromServer;
+        self.matcher.carried_at(Some(place).filter(|_| is_answer));
+        self.packet(*connection as u32, *direction, packet, complete, segments)?;
+        self.matcher.carried_at(None);
+        self.gather_events(Some(place));
+        Ok(())
     }
 
     /// What a packet means that is complete at that time, or never, and its row.
@@ -194,7 +211,13 @@ impl Importer<'_> {
                         if !publish.is_whole {
                             self.gaps.note(Some(client), first, complete);
                         }
-                        Some(self.matcher.published(&publish))
+                        let message = self.matcher.published(&publish);
+                        let (qos, end) = (packet.qos, packet.end);
+                        let place = StreamPlace { connection, direction, end };
+                        if self.both_ends.is_none() {
+                            self.unproven.published(message, qos, place, &self.streams);
+                        }
+                        Some(message)
                     }
                     ServerDirection::FromServer => {
                         let message = self.matcher.delivered(&publish);

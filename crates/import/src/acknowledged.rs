@@ -1,0 +1,261 @@
+//! How far the receiver of a direction has acknowledged it, and which copies of repeated segments reached it.
+//!
+//! ```text
+//!   capture point ──copy 1──✗                       receiver
+//!                 ──copy 2─────────────────────────►
+//!                 ◄─────────────────────────ACK────   covers the bytes: copy 2 is the one that arrived
+//! ```
+//!
+//! An acknowledgment carries the time stamp of the copy that filled the gap (RFC 7323 §4.3). Without time stamps the last copy counts
+//! whose round trip is no shorter than others were. A duplicate that the receiver reports (RFC 2883) is no first arrival.
+//!
+//! What it does not model: data that a receiver has acknowledged selectively and dropped again (RFC 2018 §8).
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use mqttlab_units::{Duration, Instant};
+
+/// A segment with payload, at its place in the stream.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentCopy {
+    /// Offset of its first byte.
+    pub start: u64,
+    /// Offset behind its last byte.
+    pub end: u64,
+    /// When it was captured.
+    pub time: Instant,
+    /// Its time stamp (RFC 7323 §3.2).
+    pub stamp: Option<u32>,
+    /// Whether the stream had reached beyond its first byte before.
+    pub is_repeated: bool,
+}
+
+/// An acknowledgment of the receiver's, in offsets of the stream.
+#[derive(Clone, Debug)]
+pub struct Acknowledgment {
+    /// Everything before this has arrived.
+    pub upto: u64,
+    /// When it was captured.
+    pub at: Instant,
+    /// The time stamp that it echoes.
+    pub echo: Option<u32>,
+    /// Bytes that it reports as received twice.
+    pub duplicate: Option<Range<u64>>,
+}
+
+/// How the copies of repeated segments that arrived were told from the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrivedCopies {
+    /// By the echoed time stamp.
+    pub by_time_stamp: u64,
+    /// By the round trip.
+    pub by_round_trip: u64,
+}
+
+/// What the receiver of one direction has acknowledged.
+#[derive(Default)]
+pub struct ReceiverProgress {
+    /// Whether any of its acknowledgments was captured.
+    is_heard: bool,
+    acknowledged: u64,
+    /// Segments that are not acknowledged, in the order of their sending.
+    copies: VecDeque<SegmentCopy>,
+    /// How many of them repeat others.
+    repeated: usize,
+    /// Bytes that arrived by a later copy than the first, and when that was captured.
+    repairs: VecDeque<(Range<u64>, Instant)>,
+    /// The shortest time from a segment to its acknowledgment.
+    round_trip_least: Option<Duration>,
+}
+
+impl ReceiverProgress {
+    /// A segment passes the capture point.
+    pub fn sent(&mut self, copy: SegmentCopy) {
+        if copy.end <= self.acknowledged {
+            return;
+        }
+        self.repeated += usize::from(copy.is_repeated);
+        self.copies.push_back(copy);
+        if self.copies.len() > COPIES_MAX
+            && let Some(oldest) = self.copies.pop_front()
+        {
+            self.repeated -= usize::from(oldest.is_repeated);
+        }
+    }
+
+    /// The receiver has sent something that acknowledges.
+    pub fn hear(&mut self) {
+        self.is_heard = true;
+    }
+
+    /// The receiver acknowledges.
+    pub fn acknowledge(&mut self, ack: &Acknowledgment, arrived: &mut ArrivedCopies) {
+        if ack.upto <= self.acknowledged {
+            return;
+        }
+        let from = std::mem::replace(&mut self.acknowledged, ack.upto);
+        if self.repeated > 0 {
+            self.repair(from, ack, arrived);
+            self.copies.retain(|copy| copy.end > ack.upto);
+            self.repeated = self.copies.iter().filter(|copy| copy.is_repeated).count();
+            return;
+        }
+        let mut last = None;
+        while let Some(copy) = self.copies.pop_front_if(|copy| copy.end <= ack.upto) {
+            last = Some(copy.time);
+        }
+        let took = last.and_then(|last| ack.at.checked_since(last));
+        self.round_trip_least = self.round_trip_least.into_iter().chain(took).min();
+    }
+
+    /// Finds the repeated copies that arrived first.
+    fn repair(&mut self, from: u64, ack: &Acknowledgment, arrived: &mut ArrivedCopies) {
+        for repeated in self.copies.iter().filter(|copy| copy.is_repeated) {
+            let bytes = repeated.start.max(from)..repeated.end.min(ack.upto);
+            if bytes.is_empty() || self.repairs.iter().any(|(known, _)| *known == (bytes.start..ack.upto)) {
+                continue;
+            }
+            let overlaps =
+                |copy: &&SegmentCopy| copy.start < bytes.end && copy.end > bytes.start && copy.time <= ack.at;
+            let mut copies: Vec<SegmentCopy> = self.copies.iter().filter(overlaps).copied().collect();
+            let is_double = |bytes: &Range<u64>| {
+                ack.duplicate
+                    .as_ref()
+                    .is_some_and(|twice| twice.start <= bytes.start && bytes.start < twice.end)
+            };
+            if is_double(&bytes) && copies.len() > 1 {
+                copies.pop();
+            }
+            let Some(copy) = self.first_arrival(&copies, ack, arrived) else { continue };
+            if copy.time > copies[0].time {
+                if self.repairs.len() >= REPAIRS_MAX {
+                    self.repairs.pop_front();
+                }
+                self.repairs.push_back((bytes.start..ack.upto, copy.time));
+            }
+        }
+    }
+
+    /// The copy that the receiver got first, of those that an acknowledgment may be for.
+    fn first_arrival(
+        &self,
+        copies: &[SegmentCopy],
+        ack: &Acknowledgment,
+        arrived: &mut ArrivedCopies,
+    ) -> Option<SegmentCopy> {
+        let stamped = copies.iter().map(|copy| Some((copy, copy.stamp?))).collect::<Option<Vec<_>>>();
+        if let (Some(stamped), Some(echo)) = (stamped, ack.echo) {
+            arrived.by_time_stamp += u64::from(copies.len() > 1);
+            // Stamps wrap (RFC 7323 §5.2). An older echo is of a segment before: the first copy needs no repair.
+            let mut sent_by_then =
+                stamped.iter().rev().filter(|(_, stamp)| echo.wrapping_sub(*stamp) as i32 >= 0);
+            return sent_by_then.next().map(|(copy, _)| **copy).or(copies.first().copied());
+        }
+        arrived.by_round_trip += u64::from(copies.len() > 1);
+        let least = self.round_trip_least.unwrap_or_default();
+        // Round trips vary by a little below the least one seen.
+        let plausible = |copy: &&SegmentCopy| {
+            ack.at.checked_since(copy.time).is_some_and(|took| took.as_ns() * 10 >= least.as_ns() * 9)
+        };
+        copies.iter().rev().find(plausible).or(copies.first()).copied()
+    }
+
+    /// Whether any acknowledgment of the receiver was captured.
+    pub fn is_heard(&self) -> bool {
+        self.is_heard
+    }
+
+    /// Whether the receiver has everything before an offset; then when the last copy that it needed was captured, where that was
+    /// not the first one.
+    pub fn arrived(&self, end: u64) -> Option<Option<Instant>> {
+        let needed =
+            |(bytes, at): &(Range<u64>, Instant)| Some(*at).filter(|_| bytes.start < end && end <= bytes.end);
+        (end <= self.acknowledged).then(|| self.repairs.iter().filter_map(needed).max())
+    }
+
+    /// Whether something before an offset was sent again and is not acknowledged: its sender has waited for an acknowledgment in
+    /// vain.
+    pub fn is_stalled_before(&self, end: u64) -> bool {
+        self.repeated > 0 && self.copies.iter().any(|copy| copy.is_repeated && copy.start < end)
+    }
+}
+
+/// Segments of one direction that are remembered while they are not acknowledged; the oldest is forgotten first.
+const COPIES_MAX: usize = 8192;
+/// Repairs of one direction that are remembered; the oldest is forgotten first.
+const REPAIRS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_ns(ms * 1_000_000)
+    }
+
+    fn copy(bytes: Range<u64>, ms: u64, stamp: Option<u32>, is_repeated: bool) -> SegmentCopy {
+        SegmentCopy { start: bytes.start, end: bytes.end, time: at(ms), stamp, is_repeated }
+    }
+
+    fn ack(upto: u64, ms: u64, echo: Option<u32>) -> Acknowledgment {
+        Acknowledgment { upto, at: at(ms), echo, duplicate: None }
+    }
+
+    /// Three copies of ten bytes, at 0, 200 and 600 ms, and an acknowledgment.
+    fn after_three(stamped: bool, ack: &Acknowledgment) -> (Option<Option<Instant>>, ArrivedCopies) {
+        let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
+        receiver.sent(copy(0..5, 0, stamped.then_some(90), false));
+        receiver.acknowledge(
+            &Acknowledgment { upto: 5, at: at(50), echo: Some(90), duplicate: None },
+            &mut arrived,
+        );
+        for (ms, stamp) in [(100, 100), (300, 300), (700, 700)] {
+            receiver.sent(copy(5..15, ms, stamped.then_some(stamp), ms > 100));
+        }
+        assert!(receiver.is_stalled_before(15) && !receiver.is_stalled_before(5));
+        receiver.acknowledge(ack, &mut arrived);
+        (receiver.arrived(15), arrived)
+    }
+
+    #[test]
+    fn the_echoed_time_stamp_says_which_copy_arrived() {
+        let by_stamp = |echo| after_three(true, &ack(15, 760, Some(echo)));
+        let one = ArrivedCopies { by_time_stamp: 1, by_round_trip: 0 };
+        assert_eq!(by_stamp(700), (Some(Some(at(700))), one));
+        assert_eq!(by_stamp(300).0, Some(Some(at(300))), "a late acknowledgment of the second");
+        assert_eq!(by_stamp(100).0, Some(None), "of the first");
+        assert_eq!(by_stamp(90).0, Some(None), "of a segment before");
+    }
+
+    #[test]
+    fn without_time_stamps_it_is_the_last_copy_with_a_plausible_round_trip() {
+        let at_ms = |ms| after_three(false, &ack(15, ms, None));
+        assert_eq!(at_ms(760).0, Some(Some(at(700))));
+        assert_eq!(at_ms(710).0, Some(Some(at(300))), "10 ms, where 50 ms are the least");
+        assert_eq!(at_ms(310).0, Some(None), "of the first copy");
+        assert_eq!(at_ms(760).1.by_time_stamp, 0);
+    }
+
+    #[test]
+    fn a_copy_that_the_receiver_reports_as_a_duplicate_was_not_the_first() {
+        let twice = Acknowledgment { duplicate: Some(5..15), ..ack(15, 760, Some(700)) };
+        assert_eq!(after_three(true, &twice).0, Some(Some(at(300))));
+    }
+
+    #[test]
+    fn bytes_behind_a_repeated_segment_arrive_with_it_and_bytes_before_it_do_not_wait() {
+        let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
+        for (bytes, ms) in [(0..10, 0), (10..20, 1), (20..30, 2)] {
+            receiver.sent(copy(bytes, ms, Some(ms as u32), false));
+        }
+        receiver.sent(copy(10..20, 250, Some(250), true));
+        receiver.acknowledge(&ack(30, 300, Some(250)), &mut arrived);
+        let arrival = |end| receiver.arrived(end);
+        assert_eq!(
+            [arrival(10), arrival(20), arrival(30)],
+            [Some(None), Some(Some(at(250))), Some(Some(at(250)))]
+        );
+        assert_eq!(arrival(31), None);
+    }
+}
