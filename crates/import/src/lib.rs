@@ -35,6 +35,7 @@ mod output;
 mod participants;
 mod plan;
 mod positions;
+mod preambles;
 mod programs;
 mod progress;
 mod row_texts;
