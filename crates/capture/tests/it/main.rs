@@ -5,6 +5,7 @@ mod documentation;
 mod formats;
 mod fuzz_bounded;
 mod memory;
+mod preambles;
 mod recorded;
 mod schuhmacher2018;
 mod tshark;

@@ -66,15 +66,9 @@ pub(super) fn chunks(bytes: &[u8]) -> Part<Reply> {
     let size = line.split(';').next().unwrap_or_default().trim();
     match u64::from_str_radix(size, 16) {
         // Fields may follow the last chunk, up to an empty line.
-        Ok(0) => match bytes[end..].windows(2).position(|pair| pair == b"\n\n") {
-            Some(at) => Part::Whole(end + at + 2, Reply { is_last: true, ..Reply::default() }),
-            None => match bytes[end..].windows(4).position(|pair| pair == b"\n\r\n\r" || pair == b"\r\n\r\n") {
-                Some(at) => Part::Whole(end + at + 4, Reply { is_last: true, ..Reply::default() }),
-                None if bytes.get(end + 1..end + 3) == Some(b"\r\n") => {
-                    Part::Whole(end + 3, Reply { is_last: true, ..Reply::default() })
-                }
-                None => Part::Short,
-            },
+        Ok(0) => match end_of_head(bytes) {
+            Some(end) => Part::Whole(end, Reply { is_last: true, ..Reply::default() }),
+            None => too_short(bytes),
         },
         Ok(size) => {
             let next = vec![Answer::HttpContent(size.saturating_add(2)), Answer::HttpChunks];

