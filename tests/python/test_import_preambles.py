@@ -102,7 +102,7 @@ def test_mqtt_behind_a_preamble_is_measured_as_if_it_were_not_there(  # type: ig
     wire = Wire(port=port)
     ends = [Opened(wire, "10.0.0.9", 40_000 + number, turns(50_000 + number), size=size, joined=joined)
             for number in range(2)]
-    conversation(wire, *ends)
+    conversation(wire, ends[0], ends[1])
     recording = read(wire, tmp_path)
     assert_all_measured(recording)
     assert recording.clients["name"].to_list() == ["p", "s"]

@@ -23,6 +23,8 @@ mod reader;
 pub mod reassembly;
 mod recorded;
 mod segment;
+mod tunnels;
+mod wifi;
 mod zmtp;
 
 pub use analysis::{

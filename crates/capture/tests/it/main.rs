@@ -9,6 +9,7 @@ mod preambles;
 mod recorded;
 mod schuhmacher2018;
 mod tshark;
+mod tunnels;
 mod websocket;
 
 use mqttlab_counting::Counting;
