@@ -1,6 +1,7 @@
 //! The integration tests of the analyser, as one program. Its allocator counts, by thread, what a test asks for.
 
 mod conversations;
+mod dialects;
 mod documentation;
 mod formats;
 mod fuzz_bounded;
