@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::reader::others;
+
 /// Why a capture or a log cannot be read.
 #[derive(Debug)]
 pub enum CaptureError {
@@ -10,7 +12,7 @@ pub enum CaptureError {
     Io(io::Error),
     /// The first bytes belong to neither pcapng nor pcap.
     NotACapture {
-        /// The first four bytes; fewer where there are no more.
+        /// The first bytes; fewer where there are no more.
         first: Vec<u8>,
     },
     /// A length or number in the capture contradicts the format; what follows it cannot be found.
@@ -36,9 +38,13 @@ impl fmt::Display for CaptureError {
             CaptureError::NotACapture { first } if first.is_empty() => {
                 f.write_str("not a pcapng or pcap file: it is empty")
             }
-            CaptureError::NotACapture { first } => {
-                write!(f, "not a pcapng or pcap file: it starts with the bytes {first:02x?}")
-            }
+            CaptureError::NotACapture { first } => match others::named(first) {
+                Some(words) => f.write_str(words),
+                None => {
+                    let first = &first[..first.len().min(4)];
+                    write!(f, "not a pcapng or pcap file: it starts with the bytes {first:02x?}")
+                }
+            },
             CaptureError::Malformed { offset, problem } => write!(f, "at byte {offset}: {problem}"),
             CaptureError::Log { line, problem } => write!(f, "line {line}: {problem}"),
         }

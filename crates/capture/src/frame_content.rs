@@ -1,10 +1,10 @@
 //! The network packet that counts in a frame: the innermost one, where tunnels carry packets in packets.
 //!
-//! GRE (RFC 2784, 2890), VXLAN (RFC 7348) and IP in IP (RFC 2003, 4213) are opened. What is encrypted or not understood
-//! is named, so that it can be counted.
+//! What is encrypted or not understood is named, so that it can be counted.
 
-use crate::link::{self, LinkType, NetworkPacket};
+use crate::link::{LinkType, NetworkPacket};
 use crate::reader::CapturedFrame;
+use crate::tunnels::{self, Carried, HERE};
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct FrameContent {
     pub offset: usize,
     /// Whether the packet is a part of a fragmented one.
     pub is_fragment: bool,
+    /// How many tunnels were opened on the way to it.
+    pub tunnels: u8,
     /// What keeps more from being read.
     pub closed: Option<UnreadReason>,
 }
@@ -40,16 +42,20 @@ impl std::fmt::Display for UnreadReason {
 impl CapturedFrame<'_> {
     /// The innermost network packet.
     pub fn carried(&self) -> FrameContent {
-        let (mut network, mut offset) = self.link_type.network(self.data);
+        let opened = self.link_type.open(self.data);
+        let (mut network, mut offset) = opened.unwrap_or((NetworkPacket::Other, 0));
+        if let Err(why) = opened {
+            return closed(network, offset, UnreadReason::Tunnel(why));
+        }
         if !self.link_type.is_known() {
             return closed(network, offset, UnreadReason::Link(self.link_type.0));
         }
-        for _ in 0..TUNNELS_MAX {
+        for tunnels in 0..TUNNELS_MAX {
             match next(network, offset, self.data) {
-                Next::Inside(inner, at) => (network, offset) = (inner, at),
-                Next::Closed(why) => return closed(network, offset, why),
-                Next::Here { is_fragment } => {
-                    return FrameContent { network, offset, is_fragment, closed: None };
+                Carried::Inside(inner, at) => (network, offset) = (inner, at),
+                Carried::Closed(why) => return FrameContent { tunnels, ..closed(network, offset, why) },
+                Carried::Here { is_fragment } => {
+                    return FrameContent { network, offset, is_fragment, tunnels, closed: None };
                 }
             }
         }
@@ -58,94 +64,42 @@ impl CapturedFrame<'_> {
 }
 
 fn closed(network: NetworkPacket, offset: usize, why: UnreadReason) -> FrameContent {
-    FrameContent { network, offset, is_fragment: false, closed: Some(why) }
+    FrameContent { network, offset, is_fragment: false, tunnels: 0, closed: Some(why) }
 }
 
-/// What a packet leads to.
-enum Next {
-    /// Another packet lies in it.
-    Inside(NetworkPacket, usize),
-    Closed(UnreadReason),
-    Here {
-        is_fragment: bool,
-    },
-}
-
-fn next(network: NetworkPacket, offset: usize, frame: &[u8]) -> Next {
-    let here = Next::Here { is_fragment: false };
-    let Some(packet) = frame.get(offset..) else { return here };
-    let (protocol, payload_at) = match network {
-        NetworkPacket::Macsec => return Next::Closed(UnreadReason::Tunnel("MACsec")),
-        NetworkPacket::Other => return here,
+fn next(network: NetworkPacket, offset: usize, frame: &[u8]) -> Carried {
+    let Some(packet) = frame.get(offset..) else { return HERE };
+    match network {
+        NetworkPacket::Macsec => Carried::Closed(UnreadReason::Tunnel("MACsec")),
+        NetworkPacket::Other => HERE,
         NetworkPacket::Ipv4 => {
-            let Some(header) = packet.get(..20) else { return here };
+            let Some(header) = packet.get(..20) else { return HERE };
             // Behind the first fragment there are no headers, and in it they may be cut.
             if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
-                return Next::Here { is_fragment: true };
+                return Carried::Here { is_fragment: true };
             }
-            (header[9], offset + usize::from(header[0] & 0x0f) * 4)
+            tunnels::in_ip(header[9], frame, offset + usize::from(header[0] & 0x0f) * 4)
         }
-        NetworkPacket::Ipv6 => match packet.get(6) {
-            Some(44) => return Next::Here { is_fragment: true },
-            Some(&protocol) => (protocol, offset + 40),
-            None => return here,
-        },
-    };
-    let inside = match protocol {
-        4 => Some((NetworkPacket::Ipv4, payload_at)),
-        41 => Some((NetworkPacket::Ipv6, payload_at)),
-        17 => return udp(frame, payload_at),
-        47 => gre(frame, payload_at),
-        50 => return Next::Closed(UnreadReason::Tunnel("IPsec ESP")),
-        51 => return Next::Closed(UnreadReason::Tunnel("IPsec AH")),
-        115 => return Next::Closed(UnreadReason::Tunnel("L2TP")),
-        _ => return here,
-    };
-    match inside {
-        Some((NetworkPacket::Other, _)) | None => {
-            Next::Closed(UnreadReason::Tunnel("GRE that carries neither IP nor Ethernet"))
-        }
-        Some((network, at)) => Next::Inside(network, at),
-    }
-}
-
-fn udp(frame: &[u8], at: usize) -> Next {
-    let here = Next::Here { is_fragment: false };
-    let Some(header) = frame.get(at..at + 8) else { return here };
-    match u16::from_be_bytes([header[2], header[3]]) {
-        VXLAN | VXLAN_LINUX => match frame.get(at + 8) {
-            // The flag that says that there is a network identifier.
-            Some(flags) if flags & 0x08 != 0 => {
-                let (network, inner) = link::ethernet(frame, at + 16);
-                Next::Inside(network, inner)
+        NetworkPacket::Ipv6 => {
+            let Some(&first) = packet.get(6) else { return HERE };
+            let (mut protocol, mut at) = (first, offset + 40);
+            // Options for hops and for the destination, and routes (RFC 8200 §4); each says what follows and its length.
+            while matches!(protocol, 0 | 43 | 60) {
+                let Some(&[next, length]) = frame.get(at..at + 2) else { return HERE };
+                (protocol, at) = (next, at + (usize::from(length) + 1) * 8);
             }
-            _ => here,
-        },
-        6081 => Next::Closed(UnreadReason::Tunnel("GENEVE")),
-        2152 => Next::Closed(UnreadReason::Tunnel("GTP-U")),
-        1701 => Next::Closed(UnreadReason::Tunnel("L2TP")),
-        51_820 => Next::Closed(UnreadReason::Tunnel("WireGuard")),
-        _ => here,
+            if protocol == IPV6_FRAGMENT {
+                return Carried::Here { is_fragment: true };
+            }
+            tunnels::in_ip(protocol, frame, at)
+        }
     }
 }
 
-/// Checksum, key and sequence number are there or not (RFC 2890 §2).
-fn gre(frame: &[u8], at: usize) -> Option<(NetworkPacket, usize)> {
-    let header = frame.get(at..at + 4)?;
-    let optional = [0x80, 0x20, 0x10].iter().filter(|&&flag| header[0] & flag != 0).count();
-    let payload_at = at + 4 + 4 * optional;
-    match u16::from_be_bytes([header[2], header[3]]) {
-        TRANSPARENT_ETHERNET => Some(link::ethernet(frame, payload_at)),
-        _ => Some((link::by_ethertype(frame, at + 2), payload_at)),
-    }
-}
-
-const VXLAN: u16 = 4789;
-/// What Linux used before the number was assigned, and still does where nobody says otherwise.
-const VXLAN_LINUX: u16 = 8472;
-const TRANSPARENT_ETHERNET: u16 = 0x6558;
+/// The extension header of a fragment (RFC 8200 §4.5).
+const IPV6_FRAGMENT: u8 = 44;
 /// Tunnels in tunnels that are opened.
-const TUNNELS_MAX: usize = 8;
+const TUNNELS_MAX: u8 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -196,8 +150,8 @@ mod tests {
     #[test]
     fn what_is_not_opened_is_named_and_fragments_are_told() {
         assert_eq!(
-            carried(LinkType(105), &[0; 40]).closed.unwrap().to_string(),
-            "link type 105 (IEEE 802.11)"
+            carried(LinkType(195), &[0; 40]).closed.unwrap().to_string(),
+            "link type 195 (IEEE 802.15.4)"
         );
         assert_eq!(carried(LinkType::RAW, &ip(50, &[0; 9])).closed, Some(UnreadReason::Tunnel("IPsec ESP")));
         let mut fragment = ip(6, &[0; 20]);

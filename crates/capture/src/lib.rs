@@ -23,6 +23,8 @@ mod reader;
 pub mod reassembly;
 mod recorded;
 mod segment;
+mod tunnels;
+mod wifi;
 mod zmtp;
 
 pub use analysis::{
@@ -32,7 +34,7 @@ pub use analysis::{
 pub use control_packet::Passage;
 pub use error::CaptureError;
 pub use frame_content::{FrameContent, UnreadReason};
-pub use layers::{KeyLog, TlsFacts, Unread};
+pub use layers::{KeyLog, Preamble, TlsFacts, Unread};
 pub use link::{LinkType, NetworkPacket};
 pub use reader::{CaptureReader, CapturedFrame, DroppedFrames, LinkTransit};
 pub use reassembly::{SegmentPayload, Sighting};

@@ -1,5 +1,7 @@
 //! Link-layer headers: where the network packet starts in a frame, behind tags, labels and sessions.
 
+use crate::wifi;
+
 /// A link type as registered by the tcpdump group; the number in the capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkType(pub u16);
@@ -23,6 +25,10 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_MACSEC: u16 = 0x88e5;
 const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
 const ETHERTYPES_MPLS: [u16; 2] = [0x8847, 0x8848];
+/// Greater numbers are types (IEEE 802.3 §3.2.6).
+const LENGTH_MAX: u16 = 1500;
+/// The field of NFLOG that holds the packet.
+const NFLOG_PAYLOAD: u16 = 9;
 const PPP_IPV4: u16 = 0x0021;
 const PPP_IPV6: u16 = 0x0057;
 const PPP_MPLS: u16 = 0x0281;
@@ -47,6 +53,18 @@ impl LinkType {
     pub const LOOP: LinkType = LinkType(108);
     /// Linux "cooked" capture, version 1.
     pub const LINUX_SLL: LinkType = LinkType(113);
+    /// Frames of IEEE 802.11.
+    pub const IEEE802_11: LinkType = LinkType(105);
+    /// These behind a header of Prism.
+    pub const PRISM: LinkType = LinkType(119);
+    /// These behind a header of radiotap.
+    pub const RADIOTAP: LinkType = LinkType(127);
+    /// These behind a header of AVS.
+    pub const AVS: LinkType = LinkType(163);
+    /// Per-packet information, mostly before frames of 802.11.
+    pub const PPI: LinkType = LinkType(192);
+    /// Packets that a rule of Linux's packet filter logs.
+    pub const NFLOG: LinkType = LinkType(239);
     /// Raw IPv4.
     pub const IPV4: LinkType = LinkType(228);
     /// Raw IPv6.
@@ -56,7 +74,12 @@ impl LinkType {
 
     /// What the frame carries, and at which byte that starts.
     pub fn network(self, frame: &[u8]) -> (NetworkPacket, usize) {
-        match self {
+        self.open(frame).unwrap_or((NetworkPacket::Other, 0))
+    }
+
+    /// Likewise, or what keeps the frame from being read.
+    pub(crate) fn open(self, frame: &[u8]) -> wifi::Opened {
+        Ok(match self {
             LinkType::ETHERNET => ethernet(frame, 0),
             // Two numbers that libpcap writes for raw IP on some systems.
             LinkType::RAW | LinkType(12) | LinkType(14) => (by_nibble(frame), 0),
@@ -68,19 +91,35 @@ impl LinkType {
             LinkType::PPP | LinkType::PPP_HDLC => ppp(frame, 0),
             LinkType::PPP_ETHER => pppoe(frame, 0),
             LinkType::C_HDLC => behind_ethertype(frame, 2, 4),
+            LinkType::IEEE802_11 => return wifi::data(frame, 0, false),
+            LinkType::PRISM => return wifi::prism(frame),
+            LinkType::RADIOTAP => return wifi::radiotap(frame),
+            LinkType::AVS => return wifi::avs(frame),
+            LinkType::PPI => return wifi::ppi(frame),
+            // What decrypts IPsec in OpenBSD, its packet filter, a byte for the direction before PPP, labels, an analyser's header.
+            LinkType(109) => at_byte(frame, 12),
+            LinkType(117) => {
+                at_byte(frame, frame.first().map_or(0, |&len| usize::from(len).next_multiple_of(4)))
+            }
+            LinkType(204) => ppp(frame, 1),
+            LinkType(219) => mpls(frame, 0),
+            LinkType(240) => ethernet(frame, 4),
+            LinkType::NFLOG => nflog(frame),
             _ => (NetworkPacket::Other, 0),
-        }
+        })
     }
 
     /// Whether frames of this link can be read at all.
     pub fn is_known(self) -> bool {
-        matches!(self.0, 0 | 1 | 9 | 12 | 14 | 50 | 51 | 101 | 104 | 108 | 113 | 228 | 229 | 276)
+        matches!(self.0, 0 | 1 | 9 | 12 | 14 | 50 | 51 | 101 | 104 | 105 | 108 | 109 | 113 | 117 | 119 | 127)
+            || matches!(self.0, 163 | 192 | 204 | 219 | 228 | 229 | 239 | 240 | 276)
     }
 
     /// What the registry calls it, as far as captures of MQTT may come so.
     pub fn name(self) -> &'static str {
         let known = NAMES.iter().find(|(number, _)| *number == self.0);
-        known.map_or("not known here", |(_, name)| name)
+        let otherwise = if matches!(self.0, 147..=162) { "for private use" } else { "not known here" };
+        known.map_or(otherwise, |(_, name)| name)
     }
 
     /// Which interface and way a frame of a capture of all interfaces took: frames with equal bytes and another key
@@ -105,7 +144,7 @@ pub(crate) fn ethernet(frame: &[u8], at: usize) -> (NetworkPacket, usize) {
 }
 
 /// What lies behind the type at `kind_at`, whose own header ends at `payload_at`.
-fn behind_ethertype(frame: &[u8], kind_at: usize, payload_at: usize) -> (NetworkPacket, usize) {
+pub(crate) fn behind_ethertype(frame: &[u8], kind_at: usize, payload_at: usize) -> (NetworkPacket, usize) {
     let (mut kind_at, mut payload_at) = (kind_at, payload_at);
     while let Some(kind) = be16(frame, kind_at) {
         if ETHERTYPES_VLAN.contains(&kind) {
@@ -115,6 +154,11 @@ fn behind_ethertype(frame: &[u8], kind_at: usize, payload_at: usize) -> (Network
             return mpls(frame, payload_at);
         } else if kind == ETHERTYPE_PPPOE_SESSION {
             return pppoe(frame, payload_at);
+        } else if kind <= LENGTH_MAX
+            && let Some([0xaa, 0xaa, 3, 0, 0, 0]) = frame.get(payload_at..payload_at + 6)
+        {
+            // A length instead of a type; LLC and SNAP have the type (RFC 1042).
+            (kind_at, payload_at) = (payload_at + 6, payload_at + 8);
         } else {
             return (by_ethertype(frame, kind_at), payload_at);
         }
@@ -122,8 +166,29 @@ fn behind_ethertype(frame: &[u8], kind_at: usize, payload_at: usize) -> (Network
     (NetworkPacket::Other, 0)
 }
 
+/// A packet that says itself which version it is.
+fn at_byte(frame: &[u8], at: usize) -> (NetworkPacket, usize) {
+    (by_nibble(frame.get(at..).unwrap_or_default()), at)
+}
+
+/// Fields of NFLOG up to the one with the packet, in the byte order of the capturing host.
+fn nflog(frame: &[u8]) -> (NetworkPacket, usize) {
+    let mut at = 4;
+    while let Some(field) = frame.get(at..at + 4) {
+        let little = u16::from_le_bytes([field[2], field[3]]) & 0x7fff < 0x100;
+        let number = |pair: [u8; 2]| if little { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) };
+        let (length, kind) = (number([field[0], field[1]]), number([field[2], field[3]]));
+        if kind & 0x7fff == NFLOG_PAYLOAD {
+            return at_byte(frame, at + 4);
+        }
+        // A field is as long as its own header, at least.
+        at += usize::from(length.max(4)).next_multiple_of(4);
+    }
+    (NetworkPacket::Other, 0)
+}
+
 /// Labels up to the bottom of the stack (RFC 3032 §2.1), and a packet that says itself which version it is.
-fn mpls(frame: &[u8], mut at: usize) -> (NetworkPacket, usize) {
+pub(crate) fn mpls(frame: &[u8], mut at: usize) -> (NetworkPacket, usize) {
     while let Some(&low) = frame.get(at + 2) {
         at += 4;
         if low & 1 == 1 {
@@ -139,7 +204,7 @@ fn pppoe(frame: &[u8], at: usize) -> (NetworkPacket, usize) {
 }
 
 /// PPP's address and control, if they are there, and its protocol, of one byte or two (RFC 1661 §2, RFC 1662 §3.2).
-fn ppp(frame: &[u8], mut at: usize) -> (NetworkPacket, usize) {
+pub(crate) fn ppp(frame: &[u8], mut at: usize) -> (NetworkPacket, usize) {
     if frame.get(at..at + 2) == Some(&[0xff, 0x03]) {
         at += 2;
     }
@@ -166,7 +231,7 @@ pub(crate) fn by_ethertype(frame: &[u8], at: usize) -> NetworkPacket {
     }
 }
 
-fn by_nibble(frame: &[u8]) -> NetworkPacket {
+pub(crate) fn by_nibble(frame: &[u8]) -> NetworkPacket {
     match frame.first().map(|byte| byte >> 4) {
         Some(4) => NetworkPacket::Ipv4,
         Some(6) => NetworkPacket::Ipv6,
@@ -186,7 +251,7 @@ fn by_family(frame: &[u8]) -> NetworkPacket {
     }
 }
 
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
 }
 

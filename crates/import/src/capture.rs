@@ -33,6 +33,7 @@ use super::options::ImportOrder;
 use super::output::{Findings, ImportOutput};
 use super::participants::{Participants, written};
 use super::plan::Facts;
+use super::preambles;
 use super::progress::{ImportObserver, ProgressWatch};
 use super::row_texts::RowTexts;
 use super::servers::ObservedServers;
@@ -363,6 +364,7 @@ impl<'a> Importer<'a> {
         let analyser = std::mem::replace(&mut self.analyser, Analyser::new(AnalyserSettings::default()));
         let analysis = analyser.finish();
         self.note_attempts(&analysis);
+        self.note_refusals(&analysis);
         let receivers_known_until_ns = self.note_missing_directions(&analysis);
         self.conversations.expire(self.latest[0], &mut self.matcher);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
@@ -370,12 +372,12 @@ impl<'a> Importer<'a> {
         self.write_gaps()?;
         let untimed = self.seen.is_untimed();
         self.write_metrics(&analysis)?;
-        let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
-        let mut reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
+        let mut reasons = self.seen.reasons(&analysis, self.order);
         let (mut disorder, mut sorted) = frames.disorder();
         reasons.append(&mut disorder);
         let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
         warnings.append(&mut self.dedup.warnings());
+        preambles::warnings(&analysis, &mut warnings);
         warnings.append(&mut sorted);
         warnings.append(&mut self.unproven.warnings(&self.streams));
         if self.seen.control_packets > 0 && !untimed {
@@ -391,7 +393,8 @@ impl<'a> Importer<'a> {
             gateway_ports: self.datagrams.ports(),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let connections = self.conversations.as_json(self.participants.clients());
+        let mut connections = self.conversations.as_json(self.participants.clients());
+        preambles::add_to(&mut connections, &analysis);
         let mut told = self.seen.as_json(&analysis, &self.matcher);
         told["captured_at"] = point.as_json();
         told["acknowledgements"] = self.unproven.as_json(&self.streams);
@@ -483,6 +486,13 @@ impl<'a> Importer<'a> {
             }
         }
         unknown_from
+    }
+
+    /// Connections that a proxy refused, with its reason.
+    fn note_refusals(&mut self, analysis: &Analysis) {
+        for (last, words) in preambles::refusals(analysis) {
+            self.conversations.push_event(self.clock.at(last), EventKind::Note, None, None, words);
+        }
     }
 
     /// Connections that were never answered are happenings too.

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 
 use super::clock::CaptureClock;
 use super::matcher::Matcher;
+use super::options::ImportOrder;
+use super::preambles;
 
 /// What the evidence is like.
 #[derive(Default)]
@@ -77,10 +79,11 @@ impl CaptureCompleteness {
     }
 
     /// Why the numbers are not the whole truth, each with what to do about it.
-    pub fn reasons(&self, analysis: &Analysis, broker_ports: &[u16], ports: &str) -> Vec<String> {
+    pub fn reasons(&self, analysis: &Analysis, order: &ImportOrder) -> Vec<String> {
         let mut reasons = Vec::new();
-        let sealed = self.say_sealed(analysis, broker_ports, &mut reasons);
-        self.say_unread(analysis, ports, sealed, &mut reasons);
+        let sealed = self.say_sealed(analysis, &order.broker_ports, &mut reasons);
+        self.say_unread(analysis, order, sealed, &mut reasons);
+        preambles::reasons(analysis, order, &mut reasons);
         say_missing_directions(analysis, &mut reasons);
         let mut say = |count: u64, words: String| {
             if count > 0 {
@@ -88,6 +91,7 @@ impl CaptureCompleteness {
             }
         };
         let total = &analysis.total;
+        let impossible = total.impossible.saturating_sub(preambles::strange_impossible(analysis));
         say(
             total.missing_bytes,
             format!(
@@ -123,11 +127,10 @@ impl CaptureCompleteness {
             ),
         );
         say(
-            total.impossible,
+            impossible,
             format!(
-                "{} times the next bytes of a stream were not a control packet, or no frame of its WebSocket; they \
-                 were skipped to find the next one.",
-                total.impossible
+                "{impossible} times the next bytes of a stream were not a control packet, or no frame of its WebSocket; they \
+                 were skipped to find the next one."
             ),
         );
         say(
@@ -185,21 +188,23 @@ impl CaptureCompleteness {
     }
 
     /// What may carry MQTT and is not read.
-    fn say_unread(&self, analysis: &Analysis, ports: &str, sealed: bool, reasons: &mut Vec<String>) {
+    fn say_unread(&self, analysis: &Analysis, order: &ImportOrder, sealed: bool, reasons: &mut Vec<String>) {
         for (&protocol, &count) in &analysis.on_broker_ports {
             let remedy = match protocol {
                 ConnectionProtocol::WebSocket => {
-                    "There is no MQTT in their frames: another protocol, or compressed (permessage-deflate)."
+                    " There is no MQTT in their frames: another protocol, or compressed (permessage-deflate)."
                 }
-                ConnectionProtocol::ZeroMq => "Of ZeroMQ only runs of mqttlab's own are read, not captures.",
+                ConnectionProtocol::ZeroMq => " Of ZeroMQ only runs of mqttlab's own are read, not captures.",
+                // Who has named the port has no better one to name.
+                ConnectionProtocol::Http | ConnectionProtocol::Other if order.are_ports_given => "",
                 ConnectionProtocol::Http | ConnectionProtocol::Other => {
-                    "Say with --broker-port where the broker listens."
+                    " Say with --broker-port where the broker listens."
                 }
                 ConnectionProtocol::Mqtt | ConnectionProtocol::Tls | ConnectionProtocol::Unknown => continue,
             };
             let name = protocol.name();
             reasons.push(format!(
-                "{count} connections to the broker's port carry {name}: their messages are not imported. {remedy}"
+                "{count} connections to the broker's port carry {name}: their messages are not imported.{remedy}"
             ));
         }
         for (closed, frames) in &self.closed {
@@ -229,6 +234,8 @@ impl CaptureCompleteness {
                 matches!(protocol, ConnectionProtocol::ZeroMq | ConnectionProtocol::Unknown)
             };
             let is_told = !others.is_empty() && analysis.others.keys().all(|(_, protocol)| told(protocol));
+            let is_told = is_told || order.are_ports_given;
+            let ports = order.broker_ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
             let remedy = if is_told { "" } else { " Say where the broker listens with --broker-port." };
             let found =
                 if others.is_empty() { String::new() } else { format!(" There is {}.", others.join(", ")) };
@@ -412,7 +419,9 @@ pub fn missing_direction(connection: &AnalysedConnection) -> Option<ServerDirect
 /// SYN was not either, it was open before the capture began.
 pub fn unseen_subscriptions_since(connection: &AnalysedConnection) -> Option<Instant> {
     let [up, down] = &connection.directions;
-    if !connection.is_broker_s || connection.connect.is_some() {
+    // Behind a proxy that refuses there is no broker.
+    let is_refused = connection.preamble.as_ref().is_some_and(|preamble| preamble.refusal.is_some());
+    if !connection.is_broker_s || connection.connect.is_some() || is_refused {
         return None;
     }
     if up.connections_with_syn == 0 {

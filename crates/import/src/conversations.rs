@@ -8,6 +8,7 @@
 //! §3.1.4). Where its CONNACK is not captured, the next packet of the broker's says that it did.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
 use mqttlab_capture::mqtt::{CapturedPacket, Kind, SeenConnect};
 use mqttlab_capture::{Bits, ServerDirection, SocketEndpoint};
@@ -41,6 +42,8 @@ pub struct CapturedConnections {
 struct Ends {
     client: SocketEndpoint,
     broker: SocketEndpoint,
+    /// The host at the client's end of the TCP connection: the client's, or a proxy's.
+    peer: IpAddr,
     opened: Instant,
     /// Whether a segment of the broker's was seen.
     answered: bool,
@@ -74,7 +77,15 @@ impl CapturedConnections {
         matcher: &mut Matcher,
     ) {
         self.expire(at, matcher);
-        let ends = Ends { client, broker, opened: at, answered: false, heard: at, lively_since: at };
+        let ends = Ends {
+            client,
+            broker,
+            peer: client.address,
+            opened: at,
+            answered: false,
+            heard: at,
+            lively_since: at,
+        };
         let ends = self.ends.entry(connection).or_insert(ends);
         ends.answered |= direction == ServerDirection::FromServer;
         if at.checked_since(ends.heard).is_some_and(|passed| passed >= SILENCE) {
@@ -85,6 +96,13 @@ impl CapturedConnections {
             self.swept = at;
             self.forget_silent(at, matcher);
         }
+    }
+
+    /// A preamble names the client, the broker, or both: they are at the ends, and not the proxies between them.
+    pub fn name_ends(&mut self, connection: u32, [client, broker]: [Option<SocketEndpoint>; 2]) {
+        let Some(ends) = self.ends.get_mut(&connection) else { return };
+        ends.client = client.unwrap_or(ends.client);
+        ends.broker = broker.unwrap_or(ends.broker);
     }
 
     fn forget_silent(&mut self, now: Instant, matcher: &mut Matcher) {
@@ -174,7 +192,7 @@ impl CapturedConnections {
         let ends = *self.ends.get(&connection)?;
         let id = packet.connect.as_ref().map_or("", |connect| &*connect.client_id);
         let conversation = self.of.entry(connection).or_insert_with(|| CapturedConnection {
-            client: participants.client(id, ends.client, ends.broker),
+            client: participants.client_behind(ends.peer, id, ends.client, ends.broker),
             // A client without a name cannot come back to a session.
             keeps: Some(Duration::ZERO),
             goodbye: false,

@@ -63,11 +63,13 @@ impl Dedup {
         next: u64,
     ) -> Option<(u64, u8)> {
         let ends = ends(transport);
-        let Fingerprint { body, identified, hops_left } = fingerprint(frame, ends.is_some())?;
+        let Fingerprint { body, identified, hops_left, tunnels } = fingerprint(frame, ends.is_some())?;
         let on_host = frame.link_type.place_on_host(frame.data);
+        // A packet in a tunnel is seen at another place than the same one outside.
+        let tunnels = u32::from(tunnels) << 24;
         let place = match on_host {
-            Some((interface, way)) => (link, interface, way, hops_left),
-            None => (link, 0, 0, 0),
+            Some((interface, way)) => (link, interface ^ tunnels, way, hops_left),
+            None => (link, tunnels, 0, 0),
         };
         if let (Some(ends), true) = (ends, identified) {
             self.learn(body, Translatable { ends, place: (place.0, place.1, 0, hops_left), at: frame.time });
@@ -187,6 +189,8 @@ struct Fingerprint {
     /// Whether its sender numbers its packets, so that a repetition has another fingerprint.
     identified: bool,
     hops_left: u8,
+    /// Tunnels that it is in.
+    tunnels: u8,
 }
 
 fn fingerprint(frame: &CapturedFrame<'_>, is_tcp: bool) -> Option<Fingerprint> {
@@ -218,7 +222,7 @@ fn fingerprint(frame: &CapturedFrame<'_>, is_tcp: bool) -> Option<Fingerprint> {
         Some(rest) => (&payload[4..16], rest).hash(&mut hasher),
         None => payload.hash(&mut hasher),
     }
-    Some(Fingerprint { body: hasher.finish(), identified, hops_left })
+    Some(Fingerprint { body: hasher.finish(), identified, hops_left, tunnels: carried.tunnels })
 }
 
 fn hash(value: impl Hash) -> u64 {

@@ -36,6 +36,7 @@ mod output;
 mod participants;
 mod plan;
 mod positions;
+mod preambles;
 mod programs;
 mod progress;
 mod row_texts;

@@ -17,6 +17,8 @@ pub struct ImportOrder {
     pub name: String,
     /// Ports that brokers listen on (captures).
     pub broker_ports: Vec<u16>,
+    /// Whether the user has named them.
+    pub are_ports_given: bool,
     /// Ports that gateways of MQTT-SN listen on (captures). Others are recognised by their clients' CONNECT.
     pub gateway_ports: Vec<u16>,
     /// Where the user says that it was taken (captures). Otherwise round trips tell.
@@ -62,6 +64,7 @@ pub fn parse(words: &[&str]) -> Result<ImportOrder, String> {
         output: PathBuf::new(),
         name: String::new(),
         broker_ports: Vec::new(),
+        are_ports_given: false,
         gateway_ports: Vec::new(),
         captured_at: None,
         one_broker: false,
@@ -98,6 +101,7 @@ fn complete(mut order: ImportOrder) -> Result<ImportOrder, String> {
     if order.name.is_empty() {
         order.name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
     }
+    order.are_ports_given = !order.broker_ports.is_empty();
     if order.broker_ports.is_empty() {
         order.broker_ports.push(MQTT_PORT);
     }

@@ -34,6 +34,17 @@ impl Participants {
 
     /// The client that connects from `end` to `broker` with an identifier; the same one when it connects again.
     pub fn client(&mut self, id: &str, end: SocketEndpoint, broker: SocketEndpoint) -> u32 {
+        self.client_behind(end.address, id, end, broker)
+    }
+
+    /// Likewise, where a proxy's host sends its frames.
+    pub fn client_behind(
+        &mut self,
+        peer: IpAddr,
+        id: &str,
+        end: SocketEndpoint,
+        broker: SocketEndpoint,
+    ) -> u32 {
         let key = if id.is_empty() { (end, String::new()) } else { (broker, id.to_owned()) };
         if let Some(&known) = self.by_id.get(&key) {
             return known;
@@ -43,7 +54,7 @@ impl Participants {
             "" => (written(end), address),
             id => (id.to_owned(), stem(id).to_owned()),
         };
-        let host = self.host(end.address);
+        let host = self.host(peer);
         let number = self.add(name, group, host, &written(broker));
         self.by_id.insert(key, number);
         number

@@ -1,5 +1,7 @@
 //! One connection: both directions' judgements, streams, packets and sums.
 
+mod preamble;
+
 use std::collections::{BTreeMap, HashSet};
 
 use mqttlab_recording::FoldedHash;
@@ -12,7 +14,8 @@ use super::protocol::{self, ConnectionProtocol};
 use super::sequence;
 use super::{AnalyserSettings, Annotations, CaptureGap, Completed, ServerDirection};
 use crate::layers::{
-    ConnectionLayers, KeyLog, Opened, OpenedBytes, TlsFacts, WebSocketOpening, begun_as_websocket,
+    ConnectionLayers, KeyLog, Opened, OpenedBytes, Preamble, PreambleReader, TlsFacts, WebSocketOpening,
+    begun_as_websocket,
 };
 use crate::metrics::{Exchange, MetricTally};
 use crate::mqtt::{
@@ -40,6 +43,10 @@ pub struct AnalysedConnection {
     pub is_broker_s: bool,
     /// Whether its first bytes are not in the capture: neither its SYN is, nor a CONNECT in front of all else.
     pub is_joined_late: bool,
+    /// What stood before what it carries.
+    pub preamble: Option<Box<Preamble>>,
+    /// The first bytes of a broker's connection that do not begin as MQTT does.
+    pub strange_bytes: Option<Box<[u8]>>,
     /// What its CONNECT said.
     pub connect: Option<Box<SeenConnect>>,
     /// SYN to the acknowledgment that completed the handshake.
@@ -75,6 +82,10 @@ pub(super) struct ConnectionFollower {
     on_broker_port: bool,
     /// The client's first bytes, as long as they may yet become a CONNECT.
     undecided: Option<Box<Undecided>>,
+    /// What may stand before what it carries, and what stood there.
+    preamble: Option<Box<PreambleReader>>,
+    /// See [`AnalysedConnection::strange_bytes`].
+    strange_bytes: Option<Box<[u8]>>,
     /// Whether the client's first bytes are a CONNECT.
     begins_with_connect: bool,
     /// Whether packets of ZMTP are wanted.
@@ -152,6 +163,8 @@ impl ConnectionFollower {
             protocol: ConnectionProtocol::Unknown,
             on_broker_port: is_broker(&server),
             undecided: None,
+            preamble: None,
+            strange_bytes: None,
             begins_with_connect: false,
             reads_zeromq: settings.reads_zeromq,
             ways,
@@ -244,6 +257,7 @@ impl ConnectionFollower {
             verdict,
             initial_rtt: self.handshake.initial_rtt,
             new_bytes,
+            named_ends: self.named_ends(),
             packets: &[],
         }
     }
@@ -313,7 +327,10 @@ impl ConnectionFollower {
         }
         let mut new_bytes = 0;
         if segment.payload_len > 0 {
-            self.sniff(direction, payload);
+            self.hold_first(direction, sequence, payload);
+            if !self.holds_first() {
+                self.sniff(direction, payload);
+            }
             new_bytes = self.with_stream(direction, key_log, found, |stream, sink| {
                 stream.push(sequence, segment.payload_len, payload, seen, sink).new_bytes
             });
@@ -433,14 +450,17 @@ impl ConnectionFollower {
                 self.layers = Some(Box::new(ConnectionLayers::tls()));
                 ConnectionProtocol::Tls
             }
-            ConnectionProtocol::Unknown if self.on_broker_port => ConnectionProtocol::Mqtt,
+            ConnectionProtocol::Unknown if self.on_broker_port => {
+                self.note_strange(direction, bytes);
+                ConnectionProtocol::Mqtt
+            }
             ConnectionProtocol::Unknown => ConnectionProtocol::Other,
             known => known,
         }
     }
 
     /// Runs `act` on a direction's stream, decoding the pieces that it hands on.
-    fn with_stream<T>(
+    fn decode<T>(
         &mut self,
         direction: ServerDirection,
         key_log: &KeyLog,
@@ -593,6 +613,7 @@ impl ConnectionFollower {
     }
 
     pub(super) fn finish(mut self, key_log: &KeyLog, found: &mut SegmentFindings) -> AnalysedConnection {
+        self.end_preamble(key_log, found);
         for direction in ServerDirection::BOTH {
             self.with_stream(direction, key_log, found, |stream, sink| stream.finish(sink));
             let mut packets = Vec::new();
@@ -631,6 +652,8 @@ impl ConnectionFollower {
             tls: self.layers.as_ref().and_then(|layers| layers.secured()).map(Box::new),
             is_broker_s,
             is_joined_late: to_server.tally.connections_with_syn == 0 && !self.begins_with_connect,
+            preamble: self.preamble.and_then(|reader| reader.found().cloned()).map(Box::new),
+            strange_bytes: self.strange_bytes,
             connect: self.connect,
             initial_rtt: self.handshake.initial_rtt,
             directions: [to_server.tally, from_server.tally],

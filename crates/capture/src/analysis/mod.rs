@@ -108,6 +108,8 @@ pub struct Annotations<'a> {
     pub initial_rtt: Option<Duration>,
     /// Payload bytes that had not been seen before.
     pub new_bytes: u64,
+    /// The client and the server that a preamble names, where it names any: those behind the proxies at the ends.
+    pub named_ends: [Option<SocketEndpoint>; 2],
     /// MQTT packets of which the last missing byte came with this segment, in either direction: an acknowledgment
     /// can prove that bytes before them were never captured, and a SYN that an earlier connection is over.
     pub packets: &'a [Completed],

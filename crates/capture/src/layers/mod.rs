@@ -1,4 +1,4 @@
-//! What lies between TCP and MQTT: TLS, WebSocket, or WebSocket in TLS.
+//! What lies between TCP and MQTT: TLS, WebSocket, or WebSocket in TLS; and what stands in front of them ([`preamble`]).
 //!
 //! ```text
 //!   TCP stream ──► [TLS records ──► what they hold] ──► [WebSocket frames ──► payload] ──► MQTT packets
@@ -12,6 +12,7 @@
 //! What is missing below is missing inside: a hole whose length inside is known keeps its length, any other is
 //! [`UNKNOWN_BYTES`] long, so that nobody takes it for a part of one packet.
 
+mod preamble;
 mod stream_spans;
 mod tls;
 mod websocket;
@@ -23,6 +24,8 @@ use crate::reassembly::{SegmentPayload, Sighting, StreamPiece};
 use stream_spans::{Places, StreamSpan};
 use tls::TlsConnection;
 
+pub use preamble::Preamble;
+pub(crate) use preamble::PreambleReader;
 pub use tls::{KeyLog, TlsFacts, Unread};
 pub(crate) use websocket::begun as begun_as_websocket;
 

@@ -1,4 +1,4 @@
-//! Frames out of a capture file: pcapng or classic pcap, told apart by their first bytes.
+//! Frames out of a capture file: pcapng, classic pcap, snoop or Network Monitor's, told apart by their first bytes.
 //!
 //! [`CaptureReader`] takes any [`Read`], a pipe included, and holds one block at a time, so that memory does not grow
 //! with the file. A file that ends inside a block (the capturing program was killed) ends there without an
@@ -10,9 +10,12 @@
 //! What it does not do: decompress (pipe `zstd -dc` or `gzip -dc` into it), follow name resolution blocks, or read
 //! custom blocks; they are skipped.
 
+mod netmon;
+pub(crate) mod others;
 mod own;
 mod pcap;
 mod pcapng;
+mod snoop;
 mod source;
 
 use std::io::Read;
@@ -58,7 +61,12 @@ struct Located {
 enum Format {
     Pcap(pcap::PcapHeader),
     Pcapng(Box<pcapng::Sections>),
+    Snoop(snoop::SnoopHeader),
+    Netmon(netmon::NetmonHeader),
 }
+
+/// First bytes that say what a file is that is no capture.
+const HEAD_BYTES: usize = 256;
 
 /// Reads a capture frame by frame.
 ///
@@ -85,11 +93,18 @@ impl<R: Read> CaptureReader<R> {
     pub fn new(reader: R) -> Result<Self, CaptureError> {
         let mut source = ByteSource::new(reader);
         source.fill(4)?;
-        let first: Vec<u8> = source.bytes().iter().take(4).copied().collect();
-        let format = if first == pcapng::SECTION_HEADER.to_le_bytes() {
+        let format = if source.bytes().starts_with(&pcapng::SECTION_HEADER.to_le_bytes()) {
             Format::Pcapng(Box::default())
+        } else if source.bytes().starts_with(&snoop::MAGIC[..4]) && source.fill(8)? && is_snoop(&source) {
+            Format::Snoop(snoop::SnoopHeader::read(&mut source)?)
+        } else if netmon::MAGICS.iter().any(|magic| source.bytes().starts_with(magic)) {
+            Format::Netmon(netmon::NetmonHeader::read(&mut source)?)
+        } else if let Some(header) = pcap::PcapHeader::read(&mut source)? {
+            Format::Pcap(header)
         } else {
-            Format::Pcap(pcap::PcapHeader::read(&mut source)?.ok_or(CaptureError::NotACapture { first })?)
+            source.fill(HEAD_BYTES)?;
+            let first = source.bytes().iter().take(HEAD_BYTES).copied().collect();
+            return Err(CaptureError::NotACapture { first });
         };
         Ok(CaptureReader { source, format, pending: 0, truncated: false })
     }
@@ -102,6 +117,8 @@ impl<R: Read> CaptureReader<R> {
         self.source.consume(std::mem::take(&mut self.pending));
         let located = match &mut self.format {
             Format::Pcap(header) => header.next(&mut self.source, &mut self.truncated)?,
+            Format::Snoop(header) => header.next(&mut self.source, &mut self.truncated)?,
+            Format::Netmon(header) => header.next(&mut self.source, &mut self.truncated)?,
             Format::Pcapng(sections) => sections.next(&mut self.source, &mut self.truncated)?,
         };
         let Some(located) = located else { return Ok(None) };
@@ -119,7 +136,8 @@ impl<R: Read> CaptureReader<R> {
     /// Frames that the capture dropped, as far as the file says by now.
     pub fn dropped(&self) -> DroppedFrames {
         match &self.format {
-            Format::Pcap(_) => DroppedFrames::default(),
+            Format::Pcap(_) | Format::Netmon(_) => DroppedFrames::default(),
+            Format::Snoop(header) => DroppedFrames { between: header.dropped_between, anywhere: 0 },
             Format::Pcapng(sections) => sections.dropped(),
         }
     }
@@ -133,7 +151,7 @@ impl<R: Read> CaptureReader<R> {
     /// How the last frame crossed its link, where mqttlab wrote that down.
     pub fn take_transit(&mut self) -> Option<LinkTransit> {
         match &mut self.format {
-            Format::Pcap(_) => None,
+            Format::Pcap(_) | Format::Snoop(_) | Format::Netmon(_) => None,
             Format::Pcapng(sections) => sections.take_transit(),
         }
     }
@@ -141,7 +159,7 @@ impl<R: Read> CaptureReader<R> {
     /// When the run of mqttlab's began that the capture holds from its beginning to its end; counted from 1970.
     pub fn run_started(&self) -> Option<Instant> {
         match &self.format {
-            Format::Pcap(_) => None,
+            Format::Pcap(_) | Format::Snoop(_) | Format::Netmon(_) => None,
             Format::Pcapng(sections) => sections.started(),
         }
     }
@@ -149,7 +167,7 @@ impl<R: Read> CaptureReader<R> {
     /// From when to when the run was measured that the capture holds; counted from its beginning.
     pub fn run_measured(&self) -> Option<[Instant; 2]> {
         match &self.format {
-            Format::Pcap(_) => None,
+            Format::Pcap(_) | Format::Snoop(_) | Format::Netmon(_) => None,
             Format::Pcapng(sections) => sections.measured(),
         }
     }
@@ -158,7 +176,7 @@ impl<R: Read> CaptureReader<R> {
     /// frames that they open (draft-ietf-opsawg-pcapng §4.7).
     pub fn take_secrets(&mut self) -> Vec<u8> {
         match &mut self.format {
-            Format::Pcap(_) => Vec::new(),
+            Format::Pcap(_) | Format::Snoop(_) | Format::Netmon(_) => Vec::new(),
             Format::Pcapng(sections) => sections.take_secrets(),
         }
     }
@@ -167,6 +185,10 @@ impl<R: Read> CaptureReader<R> {
     pub fn truncated(&self) -> bool {
         self.truncated
     }
+}
+
+fn is_snoop<R: Read>(source: &ByteSource<R>) -> bool {
+    source.bytes().starts_with(snoop::MAGIC)
 }
 
 /// Frames that were seen and are not in the file.

@@ -227,6 +227,20 @@ pub fn tls(bytes: &[u8]) {
     }
 }
 
+/// Both streams of a connection behind its preambles: a byte for the size of segments, the length of the client's stream in two,
+/// then the client's stream and the server's. What is read lies inside the streams, and their bytes are accounted for.
+pub fn preamble(bytes: &[u8]) {
+    let Some((&[first, a, b], rest)) = bytes.split_first_chunk() else { return };
+    let (up, down) = rest.split_at(rest.len().min(usize::from(u16::from_be_bytes([a, b]))));
+    let (mut found, doubts) = converse([up, down], 1 + usize::from(first >> 1) * 31, first & 1 == 0, &[]);
+    if first & 1 == 0 && doubts == 0 && !found.is_empty() {
+        let (mut again, _) = converse([up, down], 1448, true, &[]);
+        found.sort_unstable();
+        again.sort_unstable();
+        assert_eq!(found, again);
+    }
+}
+
 /// How many packets such streams hold.
 #[allow(dead_code)]
 pub fn packets_in_tls(bytes: &[u8]) -> usize {

@@ -91,6 +91,11 @@ fn tls_streams_are_accounted_for_whatever_their_records() {
     run("tls", checks::tls);
 }
 
+#[test]
+fn preambles_are_accounted_for_whatever_stands_in_them() {
+    run("preamble", checks::preamble);
+}
+
 /// The corpus itself is opened: else its mutations would try nothing.
 #[test]
 fn the_corpus_of_tls_holds_mqtt() {

@@ -1,13 +1,16 @@
 //! The integration tests of the analyser, as one program. Its allocator counts, by thread, what a test asks for.
 
 mod conversations;
+mod dialects;
 mod documentation;
 mod formats;
 mod fuzz_bounded;
 mod memory;
+mod preambles;
 mod recorded;
 mod schuhmacher2018;
 mod tshark;
+mod tunnels;
 mod websocket;
 
 use mqttlab_counting::Counting;

@@ -26,6 +26,7 @@ impl Importer<'_> {
     ) -> Result<()> {
         let annotations = self.analyser.segment(segment, SegmentPayload::Bytes(payload));
         let (connection, direction) = (annotations.connection, annotations.direction);
+        let named_ends = annotations.named_ends;
         let mut verdict = annotations.verdict;
         verdict.ack_rtt = verdict.ack_rtt.filter(|_| frame.is_timed);
         self.words.clear();
@@ -52,6 +53,9 @@ impl Importer<'_> {
         let client_first = if direction == ServerDirection::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
         self.conversations.seen(connection as u32, direction, client_first, at, &mut self.matcher);
+        if named_ends != [None; 2] {
+            self.conversations.name_ends(connection as u32, named_ends);
+        }
         self.note_gaps();
         if let Some((_, transit)) = place.transit {
             let (start, bytes) = offset.map_or((0, 0), |start| (start, segment.payload_len));
