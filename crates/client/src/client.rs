@@ -496,7 +496,10 @@ impl<S: Session, C: Connection> Client<S, C> {
             }
             Step::Release(id) => return self.release(around, id),
             Step::Acknowledged(message) => self.outgoing.acknowledged(around, message),
-            Step::Refused(message) => self.outgoing.refused(around, self.who.number, message),
+            Step::NoSubscribers(message) => self.outgoing.unmatched(around, message),
+            Step::Refused(message, code) => {
+                self.outgoing.refused(around, self.who.number, message, code);
+            }
             Step::Asleep(asleep) => self.rest(around, asleep),
             Step::Close => return Err(Loss::Farewell),
             Step::Fail(why) => return Err(Loss::broken(why)),

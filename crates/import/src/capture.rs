@@ -22,7 +22,7 @@ use super::both_ends::{self, BothEnds};
 use super::capture_point::{CapturePoint, PathPlace};
 use super::clock::CaptureClock;
 use super::completeness::{self, CaptureCompleteness};
-use super::conversations::{CapturedConnections, SILENCE};
+use super::conversations::{CapturedConnections, SILENCE, without_connect_in_words};
 use super::dedup::Dedup;
 use super::error::{ImportError, Result};
 use super::gaps::Gaps;
@@ -273,6 +273,7 @@ impl<'a> Importer<'a> {
                 MatchedRow::Sent(row) => self.output.recorder.sent(&row)?,
                 MatchedRow::Acknowledged(row) => self.output.recorder.acknowledged(&row)?,
                 MatchedRow::Received(row) => self.output.recorder.received(&row)?,
+                MatchedRow::Dropped(row) => self.output.recorder.dropped(&row)?,
             }
         }
         Ok(())
@@ -385,9 +386,12 @@ impl<'a> Importer<'a> {
             gateway_ports: self.datagrams.ports(),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let connections = self.conversations.as_json(self.participants.clients());
+        let connections = self.conversations.as_json(self.participants.clients(), self.latest[0]);
+        let without_connect = self.conversations.without_connect(&analysis);
+        warnings.extend(without_connect_in_words(&without_connect));
         let mut told = self.seen.as_json(&analysis, &self.matcher);
         told["captured_at"] = point.as_json();
+        told["connections_without_connect"] = without_connect.into();
         let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;

@@ -523,6 +523,10 @@ words! {
         Expired = "expired",
         /// The broker acknowledged it and forwarded it to nobody: its publisher had more in flight than `max_inflight`.
         OverInflight = "over_inflight",
+        /// The broker refused the PUBLISH, by the reason code of its PUBACK or PUBREC.
+        Refused = "refused",
+        /// The broker answered that no subscription matches it, although there is one.
+        NoMatchingSubscribers = "no_matching_subscribers",
     }
 }
 
