@@ -83,24 +83,35 @@ impl CapturedConnections {
 
 /// One sentence on connections without a CONNECT; `None` where there are none.
 pub fn without_connect_in_words(rows: &[Value]) -> Option<String> {
-    let count = |row: &Value| row["connections"].as_u64().unwrap_or(0);
-    let all: u64 = rows.iter().map(count).sum();
-    let first = rows.iter().max_by_key(|row| count(row))?;
-    let text = |name: &str| first[name].as_str().unwrap_or_default().to_owned();
-    let seconds = first["open_ns_p50"].as_u64().unwrap_or(0) as f64 / 1e9;
-    let how = match &*text("closed_by") {
-        "open at the end" => "still open at the end".to_owned(),
-        "client" => format!("closed by the client after {seconds:.1} s"),
-        "client (reset)" => format!("reset by the client after {seconds:.1} s"),
-        "broker" => format!("closed by the broker after {seconds:.1} s"),
-        _ => format!("reset by the broker after {seconds:.1} s"),
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap_or(0);
+    let mut ways: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut addresses: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in rows {
+        let count = number(row, "connections");
+        let way = ways.entry(row["closed_by"].as_str()?).or_default();
+        (way.0, way.1) = (way.0 + count, way.1.max(number(row, "open_ns_max")));
+        *addresses.entry(row["from"].as_str()?).or_default() += count;
+    }
+    let all: u64 = addresses.values().sum();
+    let (most, _) = addresses.iter().max_by_key(|(_, count)| **count)?;
+    let others = match addresses.len() - 1 {
+        0 => String::new(),
+        1 => " and another address".into(),
+        more => format!(" and {more} more addresses"),
     };
-    let (s, each) = if all == 1 { ("", "it was") } else { ("s", "most often") };
-    let from = if rows.len() == 1 { "from".to_owned() } else { format!("{} of them from", count(first)) };
+    let ended = ways.iter().map(|(closed_by, (count, open_ns))| {
+        let seconds = *open_ns as f64 / 1e9;
+        match *closed_by {
+            "open at the end" => format!("{count} open at the end"),
+            who => format!("{count} closed by the {who} after at most {seconds:.1} s"),
+        }
+    });
+    let ended: Vec<String> = ended.collect();
+    let s = if all == 1 { "" } else { "s" };
     Some(format!(
-        "{all} TCP connection{s} to the broker's port on which the client never spoke: no CONNECT ({from} {}; {each} {how}). \
-         Port scans, health checks and clients that are stuck look so.",
-        text("from"),
+        "{all} TCP connection{s} to the broker's port carried no CONNECT, from {most}{others}: {}. Port scans, health checks \
+         and clients that are stuck look so.",
+        ended.join(", "),
     ))
 }
 
