@@ -240,8 +240,8 @@ def test_a_client_that_ignores_the_server_s_keep_alive_is_named(asked_s: int, tm
     client.down(disconnect(0x8D))
     client.down(b"", FIN | ACK)
     recording = read(wire, tmp_path)
-    words = ("the broker sent DISCONNECT, code 0x8d (keep alive timeout); the client ignored the server's keep-alive of "
-             "10 s")
+    words = ("the broker sent DISCONNECT, code 0x8d (keep alive timeout); the client ignored the server's keep-alive "
+             "of 10 s")
     assert ended(recording) == [("client", "disconnected", words, 1)]
     row = metrics.mqtt_connections(recording).row(0, named=True)
     assert (row["keep_alive_s"], row["keep_alive_ignored"], row["ended_how"]) == (10, "yes", words)
@@ -363,7 +363,7 @@ def test_tcp_connections_without_a_connect_are_counted_by_who_and_by_who_closed_
         ("10.0.0.77", "10.0.0.1:1883", 3, "broker"), ("10.0.0.78", "10.0.0.1:1883", 1, "client (reset)"),
         ("10.0.0.79", "10.0.0.1:1883", 1, "open at the end")]
     assert [round(value) for value in rows["open_s_p50"]][:2] == [15, 0]
-    words = ("5 TCP connections to the broker's port carried no CONNECT, from 10.0.0.77 and 2 more addresses: 3 closed "
-             "by the broker after at most 15.0 s, 1 closed by the client (reset) after at most 0.0 s, 1 open at the end.")
+    words = ("5 TCP connections to the broker's port carried no CONNECT, from 10.0.0.77 and 2 more addresses: "
+             "3 closed by the broker after at most 15.0 s, 1 closed by the client (reset) after at most 0.0 s, 1 open at the end.")
     assert [told for told in recording.run["warnings"] if told.startswith(words)]
     assert "TCP connections without a CONNECT" in page(recording)

@@ -168,7 +168,8 @@ fn a_message_is_sent_written_and_acknowledged() {
         +1600 put own 1: id 2, QoS 1
         +1600 admitted 1
         +1600 row sent 1: due 1600, written at 1600
-        +1601 event refused PUBLISH
+        +1601 event refused PUBLISH to t: code 0x87 (not authorised)
+        +1601 row dropped 1: refused
     "#]]
     .assert_eq(&world.take());
 }
