@@ -364,6 +364,7 @@ def test_tcp_connections_without_a_connect_are_counted_by_who_and_by_who_closed_
         ("10.0.0.79", "10.0.0.1:1883", 1, "open at the end")]
     assert [round(value) for value in rows["open_s_p50"]][:2] == [15, 0]
     words = ("5 TCP connections to the broker's port carried no CONNECT, from 10.0.0.77 and 2 more addresses: "
-             "3 closed by the broker after at most 15.0 s, 1 closed by the client (reset) after at most 0.0 s, 1 open at the end.")
+             "3 closed by the broker after at most 15.0 s, 1 closed by the client (reset) after at most 0.0 s, "
+             "1 open at the end.")
     assert [told for told in recording.run["warnings"] if told.startswith(words)]
     assert "TCP connections without a CONNECT" in page(recording)
