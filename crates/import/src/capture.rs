@@ -17,6 +17,7 @@ use mqttlab_recording::{
     PacketRow, Transit,
 };
 use mqttlab_units::Instant;
+use serde_json::Value;
 
 use super::both_ends::{self, BothEnds};
 use super::capture_point::{CapturePoint, PathPlace};
@@ -347,6 +348,16 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
+    /// The numbers behind the recording for `run.json`, and what to know of connections.
+    fn details(&self, analysis: &Analysis, warnings: &mut Vec<String>) -> BTreeMap<String, Value> {
+        let connections = self.conversations.as_json(self.participants.clients(), self.latest[0]);
+        let without_connect = self.conversations.without_connect(analysis);
+        warnings.extend(without_connect_in_words(&without_connect));
+        let mut told = self.seen.as_json(analysis, &self.matcher);
+        told["connections_without_connect"] = without_connect.into();
+        BTreeMap::from([("import".into(), told), ("connections".into(), connections)])
+    }
+
     fn finish(mut self, frames: &CaptureFrames, observer: &mut dyn ImportObserver) -> Result<Ending> {
         self.packets.extend_from_slice(self.analyser.flush());
         self.note_gaps();
@@ -386,13 +397,8 @@ impl<'a> Importer<'a> {
             gateway_ports: self.datagrams.ports(),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let connections = self.conversations.as_json(self.participants.clients(), self.latest[0]);
-        let without_connect = self.conversations.without_connect(&analysis);
-        warnings.extend(without_connect_in_words(&without_connect));
-        let mut told = self.seen.as_json(&analysis, &self.matcher);
-        told["captured_at"] = point.as_json();
-        told["connections_without_connect"] = without_connect.into();
-        let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
+        let mut details = self.details(&analysis, &mut warnings);
+        details.entry("import".into()).and_modify(|told| told["captured_at"] = point.as_json());
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;
         let options = subscriptions.options();
