@@ -42,7 +42,8 @@ def printed(recording: Recording) -> str:
     return console.export_text()
 
 
-def test_reasons_are_counted_by_group_the_most_frequent_first_and_behind_them_those_that_explain_nothing(tmp_path: Path) -> None:
+def test_reasons_are_counted_by_group_the_most_frequent_first_but_for_those_that_explain_nothing(
+        tmp_path: Path) -> None:
     rows = metrics.disconnections(Recording.open(write(tmp_path / "run", [Message(0)], events=EVENTS))).rows()
     assert rows == [
         ("publishers", "refused", "CONNECT: code 0x05 (not authorised)", 2, 1),

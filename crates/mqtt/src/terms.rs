@@ -75,6 +75,11 @@ impl ServerTerms {
         self.retain_available != Some(false)
     }
 
+    /// Whether there are messages that it does not take.
+    pub fn limits_messages(&self) -> bool {
+        !self.takes_qos(Qos::ExactlyOnce) || !self.takes_retain() || self.maximum_packet_bytes.is_some()
+    }
+
     fn set_number(&mut self, property: u8, number: u32) {
         let short = u16::try_from(number).ok();
         let is_so = Some(number != 0);

@@ -49,5 +49,7 @@ def answers(recording: Recording) -> pl.DataFrame:
 
 def _name(packet: str, code: int, before: bool) -> str:
     names = code_names()
-    known = names.get(f"{packet} before MQTT 5", {}) if before else names.get(packet, {})
-    return known.get(code, "unknown")
+    kinds = (f"{packet} before MQTT 5", packet)
+    # Simulations and clients do not say how many properties an answer has.
+    found = [names[kind][code] for kind in (kinds if before else kinds[::-1]) if code in names.get(kind, {})]
+    return found[0] if found else "unknown"

@@ -228,6 +228,7 @@ impl ClientReader<'_, '_> {
             receive_maximum: terms.receive_maximum.unwrap_or(u16::MAX),
             keep_alive_s: terms.keep_alive_s,
         };
+        client.connection_mut().terms = terms.limits_messages().then(|| Box::new(terms));
         client.packet(self.turn, Said::Mqtt(input))?;
         match connack.code {
             0 => Ok(()),
