@@ -147,25 +147,26 @@ class Client:
         return self
 
     def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4, present: bool = False,
-                expiry_s: int | None = None, answered: bool = True) -> None:
-        """Handshake, CONNECT and, unless it comes later, CONNACK."""
+                expiry_s: int | None = None, answered: bool = True, keep_alive_s: int = 60, terms: bytes = b"") -> None:
+        """Handshake, CONNECT and, unless it comes later, CONNACK, with properties if it has any (MQTT 5)."""
         self.open()
         self._five = b"\0" if level == 5 else b""
         properties = self._five if expiry_s is None else b"\5\x11" + struct.pack(">I", expiry_s)
-        body = b"\0\4MQTT" + bytes([level, 2 if clean else 0]) + b"\0\x3c" + properties + _text(name)
+        asked = bytes([level, 2 if clean else 0]) + struct.pack(">H", keep_alive_s)
+        body = b"\0\4MQTT" + asked + properties + _text(name)
         self.up(_packet(0x10, body))
         if answered:
-            self.down(_packet(0x20, bytes([1 if present else 0, code]) + self._five))
+            self.down(_packet(0x20, bytes([1 if present else 0, code]) + (self._five and bytes([len(terms)]) + terms)))
 
     def subscribe(self, *filters: str, codes: bytes = b"") -> None:
         """SUBSCRIBE and SUBACK."""
         self.up(_packet(0x82, b"\0\1" + self._five + b"".join(_text(name) + b"\1" for name in filters)))
         self.down(_packet(0x90, b"\0\1" + self._five + (codes or bytes(len(filters)))))
 
-    def unsubscribe(self, name: str) -> None:
+    def unsubscribe(self, name: str, *, codes: bytes = b"") -> None:
         """UNSUBSCRIBE and UNSUBACK."""
         self.up(_packet(0xA2, b"\0\2" + self._five + _text(name)))
-        self.down(_packet(0xB0, b"\0\2"))
+        self.down(_packet(0xB0, b"\0\2" + (self._five + codes if codes else b"")))
 
 
 def publish(topic: str, payload: bytes, *, qos: int = 0, identifier: int = 1, dup: bool = False,
@@ -175,20 +176,22 @@ def publish(topic: str, payload: bytes, *, qos: int = 0, identifier: int = 1, du
     return _packet(first, _text(topic) + (struct.pack(">H", identifier) if qos else b"") + payload)
 
 
-def answer(kind: int, identifier: int = 1) -> bytes:
-    """PUBACK (4), PUBREC (5), PUBREL (6) or PUBCOMP (7)."""
-    return _packet(kind << 4 | (2 if kind == 6 else 0), struct.pack(">H", identifier))
+def answer(kind: int, identifier: int = 1, *, code: int | None = None) -> bytes:
+    """PUBACK (4), PUBREC (5), PUBREL (6) or PUBCOMP (7); of MQTT 5 with a reason code."""
+    reason = b"" if code is None else bytes([code])
+    return _packet(kind << 4 | (2 if kind == 6 else 0), struct.pack(">H", identifier) + reason)
 
 
-def disconnect() -> bytes:
-    """A DISCONNECT."""
-    return _packet(0xE0, b"")
+def disconnect(code: int | None = None) -> bytes:
+    """A DISCONNECT; of MQTT 5 with a reason code."""
+    return _packet(0xE0, b"" if code is None else bytes([code]))
 
 
-def publish_5(topic: str, payload: bytes, *, alias: int | None = None) -> bytes:
-    """A PUBLISH of MQTT 5 at QoS 0, with a topic alias."""
+def publish_5(topic: str, payload: bytes, *, alias: int | None = None, qos: int = 0, identifier: int = 1) -> bytes:
+    """A PUBLISH of MQTT 5, with a topic alias."""
     properties = b"" if alias is None else b"\x23" + struct.pack(">H", alias)
-    return _packet(0x30, _text(topic) + bytes([len(properties)]) + properties + payload)
+    place = struct.pack(">H", identifier) if qos else b""
+    return _packet(0x30 | qos << 1, _text(topic) + place + bytes([len(properties)]) + properties + payload)
 
 
 def _packet(first: int, body: bytes) -> bytes:

@@ -42,14 +42,15 @@ def printed(recording: Recording) -> str:
     return console.export_text()
 
 
-def test_reasons_are_counted_by_group_the_most_frequent_first(tmp_path: Path) -> None:
+def test_reasons_are_counted_by_group_the_most_frequent_first_but_for_those_that_explain_nothing(
+        tmp_path: Path) -> None:
     rows = metrics.disconnections(Recording.open(write(tmp_path / "run", [Message(0)], events=EVENTS))).rows()
     assert rows == [
         ("publishers", "refused", "CONNECT: code 0x05 (not authorised)", 2, 1),
         ("subscribers", "disconnected", "no PINGRESP in time", 1, 1),
-        ("subscribers", "disconnected", "no reason was recorded", 1, 1),
         ("subscribers", "disconnected", "the broker sent DISCONNECT, code 0x8e (session taken over)", 1, 1),
-        ("subscribers", "not connected", f"{NOBODY} (connection refused)", 1, 1)]
+        ("subscribers", "not connected", f"{NOBODY} (connection refused)", 1, 1),
+        ("subscribers", "disconnected", "no reason was recorded", 1, 1)]
     assert metrics.disconnections(Recording.open(write(tmp_path / "none", [Message(0)]))).is_empty()
 
 

@@ -23,7 +23,7 @@ CRATES = {
     "tcp": {"units"},
     "plan": {"units", "net", "mqtt", "mqttsn", "zmtp", "framing", "tcp"},
     "rows": {"units", "net", "mqtt", "mqttsn", "zmtp"},
-    "recording": {"units", "rows"},
+    "recording": {"units", "mqtt", "rows"},
     "capture": {"units", "mqtt", "framing", "recording", "mqttsn", "zmtp"},
     "client": {"units", "mqtt", "plan", "rows", "mqttsn", "zmtp", "framing"},
     "run": {"units", "net", "plan", "rows"},

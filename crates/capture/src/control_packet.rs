@@ -25,7 +25,7 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// The row of the packet. Its message and its reason code are not told by the packet alone, and empty.
+    /// The row of the packet. Its message is not told by the packet alone, and empty.
     pub fn row_of<'a>(&self, packet: &'a CapturedPacket) -> ControlPacketRow<'a> {
         ControlPacketRow {
             connection: self.connection,
@@ -39,7 +39,7 @@ impl Passage {
             dup: packet.dup,
             retain: packet.retain,
             packet_id: packet.id,
-            reason: None,
+            reason: packet.reason,
             topic: packet.topic.as_deref(),
             publisher: None,
             sequence: None,

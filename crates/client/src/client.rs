@@ -496,7 +496,10 @@ impl<S: Session, C: Connection> Client<S, C> {
             }
             Step::Release(id) => return self.release(around, id),
             Step::Acknowledged(message) => self.outgoing.acknowledged(around, message),
-            Step::Refused(message) => self.outgoing.refused(around, self.who.number, message),
+            Step::NoSubscribers(message) => self.outgoing.unmatched(around, message),
+            Step::Refused(message, code) => {
+                self.outgoing.refused(around, self.who.number, message, code);
+            }
             Step::Asleep(asleep) => self.rest(around, asleep),
             Step::Close => return Err(Loss::Farewell),
             Step::Fail(why) => return Err(Loss::broken(why)),
@@ -610,7 +613,12 @@ impl<S: Session, C: Connection> Client<S, C> {
         let token = self.outgoing.add(around, row, message.content as u8);
         // The schedule goes on when the client has given up, or is late; nobody takes what it offers then.
         let is_off = self.is_gone() || self.presence == Presence::Silent;
-        let admission = match is_off || around.is_leaving() {
+        let declined = around.declines(self.who, &self.connection, &row, message.content as u8);
+        if let Some(why) = &declined {
+            let words = format!("PUBLISH to {}: not sent, {why}", around.topic_name(row.topic));
+            around.event(EventKind::Refused, self.who.number, None, &words);
+        }
+        let admission = match is_off || around.is_leaving() || declined.is_some() {
             true => Admission::Refused,
             false => self.session.publish(now, token, Some(row.topic), qos(row.qos)),
         };

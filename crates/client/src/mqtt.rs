@@ -179,7 +179,8 @@ fn step(output: Output, changes: &mut u32) -> Option<Step<Packet, Envelope>> {
         }
         Output::Release { id } => Step::Release(PacketId(id)),
         Output::Acknowledged { token } => Step::Acknowledged(message(token)),
-        Output::Refused { token } => Step::Refused(message(token)),
+        Output::NoSubscribers { token } => Step::NoSubscribers(message(token)),
+        Output::Refused { token, by, code } => Step::Refused(message(token), Some((by, code))),
         Output::Close(reason) => Step::Fail(match reason {
             // The broker closes the connection when it has read DISCONNECT (MQTT 5 §3.14.4). A refusal's code is known
             // to whoever read it, and ends the connection with it.

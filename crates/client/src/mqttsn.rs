@@ -181,7 +181,7 @@ fn step(output: Output) -> Option<Step<Packet, Envelope>> {
         Output::SubscriptionRefused { code, .. } => Step::SubscriptionRefused(code.name()),
         Output::Release { id } => Step::Release(PacketId(id)),
         Output::Acknowledged { token } => Step::Acknowledged(Token(token)),
-        Output::Refused { token, .. } => Step::Refused(Token(token)),
+        Output::Refused { token, .. } => Step::Refused(Token(token), None),
         Output::Asleep(asleep) => Step::Asleep(asleep),
         Output::Close(reason) => Step::Fail(match reason {
             Reason::Asked => return None,

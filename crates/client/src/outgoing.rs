@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use mqttlab_mqtt::Qos;
-use mqttlab_rows::{Acknowledged, EventKind, Sent, Unsent};
+use mqttlab_mqtt::{Kind, Qos, Version, reason};
+use mqttlab_rows::{Acknowledged, Dropped, EventKind, LossCause, Sent, Unsent};
 use mqttlab_units::{Duration, Instant};
 
 use crate::facts::ClientNumber;
@@ -83,10 +83,40 @@ impl<R: Default> OutgoingMessages<R> {
         self.settle(around, token);
     }
 
-    /// The other side refuses a message of this client.
-    pub(crate) fn refused(&mut self, around: &mut impl Surroundings, client: ClientNumber, token: Token) {
-        around.event(EventKind::Refused, client, None, "PUBLISH");
+    /// The other side refuses a message of this client, and no receiver will get it.
+    pub(crate) fn refused(
+        &mut self,
+        around: &mut impl Surroundings,
+        client: ClientNumber,
+        token: Token,
+        code: Option<(Kind, u8)>,
+    ) {
+        let row = self.at(token).row;
+        let mut words = String::from("PUBLISH");
+        if let Some(row) = row {
+            words = format!("PUBLISH to {}", around.topic_name(row.topic));
+        }
+        if let Some((kind, code)) = code {
+            words = format!("{words}: {}", reason::in_words(kind, Version::V5, code));
+        }
+        around.event(EventKind::Refused, client, None, &words);
+        if let (Some(row), Some(_)) = (row, code) {
+            let deliveries = around.deliveries(&row);
+            around.books().expected -= u64::from(deliveries);
+            self.drop(around, token, LossCause::Refused);
+        }
         self.settle(around, token);
+    }
+
+    /// The other side knows of no receiver of a message of this client.
+    pub(crate) fn unmatched(&mut self, around: &mut impl Surroundings, token: Token) {
+        self.drop(around, token, LossCause::NoMatchingSubscribers);
+    }
+
+    fn drop(&mut self, around: &mut impl Surroundings, token: Token, cause: LossCause) {
+        if let Some(Sent { publisher, sequence, .. }) = self.at(token).row {
+            around.dropped(&Dropped { publisher, sequence, subscriber: None, cause, at: around.now() });
+        }
     }
 
     /// The session does not take a message.

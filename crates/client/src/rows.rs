@@ -1,6 +1,6 @@
 //! Where rows for the recording go.
 
-use mqttlab_rows::{Acknowledged, EventKind, Received, Sent, Unsent};
+use mqttlab_rows::{Acknowledged, Dropped, EventKind, Received, Sent, Unsent};
 use mqttlab_units::Duration;
 
 use crate::facts::ClientNumber;
@@ -13,6 +13,8 @@ pub trait Rows {
     fn acknowledged(&mut self, row: &Acknowledged);
     /// A message was due, and its session did not take it.
     fn unsent(&mut self, row: &Unsent);
+    /// A message will not reach its receivers, as the other side says.
+    fn dropped(&mut self, row: &Dropped);
     /// A message was delivered.
     fn received(&mut self, row: &Received);
     /// Something happened to a client.

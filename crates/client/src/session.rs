@@ -4,7 +4,7 @@
 //! transports make bytes, or lengths, of its packets. After each call its steps are taken by [`Session::poll`] until there
 //! are none.
 
-use mqttlab_mqtt::Qos;
+use mqttlab_mqtt::{Kind, Qos};
 use mqttlab_units::Instant;
 
 pub use mqttlab_mqtt::client::{Admission, Receipt};
@@ -108,8 +108,10 @@ pub enum Step<P, E> {
     Release(PacketId),
     /// The last acknowledgement of a message has come.
     Acknowledged(Token),
-    /// The other side will not have a message.
-    Refused(Token),
+    /// The other side knows of no receiver of a message.
+    NoSubscribers(Token),
+    /// The other side will not have a message, and says in which packet and with which code of MQTT 5.
+    Refused(Token, Option<(Kind, u8)>),
     /// It sleeps from now on, or no longer.
     Asleep(bool),
     /// Everything has been said: the connection ends as planned.
@@ -135,7 +137,8 @@ impl<P, E> Step<P, E> {
             Step::SubscriptionRefused(why) => Step::SubscriptionRefused(why),
             Step::Release(id) => Step::Release(id),
             Step::Acknowledged(message) => Step::Acknowledged(message),
-            Step::Refused(message) => Step::Refused(message),
+            Step::NoSubscribers(message) => Step::NoSubscribers(message),
+            Step::Refused(message, code) => Step::Refused(message, code),
             Step::Asleep(asleep) => Step::Asleep(asleep),
             Step::Close => Step::Close,
             Step::Fail(why) => Step::Fail(why),

@@ -27,6 +27,8 @@ pub trait Surroundings: Rows {
     /// What the plan says of a client's message, by the number of its content (its publication, or what an event makes of that), its
     /// place in its publication, and the client's own count of messages; `None` where it has none.
     fn message(&self, client: Who, content: usize, index: u64, sequence: u64) -> Option<MessageFacts>;
+    /// The name of a topic, by its number in the recording.
+    fn topic_name(&self, topic: u32) -> &str;
     /// A change of a client's subscriptions by its number, if there is one: the filter, and whether it subscribes.
     fn subscription_change(&self, client: Who, number: u32) -> Option<(String, bool)>;
     /// Whether it subscribes to anything after so many changes.

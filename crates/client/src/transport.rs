@@ -36,6 +36,11 @@ pub trait Transport<S: Session, C: Connection> {
         envelope: S::Envelope,
         body: Body<'_, C::Relayed>,
     ) -> u64;
+    /// Why the other side will not take a message, where it has said so when it accepted the client ([MQTT-3.2.2-11],
+    /// [MQTT-3.2.2-14], [MQTT-3.2.2-15]); `None`: it has not.
+    fn declines(&self, _client: Who, _connection: &C, _row: &Sent, _content: u8) -> Option<String> {
+        None
+    }
     /// Where everything that was put ends.
     fn end(&self, connection: &C) -> u64;
     /// How far it is written.

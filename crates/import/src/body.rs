@@ -29,16 +29,6 @@ fn each_filter(body: &[u8], level: u8, options: bool) -> impl Iterator<Item = (S
     })
 }
 
-/// The codes of a SUBACK, one for each filter (MQTT 5 §3.9.3).
-pub fn codes(body: &[u8], level: u8) -> &[u8] {
-    after_properties(body, level)
-}
-
-/// The code of a CONNACK (MQTT 5 §3.2.2.2).
-pub fn connack_code(body: &[u8]) -> Option<u8> {
-    body.get(1).copied()
-}
-
 /// Whether the broker still had the session, as a CONNACK says (MQTT 5 §3.2.2.1).
 pub fn session_present(body: &[u8]) -> bool {
     body.first().is_some_and(|flags| flags & 1 != 0)
@@ -65,9 +55,6 @@ fn after_properties(body: &[u8], level: u8) -> &[u8] {
     }
     &[]
 }
-
-/// Codes from here on are refusals (MQTT 5 §2.4; SUBACK of MQTT 3.1.1 §3.9.3).
-pub const REFUSED: u8 = 0x80;
 
 #[cfg(test)]
 mod tests {
@@ -116,6 +103,5 @@ mod tests {
             assert_eq!(subscriptions(&whole[..end], 4).len(), usize::from(end >= 5), "{end}");
         }
         assert_eq!(subscriptions(&[0, 1, 0xff, 0xff, 0xff, 0xff, 1], 5), []);
-        assert_eq!((codes(&[0], 4), connack_code(&[0])), (&[][..], None));
     }
 }

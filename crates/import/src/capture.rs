@@ -17,12 +17,13 @@ use mqttlab_recording::{
     PacketRow, Transit,
 };
 use mqttlab_units::Instant;
+use serde_json::Value;
 
 use super::both_ends::{self, BothEnds};
 use super::capture_point::{CapturePoint, PathPlace};
 use super::clock::CaptureClock;
 use super::completeness::{self, CaptureCompleteness};
-use super::conversations::{CapturedConnections, SILENCE};
+use super::conversations::{CapturedConnections, SILENCE, without_connect_in_words};
 use super::dedup::Dedup;
 use super::error::{ImportError, Result};
 use super::gaps::Gaps;
@@ -352,6 +353,17 @@ impl<'a> Importer<'a> {
         }
     }
 
+    /// The numbers behind the recording for `run.json`, and what to know of connections.
+    fn details(&self, analysis: &Analysis, warnings: &mut Vec<String>) -> BTreeMap<String, Value> {
+        let mut connections = self.conversations.as_json(self.participants.clients(), self.latest[0]);
+        preambles::add_to(&mut connections, analysis);
+        let without_connect = self.conversations.without_connect(analysis);
+        warnings.extend(without_connect_in_words(&without_connect));
+        let mut told = self.seen.as_json(analysis, &self.matcher);
+        told["connections_without_connect"] = without_connect.into();
+        BTreeMap::from([("import".into(), told), ("connections".into(), connections)])
+    }
+
     fn finish(mut self, frames: &CaptureFrames, observer: &mut dyn ImportObserver) -> Result<Ending> {
         self.packets.extend_from_slice(self.analyser.flush());
         self.note_gaps();
@@ -393,12 +405,12 @@ impl<'a> Importer<'a> {
             gateway_ports: self.datagrams.ports(),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let mut connections = self.conversations.as_json(self.participants.clients());
-        preambles::add_to(&mut connections, &analysis);
-        let mut told = self.seen.as_json(&analysis, &self.matcher);
-        told["captured_at"] = point.as_json();
-        told["acknowledgements"] = self.unproven.as_json(&self.streams);
-        let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
+        let unproven = self.unproven.as_json(&self.streams);
+        let mut details = self.details(&analysis, &mut warnings);
+        details.entry("import".into()).and_modify(|told| {
+            told["captured_at"] = point.as_json();
+            told["acknowledgements"] = unproven;
+        });
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;
         let options = subscriptions.options();

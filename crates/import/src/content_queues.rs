@@ -20,6 +20,8 @@ pub struct ContentQueues {
     order: VecDeque<u64>,
     /// Clients of which packets were not captured.
     distrusted: NumberSet<u32>,
+    /// What brokers refused, which none delivers.
+    refused: NumberSet<(u32, u32)>,
 }
 
 #[derive(Default)]
@@ -45,6 +47,11 @@ impl ContentQueues {
     /// Packets of a client were not captured: its equal messages cannot be told apart by counting.
     pub fn distrust(&mut self, client: u32) {
         self.distrusted.insert(client);
+    }
+
+    /// A broker refused a message.
+    pub fn refuse(&mut self, message: CountedMessage) {
+        self.refused.insert((message.publisher, message.sequence));
     }
 
     /// The message that a client publishes to a server again.
@@ -104,7 +111,14 @@ impl ContentQueues {
         }
         let subscribed = queue.gone + queue.messages.partition_point(|&(_, at)| at < since) as u64;
         let had = queue.next.get(&publish.client).copied().unwrap_or_default();
-        let place = had.max(subscribed);
+        let mut place = had.max(subscribed);
+        if !self.refused.is_empty() {
+            let is_refused = |(message, _): &(CountedMessage, Instant)| {
+                self.refused.contains(&(message.publisher, message.sequence))
+            };
+            let behind = queue.messages.iter().skip((place - queue.gone) as usize);
+            place += behind.take_while(|waiting| is_refused(waiting)).count() as u64;
+        }
         if place >= end {
             // One message that comes twice is a duplicate; of several alike nobody can tell which.
             let again = only && had > subscribed;

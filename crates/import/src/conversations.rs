@@ -6,19 +6,27 @@
 //!
 //! A CONNECT changes nothing until the broker accepts it: what it refuses leaves the old session as it was (MQTT 5
 //! §3.1.4). Where its CONNACK is not captured, the next packet of the broker's says that it did.
+//!
+//! Why a connection ended is worked out in [`endings`].
+
+mod endings;
+mod listed;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use mqttlab_capture::mqtt::{CapturedPacket, Kind, SeenConnect};
-use mqttlab_capture::{Bits, ServerDirection, SocketEndpoint};
-use mqttlab_recording::{Client, Event, EventKind, NumberMap, NumberSet};
+use mqttlab_capture::{ServerDirection, SocketEndpoint};
+use mqttlab_mqtt::terms::ServerTerms;
+use mqttlab_mqtt::{Version, reason};
+use mqttlab_recording::{Event, EventKind, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
-use serde_json::{Value, json};
 
 use super::body;
 use super::matcher::Matcher;
 use super::participants::{Participants, written};
+
+pub use listed::without_connect_in_words;
 
 /// All conversations, by the connection's number.
 #[derive(Default)]
@@ -27,6 +35,8 @@ pub struct CapturedConnections {
     of: NumberMap<u32, CapturedConnection>,
     /// The connection that a client uses now.
     current: NumberMap<u32, u32>,
+    /// The connection on which a client sent its last CONNECT, and when.
+    asking: NumberMap<u32, (u32, Instant)>,
     /// Clients whose last connection was lost.
     lost: NumberSet<u32>,
     /// Connections without a CONNECT.
@@ -50,6 +60,8 @@ struct Ends {
     /// When it was heard last, and since when there was no long silence.
     heard: Instant,
     lively_since: Instant,
+    /// When its first FIN or RST came, whose it was, and whether it was a RST.
+    closed: Option<(Instant, ServerDirection, bool)>,
 }
 
 struct CapturedConnection {
@@ -63,7 +75,16 @@ struct CapturedConnection {
     connect: Option<(Instant, SeenConnect)>,
     /// Whether the CONNECT has neither been accepted nor refused.
     asks: bool,
+    /// The code of a CONNACK that refused it.
+    refused: Option<u8>,
+    /// What the CONNACK changed, where it said anything.
+    terms: Option<Box<ServerTerms>>,
+    /// When the client's last control packet was whole, and the longest time between two.
+    spoke: Instant,
+    silent: Duration,
+    /// Filters whose SUBSCRIBE or UNSUBSCRIBE is not answered, by packet identifier.
     subscribing: NumberMap<u16, (Instant, Vec<String>)>,
+    unsubscribing: NumberMap<u16, (Instant, Vec<String>)>,
 }
 
 impl CapturedConnections {
@@ -85,6 +106,7 @@ impl CapturedConnections {
             answered: false,
             heard: at,
             lively_since: at,
+            closed: None,
         };
         let ends = self.ends.entry(connection).or_insert(ends);
         ends.answered |= direction == ServerDirection::FromServer;
@@ -123,30 +145,6 @@ impl CapturedConnections {
     /// The next event.
     pub fn poll(&mut self) -> Option<(Event, String)> {
         self.events.pop_front()
-    }
-
-    /// Every connection that carries MQTT, by number, for `run.json`. Without its CONNECT little is known of it.
-    pub fn as_json(&self, clients: &[Client]) -> Value {
-        let mut numbers: Vec<u32> = self.of.keys().copied().collect();
-        numbers.sort_unstable();
-        let told = numbers.into_iter().take(CONNECTIONS_TOLD).filter_map(|number| {
-            let (conversation, ends) = (self.of.get(&number)?, self.ends.get(&number)?);
-            let connect = conversation.connect.as_ref().map(|(_, connect)| connect);
-            let client = clients.get(conversation.client as usize);
-            Some(json!({
-                "connection": number,
-                "client": client.map(|client| &client.name),
-                "from": written(ends.client),
-                "to": written(ends.broker),
-                "mqtt_version": connect.map(|connect| version(connect.level)),
-                "keep_alive_s": connect.map(|connect| connect.keep_alive_s),
-                "clean_start": connect.map(|connect| connect.flags & CLEAN != 0),
-                "connected_ns": conversation.connect.as_ref().map(|(at, _)| at.as_ns()),
-                "ended_ns": conversation.ended.as_ref().map(|(at, _)| at.as_ns()),
-                "ended_how": conversation.ended.as_ref().map(|(_, how)| how),
-            }))
-        });
-        Value::Array(told.collect())
     }
 
     /// The client of a connection that carries MQTT.
@@ -199,9 +197,17 @@ impl CapturedConnections {
             ended: None,
             connect: None,
             asks: false,
+            refused: None,
+            terms: None,
+            spoke: times[1],
+            silent: Duration::ZERO,
             subscribing: NumberMap::default(),
+            unsubscribing: NumberMap::default(),
         });
         let client = conversation.client;
+        if direction == ServerDirection::ToServer {
+            conversation.spoke_at(times[1]);
+        }
         matcher.servers.assign(client, ends.broker);
         let unnamed = packet.connect.is_none() && conversation.connect.is_none();
         if unnamed && !self.current.contains_key(&client) {
@@ -216,55 +222,30 @@ impl CapturedConnections {
                 self.connect(connection, ends, packet, times[0], matcher)
             }
             (Kind::Connack, ServerDirection::FromServer) => {
-                self.connack(connection, ends.opened, packet, times[1], matcher);
+                self.connack(connection, ends, packet, (times[1], participants), matcher);
             }
             (Kind::Subscribe, ServerDirection::ToServer) => {
                 self.subscribe(connection, packet, times, matcher)
             }
             (Kind::Suback, ServerDirection::FromServer) => self.suback(connection, packet, times[1], matcher),
             (Kind::Unsubscribe, ServerDirection::ToServer) => {
-                for filter in body::filters(bytes(packet), packet.level) {
-                    matcher.subscriptions.unsubscribe(client, &filter, times[1]);
-                }
+                self.unsubscribe(connection, packet, times[1], matcher)
+            }
+            (Kind::Unsuback, ServerDirection::FromServer) => {
+                self.unsuback(connection, packet, times[1], matcher)
             }
             (Kind::Disconnect, ServerDirection::ToServer) => {
-                conversation.goodbye = true;
                 if let Some(expiry_s) = body::session_expiry(bytes(packet), 1) {
                     conversation.keeps = kept(expiry_s);
                 }
-                self.end_connection(connection, times[1], matcher);
+                self.farewell(connection, packet, times[1], matcher);
             }
             (Kind::Disconnect, ServerDirection::FromServer) => {
-                let code = bytes(packet).first().copied().unwrap_or_default();
-                let words = format!("DISCONNECT with code 0x{code:02x} from the broker");
-                self.end(connection, times[1], EventKind::Disconnect, words, matcher);
+                self.thrown_out(connection, packet, times[1], matcher);
             }
             _ => {}
         }
         Some(client)
-    }
-
-    /// A segment with FIN or RST was seen, after the packets in it.
-    pub fn closing(
-        &mut self,
-        connection: u32,
-        direction: ServerDirection,
-        bits: Bits,
-        at: Instant,
-        matcher: &mut Matcher,
-    ) {
-        if !bits.any(Bits::FIN.and(Bits::RST)) {
-            return;
-        }
-        let Some(goodbye) = self.of.get(&connection).map(|conversation| conversation.goodbye) else { return };
-        let who = if direction == ServerDirection::ToServer { "the client" } else { "the broker" };
-        let how = if bits.has(Bits::RST) { "reset" } else { "closed" };
-        let (kind, words) = if goodbye {
-            (EventKind::Close, String::new())
-        } else {
-            (EventKind::Disconnect, format!("{how} by {who} without a DISCONNECT"))
-        };
-        self.end(connection, at, kind, words, matcher);
     }
 
     fn connect(
@@ -285,6 +266,7 @@ impl CapturedConnections {
         };
         conversation.connect = Some((at, (**connect).clone()));
         conversation.asks = true;
+        self.asking.insert(client, (connection, at));
         if !ends.answered {
             // Nothing of the broker's is captured, so that no CONNACK will be.
             self.accepted(connection, true, matcher);
@@ -298,26 +280,30 @@ impl CapturedConnections {
     fn connack(
         &mut self,
         connection: u32,
-        opened: Instant,
+        ends: Ends,
         packet: &CapturedPacket,
-        at: Instant,
+        (at, participants): (Instant, &mut Participants),
         matcher: &mut Matcher,
     ) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
-        match body::connack_code(bytes(packet)) {
+        let terms = ServerTerms::of_body(bytes(packet), Version::from_level(packet.level));
+        participants.assign(client, &terms.assigned_client_id, [ends.client, ends.broker]);
+        if let Some(expiry_s) = terms.session_expiry_s.filter(|_| packet.reason == Some(0)) {
+            conversation.keeps = kept(expiry_s);
+        }
+        conversation.terms = (terms != ServerTerms::default()).then(|| Box::new(terms));
+        match packet.reason {
             Some(0) => {
-                if let Some(expiry_s) = body::session_expiry(bytes(packet), 2).filter(|_| packet.level >= 5) {
-                    conversation.keeps = kept(expiry_s);
-                }
                 let present = body::session_present(bytes(packet));
                 self.accepted(connection, present, matcher);
                 let words = if present { "session present".into() } else { String::new() };
-                self.push_event(at, EventKind::Connack, Some(client), at.checked_since(opened), words);
+                self.push_event(at, EventKind::Connack, Some(client), at.checked_since(ends.opened), words);
             }
             Some(code) => {
-                conversation.asks = false;
-                let words = format!("CONNACK with code 0x{code:02x}");
+                (conversation.asks, conversation.refused) = (false, Some(code));
+                let code = reason::in_words(Kind::Connack, Version::from_level(packet.level), code);
+                let words = format!("CONNECT: {code}");
                 self.push_event(at, EventKind::Refused, Some(client), None, words);
             }
             None => {}
@@ -380,18 +366,47 @@ impl CapturedConnections {
         let Some((asked, filters)) = asked else { return };
         let mut refused = Vec::new();
         // MQTT 3.1 has no refusals, and a cut packet no codes: what is not refused is granted.
-        let codes = body::codes(bytes(packet), packet.level).iter().copied().chain(std::iter::repeat(0));
-        for (filter, code) in filters.iter().zip(codes) {
-            if code < body::REFUSED {
+        let version = Version::from_level(packet.level);
+        let codes = reason::codes(bytes(packet), version);
+        for (filter, code) in filters.iter().zip(codes.iter().copied().chain(std::iter::repeat(0))) {
+            if code < reason::REFUSED {
                 matcher.subscriptions.grant(client, filter, at);
             } else {
                 matcher.subscriptions.unsubscribe(client, filter, at);
-                refused.push(format!("{filter} with code 0x{code:02x}"));
+                refused
+                    .push(format!("SUBSCRIBE {filter}: {}", reason::in_words(Kind::Suback, version, code)));
             }
         }
         self.push_event(at, EventKind::Suback, Some(client), at.checked_since(asked), String::new());
-        if !refused.is_empty() {
-            self.push_event(at, EventKind::Refused, Some(client), None, refused.join(", "));
+        for words in refused {
+            self.push_event(at, EventKind::Refused, Some(client), None, words);
+        }
+    }
+
+    fn unsubscribe(&mut self, connection: u32, packet: &CapturedPacket, at: Instant, matcher: &mut Matcher) {
+        let Some(conversation) = self.of.get_mut(&connection) else { return };
+        let filters = body::filters(bytes(packet), packet.level);
+        for filter in &filters {
+            matcher.subscriptions.unsubscribe(conversation.client, filter, at);
+        }
+        // Before MQTT 5 no UNSUBACK refuses.
+        if let Some(id) = packet.id.filter(|_| packet.level >= 5) {
+            conversation.unsubscribing.insert(id, (at, filters));
+        }
+    }
+
+    /// From 0x80 on a code says that the subscription goes on (MQTT 5 §3.11.3).
+    fn unsuback(&mut self, connection: u32, packet: &CapturedPacket, at: Instant, matcher: &mut Matcher) {
+        let Some(conversation) = self.of.get_mut(&connection) else { return };
+        let client = conversation.client;
+        let asked = packet.id.and_then(|id| conversation.unsubscribing.remove(&id));
+        let Some((given_up, filters)) = asked else { return };
+        let codes = reason::codes(bytes(packet), Version::from_level(packet.level));
+        for (filter, &code) in filters.iter().zip(codes).filter(|(_, code)| **code >= reason::REFUSED) {
+            matcher.subscriptions.restore(client, filter, given_up);
+            let code = reason::in_words(Kind::Unsuback, Version::V5, code);
+            let words = format!("UNSUBSCRIBE {filter}: {code}");
+            self.push_event(at, EventKind::Refused, Some(client), None, words);
         }
     }
 
@@ -411,6 +426,13 @@ impl CapturedConnections {
             matcher.forget(client, None);
         }
         self.push_event(at, kind, Some(client), None, words);
+        self.end_connection(connection, at, matcher);
+    }
+
+    /// A connection on which the broker refused the CONNECT is over. It has begun no session.
+    fn end_refused(&mut self, connection: u32, at: Instant, how: String, matcher: &mut Matcher) {
+        let Some(conversation) = self.of.get_mut(&connection) else { return };
+        conversation.ended.get_or_insert((at, how));
         self.end_connection(connection, at, matcher);
     }
 
@@ -468,15 +490,6 @@ fn kept(expiry_s: u32) -> Option<Duration> {
     (expiry_s < u32::MAX).then(|| Duration::from_s(expiry_s.into()))
 }
 
-/// The version as people write it.
-fn version(level: u8) -> String {
-    match level {
-        3 => "3.1".into(),
-        4 => "3.1.1".into(),
-        level => level.to_string(),
-    }
-}
-
 fn bytes(packet: &CapturedPacket) -> &[u8] {
     packet.body.as_deref().unwrap_or_default()
 }
@@ -485,7 +498,5 @@ fn bytes(packet: &CapturedPacket) -> &[u8] {
 pub const SILENCE: Duration = Duration::from_s(90);
 /// Later than everything.
 const LAST: Instant = Instant::from_ns(u64::MAX);
-/// Connections that `run.json` lists.
-const CONNECTIONS_TOLD: usize = 10_000;
 /// Clean Session, or Clean Start (MQTT 5 §3.1.2.4).
 const CLEAN: u8 = 2;

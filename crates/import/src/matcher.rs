@@ -12,11 +12,13 @@
 //! the message with the same identity, else of the one with the same content ([`ContentQueues`]), else foreign. Behind a hole
 //! in its publisher's stream a message is known only later than its delivery, which waits for it ([`UntracedDelivery`]).
 
+mod answers;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mqttlab_mqtt::SubscriptionOptions;
-use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received, Sent, identity};
+use mqttlab_recording::{Acknowledged, Dropped, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
 use super::content_queues::{self, ContentQueues};
@@ -35,6 +37,8 @@ pub enum MatchedRow {
     Acknowledged(Acknowledged),
     /// It was delivered.
     Received(Received),
+    /// The broker said that it will not be.
+    Dropped(Dropped),
 }
 
 /// How deliveries were traced to messages.
@@ -87,6 +91,8 @@ enum Slot {
 struct UnacknowledgedMessage {
     message: CountedMessage,
     connection: u32,
+    /// The number of its topic, where this is its first copy.
+    topic: Option<u32>,
 }
 
 /// A delivery at QoS 1 or 2 under way.
@@ -225,12 +231,14 @@ impl Matcher {
             }
             PublishOrigin::Foreign => self.foreign(publish),
         };
+        let mut topic = None;
         if let Some(intended) = intended {
-            self.sent(publish, message, intended);
+            topic = Some(self.sent(publish, message, intended));
             self.trace_again(publish);
         }
         if let Some(place) = place {
-            self.outgoing.insert(place, UnacknowledgedMessage { message, connection: publish.connection });
+            let connection = publish.connection;
+            self.outgoing.insert(place, UnacknowledgedMessage { message, connection, topic });
         }
         message
     }
@@ -257,7 +265,8 @@ impl Matcher {
         (message, Some(publish.first))
     }
 
-    fn sent(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, intended: Instant) {
+    /// Answers the number of its topic.
+    fn sent(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, intended: Instant) -> u32 {
         let server = self.servers.of(publish.client);
         let topic = self.subscriptions.topic_from(publish.client, publish.topic, publish.complete, server);
         if self.servers.are_several() {
@@ -277,6 +286,7 @@ impl Matcher {
             sent: publish.first,
             written: None,
         })));
+        topic
     }
 
     /// The last acknowledgement of a packet identifier came back to its publisher.
@@ -530,6 +540,9 @@ mod tests {
                 }
                 MatchedRow::Acknowledged(row) => {
                     format!("{}.{} acknowledged at {}", row.publisher, row.sequence, row.at.as_ns())
+                }
+                MatchedRow::Dropped(row) => {
+                    format!("{}.{} {} at {}", row.publisher, row.sequence, row.cause.as_str(), row.at.as_ns())
                 }
                 MatchedRow::Received(row) => {
                     let publisher = row.publisher.map_or("?".into(), |publisher| publisher.to_string());

@@ -1,6 +1,7 @@
 //! Who takes part: hosts by address, clients by identifier.
 //!
-//! A client whose CONNECT was not captured, or that leaves its name to the broker, is called `address:port`.
+//! A client whose CONNECT was not captured, or that leaves its name to the broker, is called `address:port`. A broker of MQTT 5
+//! says in CONNACK which name it has given: the client is called so from then on, and is the same when it comes back with it.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -60,6 +61,21 @@ impl Participants {
         number
     }
 
+    /// The broker has given a client that connected without an identifier this one (MQTT 5 §3.2.2.3.7).
+    pub fn assign(&mut self, client: u32, id: &str, [end, broker]: [SocketEndpoint; 2]) {
+        let key = (broker, id.to_owned());
+        if id.is_empty() || self.by_id.contains_key(&key) {
+            return;
+        }
+        self.by_id.insert(key, client);
+        // Who connects from the same port later is another client.
+        self.by_id.remove(&(end, String::new()));
+        let name = self.free_name(id.to_owned(), &written(broker));
+        if let Some(known) = self.clients.get_mut(client as usize) {
+            (known.name, known.group) = (name, stem(id).to_owned());
+        }
+    }
+
     /// A client of a log or table, by its name. Without a group it belongs to that of its name.
     pub fn logged(&mut self, name: &str, group: &str) -> u32 {
         if let Some(&known) = self.by_name.get(name) {
@@ -83,10 +99,15 @@ impl Participants {
     }
 
     /// Names stay apart where two brokers know a client by the same identifier.
-    fn add(&mut self, name: String, group: String, host: u16, broker: &str) -> u32 {
-        let number = self.clients.len() as u32;
+    fn free_name(&mut self, name: String, broker: &str) -> String {
         let name = if self.names.contains(&name) { format!("{name} at {broker}") } else { name };
         self.names.insert(name.clone());
+        name
+    }
+
+    fn add(&mut self, name: String, group: String, host: u16, broker: &str) -> u32 {
+        let number = self.clients.len() as u32;
+        let name = self.free_name(name, broker);
         self.clients.push(Client { name, group, host, session: None, is_program: false });
         number
     }
@@ -151,6 +172,18 @@ mod tests {
         assert_eq!(names, ["sensor-7", "10.0.0.2:40001", "10.0.0.2:40002", "sensor-7 at 10.0.0.9:1883"]);
         assert_eq!(participants.clients()[elsewhere as usize].group, "sensor");
         assert_eq!(participants.hosts(), ["10.0.0.2"]);
+    }
+
+    #[test]
+    fn a_client_that_the_broker_named_is_the_same_when_it_comes_back_with_that_name() {
+        let mut participants = Participants::default();
+        let broker = end(1, 1883);
+        let nameless = participants.client("", end(2, 40_000), broker);
+        participants.assign(nameless, "auto-7f3a", [end(2, 40_000), broker]);
+        assert_eq!(participants.client("auto-7f3a", end(2, 40_001), broker), nameless);
+        assert_ne!(participants.client("", end(2, 40_000), broker), nameless, "another, from the same port");
+        let named = &participants.clients()[nameless as usize];
+        assert_eq!((&*named.name, &*named.group), ("auto-7f3a", "auto"));
     }
 
     #[test]

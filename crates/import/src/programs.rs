@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use mqttlab_capture::mqtt::{CapturedPacket, Kind};
 use mqttlab_capture::{JoinedPacket, PacketReader, ServerDirection};
 use mqttlab_mqtt::topic::matches;
+use mqttlab_mqtt::{Version, reason};
 use mqttlab_recording::{
     ChangedReceiver, Event, EventKind, Identified, Layout, PositionSample, Received, SeenRow, Sent, Session,
     Topic, identity,
@@ -145,7 +146,7 @@ impl ProgramReader {
             return;
         };
         let (body, asked) = (bytes(&seen.packet), connection.asked);
-        match body::connack_code(body) {
+        match seen.packet.reason {
             Some(0) => {
                 let present = body::session_present(body);
                 if !present {
@@ -156,13 +157,9 @@ impl ProgramReader {
                 self.push_event(at, EventKind::Connack, client, at.checked_since(asked), words);
             }
             Some(code) => {
-                self.push_event(
-                    at,
-                    EventKind::Refused,
-                    client,
-                    None,
-                    &format!("CONNACK with code 0x{code:02x}"),
-                );
+                let code = reason::in_words(Kind::Connack, Version::from_level(seen.packet.level), code);
+                let words = format!("CONNECT: {code}");
+                self.push_event(at, EventKind::Refused, client, None, &words);
             }
             None => {}
         }
@@ -184,9 +181,9 @@ impl ProgramReader {
     fn suback(&mut self, packet: &CapturedPacket, client: u32, at: Instant) {
         let asked = packet.id.and_then(|id| self.subscribing.remove(&(client, id)));
         let (Some(matcher), Some((asked, filters))) = (&mut self.matcher, asked) else { return };
-        let codes = body::codes(bytes(packet), packet.level).iter().copied().chain(std::iter::repeat(0));
-        for (filter, code) in filters.into_iter().zip(codes) {
-            if code < body::REFUSED {
+        let codes = reason::codes(bytes(packet), Version::from_level(packet.level));
+        for (filter, code) in filters.into_iter().zip(codes.iter().copied().chain(std::iter::repeat(0))) {
+            if code < reason::REFUSED {
                 matcher.subscriptions.grant(client, &filter, at);
                 self.granted.push((client, filter));
             } else {
@@ -247,10 +244,15 @@ impl PacketReader for ProgramReader {
         }
         let (Some(matcher), Some(id)) = (&mut self.matcher, packet.id) else { return };
         match (kind, seen.direction) {
-            (Kind::Puback | Kind::Pubcomp, ServerDirection::FromServer) => {
-                matcher.acknowledged(client, id, at)
+            (Kind::Puback | Kind::Pubrec | Kind::Pubcomp, direction) => {
+                let refusal = match direction {
+                    ServerDirection::FromServer => matcher.answered(client, packet, at),
+                    ServerDirection::ToServer => matcher.delivery_answered(client, packet),
+                };
+                if let Some(words) = refusal {
+                    self.push_event(at, EventKind::Refused, client, None, &words);
+                }
             }
-            (Kind::Puback | Kind::Pubcomp, ServerDirection::ToServer) => matcher.completed(client, id),
             (Kind::Pubrel, ServerDirection::FromServer) => matcher.released(client, id, at),
             (Kind::Unsubscribe, ServerDirection::ToServer) => {
                 for filter in body::filters(bytes(packet), packet.level) {
@@ -274,6 +276,7 @@ impl PacketReader for ProgramReader {
                     emit(SeenRow::Received(&row));
                 }
                 MatchedRow::Received(_) => {}
+                MatchedRow::Dropped(row) => emit(SeenRow::Dropped(&row)),
             }
         }
         self.received.iter().for_each(|row| emit(SeenRow::Received(row)));

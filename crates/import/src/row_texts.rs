@@ -38,16 +38,6 @@ pub fn name(packet: &CapturedPacket, words: &mut String) {
     written.expect("a string takes all");
 }
 
-/// The code of a packet that has one for the whole of it.
-pub fn reason(packet: &CapturedPacket) -> Option<u8> {
-    let body = packet.body.as_deref()?;
-    match packet.kind.mqtt()? {
-        Kind::Connack => super::body::connack_code(body),
-        Kind::Disconnect => body.first().copied(),
-        _ => None,
-    }
-}
-
 /// A text, unless it is empty.
 pub fn word(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())

@@ -111,6 +111,28 @@ impl ObservedSubscriptions {
         }
     }
 
+    /// The broker refused to end a subscription: it goes on as if it had not been given up then.
+    pub fn restore(&mut self, client: u32, filter: &str, given_up: Instant) {
+        let ended = |past: &Past| past.client == client && past.until == given_up && past.filter == filter;
+        let past = self.past.iter().rposition(ended).and_then(|place| self.past.remove(place));
+        // Of shared subscriptions none is remembered.
+        let (no_local, granted) = match past {
+            Some(past) => (past.no_local, past.granted),
+            None if self.shares.get(filter).is_some_and(|members| members.contains(&client)) => {
+                (false, given_up)
+            }
+            None => return,
+        };
+        if share(filter).is_none() {
+            self.tree.insert(filter, client);
+        }
+        let filter = filter.to_owned();
+        self.given_up.retain(|&(_, holder), at| holder != client || *at != given_up);
+        let held = HeldSubscription { filter, no_local, since: granted, granted: Some(granted) };
+        self.of_client.entry(client).or_default().push(held);
+        self.changed(given_up);
+    }
+
     fn end(&mut self, client: u32, over: Vec<HeldSubscription>, until: Instant) {
         for HeldSubscription { filter, no_local, granted, .. } in over {
             self.tree.remove(&filter, |&holder| holder == client);
@@ -220,6 +242,11 @@ impl ObservedSubscriptions {
         let mut past = self.past.iter().filter(|past| past.client == client);
         held.any(|held| wants(&held.filter, held.no_local))
             || past.any(|past| past.granted <= at && at < past.until && wants(&past.filter, past.no_local))
+    }
+
+    /// The name of a topic.
+    pub fn topic_name(&self, topic: u32) -> &str {
+        self.topics.get(topic as usize).map_or("", |topic| &topic.name)
     }
 
     /// Who subscribes to the messages of a topic, at whatever server.
@@ -372,6 +399,19 @@ mod tests {
             [received(9), received(15), received(25), received(35), received(45)],
             [vec![], vec![1], vec![], vec![2], vec![]]
         );
+    }
+
+    #[test]
+    fn a_subscription_that_the_broker_would_not_end_goes_on() {
+        let mut subscriptions = ObservedSubscriptions::default();
+        let at = Instant::from_ns;
+        subscriptions.ask(1, "a/#", Qos::AtMostOnce.into(), at(1));
+        subscriptions.grant(1, "a/#", at(2));
+        assert_eq!(receivers_at(&mut subscriptions, "a/b", 3), [1]);
+        subscriptions.unsubscribe(1, "a/#", at(5));
+        subscriptions.restore(1, "a/#", at(5));
+        assert_eq!((receivers_at(&mut subscriptions, "a/b", 9), subscriptions.given_up()), (vec![1], vec![]));
+        assert_eq!(subscriptions.since(1, &"a/b".into()), Some(at(2)));
     }
 
     #[test]

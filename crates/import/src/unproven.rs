@@ -68,6 +68,8 @@ impl UnprovenRows {
         clock: CaptureClock,
         recorder: &mut DirectRecorder,
     ) -> Result<()> {
+        // That the broker refused a message holds whether its publisher learns of it or not.
+        let place = place.filter(|_| !matches!(row, MatchedRow::Dropped(_)));
         let Some(place) = place else { return write(recorder, row) };
         let receiver = streams.receiver(place.connection, place.direction);
         let Some(receiver) = receiver.filter(|receiver| receiver.is_heard()) else {
@@ -278,6 +280,7 @@ fn write(recorder: &mut DirectRecorder, row: MatchedRow) -> Result<()> {
         MatchedRow::Sent(row) => recorder.sent(&row)?,
         MatchedRow::Acknowledged(row) => recorder.acknowledged(&row)?,
         MatchedRow::Received(row) => recorder.received(&row)?,
+        MatchedRow::Dropped(row) => recorder.dropped(&row)?,
     }
     Ok(())
 }

@@ -26,8 +26,9 @@ use std::sync::Arc;
 use mqttlab_units::{Duration, Instant};
 
 use crate::inbox::Inbox;
-use crate::kind::Qos;
+use crate::kind::{Kind, Qos};
 use crate::outbox::{Dispatch, Outbox, Refill};
+use crate::reason::{NO_MATCHING_SUBSCRIBERS, REFUSED};
 
 /// What a session is configured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,11 +91,12 @@ pub enum Input {
     },
     Puback {
         id: u16,
-        refused: bool,
+        /// Reason code; 0 before MQTT 5.
+        code: u8,
     },
     Pubrec {
         id: u16,
-        refused: bool,
+        code: u8,
     },
     Pubrel {
         id: u16,
@@ -160,9 +162,15 @@ pub enum Output {
     Acknowledged {
         token: u64,
     },
-    /// A message that the broker refused.
+    /// The broker knows of no subscription to the message's topic. Its acknowledgement follows, or has its turn later.
+    NoSubscribers {
+        token: u64,
+    },
+    /// A message that the broker refused, and in which packet.
     Refused {
         token: u64,
+        by: Kind,
+        code: u8,
     },
     /// Close the transport.
     Close(Reason),
@@ -477,24 +485,26 @@ impl Client {
 
     fn packet(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Puback { id, refused } => {
+            Input::Puback { id, code } => {
+                self.note_subscribers(id, code);
                 // From 0x80 on a PUBACK refuses, and acknowledges all the same ([MQTT-4.4.0-2]).
                 let token = self.outbox.acknowledge(id);
-                self.finish_message(now, token, refused);
+                self.finish_message(now, token, (Kind::Puback, code));
             }
             // From 0x80 on, a PUBREC ends the exchange: no PUBREL follows (§4.3.3, [MQTT-4.4.0-2]).
-            Input::Pubrec { id, refused: true } => {
+            Input::Pubrec { id, code: code @ REFUSED.. } => {
                 let token = self.outbox.acknowledge(id);
-                self.finish_message(now, token, true);
+                self.finish_message(now, token, (Kind::Pubrec, code));
             }
-            Input::Pubrec { id, refused: false } => {
+            Input::Pubrec { id, code } => {
+                self.note_subscribers(id, code);
                 // PUBREL follows even where the identifier is not known: the broker waits for one.
                 self.outbox.release(now, id);
                 self.send(now, Output::SendPubrel { id });
             }
             Input::Pubcomp { id } => {
                 let token = self.outbox.complete(id);
-                self.finish_message(now, token, false);
+                self.finish_message(now, token, (Kind::Pubcomp, 0));
             }
             Input::Pubrel { id } => {
                 let known = self.inbox.release(id).is_some();
@@ -518,10 +528,18 @@ impl Client {
         }
     }
 
-    fn finish_message(&mut self, now: Instant, token: Option<u64>, refused: bool) {
+    fn note_subscribers(&mut self, id: u16, code: u8) {
+        if code == NO_MATCHING_SUBSCRIBERS
+            && let Some(&token) = self.outbox.message(id)
+        {
+            self.ready.push_back(Output::NoSubscribers { token });
+        }
+    }
+
+    fn finish_message(&mut self, now: Instant, token: Option<u64>, (by, code): (Kind, u8)) {
         let Some(token) = token else { return };
-        self.ready.push_back(if refused {
-            Output::Refused { token }
+        self.ready.push_back(if code >= REFUSED {
+            Output::Refused { token, by, code }
         } else {
             Output::Acknowledged { token }
         });

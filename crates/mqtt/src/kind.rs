@@ -22,6 +22,15 @@ impl Version {
             Version::V5 => 5,
         }
     }
+
+    /// The version of a protocol level, as far as there is one: what comes after 5 is read as 5.
+    pub const fn from_level(level: u8) -> Version {
+        match level {
+            0..=3 => Version::V31,
+            4 => Version::V311,
+            _ => Version::V5,
+        }
+    }
 }
 
 /// Quality of service.

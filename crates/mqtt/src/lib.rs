@@ -8,6 +8,8 @@
 //! | [`kind`] | versions, packet types, fixed headers |
 //! | [`packet`] | decoding, borrowed and strict |
 //! | [`alias`] | topic aliases, of a sender and of a receiver |
+//! | [`reason`] | reason codes and return codes, and their names |
+//! | [`terms`] | what a CONNACK changes |
 //! | [`encode`] | encoding into the caller's buffer, and lengths |
 //! | [`topic`] | names, filters, the subscription tree |
 //! | [`inbox`] | messages that have come at QoS 2 and are not released, for either side of a session |
@@ -27,6 +29,8 @@ pub mod kind;
 pub mod outbox;
 pub mod packet;
 pub mod property;
+pub mod reason;
+pub mod terms;
 pub mod topic;
 
 pub use kind::{FixedHeader, Kind, Malformed, Qos, RetainHandling, SubscriptionOptions, Version};

@@ -270,6 +270,11 @@ impl<T: Copy> Outbox<T> {
         }
     }
 
+    /// The message in flight under an identifier.
+    pub fn message(&self, id: u16) -> Option<&T> {
+        self.place(id).map(|place| &self.in_flight[place].message)
+    }
+
     /// PUBCOMP came: the message, if it was in flight.
     pub fn complete(&mut self, id: u16) -> Option<T> {
         self.take(id, |flight| flight.qos == Qos::ExactlyOnce && flight.released)

@@ -32,12 +32,19 @@ pub mod id {
     pub const SESSION_EXPIRY_INTERVAL: u8 = 0x11;
     pub const ASSIGNED_CLIENT_IDENTIFIER: u8 = 0x12;
     pub const SERVER_KEEP_ALIVE: u8 = 0x13;
+    pub const RESPONSE_INFORMATION: u8 = 0x1a;
+    pub const SERVER_REFERENCE: u8 = 0x1c;
+    pub const REASON_STRING: u8 = 0x1f;
     pub const RECEIVE_MAXIMUM: u8 = 0x21;
     pub const TOPIC_ALIAS_MAXIMUM: u8 = 0x22;
     pub const TOPIC_ALIAS: u8 = 0x23;
     pub const MAXIMUM_QOS: u8 = 0x24;
-    pub const MAXIMUM_PACKET_SIZE: u8 = 0x27;
+    pub const RETAIN_AVAILABLE: u8 = 0x25;
     pub const USER_PROPERTY: u8 = 0x26;
+    pub const MAXIMUM_PACKET_SIZE: u8 = 0x27;
+    pub const WILDCARD_SUBSCRIPTION_AVAILABLE: u8 = 0x28;
+    pub const SUBSCRIPTION_IDENTIFIER_AVAILABLE: u8 = 0x29;
+    pub const SHARED_SUBSCRIPTION_AVAILABLE: u8 = 0x2a;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,6 +121,14 @@ impl<'a> Properties<'a> {
     /// As [`Properties::read`].
     pub fn read_will(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
         Self::read_for(bytes, 1)
+    }
+
+    /// What is whole at the beginning of a property section, with its length in front, of a packet that may be cut short and
+    /// that may break rules: for those who watch, and cannot close the connection.
+    pub fn seen(bytes: &'a [u8]) -> Self {
+        let Ok(Some((length, size))) = variable_length(bytes) else { return Properties::NONE };
+        let raw = bytes.get(size..).unwrap_or_default();
+        Properties { raw: &raw[..raw.len().min(length as usize)] }
     }
 
     fn read_for(bytes: &'a [u8], carrier: u32) -> Result<(Self, &'a [u8]), Malformed> {

@@ -11,6 +11,9 @@
 //! same publisher, topic and QoS arrived, for these keep their order (MQTT 5 §4.6). Where the evidence cannot tell, the
 //! fate is unknown, and the cause says what may have become of it.
 //!
+//! A broker of MQTT 5 may refuse a PUBLISH, which is lost by that, or say that it knows of no subscriber: then the message has no
+//! receiver, and where a subscription was granted before it is lost.
+//!
 //! A broker does not say that it drops a message whose expiry interval is over. Live it is lost by that where the receiver was
 //! away until then ([`Layout::expiry`]).
 //!
@@ -237,7 +240,9 @@ impl<'a> Judge<'a> {
     pub(crate) fn judge(&self, absent: &UndeliveredMessage) -> (MessageFate, Option<LossCause>) {
         let lost = |cause| (MessageFate::Lost, Some(cause));
         let unknown = |cause| (MessageFate::Unknown, Some(cause));
-        match absent.dropped {
+        // A broker without a matching subscription says nothing of when it had the message.
+        let unmatched = absent.dropped.filter(|cause| *cause == LossCause::NoMatchingSubscribers);
+        match absent.dropped.filter(|_| unmatched.is_none()) {
             Some(cause @ LossCause::NoAcknowledgement) => return unknown(cause),
             Some(cause) => return lost(cause),
             None => {}
@@ -264,11 +269,14 @@ impl<'a> Judge<'a> {
                 (true, false) => lost(LossCause::NotSubscribed),
                 (false, _) if self.is_over_inflight(absent) => lost(LossCause::OverInflight),
                 (false, _) if self.is_expired(absent) => lost(LossCause::Expired),
-                (false, _) => lost(absent.instead.unwrap_or(LossCause::Overtaken)),
+                (false, _) => lost(unmatched.or(absent.instead).unwrap_or(LossCause::Overtaken)),
             };
         }
         if self.precedes_subscription(absent) {
             return (MessageFate::NoReceiver, None);
+        }
+        if let Some(cause) = unmatched {
+            return lost(cause);
         }
         let verdict = if self.layout.drops_are_complete { None } else { self.by_connections(absent) };
         match verdict {

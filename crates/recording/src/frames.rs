@@ -9,7 +9,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use mqttlab_rows::{Acknowledged, Cause, Event, Frame, Layout, PacketKind, PositionSample, Received, Sent};
+use mqttlab_rows::{
+    Acknowledged, Cause, Dropped, Event, Frame, Layout, PacketKind, PositionSample, Received, Sent,
+};
 use mqttlab_units::{Duration, Instant};
 
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
@@ -47,6 +49,8 @@ pub enum SeenRow<'a> {
     Event(&'a Event, &'a str),
     /// A client has said where it is.
     Position(&'a PositionSample),
+    /// The broker refused it.
+    Dropped(&'a Dropped),
 }
 
 /// Judges the segments of a producer that has no bytes, in the order in which they came to their first links.

@@ -259,7 +259,9 @@ impl<'a> TableOut<'a> {
         let expected = expected.unwrap_or_default();
         let shares = message.sent.map_or(0, |sent| self.layout.shares_of(sent.topic));
         if expected.is_empty() && shares == 0 && message.deliveries.is_empty() {
-            let is_known = message.sent.is_none_or(|sent| self.judge.knows_receivers(sent));
+            let drops = self.drops_of(key(message.publisher, message.sequence));
+            let is_known = message.sent.is_none_or(|sent| self.judge.knows_receivers(sent))
+                || drops.iter().any(|(_, cause)| *cause == LossCause::NoMatchingSubscribers);
             (row.fate, row.cause) = match is_known {
                 true => (MessageFate::NoReceiver, None),
                 false => (MessageFate::Unknown, Some(LossCause::NotRecorded)),

@@ -21,6 +21,7 @@ pub(crate) fn write(dir: &Path, layout: &mut Layout, analyser: &mut dyn FrameAna
         SeenRow::Received(row) => put(Spool::Received, row, &[], &mut found[2]),
         SeenRow::Event(row, words) => put(Spool::Events, row, words.as_bytes(), &mut found[3]),
         SeenRow::Position(row) => put(Spool::Positions, row, &[], &mut found[4]),
+        SeenRow::Dropped(row) => put(Spool::Dropped, row, &[], &mut found[5]),
     });
     for (spool, rows) in SPOOLS.iter().zip(&found).filter(|(_, rows)| !rows.is_empty()) {
         let path = spool.seen_path(dir);
@@ -30,5 +31,5 @@ pub(crate) fn write(dir: &Path, layout: &mut Layout, analyser: &mut dyn FrameAna
     Ok(found.iter().any(|rows| !rows.is_empty()))
 }
 
-const SPOOLS: [Spool; 5] =
-    [Spool::Sent, Spool::Acknowledged, Spool::Received, Spool::Events, Spool::Positions];
+const SPOOLS: [Spool; 6] =
+    [Spool::Sent, Spool::Acknowledged, Spool::Received, Spool::Events, Spool::Positions, Spool::Dropped];

@@ -4,6 +4,8 @@
 //! of an HTTP answer. Here it gets its meaning and a remedy. Reports read the same table (`failures.json`), which a test
 //! writes.
 
+use mqttlab_mqtt::reason;
+
 use crate::run::rfc3339;
 
 /// A reason that events give, and what helps against it.
@@ -31,47 +33,43 @@ const REACHED: &str = "see the network's loss and delay and the broker's log, or
                        (`phases.connect_timeout`)";
 const LISTENS: &str = "nothing listens there: see `address` and `port` of the broker";
 
-/// Codes of CONNACK in MQTT 3.1.1 (§3.2.2.3) and MQTT 5 (§2.4), and of MQTT 5's DISCONNECT: name and remedy.
-pub(crate) const CODES: &[(u8, &str, &str)] = &[
-    (0x01, "unacceptable protocol version", VERSION),
-    (0x02, "identifier rejected", IDENTIFIER),
-    (0x03, "server unavailable", LATER),
-    (0x04, "bad user name or password", USER),
-    (0x05, "not authorised", USER),
-    (0x80, "unspecified error", LATER),
-    (0x81, "malformed packet", LATER),
-    (0x82, "protocol error", VERSION),
-    (0x83, "implementation specific error", LATER),
-    (0x84, "unsupported protocol version", VERSION),
-    (0x85, "client identifier not valid", IDENTIFIER),
-    (0x86, "bad user name or password", USER),
-    (0x87, "not authorised", USER),
-    (0x88, "server unavailable", LATER),
-    (0x89, "server busy", LATER),
-    (0x8A, "banned", LATER),
-    (0x8B, "server shutting down", LATER),
-    (0x8C, "bad authentication method", USER),
-    (0x8D, "keep alive timeout", "see `mqtt.keep_alive`"),
-    (0x8E, "session taken over", "each client needs an identifier of its own: see `mqtt.client_id`"),
-    (0x8F, "topic filter invalid", "see the filters of `subscribe`"),
-    (0x90, "topic name invalid", "see `publish.topic` and `will.topic`"),
-    (0x93, "receive maximum exceeded", LATER),
-    (0x94, "topic alias invalid", LATER),
-    (0x95, "packet too large", "see the size of `payload`, and the broker's limit"),
-    (0x96, "message rate too high", "see `publish`, and the broker's limit"),
-    (0x97, "quota exceeded", LATER),
-    (0x98, "administrative action", LATER),
-    (0x99, "payload format invalid", "see `payload`"),
-    (0x9A, "retain not supported", "see `publish.retain` and the will"),
-    (0x9B, "QoS not supported", "see `qos` of `publish` and of the will"),
-    (0x9C, "use another server", "see `address` of the broker"),
-    (0x9D, "server moved", "see `address` of the broker"),
-    (0x9E, "shared subscriptions not supported", "see the filters of `subscribe`"),
-    (0x9F, "connection rate exceeded", "see `connect_over` of the group: let clients come more slowly"),
-    (0xA0, "maximum connect time", LATER),
-    (0xA1, "subscription identifiers not supported", LATER),
-    (0xA2, "wildcard subscriptions not supported", "see the filters of `subscribe`"),
+/// What helps against a code of CONNACK in MQTT 3.1.1 (§3.2.2.3) and MQTT 5 (§2.4), or of MQTT 5's DISCONNECT; of others the
+/// broker's log tells. Their names are [`reason`]'s.
+const REMEDIES: &[(u8, &str)] = &[
+    (0x01, VERSION),
+    (0x02, IDENTIFIER),
+    (0x04, USER),
+    (0x05, USER),
+    (0x82, VERSION),
+    (0x84, VERSION),
+    (0x85, IDENTIFIER),
+    (0x86, USER),
+    (0x87, USER),
+    (0x8C, USER),
+    (0x8D, "see `mqtt.keep_alive`"),
+    (0x8E, "each client needs an identifier of its own: see `mqtt.client_id`"),
+    (0x8F, "see the filters of `subscribe`"),
+    (0x90, "see `publish.topic` and `will.topic`"),
+    (0x95, "see the size of `payload`, and the broker's limit"),
+    (0x96, "see `publish`, and the broker's limit"),
+    (0x99, "see `payload`"),
+    (0x9A, "see `publish.retain` and the will"),
+    (0x9B, "see `qos` of `publish` and of the will"),
+    (0x9C, "see `address` of the broker"),
+    (0x9D, "see `address` of the broker"),
+    (0x9E, "see the filters of `subscribe`"),
+    (0x9F, "see `connect_over` of the group: let clients come more slowly"),
+    (0xA2, "see the filters of `subscribe`"),
 ];
+
+/// Every code that refuses or ends a connection: name and remedy.
+fn codes() -> impl Iterator<Item = (u8, &'static str, &'static str)> {
+    let all = reason::RETURN_CODES.iter().chain(reason::CODES);
+    all.map(|&(code, name)| {
+        let remedy = REMEDIES.iter().find(|known| known.0 == code);
+        (code, name, remedy.map_or(LATER, |known| known.1))
+    })
+}
 
 /// Everything else. Errors of the system go by their numbers (Linux).
 pub(crate) const FAILURES: &[FailureReason] = &[
@@ -159,16 +157,12 @@ pub(crate) fn explained(detail: &str) -> String {
 
 /// The packet and the code with which a client was refused.
 fn code_of(detail: &str) -> Option<(&'static str, u8, &'static str, &'static str)> {
-    let said = [
-        ("CONNECT: code 0x", "CONNACK"),
-        ("CONNACK with code 0x", "CONNACK"),
-        ("the broker sent DISCONNECT, code 0x", "DISCONNECT"),
-    ];
+    let said = [("CONNECT: code 0x", "CONNACK"), ("the broker sent DISCONNECT, code 0x", "DISCONNECT")];
     let (digits, packet) =
         said.iter().find_map(|(begins, packet)| Some((detail.strip_prefix(begins)?, *packet)))?;
-    let code = u8::from_str_radix(digits, 16).ok()?;
-    let known = CODES.iter().find(|known| known.0 == code);
-    let (_, name, remedy) = known.copied().unwrap_or((code, "refused", REMEDY));
+    // Its name may follow.
+    let code = u8::from_str_radix(digits.get(..2)?, 16).ok()?;
+    let (_, name, remedy) = codes().find(|known| known.0 == code).unwrap_or((code, "refused", REMEDY));
     Some((packet, code, name, remedy))
 }
 
@@ -187,6 +181,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use mqttlab_mqtt::{Kind, Version};
     use serde_json::json;
 
     use super::*;
@@ -195,6 +190,7 @@ mod tests {
     fn a_reason_has_its_meaning_and_a_remedy_in_one_line() {
         let checks = [
             ("CONNECT: code 0x05", "CONNACK 0x05 not authorised; see `mqtt.username`"),
+            ("CONNECT: code 0x87 (not authorised)", "CONNACK 0x87 not authorised; see `mqtt.username`"),
             ("CONNECT: code 0x86", "CONNACK 0x86 bad user name or password; see `mqtt.username`"),
             ("CONNECT: code 0x01", "CONNACK 0x01 unacceptable protocol version; see `mqtt.version`"),
             ("CONNECT: code 0x84", "CONNACK 0x84 unsupported protocol version; see `mqtt.version`"),
@@ -236,12 +232,29 @@ mod tests {
         }
     }
 
+    /// Names of codes by packet; those before MQTT 5 apart.
+    fn names() -> serde_json::Value {
+        let mut all = serde_json::Map::new();
+        for (version, suffix) in [(Version::V5, ""), (Version::V311, " before MQTT 5")] {
+            for kind in (1..16).filter_map(Kind::from_number) {
+                let named = (0..=u8::MAX).filter_map(|code| Some((code, reason::name(kind, version, code)?)));
+                let named: serde_json::Map<_, _> =
+                    named.map(|(code, name)| (format!("0x{code:02x}"), json!(name))).collect();
+                if !named.is_empty() {
+                    all.insert(format!("{kind}{suffix}"), named.into());
+                }
+            }
+        }
+        all.into()
+    }
+
     #[test]
     fn reports_read_the_same_table() {
-        let codes = CODES.iter().map(|(code, name, remedy)| (format!("0x{code:02x}"), json!([name, remedy])));
+        let codes = codes().map(|(code, name, remedy)| (format!("0x{code:02x}"), json!([name, remedy])));
         let failures = FAILURES.iter().map(|one| json!([one.said, one.means, one.remedy]));
         let table = json!({
             "codes": codes.collect::<serde_json::Map<_, _>>(),
+            "names": names(),
             "failures": failures.collect::<Vec<_>>(),
         });
         let text = serde_json::to_string_pretty(&table).expect("names and sentences are JSON") + "\n";

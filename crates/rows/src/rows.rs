@@ -527,6 +527,10 @@ words! {
         NotAcknowledged = "not_acknowledged",
         /// Unknown: its packet was sent, its connection ended, and no acknowledgement of TCP was captured.
         NoAcknowledgement = "no_acknowledgement",
+        /// The broker refused the PUBLISH, by the reason code of its PUBACK or PUBREC.
+        Refused = "refused",
+        /// The broker answered that no subscription matches it, although there is one.
+        NoMatchingSubscribers = "no_matching_subscribers",
     }
 }
 

@@ -77,7 +77,7 @@ impl Simulation {
     ) -> Result<Simulation, String> {
         let roster = Roster::of(&plan);
         let recorder = recording::begin(&plan, destination, &roster)?;
-        let evidence = Records::new(recorder, plan.recording.packets, analyser);
+        let evidence = Records::new(recorder, (plan.recording.packets, recording::versions(&plan)), analyser);
         let sampling = Sampling::new(plan.recording.tcp_state_interval, Stations::of(&plan));
         let hosts = Hosts::new(&plan)?;
         let bare_links = [plan.direct_link(), plan.loopback_link()];

@@ -5,6 +5,7 @@ in :mod:`mqttlab.metrics.catalogue`; :func:`summary` is the long form of all of 
 made the recording. Percentiles are taken over messages, never over other percentiles.
 """
 
+from mqttlab.metrics.answers import answers
 from mqttlab.metrics.application import application, clients, deliveries, has_both_ways, measurement_began_ns, setup
 from mqttlab.metrics.attribution import (
     attribution,
@@ -56,7 +57,13 @@ from mqttlab.metrics.energy import energy
 from mqttlab.metrics.headline import Bytes, Flow, Headline, foreign, headline
 from mqttlab.metrics.link import links
 from mqttlab.metrics.members import members
-from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, topics
+from mqttlab.metrics.mqtt import (
+    connections_without_connect,
+    mqtt_connections,
+    other_traffic,
+    packet_types,
+    topics,
+)
 from mqttlab.metrics.mqtt_sn import mqtt_sn
 from mqttlab.metrics.network import connections, network, round_trip_counts, round_trips, round_trips_thinned
 from mqttlab.metrics.overhead import overhead
@@ -99,6 +106,7 @@ __all__ = [
     "Metric",
     "Shown",
     "Stage",
+    "answers",
     "application",
     "attribution",
     "attribution_by_band",
@@ -116,6 +124,7 @@ __all__ = [
     "connection_flight",
     "connection_segments",
     "connections",
+    "connections_without_connect",
     "counted",
     "deliveries",
     "device_bytes",

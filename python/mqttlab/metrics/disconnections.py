@@ -23,6 +23,14 @@ COLUMNS = {"group": pl.String, "what": pl.String, "reason": pl.String, "count": 
 CLOSED = "the broker closed the connection"
 TAKEN_OVER = f"{CLOSED} (session taken over: another client came with its identifier)"
 CODE = re.compile(r"code 0x([0-9a-f]{2})$")
+DELIVERY = "delivery, "
+# What names a topic or filter: what was asked for, of which, and the answer.
+SUBJECT = r"^(?P<asked>PUBLISH to|SUBSCRIBE|UNSUBSCRIBE) (?P<subject>.+): (?P<code>code 0x[0-9a-f]{2}.*)$"
+SUBJECTS_MOST = 3
+# Whose connection ended so may have been told why by none.
+UNEXPLAINED = (CLOSED, "no reason was recorded", "closed by the broker without a DISCONNECT",
+               "reset by the broker without a DISCONNECT", "closed by the client without a DISCONNECT",
+               "reset by the client without a DISCONNECT")
 
 
 @cache
@@ -33,9 +41,19 @@ def _known() -> tuple[dict[int, str], list[tuple[str, str]]]:
             [(said, means) for said, means, _ in table["failures"]])
 
 
+@cache
+def code_names() -> dict[str, dict[int, str]]:
+    """What codes are called, by packet; of packets before MQTT 5 under ``KIND before MQTT 5``."""
+    table = json.loads(resources.files(__package__).joinpath("failures.json").read_text(encoding="utf-8"))
+    return {packet: {int(code, 16): name for code, name in names.items()} for packet, names in table["names"].items()}
+
+
 def disconnections(recording: Recording) -> pl.DataFrame:
-    """One row for each group and reason, the most frequent first: ``group``, ``what`` (``disconnected``,
-    ``refused`` or ``not connected``), ``reason``, ``count`` (times) and ``clients`` (how many different ones)."""
+    """One row for each group and reason: ``group``, ``what`` (``disconnected``, ``refused``, ``refused deliveries`` or
+    ``not connected``), ``reason``, ``count`` (times) and ``clients`` (how many different ones).
+
+    The most frequent come first, and behind them those that name no cause: a connection that was closed without a word.
+    """
     events = recording.events
     if events.is_empty():
         return pl.DataFrame(schema=COLUMNS)
@@ -44,15 +62,32 @@ def disconnections(recording: Recording) -> pl.DataFrame:
     if found.is_empty():
         return pl.DataFrame(schema=COLUMNS)
     groups = recording.layout["clients"].table.select("client", "group")
+    # Only a client refuses what was delivered.
+    delivered = pl.col("detail").cast(pl.String).str.starts_with(DELIVERY)
+    what = pl.when(delivered).then(pl.lit("refused deliveries")).otherwise(
+        kind.replace_strict(KINDS, return_dtype=pl.String))
     told = found.select(
-        client=pl.col("client").cast(pl.Int64), what=kind.replace_strict(KINDS, return_dtype=pl.String),
+        client=pl.col("client").cast(pl.Int64), what=what,
         reason=_taken_over(recording, found, pl.col("detail").cast(pl.String)).fill_null("no reason was recorded"))
-    counted = told.join(groups, on="client", how="left").group_by("group", "what", "reason").agg(
+    counted = _few_subjects(told.join(groups, on="client", how="left")).group_by("group", "what", "reason").agg(
         count=pl.len().cast(pl.Int64), clients=pl.col("client").n_unique().cast(pl.Int64))
     reasons = {reason: in_words(reason) for reason in counted["reason"].unique()}
     return counted.with_columns(pl.col("reason").replace(reasons)).select(
         pl.col(name).cast(type_) for name, type_ in COLUMNS.items()).sort(
-        ["count", "group", "what", "reason"], descending=[True, False, False, False], nulls_last=True)
+        pl.col("reason").is_in(UNEXPLAINED), pl.col("count") * -1, "group", "what", "reason", nulls_last=True)
+
+
+def _few_subjects(told: pl.DataFrame) -> pl.DataFrame:
+    """Reasons that name topics or filters, together where a group has more than a few that differ in these alone."""
+    parts = pl.col("reason").str.extract_groups(SUBJECT)
+    split = told.with_columns(asked=parts.struct.field("asked"), subject=parts.struct.field("subject"),
+                              code=parts.struct.field("code"))
+    together = ("group", "what", "asked", "code")
+    subjects = pl.col("subject").n_unique().over(*together)
+    first = pl.col("subject").min().over(*together)
+    words = pl.format("{} {} topics, such as {}: {}", "asked", subjects, first, "code")
+    return split.with_columns(
+        reason=pl.when(pl.col("subject").is_not_null() & (subjects > SUBJECTS_MOST)).then(words).otherwise("reason"))
 
 
 def _taken_over(recording: Recording, found: pl.DataFrame, detail: pl.Expr) -> pl.Expr:

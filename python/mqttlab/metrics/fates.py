@@ -10,7 +10,9 @@ import polars as pl
 
 from mqttlab.metrics import sums
 from mqttlab.metrics.application import EXPECTED, FIRST_DELIVERY, has_messages, measured
-from mqttlab.recording import Recording
+from mqttlab.recording import Recording, named
+
+CODE_NAME = r": code 0x[0-9a-f]{2} \((.*)\)$"
 
 FATES = {"under_way": "still under way", "no_receiver": "without a receiver", "unknown": "of unknown fate",
          "not_decided": "of a subscription that was changing"}
@@ -21,7 +23,8 @@ CAUSES = {
     "session_ended": "the receiver's session had ended", "not_subscribed": "the receiver had not subscribed yet",
     "connection_lost": "a connection broke", "unknown_topic": "a gateway did not know its topic",
     "not_acknowledged": "the receiving host never acknowledged it (TCP), and its connection ended",
-    "overtaken": "a later message arrived before it",
+    "overtaken": "a later message arrived before it", "refused": "the broker refused it",
+    "no_matching_subscribers": "the broker knew of no subscriber, although there was one",
 }
 POSSIBLE = {
     "queue_full": "the broker dropped messages and does not say which",
@@ -35,8 +38,10 @@ POSSIBLE = {
 """The same causes where a fate is unknown."""
 
 
-def in_words(fate: str, cause: str | None) -> str:
-    """A message's fate with its cause."""
+def in_words(fate: str, cause: str | None, refusals: str = "") -> str:
+    """A message's fate with its cause; of a refusal with the names of its codes."""
+    if cause == "refused":
+        return "refused by the broker" + (f": {refusals}" if refusals else "")
     told = FATES.get(fate, fate)
     return f"{told} ({because(fate, cause)})" if cause else told
 
@@ -44,6 +49,28 @@ def in_words(fate: str, cause: str | None) -> str:
 def because(fate: str, cause: str) -> str:
     """A cause in words."""
     return (POSSIBLE if fate == "unknown" else CAUSES).get(cause, cause)
+
+
+def refusals(recording: Recording) -> dict[str | None, str]:
+    """Names of the codes with which brokers refused messages of each group, the most frequent first; None: of all."""
+    names: dict[str | None, list[str]] = {}
+    for group, name in recording.derived("refusals of messages", _refusals).rows():
+        for key in (group, None):
+            if name not in names.setdefault(key, []):
+                names[key].append(name)
+    return {group: ", ".join(told) for group, told in names.items()}
+
+
+def _refusals(recording: Recording) -> pl.DataFrame:
+    """Group and name of a code, the most frequent first."""
+    events = recording.events
+    if events.is_empty():
+        return pl.DataFrame(schema={"group": pl.String, "name": pl.String})
+    detail = pl.col("detail").cast(pl.String)
+    found = events.filter(pl.col("kind").cast(pl.String) == "refused", detail.str.starts_with("PUBLISH")).select(
+        group=named("client", recording.layout["clients"].groups), name=detail.str.extract(CODE_NAME))
+    return found.drop_nulls("name").group_by("group", "name").agg(count=pl.len()).sort(
+        pl.col("count").cast(pl.Int64) * -1, "name", "group").select("group", "name")
 
 
 def absent(recording: Recording) -> pl.DataFrame:

@@ -206,10 +206,12 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
 
 
 def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:
+    refused = fates.refusals(recording)
     if sums.is_summed(recording):
         of_sums: dict[tuple[Any, ...], list[Cause]] = {}
         for row in sums.absent(recording, FINEST).rows(named=True):
-            why = Cause(words=fates.in_words(row["fate"], row["cause"]), count=row["count"])
+            why = Cause(words=fates.in_words(row["fate"], row["cause"], refused.get(row["publisher_group"], "")),
+                        count=row["count"])
             of_sums.setdefault(tuple(row[name] for name in FINEST), []).append(why)
         return {key: tuple(told) for key, told in of_sums.items()}
     missing = measured(recording).filter(EXPECTED, ~FIRST_DELIVERY).group_by(*FINEST, "fate", "cause").agg(
@@ -220,7 +222,7 @@ def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:
         "count", "fate", "cause", descending=[True, False, False])
     for publisher, subscriber, qos, fate, cause, count in rows.rows():
         key = (*(None if end is None else names[end] for end in (publisher, subscriber)), qos)
-        found.setdefault(key, []).append(Cause(words=fates.in_words(fate, cause), count=count))
+        found.setdefault(key, []).append(Cause(words=fates.in_words(fate, cause, refused.get(key[0], "")), count=count))
     return {key: tuple(told) for key, told in found.items()}
 
 

@@ -20,6 +20,7 @@ WIDTH, LINES = 80, 20
 LABEL = 12
 # So many flows are told one by one; more are a table.
 APART = 2
+ENDINGS_SHOWN = 2
 FLOWS_SHOWN, GROUPS_SHOWN, NOTES_SHOWN = 6, 3, 2
 NAME = 32
 STYLES = {"valid": "green", "not valid": "bold red", "incomplete": "bold red"}
@@ -123,10 +124,14 @@ def _disconnections(told: Told) -> list[str]:
     ended = told.numbers.disconnections
     if not ended:
         return []
-    first = ended[0]
-    left = f"; {counted(len(ended) - 1, 'more reason')}" if len(ended) > 1 else ""
-    return _labelled("connections", f"{visible(str(first['group']))} {first['what']} {number(first['count'])} times: "
-                                    f"{visible(first['reason'])}{left}", 2)
+    found: list[str] = []
+    for place, row in enumerate(ended[:ENDINGS_SHOWN]):
+        left = len(ended) - ENDINGS_SHOWN if place == ENDINGS_SHOWN - 1 else 0
+        more = f"; {counted(left, 'more reason')}" if left > 0 else ""
+        times = "once" if row["count"] == 1 else f"{number(row['count'])} times"
+        words = f"{visible(str(row['group']))} {row['what']} {times}: {visible(row['reason'])}{more}"
+        found += _labelled("connections" if not place else "", words, 3)
+    return found
 
 
 def _labelled(label: str, text: str, most: int) -> list[str]:

@@ -30,6 +30,7 @@ def tables(recording: Recording) -> list[tuple[str, pl.DataFrame]]:
         ("MQTT packets by type", kinds),
         ("Topics", metrics.topics(recording)),
         ("MQTT connections", metrics.mqtt_connections(recording)),
+        ("TCP connections without a CONNECT", metrics.connections_without_connect(recording)),
         ("Beside the broker's connections", metrics.other_traffic(recording)),
     ]
     return [(title, table) for title, table in made if not table.is_empty()]

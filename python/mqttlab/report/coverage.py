@@ -37,7 +37,8 @@ def absent(recording: Recording, table: pl.DataFrame) -> str:
     if table.is_empty() or not int((table["deliveries_expected"] - table["messages_delivered"]).sum()):
         return ""
     rows = fates.absent(recording).rows()
-    told = ", ".join(f"{number(count)} {fates.in_words(fate, cause)}" for fate, cause, count in rows)
+    refused = fates.refusals(recording).get(None, "")
+    told = ", ".join(f"{number(count)} {fates.in_words(fate, cause, refused)}" for fate, cause, count in rows)
     return f"Of the expected deliveries that did not happen: {told}."
 
 

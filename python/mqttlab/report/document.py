@@ -36,6 +36,7 @@ def document(recording: Recording) -> dict[str, Any]:
         "headline": headline.document(recording),
         "stages": stages.document(recording),
         "disconnections": metrics.disconnections(recording).to_dicts(),
+        "answers": metrics.answers(recording).to_dicts(),
         "members": metrics.members(recording).to_dicts(),
         "metrics": metrics.summary(recording).to_dicts(),
     }

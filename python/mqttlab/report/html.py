@@ -15,7 +15,16 @@ from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, cards, changes, coverage, fleet, headline, network, probe, stages
 from mqttlab.report.facts import of_run
 from mqttlab.report.pages import TEXT, cell, grid, html_table, page_of, text_table, write_whole
-from mqttlab.report.text import disconnections_title, heading, lateness, meaning, number, verdict
+from mqttlab.report.text import (
+    ANSWERS_SHOWN,
+    answers_title,
+    disconnections_title,
+    heading,
+    lateness,
+    meaning,
+    number,
+    verdict,
+)
 
 DISCONNECTIONS_SHOWN = 10
 # Of each list in the plan.
@@ -41,6 +50,7 @@ def page(recording: Recording) -> str:
         _stages_section(recording),
         _changes_section(recording),
         _disconnections_section(recording),
+        _answers_section(recording),
         _application_section(recording),
         _members_section(recording),
         fleet.devices(recording),
@@ -135,6 +145,15 @@ def _disconnections_section(recording: Recording) -> str:
     shown = ended.head(DISCONNECTIONS_SHOWN)
     table = html_table(shown, tuple(ended.columns))
     return f"<section><h2>{disconnections_title(ended, shown)}</h2>{table}</section>"
+
+
+def _answers_section(recording: Recording) -> str:
+    answered = metrics.answers(recording)
+    if answered.is_empty():
+        return ""
+    shown = answered.head(ANSWERS_SHOWN)
+    table = html_table(shown, tuple(answered.columns))
+    return f"<section><h2>{answers_title(answered, shown)}</h2>{table}</section>"
 
 
 def _figure_section(recording: Recording) -> str:

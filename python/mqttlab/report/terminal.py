@@ -10,6 +10,8 @@ from mqttlab.console import Console, print_table
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, changes, coverage, facts, fleet, network, stages
 from mqttlab.report.text import (
+    ANSWERS_SHOWN,
+    answers_title,
     delivered_nothing,
     disconnections_title,
     heading,
@@ -67,6 +69,7 @@ def terminal(recording: Recording, console: Console) -> None:
     if not ended.is_empty():
         shown = ended.head(DISCONNECTIONS_SHOWN)
         _print_table(console, disconnections_title(ended, shown), shown, tuple(ended.columns))
+    _print_answers(recording, console)
     for label, words in facts.parts(recording) + facts.left_out(recording):
         console.print(f"{label}: {words}", highlight=False, markup=False)
     parts = attribution.by_qos(recording, attribution.SHOWN_PERCENT)
@@ -105,6 +108,13 @@ def _print_table(
     heads = [f"{heading(column)} ({unit(column)})" if units and unit(column) else heading(column) for column in present]
     print_table(console, title, heads, [[number(value) for value in row] for row in frame.select(present).rows()],
                 left=[place for place, column in enumerate(present) if frame.schema[column] == pl.String], keys=keys)
+
+
+def _print_answers(recording: Recording, console: Console) -> None:
+    answered = metrics.answers(recording)
+    if not answered.is_empty():
+        shown = answered.head(ANSWERS_SHOWN)
+        _print_table(console, answers_title(answered, shown), shown, tuple(answered.columns))
 
 
 def _print_members(recording: Recording, console: Console) -> None:

@@ -18,6 +18,7 @@ NOTHING = 1e-12
 NOTHING_DELIVERED = "Nothing was delivered"
 # A time with more digits than are read, in the engine's units.
 EXACT = re.compile(r"(\d+\.\d{2,}) (ns|us|ms|s)\b")
+ANSWERS_SHOWN = 20
 UNITS = ("ms", "s", "B", "B/s", "kbit/s", "%")
 
 
@@ -49,6 +50,12 @@ def disconnections_title(ended: pl.DataFrame, shown: pl.DataFrame) -> str:
     """The title of as much as is shown of :func:`mqttlab.metrics.disconnections`."""
     left = ended.height - shown.height
     return "Why connections ended or were refused" + (f" (and {counted(left, 'more row')})" if left else "")
+
+
+def answers_title(answered: pl.DataFrame, shown: pl.DataFrame) -> str:
+    """The title of as much as is shown of :func:`mqttlab.metrics.answers`."""
+    left = answered.height - shown.height
+    return "What brokers and clients answered" + (f" (and {counted(left, 'more row')})" if left else "")
 
 
 def unit(column: str) -> str:

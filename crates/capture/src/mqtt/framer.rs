@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use mqttlab_mqtt::{Version, reason};
 use mqttlab_units::Instant;
 
 use super::layout::{self, Fixed, FixedRead};
@@ -449,6 +450,10 @@ impl PartialPacket {
             super::Kind::Connect => layout::connect(&self.head).map(Box::new),
             _ => None,
         };
+        let reason = match publish || self.damaged {
+            true => None,
+            false => reason::of(self.fixed.kind, Version::from_level(level), &self.head),
+        };
         let body = keeps_body(self.fixed.kind).then(|| self.head.as_slice().into());
         CapturedPacket {
             kind: self.fixed.kind.into(),
@@ -467,6 +472,7 @@ impl PartialPacket {
             payload_head: PayloadHead::new(head),
             payload_text: is_text.then(|| head.into()),
             connect,
+            reason,
             body,
             damaged: self.damaged,
             message: 0,
@@ -517,8 +523,8 @@ impl MqttResync {
 
 /// Packets that say who subscribes to what, and why something was refused or ended. They are few.
 fn keeps_body(kind: super::Kind) -> bool {
-    use super::Kind::{Connack, Disconnect, Suback, Subscribe, Unsubscribe};
-    matches!(kind, Connack | Subscribe | Suback | Unsubscribe | Disconnect)
+    use super::Kind::{Connack, Disconnect, Suback, Subscribe, Unsuback, Unsubscribe};
+    matches!(kind, Connack | Subscribe | Suback | Unsubscribe | Unsuback | Disconnect)
 }
 
 /// The later of two sightings: a packet is whole when its last byte arrives, whichever byte that is.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use mqttlab_mqtt::property::{Properties, id};
+
 use super::{Kind, Lengths, PAYLOAD_HEAD_MAX, PAYLOAD_TEXT_MAX, SeenConnect};
 
 /// Bytes of a packet after its fixed header that are worth keeping, properties of any length included up to here.
@@ -198,29 +200,7 @@ pub(super) fn connect(head: &[u8]) -> Option<SeenConnect> {
 /// The session expiry interval among the properties of a CONNECT, CONNACK or DISCONNECT, which begin with their length
 /// (MQTT 5 §2.2.2).
 pub fn session_expiry(properties: &[u8]) -> Option<u32> {
-    let Varint::Value(length, size) = variable_length(properties) else { return None };
-    let properties = properties.get(usize::from(size)..)?;
-    let mut rest = &properties[..properties.len().min(length as usize)];
-    while let Some((&property, value)) = rest.split_first() {
-        let text = |at: usize| Some(2 + usize::from(be16(value, at)?));
-        let length = match property {
-            SESSION_EXPIRY => return Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?)),
-            // Requests for information, the highest QoS, and what of retained messages and filters is there.
-            0x17 | 0x19 | 0x24 | 0x25 | 0x28..=0x2A => 1,
-            // Keep-alive, receive maximum, topic alias maximum.
-            0x13 | 0x21 | 0x22 => 2,
-            MAXIMUM_PACKET_SIZE => 4,
-            // Identifiers, authentication, response information, server reference, reason.
-            0x12 | 0x15 | 0x16 | 0x1A | 0x1C | 0x1F => text(0)?,
-            USER_PROPERTY => {
-                let name = text(0)?;
-                name + text(name)?
-            }
-            _ => return None,
-        };
-        rest = value.get(length..)?;
-    }
-    None
+    Properties::seen(properties).number(id::SESSION_EXPIRY_INTERVAL)
 }
 
 /// The topic as a string, the one before if it has not changed.
@@ -267,8 +247,6 @@ const CORRELATION_DATA: u8 = 0x09;
 const SUBSCRIPTION_IDENTIFIER: u8 = 0x0b;
 const TOPIC_ALIAS: u8 = 0x23;
 const USER_PROPERTY: u8 = 0x26;
-const SESSION_EXPIRY: u8 = 0x11;
-const MAXIMUM_PACKET_SIZE: u8 = 0x27;
 
 /// A variable byte integer (MQTT 5 §1.5.5): its value and how many bytes it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,6 +48,7 @@ impl PacketDescriptor {
             payload_head: PayloadHead::new(&[]),
             payload_text: None,
             connect: None,
+            reason: None,
             body: None,
             damaged: false,
             message: self.message,
@@ -114,7 +115,9 @@ pub struct CapturedPacket {
     pub payload_text: Option<Box<[u8]>>,
     /// What a CONNECT says.
     pub connect: Option<Box<SeenConnect>>,
-    /// The first 512 bytes after the fixed header of a CONNACK, SUBSCRIBE, SUBACK, UNSUBSCRIBE or DISCONNECT.
+    /// The reason code or return code of an answer ([`mqttlab_mqtt::reason::of`]).
+    pub reason: Option<u8>,
+    /// The first 512 bytes after the fixed header of a CONNACK, SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK or DISCONNECT.
     pub body: Option<Box<[u8]>>,
     /// Whether bytes in its middle are missing from the capture.
     pub damaged: bool,

@@ -155,10 +155,10 @@ fn a_message_is_sent_written_and_acknowledged() {
     world.take();
     client.wake(world.at(1_000));
     assert_eq!((world.books.unacknowledged, world.books.expected), (1, 2));
-    client.packet(world.at(1_050), Input::Puback { id: 1, refused: false }).unwrap();
+    client.packet(world.at(1_050), Input::Puback { id: 1, code: 0 }).unwrap();
     assert_eq!((world.books.unacknowledged, world.books.sent), (0, 1));
     client.wake(world.at(1_600));
-    client.packet(world.at(1_601), Input::Puback { id: 2, refused: true }).unwrap();
+    client.packet(world.at(1_601), Input::Puback { id: 2, code: 0x87 }).unwrap();
     assert_eq!((world.books.unacknowledged, world.books.publishing), (0, 0));
     expect![[r#"
         +1000 put own 0: id 1, QoS 1
@@ -168,7 +168,8 @@ fn a_message_is_sent_written_and_acknowledged() {
         +1600 put own 1: id 2, QoS 1
         +1600 admitted 1
         +1600 row sent 1: due 1600, written at 1600
-        +1601 event refused PUBLISH
+        +1601 event refused PUBLISH to t: code 0x87 (not authorised)
+        +1601 row dropped 1: refused
     "#]]
     .assert_eq(&world.take());
 }
@@ -345,7 +346,7 @@ fn a_back_to_back_client_offers_while_session_and_transport_have_room() {
     // Two are in flight at most.
     assert_eq!(client.wake(world.at(1_000)).messages, 2);
     assert_eq!(client.next_deadline(&world), Some(Instant::ZERO + Duration::from_s(2)));
-    client.packet(world.at(1_010), Input::Puback { id: 1, refused: false }).unwrap();
+    client.packet(world.at(1_010), Input::Puback { id: 1, code: 0 }).unwrap();
     assert_eq!(client.publish_due(&mut world).messages, 1);
     // One that waits for room when publishing ends was never due.
     client.wake(world.at(2_000));
@@ -416,7 +417,7 @@ fn a_qos2_message_is_delivered_and_relayed_when_it_is_released() {
     assert_eq!(world.books.delivered, 0);
     client.packet(world.at(30), Input::Pubrel { id: 7 }).unwrap();
     assert_eq!((world.books.delivered, world.books.unacknowledged), (1, 1));
-    client.packet(world.at(40), Input::Puback { id: 1, refused: false }).unwrap();
+    client.packet(world.at(40), Input::Puback { id: 1, code: 0 }).unwrap();
     assert_eq!(world.books.unacknowledged, 0);
     expect![[r#"
         +10 put Answer { kind: Pubrec, id: PacketId(7) }
@@ -532,7 +533,7 @@ fn a_snapshot_counts_what_waits_where() {
     let open = client.snapshot();
     assert_eq!((open.not_put, open.unacknowledged, open.unwritten, open.held), (0, 2, 2, 1));
     assert!(open.is_online);
-    client.packet(&mut world, Input::Puback { id: 1, refused: false }).unwrap();
+    client.packet(&mut world, Input::Puback { id: 1, code: 0 }).unwrap();
     assert_eq!(client.snapshot().unacknowledged, 1, "its place is free, and counts no more");
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use mqttlab_capture::mqtt::{CapturedPacket, Kind};
 use mqttlab_capture::{Bits, CapturedFrame, Completed, Passage, SegmentPayload, ServerDirection, TcpHeader};
-use mqttlab_recording::{ControlPacketRow, Direction as Way, FrameHeaders, PacketRow};
+use mqttlab_recording::{ControlPacketRow, Direction as Way, EventKind, FrameHeaders, PacketRow};
 use mqttlab_units::Instant;
 
 use super::super::both_ends::SegmentRange;
@@ -12,7 +12,7 @@ use super::super::error::Result;
 use super::super::headers;
 use super::super::message::{CountedMessage, SeenPublish};
 use super::super::positions;
-use super::super::row_texts::{RowTexts, name, reason, word};
+use super::super::row_texts::{RowTexts, name, word};
 use super::super::streams::StreamPlace;
 use super::{FramePlace, Importer};
 
@@ -138,7 +138,6 @@ impl Importer<'_> {
             segments,
         };
         let row = ControlPacketRow {
-            reason: reason(packet),
             publisher: message.map(|message| message.publisher),
             sequence: message.map(|message| message.sequence),
             ..passage.row_of(packet)
@@ -233,11 +232,14 @@ impl Importer<'_> {
                     }
                 };
             }
-            (Kind::Puback | Kind::Pubcomp, ServerDirection::FromServer) => {
-                self.matcher.acknowledged(client, packet.id?, complete);
-            }
-            (Kind::Puback | Kind::Pubcomp, ServerDirection::ToServer) => {
-                self.matcher.completed(client, packet.id?)
+            (Kind::Puback | Kind::Pubrec | Kind::Pubcomp, _) => {
+                let refusal = match direction {
+                    ServerDirection::FromServer => self.matcher.answered(client, packet, complete),
+                    ServerDirection::ToServer => self.matcher.delivery_answered(client, packet),
+                };
+                if let Some(words) = refusal {
+                    self.conversations.push_event(complete, EventKind::Refused, Some(client), None, words);
+                }
             }
             (Kind::Pubrel, ServerDirection::FromServer) => {
                 self.matcher.released(client, packet.id?, complete)

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use mqttlab_client::Connection;
 use mqttlab_framing::Layer;
 use mqttlab_mqtt::alias::{ReceivedAliases, TopicAliases};
+use mqttlab_mqtt::terms::ServerTerms;
 use mqttlab_recording::DatagramAccount;
 use mqttlab_zmtp::stream::Decoder;
 
@@ -32,6 +33,8 @@ pub(super) struct ClientConnection {
     pub(super) incoming: PacketStream,
     /// What it calls topics, where it gives aliases.
     pub(super) aliases: Option<Box<TopicAliases>>,
+    /// What the broker will not take, as its last CONNACK says; `None`: nothing of the kind.
+    pub(super) terms: Option<Box<ServerTerms>>,
     /// What the broker calls topics.
     pub(super) received_aliases: ReceivedAliases,
     /// Between the stream and its packets.
@@ -69,6 +72,7 @@ impl ClientConnection {
             outbox: SocketOutbox::default(),
             incoming: PacketStream::default(),
             aliases: None,
+            terms: None,
             received_aliases: ReceivedAliases::default(),
             layered: layered.map(Box::new),
             frames: None,
@@ -95,6 +99,7 @@ impl ClientConnection {
         self.outbox.clear();
         self.incoming.clear();
         self.received_aliases.clear();
+        self.terms = None;
         self.frames = None;
         self.datagrams.iter_mut().for_each(|datagrams| datagrams.clear());
     }

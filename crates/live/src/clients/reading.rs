@@ -7,9 +7,9 @@ use mqttlab_client::mqtt;
 use mqttlab_client::protocol::{AnySession, Received as Said};
 use mqttlab_client::{Arriving, Delivery, Loss, PacketId, Surroundings, Who};
 use mqttlab_mqtt::client::Input;
-use mqttlab_mqtt::packet::{self, Acknowledgement, Packet, Publish};
-use mqttlab_mqtt::property::id;
-use mqttlab_mqtt::{Kind, Qos, Version};
+use mqttlab_mqtt::packet::{self, Packet, Publish};
+use mqttlab_mqtt::terms::ServerTerms;
+use mqttlab_mqtt::{Kind, Qos, Version, reason};
 use mqttlab_recording::identity;
 use mqttlab_recording::{EventKind, Identified, Received};
 use mqttlab_units::Instant;
@@ -163,23 +163,23 @@ impl ClientReader<'_, '_> {
         }
         self.note_read(client, raw, version, "");
         let input = match packet::decode(raw.header, raw.body, version)? {
-            Packet::Connack(connack) => return self.handle_connack(client, &connack),
-            Packet::Puback(answer) => Input::Puback { id: answer.id, refused: refused(&answer) },
-            Packet::Pubrec(answer) => Input::Pubrec { id: answer.id, refused: refused(&answer) },
+            Packet::Connack(connack) => return self.handle_connack(client, &connack, version),
+            Packet::Puback(answer) => Input::Puback { id: answer.id, code: answer.reason },
+            Packet::Pubrec(answer) => Input::Pubrec { id: answer.id, code: answer.reason },
             Packet::Pubrel(answer) => Input::Pubrel { id: answer.id },
             Packet::Pubcomp(answer) => Input::Pubcomp { id: answer.id },
             Packet::Suback(answer) => {
-                self.note_refusals(client, answer.codes);
+                self.note_refusals(client, ("SUBSCRIBE", Kind::Suback, version), answer.codes);
                 Input::Suback { id: answer.id }
             }
             Packet::Unsuback(answer) => {
-                self.note_refusals(client, answer.codes);
+                self.note_refusals(client, ("UNSUBSCRIBE", Kind::Unsuback, version), answer.codes);
                 Input::Unsuback { id: answer.id }
             }
             Packet::Pingresp => Input::Pingresp,
             Packet::Disconnect(farewell) => {
-                let code = farewell.reason;
-                return Err(Loss::broken(format!("the broker sent DISCONNECT, code 0x{code:02x}")));
+                let code = reason::in_words(Kind::Disconnect, version, farewell.reason);
+                return Err(Loss::broken(format!("the broker sent DISCONNECT, {code}")));
             }
             _ => return Err(Loss::broken(format!("the broker sent a {}", raw.header.kind))),
         };
@@ -211,31 +211,43 @@ impl ClientReader<'_, '_> {
         }
     }
 
-    fn handle_connack(&mut self, client: &mut Client, connack: &packet::Connack<'_>) -> Result<(), Loss> {
-        let number = |id| connack.properties.number(id).and_then(|value| u16::try_from(value).ok());
+    fn handle_connack(
+        &mut self,
+        client: &mut Client,
+        connack: &packet::Connack<'_>,
+        version: Version,
+    ) -> Result<(), Loss> {
+        let terms = ServerTerms::of(connack.properties);
         // Before the session hears of it: it repeats messages at once.
         if let Some(aliases) = &mut client.connection_mut().aliases {
-            aliases.begin(number(id::TOPIC_ALIAS_MAXIMUM).unwrap_or(0));
+            aliases.begin(terms.topic_alias_maximum.unwrap_or(0));
         }
         let input = Input::Connack {
             accepted: connack.code == 0,
             session_present: connack.session_present,
-            receive_maximum: number(id::RECEIVE_MAXIMUM).unwrap_or(u16::MAX),
-            keep_alive_s: number(id::SERVER_KEEP_ALIVE),
+            receive_maximum: terms.receive_maximum.unwrap_or(u16::MAX),
+            keep_alive_s: terms.keep_alive_s,
         };
+        client.connection_mut().terms = terms.limits_messages().then(|| Box::new(terms));
         client.packet(self.turn, Said::Mqtt(input))?;
         match connack.code {
             0 => Ok(()),
             code => Err(Loss::Refused {
-                how: format!("CONNECT: code 0x{code:02x}").into(),
+                how: format!("CONNECT: {}", reason::in_words(Kind::Connack, version, code)).into(),
                 for_good: !PASSING_REFUSALS.contains(&code),
             }),
         }
     }
 
-    fn note_refusals(&mut self, client: &Client, codes: &[u8]) {
-        for code in codes.iter().filter(|code| **code >= REFUSES) {
-            let detail = format!("SUBSCRIBE: code 0x{code:02x}");
+    /// Notes what was not granted of what a packet asked for.
+    fn note_refusals(
+        &mut self,
+        client: &Client,
+        (asked, kind, version): (&str, Kind, Version),
+        codes: &[u8],
+    ) {
+        for &code in codes.iter().filter(|code| **code >= reason::REFUSED) {
+            let detail = format!("{asked}: {}", reason::in_words(kind, version, code));
             self.turn.record(EventKind::Refused, client.who().number, None, &detail);
         }
     }
@@ -330,12 +342,6 @@ impl MessageOrigin {
     }
 }
 
-fn refused(answer: &Acknowledgement<'_>) -> bool {
-    answer.reason >= REFUSES
-}
-
-/// Codes from here on refuse (MQTT 3.1.1 §3.9.3, MQTT 5 §2.4).
-const REFUSES: u8 = 0x80;
 /// Refusals of CONNECT that may pass: server unavailable (3.x: 3), and in MQTT 5 unspecified, unavailable, busy,
 /// quota exceeded, connection rate exceeded.
 const PASSING_REFUSALS: [u8; 6] = [3, 0x80, 0x88, 0x89, 0x97, 0x9f];

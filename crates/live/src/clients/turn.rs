@@ -4,7 +4,8 @@ use mqttlab_client::{Books, ClientNumber, Delivery, MessageFacts, Offered, Rows,
 use mqttlab_plan::MessageNumber;
 use mqttlab_recording::identity;
 use mqttlab_recording::{
-    Acknowledged, Event, EventKind, Payload, PayloadSource, PositionSample, Received, Sent, Sink, Unsent,
+    Acknowledged, Dropped, Event, EventKind, Payload, PayloadSource, PositionSample, Received, Sent, Sink,
+    Unsent,
 };
 use mqttlab_units::{Duration, Instant};
 
@@ -95,6 +96,10 @@ impl Rows for ClientTurn<'_> {
         self.sink.unsent(row);
     }
 
+    fn dropped(&mut self, row: &Dropped) {
+        self.sink.dropped(row);
+    }
+
     fn received(&mut self, row: &Received) {
         // It may be a program's message; then the frames will tell.
         if row.publisher.is_none()
@@ -140,6 +145,10 @@ impl Surroundings for ClientTurn<'_> {
             payload_bytes: facts.payloads[content].size_of(number).0 as u32,
             quality: publish.quality(client.index, index),
         })
+    }
+
+    fn topic_name(&self, topic: u32) -> &str {
+        self.shared.directory.topic(topic).1
     }
 
     fn subscription_change(&self, client: Who, number: u32) -> Option<(String, bool)> {

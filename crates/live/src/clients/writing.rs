@@ -12,7 +12,7 @@ use mqttlab_client::zeromq;
 use mqttlab_client::{Body, Loss, Transport, Who, sign};
 use mqttlab_mqtt::alias::TopicNaming;
 use mqttlab_mqtt::encode::{self, PublishFields};
-use mqttlab_mqtt::{Kind, Version};
+use mqttlab_mqtt::{Kind, Qos, Version};
 use mqttlab_plan::{MessageNumber, PayloadMaker};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
@@ -24,6 +24,27 @@ use super::outbox::SocketOutbox;
 use super::own_packets::{self, OwnPackets};
 use super::socket;
 use super::turn::ClientTurn;
+
+impl ClientTurn<'_> {
+    /// How long a message of a client's own is as a PUBLISH that names its topic.
+    fn publish_bytes(&self, client: Who, row: &Sent, content: u8) -> u64 {
+        let said = self.shared.group(client.group);
+        let mut properties = Vec::new();
+        said.content(usize::from(content)).properties.put(&said.name, client.index, &mut properties);
+        let fields = PublishFields {
+            topic: self.shared.directory.layout().topic_name(row.topic),
+            qos: Qos::from_level(row.qos).unwrap_or_default(),
+            dup: false,
+            retain: row.retain,
+            id: 1,
+            properties: &properties,
+            payload_len: row.payload_bytes as usize,
+        };
+        let mut head = Vec::new();
+        encode::publish_head(&fields, self.shared.facts(client.group).version, &mut head);
+        head.len() as u64 + u64::from(row.payload_bytes)
+    }
+}
 
 impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
     fn open(&mut self, client: Who, connection: &mut ClientConnection) -> Result<(), Loss> {
@@ -83,6 +104,29 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
         if packet == mqtt::Packet::Bare(Kind::Disconnect) {
             layered.write_close(outbox);
         }
+    }
+
+    fn declines(
+        &self,
+        client: Who,
+        connection: &ClientConnection,
+        row: &Sent,
+        content: u8,
+    ) -> Option<String> {
+        let terms = connection.terms.as_deref()?;
+        let qos = Qos::from_level(row.qos)?;
+        if !terms.takes_qos(qos) {
+            let most = terms.maximum_qos.unwrap_or_default();
+            return Some(format!("QoS {} is above the broker's maximum QoS of {most}", row.qos));
+        }
+        if row.retain && !terms.takes_retain() {
+            return Some("the broker does not take RETAIN".into());
+        }
+        let bytes = self.publish_bytes(client, row, content);
+        (!terms.takes_bytes(bytes)).then(|| {
+            let most = terms.maximum_packet_bytes.unwrap_or_default();
+            format!("its packet has more than the broker's maximum of {most} B")
+        })
     }
 
     fn put_message(

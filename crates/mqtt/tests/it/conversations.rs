@@ -73,7 +73,7 @@ fn a_qos1_message_is_acknowledged() {
             (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
             (2, publish(7, 1)),
-            (3, Given::Input(Input::Puback { id: 1, refused: false })),
+            (3, Given::Input(Input::Puback { id: 1, code: 0 })),
         ],
         expect![[r#"
             +0ms Opened
@@ -82,7 +82,7 @@ fn a_qos1_message_is_acknowledged() {
                > Connected { session_present: false }
             +2ms publish 7 AtLeastOnce: Sent
                > SendPublish { token: 7, id: 1, qos: AtLeastOnce, dup: false }
-            +3ms Puback { id: 1, refused: false }
+            +3ms Puback { id: 1, code: 0 }
                > Acknowledged { token: 7 }
         "#]],
     );
@@ -96,7 +96,7 @@ fn a_qos2_message_takes_four_packets() {
             (0, Given::Input(Input::Opened)),
             (1, accepted(false)),
             (2, publish(7, 2)),
-            (3, Given::Input(Input::Pubrec { id: 1, refused: false })),
+            (3, Given::Input(Input::Pubrec { id: 1, code: 0 })),
             (4, Given::Input(Input::Pubcomp { id: 1 })),
         ],
         expect![[r#"
@@ -106,7 +106,7 @@ fn a_qos2_message_takes_four_packets() {
                > Connected { session_present: false }
             +2ms publish 7 ExactlyOnce: Sent
                > SendPublish { token: 7, id: 1, qos: ExactlyOnce, dup: false }
-            +3ms Pubrec { id: 1, refused: false }
+            +3ms Pubrec { id: 1, code: 0 }
                > SendPubrel { id: 1 }
             +4ms Pubcomp { id: 1 }
                > Acknowledged { token: 7 }
@@ -126,7 +126,7 @@ fn a_full_window_makes_messages_wait_and_a_full_queue_refuses_them() {
             (2, publish(3, 1)),
             (2, publish(4, 1)),
             (2, publish(5, 1)),
-            (9, Given::Input(Input::Puback { id: 1, refused: false })),
+            (9, Given::Input(Input::Puback { id: 1, code: 0 })),
         ],
         expect![[r#"
             +0ms Opened
@@ -140,7 +140,7 @@ fn a_full_window_makes_messages_wait_and_a_full_queue_refuses_them() {
             +2ms publish 3 AtLeastOnce: Waiting
             +2ms publish 4 AtLeastOnce: Waiting
             +2ms publish 5 AtLeastOnce: Refused
-            +9ms Puback { id: 1, refused: false }
+            +9ms Puback { id: 1, code: 0 }
                > Acknowledged { token: 1 }
                > SendPublish { token: 3, id: 3, qos: AtLeastOnce, dup: false }
         "#]],
@@ -156,7 +156,7 @@ fn unacknowledged_messages_are_resent_with_dup_in_order_on_reconnect() {
             (1, accepted(false)),
             (2, publish(1, 2)),
             (2, publish(2, 1)),
-            (3, Given::Input(Input::Pubrec { id: 1, refused: false })),
+            (3, Given::Input(Input::Pubrec { id: 1, code: 0 })),
             (4, Given::Input(Input::Closed)),
             (5, publish(3, 1)),
             (6, publish(4, 0)),
@@ -173,7 +173,7 @@ fn unacknowledged_messages_are_resent_with_dup_in_order_on_reconnect() {
                > SendPublish { token: 1, id: 1, qos: ExactlyOnce, dup: false }
             +2ms publish 2 AtLeastOnce: Sent
                > SendPublish { token: 2, id: 2, qos: AtLeastOnce, dup: false }
-            +3ms Pubrec { id: 1, refused: false }
+            +3ms Pubrec { id: 1, code: 0 }
                > SendPubrel { id: 1 }
             +4ms Closed
             +5ms publish 3 AtLeastOnce: Waiting
@@ -350,7 +350,7 @@ fn a_client_that_counts_silence_stays_while_packets_come_and_go() {
             (1000, accepted(false)),
             (31_000, publish(1, 1)),
             (61_000, Given::Input(Input::Tick)),
-            (100_000, Given::Input(Input::Puback { id: 1, refused: false })),
+            (100_000, Given::Input(Input::Puback { id: 1, code: 0 })),
             (110_000, publish(2, 1)),
             (121_000, Given::Input(Input::Tick)),
             (130_000, Given::Arrived { qos: Qos::AtMostOnce, id: 0 }),
@@ -366,7 +366,7 @@ fn a_client_that_counts_silence_stays_while_packets_come_and_go() {
                > SendPublish { token: 1, id: 1, qos: AtLeastOnce, dup: false }
             +61000ms Tick
                > SendPingreq
-            +100000ms Puback { id: 1, refused: false }
+            +100000ms Puback { id: 1, code: 0 }
                > Acknowledged { token: 1 }
             +110000ms publish 2 AtLeastOnce: Sent
                > SendPublish { token: 2, id: 2, qos: AtLeastOnce, dup: false }
@@ -418,7 +418,7 @@ fn mqtt31_repeats_by_the_clock() {
             (0, accepted(false)),
             (1000, publish(1, 2)),
             (21_000, Given::Input(Input::Tick)),
-            (22_000, Given::Input(Input::Pubrec { id: 1, refused: false })),
+            (22_000, Given::Input(Input::Pubrec { id: 1, code: 0 })),
             (42_000, Given::Input(Input::Tick)),
         ],
         expect![[r#"
@@ -430,7 +430,7 @@ fn mqtt31_repeats_by_the_clock() {
                > SendPublish { token: 1, id: 1, qos: ExactlyOnce, dup: false }
             +21000ms Tick
                > SendPublish { token: 1, id: 1, qos: ExactlyOnce, dup: true }
-            +22000ms Pubrec { id: 1, refused: false }
+            +22000ms Pubrec { id: 1, code: 0 }
                > SendPubrel { id: 1 }
             +42000ms Tick
                > SendPubrel { id: 1 }
@@ -488,7 +488,7 @@ fn a_subscription_waits_for_an_identifier_while_messages_in_flight_have_all_of_t
     tell(&mut client, greeting(true));
     assert_eq!(tell(&mut client, Input::Subscribe), [], "no identifier is free");
     assert_eq!(
-        tell(&mut client, Input::Puback { id: 7, refused: false }),
+        tell(&mut client, Input::Puback { id: 7, code: 0 }),
         [Output::Acknowledged { token: 6 }, Output::SendSubscribe { id: 7 }]
     );
 }

@@ -233,12 +233,8 @@ impl<M: Clone> OwnLink<M> {
                 keep_alive_s: None,
             },
             // Before MQTT 5 there are no reason codes: an acknowledgement accepts.
-            BrokerPacket::Acknowledgement { kind: Kind::Puback, id } => {
-                mqtt::Input::Puback { id, refused: false }
-            }
-            BrokerPacket::Acknowledgement { kind: Kind::Pubrec, id } => {
-                mqtt::Input::Pubrec { id, refused: false }
-            }
+            BrokerPacket::Acknowledgement { kind: Kind::Puback, id } => mqtt::Input::Puback { id, code: 0 },
+            BrokerPacket::Acknowledgement { kind: Kind::Pubrec, id } => mqtt::Input::Pubrec { id, code: 0 },
             BrokerPacket::Acknowledgement { kind: Kind::Pubrel, id } => mqtt::Input::Pubrel { id },
             BrokerPacket::Acknowledgement { kind: Kind::Pubcomp, id } => mqtt::Input::Pubcomp { id },
             BrokerPacket::Suback { id, code } => return self.suback(around, id, code),
@@ -320,7 +316,7 @@ impl<M: Clone> OwnLink<M> {
                     followed.push(OwnLinkEvent::Online);
                     continue;
                 }
-                mqtt::Output::Acknowledged { token } | mqtt::Output::Refused { token } => {
+                mqtt::Output::Acknowledged { token } | mqtt::Output::Refused { token, .. } => {
                     if let Some((_, Some((client, id)))) = self.held.remove(&token) {
                         followed.push(OwnLinkEvent::Acknowledged { client, id });
                     }
@@ -328,6 +324,7 @@ impl<M: Clone> OwnLink<M> {
                 }
                 // It subscribes to one filter after the other, and never asks for a change.
                 mqtt::Output::Subscribed
+                | mqtt::Output::NoSubscribers { .. }
                 | mqtt::Output::SendChange { .. }
                 | mqtt::Output::SubscriptionChanged
                 | mqtt::Output::Release { .. } => continue,

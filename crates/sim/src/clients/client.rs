@@ -19,7 +19,8 @@ use mqttlab_mqttsn::{Packet as SnSaid, Topic};
 use mqttlab_plan::zeromq::socket_type;
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{
-    Acknowledged, EventKind, Identified, Payload, PayloadSource, PositionSample, Received, Sent, Unsent,
+    Acknowledged, Dropped, EventKind, Identified, Payload, PayloadSource, PositionSample, Received, Sent,
+    Unsent,
 };
 use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, Instant, OptionalInstant};
@@ -314,6 +315,10 @@ impl Rows for SimSurroundings<'_> {
         self.evidence.message(|recorder| recorder.unsent(row));
     }
 
+    fn dropped(&mut self, row: &Dropped) {
+        self.evidence.message(|recorder| recorder.dropped(row));
+    }
+
     fn received(&mut self, row: &Received) {
         self.evidence.message(|recorder| recorder.received(row));
     }
@@ -345,6 +350,10 @@ impl mqttlab_client::Surroundings for SimSurroundings<'_> {
             payload_bytes: facts.publications[content].payload_bytes(client.index, sequence),
             quality: publish.quality(client.index, index),
         })
+    }
+
+    fn topic_name(&self, topic: u32) -> &str {
+        self.roster.topics().get(topic as usize).map_or("", |topic| &topic.name)
     }
 
     fn subscription_change(&self, client: Who, number: u32) -> Option<(String, bool)> {
@@ -528,8 +537,8 @@ pub(crate) fn input(around: &SimSurroundings<'_>, client: ClientId, packet: &Str
             receive_maximum: packet.receive_maximum,
             keep_alive_s: None,
         },
-        Kind::Puback => Input::Puback { id, refused: false },
-        Kind::Pubrec => Input::Pubrec { id, refused: false },
+        Kind::Puback => Input::Puback { id, code: 0 },
+        Kind::Pubrec => Input::Pubrec { id, code: 0 },
         Kind::Pubrel => Input::Pubrel { id },
         Kind::Pubcomp => Input::Pubcomp { id },
         Kind::Suback => Input::Suback { id },

@@ -521,7 +521,7 @@ mod tests {
             let wire = SimWire::new(plan.network, &[], plan.seed, links);
             Bench {
                 agenda: EventQueue::default(),
-                evidence: Records::new(recorder, true, Box::new(Blind)),
+                evidence: Records::new(recorder, (true, Box::default()), Box::new(Blind)),
                 topics: SimTopics::default(),
                 transport: SimTransport::new(hosts, connections, wire, rests),
             }

@@ -11,7 +11,7 @@ pub(crate) mod state;
 use std::fmt::Write;
 
 use mqttlab_framing::Sealed;
-use mqttlab_mqtt::{Kind, Qos};
+use mqttlab_mqtt::{Kind, Qos, Version};
 use mqttlab_net::{self as net, Fate};
 use mqttlab_recording::{
     Cause, ControlPacketRow, DirectRecorder, Direction, Dropped, Error, Event, EventKind, FrameFate, Layout,
@@ -33,6 +33,8 @@ pub(crate) struct Records {
     recorder: DirectRecorder,
     /// Whether frames and control packets are written down.
     packets: bool,
+    /// What clients speak, by number.
+    versions: Box<[Version]>,
     analyser: Box<dyn SegmentAnalyser>,
     failure: Option<Error>,
     /// Whether clients are disconnecting because the run is over.
@@ -57,13 +59,14 @@ pub(crate) struct Crossing {
 impl Records {
     pub(crate) fn new(
         recorder: DirectRecorder,
-        packets: bool,
+        (packets, versions): (bool, Box<[Version]>),
         analyser: Box<dyn SegmentAnalyser>,
     ) -> Records {
         let (mqtt, sack, marks) = Default::default();
         Records {
             recorder,
             packets,
+            versions,
             analyser,
             failure: None,
             run_is_over: false,
@@ -260,6 +263,8 @@ impl Records {
         let Some(first_sent) = packet.first_sent.get().filter(|_| is_wanted) else { return };
         let is_message = packet.kind.is_message();
         let parts = PacketSizes::of(packet);
+        let client = connection.client.map(|client| client.0);
+        let version = client.and_then(|client| self.versions.get(client as usize)).copied();
         let origin = is_message.then(|| message_tokens::origin(packet.message)).flatten();
         let outcome = self.recorder.control_packet(&ControlPacketRow {
             connection: connection.number,
@@ -267,13 +272,13 @@ impl Records {
             transport: packet.kind.protocol().transport(),
             protocol: packet.kind.protocol().as_str(),
             direction: if from == Side::Client { Towards::Broker } else { Towards::Client },
-            client: connection.client.map(|client| client.0),
+            client,
             kind: packet.kind.name(),
             qos: is_message.then(|| packet.qos.level()),
             dup: packet.dup,
             retain: packet.retain,
             packet_id: Some(packet.id).filter(|&id| id != 0),
-            reason: None,
+            reason: packet.kind.mqtt().and_then(|kind| reason_of(kind, packet.qos, version)),
             topic: is_message.then_some(topic),
             publisher: origin.map(|(publisher, _)| publisher.0),
             sequence: origin.map(|(_, sequence)| sequence),
@@ -484,6 +489,19 @@ fn describe_sack(segment: &Segment, text: &mut String) {
     for (start, end) in segment.sack.iter() {
         let blank = if text.is_empty() { "" } else { " " };
         write!(text, "{blank}{}-{}", start.0, end.0).expect("a string takes all");
+    }
+}
+
+/// The code of an answer. The simulated broker refuses nothing, and no client refuses what is delivered.
+fn reason_of(kind: Kind, granted: Qos, version: Option<Version>) -> Option<u8> {
+    use Kind::{Connack, Disconnect, Puback, Pubcomp, Pubrec, Pubrel, Suback, Unsuback};
+    match kind {
+        Connack => Some(0),
+        Suback => Some(granted.level()),
+        Puback | Pubrec | Pubrel | Pubcomp | Unsuback | Disconnect => {
+            version.filter(|version| *version == Version::V5).map(|_| 0)
+        }
+        _ => None,
     }
 }
 

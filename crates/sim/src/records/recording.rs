@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use mqttlab_client::{as_published, changed_receivers, own_receivers, shares};
+use mqttlab_mqtt::Version;
 use mqttlab_plan::{Destination, Group, NetworkKind, Plan, Roster, RosterTopic};
 use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, SummaryRule, Topic};
 use mqttlab_run::{Interruption, RunOutcome, Validity};
@@ -41,6 +42,12 @@ pub(crate) fn begin(
         .map_err(|e| e.to_string())?;
     recorder.provisional();
     Ok(recorder)
+}
+
+/// What each client speaks, where its packets are written down.
+pub(crate) fn versions(plan: &Plan) -> Box<[Version]> {
+    let groups = plan.groups.iter().filter(|_| plan.recording.packets);
+    groups.flat_map(|group| std::iter::repeat_n(group.version(), group.count as usize)).collect()
 }
 
 /// Makes the tables, and says how the run ended.

@@ -15,7 +15,7 @@ use mqttlab_plan::{
     Arrival, Arrivals, Group, Payload, Publish, PublishingChanges, PublishingTime, Reconnect, StartPhase,
     TopicPattern,
 };
-use mqttlab_rows::{Acknowledged, EventKind, Identified, Received, Sent, Unsent};
+use mqttlab_rows::{Acknowledged, Dropped, EventKind, Identified, Received, Sent, Unsent};
 use mqttlab_units::{Duration, Instant, Ratio, Seed};
 use serde_json::json;
 
@@ -105,6 +105,10 @@ impl Rows for World {
         self.say(&format!("row unsent {}", row.sequence));
     }
 
+    fn dropped(&mut self, row: &Dropped) {
+        self.say(&format!("row dropped {}: {}", row.sequence, row.cause.as_str()));
+    }
+
     fn received(&mut self, row: &Received) {
         let who = row.publisher.map_or("?".into(), |publisher| publisher.to_string());
         self.say(&format!("row received {}/{}", who, row.sequence));
@@ -136,6 +140,10 @@ impl Surroundings for World {
 
     fn message(&self, _: Who, content: usize, _: u64, _: u64) -> Option<MessageFacts> {
         Some(MessageFacts { topic: content as u32, payload_bytes: MESSAGE_BYTES as u32, quality: None })
+    }
+
+    fn topic_name(&self, _: u32) -> &str {
+        "t"
     }
 
     fn subscription_change(&self, _: Who, number: u32) -> Option<(String, bool)> {

@@ -1,7 +1,7 @@
 //! What a client knows of a packet of MQTT.
 
 use mqttlab_mqtt::packet::{self, Publish};
-use mqttlab_mqtt::{FixedHeader, Kind, Version};
+use mqttlab_mqtt::{FixedHeader, Kind, Version, reason};
 use mqttlab_recording::{OwnPacket, PacketProtocol};
 
 use super::{PacketFacts, message_of};
@@ -18,7 +18,7 @@ pub(crate) fn of(header: FixedHeader, body: &[u8], version: Version) -> Option<P
     let (kind, header_bytes, rest) = (header.kind as u8, header.header_len as u8, header.remaining as u32);
     let facts = PacketFacts::of(PacketProtocol::Mqtt, kind, header_bytes, rest);
     if header.kind != Kind::Publish {
-        return Some(PacketFacts { row: answer(facts.row, header.kind, body), ..facts });
+        return Some(PacketFacts { row: answer(facts.row, (header.kind, version), body), ..facts });
     }
     let (publish, head_len) = packet::publish_head(header, body, version).ok()?;
     let payload = body.get(head_len..).unwrap_or_default();
@@ -43,20 +43,14 @@ pub(crate) fn of(header: FixedHeader, body: &[u8], version: Version) -> Option<P
 }
 
 /// With packet identifier and reason code, where packets of the kind have them.
-fn answer(row: OwnPacket, kind: Kind, body: &[u8]) -> OwnPacket {
-    let reason = |place: usize| body.get(place).map(|&code| u16::from(code));
+fn answer(row: OwnPacket, (kind, version): (Kind, Version), body: &[u8]) -> OwnPacket {
+    let row = OwnPacket { reason: reason::of(kind, version, body).map(u16::from), ..row };
     match kind {
-        Kind::Connack => OwnPacket { reason: reason(1), ..row },
-        Kind::Connect | Kind::Pingreq | Kind::Pingresp => row,
-        Kind::Disconnect | Kind::Auth => OwnPacket { reason: reason(0), ..row },
+        Kind::Connect | Kind::Connack | Kind::Pingreq | Kind::Pingresp | Kind::Disconnect | Kind::Auth => row,
         _ => OwnPacket {
             packet_id: body.get(..2).map_or(0, |id| u16::from_be_bytes([id[0], id[1]])),
             packet_id_bytes: 2,
             payload_bytes: row.payload_bytes.saturating_sub(2),
-            reason: match kind {
-                Kind::Puback | Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp => reason(2),
-                _ => None,
-            },
             ..row
         },
     }
