@@ -290,6 +290,8 @@ impl CaptureCompleteness {
             );
         }
         warnings.append(&mut matcher.servers.warnings());
+        warnings.append(&mut matcher.subscriptions.warnings());
+        warnings.extend(matcher.delays.warning());
         let traced = matcher.traced();
         let mut warn = |count: u64, words: &str| {
             if count > 0 {

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use mqttlab_capture::mqtt::{CapturedPacket, Kind, SeenConnect};
 use mqttlab_capture::{Bits, ServerDirection, SocketEndpoint};
+use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Client, Event, EventKind, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
@@ -120,7 +121,7 @@ impl CapturedConnections {
                 "client": client.map(|client| &client.name),
                 "from": written(ends.client),
                 "to": written(ends.broker),
-                "mqtt_version": connect.map(|connect| version(connect.level)),
+                "mqtt_version": connect.map(version),
                 "keep_alive_s": connect.map(|connect| connect.keep_alive_s),
                 "clean_start": connect.map(|connect| connect.flags & CLEAN != 0),
                 "connected_ns": conversation.connect.as_ref().map(|(at, _)| at.as_ns()),
@@ -333,8 +334,10 @@ impl CapturedConnections {
         let client = conversation.client;
         let asked = body::subscriptions(bytes(packet), packet.level);
         let answered = self.ends.get(&connection).is_some_and(|ends| ends.answered);
+        let is_bridge = conversation.connect.as_ref().is_some_and(|(_, connect)| is_bridge(connect));
         for (filter, options) in &asked {
-            matcher.subscriptions.ask(client, filter, *options, times[0]);
+            let options = if is_bridge { of_bridge(*options) } else { *options };
+            matcher.subscriptions.ask(client, filter, options, times[0]);
             // Where nothing of the broker's is captured no SUBACK will be.
             if !answered {
                 matcher.subscriptions.grant(client, filter, times[0]);
@@ -444,12 +447,23 @@ fn kept(expiry_s: u32) -> Option<Duration> {
 }
 
 /// The version as people write it.
-fn version(level: u8) -> String {
-    match level {
-        3 => "3.1".into(),
-        4 => "3.1.1".into(),
-        level => level.to_string(),
+fn version(connect: &SeenConnect) -> String {
+    let bridge = if connect.is_bridge { ", bridge" } else { "" };
+    match connect.level {
+        3 => format!("3.1{bridge}"),
+        4 => format!("3.1.1{bridge}"),
+        level => format!("{level}{bridge}"),
     }
+}
+
+/// Whether the highest bit of the level says what a SUBSCRIBE of MQTT 3 cannot: that a bridge subscribes. In MQTT 5 it has options.
+fn is_bridge(connect: &SeenConnect) -> bool {
+    connect.is_bridge && connect.level < 5
+}
+
+/// What a broker makes of a bridge's subscription: its own messages do not come back, and RETAIN stays as it was published.
+fn of_bridge(options: SubscriptionOptions) -> SubscriptionOptions {
+    SubscriptionOptions { no_local: true, retain_as_published: true, ..options }
 }
 
 fn bytes(packet: &CapturedPacket) -> &[u8] {

@@ -20,6 +20,7 @@ use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received
 use mqttlab_units::Instant;
 
 use super::content_queues::{self, ContentQueues};
+use super::delays::{self, DelayedMessages};
 use super::identities::{Identities, PublishOrigin};
 use super::message::{CountedMessage, SeenPublish};
 use super::servers::ObservedServers;
@@ -60,6 +61,8 @@ pub struct Matcher {
     incoming: NumberMap<(u32, u16), PendingDelivery>,
     deliver_on_release: bool,
     traced: Traced,
+    /// Messages that their topics delay.
+    pub delays: DelayedMessages,
     /// Clients that were taken for subscribers because a message reached them.
     guessed: Vec<u32>,
     /// Messages that a relay has published to another server.
@@ -126,6 +129,7 @@ impl Matcher {
             incoming: NumberMap::default(),
             deliver_on_release,
             traced: Traced::default(),
+            delays: DelayedMessages::default(),
             guessed: Vec::new(),
             relayed: NumberSet::default(),
             parted: NumberSet::default(),
@@ -233,13 +237,23 @@ impl Matcher {
         *count = (*count).max(first);
         let message = CountedMessage { publisher: publish.client, sequence: *count };
         *count = count.saturating_add(1);
-        self.waiting.put(publish, message, self.servers.of(publish.client));
+        let server = self.servers.of(publish.client);
+        self.waiting.put(publish, message, server);
+        if let Some(inner) = delays::inner(publish.topic) {
+            self.waiting.put(&SeenPublish { topic: &inner, ..*publish }, message, server);
+        }
         (message, Some(publish.first))
     }
 
     fn sent(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, intended: Instant) {
         let server = self.servers.of(publish.client);
-        let topic = self.subscriptions.topic_from(publish.client, publish.topic, publish.complete, server);
+        let topic = match self.delays.published(publish, message) {
+            Some(inner) => {
+                let names = [publish.topic, &inner];
+                self.subscriptions.topic_delayed(publish.client, names, publish.complete, server)
+            }
+            None => self.subscriptions.topic_from(publish.client, publish.topic, publish.complete, server),
+        };
         if self.servers.are_several() {
             self.subscriptions
                 .receivers_of(topic)
@@ -400,6 +414,11 @@ impl Matcher {
             Some(message) => Some((message, Identified::Payload)),
             None => self.waiting.match_delivery(publish, since, self.servers.own_first(publish.client)),
         };
+        if let Some((message, _)) = traced
+            && self.delays.delivered(publish, message)
+        {
+            self.subscriptions.prove_delay();
+        }
         match traced {
             Some((_, Identified::Order)) => self.traced.by_order += 1,
             // A relay's copy was published where it is delivered.

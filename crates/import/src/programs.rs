@@ -287,7 +287,8 @@ impl PacketReader for ProgramReader {
         let (topics, receivers) = matcher.subscriptions.into_layout(&matcher.servers);
         let first_set = layout.receivers.len() as u32;
         layout.topics.extend(
-            topics.into_iter().map(|topic| Topic { receivers: first_set + topic.receivers, ..topic }),
+            // Who shares what is the plan's to say.
+            topics.into_iter().map(|topic| Topic { receivers: first_set + topic.receivers, shares: 0, ..topic }),
         );
         layout.receivers.extend(receivers);
         for (number, client) in

@@ -10,6 +10,7 @@
 //! | [`alias`] | topic aliases, of a sender and of a receiver |
 //! | [`encode`] | encoding into the caller's buffer, and lengths |
 //! | [`topic`] | names, filters, the subscription tree |
+//! | [`conventions`] | prefixes of topics by which brokers do more than MQTT says |
 //! | [`inbox`] | messages that have come at QoS 2 and are not released, for either side of a session |
 //! | [`outbox`] | messages in flight, for either side of a session |
 //! | [`client`] | the client's session |
@@ -20,6 +21,7 @@
 pub mod alias;
 pub mod broker;
 pub mod client;
+pub mod conventions;
 pub mod encode;
 mod in_use;
 pub mod inbox;
