@@ -361,6 +361,9 @@ impl<'a> Importer<'a> {
         let receivers_known_until_ns = self.note_missing_directions(&analysis);
         self.conversations.expire(self.latest[0], &mut self.matcher);
         self.push_events()?;
+        for row in self.matcher.causes.finish(self.latest[0], |client, _| self.gaps.has_none(client)) {
+            self.output.recorder.dropped(&row)?;
+        }
         self.write_gaps()?;
         let untimed = self.seen.is_untimed();
         self.write_metrics(&analysis)?;

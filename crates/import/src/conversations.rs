@@ -9,14 +9,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use mqttlab_capture::mqtt::{CapturedPacket, Kind, SeenConnect};
+use mqttlab_capture::mqtt::{CapturedPacket, Kind, SeenConnect, maximum_packet_bytes};
 use mqttlab_capture::{Bits, ServerDirection, SocketEndpoint};
-use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Client, Event, EventKind, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::body;
+use super::causes::ClientLimits;
 use super::matcher::Matcher;
 use super::participants::{Participants, written};
 
@@ -254,6 +254,8 @@ impl CapturedConnections {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let Some(connect) = &packet.connect else { return };
+        // In MQTT 5 a bridge's subscriptions have options.
+        matcher.subscriptions.connect(client, connect.is_bridge && connect.level < 5);
         let clean = connect.flags & CLEAN != 0;
         conversation.keeps = match connect.session_expiry_s {
             Some(expiry_s) => kept(expiry_s),
@@ -286,6 +288,8 @@ impl CapturedConnections {
                 if let Some(expiry_s) = body::session_expiry(bytes(packet), 2).filter(|_| packet.level >= 5) {
                     conversation.keeps = kept(expiry_s);
                 }
+                let most = bytes(packet).get(2..).filter(|_| packet.level >= 5);
+                matcher.causes.broker_takes(client, most.and_then(maximum_packet_bytes));
                 let present = body::session_present(bytes(packet));
                 self.accepted(connection, present, matcher);
                 let words = if present { "session present".into() } else { String::new() };
@@ -308,8 +312,10 @@ impl CapturedConnections {
         };
         conversation.asks = false;
         let client = conversation.client;
-        let Some((asked, clean)) =
-            conversation.connect.as_ref().map(|(at, connect)| (*at, connect.flags & CLEAN != 0))
+        let Some((asked, clean, limits)) = conversation
+            .connect
+            .as_ref()
+            .map(|(at, connect)| (*at, connect.flags & CLEAN != 0, limits(connect)))
         else {
             return;
         };
@@ -317,9 +323,11 @@ impl CapturedConnections {
             matcher.forget(client, Some(connection));
         }
         if clean || !present {
+            matcher.end_session(client, Some(connection), asked);
             // What it subscribed to since then, before it was answered, is the new session's.
             self.session_over(client, asked, asked, matcher);
         }
+        matcher.causes.connected(client, limits, asked);
         self.current.insert(client, connection);
     }
 
@@ -334,10 +342,8 @@ impl CapturedConnections {
         let client = conversation.client;
         let asked = body::subscriptions(bytes(packet), packet.level);
         let answered = self.ends.get(&connection).is_some_and(|ends| ends.answered);
-        let is_bridge = conversation.connect.as_ref().is_some_and(|(_, connect)| is_bridge(connect));
         for (filter, options) in &asked {
-            let options = if is_bridge { of_bridge(*options) } else { *options };
-            matcher.subscriptions.ask(client, filter, options, times[0]);
+            matcher.subscriptions.ask(client, filter, *options, times[0]);
             // Where nothing of the broker's is captured no SUBACK will be.
             if !answered {
                 matcher.subscriptions.grant(client, filter, times[0]);
@@ -402,9 +408,15 @@ impl CapturedConnections {
             return;
         }
         match keeps {
-            Some(Duration::ZERO) => self.session_over(client, LAST, at, matcher),
-            Some(keeps) => self.expiring.entry(at + keeps).or_default().push(connection),
-            None => {}
+            Some(Duration::ZERO) => {
+                matcher.end_session(client, None, at);
+                self.session_over(client, LAST, at, matcher);
+            }
+            Some(keeps) => {
+                matcher.causes.parted(client);
+                self.expiring.entry(at + keeps).or_default().push(connection);
+            }
+            None => matcher.causes.parted(client),
         }
     }
 
@@ -415,6 +427,7 @@ impl CapturedConnections {
             for connection in connections {
                 let Some(client) = self.client(connection) else { continue };
                 if self.current.get(&client) == Some(&connection) {
+                    matcher.end_session(client, None, at);
                     self.session_over(client, LAST, at, matcher);
                 }
             }
@@ -456,14 +469,13 @@ fn version(connect: &SeenConnect) -> String {
     }
 }
 
-/// Whether the highest bit of the level says what a SUBSCRIBE of MQTT 3 cannot: that a bridge subscribes. In MQTT 5 it has options.
-fn is_bridge(connect: &SeenConnect) -> bool {
-    connect.is_bridge && connect.level < 5
-}
-
-/// What a broker makes of a bridge's subscription: its own messages do not come back, and RETAIN stays as it was published.
-fn of_bridge(options: SubscriptionOptions) -> SubscriptionOptions {
-    SubscriptionOptions { no_local: true, retain_as_published: true, ..options }
+/// What a client says of the packets that it takes.
+fn limits(connect: &SeenConnect) -> ClientLimits {
+    ClientLimits {
+        packet_bytes: connect.maximum_packet_bytes,
+        takes_aliases: connect.takes_aliases,
+        window: connect.receive_maximum,
+    }
 }
 
 fn bytes(packet: &CapturedPacket) -> &[u8] {

@@ -16,6 +16,7 @@ mod body;
 mod both_ends;
 mod capture;
 mod capture_point;
+mod causes;
 mod clock;
 mod completeness;
 mod content_queues;

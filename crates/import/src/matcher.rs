@@ -19,6 +19,7 @@ use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
+use super::causes::{ForwardedSize, PacketCauses};
 use super::content_queues::{self, ContentQueues};
 use super::delays::{self, DelayedMessages};
 use super::identities::{Identities, PublishOrigin};
@@ -63,6 +64,8 @@ pub struct Matcher {
     traced: Traced,
     /// Messages that their topics delay.
     pub delays: DelayedMessages,
+    /// What packets prove of messages that do not arrive.
+    pub causes: PacketCauses,
     /// Clients that were taken for subscribers because a message reached them.
     guessed: Vec<u32>,
     /// Messages that a relay has published to another server.
@@ -130,6 +133,7 @@ impl Matcher {
             deliver_on_release,
             traced: Traced::default(),
             delays: DelayedMessages::default(),
+            causes: PacketCauses::default(),
             guessed: Vec::new(),
             relayed: NumberSet::default(),
             parted: NumberSet::default(),
@@ -254,6 +258,13 @@ impl Matcher {
             }
             None => self.subscriptions.topic_from(publish.client, publish.topic, publish.complete, server),
         };
+        self.causes.sent(publish, message);
+        if self.causes.concern(publish) {
+            let (subscriptions, incoming) = (&self.subscriptions, &self.incoming);
+            let receives = |client| subscriptions.qos_of(client, topic);
+            let in_flight = |client| incoming.keys().filter(|(receiver, _)| *receiver == client).count();
+            self.causes.published(publish, message, receives, in_flight);
+        }
         if self.servers.are_several() {
             self.subscriptions
                 .receivers_of(topic)
@@ -296,6 +307,9 @@ impl Matcher {
             Some(ref delivery) if publish.dup => (delivery.message, true),
             _ => (self.trace(publish, since), false),
         };
+        if let Some((message, _)) = message {
+            self.causes.delivered(message, publish.client, publish.complete);
+        }
         // A receiver at QoS 2 drops a repetition that it has not released (MQTT 5 §4.3.3).
         if repeated && publish.qos == 2 {
             return message.map(|(message, _)| message);
@@ -318,6 +332,31 @@ impl Matcher {
             self.received(row);
         }
         message.map(|(message, _)| message)
+    }
+
+    /// A publisher released a packet identifier at QoS 2.
+    pub fn released_by(&mut self, client: u32, id: u16) {
+        if let Some(outgoing) = self.outgoing.get(&(client, id)) {
+            self.causes.released(outgoing.message);
+        }
+    }
+
+    /// A client's session is over, except for what the connection carries that began another one: what was not released at QoS 2 in it
+    /// will not be.
+    pub fn end_session(&mut self, client: u32, but: Option<u32>, at: Instant) {
+        let ends = |owner: u32, connection: u32| owner == client && but != Some(connection);
+        let outgoing = self.outgoing.iter();
+        let sent = outgoing.filter(|((owner, _), outgoing)| ends(*owner, outgoing.connection));
+        let own = |outgoing: &UnacknowledgedMessage| outgoing.message.publisher == client;
+        let sent = sent.filter(|(_, outgoing)| own(outgoing)).map(|(_, outgoing)| (outgoing.message, None));
+        let incoming = self.incoming.iter().filter(|((owner, _), delivery)| ends(*owner, delivery.connection));
+        let held = incoming.filter(|(_, delivery)| delivery.held.is_some());
+        let held = held.filter_map(|(_, delivery)| Some((delivery.message?.0, Some(client))));
+        // In an order that does not depend on how they are kept.
+        let mut over: Vec<(CountedMessage, Option<u32>)> = sent.chain(held).collect();
+        over.sort_unstable_by_key(|(message, whom)| (message.publisher, message.sequence, *whom));
+        over.into_iter().for_each(|(message, whom)| self.causes.unreleased(message, whom, at));
+        self.causes.session_over(client, at);
     }
 
     /// The broker released a packet identifier at QoS 2.
@@ -462,6 +501,9 @@ impl UntracedDelivery {
             is_whole: self.is_whole,
             first: row.received,
             complete: row.received,
+            packet_bytes: 0,
+            forwarded: ForwardedSize::of("", 0, 0),
+            expiry_s: None,
         }
     }
 }
@@ -504,6 +546,9 @@ impl SeenPublish<'static> {
             is_whole: true,
             first: Instant::ZERO,
             complete: Instant::ZERO,
+            packet_bytes: 0,
+            forwarded: ForwardedSize::of("t", 1, 0),
+            expiry_s: None,
         }
     }
 }

@@ -51,11 +51,14 @@ pub struct ObservedSubscriptions {
     /// When a subscription last began or ended.
     changed_at: Instant,
     options: ObservedOptions,
+    /// Clients whose level says what a SUBSCRIBE of MQTT 3 cannot.
+    bridges: HashSet<u32>,
 }
 
 struct HeldSubscription {
     filter: String,
     no_local: bool,
+    qos: u8,
     since: Instant,
     /// Since when messages are expected; `None`: the broker has not said that it may.
     granted: Option<Instant>,
@@ -77,16 +80,36 @@ impl ObservedSubscriptions {
         if !is_filter(filter) {
             return;
         }
+        let options = if self.bridges.contains(&client) { of_bridge(options) } else { options };
         self.options.note(client, filter, options);
         let no_local = options.no_local;
         let held = self.of_client.entry(client).or_default();
         if let Some(known) = held.iter_mut().find(|known| known.filter == filter) {
             // Mosquitto does not replace the option, although it should ([MQTT-3.8.4-3]): nothing is expected either way.
             known.no_local |= no_local;
+            known.qos = options.qos.level();
             return;
         }
-        held.push(HeldSubscription { filter: filter.to_owned(), no_local, since: at, granted: None });
+        let qos = options.qos.level();
+        held.push(HeldSubscription { filter: filter.to_owned(), no_local, qos, since: at, granted: None });
         self.changed(at);
+    }
+
+    /// The highest QoS at which a client should have the messages of a topic; `None`: it should have none.
+    pub fn qos_of(&self, client: u32, topic: u32) -> Option<u8> {
+        self.receivers_of(topic).binary_search(&client).ok()?;
+        let name = &self.topics[topic as usize].name;
+        let held = self.of_client.get(&client)?.iter();
+        held.filter(|held| held.granted.is_some() && covers(&held.filter, name)).map(|held| held.qos).max()
+    }
+
+    /// A client connects, as a bridge or not: whatever it subscribes to from now on.
+    pub fn connect(&mut self, client: u32, is_bridge: bool) {
+        if is_bridge {
+            self.bridges.insert(client);
+        } else {
+            self.bridges.remove(&client);
+        }
     }
 
     /// What was asked for beside filters.
@@ -394,6 +417,11 @@ impl ObservedSubscriptions {
         self.current.clear();
         self.covered.clear();
     }
+}
+
+/// What a broker makes of a bridge's subscription: its own messages do not come back, and RETAIN stays as it was published.
+fn of_bridge(options: SubscriptionOptions) -> SubscriptionOptions {
+    SubscriptionOptions { no_local: true, retain_as_published: true, ..options }
 }
 
 /// Whether a filter may bring messages of a topic, itself or as a shared subscription.

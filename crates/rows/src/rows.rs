@@ -523,6 +523,10 @@ words! {
         Expired = "expired",
         /// The broker acknowledged it and forwarded it to nobody: its publisher had more in flight than `max_inflight`.
         OverInflight = "over_inflight",
+        /// Its packet is larger than its receiver takes, or than its broker takes of its publisher.
+        TooLarge = "too_large",
+        /// QoS 2: the session that would have released it ended before.
+        NotReleased = "not_released",
     }
 }
 

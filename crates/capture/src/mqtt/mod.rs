@@ -23,6 +23,7 @@ pub use descriptor::{Lengths, PacketDescriptor};
 pub use framer::{ConnectionContext, FramerCounts, MqttFramer, UnseenTime};
 pub use layout::session_expiry;
 pub use mqttlab_mqtt::Kind;
+pub use properties::maximum_packet_bytes;
 pub(crate) use resync::{fits_packet, may_start_as_connect, starts_as_connect};
 
 /// How many bytes of a PUBLISH payload are kept.

@@ -20,6 +20,12 @@ pub(super) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some(bytes.split_at(bytes.len().min(length as usize)))
 }
 
+/// The largest packet that the sender of a CONNECT or CONNACK takes, among properties that begin with their length (MQTT 5 §3.2.2.3.6).
+pub fn maximum_packet_bytes(bytes: &[u8]) -> Option<u32> {
+    let (own, _) = split(bytes)?;
+    each(own).find(|(property, _)| *property == MAXIMUM_PACKET_SIZE).and_then(|(_, value)| four(value))
+}
+
 /// A value of four bytes.
 pub(super) fn four(value: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(value.try_into().ok()?))
