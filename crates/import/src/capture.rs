@@ -372,6 +372,7 @@ impl<'a> Importer<'a> {
         let (mut disorder, mut sorted) = frames.disorder();
         reasons.append(&mut disorder);
         let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
+        warnings.splice(0..0, self.matcher.wills.warnings(self.participants.clients()));
         warnings.append(&mut self.dedup.warnings());
         warnings.append(&mut sorted);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
@@ -391,6 +392,7 @@ impl<'a> Importer<'a> {
         let connections = self.conversations.as_json(self.participants.clients());
         let mut told = self.seen.as_json(&analysis, &self.matcher);
         told["captured_at"] = point.as_json();
+        told["wills"] = self.matcher.wills.as_json(self.participants.clients());
         let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;

@@ -307,6 +307,7 @@ impl CaptureCompleteness {
             traced.foreign,
             "{} deliveries belong to no message that was captured on its way to the broker.",
         );
+        warnings.append(&mut matcher.strangers.warnings());
         warnings
     }
 

@@ -183,6 +183,9 @@ impl CapturedConnections {
         if unnamed && !self.current.contains_key(&client) {
             self.unknown.insert(connection);
         }
+        if direction == ServerDirection::ToServer {
+            matcher.wills.heard(connection, times[1]);
+        }
         if direction == ServerDirection::FromServer && packet.kind != Kind::Connack {
             self.accepted(connection, true, matcher);
         }
@@ -205,6 +208,7 @@ impl CapturedConnections {
             }
             (Kind::Disconnect, ServerDirection::ToServer) => {
                 conversation.goodbye = true;
+                matcher.wills.goodbye(connection, bytes(packet).first().copied().unwrap_or_default());
                 if let Some(expiry_s) = body::session_expiry(bytes(packet), 1) {
                     conversation.keeps = kept(expiry_s);
                 }
@@ -233,6 +237,9 @@ impl CapturedConnections {
             return;
         }
         let Some(goodbye) = self.of.get(&connection).map(|conversation| conversation.goodbye) else { return };
+        if direction == ServerDirection::ToServer {
+            matcher.wills.heard(connection, at);
+        }
         let who = if direction == ServerDirection::ToServer { "the client" } else { "the broker" };
         let how = if bits.has(Bits::RST) { "reset" } else { "closed" };
         let (kind, words) = if goodbye {
@@ -319,6 +326,9 @@ impl CapturedConnections {
         else {
             return;
         };
+        if let Some((at, connect)) = &conversation.connect {
+            matcher.wills.announce(client, connection, connect, *at);
+        }
         if clean {
             matcher.forget(client, Some(connection));
         }
@@ -402,6 +412,7 @@ impl CapturedConnections {
     /// over.
     fn end_connection(&mut self, connection: u32, at: Instant, matcher: &mut Matcher) {
         matcher.part(connection);
+        matcher.wills.ended(connection, at);
         let Some(conversation) = self.of.get(&connection) else { return };
         let (client, keeps) = (conversation.client, conversation.keeps);
         if self.current.get(&client) != Some(&connection) {

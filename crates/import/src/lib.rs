@@ -44,11 +44,13 @@ mod servers;
 mod shares;
 mod sorting;
 mod source;
+mod strangers;
 mod streams;
 mod subscription_options;
 mod subscriptions;
 mod timeline;
 mod timestamps;
+mod wills;
 
 use mqttlab_recording::Ending;
 

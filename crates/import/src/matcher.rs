@@ -25,7 +25,9 @@ use super::delays::{self, DelayedMessages};
 use super::identities::{Identities, PublishOrigin};
 use super::message::{CountedMessage, SeenPublish};
 use super::servers::ObservedServers;
+use super::strangers::Strangers;
 use super::subscriptions::ObservedSubscriptions;
+use super::wills::ObservedWills;
 
 /// A row for the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,10 @@ pub struct Matcher {
     pub delays: DelayedMessages,
     /// What packets prove of messages that do not arrive.
     pub causes: PacketCauses,
+    /// What CONNECT packets announce.
+    pub wills: ObservedWills,
+    /// What foreign deliveries may be.
+    pub strangers: Strangers,
     /// Clients that were taken for subscribers because a message reached them.
     guessed: Vec<u32>,
     /// Messages that a relay has published to another server.
@@ -97,6 +103,8 @@ struct UnacknowledgedMessage {
 struct PendingDelivery {
     connection: u32,
     message: Option<(CountedMessage, Identified)>,
+    /// Whose will it is.
+    will: Option<u32>,
     /// The row that waits for the PUBREL.
     held: Option<HeldDelivery>,
 }
@@ -134,6 +142,8 @@ impl Matcher {
             traced: Traced::default(),
             delays: DelayedMessages::default(),
             causes: PacketCauses::default(),
+            wills: ObservedWills::default(),
+            strangers: Strangers::default(),
             guessed: Vec::new(),
             relayed: NumberSet::default(),
             parted: NumberSet::default(),
@@ -165,6 +175,9 @@ impl Matcher {
             Slot::Untraced(row, untraced) => {
                 self.forget_untraced(untraced.key);
                 self.traced.foreign += 1;
+                if untraced.is_whole {
+                    self.strangers.foreign(&untraced.topic, row.payload_bytes, &untraced.head, row.received);
+                }
                 MatchedRow::Received(row)
             }
         })
@@ -192,6 +205,7 @@ impl Matcher {
 
     /// A PUBLISH was sent to the broker. Returns the message that it carries.
     pub fn published(&mut self, publish: &SeenPublish<'_>) -> CountedMessage {
+        self.wills.published(publish);
         let place = publish.id.map(|id| (publish.client, id));
         if publish.dup
             && let Some(outgoing) = place.and_then(|place| self.outgoing.get_mut(&place))
@@ -258,6 +272,9 @@ impl Matcher {
             }
             None => self.subscriptions.topic_from(publish.client, publish.topic, publish.complete, server),
         };
+        if !self.subscriptions.has_receivers(topic) {
+            self.strangers.unreceived(publish);
+        }
         self.causes.sent(publish, message);
         if self.causes.concern(publish) {
             let (subscriptions, incoming) = (&self.subscriptions, &self.incoming);
@@ -303,9 +320,12 @@ impl Matcher {
         let place = publish.id.map(|id| (publish.client, id));
         let earlier = place.and_then(|place| self.incoming.get(&place).cloned());
         let since = self.subscribed_since(publish);
-        let (message, repeated) = match earlier {
-            Some(ref delivery) if publish.dup => (delivery.message, true),
-            _ => (self.trace(publish, since), false),
+        let (message, will, repeated) = match earlier {
+            Some(ref delivery) if publish.dup => (delivery.message, delivery.will, true),
+            _ => match self.will_of(publish, since) {
+                Some(client) => (None, Some(client), false),
+                None => (self.trace(publish, since), None, false),
+            },
         };
         if let Some((message, _)) = message {
             self.causes.delivered(message, publish.client, publish.complete);
@@ -318,15 +338,16 @@ impl Matcher {
             // Its identifier is in use again, so that its release was not captured.
             self.received(held);
         }
-        let row = HeldDelivery {
-            row: received(publish, message),
-            untraced: message.is_none().then(|| publish.into()),
+        let row = received(publish, message);
+        let row = match will {
+            Some(client) => HeldDelivery { row: row.with_will(Some(client)), untraced: None },
+            None => HeldDelivery { row, untraced: message.is_none().then(|| publish.into()) },
         };
         let hold = publish.qos == 2 && self.deliver_on_release;
         if let Some(place) = place {
             let connection = publish.connection;
             self.incoming
-                .insert(place, PendingDelivery { connection, message, held: hold.then(|| row.clone()) });
+                .insert(place, PendingDelivery { connection, message, will, held: hold.then(|| row.clone()) });
         }
         if !hold || place.is_none() {
             self.received(row);
@@ -444,6 +465,17 @@ impl Matcher {
                 self.untraced.remove(&key);
             }
         }
+    }
+
+    /// Whose will a delivery is, unless a message with the same content has still to come.
+    fn will_of(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<u32> {
+        let client = self.wills.may_be(publish)?;
+        let server = self.servers.of(publish.client);
+        if identity::find(publish.head).is_some() || self.waiting.owes(publish, since, server) {
+            return None;
+        }
+        self.wills.delivered(publish);
+        Some(client)
     }
 
     fn trace(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<(CountedMessage, Identified)> {

@@ -313,7 +313,7 @@ def _counts(messages: pl.LazyFrame, keys: list[str], *, is_once: bool) -> pl.Laz
     return (
         messages.group_by(keys)
         .agg(
-            messages_offered=of_messages(~pl.col("fate").is_in(["duplicate", "foreign"])),
+            messages_offered=of_messages(~pl.col("fate").is_in(["duplicate", "foreign", "will"])),
             messages_unsent=of_messages(pl.col("fate") == "unsent"),
             deliveries_expected=EXPECTED.sum(),
             messages_delivered=FIRST_DELIVERY.sum(),
