@@ -129,7 +129,8 @@ impl PacketCauses {
         let at = publish.complete;
         let expires = publish.expiry_s.map(|expiry_s| at + Duration::from_s(expiry_s.into()));
         let waits = WaitingMessage { message, forwarded: publish.forwarded, expires };
-        let sized: Vec<u32> = self.takes.keys().copied().filter(|&client| receives(client).is_some()).collect();
+        let sized: Vec<u32> =
+            self.takes.keys().copied().filter(|&client| receives(client).is_some()).collect();
         for client in sized.into_iter().filter(|client| !self.away.contains_key(client)).collect::<Vec<_>>() {
             self.judge_size(message, client, publish.forwarded, at);
         }
@@ -278,7 +279,11 @@ mod tests {
         early.connected(5, ClientLimits::default(), at(6));
         assert_eq!(said(&mut early), []);
         assert_eq!(said(&mut away(&expiring(1, 200), 1)), [], "it may still come");
-        assert_eq!(said(&mut away(&expiring(1, 5), 1)), [(Some(5), LossCause::Expired)], "it never came back");
+        assert_eq!(
+            said(&mut away(&expiring(1, 5), 1)),
+            [(Some(5), LossCause::Expired)],
+            "it never came back"
+        );
         assert_eq!(said(&mut away(&expiring(0, 5), 1)), [], "nothing waits at QoS 0");
         assert_eq!(said(&mut away(&expiring(1, 5), 0)), []);
     }

@@ -37,7 +37,8 @@ impl DelayedMessages {
 
     /// A message was delivered. Answers whether it was one of these, under its later name.
     pub fn delivered(&mut self, publish: &SeenPublish<'_>, message: CountedMessage) -> bool {
-        let known = if self.due.is_empty() { None } else { self.due.get(&(message.publisher, message.sequence)) };
+        let known =
+            if self.due.is_empty() { None } else { self.due.get(&(message.publisher, message.sequence)) };
         let Some(due) = known.filter(|_| conventions::delayed(publish.topic).is_none()) else { return false };
         self.deliveries += 1;
         if let Some(due) = due {
@@ -61,7 +62,8 @@ impl DelayedMessages {
                  this broker does."
             ));
         }
-        let behind = self.latest.map(|latest| format!(", at most {:.1} ms behind it", latest.as_ns() as f64 / 1e6));
+        let behind =
+            self.latest.map(|latest| format!(", at most {:.1} ms behind it", latest.as_ns() as f64 / 1e6));
         let early = if self.early > 0 { format!("; {} came before it", self.early) } else { String::new() };
         Some(format!(
             "{messages} messages were published to topics that this broker delays (`$delayed/`): their latencies contain the \

@@ -329,6 +329,7 @@ impl Matcher {
         };
         if let Some((message, _)) = message {
             self.causes.delivered(message, publish.client, publish.complete);
+            self.wills.passed_on(message.publisher, publish);
         }
         // A receiver at QoS 2 drops a repetition that it has not released (MQTT 5 §4.3.3).
         if repeated && publish.qos == 2 {
@@ -346,8 +347,10 @@ impl Matcher {
         let hold = publish.qos == 2 && self.deliver_on_release;
         if let Some(place) = place {
             let connection = publish.connection;
-            self.incoming
-                .insert(place, PendingDelivery { connection, message, will, held: hold.then(|| row.clone()) });
+            self.incoming.insert(
+                place,
+                PendingDelivery { connection, message, will, held: hold.then(|| row.clone()) },
+            );
         }
         if !hold || place.is_none() {
             self.received(row);
@@ -370,7 +373,8 @@ impl Matcher {
         let sent = outgoing.filter(|((owner, _), outgoing)| ends(*owner, outgoing.connection));
         let own = |outgoing: &UnacknowledgedMessage| outgoing.message.publisher == client;
         let sent = sent.filter(|(_, outgoing)| own(outgoing)).map(|(_, outgoing)| (outgoing.message, None));
-        let incoming = self.incoming.iter().filter(|((owner, _), delivery)| ends(*owner, delivery.connection));
+        let incoming =
+            self.incoming.iter().filter(|((owner, _), delivery)| ends(*owner, delivery.connection));
         let held = incoming.filter(|(_, delivery)| delivery.held.is_some());
         let held = held.filter_map(|(_, delivery)| Some((delivery.message?.0, Some(client))));
         // In an order that does not depend on how they are kept.

@@ -288,7 +288,11 @@ impl PacketReader for ProgramReader {
         let first_set = layout.receivers.len() as u32;
         layout.topics.extend(
             // Who shares what is the plan's to say.
-            topics.into_iter().map(|topic| Topic { receivers: first_set + topic.receivers, shares: 0, ..topic }),
+            topics.into_iter().map(|topic| Topic {
+                receivers: first_set + topic.receivers,
+                shares: 0,
+                ..topic
+            }),
         );
         layout.receivers.extend(receivers);
         for (number, client) in

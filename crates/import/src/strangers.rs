@@ -74,7 +74,11 @@ impl Strangers {
         }
         let total: u64 = self.renamed.values().sum();
         if let Some(([from, to], count)) = self.renamed.iter().max_by_key(|(_, count)| **count) {
-            let more = if total > *count { format!("; {} more with other topics", total - count) } else { String::new() };
+            let more = if total > *count {
+                format!("; {} more with other topics", total - count)
+            } else {
+                String::new()
+            };
             words.push(format!(
                 "{count} foreign deliveries to `{to}` have the content of {count} messages to `{from}` that no client received{more}: \
                  a bridge, a mount point or a rule that rewrites topics may stand between them. They are not counted as \
@@ -115,6 +119,9 @@ mod tests {
         strangers.foreign(&"$SYS/uptime".into(), 5, b"21.50", Instant::ZERO);
         let words = strangers.warnings();
         assert_eq!(words[0], "1 foreign deliveries are messages of the broker's own (such as `$SYS/`).");
-        assert!(words[1].starts_with("2 foreign deliveries to `plant/t` have the content of 2 messages to `t`"), "{words:?}");
+        assert!(
+            words[1].starts_with("2 foreign deliveries to `plant/t` have the content of 2 messages to `t`"),
+            "{words:?}"
+        );
     }
 }

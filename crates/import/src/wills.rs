@@ -30,7 +30,15 @@ pub struct ObservedWills {
     /// The last will of each client.
     latest: NumberMap<u32, usize>,
     /// The last message of a client's to the topic of its will.
-    own_messages: BTreeMap<(u32, Arc<str>), Instant>,
+    own_messages: BTreeMap<(u32, Arc<str>), OwnMessage>,
+}
+
+/// A message of a client's to the topic of its will.
+#[derive(Clone, Copy)]
+struct OwnMessage {
+    published: Instant,
+    /// When it first reached a subscriber.
+    delivered: Option<Instant>,
 }
 
 /// A will of one connection.
@@ -111,7 +119,17 @@ impl ObservedWills {
         }
         let is_own = |will: &ObservedWill| will.client == publish.client && will.said.topic == *publish.topic;
         if self.of_connection.get(&publish.connection).is_some_and(|&number| is_own(&self.all[number])) {
-            self.own_messages.insert((publish.client, Arc::clone(publish.topic)), publish.complete);
+            let message = OwnMessage { published: publish.complete, delivered: None };
+            self.own_messages.insert((publish.client, Arc::clone(publish.topic)), message);
+        }
+    }
+
+    /// A message of a client's reached a subscriber.
+    pub fn passed_on(&mut self, publisher: u32, publish: &SeenPublish<'_>) {
+        if !self.own_messages.is_empty()
+            && let Some(own) = self.own_messages.get_mut(&(publisher, Arc::clone(publish.topic)))
+        {
+            own.delivered = own.delivered.or(Some(publish.complete));
         }
     }
 
@@ -133,7 +151,8 @@ impl ObservedWills {
         will.subscribers.push(publish.client);
         if will.came.is_none() {
             will.came = Some(publish.complete);
-            will.overtook = before.filter(|at| *at > will.heard);
+            let before = before.filter(|own| own.published > will.heard);
+            will.overtook = before.map(|own| own.delivered.unwrap_or(own.published));
         }
     }
 
@@ -149,7 +168,8 @@ impl ObservedWills {
             let due = all().rev().find(|(_, will)| is_due(will));
             return due.or(all().next_back()).map(|(number, _)| number);
         }
-        let fresh = || all().filter(|(_, will)| !will.is_removed && !will.subscribers.contains(&publish.client));
+        let fresh =
+            || all().filter(|(_, will)| !will.is_removed && !will.subscribers.contains(&publish.client));
         let due = fresh().find(|(_, will)| is_due(will));
         // Where the end of its connection is not captured, the broker alone knows that it is over.
         due.or(fresh().next()).map(|(number, _)| number)
@@ -204,7 +224,8 @@ impl ObservedWill {
     fn words(&self, client: &str, came: Instant) -> String {
         let (until, keep_alives) = self.until(came);
         let after = self.ended.and_then(|ended| came.checked_since(ended));
-        let after = after.map_or(String::new(), |after| format!(", {} after the end of its connection", told(after)));
+        let after =
+            after.map_or(String::new(), |after| format!(", {} after the end of its connection", told(after)));
         let counted = if self.subscribers.len() == 1 { "subscriber" } else { "subscribers" };
         format!(
             "The will of {client} (`{}`) came to {} {counted} {} after its last packet{keep_alives}{after}.",
@@ -214,16 +235,13 @@ impl ObservedWill {
         )
     }
 
-    fn words_late(
-        &self,
-        client: &str,
-        count: usize,
-        own: &BTreeMap<(u32, Arc<str>), Instant>,
-    ) -> String {
+    fn words_late(&self, client: &str, count: usize, own: &BTreeMap<(u32, Arc<str>), OwnMessage>) -> String {
         let (Some(came), Some(before)) = (self.came, self.overtook) else { return String::new() };
-        let last = own.get(&(self.client, Arc::clone(&self.said.topic))).is_some_and(|last| *last <= came);
+        let last =
+            own.get(&(self.client, Arc::clone(&self.said.topic))).is_some_and(|last| last.published <= came);
         let stored = if self.said.retain { "retained " } else { "" };
-        let stays = if last { format!("; it stays the last {stored}message of the topic") } else { String::new() };
+        let stays =
+            if last { format!("; it stays the last {stored}message of the topic") } else { String::new() };
         let more = if count > 1 { format!(" ({count} wills came so)") } else { String::new() };
         format!(
             "The will of {client}'s earlier connection came {} behind its message to `{}` on the new one, while it was \
@@ -327,8 +345,10 @@ mod tests {
         assert_eq!(wills.may_be(&SeenPublish { retain: true, ..copy(1, 30_000) }), Some(7), "from the store");
         assert_eq!(
             wills.warnings(&[]),
-            ["The will of  (`t`) came to 2 subscribers 15.0 s after its last packet (1.50 keep-alives of 10 s), 1.0 ms \
-              after the end of its connection."]
+            [
+                "The will of  (`t`) came to 2 subscribers 15.0 s after its last packet (1.50 keep-alives of 10 s), 1.0 ms \
+              after the end of its connection."
+            ]
         );
     }
 
