@@ -10,7 +10,7 @@
 //! A message that was delivered all the same is delivered, whatever is said here. What it does not model: messages that were in
 //! flight when a connection broke, which may be sent again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mqttlab_recording::{Dropped, LossCause, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
@@ -21,15 +21,21 @@ use super::message::{CountedMessage, SeenPublish};
 #[derive(Default)]
 pub struct PacketCauses {
     /// The largest packet that a client takes, and whether it takes aliases for topics.
-    takes: BTreeMap<u32, (u32, bool)>,
+    takes: NumberMap<u32, (u32, bool)>,
+    /// The least that any has ever taken.
+    takes_least: Option<u32>,
     /// The largest packet that its broker takes of a client.
     broker_takes: NumberMap<u32, u32>,
     /// How many messages at QoS 1 and 2 a client takes at once.
     windows: NumberMap<u32, u16>,
+    /// The packet identifiers that such a client has not acknowledged.
+    in_flight: BTreeMap<u32, BTreeSet<u16>>,
+    /// Those of them that take no more.
+    full: BTreeSet<u32>,
     /// What waits for clients that are away or whose window is full.
     waiting: BTreeMap<u32, Vec<WaitingMessage>>,
     /// Clients that are away while their session goes on.
-    away: BTreeMap<u32, ()>,
+    away: BTreeSet<u32>,
     held: usize,
     /// Messages at QoS 2 that their publisher has not released.
     unreleased: NumberSet<(u32, u32)>,
@@ -43,6 +49,8 @@ struct WaitingMessage {
     message: CountedMessage,
     forwarded: ForwardedSize,
     expires: Option<Instant>,
+    /// Whether its receiver was connected and took no more.
+    is_blocked: bool,
 }
 
 /// The least that a broker has to send of a message.
@@ -69,13 +77,23 @@ impl PacketCauses {
     /// A broker has accepted a CONNECT that was sent at that time.
     pub fn connected(&mut self, client: u32, limits: ClientLimits, at: Instant) {
         self.away.remove(&client);
+        self.full.remove(&client);
         match limits.packet_bytes {
-            Some(bytes) => drop(self.takes.insert(client, (bytes, limits.takes_aliases))),
+            Some(bytes) => {
+                self.takes.insert(client, (bytes, limits.takes_aliases));
+                self.takes_least = Some(self.takes_least.map_or(bytes, |least| least.min(bytes)));
+            }
             None => drop(self.takes.remove(&client)),
         }
         match limits.window {
-            Some(window) => drop(self.windows.insert(client, window)),
-            None => drop(self.windows.remove(&client)),
+            Some(window) => {
+                self.windows.insert(client, window);
+                self.in_flight.insert(client, BTreeSet::new());
+            }
+            None => {
+                self.windows.remove(&client);
+                self.in_flight.remove(&client);
+            }
         }
         for waited in self.waiting.remove(&client).unwrap_or_default() {
             self.held -= 1;
@@ -97,56 +115,82 @@ impl PacketCauses {
 
     /// A client's connection is over, and its session goes on.
     pub fn parted(&mut self, client: u32) {
-        self.away.insert(client, ());
+        self.away.insert(client);
     }
 
     /// A client's session is over: what has not expired by then ends with it.
     pub fn session_over(&mut self, client: u32, at: Instant) {
         self.away.remove(&client);
+        self.end_waiting(client, at, Some(LossCause::WindowFull));
+    }
+
+    /// What waits for a client waits no longer; `blocked`: the cause of what it took no more of.
+    fn end_waiting(&mut self, client: u32, at: Instant, blocked: Option<LossCause>) {
         for waited in self.waiting.remove(&client).unwrap_or_default() {
             self.held -= 1;
-            if waited.expires.is_some_and(|expires| expires <= at) {
-                self.give_up(waited.message, Some(client), LossCause::Expired, at);
+            let is_expired = waited.expires.is_some_and(|expires| expires <= at);
+            let blocked = blocked.filter(|_| waited.is_blocked);
+            if let Some(cause) = is_expired.then_some(LossCause::Expired).or(blocked) {
+                self.give_up(waited.message, Some(client), cause, at);
+            }
+        }
+    }
+
+    /// A message at QoS 1 or 2 was sent to a client that takes so many of them.
+    pub fn takes_place(&mut self, client: u32, id: u16) {
+        if !self.in_flight.is_empty()
+            && let Some(ids) = self.in_flight.get_mut(&client)
+        {
+            ids.insert(id);
+            if ids.len() >= self.windows.get(&client).copied().map_or(usize::MAX, usize::from) {
+                self.full.insert(client);
+            }
+        }
+    }
+
+    /// The client has acknowledged it.
+    pub fn gives_place(&mut self, client: u32, id: u16) {
+        if !self.in_flight.is_empty()
+            && let Some(ids) = self.in_flight.get_mut(&client)
+        {
+            ids.remove(&id);
+            if ids.len() < self.windows.get(&client).copied().map_or(usize::MAX, usize::from) {
+                self.full.remove(&client);
             }
         }
     }
 
     /// Whether anything has to be known of a message's receivers.
     pub fn concern(&self, publish: &SeenPublish<'_>) -> bool {
-        !self.takes.is_empty()
-            || !self.away.is_empty()
-            || publish.expiry_s.is_some() && !self.windows.is_empty()
+        let is_large = self.takes_least.is_some_and(|least| publish.forwarded.aliased_bytes > least);
+        is_large || publish.qos > 0 && !(self.away.is_empty() && self.full.is_empty())
     }
 
-    /// A message came to its broker. `receives`: with which QoS a client should have it; `in_flight`: how many it has not acknowledged.
+    /// A message came to its broker. `receivers`: who should have it, in order; `qos_of`: at which QoS.
     pub fn published(
         &mut self,
         publish: &SeenPublish<'_>,
         message: CountedMessage,
-        receives: impl Fn(u32) -> Option<u8>,
-        in_flight: impl Fn(u32) -> usize,
+        receivers: &[u32],
+        qos_of: impl Fn(u32) -> Option<u8>,
     ) {
         let at = publish.complete;
         let expires = publish.expiry_s.map(|expiry_s| at + Duration::from_s(expiry_s.into()));
-        let waits = WaitingMessage { message, forwarded: publish.forwarded, expires };
-        let sized: Vec<u32> =
-            self.takes.keys().copied().filter(|&client| receives(client).is_some()).collect();
-        for client in sized.into_iter().filter(|client| !self.away.contains_key(client)).collect::<Vec<_>>() {
-            self.judge_size(message, client, publish.forwarded, at);
+        if self.takes_least.is_some_and(|least| publish.forwarded.aliased_bytes > least) {
+            let sized = receivers.iter().filter(|client| !self.away.contains(client));
+            let sized: Vec<u32> = sized.copied().filter(|client| self.takes.contains_key(client)).collect();
+            sized.into_iter().for_each(|client| self.judge_size(message, client, publish.forwarded, at));
         }
-        let waits_for = |client: &u32| receives(*client).is_some_and(|qos| qos.min(publish.qos) > 0);
-        let mut who: Vec<u32> = self.away.keys().copied().filter(waits_for).collect();
-        if publish.expiry_s.is_some() {
-            let full = |(&client, &window): (&u32, &u16)| {
-                let is_full = waits_for(&client) && in_flight(client) >= usize::from(window);
-                (is_full && !self.away.contains_key(&client)).then_some(client)
-            };
-            who.extend(self.windows.iter().filter_map(full));
-        }
-        for client in who {
+        let away = common(&self.away, receivers).map(|client| (client, false));
+        let full = common(&self.full, receivers).filter(|client| !self.away.contains(client));
+        let who = away.chain(full.map(|client| (client, true)));
+        let who: Vec<(u32, bool)> =
+            who.filter(|&(client, _)| qos_of(client).is_some_and(|qos| qos.min(publish.qos) > 0)).collect();
+        for (client, is_blocked) in who {
             if self.held < WAITING_MAX {
                 self.held += 1;
-                self.waiting.entry(client).or_default().push(WaitingMessage { ..waits });
+                let waits = WaitingMessage { message, forwarded: publish.forwarded, expires, is_blocked };
+                self.waiting.entry(client).or_default().push(waits);
             }
         }
     }
@@ -195,7 +239,7 @@ impl PacketCauses {
     /// What is lost for certain, as far as the evidence of its publisher and its receiver is `whole`.
     pub fn finish(&mut self, end: Instant, whole: impl Fn(u32, Instant) -> bool) -> Vec<Dropped> {
         for client in self.waiting.keys().copied().collect::<Vec<_>>() {
-            self.session_over(client, end);
+            self.end_waiting(client, end, None);
         }
         let early = self.passes_on_unreleased;
         let mut rows = std::mem::take(&mut self.candidates);
@@ -223,6 +267,15 @@ impl PacketCauses {
             self.candidates.push(Dropped { publisher, sequence, subscriber, cause, at });
         }
     }
+}
+
+/// Those of a set that should have a message, in order.
+fn common<'a>(set: &'a BTreeSet<u32>, receivers: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+    // The shorter one is walked.
+    let few = set.len() < receivers.len();
+    let of_set = few.then(|| set.iter().filter(|client| receivers.binary_search(client).is_ok()));
+    let of_receivers = (!few).then(|| receivers.iter().filter(|client| set.contains(client)));
+    of_set.into_iter().flatten().chain(of_receivers.into_iter().flatten()).copied()
 }
 
 impl ForwardedSize {
@@ -266,7 +319,7 @@ mod tests {
     fn away(publish: &SeenPublish<'_>, granted: u8) -> PacketCauses {
         let mut causes = PacketCauses::default();
         causes.parted(5);
-        causes.published(publish, MESSAGE, |client| (client == 5).then_some(granted), |_| 0);
+        causes.published(publish, MESSAGE, &[5], |_| Some(granted));
         causes
     }
 
@@ -299,12 +352,18 @@ mod tests {
     fn a_message_expires_behind_a_full_window() {
         let mut causes = PacketCauses::default();
         causes.connected(5, ClientLimits { window: Some(2), ..ClientLimits::default() }, at(0));
-        for (sequence, in_flight) in [(0, 1), (1, 2)] {
+        for (sequence, expiry_s) in [(0, 5), (1, 5), (2, 50)] {
             let message = CountedMessage { publisher: 7, sequence };
-            causes.published(&expiring(1, 5), message, |_| Some(1), |_| in_flight);
+            causes.published(&expiring(1, expiry_s), message, &[5], |_| Some(1));
+            causes.takes_place(5, 1 + sequence.min(1) as u16);
         }
         causes.delivered(CountedMessage { publisher: 7, sequence: 9 }, 5, at(7));
-        assert_eq!(said(&mut causes), [(Some(5), LossCause::Expired)]);
+        causes.published(&expiring(1, 5), MESSAGE, &[5], |_| Some(1));
+        causes.published(&expiring(1, 50), MESSAGE, &[5], |_| Some(1));
+        causes.session_over(5, at(9));
+        // The third came to a full window, the first two did not.
+        let rows = [LossCause::WindowFull, LossCause::Expired, LossCause::WindowFull];
+        assert_eq!(said(&mut causes), rows.map(|cause| (Some(5), cause)));
     }
 
     #[test]
@@ -318,7 +377,7 @@ mod tests {
             causes.connected(client, limits(bytes), at(0));
         }
         let publish = SeenPublish { forwarded: size, ..SeenPublish::example() };
-        causes.published(&publish, MESSAGE, |_| Some(1), |_| 0);
+        causes.published(&publish, MESSAGE, &[5, 6, 8, 9], |_| Some(1));
         assert_eq!(said(&mut causes), [(Some(8), LossCause::TooLarge)]);
         causes.broker_takes(7, Some(50));
         causes.sent(&SeenPublish { client: 7, packet_bytes: 51, ..publish }, MESSAGE);

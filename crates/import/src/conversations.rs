@@ -329,11 +329,13 @@ impl CapturedConnections {
         if let Some((at, connect)) = &conversation.connect {
             matcher.wills.announce(client, connection, connect, *at);
         }
+        if clean || !present {
+            matcher.end_session(client, Some(connection), asked);
+        }
         if clean {
             matcher.forget(client, Some(connection));
         }
         if clean || !present {
-            matcher.end_session(client, Some(connection), asked);
             // What it subscribed to since then, before it was answered, is the new session's.
             self.session_over(client, asked, asked, matcher);
         }
@@ -402,6 +404,7 @@ impl CapturedConnections {
         }
         let is_over = conversation.keeps == Some(Duration::ZERO);
         if is_over && self.current.get(&client) == Some(&connection) {
+            matcher.end_session(client, None, at);
             matcher.forget(client, None);
         }
         self.push_event(at, kind, Some(client), None, words);

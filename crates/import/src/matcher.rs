@@ -277,10 +277,9 @@ impl Matcher {
         }
         self.causes.sent(publish, message);
         if self.causes.concern(publish) {
-            let (subscriptions, incoming) = (&self.subscriptions, &self.incoming);
-            let receives = |client| subscriptions.qos_of(client, topic);
-            let in_flight = |client| incoming.keys().filter(|(receiver, _)| *receiver == client).count();
-            self.causes.published(publish, message, receives, in_flight);
+            let subscriptions = &self.subscriptions;
+            let receivers = subscriptions.receivers_of(topic);
+            self.causes.published(publish, message, receivers, |client| subscriptions.qos_of(client, topic));
         }
         if self.servers.are_several() {
             self.subscriptions
@@ -327,6 +326,9 @@ impl Matcher {
                 None => (self.trace(publish, since), None, false),
             },
         };
+        if let Some(id) = publish.id {
+            self.causes.takes_place(publish.client, id);
+        }
         if let Some((message, _)) = message {
             self.causes.delivered(message, publish.client, publish.complete);
             self.wills.passed_on(message.publisher, publish);
@@ -393,6 +395,7 @@ impl Matcher {
 
     /// The receiver's last acknowledgement of a packet identifier was sent.
     pub fn completed(&mut self, client: u32, id: u16) {
+        self.causes.gives_place(client, id);
         if let Some(held) = self.incoming.remove(&(client, id)).and_then(|delivery| delivery.held) {
             self.received(held);
         }

@@ -117,6 +117,10 @@ impl ProgramReader {
     fn connect(&mut self, seen: &JoinedPacket, client: u32) {
         let Some(connect) = &seen.packet.connect else { return };
         let at = seen.packet.first.time;
+        if let Some(matcher) = &mut self.matcher {
+            matcher.subscriptions.connect(client, connect.is_bridge && connect.level < 5);
+            matcher.wills.announce(client, seen.connection, connect, at);
+        }
         let before =
             self.current.insert(client, seen.connection).and_then(|number| self.connections.get(&number));
         if before.is_some_and(|before| !before.said_goodbye) {

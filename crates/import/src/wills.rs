@@ -148,7 +148,9 @@ impl ObservedWills {
         if publish.retain {
             return;
         }
-        will.subscribers.push(publish.client);
+        if !will.subscribers.contains(&publish.client) {
+            will.subscribers.push(publish.client);
+        }
         if will.came.is_none() {
             will.came = Some(publish.complete);
             let before = before.filter(|own| own.published > will.heard);
@@ -156,7 +158,7 @@ impl ObservedWills {
         }
     }
 
-    /// The will that a delivery is: one that is due and that this subscriber has not had; of a stored one any.
+    /// The will that a delivery is: one that is due and that this subscriber has not had, else another copy; of a stored one any.
     fn find(&self, publish: &SeenPublish<'_>) -> Option<usize> {
         if self.all.is_empty() {
             return None;
@@ -172,7 +174,8 @@ impl ObservedWills {
             || all().filter(|(_, will)| !will.is_removed && !will.subscribers.contains(&publish.client));
         let due = fresh().find(|(_, will)| is_due(will));
         // Where the end of its connection is not captured, the broker alone knows that it is over.
-        due.or(fresh().next()).map(|(number, _)| number)
+        let again = || all().rev().find(|(_, will)| !will.is_removed);
+        due.or(fresh().next()).or_else(again).map(|(number, _)| number)
     }
 
     fn of(&mut self, connection: u32) -> Option<&mut ObservedWill> {
@@ -339,7 +342,7 @@ mod tests {
         for subscriber in [1, 2] {
             assert_eq!(wills.may_be(&copy(subscriber, 18_001)), Some(7));
             wills.delivered(&copy(subscriber, 18_001));
-            assert_eq!(wills.may_be(&copy(subscriber, 18_002)), None);
+            assert_eq!(wills.may_be(&copy(subscriber, 18_002)), Some(7), "twice");
         }
         assert_eq!(wills.may_be(&SeenPublish { head: b"y", ..copy(3, 18_001) }), None);
         assert_eq!(wills.may_be(&SeenPublish { retain: true, ..copy(1, 30_000) }), Some(7), "from the store");

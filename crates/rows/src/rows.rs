@@ -548,6 +548,8 @@ words! {
         TooLarge = "too_large",
         /// QoS 2: the session that would have released it ended before.
         NotReleased = "not_released",
+        /// Its receiver had as many messages unacknowledged as it takes, until its session ended.
+        WindowFull = "window_full",
     }
 }
 

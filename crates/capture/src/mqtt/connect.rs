@@ -12,7 +12,7 @@ pub(super) fn read(head: &[u8]) -> Option<SeenConnect> {
     }
     let fields = head.get(name_end..name_end + 4)?;
     // The highest bit marks a bridge, an extension that brokers use among themselves.
-    let level = fields[0] & BRIDGE - 1;
+    let level = fields[0] & !BRIDGE;
     let mut connect = SeenConnect {
         level,
         is_bridge: fields[0] & BRIDGE != 0,

@@ -154,6 +154,9 @@ impl Importer<'_> {
             self.datagrams.passes_on_for(connection, client.address, &connect.client_id);
         }
         let behind = self.datagrams.client_behind(connection);
+        if let Some((client, connect)) = behind.zip(packet.connect.as_deref()) {
+            self.matcher.wills.announce(client, connection, connect, self.clock.at(packet.first.time));
+        }
         // On the broker's own host there may be clients of its own beside the gateway.
         let message = self.matcher.passed_on(packet.payload_head.as_slice());
         let is_known = packet.kind == Kind::Publish && message.is_some();
