@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -91,6 +92,28 @@ def padded(content: bytes) -> bytes:
     return content + bytes(-len(content) % 4)
 
 
+@dataclass(frozen=True)
+class LastWill:
+    """The will of a CONNECT."""
+
+    topic: str
+    payload: bytes
+    qos: int = 0
+    retain: bool = False
+    delay_s: int | None = None
+
+    @property
+    def flags(self) -> int:
+        """Its bits among the connect flags."""
+        return 4 | self.qos << 3 | (0x20 if self.retain else 0)
+
+    def fields(self, level: int) -> bytes:
+        """What stands behind the client identifier."""
+        delay = b"" if self.delay_s is None else b"\x18" + struct.pack(">I", self.delay_s)
+        properties = bytes([len(delay)]) + delay if level == 5 else b""
+        return properties + _text(self.topic) + struct.pack(">H", len(self.payload)) + self.payload
+
+
 class Client:
     """A client's TCP connection: its segments in both directions.
 
@@ -147,16 +170,20 @@ class Client:
         return self
 
     def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4, present: bool = False,
-                expiry_s: int | None = None, answered: bool = True, keep_alive_s: int = 60, terms: bytes = b"") -> None:
-        """Handshake, CONNECT and, unless it comes later, CONNACK, with properties if it has any (MQTT 5)."""
+                expiry_s: int | None = None, answered: bool = True, bridge: bool = False, keep_alive_s: int = 60,
+                properties: bytes = b"", will: LastWill | None = None, terms: bytes = b"") -> None:
+        """Handshake, CONNECT and, unless it comes later, CONNACK, with properties ``terms`` in MQTT 5."""
         self.open()
         self._five = b"\0" if level == 5 else b""
-        properties = self._five if expiry_s is None else b"\5\x11" + struct.pack(">I", expiry_s)
-        asked = bytes([level, 2 if clean else 0]) + struct.pack(">H", keep_alive_s)
-        body = b"\0\4MQTT" + asked + properties + _text(name)
-        self.up(_packet(0x10, body))
+        if expiry_s is not None:
+            properties = b"\x11" + struct.pack(">I", expiry_s) + properties
+        flags = (2 if clean else 0) | (0 if will is None else will.flags)
+        body = b"\0\4MQTT" + bytes([level | (0x80 if bridge else 0), flags]) + struct.pack(">H", keep_alive_s)
+        body += (bytes([len(properties)]) + properties if level == 5 else b"") + _text(name)
+        self.up(_packet(0x10, body + (b"" if will is None else will.fields(level))))
         if answered:
-            self.down(_packet(0x20, bytes([1 if present else 0, code]) + (self._five and bytes([len(terms)]) + terms)))
+            five = bytes([len(terms)]) + terms if level == 5 else b""
+            self.down(_packet(0x20, bytes([1 if present else 0, code]) + five))
 
     def subscribe(self, *filters: str, codes: bytes = b"") -> None:
         """SUBSCRIBE and SUBACK."""
@@ -187,11 +214,13 @@ def disconnect(code: int | None = None) -> bytes:
     return _packet(0xE0, b"" if code is None else bytes([code]))
 
 
-def publish_5(topic: str, payload: bytes, *, alias: int | None = None, qos: int = 0, identifier: int = 1) -> bytes:
-    """A PUBLISH of MQTT 5, with a topic alias."""
+def publish_5(topic: str, payload: bytes, *, alias: int | None = None, qos: int = 0, identifier: int = 1,
+              expiry_s: int | None = None) -> bytes:
+    """A PUBLISH of MQTT 5, with a topic alias or an expiry interval."""
     properties = b"" if alias is None else b"\x23" + struct.pack(">H", alias)
-    place = struct.pack(">H", identifier) if qos else b""
-    return _packet(0x30 | qos << 1, _text(topic) + place + bytes([len(properties)]) + properties + payload)
+    properties += b"" if expiry_s is None else b"\x02" + struct.pack(">I", expiry_s)
+    number = struct.pack(">H", identifier) if qos else b""
+    return _packet(0x30 | qos << 1, _text(topic) + number + bytes([len(properties)]) + properties + payload)
 
 
 def _packet(first: int, body: bytes) -> bytes:

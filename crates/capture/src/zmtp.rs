@@ -240,9 +240,7 @@ impl PartialZmtpPacket {
         };
         let packet = descriptor.seen(self.first?, self.latest?);
         let topic = String::from_utf8(self.topic).ok().filter(|_| is_message);
-        let connect = client.map(|client_id| {
-            Box::new(SeenConnect { level: 0, flags: 0, keep_alive_s: 0, client_id, session_expiry_s: None })
-        });
+        let connect = client.map(|client_id| Box::new(SeenConnect { client_id, ..SeenConnect::default() }));
         Some(CapturedPacket {
             topic: topic.map(Arc::from),
             payload_head: packet.payload_head.with(if is_message { &self.head } else { &[] }),

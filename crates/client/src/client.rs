@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use mqttlab_mqtt::Qos;
 use mqttlab_plan::{Arrivals, qos};
-use mqttlab_rows::{EventKind, Received};
+use mqttlab_rows::{EventKind, Identified, Received};
 use mqttlab_units::{Instant, Seed};
 
 use crate::acceptance::{Acceptance, Rank};
@@ -561,7 +561,8 @@ impl<S: Session, C: Connection> Client<S, C> {
     fn deliver(&mut self, around: &mut impl Surroundings, delivery: Delivery) {
         let first = self.incoming.is_first(&delivery);
         let row = Received { received: around.now(), ..delivery.row };
-        let foreign = row.publisher.is_none() && !delivery.is_a_clients;
+        let is_will = row.identified == Identified::Will;
+        let foreign = row.publisher.is_none() && !delivery.is_a_clients && !is_will;
         let books = around.books();
         books.delivered += u64::from(first);
         books.foreign += u64::from(foreign);

@@ -381,6 +381,9 @@ impl<'a> Importer<'a> {
         self.conversations.expire(self.latest[0], &mut self.matcher);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
         self.judge_unproven(point)?;
+        for row in self.matcher.causes.finish(self.latest[0], |client, _| self.gaps.has_none(client)) {
+            self.output.recorder.dropped(&row)?;
+        }
         self.write_gaps()?;
         let untimed = self.seen.is_untimed();
         self.write_metrics(&analysis)?;
@@ -388,6 +391,7 @@ impl<'a> Importer<'a> {
         let (mut disorder, mut sorted) = frames.disorder();
         reasons.append(&mut disorder);
         let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
+        warnings.splice(0..0, self.matcher.wills.warnings(self.participants.clients()));
         warnings.append(&mut self.dedup.warnings());
         preambles::warnings(&analysis, &mut warnings);
         warnings.append(&mut sorted);
@@ -406,10 +410,12 @@ impl<'a> Importer<'a> {
             network: format!("as captured on {}", frames.links().join(", ")),
         };
         let unproven = self.unproven.as_json(&self.streams);
+        let wills = self.matcher.wills.as_json(self.participants.clients());
         let mut details = self.details(&analysis, &mut warnings);
         details.entry("import".into()).and_modify(|told| {
             told["captured_at"] = point.as_json();
             told["acknowledgements"] = unproven;
+            told["wills"] = wills;
         });
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;

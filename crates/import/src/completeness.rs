@@ -297,6 +297,8 @@ impl CaptureCompleteness {
             );
         }
         warnings.append(&mut matcher.servers.warnings());
+        warnings.append(&mut matcher.subscriptions.warnings());
+        warnings.extend(matcher.delays.warning());
         let traced = matcher.traced();
         let mut warn = |count: u64, words: &str| {
             if count > 0 {
@@ -312,6 +314,7 @@ impl CaptureCompleteness {
             traced.foreign,
             "{} deliveries belong to no message that was captured on its way to the broker.",
         );
+        warnings.append(&mut matcher.strangers.warnings());
         warnings
     }
 

@@ -80,6 +80,14 @@ impl ContentQueues {
         again
     }
 
+    /// Whether a client has still to get a message with this content from its server; of the store any may come.
+    pub fn owes(&self, publish: &SeenPublish<'_>, since: Instant, server: u32) -> bool {
+        let Some(queue) = self.queues.get(&queue(key(publish), server)) else { return false };
+        let had = queue.next.get(&publish.client).copied().unwrap_or_default();
+        let subscribed = queue.gone + queue.messages.partition_point(|&(_, at)| at < since) as u64;
+        publish.retain || had.max(subscribed) < queue.gone + queue.messages.len() as u64
+    }
+
     /// What one queue has for a client, and whether it had it before.
     fn match_at(
         &mut self,

@@ -23,6 +23,7 @@ use mqttlab_recording::{Event, EventKind, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
 
 use super::body;
+use super::causes::ClientLimits;
 use super::matcher::Matcher;
 use super::participants::{Participants, written};
 
@@ -213,6 +214,9 @@ impl CapturedConnections {
         if unnamed && !self.current.contains_key(&client) {
             self.unknown.insert(connection);
         }
+        if direction == ServerDirection::ToServer {
+            matcher.wills.heard(connection, times[1]);
+        }
         if direction == ServerDirection::FromServer && packet.kind != Kind::Connack {
             self.accepted(connection, true, matcher);
         }
@@ -235,6 +239,7 @@ impl CapturedConnections {
                 self.unsuback(connection, packet, times[1], matcher)
             }
             (Kind::Disconnect, ServerDirection::ToServer) => {
+                matcher.wills.goodbye(connection, bytes(packet).first().copied().unwrap_or_default());
                 if let Some(expiry_s) = body::session_expiry(bytes(packet), 1) {
                     conversation.keeps = kept(expiry_s);
                 }
@@ -259,6 +264,8 @@ impl CapturedConnections {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let Some(connect) = &packet.connect else { return };
+        // In MQTT 5 a bridge's subscriptions have options.
+        matcher.subscriptions.connect(client, connect.is_bridge && connect.level < 5);
         let clean = connect.flags & CLEAN != 0;
         conversation.keeps = match connect.session_expiry_s {
             Some(expiry_s) => kept(expiry_s),
@@ -292,6 +299,7 @@ impl CapturedConnections {
         if let Some(expiry_s) = terms.session_expiry_s.filter(|_| packet.reason == Some(0)) {
             conversation.keeps = kept(expiry_s);
         }
+        matcher.causes.broker_takes(client, terms.maximum_packet_bytes.filter(|_| packet.reason == Some(0)));
         conversation.terms = (terms != ServerTerms::default()).then(|| Box::new(terms));
         match packet.reason {
             Some(0) => {
@@ -318,11 +326,19 @@ impl CapturedConnections {
         };
         conversation.asks = false;
         let client = conversation.client;
-        let Some((asked, clean)) =
-            conversation.connect.as_ref().map(|(at, connect)| (*at, connect.flags & CLEAN != 0))
+        let Some((asked, clean, limits)) = conversation
+            .connect
+            .as_ref()
+            .map(|(at, connect)| (*at, connect.flags & CLEAN != 0, limits(connect)))
         else {
             return;
         };
+        if let Some((at, connect)) = &conversation.connect {
+            matcher.wills.announce(client, connection, connect, *at);
+        }
+        if clean || !present {
+            matcher.end_session(client, Some(connection), asked);
+        }
         if clean {
             matcher.forget(client, Some(connection));
         }
@@ -330,6 +346,7 @@ impl CapturedConnections {
             // What it subscribed to since then, before it was answered, is the new session's.
             self.session_over(client, asked, asked, matcher);
         }
+        matcher.causes.connected(client, limits, asked);
         self.current.insert(client, connection);
     }
 
@@ -423,6 +440,7 @@ impl CapturedConnections {
         }
         let is_over = conversation.keeps == Some(Duration::ZERO);
         if is_over && self.current.get(&client) == Some(&connection) {
+            matcher.end_session(client, None, at);
             matcher.forget(client, None);
         }
         self.push_event(at, kind, Some(client), None, words);
@@ -440,15 +458,22 @@ impl CapturedConnections {
     /// over.
     fn end_connection(&mut self, connection: u32, at: Instant, matcher: &mut Matcher) {
         matcher.part(connection);
+        matcher.wills.ended(connection, at);
         let Some(conversation) = self.of.get(&connection) else { return };
         let (client, keeps) = (conversation.client, conversation.keeps);
         if self.current.get(&client) != Some(&connection) {
             return;
         }
         match keeps {
-            Some(Duration::ZERO) => self.session_over(client, LAST, at, matcher),
-            Some(keeps) => self.expiring.entry(at + keeps).or_default().push(connection),
-            None => {}
+            Some(Duration::ZERO) => {
+                matcher.end_session(client, None, at);
+                self.session_over(client, LAST, at, matcher);
+            }
+            Some(keeps) => {
+                matcher.causes.parted(client);
+                self.expiring.entry(at + keeps).or_default().push(connection);
+            }
+            None => matcher.causes.parted(client),
         }
     }
 
@@ -459,6 +484,7 @@ impl CapturedConnections {
             for connection in connections {
                 let Some(client) = self.client(connection) else { continue };
                 if self.current.get(&client) == Some(&connection) {
+                    matcher.end_session(client, None, at);
                     self.session_over(client, LAST, at, matcher);
                 }
             }
@@ -488,6 +514,15 @@ impl CapturedConnections {
 /// How long a session lasts that MQTT 5 gives so many seconds; `None`: for ever (MQTT 5 §3.1.2.11.2).
 fn kept(expiry_s: u32) -> Option<Duration> {
     (expiry_s < u32::MAX).then(|| Duration::from_s(expiry_s.into()))
+}
+
+/// What a client says of the packets that it takes.
+fn limits(connect: &SeenConnect) -> ClientLimits {
+    ClientLimits {
+        packet_bytes: connect.maximum_packet_bytes,
+        takes_aliases: connect.takes_aliases,
+        window: connect.receive_maximum,
+    }
 }
 
 fn bytes(packet: &CapturedPacket) -> &[u8] {

@@ -24,6 +24,11 @@ impl Gaps {
         gaps.push((from, until));
     }
 
+    /// Whether all of a client's evidence is there.
+    pub fn has_none(&self, client: u32) -> bool {
+        !self.of.contains_key(&None) && !self.of.contains_key(&Some(client))
+    }
+
     /// All of them: whose, from when, until when.
     pub fn all(&self) -> impl Iterator<Item = (Option<u32>, Instant, Instant)> {
         self.of

@@ -21,12 +21,16 @@ use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Acknowledged, Dropped, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
+use super::causes::{ForwardedSize, PacketCauses};
 use super::content_queues::{self, ContentQueues};
+use super::delays::{self, DelayedMessages};
 use super::identities::{Identities, PublishOrigin};
 use super::message::{CountedMessage, SeenPublish};
 use super::servers::ObservedServers;
+use super::strangers::Strangers;
 use super::streams::StreamPlace;
 use super::subscriptions::ObservedSubscriptions;
+use super::wills::ObservedWills;
 
 /// A row for the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,14 @@ pub struct Matcher {
     incoming: NumberMap<(u32, u16), PendingDelivery>,
     deliver_on_release: bool,
     traced: Traced,
+    /// Messages that their topics delay.
+    pub delays: DelayedMessages,
+    /// What packets prove of messages that do not arrive.
+    pub causes: PacketCauses,
+    /// What CONNECT packets announce.
+    pub wills: ObservedWills,
+    /// What foreign deliveries may be.
+    pub strangers: Strangers,
     /// Clients that were taken for subscribers because a message reached them.
     guessed: Vec<u32>,
     /// Messages that a relay has published to another server.
@@ -100,6 +112,8 @@ struct UnacknowledgedMessage {
 struct PendingDelivery {
     connection: u32,
     message: Option<(CountedMessage, Identified)>,
+    /// Whose will it is.
+    will: Option<u32>,
     /// The row that waits for the PUBREL.
     held: Option<HeldDelivery>,
 }
@@ -135,6 +149,10 @@ impl Matcher {
             incoming: NumberMap::default(),
             deliver_on_release,
             traced: Traced::default(),
+            delays: DelayedMessages::default(),
+            causes: PacketCauses::default(),
+            wills: ObservedWills::default(),
+            strangers: Strangers::default(),
             guessed: Vec::new(),
             relayed: NumberSet::default(),
             parted: NumberSet::default(),
@@ -178,6 +196,9 @@ impl Matcher {
             Slot::Untraced(row, untraced) => {
                 self.forget_untraced(untraced.key);
                 self.traced.foreign += 1;
+                if untraced.is_whole {
+                    self.strangers.foreign(&untraced.topic, row.payload_bytes, &untraced.head, row.received);
+                }
                 MatchedRow::Received(row)
             }
         };
@@ -210,6 +231,7 @@ impl Matcher {
 
     /// A PUBLISH was sent to the broker. Returns the message that it carries.
     pub fn published(&mut self, publish: &SeenPublish<'_>) -> CountedMessage {
+        self.wills.published(publish);
         let place = publish.id.map(|id| (publish.client, id));
         if publish.dup
             && let Some(outgoing) = place.and_then(|place| self.outgoing.get_mut(&place))
@@ -261,14 +283,33 @@ impl Matcher {
         *count = (*count).max(first);
         let message = CountedMessage { publisher: publish.client, sequence: *count };
         *count = count.saturating_add(1);
-        self.waiting.put(publish, message, self.servers.of(publish.client));
+        let server = self.servers.of(publish.client);
+        self.waiting.put(publish, message, server);
+        if let Some(inner) = delays::inner(publish.topic) {
+            self.waiting.put(&SeenPublish { topic: &inner, ..*publish }, message, server);
+        }
         (message, Some(publish.first))
     }
 
     /// Answers the number of its topic.
     fn sent(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, intended: Instant) -> u32 {
         let server = self.servers.of(publish.client);
-        let topic = self.subscriptions.topic_from(publish.client, publish.topic, publish.complete, server);
+        let topic = match self.delays.published(publish, message) {
+            Some(inner) => {
+                let names = [publish.topic, &inner];
+                self.subscriptions.topic_delayed(publish.client, names, publish.complete, server)
+            }
+            None => self.subscriptions.topic_from(publish.client, publish.topic, publish.complete, server),
+        };
+        if !self.subscriptions.has_receivers(topic) {
+            self.strangers.unreceived(publish);
+        }
+        self.causes.sent(publish, message);
+        if self.causes.concern(publish) {
+            let subscriptions = &self.subscriptions;
+            let receivers = subscriptions.receivers_of(topic);
+            self.causes.published(publish, message, receivers, |client| subscriptions.qos_of(client, topic));
+        }
         if self.servers.are_several() {
             self.subscriptions
                 .receivers_of(topic)
@@ -304,10 +345,20 @@ impl Matcher {
         let place = publish.id.map(|id| (publish.client, id));
         let earlier = place.and_then(|place| self.incoming.get(&place).cloned());
         let since = self.subscribed_since(publish);
-        let (message, repeated) = match earlier {
-            Some(ref delivery) if publish.dup => (delivery.message, true),
-            _ => (self.trace(publish, since), false),
+        let (message, will, repeated) = match earlier {
+            Some(ref delivery) if publish.dup => (delivery.message, delivery.will, true),
+            _ => match self.will_of(publish, since) {
+                Some(client) => (None, Some(client), false),
+                None => (self.trace(publish, since), None, false),
+            },
         };
+        if let Some(id) = publish.id {
+            self.causes.takes_place(publish.client, id);
+        }
+        if let Some((message, _)) = message {
+            self.causes.delivered(message, publish.client, publish.complete);
+            self.wills.passed_on(message.publisher, publish);
+        }
         // A receiver at QoS 2 drops a repetition that it has not released (MQTT 5 §4.3.3).
         if repeated && publish.qos == 2 {
             return message.map(|(message, _)| message);
@@ -316,20 +367,49 @@ impl Matcher {
             // Its identifier is in use again, so that its release was not captured.
             self.received(held);
         }
-        let row = HeldDelivery {
-            row: received(publish, message),
-            untraced: message.is_none().then(|| publish.into()),
+        let row = received(publish, message);
+        let row = match will {
+            Some(client) => HeldDelivery { row: row.with_will(Some(client)), untraced: None },
+            None => HeldDelivery { row, untraced: message.is_none().then(|| publish.into()) },
         };
         let hold = publish.qos == 2 && self.deliver_on_release;
         if let Some(place) = place {
             let connection = publish.connection;
-            self.incoming
-                .insert(place, PendingDelivery { connection, message, held: hold.then(|| row.clone()) });
+            self.incoming.insert(
+                place,
+                PendingDelivery { connection, message, will, held: hold.then(|| row.clone()) },
+            );
         }
         if !hold || place.is_none() {
             self.received(row);
         }
         message.map(|(message, _)| message)
+    }
+
+    /// A publisher released a packet identifier at QoS 2.
+    pub fn released_by(&mut self, client: u32, id: u16) {
+        if let Some(outgoing) = self.outgoing.get(&(client, id)) {
+            self.causes.released(outgoing.message);
+        }
+    }
+
+    /// A client's session is over, except for what the connection carries that began another one: what was not released at QoS 2 in it
+    /// will not be.
+    pub fn end_session(&mut self, client: u32, but: Option<u32>, at: Instant) {
+        let ends = |owner: u32, connection: u32| owner == client && but != Some(connection);
+        let outgoing = self.outgoing.iter();
+        let sent = outgoing.filter(|((owner, _), outgoing)| ends(*owner, outgoing.connection));
+        let own = |outgoing: &UnacknowledgedMessage| outgoing.message.publisher == client;
+        let sent = sent.filter(|(_, outgoing)| own(outgoing)).map(|(_, outgoing)| (outgoing.message, None));
+        let incoming =
+            self.incoming.iter().filter(|((owner, _), delivery)| ends(*owner, delivery.connection));
+        let held = incoming.filter(|(_, delivery)| delivery.held.is_some());
+        let held = held.filter_map(|(_, delivery)| Some((delivery.message?.0, Some(client))));
+        // In an order that does not depend on how they are kept.
+        let mut over: Vec<(CountedMessage, Option<u32>)> = sent.chain(held).collect();
+        over.sort_unstable_by_key(|(message, whom)| (message.publisher, message.sequence, *whom));
+        over.into_iter().for_each(|(message, whom)| self.causes.unreleased(message, whom, at));
+        self.causes.session_over(client, at);
     }
 
     /// The broker released a packet identifier at QoS 2.
@@ -341,6 +421,7 @@ impl Matcher {
 
     /// The receiver's last acknowledgement of a packet identifier was sent.
     pub fn completed(&mut self, client: u32, id: u16) {
+        self.causes.gives_place(client, id);
         if let Some(held) = self.incoming.remove(&(client, id)).and_then(|delivery| delivery.held) {
             self.received(held);
         }
@@ -420,6 +501,17 @@ impl Matcher {
         }
     }
 
+    /// Whose will a delivery is, unless a message with the same content has still to come.
+    fn will_of(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<u32> {
+        let client = self.wills.may_be(publish)?;
+        let server = self.servers.of(publish.client);
+        if identity::find(publish.head).is_some() || self.waiting.owes(publish, since, server) {
+            return None;
+        }
+        self.wills.delivered(publish);
+        Some(client)
+    }
+
     fn trace(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<(CountedMessage, Identified)> {
         let identity = identity::find(publish.head);
         let ours = identity.and_then(|identity| self.identities.delivered(&identity, publish.client));
@@ -427,6 +519,11 @@ impl Matcher {
             Some(message) => Some((message, Identified::Payload)),
             None => self.waiting.match_delivery(publish, since, self.servers.own_first(publish.client)),
         };
+        if let Some((message, _)) = traced
+            && self.delays.delivered(publish, message)
+        {
+            self.subscriptions.prove_delay();
+        }
         match traced {
             Some((_, Identified::Order)) => self.traced.by_order += 1,
             // A relay's copy was published where it is delivered.
@@ -470,6 +567,9 @@ impl UntracedDelivery {
             is_whole: self.is_whole,
             first: row.received,
             complete: row.received,
+            packet_bytes: 0,
+            forwarded: ForwardedSize::of("", 0, 0),
+            expiry_s: None,
         }
     }
 }
@@ -512,6 +612,9 @@ impl SeenPublish<'static> {
             is_whole: true,
             first: Instant::ZERO,
             complete: Instant::ZERO,
+            packet_bytes: 0,
+            forwarded: ForwardedSize::of("t", 1, 0),
+            expiry_s: None,
         }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use mqttlab_capture::mqtt::{CapturedPacket, PAYLOAD_HEAD_MAX};
 use mqttlab_units::Instant;
 
+use super::causes::{ALIAS_BYTES, ForwardedSize};
+
 /// A message, as this recording counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedMessage {
@@ -43,6 +45,12 @@ pub struct SeenPublish<'a> {
     pub first: Instant,
     /// When the last one was.
     pub complete: Instant,
+    /// Size of the packet.
+    pub packet_bytes: u64,
+    /// The least of it that its broker has to forward.
+    pub forwarded: ForwardedSize,
+    /// How long it may wait there, in seconds.
+    pub expiry_s: Option<u32>,
 }
 
 impl<'a> SeenPublish<'a> {
@@ -57,6 +65,9 @@ impl<'a> SeenPublish<'a> {
     ) -> SeenPublish<'a> {
         let head = packet.payload_head.as_slice();
         let head_bytes = PAYLOAD_HEAD_MAX.min(packet.lengths.payload as usize);
+        // An alias is the publisher's own.
+        let alias_bytes = if packet.topic_alias.is_some() { ALIAS_BYTES } else { 0 };
+        let properties = packet.lengths.properties.saturating_sub(alias_bytes);
         SeenPublish {
             client,
             connection,
@@ -71,6 +82,9 @@ impl<'a> SeenPublish<'a> {
             is_whole: packet.topic.is_some() && head.len() == head_bytes,
             first,
             complete,
+            packet_bytes: packet.lengths.total(),
+            forwarded: ForwardedSize::of(topic, packet.lengths.payload, properties),
+            expiry_s: packet.message_expiry_s,
         }
     }
 }

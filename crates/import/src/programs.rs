@@ -118,6 +118,10 @@ impl ProgramReader {
     fn connect(&mut self, seen: &JoinedPacket, client: u32) {
         let Some(connect) = &seen.packet.connect else { return };
         let at = seen.packet.first.time;
+        if let Some(matcher) = &mut self.matcher {
+            matcher.subscriptions.connect(client, connect.is_bridge && connect.level < 5);
+            matcher.wills.announce(client, seen.connection, connect, at);
+        }
         let before =
             self.current.insert(client, seen.connection).and_then(|number| self.connections.get(&number));
         if before.is_some_and(|before| !before.said_goodbye) {
@@ -290,7 +294,12 @@ impl PacketReader for ProgramReader {
         let (topics, receivers) = matcher.subscriptions.into_layout(&matcher.servers);
         let first_set = layout.receivers.len() as u32;
         layout.topics.extend(
-            topics.into_iter().map(|topic| Topic { receivers: first_set + topic.receivers, ..topic }),
+            // Who shares what is the plan's to say.
+            topics.into_iter().map(|topic| Topic {
+                receivers: first_set + topic.receivers,
+                shares: 0,
+                ..topic
+            }),
         );
         layout.receivers.extend(receivers);
         for (number, client) in

@@ -2,21 +2,22 @@
 //!
 //! A message is expected by everyone whose filter matches its topic and was granted when it reaches the broker, and who is at
 //! that broker, which [`ObservedServers`] tells in the end. Of a
-//! shared subscription (MQTT 5 §4.8.2) nothing is expected of anybody in particular. A client whose SUBSCRIBE was not
+//! shared subscription (MQTT 5 §4.8.2) one delivery is expected, of no member in particular ([`ObservedShares`]). A client whose SUBSCRIBE was not
 //! captured is taken for a subscriber to a topic from the first message of it that it receives.
 //!
 //! Behind a hole in a stream a message is known only later, when its receivers may have left: subscriptions that are over
 //! are remembered with their times.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use mqttlab_mqtt::topic::{is_filter, matches, share};
-use mqttlab_mqtt::{SubscriptionOptions, TopicTree};
+use mqttlab_mqtt::{SubscriptionOptions, TopicTree, conventions};
 use mqttlab_recording::{GivenUp, NumberMap, Share, ShareMember, Topic};
 use mqttlab_units::Instant;
 
 use super::servers::ObservedServers;
+use super::shares::{ObservedShare, ObservedShares};
 use super::subscription_options::ObservedOptions;
 
 /// Everybody's subscriptions, and the topics that messages were published to.
@@ -31,24 +32,33 @@ pub struct ObservedSubscriptions {
     topics: Vec<Topic>,
     /// The server that each topic's messages were published to.
     servers: Vec<u32>,
-    numbers: NumberMap<(Arc<str>, u32, u32), u32>,
+    numbers: NumberMap<(Arc<str>, u32, u32, u32), u32>,
     /// What holds until somebody subscribes or leaves.
     current: NumberMap<(Arc<str>, u32), u32>,
     covered: NumberMap<(u32, Arc<str>), Option<Instant>>,
     /// When subscriptions to a topic were given up, by topic and client.
     given_up: BTreeMap<(u32, u32), Instant>,
-    /// Whoever was granted a shared subscription, by its filter.
-    shares: BTreeMap<String, BTreeSet<u32>>,
+    shares: ObservedShares,
+    /// Sets of shared subscriptions, and the one of each topic.
+    share_sets: Vec<Vec<u32>>,
+    share_set_of: Vec<u32>,
+    /// Topics that the broker may deliver under other names, with their receivers if it does not.
+    delayed: BTreeMap<u32, u32>,
+    /// Whether it does.
+    delays: bool,
     /// Subscriptions that are over, oldest first.
     past: VecDeque<Past>,
     /// When a subscription last began or ended.
     changed_at: Instant,
     options: ObservedOptions,
+    /// Clients whose level says what a SUBSCRIBE of MQTT 3 cannot.
+    bridges: HashSet<u32>,
 }
 
 struct HeldSubscription {
     filter: String,
     no_local: bool,
+    qos: u8,
     since: Instant,
     /// Since when messages are expected; `None`: the broker has not said that it may.
     granted: Option<Instant>,
@@ -59,6 +69,7 @@ struct Past {
     client: u32,
     filter: String,
     no_local: bool,
+    qos: u8,
     granted: Instant,
     until: Instant,
 }
@@ -70,16 +81,36 @@ impl ObservedSubscriptions {
         if !is_filter(filter) {
             return;
         }
+        let options = if self.bridges.contains(&client) { of_bridge(options) } else { options };
         self.options.note(client, filter, options);
         let no_local = options.no_local;
         let held = self.of_client.entry(client).or_default();
         if let Some(known) = held.iter_mut().find(|known| known.filter == filter) {
             // Mosquitto does not replace the option, although it should ([MQTT-3.8.4-3]): nothing is expected either way.
             known.no_local |= no_local;
+            known.qos = options.qos.level();
             return;
         }
-        held.push(HeldSubscription { filter: filter.to_owned(), no_local, since: at, granted: None });
+        let qos = options.qos.level();
+        held.push(HeldSubscription { filter: filter.to_owned(), no_local, qos, since: at, granted: None });
         self.changed(at);
+    }
+
+    /// The highest QoS at which a client should have the messages of a topic; `None`: it should have none.
+    pub fn qos_of(&self, client: u32, topic: u32) -> Option<u8> {
+        self.receivers_of(topic).binary_search(&client).ok()?;
+        let name = &self.topics[topic as usize].name;
+        let held = self.of_client.get(&client)?.iter();
+        held.filter(|held| held.granted.is_some() && covers(&held.filter, name)).map(|held| held.qos).max()
+    }
+
+    /// A client connects, as a bridge or not: whatever it subscribes to from now on.
+    pub fn connect(&mut self, client: u32, is_bridge: bool) {
+        if is_bridge {
+            self.bridges.insert(client);
+        } else {
+            self.bridges.remove(&client);
+        }
     }
 
     /// What was asked for beside filters.
@@ -93,9 +124,9 @@ impl ObservedSubscriptions {
         let mut asked = held.filter(|known| known.filter == filter && known.granted.is_none());
         let Some(asked) = asked.next() else { return };
         asked.granted = Some(at);
-        if share(filter).is_some() {
-            self.shares.entry(filter.to_owned()).or_default().insert(client);
-        } else {
+        self.shares.join(filter, client);
+        // A prefix of one make is a level like any other where the broker does not know it.
+        if share(filter).is_none() {
             self.tree.insert(filter, client);
         }
         self.changed(at);
@@ -116,28 +147,28 @@ impl ObservedSubscriptions {
         let ended = |past: &Past| past.client == client && past.until == given_up && past.filter == filter;
         let past = self.past.iter().rposition(ended).and_then(|place| self.past.remove(place));
         // Of shared subscriptions none is remembered.
-        let (no_local, granted) = match past {
-            Some(past) => (past.no_local, past.granted),
-            None if self.shares.get(filter).is_some_and(|members| members.contains(&client)) => {
-                (false, given_up)
-            }
+        let (no_local, qos, granted) = match past {
+            Some(past) => (past.no_local, past.qos, past.granted),
+            None if self.shares.has_had(filter, client) => (false, 0, given_up),
             None => return,
         };
+        self.shares.join(filter, client);
         if share(filter).is_none() {
             self.tree.insert(filter, client);
         }
         let filter = filter.to_owned();
         self.given_up.retain(|&(_, holder), at| holder != client || *at != given_up);
-        let held = HeldSubscription { filter, no_local, since: granted, granted: Some(granted) };
+        let held = HeldSubscription { filter, no_local, qos, since: granted, granted: Some(granted) };
         self.of_client.entry(client).or_default().push(held);
         self.changed(given_up);
     }
 
     fn end(&mut self, client: u32, over: Vec<HeldSubscription>, until: Instant) {
-        for HeldSubscription { filter, no_local, granted, .. } in over {
+        for HeldSubscription { filter, no_local, qos, granted, .. } in over {
             self.tree.remove(&filter, |&holder| holder == client);
+            self.shares.leave(&filter, client);
             if let Some(granted) = granted.filter(|_| share(&filter).is_none()) {
-                self.past.push_back(Past { client, filter, no_local, granted, until });
+                self.past.push_back(Past { client, filter, no_local, qos, granted, until });
             }
         }
         let excess = self.past.len().saturating_sub(PAST_MAX);
@@ -179,7 +210,7 @@ impl ObservedSubscriptions {
     pub fn prove(&mut self, client: u32, topic: &str) {
         let asked = self.of_client.get(&client).into_iter().flatten();
         let proved: Vec<(String, Instant)> = asked
-            .filter(|held| held.granted.is_none() && matches(inner(&held.filter), topic))
+            .filter(|held| held.granted.is_none() && covers(&held.filter, topic))
             .map(|held| (held.filter.clone(), held.since))
             .collect();
         for (filter, since) in proved {
@@ -194,17 +225,21 @@ impl ObservedSubscriptions {
             self.prove(client, topic);
         }
         let held = self.of_client.get(&client)?;
+        let shares = &mut self.shares;
         *self.covered.entry(key).or_insert_with(|| {
-            let covers = |held: &&HeldSubscription| matches(inner(&held.filter), topic);
-            held.iter().filter(covers).map(|held| held.since).min()
+            let covering = || held.iter().filter(|held| covers(&held.filter, topic));
+            if !covering().any(|held| matches(&held.filter, topic)) {
+                covering().for_each(|held| shares.prove(&held.filter, topic));
+            }
+            covering().map(|held| held.since).min()
         })
     }
 
     /// The number of a topic of a server, with those anywhere who subscribe to it when a message reaches the server.
     pub fn topic(&mut self, name: &Arc<str>, at: Instant, server: u32) -> u32 {
         if at < self.changed_at {
-            let receivers = self.receivers_at(name, at);
-            return self.topic_for(name, receivers, server);
+            let (receivers, shares) = (self.receivers_at(name, at), self.share_set(name));
+            return self.topic_with(name, receivers, shares, server);
         }
         let key = (Arc::clone(name), server);
         if let Some(&number) = self.current.get(&key) {
@@ -212,9 +247,53 @@ impl ObservedSubscriptions {
         }
         let mut receivers = Vec::new();
         self.tree.each_match(name, |&client| receivers.push(client));
-        let number = self.topic_for(name, receivers, server);
+        let shares = self.share_set(name);
+        let number = self.topic_with(name, receivers, shares, server);
         self.current.insert(key, number);
         number
+    }
+
+    /// The shared subscriptions of a name, as a set with a number.
+    fn share_set(&mut self, name: &str) -> u32 {
+        let set = self.shares.of(name);
+        let known = self.share_sets.iter().position(|known| *known == set);
+        let number = known.unwrap_or(self.share_sets.len());
+        if known.is_none() {
+            self.share_sets.push(set);
+        }
+        number as u32
+    }
+
+    /// As [`ObservedSubscriptions::topic_from`], for a message that the broker may deliver later as `inner`: to whoever subscribes
+    /// to that, once a delivery shows that it does.
+    pub fn topic_delayed(
+        &mut self,
+        client: u32,
+        [name, inner]: [&Arc<str>; 2],
+        at: Instant,
+        server: u32,
+    ) -> u32 {
+        let [literal, later] = [name, inner].map(|name| self.topic_from(client, name, at, server));
+        let mut receivers = self.receivers_of(literal).to_vec();
+        receivers.extend_from_slice(self.receivers_of(later));
+        let shares = self.share_set_of[later as usize];
+        let number = self.topic_with(name, receivers, shares, server);
+        if number != literal {
+            let undelayed = self.topics[literal as usize].receivers;
+            self.delayed.insert(number, undelayed);
+        }
+        number
+    }
+
+    /// A delivery shows that the broker delivers such messages later.
+    pub fn prove_delay(&mut self) {
+        self.delays = true;
+    }
+
+    /// Whether some of a topic's messages may be expected by somebody.
+    pub fn has_receivers(&self, topic: u32) -> bool {
+        let shares = self.share_sets.get(self.share_set_of[topic as usize] as usize);
+        !self.receivers_of(topic).is_empty() || shares.is_some_and(|set| !set.is_empty())
     }
 
     /// As [`ObservedSubscriptions::topic`], for a message of this client.
@@ -229,8 +308,8 @@ impl ObservedSubscriptions {
             return topic;
         }
         let others = self.receivers_of(topic).iter().copied().filter(|&other| other != client);
-        let others = others.collect();
-        self.topic_for(name, others, server)
+        let (others, shares) = (others.collect(), self.share_set_of[topic as usize]);
+        self.topic_with(name, others, shares, server)
     }
 
     /// Whether a subscription without No Local brings a client its own messages (MQTT 5 §3.8.3.1).
@@ -267,7 +346,12 @@ impl ObservedSubscriptions {
     }
 
     /// The number of a topic of a server whose message these clients should receive, as far as they are at its broker.
-    pub fn topic_for(&mut self, name: &Arc<str>, mut receivers: Vec<u32>, server: u32) -> u32 {
+    pub fn topic_for(&mut self, name: &Arc<str>, receivers: Vec<u32>, server: u32) -> u32 {
+        let none = self.share_set("");
+        self.topic_with(name, receivers, none, server)
+    }
+
+    fn topic_with(&mut self, name: &Arc<str>, mut receivers: Vec<u32>, shares: u32, server: u32) -> u32 {
         receivers.sort_unstable();
         receivers.dedup();
         let set = match self.sets.get(&*receivers) {
@@ -280,9 +364,11 @@ impl ObservedSubscriptions {
             }
         };
         let (topics, servers) = (&mut self.topics, &mut self.servers);
-        *self.numbers.entry((Arc::clone(name), set, server)).or_insert_with(|| {
+        let share_set_of = &mut self.share_set_of;
+        *self.numbers.entry((Arc::clone(name), set, shares, server)).or_insert_with(|| {
             topics.push(Topic { name: name.to_string(), receivers: set, shares: 0, relayed: false });
             servers.push(server);
+            share_set_of.push(shares);
             topics.len() as u32 - 1
         })
     }
@@ -298,25 +384,43 @@ impl ObservedSubscriptions {
         rows.map(|(&(topic, client), at)| GivenUp { topic, client, at_ns: at.as_ns() }).collect()
     }
 
+    /// What SUBSCRIBE packets of shared subscriptions leave open.
+    pub fn warnings(&self) -> Vec<String> {
+        self.shares.warnings()
+    }
+
     /// Shared subscriptions with all who ever had them. At several brokers members of one filter need not share anything: none.
     pub fn shares(&self, servers: &ObservedServers) -> Vec<Share> {
-        let known = self.shares.iter().filter(|_| !servers.are_several());
-        let row = |(filter, members): (&String, &BTreeSet<u32>)| {
-            let belongs = |topic: &Topic| !topic.name.is_empty() && matches(inner(filter), &topic.name);
-            let topics = (0..).zip(&self.topics).filter(|(_, topic)| belongs(topic));
-            Share {
-                filter: filter.clone(),
-                topics: topics.map(|(number, _)| number).collect(),
-                members: members.iter().map(|&client| ShareMember { client, qos: None }).collect(),
-                // Nobody says how this broker chooses.
-                is_final: false,
-            }
+        let known = self.shares.proved().filter(|_| !servers.are_several());
+        let row = |(number, share): (u32, &ObservedShare)| Share {
+            filter: share.filter.clone(),
+            topics: (0..self.topics.len() as u32)
+                .filter(|&topic| self.shares_of(topic).contains(&number))
+                .collect(),
+            members: share.members.iter().map(|&client| ShareMember { client, qos: None }).collect(),
+            // Nobody says how this broker chooses.
+            is_final: false,
         };
         known.map(row).collect()
     }
 
+    /// The shared subscriptions of a topic that its broker is known to treat as such.
+    fn shares_of(&self, topic: u32) -> Vec<u32> {
+        if !self.delays && self.delayed.contains_key(&topic) {
+            return Vec::new();
+        }
+        let set = self.share_sets.get(self.share_set_of[topic as usize] as usize);
+        set.into_iter().flatten().copied().filter(|&share| self.shares.is_proved(share)).collect()
+    }
+
     /// Topics and sets of receivers, by number: of each topic those who are at the broker of its server.
     pub fn into_layout(mut self, servers: &ObservedServers) -> (Vec<Topic>, Vec<Vec<u32>>) {
+        for topic in (0..self.topics.len() as u32).filter(|_| !servers.are_several()) {
+            self.topics[topic as usize].shares = self.shares_of(topic).len() as u32;
+        }
+        for (&topic, &receivers) in self.delayed.iter().filter(|_| !self.delays) {
+            self.topics[topic as usize].receivers = receivers;
+        }
         if servers.are_several() {
             let (brokers, everyone) = (servers.brokers(), std::mem::take(&mut self.receivers));
             self.sets.clear();
@@ -342,9 +446,14 @@ impl ObservedSubscriptions {
     }
 }
 
-/// The filter of a shared subscription without its share's name.
-fn inner(filter: &str) -> &str {
-    share(filter).map_or(filter, |(_, inner)| inner)
+/// What a broker makes of a bridge's subscription: its own messages do not come back, and RETAIN stays as it was published.
+fn of_bridge(options: SubscriptionOptions) -> SubscriptionOptions {
+    SubscriptionOptions { no_local: true, retain_as_published: true, ..options }
+}
+
+/// Whether a filter may bring messages of a topic, itself or as a shared subscription.
+fn covers(filter: &str, topic: &str) -> bool {
+    matches(filter, topic) || conventions::shares(filter).any(|(_, inner)| matches(inner, topic))
 }
 
 /// Subscriptions that are over and remembered; the oldest is forgotten first.

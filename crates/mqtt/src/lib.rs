@@ -12,6 +12,7 @@
 //! | [`terms`] | what a CONNACK changes |
 //! | [`encode`] | encoding into the caller's buffer, and lengths |
 //! | [`topic`] | names, filters, the subscription tree |
+//! | [`conventions`] | prefixes of topics by which brokers do more than MQTT says |
 //! | [`inbox`] | messages that have come at QoS 2 and are not released, for either side of a session |
 //! | [`outbox`] | messages in flight, for either side of a session |
 //! | [`client`] | the client's session |
@@ -22,6 +23,7 @@
 pub mod alias;
 pub mod broker;
 pub mod client;
+pub mod conventions;
 pub mod encode;
 mod in_use;
 pub mod inbox;

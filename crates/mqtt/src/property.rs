@@ -32,6 +32,7 @@ pub mod id {
     pub const SESSION_EXPIRY_INTERVAL: u8 = 0x11;
     pub const ASSIGNED_CLIENT_IDENTIFIER: u8 = 0x12;
     pub const SERVER_KEEP_ALIVE: u8 = 0x13;
+    pub const WILL_DELAY_INTERVAL: u8 = 0x18;
     pub const RESPONSE_INFORMATION: u8 = 0x1a;
     pub const SERVER_REFERENCE: u8 = 0x1c;
     pub const REASON_STRING: u8 = 0x1f;
@@ -126,9 +127,20 @@ impl<'a> Properties<'a> {
     /// What is whole at the beginning of a property section, with its length in front, of a packet that may be cut short and
     /// that may break rules: for those who watch, and cannot close the connection.
     pub fn seen(bytes: &'a [u8]) -> Self {
-        let Ok(Some((length, size))) = variable_length(bytes) else { return Properties::NONE };
+        Properties::seen_before(bytes).map_or(Properties::NONE, |(properties, _)| properties)
+    }
+
+    /// As [`Properties::seen`], with what follows the section. `None` where its length is cut.
+    pub fn seen_before(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let Ok(Some((length, size))) = variable_length(bytes) else { return None };
         let raw = bytes.get(size..).unwrap_or_default();
-        Properties { raw: &raw[..raw.len().min(length as usize)] }
+        let (raw, rest) = raw.split_at(raw.len().min(length as usize));
+        Some((Properties { raw }, rest))
+    }
+
+    /// The same of a section without its length.
+    pub const fn seen_inside(raw: &'a [u8]) -> Self {
+        Properties { raw }
     }
 
     fn read_for(bytes: &'a [u8], carrier: u32) -> Result<(Self, &'a [u8]), Malformed> {

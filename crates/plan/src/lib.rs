@@ -43,6 +43,7 @@ mod stages;
 mod stored;
 mod syntax;
 mod topic;
+mod wills;
 pub mod zeromq;
 
 use std::collections::BTreeMap;
@@ -87,6 +88,7 @@ pub use session::qos;
 pub use stages::Stage;
 pub use stored::{StoredServers, server_ports};
 pub use topic::TopicPattern;
+pub use wills::PlannedWills;
 pub use zeromq::{ProxyProgram, ZeroMqPlan, ZeroMqRole};
 
 pub use mqttlab_tcp::{CongestionControl, Stack, TcpPlan};

@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mqttlab_rows::{Dropped, Layout, LossCause, MessageFate, Phase, Received, Receivers, Sent, Share};
+use mqttlab_rows::{
+    Dropped, Identified, Layout, LossCause, MessageFate, Phase, Received, Receivers, Sent, Share,
+};
 use mqttlab_units::Instant;
 use serde::{Deserialize, Serialize};
 
@@ -472,6 +474,11 @@ impl<'a> TableOut<'a> {
     }
 
     fn foreign(&mut self, received: &Received) -> Result<()> {
+        if received.identified == Identified::Will {
+            let row = MessageRow { publisher: received.will_of(), fate: MessageFate::Will, ..EMPTY };
+            let (phase, payload_bytes) = (self.phase(received.received), received.payload_bytes);
+            return self.row(&MessageRow { phase, payload_bytes, ..delivery_of(&row, received) });
+        }
         self.count(received.subscriber, |tally| tally.foreign += 1);
         let row = MessageRow { publisher: None, sequence: None, fate: MessageFate::Foreign, ..EMPTY };
         let phase = self.phase(received.received);

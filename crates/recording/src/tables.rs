@@ -22,7 +22,7 @@ table! {
         /// subscription's member is not known because none received it.
         pub subscriber: Option<u32>,
         /// The message's fate at this receiver: `delivered`, `duplicate`, `retained`, `lost`, `under_way`, `unknown`, `unsent`,
-        /// `no_receiver`, `foreign` or `not_decided`; "Fates" of the reference defines them.
+        /// `no_receiver`, `foreign`, `not_decided` or `will`; "Fates" of the reference defines them.
         pub fate: MessageFate,
         /// Why it is lost, or why its fate is unknown, as the reference lists it under "Fates". Empty in recordings of schema
         /// version 1, and of unknown fates in some later ones.
@@ -47,7 +47,7 @@ table! {
         /// Whether it took longer than the scenario allows.
         pub late: bool,
         /// How the delivery was matched to the message: `payload`, `order` (with what a payload of less than 9 bytes has of its
-        /// number) or `unknown`.
+        /// number), `will`, or `unknown`.
         pub identified: Option<Identified>,
         /// When it was due by the schedule. Latency counts from here.
         pub intended_ns: Option<u64>,

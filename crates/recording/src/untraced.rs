@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use mqttlab_rows::{Received, Sent};
+use mqttlab_rows::{Identified, Received, Sent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;
@@ -38,7 +38,8 @@ impl UntracedDeliveries {
         })?;
         let mut found = UntracedDeliveries { most, ..UntracedDeliveries::default() };
         for_each(from, Spool::Received, |row: Received, _| {
-            if row.publisher.is_none() && sizes.contains(&row.payload_bytes) {
+            let is_foreign = row.publisher.is_none() && row.identified != Identified::Will;
+            if is_foreign && sizes.contains(&row.payload_bytes) {
                 found.note((row.subscriber, row.payload_bytes), row.received);
             }
             Ok(())

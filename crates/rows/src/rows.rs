@@ -87,7 +87,8 @@ record! {
         pub subscriber: u32,
         /// The publishing client; `None` when the payload does not say and the order does not tell.
         pub publisher: Option<u32>,
-        /// The message's number at its publisher, as in `messages`. Ignored when the publisher is unknown.
+        /// The message's number at its publisher, as in `messages`. Ignored when the publisher is unknown; of a will
+        /// ([`Received::with_will`]) its client.
         pub sequence: u32,
         /// Quality of service of the delivery.
         pub qos: u8,
@@ -103,6 +104,22 @@ record! {
         pub identified: Identified,
     }
 }
+
+impl Received {
+    /// The same delivery as a will of this client, or of one of several.
+    pub fn with_will(self, client: Option<u32>) -> Received {
+        let sequence = client.unwrap_or(WILL_OF_SEVERAL);
+        Received { publisher: None, sequence, identified: Identified::Will, ..self }
+    }
+
+    /// The client whose will it is; `None` where it is none, or one of several clients'.
+    pub fn will_of(&self) -> Option<u32> {
+        (self.identified == Identified::Will && self.sequence != WILL_OF_SEVERAL).then_some(self.sequence)
+    }
+}
+
+/// Stands for the client of a will that several have announced.
+const WILL_OF_SEVERAL: u32 = u32::MAX;
 
 record! {
     /// What a PUBLISH that reached a subscriber carried. Its bytes travel beside it.
@@ -236,6 +253,8 @@ words! {
         Order = "order",
         /// Not at all.
         Unknown = "unknown",
+        /// It is no message of a client's, but the will that a CONNECT has announced.
+        Will = "will",
     }
 }
 
@@ -495,6 +514,8 @@ words! {
         /// when its broker had it. Or it arrived with RETAIN, and nobody can tell whether from the broker's store: the receiver asks
         /// for Retain As Published.
         NotDecided = "not_decided",
+        /// It arrived, and is the will of a client whose connection ended, which no client publishes.
+        Will = "will",
     }
 }
 
@@ -531,6 +552,12 @@ words! {
         Refused = "refused",
         /// The broker answered that no subscription matches it, although there is one.
         NoMatchingSubscribers = "no_matching_subscribers",
+        /// Its packet is larger than its receiver takes, or than its broker takes of its publisher.
+        TooLarge = "too_large",
+        /// QoS 2: the session that would have released it ended before.
+        NotReleased = "not_released",
+        /// Its receiver had as many messages unacknowledged as it takes, until its session ended.
+        WindowFull = "window_full",
     }
 }
 

@@ -85,7 +85,7 @@ SUBSCRIBER_LOG = sa.Table(
     sa.Column("cause", sa.String(40)), sa.Column("received_ns", sa.BigInteger), sa.Column("latency_ns", sa.BigInteger),
     **OPTIONS)
 # A message that is certain while its run goes on.
-ARRIVED = pl.col("fate").is_in(["delivered", "duplicate", "retained", "foreign"])
+ARRIVED = pl.col("fate").is_in(["delivered", "duplicate", "retained", "foreign", "will"])
 WHAT = ("topic", "qos", "payload_bytes", "publisher_group")
 
 

@@ -158,8 +158,8 @@ def _with_group_names(recording: Recording, table: pl.DataFrame) -> pl.DataFrame
 
 
 def measured(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
-    """Rows of the measurement's messages, of so many of all rows."""
-    return _grouped(recording, first, length).filter(is_measured(recording))
+    """Rows of the measurement's messages, of so many of all rows. A will is no message of a client's."""
+    return _grouped(recording, first, length).filter(is_measured(recording), pl.col("fate") != "will")
 
 
 def _first_deliveries(recording: Recording, column: str, first: int = 0, length: int | None = None) -> pl.LazyFrame:

@@ -221,8 +221,8 @@ CHANGES: tuple[Metric, ...] = (
            meaning="Processor time that a server took between two samples in the event's window, where it was most, in "
                    "percent of one processor. Not known of simulations and imports."),
     Metric(name="change_wills", unit="deliveries", title="wills", shown="wide",
-           meaning="Deliveries in the event's window of what no client of the run had published, where a client with a "
-                   "will lost its connection in it: a will, once for each subscriber."),
+           meaning="Wills that came in the event's window, where a client with a will lost its connection in it: once "
+                   "for each subscriber."),
     Metric(name="change_will_s_p50", unit="s", title="until the will, median", better="lower", shown="wide",
            meaning="From the event until such a delivery, the median: at once for a connection that was reset; after "
                    "1.5 times the keep-alive for a client that fell silent (MQTT 5, 3.1.2.10)."),

@@ -93,8 +93,8 @@ class _Messages:
     """When first deliveries came."""
     usual: int | None
     """The largest latency, in ns, of what was due and came in the measurement before the first event; none without."""
-    foreign: pl.Series
-    """When messages came that no client had published."""
+    wills: pl.Series
+    """When wills came."""
     retained: pl.DataFrame
     """Copies that the server sent from its store: when, and to whom."""
 
@@ -107,7 +107,7 @@ def _read(recording: Recording, first: Change) -> _Messages | None:
     if not has_messages(recording) or sums.is_summed(recording):
         return None
     rows = recording.collect(recording.scan("messages").select(
-        "publisher", "subscriber", pl.col("fate").cast(pl.String).cast(pl.Categorical),
+        "publisher", "subscriber", "retained", pl.col("fate").cast(pl.String).cast(pl.Categorical),
         due=pl.col("intended_ns").cast(pl.Int64), came=pl.col("received_ns").cast(pl.Int64)))
     delivered = rows.filter(pl.col("fate") == "delivered")
     usual = delivered.filter(pl.col("due") >= measurement(recording).from_ns, pl.col("came") < first.at_ns).select(
@@ -115,7 +115,7 @@ def _read(recording: Recording, first: Change) -> _Messages | None:
     return _Messages(
         due=rows.filter(pl.col("due").is_not_null()).sort("due"), came=delivered["came"].drop_nulls().sort(),
         usual=None if usual is None else int(usual),
-        foreign=rows.filter(pl.col("fate") == "foreign")["came"].drop_nulls().sort(),
+        wills=rows.filter(pl.col("fate") == "will", ~pl.col("retained"))["came"].drop_nulls().sort(),
         retained=rows.filter(pl.col("fate") == "retained").select("came", "subscriber").drop_nulls().sort("came"))
 
 
@@ -167,7 +167,7 @@ def _most_waiting(messages: _Messages, at: int, until: int) -> int:
 
 
 def _wills(recording: Recording, messages: _Messages, lost: pl.DataFrame, change: Change, until: int) -> dict[str, Any]:
-    """The wills of those whose connection ended: what no client published, where one of them has a will."""
+    """The wills that came, where one of those whose connection ended has a will."""
     first, with_will = 0, set[int]()
     for group in recording.plan["groups"]:
         protocol = cast("dict[str, Any]", group).get("protocol") or {}
@@ -176,8 +176,8 @@ def _wills(recording: Recording, messages: _Messages, lost: pl.DataFrame, change
         first += group["count"]
     if with_will.isdisjoint(lost["client"]):
         return {}
-    low, high = (_place(messages.foreign, time, "left") for time in (change.at_ns, until))
-    times = (messages.foreign[low:high] - change.at_ns) / NS_PER_S
+    low, high = (_place(messages.wills, time, "left") for time in (change.at_ns, until))
+    times = (messages.wills[low:high] - change.at_ns) / NS_PER_S
     return {"change_wills": len(times), **_quantiles("change_will_s", times)}
 
 

@@ -19,6 +19,8 @@ FATES = {"under_way": "still under way", "no_receiver": "without a receiver", "u
 CAUSES = {
     "queue_full": "the broker's queue was full", "socket_full": "the broker's socket had no room",
     "over_inflight": "acknowledged by the broker, which then dropped it: over max_inflight_messages",
+    "too_large": "larger than its receiver or its broker takes", "not_released": "QoS 2, and never released by PUBREL",
+    "window_full": "its receiver acknowledged nothing more and had as much in flight as it takes",
     "expired": "it waited at the broker for longer than its expiry",
     "session_ended": "the receiver's session had ended", "not_subscribed": "the receiver had not subscribed yet",
     "connection_lost": "a connection broke", "unknown_topic": "a gateway did not know its topic",

@@ -69,7 +69,7 @@ def counts(recording: Recording, keys: Sequence[str], seconds: float) -> pl.Data
         seconds: how long the measurement was.
     """
     table = sums(recording).with_columns(_whole=pl.lit(True))
-    measured = table.filter(pl.col("phase") == "measurement", pl.col("count") > 0)
+    measured = table.filter(pl.col("phase") == "measurement", pl.col("count") > 0, pl.col("fate") != "will")
     if measured.is_empty():
         return pl.DataFrame()
     # A message with receivers in several groups counts in each of their rows, and once where rows do not tell groups.

@@ -80,7 +80,7 @@ def _foreign(recording: Recording) -> list[str]:
     return [f"{counted(count, 'foreign delivery', 'foreign deliveries')}, which no publisher "
             f"{'in the evidence' if imported else 'of this run'} has sent, came on its topics and "
             f"{'is' if count == 1 else 'are'} not counted"
-            + ("." if imported else ": see who else publishes there (a client's will counts as one).")]
+            + ("." if imported else ": see who else publishes there.")]
 
 
 def verdict(recording: Recording) -> tuple[str, list[str]]:

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mqttlab_mqtt::{Version, reason};
 use mqttlab_units::Instant;
 
+use super::connect;
 use super::layout::{self, Fixed, FixedRead};
 use super::resync::{self, Clues, ResyncCandidates};
 use super::{CapturedPacket, PAYLOAD_TEXT_MAX, PacketDescriptor, PayloadHead};
@@ -435,7 +436,8 @@ impl PartialPacket {
         let publish = self.fixed.kind == super::Kind::Publish;
         let mut topic =
             if publish { layout::topic(&self.head[parts.topic.clone()], &mut context.topic) } else { None };
-        let alias = if publish { layout::topic_alias(&self.head, &parts) } else { None };
+        let (alias, expiry_s) =
+            if publish { layout::alias_and_expiry(&self.head, &parts) } else { (None, None) };
         if let Some(alias) = alias {
             match &topic {
                 Some(topic) => drop(aliases.insert(alias, Arc::clone(topic))),
@@ -447,7 +449,7 @@ impl PartialPacket {
         let is_text =
             is_whole && head.len() <= PAYLOAD_TEXT_MAX && head.first().is_some_and(layout::begins_text);
         let connect = match self.fixed.kind {
-            super::Kind::Connect => layout::connect(&self.head).map(Box::new),
+            super::Kind::Connect => connect::read(&self.head).map(Box::new),
             _ => None,
         };
         let reason = match publish || self.damaged {
@@ -469,6 +471,7 @@ impl PartialPacket {
             level,
             topic,
             topic_alias: alias,
+            message_expiry_s: expiry_s,
             payload_head: PayloadHead::new(head),
             payload_text: is_text.then(|| head.into()),
             connect,

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use mqttlab_mqtt::property::{Properties, id};
+use mqttlab_mqtt::property::{Properties, Value, id};
 
-use super::{Kind, Lengths, PAYLOAD_HEAD_MAX, PAYLOAD_TEXT_MAX, SeenConnect};
+use super::{Kind, Lengths, PAYLOAD_HEAD_MAX, PAYLOAD_TEXT_MAX, connect};
 
 /// Bytes of a packet after its fixed header that are worth keeping, properties of any length included up to here.
 const HEAD_MAX: usize = 128 * 1024;
-/// Other packets than PUBLISH are kept this far: a CONNECT with its client identifier.
+/// Other packets than PUBLISH are kept this far.
 const CONTROL_HEAD_MAX: usize = 512;
+/// A CONNECT is kept this far: identifier and will, which stand before a password that may be long.
+const CONNECT_MAX: usize = 8 * 1024;
 
 /// A fixed header (MQTT 5 §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +59,10 @@ impl Fixed {
     /// contradicts the remaining length.
     pub(super) fn wanted(&self, head: &[u8], level: u8) -> Option<usize> {
         let remaining = self.remaining as usize;
-        if self.kind != Kind::Publish {
-            return Some(remaining.min(CONTROL_HEAD_MAX));
+        match self.kind {
+            Kind::Publish => {}
+            Kind::Connect => return Some(remaining.min(CONNECT_MAX)),
+            _ => return Some(remaining.min(CONTROL_HEAD_MAX)),
         }
         if remaining < 2 {
             return None;
@@ -158,7 +162,7 @@ fn has_id(fixed: &Fixed) -> bool {
 /// The protocol level that a packet proves by its form, whatever the CONNECT said or would have said.
 pub(super) fn proven_level(fixed: &Fixed, head: &[u8]) -> Option<u8> {
     match fixed.kind {
-        Kind::Connect => Some(connect(head)?.level),
+        Kind::Connect => Some(connect::read(head)?.level),
         Kind::Puback | Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp if fixed.remaining > 2 => Some(5),
         Kind::Disconnect if fixed.remaining > 0 => Some(5),
         Kind::Connack if fixed.remaining > 2 => Some(5),
@@ -166,35 +170,6 @@ pub(super) fn proven_level(fixed: &Fixed, head: &[u8]) -> Option<u8> {
         Kind::Auth => Some(5),
         _ => None,
     }
-}
-
-/// Reads a CONNECT after its fixed header.
-pub(super) fn connect(head: &[u8]) -> Option<SeenConnect> {
-    let name_end = 2 + usize::from(be16(head, 0)?);
-    if !matches!(head.get(2..name_end)?, b"MQTT" | b"MQIsdp") {
-        return None;
-    }
-    let fields = head.get(name_end..name_end + 4)?;
-    // The highest bit marks a bridge, an extension that brokers use among themselves.
-    let level = fields[0] & 0x7f;
-    let mut at = name_end + 4;
-    let mut session_expiry_s = None;
-    if level >= 5
-        && let Varint::Value(length, size) = variable_length(head.get(at..)?)
-    {
-        let end = at + usize::from(size) + length as usize;
-        session_expiry_s = Some(session_expiry(&head[at..head.len().min(end)]).unwrap_or(0));
-        at = end;
-    }
-    let id_len = be16(head, at).map_or(0, usize::from);
-    let id = head.get(at + 2..head.len().min(at + 2 + id_len)).unwrap_or_default();
-    Some(SeenConnect {
-        level,
-        flags: fields[1],
-        keep_alive_s: u16::from_be_bytes([fields[2], fields[3]]),
-        client_id: String::from_utf8_lossy(id).into_owned(),
-        session_expiry_s,
-    })
 }
 
 /// The session expiry interval among the properties of a CONNECT, CONNACK or DISCONNECT, which begin with their length
@@ -215,38 +190,21 @@ pub(super) fn topic(bytes: &[u8], last: &mut Option<Arc<str>>) -> Option<Arc<str
     last.clone()
 }
 
-/// The alias among the properties of a PUBLISH (MQTT 5 §3.3.2.3).
-pub(super) fn topic_alias(head: &[u8], parts: &PacketLayout) -> Option<u16> {
-    let mut rest = head.get(parts.properties.clone())?;
-    while let Some((&property, value)) = rest.split_first() {
-        let length = match property {
-            TOPIC_ALIAS => return be16(value, 0).filter(|&alias| alias > 0),
-            PAYLOAD_FORMAT => 1,
-            MESSAGE_EXPIRY => 4,
-            CONTENT_TYPE | RESPONSE_TOPIC | CORRELATION_DATA => 2 + usize::from(be16(value, 0)?),
-            SUBSCRIPTION_IDENTIFIER => match variable_length(value) {
-                Varint::Value(_, size) => usize::from(size),
-                _ => return None,
-            },
-            USER_PROPERTY => {
-                let name = 2 + usize::from(be16(value, 0)?);
-                name + 2 + usize::from(be16(value, name)?)
+/// The alias among the properties of a PUBLISH, and how long it may wait, in seconds (MQTT 5 §3.3.2.3).
+pub(super) fn alias_and_expiry(head: &[u8], parts: &PacketLayout) -> (Option<u16>, Option<u32>) {
+    let (mut alias, mut expiry_s) = (None, None);
+    let raw = head.get(parts.properties.clone()).unwrap_or_default();
+    for (property, value) in Properties::seen_inside(raw).iter() {
+        match (property, value) {
+            (id::TOPIC_ALIAS, Value::Number(number)) => {
+                alias = u16::try_from(number).ok().filter(|&alias| alias > 0)
             }
-            _ => return None,
-        };
-        rest = value.get(length..)?;
+            (id::MESSAGE_EXPIRY_INTERVAL, Value::Number(number)) => expiry_s = Some(number),
+            _ => {}
+        }
     }
-    None
+    (alias, expiry_s)
 }
-
-const PAYLOAD_FORMAT: u8 = 0x01;
-const MESSAGE_EXPIRY: u8 = 0x02;
-const CONTENT_TYPE: u8 = 0x03;
-const RESPONSE_TOPIC: u8 = 0x08;
-const CORRELATION_DATA: u8 = 0x09;
-const SUBSCRIPTION_IDENTIFIER: u8 = 0x0b;
-const TOPIC_ALIAS: u8 = 0x23;
-const USER_PROPERTY: u8 = 0x26;
 
 /// A variable byte integer (MQTT 5 §1.5.5): its value and how many bytes it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

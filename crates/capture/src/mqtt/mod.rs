@@ -6,6 +6,7 @@
 //!
 //! What it does not model: sessions, topic trees, payloads beyond their first [`PAYLOAD_HEAD_MAX`] bytes (short texts are kept).
 
+mod connect;
 pub(crate) mod descriptor;
 mod framer;
 mod layout;
@@ -21,6 +22,7 @@ pub use descriptor::{Lengths, PacketDescriptor};
 pub use framer::{ConnectionContext, FramerCounts, MqttFramer, UnseenTime};
 pub use layout::session_expiry;
 pub use mqttlab_mqtt::Kind;
+
 pub(crate) use resync::{fits_packet, may_start_as_connect, starts_as_connect};
 
 /// How many bytes of a PUBLISH payload are kept.
@@ -45,6 +47,7 @@ impl PacketDescriptor {
             level: framer::DEFAULT_LEVEL,
             topic: None,
             topic_alias: None,
+            message_expiry_s: None,
             payload_head: PayloadHead::new(&[]),
             payload_text: None,
             connect: None,
@@ -57,10 +60,12 @@ impl PacketDescriptor {
 }
 
 /// What a CONNECT says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenConnect {
     /// Protocol level: 3 is MQTT 3.1, 4 is 3.1.1, 5 is 5.
     pub level: u8,
+    /// Whether the level's highest bit marks a bridge: Mosquitto, VerneMQ and NanoMQ set it among themselves.
+    pub is_bridge: bool,
     /// Connect flags as on the wire.
     pub flags: u8,
     /// Keep alive in seconds.
@@ -69,6 +74,31 @@ pub struct SeenConnect {
     pub client_id: String,
     /// How long the session is to outlive its connection, in seconds; 0 where MQTT 5 does not say, `None` before MQTT 5.
     pub session_expiry_s: Option<u32>,
+    /// How many messages at QoS 1 and 2 it takes at once, where MQTT 5 says.
+    pub receive_maximum: Option<u16>,
+    /// The largest packet that it takes, where MQTT 5 says.
+    pub maximum_packet_bytes: Option<u32>,
+    /// Whether it takes aliases for topics.
+    pub takes_aliases: bool,
+    /// Its will, if it has one and all of its topic and of its first bytes was captured.
+    pub will: Option<Box<SeenWill>>,
+}
+
+/// The will that a CONNECT announces: what the broker publishes for the client when its connection breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenWill {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// Size of the application message.
+    pub payload_bytes: u32,
+    /// Its first [`PAYLOAD_HEAD_MAX`] bytes.
+    pub head: Box<[u8]>,
+    /// Quality of service.
+    pub qos: u8,
+    /// Whether it is to be retained.
+    pub retain: bool,
+    /// How long it waits for the client to come back, in seconds (MQTT 5 §3.1.3.2.2).
+    pub delay_s: u32,
 }
 
 /// The first bytes of a payload.
@@ -108,6 +138,8 @@ pub struct CapturedPacket {
     pub topic: Option<Arc<str>>,
     /// The alias that stands for the topic, or will (MQTT 5 §3.3.2.3.4).
     pub topic_alias: Option<u16>,
+    /// How long a PUBLISH may wait at its broker, in seconds (MQTT 5 §3.3.2.3.3).
+    pub message_expiry_s: Option<u32>,
     /// First bytes of a PUBLISH payload.
     pub payload_head: PayloadHead,
     /// The payload of a PUBLISH that may be a JSON object or an NMEA sentence, where it is no longer than

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use super::Kind;
+use super::connect;
 use super::layout::{self, Fixed, FixedRead, Varint, be16};
 
 /// Bits that a chain must fix to be believed.
@@ -208,7 +209,7 @@ fn judge(fixed: &Fixed, body: &[u8], clues: &Clues<'_>) -> StartJudgement {
         return judge_publish(fixed, body, clues);
     }
     if fixed.kind == Kind::Connect {
-        return match layout::connect(body) {
+        return match connect::read(body) {
             Some(_) => StartJudgement::Bits(2 * BELIEVED_BITS),
             None if body.len() < 12 => StartJudgement::Short,
             None => StartJudgement::Impossible,
@@ -368,7 +369,7 @@ fn is_topic(bytes: &[u8], cut: bool) -> bool {
 pub(crate) fn starts_as_connect(bytes: &[u8]) -> bool {
     match Fixed::read(bytes) {
         FixedRead::Whole(fixed) => {
-            fixed.kind == Kind::Connect && layout::connect(&bytes[usize::from(fixed.header_len)..]).is_some()
+            fixed.kind == Kind::Connect && connect::read(&bytes[usize::from(fixed.header_len)..]).is_some()
         }
         _ => false,
     }
@@ -380,7 +381,7 @@ pub(crate) fn may_start_as_connect(bytes: &[u8]) -> bool {
     match Fixed::read(bytes) {
         FixedRead::Whole(fixed) if fixed.kind == Kind::Connect => {
             let rest = &bytes[usize::from(fixed.header_len)..];
-            begins(rest) && layout::connect(rest).is_none() && rest.len() < CONNECT_JUDGED
+            begins(rest) && connect::read(rest).is_none() && rest.len() < CONNECT_JUDGED
         }
         FixedRead::TooShort => bytes.first().is_none_or(|first| *first == CONNECT),
         FixedRead::Whole(_) | FixedRead::Invalid => false,

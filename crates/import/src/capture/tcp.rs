@@ -174,6 +174,9 @@ impl Importer<'_> {
             self.datagrams.passes_on_for(connection, client.address, &connect.client_id);
         }
         let behind = self.datagrams.client_behind(connection);
+        if let Some((client, connect)) = behind.zip(packet.connect.as_deref()) {
+            self.matcher.wills.announce(client, connection, connect, self.clock.at(packet.first.time));
+        }
         // On the broker's own host there may be clients of its own beside the gateway.
         let message = self.matcher.passed_on(packet.payload_head.as_slice());
         let is_known = packet.kind == Kind::Publish && message.is_some();
@@ -244,6 +247,7 @@ impl Importer<'_> {
             (Kind::Pubrel, ServerDirection::FromServer) => {
                 self.matcher.released(client, packet.id?, complete)
             }
+            (Kind::Pubrel, ServerDirection::ToServer) => self.matcher.released_by(client, packet.id?),
             _ => {}
         }
         // Who subscribed to what may have been in the bytes that are missing.

@@ -9,6 +9,7 @@ use mqttlab_plan::find_place;
 use mqttlab_recording::{Direction as Way, FrameHeaders, PacketRow, PositionSample};
 use mqttlab_units::Instant;
 
+use super::super::causes::ForwardedSize;
 use super::super::error::Result;
 use super::super::headers::{self, IpHeader};
 use super::super::message::{CountedMessage, SeenPublish};
@@ -86,6 +87,9 @@ impl Importer<'_> {
                     is_whole: seen.topic.is_some(),
                     first: sent,
                     complete: at,
+                    packet_bytes: 0,
+                    forwarded: ForwardedSize::of("", 0, 0),
+                    expiry_s: None,
                 };
                 if direction == ServerDirection::FromServer {
                     return Ok(self.matcher.delivered(&publish));

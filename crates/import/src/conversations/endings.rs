@@ -30,6 +30,9 @@ impl CapturedConnections {
             ends.closed.get_or_insert((at, direction, bits.has(Bits::RST)));
         }
         let Some(conversation) = self.of.get(&connection) else { return };
+        if direction == ServerDirection::ToServer {
+            matcher.wills.heard(connection, at);
+        }
         if let Some(code) = conversation.refused {
             // The closing follows from the refusal ([MQTT-3.2.2-7]), which an event has.
             let code = reason::in_words(Kind::Connack, conversation.version(), code);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mqttlab_capture::mqtt::SeenConnect;
 use mqttlab_capture::{Analysis, ServerDirection};
 use mqttlab_mqtt::terms::ServerTerms;
 use mqttlab_recording::Client;
@@ -27,7 +28,7 @@ impl CapturedConnections {
                 "client": client.map(|client| &client.name),
                 "from": written(ends.client),
                 "to": written(ends.broker),
-                "mqtt_version": connect.map(|connect| version(connect.level)),
+                "mqtt_version": connect.map(version),
                 "keep_alive_s": keep_alive_s,
                 "keep_alive_asked_s": connect.map(|connect| connect.keep_alive_s),
                 "keep_alive_ignored": conversation.ignored_keep_alive(until).is_some(),
@@ -139,11 +140,12 @@ fn terms_as_json(terms: &ServerTerms) -> Value {
 }
 
 /// The version as people write it.
-fn version(level: u8) -> String {
-    match level {
-        3 => "3.1".into(),
-        4 => "3.1.1".into(),
-        level => level.to_string(),
+fn version(connect: &SeenConnect) -> String {
+    let bridge = if connect.is_bridge { ", bridge" } else { "" };
+    match connect.level {
+        3 => format!("3.1{bridge}"),
+        4 => format!("3.1.1{bridge}"),
+        level => format!("{level}{bridge}"),
     }
 }
 

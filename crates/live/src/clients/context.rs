@@ -10,7 +10,9 @@ use mqttlab_client::mqttsn;
 use mqttlab_client::protocol::{AnySession, Sessions};
 use mqttlab_client::{GroupFacts, GroupNumber, Who};
 use mqttlab_mqtt::Version;
-use mqttlab_plan::{Group, PayloadMaker, Plan, PublishingChanges, SaidPlaces, SubscriptionChanges};
+use mqttlab_plan::{
+    Group, PayloadMaker, Plan, PlannedWills, PublishingChanges, SaidPlaces, SubscriptionChanges,
+};
 use mqttlab_recording::{DatagramAccount, Received};
 use mqttlab_run::MessageFigures;
 use mqttlab_units::{Duration, GeoPoint};
@@ -30,6 +32,7 @@ pub(super) struct FleetContext {
     pub(super) sockets: Arc<dyn SocketFactory>,
     pub(super) directory: Arc<Directory>,
     pub(super) order: SentInOrder,
+    wills: PlannedWills,
     /// Whose packets no frame will show.
     pub(super) unrecorded: UnrecordedConnections,
     /// Whether some clients are programs, whose messages nobody here knows.
@@ -78,7 +81,9 @@ impl FleetContext {
         let group_of =
             members.flat_map(|(group, number)| std::iter::repeat_n(number, group.count as usize)).collect();
         let has_programs = plan.groups.iter().any(|group| group.program.is_some());
+        let wills = PlannedWills::of(&plan);
         Ok(FleetContext {
+            wills,
             starts: plan.client_numbers(),
             publishing: PublishingChanges::of(&plan.events),
             subscriptions: SubscriptionChanges::of(&plan.events),
@@ -92,6 +97,20 @@ impl FleetContext {
             unrecorded,
             groups,
         })
+    }
+
+    /// Whether a payload that says nothing of its publisher is that of a client's will.
+    pub(super) fn is_will(&self, server: usize, topic: &str, payload: &[u8]) -> bool {
+        self.wills.find(server, topic, payload, payload.len() as u32).is_some()
+    }
+
+    /// A delivery, as a will where it is one. `begin`: the first bytes of its payload.
+    pub(super) fn as_will(&self, row: Received, server: usize, topic: &str, begin: &[u8]) -> Received {
+        if row.publisher.is_some() || self.wills.is_empty() {
+            return row;
+        }
+        let will = self.wills.find(server, topic, begin, row.payload_bytes);
+        will.map_or(row, |client| row.with_will(client))
     }
 
     /// A message that was delivered, in words.

@@ -282,6 +282,7 @@ impl<'t> Arriving<ClientConnection, ClientTurn<'t>> for ArrivingPublish<'_> {
             received: turn.now,
             identified: origin.identified,
         };
+        let row = turn.shared.as_will(row, server, topic, self.payload);
         turn.keep_payload(&row, self.payload);
         // The topic is looked up only where nothing else traces the message: every delivery comes this way.
         let untraced = origin.publisher.is_none() && self.is_small();
@@ -323,7 +324,8 @@ impl MessageOrigin {
             };
         }
         let id = (id != 0).then_some(id);
-        let known = (payload.len() < identity::BYTES_MIN)
+        let is_small = payload.len() < identity::BYTES_MIN;
+        let known = (is_small && !turn.shared.is_will(server, topic, payload))
             .then(|| turn.shared.order.received(&mut connection.order, server, topic, payload, (id, dup)));
         match known.flatten() {
             Some(known) => MessageOrigin {

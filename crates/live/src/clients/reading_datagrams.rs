@@ -123,6 +123,7 @@ impl<'t> Arriving<ClientConnection, ClientTurn<'t>> for ArrivingDatagram<'_> {
             received: turn.now,
             identified: origin.identified,
         };
+        let row = turn.shared.as_will(row, server, self.topic, self.payload);
         turn.keep_payload(&row, self.payload);
         let untraced = origin.publisher.is_none() && !self.topic.is_empty();
         let is_a_clients = untraced && turn.shared.order.is_shared(server, self.topic);

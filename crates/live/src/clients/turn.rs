@@ -4,8 +4,8 @@ use mqttlab_client::{Books, ClientNumber, Delivery, MessageFacts, Offered, Rows,
 use mqttlab_plan::MessageNumber;
 use mqttlab_recording::identity;
 use mqttlab_recording::{
-    Acknowledged, Dropped, Event, EventKind, Payload, PayloadSource, PositionSample, Received, Sent, Sink,
-    Unsent,
+    Acknowledged, Dropped, Event, EventKind, Identified, Payload, PayloadSource, PositionSample, Received,
+    Sent, Sink, Unsent,
 };
 use mqttlab_units::{Duration, Instant};
 
@@ -103,6 +103,7 @@ impl Rows for ClientTurn<'_> {
     fn received(&mut self, row: &Received) {
         // It may be a program's message; then the frames will tell.
         if row.publisher.is_none()
+            && row.identified != Identified::Will
             && self.shared.has_programs
             && row.payload_bytes as usize >= identity::BYTES_MIN
         {

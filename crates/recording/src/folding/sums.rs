@@ -89,7 +89,8 @@ impl MessageSums {
     /// Adds a row. With `is_again` it is of a message that has been counted.
     pub(crate) fn count(&mut self, row: &MessageRow<'_>, is_again: bool) {
         let subscriber_group = self.group(row.subscriber);
-        let is_message = !is_again && !matches!(row.fate, MessageFate::Duplicate | MessageFate::Foreign);
+        let is_message = !is_again
+            && !matches!(row.fate, MessageFate::Duplicate | MessageFate::Foreign | MessageFate::Will);
         let name = row.publisher.zip(row.sequence);
         if name != self.current {
             self.current = name;

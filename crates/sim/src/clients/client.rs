@@ -498,6 +498,9 @@ fn identified(
         received: now,
         identified,
     };
+    // What nobody counts is a will.
+    let owner = message_tokens::owner(content.message).0;
+    let row = if origin.is_none() { row.with_will(Some(owner)) } else { row };
     // Their times are remembered by their publishers; see `DueTimes`.
     let number = origin.map(|_| message_tokens::content(content.message));
     Delivery { row, intended: None, content: number, is_a_clients: false }
