@@ -24,7 +24,8 @@ impl Importer<'_> {
         payload: &[u8],
     ) -> Result<()> {
         let annotations = self.analyser.segment(segment, SegmentPayload::Bytes(payload));
-        let (connection, direction) = (annotations.connection, annotations.direction);
+        let (connection, direction, is_stale) =
+            (annotations.connection, annotations.direction, annotations.is_stale);
         let mut verdict = annotations.verdict;
         verdict.ack_rtt = verdict.ack_rtt.filter(|_| frame.is_timed);
         self.words.clear();
@@ -36,7 +37,10 @@ impl Importer<'_> {
         self.packets.clear();
         self.packets.extend_from_slice(annotations.packets);
         write!(self.words.marks, "{}", verdict.marks).expect("a string takes all");
-        let offset = self.streams.place(connection, direction, segment, payload.len());
+        let offset = match is_stale {
+            true => None,
+            false => self.streams.place(connection, direction, segment, payload.len()),
+        };
         let ends = [segment.source, segment.destination];
         let client_first = if direction == ServerDirection::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
@@ -50,7 +54,9 @@ impl Importer<'_> {
         } else {
             self.take_packets()?;
             self.note_gaps();
-            self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.matcher);
+            if !is_stale {
+                self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.matcher);
+            }
             self.push_events()?;
         }
         let hosts = ends.map(|end| self.participants.host(end.address));
