@@ -23,7 +23,7 @@ use super::capture_point::{CapturePoint, PathPlace};
 use super::clock::CaptureClock;
 use super::completeness::{self, CaptureCompleteness};
 use super::conversations::{CapturedConnections, SILENCE};
-use super::dedup::Dedup;
+use super::dedup::{Dedup, Fingerprint};
 use super::error::{ImportError, Result};
 use super::gaps::Gaps;
 use super::headers::{self, IpHeader};
@@ -50,6 +50,9 @@ pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<
         importer.matcher.trust_clock();
     }
     importer.both_ends = frames.show_both_ends().then(BothEnds::default);
+    if !frames.show_both_ends() {
+        importer.dedup.look_ahead(frames.look_ahead());
+    }
     let mut watch = ProgressWatch::new(meter, observer);
     loop {
         // They stand before the frames that they open.
@@ -145,14 +148,45 @@ impl<'a> Importer<'a> {
         })
     }
 
-    fn frame(&mut self, CapturedAt { link, transit }: CapturedAt, frame: &CapturedFrame<'_>) -> Result<()> {
+    fn frame(&mut self, at: CapturedAt, frame: &CapturedFrame<'_>) -> Result<()> {
+        let transport = dissect(frame);
+        let print = match at.transit {
+            Some(_) => None,
+            None => Dedup::fingerprint(at, frame, &transport),
+        };
+        let waits = match (&transport, &print) {
+            (TransportHeader::Tcp(segment, _), Some(print)) => self.dedup.holds(at, frame, segment, print),
+            _ => false,
+        };
+        self.released()?;
+        if waits { Ok(()) } else { self.known_frame(at, frame, transport, print.as_ref()) }
+    }
+
+    /// Frames that have waited until it was known which connection is theirs.
+    fn released(&mut self) -> Result<()> {
+        while let Some((at, held)) = self.dedup.release() {
+            let frame = held.frame();
+            let transport = dissect(&frame);
+            let print = Dedup::fingerprint(at, &frame, &transport);
+            self.known_frame(at, &frame, transport, print.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn known_frame(
+        &mut self,
+        CapturedAt { link, file, transit }: CapturedAt,
+        frame: &CapturedFrame<'_>,
+        transport: TransportHeader<'_>,
+        print: Option<&Fingerprint>,
+    ) -> Result<()> {
         self.process_arrivals(self.clock.at(frame.time))?;
         self.seen.count_frame(frame, self.clock);
         self.latest = [self.clock.at(frame.time), self.latest[0]];
-        let transport = dissect(frame);
-        let earlier = match transit {
-            Some((_, Transit { frame, hop, .. })) => (hop > 0).then_some((frame, hop)),
-            None => self.dedup.earlier(link, frame, &transport, self.seen.frames + 1),
+        let earlier = match (transit, print) {
+            (Some((_, Transit { frame, hop, .. })), _) => (hop > 0).then_some((frame, hop)),
+            (None, Some(print)) => self.dedup.earlier(file, frame, print, self.seen.frames + 1),
+            (None, None) => None,
         };
         if let Some((number, hop)) = earlier {
             self.seen.passed_again += 1;
@@ -347,6 +381,8 @@ impl<'a> Importer<'a> {
     }
 
     fn finish(mut self, frames: &CaptureFrames, observer: &mut dyn ImportObserver) -> Result<Ending> {
+        self.dedup.end();
+        self.released()?;
         self.packets.extend_from_slice(self.analyser.flush());
         self.note_gaps();
         self.end_arrivals()?;

@@ -182,6 +182,8 @@ pub struct CaptureFrames {
 pub struct CapturedAt {
     /// The number of the link.
     pub link: u16,
+    /// The number of the capture.
+    pub file: u16,
     /// How it crossed that link and which way, where the captures show both ends.
     pub transit: Option<(Direction, Transit)>,
 }
@@ -274,8 +276,18 @@ impl CaptureFrames {
         let HeldFrame { time, is_timed, interface, link_type, original_len, ref data, ref transit, .. } =
             self.current;
         let transit = transit.as_ref().filter(|_| self.show_both_ends);
-        let at = CapturedAt { link, transit: transit.map(|told| (told.direction, told.transit)) };
+        let file = earliest.min(usize::from(u16::MAX)) as u16;
+        let at = CapturedAt { link, file, transit: transit.map(|told| (told.direction, told.transit)) };
         Some((at, CapturedFrame { time, is_timed, interface, link_type, original_len, data }))
+    }
+
+    /// The first frames of each capture, with its number; they stay where they are.
+    pub fn look_ahead(&mut self) -> impl Iterator<Item = (u16, CapturedFrame<'_>)> {
+        for capture in &mut self.captures {
+            capture.fill(&mut self.faults, &mut self.secrets);
+        }
+        let captures = (0..).zip(&self.captures);
+        captures.flat_map(|(file, capture)| capture.sorting.waiting().map(move |held| (file, held.frame())))
     }
 
     /// Frames that its capture dropped between the last frame and the one before it.
