@@ -84,6 +84,8 @@ fn key_log(order: &ImportOrder) -> Result<KeyLog> {
 
 struct Importer<'a> {
     order: &'a ImportOrder,
+    /// How many captures there are.
+    captures: usize,
     output: ImportOutput<'a>,
     clock: CaptureClock,
     analyser: Analyser,
@@ -114,6 +116,8 @@ struct Importer<'a> {
 #[derive(Clone, Copy)]
 struct FramePlace {
     link: u16,
+    /// The number of the capture, where there are several.
+    capture: Option<u16>,
     frame: u64,
     hop: u8,
     /// How it crossed the link and which way, where the capture says so.
@@ -126,6 +130,7 @@ impl<'a> Importer<'a> {
         let settings = AnalyserSettings { broker_ports, key_log, ..AnalyserSettings::default() };
         Ok(Importer {
             order,
+            captures: order.files.len(),
             output: ImportOutput::open(order, clock)?,
             clock,
             analyser: Analyser::new(settings),
@@ -188,13 +193,18 @@ impl<'a> Importer<'a> {
             (None, Some(print)) => self.dedup.earlier(file, frame, print, self.seen.frames + 1),
             (None, None) => None,
         };
+        let capture = Some(file).filter(|_| self.captures > 1);
         if let Some((number, hop)) = earlier {
             self.seen.passed_again += 1;
-            return self.passing(FramePlace { link, frame: number, hop, transit }, frame, &transport);
+            return self.passing(
+                FramePlace { link, capture, frame: number, hop, transit },
+                frame,
+                &transport,
+            );
         }
         self.seen.frames += 1;
         let number = transit.map_or(self.seen.frames, |(_, transit)| transit.frame);
-        let place = FramePlace { link, frame: number, hop: 0, transit };
+        let place = FramePlace { link, capture, frame: number, hop: 0, transit };
         match transport {
             TransportHeader::Tcp(segment, payload) => {
                 let [source, destination] = self.dedup.canonical([segment.source, segment.destination]);
@@ -227,6 +237,10 @@ impl<'a> Importer<'a> {
         let TransportHeader::Tcp(segment, _) = transport else {
             return self.other(place, frame, &ip, transport);
         };
+        if let Some(capture) = place.capture {
+            let ends = self.dedup.canonical([segment.source, segment.destination]);
+            self.matcher.clocks.note_again(ends, capture);
+        }
         let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let to_broker = self.order.broker_ports.contains(&segment.destination.port);
         let row = self.row(place, frame, if to_broker { Way::Up } else { Way::Down }, hosts);
@@ -404,6 +418,7 @@ impl<'a> Importer<'a> {
         let mut reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
         let (mut disorder, mut sorted) = frames.disorder();
         reasons.append(&mut disorder);
+        reasons.append(&mut self.matcher.clocks.reasons());
         let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
         warnings.append(&mut self.dedup.warnings());
         warnings.append(&mut sorted);

@@ -162,7 +162,7 @@ impl Dedup {
             // Version 1 does not name interfaces; an IP identifier tells that a bridge passed it on.
             let is_bridged = frame.link_type == LinkType::LINUX_SLL && id != 0;
             let is_shown_again = id != 0
-                || self.mirrors.show_again(print, file, shown)
+                || self.mirrors.show_again(print, file, (shown, passed))
                 || (self.shown_twice > 0 && print.carries && passed < REPEATED_AFTER);
             if shown > 0 && passed < COPIED_WITHIN && is_shown_again {
                 self.shown_twice += u64::from(!is_bridged);
@@ -327,6 +327,8 @@ fn on_link(frame: &CapturedFrame<'_>, hops_left: u8) -> u32 {
 const ON_THE_WAY_MAX: Duration = Duration::from_s(10);
 /// A host passes a frame on within this, and a mirror shows both copies.
 const COPIED_WITHIN: Duration = Duration::from_ms(10);
+/// No host repeats a SYN sooner.
+const SYN_REPEATED_AFTER: Duration = Duration::from_ms(1);
 /// No sender repeats a segment sooner.
 const REPEATED_AFTER: Duration = Duration::from_us(100);
 /// Frames that are remembered; the oldest is forgotten first.

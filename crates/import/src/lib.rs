@@ -17,6 +17,7 @@ mod both_ends;
 mod capture;
 mod capture_point;
 mod clock;
+mod clocks;
 mod completeness;
 mod content_queues;
 mod conversations;

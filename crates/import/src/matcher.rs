@@ -19,6 +19,7 @@ use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
+use super::clocks::ClockEvidence;
 use super::content_queues::{self, ContentQueues};
 use super::identities::{Identities, PublishOrigin};
 use super::message::{CountedMessage, SeenPublish};
@@ -51,6 +52,8 @@ pub struct Matcher {
     pub subscriptions: ObservedSubscriptions,
     /// Who is connected to which server.
     pub servers: ObservedServers,
+    /// Whether the clocks of several captures agree.
+    pub clocks: ClockEvidence,
     identities: Identities,
     waiting: ContentQueues,
     counts: NumberMap<u32, u32>,
@@ -111,6 +114,8 @@ struct UntracedDelivery {
     head: Box<[u8]>,
     is_whole: bool,
     since: Instant,
+    /// The message of this content that was published later, where another capture's clock may be behind.
+    early: Option<CountedMessage>,
 }
 
 impl Matcher {
@@ -119,6 +124,7 @@ impl Matcher {
         Matcher {
             subscriptions: ObservedSubscriptions::default(),
             servers: ObservedServers::default(),
+            clocks: ClockEvidence::default(),
             identities: Identities::default(),
             waiting: ContentQueues::default(),
             counts: NumberMap::default(),
@@ -149,17 +155,28 @@ impl Matcher {
     /// The next row.
     pub fn poll(&mut self) -> Option<MatchedRow> {
         match self.rows.front()? {
-            Slot::Untraced(..) if !self.over && self.rows.len() <= ROWS_WAITING_MAX => return None,
+            Slot::Untraced(..) if !self.over && self.rows.len() <= self.rows_waiting_max() => return None,
             _ => {}
         }
         Some(match self.rows.pop_front()? {
             Slot::Row(row) => row,
             Slot::Untraced(row, untraced) => {
                 self.forget_untraced(untraced.key);
+                let early = untraced.early.filter(|&message| self.clocks.holds(message, row.subscriber));
+                if let Some(CountedMessage { publisher, sequence }) = early {
+                    let (publisher, identified) = (Some(publisher), Identified::Payload);
+                    return Some(MatchedRow::Received(Received { publisher, sequence, identified, ..row }));
+                }
                 self.traced.foreign += 1;
+                self.clocks.give_up(untraced.key, untraced.connection, row.received);
                 MatchedRow::Received(row)
             }
         })
+    }
+
+    /// Behind the clock of another capture a message may come long after its delivery.
+    fn rows_waiting_max(&self) -> usize {
+        if self.clocks.are_several() { ROWS_OF_SEVERAL_MAX } else { ROWS_WAITING_MAX }
     }
 
     /// No more packets come: what has not been traced is foreign.
@@ -207,7 +224,7 @@ impl Matcher {
         };
         if let Some(intended) = intended {
             self.sent(publish, message, intended);
-            self.trace_again(publish);
+            self.trace_again(publish, message);
         }
         if let Some(place) = place {
             self.outgoing.insert(place, UnacknowledgedMessage { message, connection: publish.connection });
@@ -359,15 +376,27 @@ impl Matcher {
     }
 
     /// A message turns out to have been published: deliveries of it may have been seen before.
-    fn trace_again(&mut self, published: &SeenPublish<'_>) {
+    fn trace_again(&mut self, published: &SeenPublish<'_>, message: CountedMessage) {
         let key = content_queues::key(published);
+        self.clocks.published(key, published.connection, published.first);
         if !self.untraced.contains_key(&key) {
             return;
         }
         let mut rows = std::mem::take(&mut self.rows);
         for slot in &mut rows {
             let Slot::Untraced(row, untraced) = slot else { continue };
-            if untraced.key != key || row.received < published.first {
+            if untraced.key != key {
+                continue;
+            }
+            if let Some(lead) = published.first.checked_since(row.received).filter(|lead| !lead.is_zero()) {
+                let is_apart = self.clocks.are_apart(untraced.connection, published.connection);
+                if is_apart
+                    && !row.retained
+                    && untraced.early.is_none()
+                    && self.clocks.note_early(message, row.subscriber, lead)
+                {
+                    untraced.early = Some(message);
+                }
                 continue;
             }
             let copy = untraced.publish(row);
@@ -400,6 +429,9 @@ impl Matcher {
             Some(message) => Some((message, Identified::Payload)),
             None => self.waiting.match_delivery(publish, since, self.servers.own_first(publish.client)),
         };
+        if let Some((message, _)) = traced.filter(|_| !publish.retain) {
+            self.clocks.note_regular(message, publish.client);
+        }
         match traced {
             Some((_, Identified::Order)) => self.traced.by_order += 1,
             // A relay's copy was published where it is delivered.
@@ -423,6 +455,7 @@ impl From<&SeenPublish<'_>> for UntracedDelivery {
             head: publish.head.into(),
             is_whole: publish.is_whole,
             since: publish.since,
+            early: None,
         }
     }
 }
@@ -463,6 +496,8 @@ fn received(publish: &SeenPublish<'_>, message: Option<(CountedMessage, Identifi
 
 /// Rows that wait for a delivery to be traced: a hole in a stream is given up sooner.
 const ROWS_WAITING_MAX: usize = 1024;
+/// The same where there are several captures.
+const ROWS_OF_SEVERAL_MAX: usize = 1 << 14;
 /// Where the counts of messages without an identity begin when their client sends others with one.
 const FOREIGN_FROM: u32 = 1 << 31;
 

@@ -42,6 +42,9 @@ impl Importer<'_> {
             false => self.streams.place(connection, direction, segment, payload.len()),
         };
         let ends = [segment.source, segment.destination];
+        if let Some(capture) = place.capture {
+            self.matcher.clocks.note(ends, connection as u32, capture);
+        }
         let client_first = if direction == ServerDirection::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
         self.conversations.seen(connection as u32, direction, client_first, at, &mut self.matcher);

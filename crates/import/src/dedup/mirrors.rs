@@ -10,9 +10,9 @@
 use std::hash::BuildHasher;
 
 use mqttlab_recording::{FoldedHash, NumberMap, NumberSet};
-use mqttlab_units::Instant;
+use mqttlab_units::{Duration, Instant};
 
-use super::{COPIED_WITHIN, Ends, Fingerprint};
+use super::{COPIED_WITHIN, Ends, Fingerprint, SYN_REPEATED_AFTER};
 
 /// Where a mirror is proved.
 #[derive(Default)]
@@ -24,11 +24,12 @@ pub struct Mirrors {
 }
 
 impl Mirrors {
-    /// Whether a frame that equals one of a moment ago at the same place, which has been there so many times, is a copy.
-    pub fn show_again(&mut self, print: &Fingerprint, file: u16, shown: usize) -> bool {
+    /// Whether a frame that equals one of a moment ago at the same place, which has been there so many
+    /// times and not for so long, is a copy.
+    pub fn show_again(&mut self, print: &Fingerprint, file: u16, (shown, passed): (usize, Duration)) -> bool {
         let Some(ends) = print.ends else { return shown < TWICE && self.files.contains(&file) };
         let key = direction(ends, print.place.on_link);
-        if print.is_syn {
+        if print.is_syn && passed < SYN_REPEATED_AFTER {
             self.times.insert(key, shown + 1);
             return true;
         }
