@@ -94,8 +94,8 @@ def padded(content: bytes) -> bytes:
 class Client:
     """A client's TCP connection: its segments in both directions."""
 
-    def __init__(self, wire: Wire, address: str, port: int) -> None:
-        self._wire, self._address, self._port = wire, IPv4Address(address), port
+    def __init__(self, wire: Wire, address: str, port: int, *, isn: tuple[int, int] = (0, 0)) -> None:
+        self._wire, self._address, self._port, self._isn = wire, IPv4Address(address), port, isn
         self._sent = self._received = 1
         self._five = b""
 
@@ -112,15 +112,20 @@ class Client:
         """A segment to the broker."""
         wire = self._wire
         wire.put(_ip(self._address, wire.broker,
-                     _tcp(self._port, wire.port, self._sent, self._received, flags, payload)))
+                     _tcp(self._port, wire.port, *self._numbers(self._sent, self._received), flags, payload)))
         self._sent += len(payload)
 
     def down(self, payload: bytes, flags: int = ACK) -> None:
         """A segment from the broker."""
         wire = self._wire
         wire.put(_ip(wire.broker, self._address,
-                     _tcp(wire.port, self._port, self._received, self._sent, flags, payload)))
+                     _tcp(wire.port, self._port, *reversed(self._numbers(self._sent, self._received)),
+                          flags, payload)))
         self._received += len(payload)
+
+    def _numbers(self, sent: int, received: int) -> tuple[int, int]:
+        client, broker = self._isn
+        return client + sent & 0xFFFFFFFF, broker + received & 0xFFFFFFFF
 
     def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4, present: bool = False,
                 expiry_s: int | None = None, answered: bool = True) -> None:

@@ -44,12 +44,14 @@ pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<
     let key_log = key_log(order)?;
     let meter = Meter::of(&order.files).unpacking(order.unpacked_max);
     let mut frames = CaptureFrames::open(&order.files, &meter)?;
+    let (drifting, set) = frames.set_clocks();
     let start = frames.run_started().unwrap_or(frames.start());
     let mut importer = Importer::new(order, key_log, CaptureClock::starting(start))?;
     if frames.run_started().is_some() {
         importer.matcher.trust_clock();
     }
     importer.both_ends = frames.show_both_ends().then(BothEnds::default);
+    (importer.drifting, importer.clocks_set) = (drifting, set);
     if !frames.show_both_ends() {
         importer.dedup.look_ahead(frames.look_ahead());
     }
@@ -100,6 +102,9 @@ struct Importer<'a> {
     matcher: Matcher,
     seen: CaptureCompleteness,
     gaps: Gaps,
+    /// Why the clocks of several captures are not right, and how they were set.
+    drifting: Vec<String>,
+    clocks_set: Vec<String>,
     /// Gaps of connections whose client is not known yet.
     gaps_of_strangers: Vec<mqttlab_capture::CaptureGap>,
     /// Since when a subscription may have passed unseen.
@@ -144,6 +149,8 @@ impl<'a> Importer<'a> {
                 .with_servers(ObservedServers::new(order.one_broker)),
             seen: CaptureCompleteness::default(),
             gaps: Gaps::default(),
+            drifting: Vec::new(),
+            clocks_set: Vec::new(),
             gaps_of_strangers: Vec::new(),
             subscriptions_unknown_from: None,
             latest: [Instant::ZERO; 2],
@@ -418,8 +425,12 @@ impl<'a> Importer<'a> {
         let mut reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
         let (mut disorder, mut sorted) = frames.disorder();
         reasons.append(&mut disorder);
+        reasons.append(&mut self.drifting);
         reasons.append(&mut self.matcher.clocks.reasons());
-        let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
+        let assumed = self.clocks_set.is_empty() && !self.matcher.clocks.differ();
+        let files = if assumed { frames.files() } else { 1 };
+        let mut warnings = self.seen.warnings(&analysis, &self.matcher, files);
+        warnings.append(&mut self.clocks_set);
         warnings.append(&mut self.dedup.warnings());
         warnings.append(&mut sorted);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));

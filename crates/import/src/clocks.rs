@@ -95,7 +95,8 @@ impl ClockEvidence {
         }
     }
 
-    fn differ(&self) -> bool {
+    /// Whether they differ for certain.
+    pub fn differ(&self) -> bool {
         self.early.len() as u64 + self.unmatched > self.contradicted
     }
 

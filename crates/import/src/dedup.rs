@@ -77,6 +77,13 @@ pub struct Fingerprint {
     is_syn: bool,
 }
 
+impl Fingerprint {
+    /// What copies of a frame have in common, wherever they are.
+    pub fn content(&self) -> u64 {
+        self.content
+    }
+}
+
 impl Dedup {
     /// What a frame is known by; `None` of a frame without IP.
     pub fn fingerprint(

@@ -10,13 +10,14 @@
 //! What is imported is read like our own: the same tables, and nothing in them asks where they came from. What the
 //! evidence does not say stays empty. `docs/how-to/import.md` says what is taken from what.
 //!
-//! What it does not model: clocks that differ between files.
+//! What it does not model: clocks of several files that drift.
 
 mod body;
 mod both_ends;
 mod capture;
 mod capture_point;
 mod clock;
+mod clock_offsets;
 mod clocks;
 mod completeness;
 mod content_queues;

@@ -91,7 +91,7 @@ impl Sorting {
     }
 
     /// Frames that wait, by time.
-    pub fn waiting(&self) -> impl Iterator<Item = &HeldFrame> {
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &HeldFrame> {
         self.waiting.iter()
     }
 

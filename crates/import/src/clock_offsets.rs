@@ -1,0 +1,178 @@
+//! How far the clocks of captures are apart, by connections that several of them hold.
+//!
+//! ```text
+//!   client ──── capture A ──── a ───► capture B ──── server       up:   time at B − time at A = offset + a
+//!          ◄───           ◄── b ────                              down: time at B − time at A = offset − b
+//! ```
+//!
+//! A segment takes some time from one capture to the other. So the offset is at most the least difference in one direction,
+//! and at least the greatest one in the other (as in NTP, RFC 5905 §8). Which of both is nearer to the client follows: its
+//! differences upward are the greater ones. Where zero lies between the bounds, nothing tells that the clocks differ, and
+//! they are left alone. Else the middle is taken, which is right where both ways take equally long.
+//!
+//! What it does not know: clocks that drift apart after the first frames.
+
+use std::collections::BTreeMap;
+
+use mqttlab_capture::{Bits, CapturedFrame, TransportHeader, dissect};
+use mqttlab_recording::NumberMap;
+use mqttlab_units::Duration;
+
+use super::clocks::seconds;
+use super::dedup::{Dedup, Ends};
+use super::source::CapturedAt;
+
+/// What the clocks of several captures have in common.
+#[derive(Default)]
+pub struct ClockOffsets {
+    /// Segments with payload: where each was seen, in the order of the captures.
+    seen: NumberMap<u64, Vec<Sighting>>,
+}
+
+#[derive(Clone, Copy)]
+struct Sighting {
+    file: u16,
+    at_ns: i64,
+    ends: Ends,
+    /// Whether its numbers are its connection's alone.
+    is_random: bool,
+}
+
+/// How far a clock is behind that of the first capture, or of one that was set by it.
+pub struct Correction {
+    /// The capture.
+    pub file: u16,
+    /// What is to be added to its times.
+    pub add_ns: i64,
+    /// The capture that it was compared with.
+    with: u16,
+    /// How far off that may be.
+    within: Duration,
+}
+
+/// Differences of two captures' times, least and greatest, of one direction of a connection.
+#[derive(Clone, Copy)]
+struct Differences {
+    least: i64,
+    greatest: i64,
+}
+
+/// Differences upward and downward, by the ends of connections in the first capture.
+type ConnectionDifferences = BTreeMap<Ends, [Option<Differences>; 2]>;
+
+/// Bounds of the offset.
+#[derive(Clone, Copy)]
+struct Bounds {
+    low: i64,
+    high: i64,
+}
+
+impl ClockOffsets {
+    /// Takes a frame of a capture into account.
+    pub fn add(&mut self, file: u16, frame: &CapturedFrame<'_>) {
+        let transport = dissect(frame);
+        let TransportHeader::Tcp(segment, payload) = &transport else { return };
+        if payload.is_empty() || segment.bits.has(Bits::SYN) || !frame.is_timed {
+            return;
+        }
+        let at = CapturedAt { link: file, file, transit: None };
+        let Some(print) = Dedup::fingerprint(at, frame, &transport) else { return };
+        self.seen.entry(print.content()).or_default().push(Sighting {
+            file,
+            at_ns: frame.time.as_ns() as i64,
+            ends: [segment.source, segment.destination],
+            is_random: segment.sequence.max(segment.acknowledgment) > SMALL,
+        });
+    }
+
+    /// The clocks that are to be set, and what is wrong with others. Captures have these names.
+    pub fn conclude(self, names: &[String]) -> (Vec<Correction>, Vec<String>, Vec<String>) {
+        let (mut corrections, mut reasons) = (Vec::<Correction>::new(), Vec::new());
+        let bounds = self.bounds();
+        for file in 1..names.len().min(usize::from(u16::MAX)) as u16 {
+            let Some((with, bounds)) = (0..file).find_map(|with| Some((with, *bounds.get(&(with, file))?)))
+            else {
+                continue;
+            };
+            let [one, other] = [with, file].map(|file| &names[usize::from(file)]);
+            // Stamps of microseconds are that much off.
+            if bounds.low > bounds.high + TOLERANCE_NS {
+                let apart = Duration::from_ns((bounds.low - bounds.high) as u64);
+                reasons.push(format!(
+                    "Segments that {one} and {other} both hold pass between them in both directions within less than no time: \
+                     their clocks drift apart, by {} s or more. One-way latencies between them are not known.",
+                    seconds(apart)
+                ));
+                continue;
+            }
+            let already = corrections.iter().find(|known| known.file == with).map_or(0, |known| known.add_ns);
+            let is_apart = bounds.low > TOLERANCE_NS || bounds.high < -TOLERANCE_NS;
+            let add_ns = already - if is_apart { bounds.low.midpoint(bounds.high) } else { 0 };
+            if add_ns != 0 {
+                let within = Duration::from_ns(bounds.high.abs_diff(bounds.low) / 2);
+                corrections.push(Correction { file, add_ns, with, within });
+            }
+        }
+        let warnings = corrections.iter().map(|correction| correction.words(names)).collect();
+        (corrections, reasons, warnings)
+    }
+
+    /// The bounds of each pair of captures: how far the clock of the second is ahead.
+    fn bounds(&self) -> BTreeMap<(u16, u16), Bounds> {
+        let mut found: BTreeMap<(u16, u16), ConnectionDifferences> = BTreeMap::new();
+        for sightings in self.seen.values() {
+            for (index, one) in sightings.iter().enumerate() {
+                for other in &sightings[index + 1..] {
+                    let is_one_connection = one.ends == other.ends || (one.is_random && other.is_random);
+                    let is_once = |file: u16| sightings.iter().filter(|seen| seen.file == file).count() == 1;
+                    if one.file == other.file
+                        || !is_one_connection
+                        || !is_once(one.file)
+                        || !is_once(other.file)
+                    {
+                        continue;
+                    }
+                    let [from, to] = one.ends;
+                    let (ends, way) = if from <= to { ([from, to], 0) } else { ([to, from], 1) };
+                    let ways = found.entry((one.file, other.file)).or_default().entry(ends).or_default();
+                    let passed = other.at_ns - one.at_ns;
+                    let known = ways[way].get_or_insert(Differences { least: passed, greatest: passed });
+                    known.least = known.least.min(passed);
+                    known.greatest = known.greatest.max(passed);
+                }
+            }
+        }
+        let all = found.into_iter().filter_map(|(pair, connections)| {
+            let bounds = connections.into_values().filter_map(|ways| Some(bounds([ways[0]?, ways[1]?])));
+            bounds
+                .reduce(|one, other| Bounds { low: one.low.max(other.low), high: one.high.min(other.high) })
+                .map(|bounds| (pair, bounds))
+        });
+        all.collect()
+    }
+}
+
+/// One direction is that away from the first capture: its differences are the greater ones.
+fn bounds([one, other]: [Differences; 2]) -> Bounds {
+    let as_one = Bounds { low: other.greatest, high: one.least };
+    let as_other = Bounds { low: one.greatest, high: other.least };
+    if as_one.high - as_one.low >= as_other.high - as_other.low { as_one } else { as_other }
+}
+
+impl Correction {
+    fn words(&self, names: &[String]) -> String {
+        let [with, own] = [self.with, self.file].map(|file| &names[usize::from(file)]);
+        let way = if self.add_ns > 0 { "behind" } else { "ahead" };
+        format!(
+            "The clock of {own} is {} s {way} of that of {with}, ± {} s, as connections tell that both hold. Times of {own} are \
+             corrected by that; latencies between the captures may be off by as much as the bound.",
+            seconds(Duration::from_ns(self.add_ns.unsigned_abs())),
+            seconds(self.within)
+        )
+    }
+}
+
+/// Clocks of captures count microseconds.
+const TOLERANCE_NS: i64 = 2_000;
+/// Sequence numbers up to this are counted from zero.
+const SMALL: u32 = 1 << 16;
