@@ -24,10 +24,11 @@ class Wire:
         self._whole = self
         self._now_ns = START_NS
 
-    def beside(self, broker: str) -> Wire:
+    def beside(self, broker: str, port: int | None = None) -> Wire:
         """The same capture, for clients of another server."""
         other = copy.copy(self)
         other.broker, other._whole = IPv4Address(broker), self._whole
+        other.port = port or self.port
         return other
 
     @property

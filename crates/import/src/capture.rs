@@ -145,8 +145,7 @@ impl<'a> Importer<'a> {
             both_ends: None,
             conversations: CapturedConnections::default(),
             datagrams: GatewayTraffic::new(order.gateway_ports.clone()),
-            matcher: Matcher::new(order.deliver_on_release)
-                .with_servers(ObservedServers::new(order.one_broker)),
+            matcher: Matcher::new(order.deliver_on_release).with_servers(ObservedServers::new(order.brokers)),
             seen: CaptureCompleteness::default(),
             gaps: Gaps::default(),
             drifting: Vec::new(),
@@ -425,6 +424,7 @@ impl<'a> Importer<'a> {
         let mut reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
         let (mut disorder, mut sorted) = frames.disorder();
         reasons.append(&mut disorder);
+        reasons.append(&mut self.matcher.servers.reasons());
         reasons.append(&mut self.drifting);
         reasons.append(&mut self.matcher.clocks.reasons());
         let assumed = self.clocks_set.is_empty() && !self.matcher.clocks.differ();

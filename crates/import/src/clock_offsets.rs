@@ -34,8 +34,6 @@ struct Sighting {
     file: u16,
     at_ns: i64,
     ends: Ends,
-    /// Whether its numbers are its connection's alone.
-    is_random: bool,
 }
 
 /// How far a clock is behind that of the first capture, or of one that was set by it.
@@ -72,7 +70,9 @@ impl ClockOffsets {
     pub fn add(&mut self, file: u16, frame: &CapturedFrame<'_>) {
         let transport = dissect(frame);
         let TransportHeader::Tcp(segment, payload) = &transport else { return };
-        if payload.is_empty() || segment.bits.has(Bits::SYN) || !frame.is_timed {
+        // Numbers that are counted from zero are those of every connection.
+        let is_random = segment.sequence.max(segment.acknowledgment) > SMALL;
+        if payload.is_empty() || segment.bits.has(Bits::SYN) || !frame.is_timed || !is_random {
             return;
         }
         let at = CapturedAt { link: file, file, transit: None };
@@ -81,7 +81,6 @@ impl ClockOffsets {
             file,
             at_ns: frame.time.as_ns() as i64,
             ends: [segment.source, segment.destination],
-            is_random: segment.sequence.max(segment.acknowledgment) > SMALL,
         });
     }
 
@@ -123,13 +122,8 @@ impl ClockOffsets {
         for sightings in self.seen.values() {
             for (index, one) in sightings.iter().enumerate() {
                 for other in &sightings[index + 1..] {
-                    let is_one_connection = one.ends == other.ends || (one.is_random && other.is_random);
                     let is_once = |file: u16| sightings.iter().filter(|seen| seen.file == file).count() == 1;
-                    if one.file == other.file
-                        || !is_one_connection
-                        || !is_once(one.file)
-                        || !is_once(other.file)
-                    {
+                    if one.file == other.file || !is_once(one.file) || !is_once(other.file) {
                         continue;
                     }
                     let [from, to] = one.ends;
