@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
@@ -45,7 +46,8 @@ class Far(Client):
 def conversation(*, count: int = 10, away_ms: float = 0) -> Wire:
     """A device at 10.0.7.1 publishes at QoS 1; a client beside the broker receives."""
     wire = Wire()
-    device, reader = Far(wire, "10.0.7.1", 50_000, isn=DEVICE_ISN), Client(wire, "10.0.0.3", 40_001, isn=READER_ISN)
+    device = Far(wire, "10.0.7.1", 50_000, isn=DEVICE_ISN)
+    reader = Client(wire, "10.0.0.3", 40_001, isn=READER_ISN)
     device.away_ms = away_ms
     reader.connect("reader")
     reader.subscribe("t")
@@ -70,11 +72,13 @@ def translated(packet: bytes, *, port: int = 61_000) -> bytes:
 def sixth(packet: bytes) -> bytes:
     """The same segment over IPv6 (RFC 7915): 64:ff9b::/96 in front of each address; the NAT has clamped a SYN's MSS."""
     prefix = IPv6Address("64:ff9b::").packed[:12]
-    header = struct.pack(">IHBB", 6 << 28, len(packet) - 20, 6, packet[8]) + prefix + packet[12:16] + prefix + packet[16:20]
-    return header + packet[20:]
+    header = struct.pack(">IHBB", 6 << 28, len(packet) - 20, 6, packet[8])
+    return header + prefix + packet[12:16] + prefix + packet[16:20] + packet[20:]
 
 
-def both_sides(wire: Wire, outside=translated, *, later_ms: float = LAST_MILE_MS) -> tuple[Frames, Frames]:  # type: ignore[no-untyped-def]
+def both_sides(
+    wire: Wire, outside: Callable[[bytes], bytes] = translated, *, later_ms: float = LAST_MILE_MS
+) -> tuple[Frames, Frames]:
     """The frames inside, of the device alone, and outside. The device is so far away from the NAT."""
     inside, beyond = [], []
     for number, (at_ns, packet) in enumerate(wire.frames, 1):
@@ -106,7 +110,8 @@ def test_a_nat_between_two_captures_makes_one_connection_of_two_however_far(
     sides = both_sides(conversation(away_ms=later_ms), later_ms=later_ms)
     if not numbered:
         sides = tuple(without_numbers(side) for side in sides)
-    inside, outside = (saved(side, tmp_path / f"{name}.pcap") for name, side in zip(("in", "out"), sides, strict=True))
+    inside, outside = (saved(side, tmp_path / f"{name}.pcap")
+                       for name, side in zip(("in", "out"), sides, strict=True))
     recording = imported(tmp_path, inside, outside)
     is_whole(recording)
     latencies = recording.messages["latency_ns"] / MS
@@ -193,7 +198,7 @@ def test_a_mirror_shows_every_frame_twice_and_packets_need_no_numbers(
     # One acknowledgment and one segment are sent again in earnest.
     frames = wire.frames if begun else [frame for frame in wire.frames if frame[0] > START_NS + 500 * MS]
     again = [packet for _, packet in frames[-4:]]
-    frames = frames + [(frames[-1][0] + 300 * MS, again[0]), (frames[-1][0] + 301 * MS, again[3])]
+    frames = [*frames, (frames[-1][0] + 300 * MS, again[0]), (frames[-1][0] + 301 * MS, again[3])]
     if version == 6:
         frames = [(at_ns, sixth(packet)) for at_ns, packet in frames]
     recording = imported(tmp_path, saved(mirrored(frames, lag_ns), tmp_path / "mirror.pcap"))
@@ -213,7 +218,10 @@ def test_equal_acknowledgments_without_other_twins_are_what_the_receiver_sent(tm
     assert recording.packets["marks"].drop_nulls().to_list() == ["duplicate_ack"] * 3
 
 
-def device_that_restarts(wire: Wire, *, second_isn: tuple[int, int], between=None) -> None:  # type: ignore[no-untyped-def]
+Restart = Callable[[Client, Client], None]
+
+
+def device_that_restarts(wire: Wire, *, second_isn: tuple[int, int], between: Restart | None) -> None:
     """Five messages, a restart with the same port, five more; what the ends send meanwhile."""
     reader = Client(wire, "10.0.0.3", 40_001)
     reader.connect("reader")
@@ -255,10 +263,11 @@ def lost_answer(old: Client, new: Client) -> None:
     new.up(b"", SYN)
 
 
-@pytest.mark.parametrize("isn", [(6_510, 9_900_000), (6_510, 507_000 + (1 << 28)), (1 << 31, 9_900_000), (7_000, 600_000)])
+@pytest.mark.parametrize("isn", [
+    (6_510, 9_900_000), (6_510, 507_000 + (1 << 28)), (1 << 31, 9_900_000), (7_000, 600_000)])
 @pytest.mark.parametrize("between", [None, reset, half_open, lost_answer])
-def test_a_device_that_restarts_with_its_port_has_another_connection(  # type: ignore[no-untyped-def]
-    isn: tuple[int, int], between, tmp_path: Path
+def test_a_device_that_restarts_with_its_port_has_another_connection(
+    isn: tuple[int, int], between: Restart | None, tmp_path: Path
 ) -> None:
     wire = Wire()
     device_that_restarts(wire, second_isn=isn, between=between)
@@ -278,8 +287,8 @@ def test_an_old_syn_does_not_end_the_connection_that_answers_it(tmp_path: Path) 
     device._sent = device._received = 0
     device.up(b"", SYN)
     more = conversation(count=6)
-    late = len([frame for frame in conversation(count=3).frames])
-    wire.frames += [(at_ns + 10 * MS, packet) for at_ns, packet in more.frames[late:]]
+    seen = len(conversation(count=3).frames)
+    wire.frames += [(at_ns + 10 * MS, packet) for at_ns, packet in more.frames[seen:]]
     recording = imported(tmp_path, wire.save(tmp_path / "made.pcap"))
     assert fates(recording) == [(number, "reader", "delivered") for number in range(6)]
     assert recording.run["validity"] == {"valid": True, "reasons": []}
@@ -291,7 +300,9 @@ def shifted(frames: Frames, by_ms: float) -> Frames:
 
 @pytest.mark.parametrize("by_s", [-3_600, -2, 2, 30])
 @pytest.mark.parametrize("outside", [translated, lambda packet: packet])
-def test_clocks_are_set_by_connections_that_both_captures_hold(by_s: float, outside, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_clocks_are_set_by_connections_that_both_captures_hold(
+    by_s: float, outside: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
     inside, beyond = both_sides(conversation(away_ms=LAST_MILE_MS), outside)
     files = saved(inside, tmp_path / "in.pcap"), saved(shifted(beyond, by_s * 1_000), tmp_path / "out.pcap")
     for order in (files, files[::-1]):

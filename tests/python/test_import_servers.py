@@ -96,8 +96,8 @@ def test_servers_of_which_deliveries_do_not_tell_make_an_import_that_is_not_vali
             subscriber.down(publish("t", b"reading %d" % number))
     recording = read(wire, tmp_path)
     [reason] = recording.run["validity"]["reasons"]
-    assert reason.startswith(f"Whether 10.0.0.1:1883 and {address}:1884 are one broker cannot be told: 10 deliveries at "
-                             f"one of them were expected if they are, and {delivered} happened.")
+    assert reason.startswith(f"Whether 10.0.0.1:1883 and {address}:1884 are one broker cannot be told: 10 deliveries "
+                             f"at one of them were expected if they are, and {delivered} happened.")
     assert read(wire, tmp_path / "two", "--separate-brokers").run["validity"]["valid"]
     one = read(wire, tmp_path / "one", "--one-broker")
     assert one.run["validity"]["valid"]

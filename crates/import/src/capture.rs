@@ -420,23 +420,8 @@ impl<'a> Importer<'a> {
         self.write_gaps()?;
         let untimed = self.seen.is_untimed();
         self.write_metrics(&analysis)?;
-        let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
-        let mut reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
-        let (mut disorder, mut sorted) = frames.disorder();
-        reasons.append(&mut disorder);
-        reasons.append(&mut self.matcher.servers.reasons());
-        reasons.append(&mut self.drifting);
-        reasons.append(&mut self.matcher.clocks.reasons());
-        let assumed = self.clocks_set.is_empty() && !self.matcher.clocks.differ();
-        let files = if assumed { frames.files() } else { 1 };
-        let mut warnings = self.seen.warnings(&analysis, &self.matcher, files);
-        warnings.append(&mut self.clocks_set);
-        warnings.append(&mut self.dedup.warnings());
-        warnings.append(&mut sorted);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
-        if self.seen.control_packets > 0 && !untimed {
-            warnings.append(&mut point.warnings());
-        }
+        let findings = self.findings(frames, &analysis, &point);
         let broker = self.conversations.broker();
         let facts = Facts {
             length_ns: self.seen.last_ns.max(1),
@@ -475,8 +460,28 @@ impl<'a> Importer<'a> {
             shares,
             ..Layout::default()
         };
-        let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };
         self.output.close(layout, &facts, findings, details, observer)
+    }
+
+    /// What is said about the captures.
+    fn findings(&mut self, frames: &CaptureFrames, analysis: &Analysis, point: &CapturePoint) -> Findings {
+        let ports: Vec<String> = self.order.broker_ports.iter().map(u16::to_string).collect();
+        let mut reasons = self.seen.reasons(analysis, &self.order.broker_ports, &ports.join(", "));
+        let (mut disorder, mut sorted) = frames.disorder();
+        reasons.append(&mut disorder);
+        reasons.append(&mut self.matcher.servers.reasons());
+        reasons.extend(self.drifting.iter().cloned());
+        reasons.append(&mut self.matcher.clocks.reasons());
+        let assumed = self.clocks_set.is_empty() && self.drifting.is_empty() && !self.matcher.clocks.differ();
+        let files = if assumed { frames.files() } else { 1 };
+        let mut warnings = self.seen.warnings(analysis, &self.matcher, files);
+        warnings.append(&mut self.clocks_set);
+        warnings.append(&mut self.dedup.warnings());
+        warnings.append(&mut sorted);
+        if self.seen.control_packets > 0 && !self.seen.is_untimed() {
+            warnings.append(&mut point.warnings());
+        }
+        Findings { faults: frames.faults().to_vec(), reasons, warnings }
     }
 
     fn write_metrics(&mut self, analysis: &Analysis) -> Result<()> {

@@ -42,6 +42,8 @@ pub struct Dedup {
 #[derive(Clone, Debug)]
 struct Original {
     frame: u64,
+    /// The sender's number of the packet.
+    id: u16,
     first_place: FramePlace,
     /// Where it was seen after that.
     places: Vec<FramePlace>,
@@ -155,23 +157,25 @@ impl Dedup {
         print: &Fingerprint,
         next: u64,
     ) -> Option<(u64, u8)> {
-        let (key, id) = self.key(print);
+        let (key, keeps_ids) = self.key(print);
         let at = frame.time;
-        let new = Original { frame: next, first_place: print.place, places: Vec::new(), last: at };
+        let new =
+            Original { frame: next, id: print.id, first_place: print.place, places: Vec::new(), last: at };
         if let Some(repeated) = self.seen.get_mut(&key) {
-            if let Some(original) = repeated.not_yet_at(print.place, at) {
+            if let Some(original) = repeated.not_yet_at(print, keeps_ids, at) {
                 return Some(original.add(print.place, at));
             }
-            let original = repeated.latest();
+            let original = repeated.latest(print);
             let passed = at.checked_since(original.last).unwrap_or_default();
             let shown = original.times_at(print.place);
-            self.too_late += u64::from(shown == 0 && passed >= ON_THE_WAY_MAX);
+            let has_its_number = original.id == print.id;
+            self.too_late += u64::from(shown == 0 && has_its_number && passed >= ON_THE_WAY_MAX);
             // Version 1 does not name interfaces; an IP identifier tells that a bridge passed it on.
-            let is_bridged = frame.link_type == LinkType::LINUX_SLL && id != 0;
-            let is_shown_again = id != 0
+            let is_bridged = frame.link_type == LinkType::LINUX_SLL && print.id != 0;
+            let is_shown_again = print.id != 0
                 || self.mirrors.show_again(print, file, (shown, passed))
                 || (self.shown_twice > 0 && print.carries && passed < REPEATED_AFTER);
-            if shown > 0 && passed < COPIED_WITHIN && is_shown_again {
+            if shown > 0 && has_its_number && passed < COPIED_WITHIN && is_shown_again {
                 self.shown_twice += u64::from(!is_bridged);
                 return Some(original.add(print.place, at));
             }
@@ -188,12 +192,11 @@ impl Dedup {
         None
     }
 
-    /// What copies of a frame have in common, and its number, where translation keeps it.
-    fn key(&self, print: &Fingerprint) -> (u64, u16) {
-        let Some(ends) = print.ends else { return (print.content, print.id) };
+    /// What copies and repetitions of a frame have in common, and whether copies have the number of its packet, too.
+    fn key(&self, print: &Fingerprint) -> (u64, bool) {
+        let Some(ends) = print.ends else { return (print.content, true) };
         let (ends, keeps_ids) = self.translations.canonical(ends);
-        let id = if keeps_ids { print.id } else { 0 };
-        (FoldedHash::default().hash_one((print.content, ends, id)), id)
+        (FoldedHash::default().hash_one((print.content, ends)), keeps_ids)
     }
 
     /// The ends under which a connection was seen first, where its addresses are translated.
@@ -244,16 +247,23 @@ impl Original {
 
 impl Repeated {
     /// The first of them that may come to this place now, because it has not been there.
-    fn not_yet_at(&mut self, place: FramePlace, at: Instant) -> Option<&mut Original> {
+    fn not_yet_at(&mut self, print: &Fingerprint, keeps_ids: bool, at: Instant) -> Option<&mut Original> {
         let is_under_way = |original: &Original| {
-            at.checked_since(original.last).unwrap_or_default() < ON_THE_WAY_MAX
-                && original.times_at(place) == 0
+            (original.id == print.id || !keeps_ids)
+                && at.checked_since(original.last).unwrap_or_default() < ON_THE_WAY_MAX
+                && original.times_at(print.place) == 0
         };
         std::iter::once(&mut self.first).chain(&mut self.others).find(|original| is_under_way(original))
     }
 
-    fn latest(&mut self) -> &mut Original {
-        self.others.last_mut().unwrap_or(&mut self.first)
+    /// The latest of them, if possible with this number.
+    fn latest(&mut self, print: &Fingerprint) -> &mut Original {
+        let numbered = self.others.iter().rposition(|other| other.id == print.id);
+        match numbered {
+            Some(index) => &mut self.others[index],
+            None if self.first.id == print.id => &mut self.first,
+            None => self.others.last_mut().unwrap_or(&mut self.first),
+        }
     }
 
     /// Adds a repetition. The oldest is forgotten where there are many.

@@ -99,7 +99,8 @@ def import_() -> None:
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
     gateway_ports: tuple[int, ...], captured_at: str | None, one_broker: bool, separate_brokers: bool,
-    key_logs: tuple[Path, ...], deliver_on: str, unpacked_max: int | None, html: bool | None, full: bool, as_json: bool, catalog: str | None,
+    key_logs: tuple[Path, ...], deliver_on: str, unpacked_max: int | None, html: bool | None, full: bool,
+    as_json: bool, catalog: str | None,
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
 
