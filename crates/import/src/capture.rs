@@ -470,6 +470,9 @@ impl<'a> Importer<'a> {
         let (mut disorder, mut sorted) = frames.disorder();
         reasons.append(&mut disorder);
         reasons.append(&mut self.matcher.servers.reasons());
+        if self.drifting.is_empty() {
+            self.drifting = self.dedup.drifting(&frames.names());
+        }
         reasons.extend(self.drifting.iter().cloned());
         reasons.append(&mut self.matcher.clocks.reasons());
         let assumed = self.clocks_set.is_empty() && self.drifting.is_empty() && !self.matcher.clocks.differ();

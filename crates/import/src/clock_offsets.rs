@@ -10,7 +10,7 @@
 //! differences upward are the greater ones. Where zero lies between the bounds, nothing tells that the clocks differ, and
 //! they are left alone. Else the middle is taken, which is right where both ways take equally long.
 //!
-//! What it does not know: clocks that drift apart after the first frames.
+//! Clocks that drift apart contradict every offset. The first frames tell, and all others as they come.
 
 use std::collections::BTreeMap;
 
@@ -93,15 +93,8 @@ impl ClockOffsets {
             else {
                 continue;
             };
-            let [one, other] = [with, file].map(|file| &names[usize::from(file)]);
-            // Stamps of microseconds are that much off.
-            if bounds.low > bounds.high + TOLERANCE_NS {
-                let apart = Duration::from_ns((bounds.low - bounds.high) as u64);
-                reasons.push(format!(
-                    "Segments that {one} and {other} both hold pass between them in both directions within less than no time: \
-                     their clocks drift apart, by {} s or more. One-way latencies between them are not known.",
-                    seconds(apart)
-                ));
+            if let Some(words) = bounds.contradiction((with, file), names) {
+                reasons.push(words);
                 continue;
             }
             let already = corrections.iter().find(|known| known.file == with).map_or(0, |known| known.add_ns);
@@ -116,33 +109,77 @@ impl ClockOffsets {
         (corrections, reasons, warnings)
     }
 
-    /// The bounds of each pair of captures: how far the clock of the second is ahead.
     fn bounds(&self) -> BTreeMap<(u16, u16), Bounds> {
-        let mut found: BTreeMap<(u16, u16), ConnectionDifferences> = BTreeMap::new();
+        let mut passages = Passages::default();
         for sightings in self.seen.values() {
             for (index, one) in sightings.iter().enumerate() {
                 for other in &sightings[index + 1..] {
                     let is_once = |file: u16| sightings.iter().filter(|seen| seen.file == file).count() == 1;
-                    if one.file == other.file || !is_once(one.file) || !is_once(other.file) {
-                        continue;
+                    if one.file != other.file && is_once(one.file) && is_once(other.file) {
+                        passages.add((one.file, other.file), one.ends, other.at_ns - one.at_ns);
                     }
-                    let [from, to] = one.ends;
-                    let (ends, way) = if from <= to { ([from, to], 0) } else { ([to, from], 1) };
-                    let ways = found.entry((one.file, other.file)).or_default().entry(ends).or_default();
-                    let passed = other.at_ns - one.at_ns;
-                    let known = ways[way].get_or_insert(Differences { least: passed, greatest: passed });
-                    known.least = known.least.min(passed);
-                    known.greatest = known.greatest.max(passed);
                 }
             }
         }
-        let all = found.into_iter().filter_map(|(pair, connections)| {
-            let bounds = connections.into_values().filter_map(|ways| Some(bounds([ways[0]?, ways[1]?])));
-            bounds
-                .reduce(|one, other| Bounds { low: one.low.max(other.low), high: one.high.min(other.high) })
-                .map(|bounds| (pair, bounds))
+        passages.bounds()
+    }
+}
+
+/// How long segments took from one capture to another.
+#[derive(Default)]
+pub struct Passages {
+    of_pairs: BTreeMap<(u16, u16), ConnectionDifferences>,
+}
+
+impl Passages {
+    /// A segment between these ends, of the connection as it was seen first, was seen in a second capture so much later.
+    pub fn add(&mut self, pair: (u16, u16), [from, to]: Ends, passed_ns: i64) {
+        let (pair, passed_ns) =
+            if pair.0 <= pair.1 { (pair, passed_ns) } else { ((pair.1, pair.0), -passed_ns) };
+        let (ends, way) = if from <= to { ([from, to], 0) } else { ([to, from], 1) };
+        let connections = self.of_pairs.entry(pair).or_default();
+        if connections.len() >= CONNECTIONS_MAX && !connections.contains_key(&ends) {
+            return;
+        }
+        let ways = connections.entry(ends).or_default();
+        let known = ways[way].get_or_insert(Differences { least: passed_ns, greatest: passed_ns });
+        known.least = known.least.min(passed_ns);
+        known.greatest = known.greatest.max(passed_ns);
+    }
+
+    /// The bounds of each pair of captures: how far the clock of the second is ahead.
+    fn bounds(&self) -> BTreeMap<(u16, u16), Bounds> {
+        let all = self.of_pairs.iter().filter_map(|(pair, connections)| {
+            let bounds = connections.values().filter_map(|ways| Some(bounds([ways[0]?, ways[1]?])));
+            let within = |one: Bounds, other: Bounds| Bounds {
+                low: one.low.max(other.low),
+                high: one.high.min(other.high),
+            };
+            bounds.reduce(within).map(|bounds| (*pair, bounds))
         });
         all.collect()
+    }
+
+    /// Clocks that drift apart, of captures with these names.
+    pub fn drifting(&self, names: &[String]) -> Vec<String> {
+        let bounds = self.bounds().into_iter();
+        bounds.filter_map(|(pair, bounds)| bounds.contradiction(pair, names)).collect()
+    }
+}
+
+impl Bounds {
+    /// Why there is no offset within the bounds, where there is none.
+    fn contradiction(&self, (one, other): (u16, u16), names: &[String]) -> Option<String> {
+        // Stamps of microseconds are that much off.
+        if self.low <= self.high + TOLERANCE_NS {
+            return None;
+        }
+        let [one, other] = [one, other].map(|file| &names[usize::from(file)]);
+        Some(format!(
+            "The clocks of {one} and {other} drift apart, by {} s or more: no difference between them is right for all segments of \
+             the connections that both hold. Latencies between them are not known.",
+            seconds(Duration::from_ns((self.low - self.high) as u64))
+        ))
     }
 }
 
@@ -166,7 +203,41 @@ impl Correction {
     }
 }
 
+/// Connections of two captures that are compared.
+const CONNECTIONS_MAX: usize = 1 << 12;
 /// Clocks of captures count microseconds.
 const TOLERANCE_NS: i64 = 2_000;
 /// Sequence numbers up to this are counted from zero.
 const SMALL: u32 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mqttlab_capture::SocketEndpoint;
+
+    const MS: i64 = 1_000_000;
+
+    fn end(last: u8) -> SocketEndpoint {
+        SocketEndpoint { address: [10, 0, 0, last].into(), port: 1883 }
+    }
+
+    /// Segments that take 5 ms up and 7 ms down, where the second clock is so far ahead; each time with what has come.
+    fn passages(ahead_ms: &[i64]) -> Passages {
+        let mut passages = Passages::default();
+        for ahead_ms in ahead_ms {
+            passages.add((0, 1), [end(1), end(2)], (ahead_ms + 5) * MS);
+            passages.add((1, 0), [end(2), end(1)], -(ahead_ms - 7) * MS);
+        }
+        passages
+    }
+
+    #[test]
+    fn the_offset_lies_between_the_differences_of_both_directions() {
+        let [bounds] = passages(&[2_000]).bounds().into_values().collect::<Vec<_>>()[..] else { panic!() };
+        assert_eq!([bounds.low, bounds.high], [1_993 * MS, 2_005 * MS]);
+        let names = ["a", "b"].map(str::to_owned);
+        assert!(passages(&[2_000, 2_001]).drifting(&names).is_empty(), "within what the network takes");
+        let [ref words] = passages(&[2_000, 2_080]).drifting(&names)[..] else { panic!() };
+        assert!(words.starts_with("The clocks of a and b drift apart, by 0.068 s or more"), "{words}");
+    }
+}

@@ -17,6 +17,7 @@ use mqttlab_capture::{
 use mqttlab_recording::{FoldedHash, NumberMap};
 use mqttlab_units::{Duration, Instant};
 
+use super::clock_offsets::Passages;
 use super::sorting::HeldFrame;
 use super::source::CapturedAt;
 use mirrors::Mirrors;
@@ -32,6 +33,8 @@ pub struct Dedup {
     order: VecDeque<u64>,
     translations: Translations,
     mirrors: Mirrors,
+    /// How long segments took from one capture to another.
+    passages: Passages,
     /// Frames that were shown twice on one link.
     shown_twice: u64,
     /// Frames that equal earlier ones of another place and came too late to be the same.
@@ -44,6 +47,7 @@ struct Original {
     frame: u64,
     /// The sender's number of the packet.
     id: u16,
+    file: u16,
     first_place: FramePlace,
     /// Where it was seen after that.
     places: Vec<FramePlace>,
@@ -159,10 +163,21 @@ impl Dedup {
     ) -> Option<(u64, u8)> {
         let (key, keeps_ids) = self.key(print);
         let at = frame.time;
-        let new =
-            Original { frame: next, id: print.id, first_place: print.place, places: Vec::new(), last: at };
+        let new = Original {
+            frame: next,
+            id: print.id,
+            file,
+            first_place: print.place,
+            places: Vec::new(),
+            last: at,
+        };
         if let Some(repeated) = self.seen.get_mut(&key) {
             if let Some(original) = repeated.not_yet_at(print, keeps_ids, at) {
+                if original.file != file && print.carries && original.places.is_empty() {
+                    let passed = at.as_ns() as i64 - original.last.as_ns() as i64;
+                    let ends = self.translations.canonical(print.ends?).0;
+                    self.passages.add((original.file, file), ends, passed);
+                }
                 return Some(original.add(print.place, at));
             }
             let original = repeated.latest(print);
@@ -202,6 +217,11 @@ impl Dedup {
     /// The ends under which a connection was seen first, where its addresses are translated.
     pub fn canonical(&self, ends: Ends) -> Ends {
         self.translations.canonical(ends).0
+    }
+
+    /// Clocks that drift apart, of captures with these names.
+    pub fn drifting(&self, names: &[String]) -> Vec<String> {
+        self.passages.drifting(names)
     }
 
     /// What there is to know of copies.
@@ -491,5 +511,50 @@ mod tests {
         assert_eq!(passes(&mut dedup, [1, 2], 8, 64, (50, 5)), None, "sent again, with its own number");
         assert_eq!(passes(&mut dedup, [1, 2], 8, 64, (20_000, 6)), None, "the numbers have come around");
         assert_eq!(dedup.shown_twice, 3);
+    }
+
+    #[test]
+    fn a_mirror_shows_so_many_copies_as_of_the_syn_and_the_next_equal_frame_is_a_repetition() {
+        let mut dedup = Dedup::default();
+        let mut shows = |flags: u8, at_us: u64, next: u64| {
+            let mut data = syn([1, 2], 0, 64);
+            data[33] = flags;
+            let frame =
+                CapturedFrame { time: Instant::from_ns(at_us * 1_000), ..frame(LinkType::RAW, &data, 0) };
+            known(&mut dedup, 0, &frame, next)
+        };
+        assert_eq!([shows(2, 0, 1), shows(2, 3, 2)], [None, Some((1, 1))]);
+        assert_eq!([shows(16, 10, 2), shows(16, 13, 3)], [None, Some((2, 1))]);
+        assert_eq!([shows(16, 16, 3), shows(16, 19, 4)], [None, Some((3, 1))], "a second acknowledgment");
+        assert_eq!(dedup.shown_twice, 3);
+    }
+
+    #[test]
+    fn a_number_that_translation_changes_does_not_tell_copies_from_repetitions() {
+        let mut dedup = Dedup::default();
+        let mut seen = |file: u16, ends: [u8; 2], id: u8, payload: &[u8], (at_ms, next): (u64, u64)| {
+            let mut data = syn(ends, id, 64);
+            data[3] += payload.len() as u8;
+            data[33] = if payload.is_empty() { 2 } else { 24 };
+            data.extend(payload);
+            let frame = frame(LinkType::RAW, &data, at_ms);
+            known(&mut dedup, file, &frame, next)
+        };
+        assert_eq!(seen(0, [1, 2], 7, b"", (0, 1)), None);
+        assert_eq!(seen(0, [1, 2], 8, b"CONNECT", (100, 2)), None);
+        assert_eq!(seen(1, [3, 2], 21, b"", (900, 3)), Some(WAITS));
+        assert_eq!(seen(1, [3, 2], 22, b"CONNECT", (1_000, 3)), Some(WAITS), "now it is known");
+        assert_eq!(std::iter::from_fn(|| dedup.release()).count(), 2);
+        let mut seen = |file: u16, ends: [u8; 2], id: u8, (at_ms, next): (u64, u64)| {
+            let mut data = syn(ends, id, 64);
+            (data[3], data[33]) = (data[3] + 4, 24);
+            data.extend(b"more");
+            let frame = frame(LinkType::RAW, &data, at_ms);
+            known(&mut dedup, file, &frame, next)
+        };
+        assert_eq!(seen(0, [1, 2], 9, (2_000, 3)), None);
+        assert_eq!(seen(0, [1, 2], 10, (2_200, 4)), None, "sent again");
+        assert_eq!(seen(1, [3, 2], 23, (2_900, 5)), Some((3, 1)));
+        assert_eq!(seen(1, [3, 2], 24, (3_100, 5)), Some((4, 1)));
     }
 }

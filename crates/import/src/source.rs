@@ -312,12 +312,16 @@ impl CaptureFrames {
         }
         let mut offsets = ClockOffsets::default();
         self.look_ahead().for_each(|(file, frame)| offsets.add(file, &frame));
-        let names: Vec<String> = self.captures.iter().map(|capture| capture.label.clone()).collect();
-        let (corrections, reasons, warnings) = offsets.conclude(&names);
+        let (corrections, reasons, warnings) = offsets.conclude(&self.names());
         for correction in corrections {
             self.captures[usize::from(correction.file)].add_ns = correction.add_ns;
         }
         (reasons, warnings)
+    }
+
+    /// What the captures are called.
+    pub fn names(&self) -> Vec<String> {
+        self.captures.iter().map(|capture| capture.label.clone()).collect()
     }
 
     /// Frames that its capture dropped between the last frame and the one before it.

@@ -69,15 +69,15 @@ impl FirstLook {
         if print.id != 0 {
             return;
         }
-        let Some(ends) = print.ends else { return };
-        let key = direction(ends, print.place.on_link);
+        let key = print.ends.map_or(0, |ends| direction(ends, print.place.on_link));
         let seen = (print.content ^ key, print.place.on_link, file);
         let (last, times) = self.seen.entry(seen).or_insert((at, 0));
         let is_soon = at.checked_since(*last).is_some_and(|passed| passed < COPIED_WITHIN);
         *times = if is_soon { *times + 1 } else { 1 };
         *last = at;
         let is_second = *times % 2 == 0;
-        for pairs in [self.directions.entry(key).or_default(), self.files.entry(file).or_default()] {
+        let directions = print.ends.map(|_| self.directions.entry(key).or_default());
+        for pairs in directions.into_iter().chain([self.files.entry(file).or_default()]) {
             pairs.frames += 1;
             pairs.second += u64::from(is_second);
         }
