@@ -25,10 +25,11 @@ class Wire:
         self._whole = self
         self._now_ns = START_NS
 
-    def beside(self, broker: str) -> Wire:
+    def beside(self, broker: str, port: int | None = None) -> Wire:
         """The same capture, for clients of another server."""
         other = copy.copy(self)
         other.broker, other._whole = IPv4Address(broker), self._whole
+        other.port = port or self.port
         return other
 
     @property
@@ -120,10 +121,13 @@ class Client:
     Args:
         acknowledges: whether its host acknowledges each segment with data at once, as one that is alive does. The
             acknowledgement takes no time.
+        isn: the first sequence numbers, the client's and the broker's.
     """
 
-    def __init__(self, wire: Wire, address: str, port: int, *, acknowledges: bool = True) -> None:
+    def __init__(self, wire: Wire, address: str, port: int, *, acknowledges: bool = True,
+                 isn: tuple[int, int] = (0, 0)) -> None:
         self._wire, self._address, self._port = wire, IPv4Address(address), port
+        self._isn = isn
         self.acknowledges = acknowledges
         # What a silent host has acknowledged; others have all that has come.
         self._acknowledged: int | None = None
@@ -142,16 +146,17 @@ class Client:
     def up(self, payload: bytes, flags: int = ACK, *, stamps: tuple[int, int] | None = None, again: int = 0) -> None:
         """A segment to the broker, with time stamps; ``again``: it begins so many bytes before what comes next."""
         wire = self._wire
+        received = self._received if self._acknowledged is None else self._acknowledged
         wire.put(_ip(self._address, wire.broker, _tcp(
-            self._port, wire.port, self._sent - again,
-            self._received if self._acknowledged is None else self._acknowledged, flags, payload, _stamped(stamps))))
+            self._port, wire.port, *self._numbers(self._sent - again, received), flags, payload, _stamped(stamps))))
         self._sent += max(0, len(payload) - again)
 
     def down(self, payload: bytes, flags: int = ACK, *, stamps: tuple[int, int] | None = None, again: int = 0) -> None:
         """A segment from the broker, as :meth:`up`."""
         wire = self._wire
         wire.put(_ip(wire.broker, self._address, _tcp(
-            wire.port, self._port, self._received - again, self._sent, flags, payload, _stamped(stamps))))
+            wire.port, self._port, *reversed(self._numbers(self._sent, self._received - again)), flags, payload,
+            _stamped(stamps))))
         self._received += max(0, len(payload) - again)
         if payload and self.acknowledges:
             now_ns = wire.now_ns
@@ -168,6 +173,10 @@ class Client:
         """The same client, whose host does not acknowledge by itself from here on: what it last acknowledged stays."""
         self.acknowledges, self._acknowledged = False, self._received
         return self
+
+    def _numbers(self, sent: int, received: int) -> tuple[int, int]:
+        client, broker = self._isn
+        return client + sent & 0xFFFFFFFF, broker + received & 0xFFFFFFFF
 
     def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4, present: bool = False,
                 expiry_s: int | None = None, answered: bool = True, bridge: bool = False, keep_alive_s: int = 60,

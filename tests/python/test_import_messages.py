@@ -13,6 +13,7 @@ from mqttlab.recording import Recording
 
 
 def read(wire: Wire, tmp_path: Path, *options: str) -> Recording:
+    tmp_path.mkdir(exist_ok=True)
     file = wire.save(tmp_path / "made.pcap")
     outcome = import_evidence("capture", [file], tmp_path / "recording", lambda line: None, options=options)
     return Recording.open(outcome.directory)

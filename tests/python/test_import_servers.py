@@ -59,6 +59,68 @@ def test_servers_of_which_one_delivers_what_the_other_was_given_are_one_broker(t
     assert "10.0.0.1:1883 and 10.0.0.9:1883 are taken for one broker: 4 deliveries" in str(recording.run["warnings"])
 
 
+def listeners(wire: Wire, address: str = "10.0.0.1", port: int = 1884) -> tuple[Client, Client]:
+    """A publisher at port 1883 of 10.0.0.1, and a subscriber at another server."""
+    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire.beside(address, port), "10.0.0.3", 40_001)
+    publisher.connect("p")
+    subscriber.connect("s")
+    subscriber.subscribe("t")
+    return publisher, subscriber
+
+
+@pytest.mark.parametrize("delivered", range(1, 11))
+def test_two_ports_of_one_address_are_one_broker_however_much_is_lost(delivered: int, tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = listeners(wire)
+    for number in range(10):
+        publisher.up(publish("t", b"reading %d" % number))
+        if number % 10 < delivered:
+            subscriber.down(publish("t", b"reading %d" % number))
+    recording = read(wire, tmp_path)
+    found = [fate for _, _, fate in fates(recording)]
+    assert found == ["delivered"] * delivered + ["under_way"] * (10 - delivered)
+    assert recording.run["validity"] == {"valid": True, "reasons": []}
+    assert f"10.0.0.1:1883 and 10.0.0.1:1884 are taken for one broker: {delivered} deliveries" in str(
+        recording.run["warnings"])
+
+
+@pytest.mark.parametrize(("address", "delivered"), [("10.0.0.1", 0), ("10.0.0.9", 1), ("10.0.0.9", 4)])
+def test_servers_of_which_deliveries_do_not_tell_make_an_import_that_is_not_valid(
+    address: str, delivered: int, tmp_path: Path
+) -> None:
+    wire = Wire()
+    publisher, subscriber = listeners(wire, address)
+    for number in range(10):
+        publisher.up(publish("t", b"reading %d" % number))
+        if number < delivered:
+            subscriber.down(publish("t", b"reading %d" % number))
+    recording = read(wire, tmp_path)
+    [reason] = recording.run["validity"]["reasons"]
+    assert reason.startswith(f"Whether 10.0.0.1:1883 and {address}:1884 are one broker cannot be told: 10 deliveries "
+                             f"at one of them were expected if they are, and {delivered} happened.")
+    assert read(wire, tmp_path / "two", "--separate-brokers").run["validity"]["valid"]
+    one = read(wire, tmp_path / "one", "--one-broker")
+    assert one.run["validity"]["valid"]
+    assert [fate for _, _, fate in fates(one)] == ["delivered"] * delivered + ["under_way"] * (10 - delivered)
+
+
+def test_two_brokers_of_one_host_that_both_deliver_are_two(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = listeners(wire)
+    own, other = Client(wire, "10.0.0.4", 40_002), Client(wire.beside("10.0.0.1", 1884), "10.0.0.5", 40_003)
+    own.connect("own")
+    own.subscribe("t")
+    other.connect("other")
+    for number in range(5):
+        publisher.up(publish("t", b"first %d" % number))
+        own.down(publish("t", b"first %d" % number))
+        other.up(publish("t", b"second %d" % number))
+        subscriber.down(publish("t", b"second %d" % number))
+    recording = read(wire, tmp_path)
+    assert [fate for _, _, fate in fates(recording)] == ["delivered"] * 10
+    assert recording.run["validity"] == {"valid": True, "reasons": []}
+
+
 def test_an_option_says_that_servers_are_one_broker(tmp_path: Path) -> None:
     wire = Wire()
     publisher, _ = two_servers(wire)

@@ -136,6 +136,14 @@ impl Reassembler {
         self.next
     }
 
+    /// Whether a sequence number lies in front of the stream's first byte, and of the SYN before it.
+    pub fn is_before_start(&self, sequence: u32) -> bool {
+        let Some(expected) = self.sequence else { return false };
+        let back = u64::from(expected.wrapping_sub(sequence));
+        // Of a long stream all numbers are its own.
+        self.next < u64::from(WINDOW_MAX) && back > self.next + 1 && back < 1 << 31
+    }
+
     /// Takes `len` bytes of the stream at `sequence` and hands on what is in order now.
     pub fn push(
         &mut self,

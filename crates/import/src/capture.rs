@@ -24,7 +24,7 @@ use super::capture_point::{CapturePoint, PathPlace};
 use super::clock::CaptureClock;
 use super::completeness::{self, CaptureCompleteness};
 use super::conversations::{CapturedConnections, SILENCE, without_connect_in_words};
-use super::dedup::Dedup;
+use super::dedup::{Dedup, Fingerprint};
 use super::error::{ImportError, Result};
 use super::gaps::Gaps;
 use super::headers::{self, IpHeader};
@@ -47,12 +47,17 @@ pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<
     let key_log = key_log(order)?;
     let meter = Meter::of(&order.files).unpacking(order.unpacked_max);
     let mut frames = CaptureFrames::open(&order.files, &meter)?;
+    let (drifting, set) = frames.set_clocks();
     let start = frames.run_started().unwrap_or(frames.start());
     let mut importer = Importer::new(order, key_log, CaptureClock::starting(start))?;
     if frames.run_started().is_some() {
         importer.matcher.trust_clock();
     }
     importer.both_ends = frames.show_both_ends().then(BothEnds::default);
+    (importer.drifting, importer.clocks_set) = (drifting, set);
+    if !frames.show_both_ends() {
+        importer.dedup.look_ahead(frames.look_ahead());
+    }
     let mut watch = ProgressWatch::new(meter, observer);
     loop {
         // They stand before the frames that they open.
@@ -84,6 +89,8 @@ fn key_log(order: &ImportOrder) -> Result<KeyLog> {
 
 struct Importer<'a> {
     order: &'a ImportOrder,
+    /// How many captures there are.
+    captures: usize,
     output: ImportOutput<'a>,
     clock: CaptureClock,
     analyser: Analyser,
@@ -99,6 +106,9 @@ struct Importer<'a> {
     unproven: UnprovenRows,
     seen: CaptureCompleteness,
     gaps: Gaps,
+    /// Why the clocks of several captures are not right, and how they were set.
+    drifting: Vec<String>,
+    clocks_set: Vec<String>,
     /// Gaps of connections whose client is not known yet.
     gaps_of_strangers: Vec<mqttlab_capture::CaptureGap>,
     /// Since when a subscription may have passed unseen.
@@ -115,6 +125,8 @@ struct Importer<'a> {
 #[derive(Clone, Copy)]
 struct FramePlace {
     link: u16,
+    /// The number of the capture, where there are several.
+    capture: Option<u16>,
     frame: u64,
     hop: u8,
     /// How it crossed the link and which way, where the capture says so.
@@ -127,6 +139,7 @@ impl<'a> Importer<'a> {
         let settings = AnalyserSettings { broker_ports, key_log, ..AnalyserSettings::default() };
         Ok(Importer {
             order,
+            captures: order.files.len(),
             output: ImportOutput::open(order, clock)?,
             clock,
             analyser: Analyser::new(settings),
@@ -136,11 +149,12 @@ impl<'a> Importer<'a> {
             both_ends: None,
             conversations: CapturedConnections::default(),
             datagrams: GatewayTraffic::new(order.gateway_ports.clone()),
-            matcher: Matcher::new(order.deliver_on_release)
-                .with_servers(ObservedServers::new(order.one_broker)),
+            matcher: Matcher::new(order.deliver_on_release).with_servers(ObservedServers::new(order.brokers)),
             unproven: UnprovenRows::default(),
             seen: CaptureCompleteness::default(),
             gaps: Gaps::default(),
+            drifting: Vec::new(),
+            clocks_set: Vec::new(),
             gaps_of_strangers: Vec::new(),
             subscriptions_unknown_from: None,
             latest: [Instant::ZERO; 2],
@@ -150,22 +164,58 @@ impl<'a> Importer<'a> {
         })
     }
 
-    fn frame(&mut self, CapturedAt { link, transit }: CapturedAt, frame: &CapturedFrame<'_>) -> Result<()> {
+    fn frame(&mut self, at: CapturedAt, frame: &CapturedFrame<'_>) -> Result<()> {
+        let transport = dissect(frame);
+        let print = match at.transit {
+            Some(_) => None,
+            None => Dedup::fingerprint(at, frame, &transport),
+        };
+        let waits = match (&transport, &print) {
+            (TransportHeader::Tcp(segment, _), Some(print)) => self.dedup.holds(at, frame, segment, print),
+            _ => false,
+        };
+        self.released()?;
+        if waits { Ok(()) } else { self.known_frame(at, frame, transport, print.as_ref()) }
+    }
+
+    /// Frames that have waited until it was known which connection is theirs.
+    fn released(&mut self) -> Result<()> {
+        while let Some((at, held)) = self.dedup.release() {
+            let frame = held.frame();
+            let transport = dissect(&frame);
+            let print = Dedup::fingerprint(at, &frame, &transport);
+            self.known_frame(at, &frame, transport, print.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn known_frame(
+        &mut self,
+        CapturedAt { link, file, transit }: CapturedAt,
+        frame: &CapturedFrame<'_>,
+        transport: TransportHeader<'_>,
+        print: Option<&Fingerprint>,
+    ) -> Result<()> {
         self.process_arrivals(self.clock.at(frame.time))?;
         self.seen.count_frame(frame, self.clock);
         self.latest = [self.clock.at(frame.time), self.latest[0]];
-        let transport = dissect(frame);
-        let earlier = match transit {
-            Some((_, Transit { frame, hop, .. })) => (hop > 0).then_some((frame, hop)),
-            None => self.dedup.earlier(link, frame, &transport, self.seen.frames + 1),
+        let earlier = match (transit, print) {
+            (Some((_, Transit { frame, hop, .. })), _) => (hop > 0).then_some((frame, hop)),
+            (None, Some(print)) => self.dedup.earlier(file, frame, print, self.seen.frames + 1),
+            (None, None) => None,
         };
+        let capture = Some(file).filter(|_| self.captures > 1);
         if let Some((number, hop)) = earlier {
             self.seen.passed_again += 1;
-            return self.passing(FramePlace { link, frame: number, hop, transit }, frame, &transport);
+            return self.passing(
+                FramePlace { link, capture, frame: number, hop, transit },
+                frame,
+                &transport,
+            );
         }
         self.seen.frames += 1;
         let number = transit.map_or(self.seen.frames, |(_, transit)| transit.frame);
-        let place = FramePlace { link, frame: number, hop: 0, transit };
+        let place = FramePlace { link, capture, frame: number, hop: 0, transit };
         match transport {
             TransportHeader::Tcp(segment, payload) => {
                 let [source, destination] = self.dedup.canonical([segment.source, segment.destination]);
@@ -198,6 +248,10 @@ impl<'a> Importer<'a> {
         let TransportHeader::Tcp(segment, _) = transport else {
             return self.other(place, frame, &ip, transport);
         };
+        if let Some(capture) = place.capture {
+            let ends = self.dedup.canonical([segment.source, segment.destination]);
+            self.matcher.clocks.note_again(ends, capture);
+        }
         let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let to_broker = self.order.broker_ports.contains(&segment.destination.port);
         let row = self.row(place, frame, if to_broker { Way::Up } else { Way::Down }, hosts);
@@ -354,17 +408,27 @@ impl<'a> Importer<'a> {
     }
 
     /// The numbers behind the recording for `run.json`, and what to know of connections.
-    fn details(&self, analysis: &Analysis, warnings: &mut Vec<String>) -> BTreeMap<String, Value> {
+    fn details(
+        &self,
+        analysis: &Analysis,
+        point: &CapturePoint,
+        warnings: &mut Vec<String>,
+    ) -> BTreeMap<String, Value> {
         let mut connections = self.conversations.as_json(self.participants.clients(), self.latest[0]);
         preambles::add_to(&mut connections, analysis);
         let without_connect = self.conversations.without_connect(analysis);
         warnings.extend(without_connect_in_words(&without_connect));
         let mut told = self.seen.as_json(analysis, &self.matcher);
         told["connections_without_connect"] = without_connect.into();
+        told["captured_at"] = point.as_json();
+        told["acknowledgements"] = self.unproven.as_json(&self.streams);
+        told["wills"] = self.matcher.wills.as_json(self.participants.clients());
         BTreeMap::from([("import".into(), told), ("connections".into(), connections)])
     }
 
     fn finish(mut self, frames: &CaptureFrames, observer: &mut dyn ImportObserver) -> Result<Ending> {
+        self.dedup.end();
+        self.released()?;
         self.packets.extend_from_slice(self.analyser.flush());
         self.note_gaps();
         self.end_arrivals()?;
@@ -385,20 +449,8 @@ impl<'a> Importer<'a> {
             self.output.recorder.dropped(&row)?;
         }
         self.write_gaps()?;
-        let untimed = self.seen.is_untimed();
         self.write_metrics(&analysis)?;
-        let mut reasons = self.seen.reasons(&analysis, self.order);
-        let (mut disorder, mut sorted) = frames.disorder();
-        reasons.append(&mut disorder);
-        let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
-        warnings.splice(0..0, self.matcher.wills.warnings(self.participants.clients()));
-        warnings.append(&mut self.dedup.warnings());
-        preambles::warnings(&analysis, &mut warnings);
-        warnings.append(&mut sorted);
-        warnings.append(&mut self.unproven.warnings(&self.streams));
-        if self.seen.control_packets > 0 && !untimed {
-            warnings.append(&mut point.warnings());
-        }
+        let mut findings = self.findings(frames, &analysis, &point);
         let broker = self.conversations.broker();
         let facts = Facts {
             length_ns: self.seen.last_ns.max(1),
@@ -409,14 +461,17 @@ impl<'a> Importer<'a> {
             gateway_ports: self.datagrams.ports(),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let unproven = self.unproven.as_json(&self.streams);
-        let wills = self.matcher.wills.as_json(self.participants.clients());
-        let mut details = self.details(&analysis, &mut warnings);
-        details.entry("import".into()).and_modify(|told| {
-            told["captured_at"] = point.as_json();
-            told["acknowledgements"] = unproven;
-            told["wills"] = wills;
-        });
+        let details = self.details(&analysis, &point, &mut findings.warnings);
+        let (layout, output) = self.into_layout(frames, receivers_known_until_ns);
+        output.close(layout, &facts, findings, details, observer)
+    }
+
+    /// Who is who, and who should have received what; and the recording, which ends with it.
+    fn into_layout(
+        self,
+        frames: &CaptureFrames,
+        receivers_known_until_ns: Option<u64>,
+    ) -> (Layout, ImportOutput<'a>) {
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;
         let options = subscriptions.options();
@@ -432,7 +487,7 @@ impl<'a> Importer<'a> {
             clients: self.participants.clients().to_vec(),
             topics,
             receivers,
-            is_untimed: untimed,
+            is_untimed: self.seen.is_untimed(),
             receivers_known_until_ns,
             topics_may_be_missing: true,
             given_up,
@@ -441,8 +496,7 @@ impl<'a> Importer<'a> {
             shares,
             ..Layout::default()
         };
-        let findings = Findings { faults: frames.faults().to_vec(), reasons, warnings };
-        self.output.close(layout, &facts, findings, details, observer)
+        (layout, self.output)
     }
 
     /// What was never acknowledged is judged by where the capture was taken and by how connections ended.
@@ -457,6 +511,32 @@ impl<'a> Importer<'a> {
             ReceiverEnd { shows_arrivals: !point.has_acks() || at_receiver, ended, is_session_over }
         };
         self.unproven.finish(&self.streams, end, &mut self.output.recorder)
+    }
+
+    /// What is said about the captures.
+    fn findings(&mut self, frames: &CaptureFrames, analysis: &Analysis, point: &CapturePoint) -> Findings {
+        let mut reasons = self.seen.reasons(analysis, self.order);
+        let (mut disorder, mut sorted) = frames.disorder();
+        reasons.append(&mut disorder);
+        reasons.append(&mut self.matcher.servers.reasons());
+        if self.drifting.is_empty() {
+            self.drifting = self.dedup.drifting(&frames.names());
+        }
+        reasons.extend(self.drifting.iter().cloned());
+        reasons.append(&mut self.matcher.clocks.reasons());
+        let assumed = self.clocks_set.is_empty() && self.drifting.is_empty() && !self.matcher.clocks.differ();
+        let files = if assumed { frames.files() } else { 1 };
+        let mut warnings = self.matcher.wills.warnings(self.participants.clients());
+        warnings.append(&mut self.seen.warnings(analysis, &self.matcher, files));
+        warnings.append(&mut self.clocks_set);
+        warnings.append(&mut self.dedup.warnings());
+        preambles::warnings(analysis, &mut warnings);
+        warnings.append(&mut sorted);
+        warnings.append(&mut self.unproven.warnings(&self.streams));
+        if self.seen.control_packets > 0 && !self.seen.is_untimed() {
+            warnings.append(&mut point.warnings());
+        }
+        Findings { faults: frames.faults().to_vec(), reasons, warnings }
     }
 
     fn write_metrics(&mut self, analysis: &Analysis) -> Result<()> {

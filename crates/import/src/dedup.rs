@@ -2,15 +2,26 @@
 //!
 //! A capture of all interfaces of a host (`any`) holds a frame that it forwards several times, too: coming in, going
 //! out, and on every bridge between. Linux' own header says which way it went, and since version 2 on which interface.
-//! Where the host translates addresses (a published port of a container), a segment's copies differ in addresses, ports and
-//! checksum alone. A mirror port that copies both ways of a switch shows each frame twice on one link.
+//! Where addresses are translated ([`translations`]), a segment's copies differ in what comes before TCP, and in ports and
+//! checksum. A mirror port that copies both ways of a switch shows each frame twice on one link ([`mirrors`]).
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+mod mirrors;
+mod translations;
 
-use mqttlab_capture::{Bits, CapturedFrame, LinkType, NetworkPacket, SocketEndpoint, TransportHeader};
-use mqttlab_recording::NumberMap;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use mqttlab_capture::{
+    Bits, CapturedFrame, LinkType, NetworkPacket, SocketEndpoint, TcpHeader, TransportHeader,
+};
+use mqttlab_recording::{FoldedHash, NumberMap};
 use mqttlab_units::{Duration, Instant};
+
+use super::clock_offsets::Passages;
+use super::sorting::HeldFrame;
+use super::source::CapturedAt;
+use mirrors::Mirrors;
+use translations::Translations;
 
 /// Sender and receiver of a segment.
 pub type Ends = [SocketEndpoint; 2];
@@ -18,13 +29,12 @@ pub type Ends = [SocketEndpoint; 2];
 /// Recognises frames that were seen before.
 #[derive(Default)]
 pub struct Dedup {
-    seen: NumberMap<u64, Original>,
+    seen: NumberMap<u64, Repeated>,
     order: VecDeque<u64>,
-    /// Segments by what address translation leaves as it is.
-    translatable: NumberMap<u64, Translatable>,
-    translatable_order: VecDeque<u64>,
-    /// Ends of connections behind address translation, and those under which they were seen first.
-    translations: HashMap<Ends, Ends>,
+    translations: Translations,
+    mirrors: Mirrors,
+    /// How long segments took from one capture to another.
+    passages: Passages,
     /// Frames that were shown twice on one link.
     shown_twice: u64,
     /// Frames that equal earlier ones of another place and came too late to be the same.
@@ -32,71 +42,163 @@ pub struct Dedup {
 }
 
 /// A frame on its way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Original {
     frame: u64,
+    /// The sender's number of the packet.
+    id: u16,
+    file: u16,
+    first_place: FramePlace,
+    /// Where it was seen after that.
     places: Vec<FramePlace>,
     last: Instant,
 }
 
-/// A segment that may come again with other addresses.
-#[derive(Clone, Copy)]
-struct Translatable {
-    ends: Ends,
-    place: FramePlace,
-    at: Instant,
+/// Frames with equal bytes that one sender has sent, oldest first.
+struct Repeated {
+    first: Original,
+    others: Vec<Original>,
 }
 
-/// Where a frame was seen: link, interface of the host, whether it came or went, and how many hops it had left. The
-/// last three are those of captures that hold a frame several times.
-type FramePlace = (u16, u32, u8, u8);
+/// Where a frame was seen: its capture, link and interface of the host, whether it came or went, the ends of the link, and how many hops it
+/// had left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FramePlace {
+    link: u16,
+    /// Of all but the capture.
+    on_link: u32,
+}
+
+/// What a frame is known by.
+pub struct Fingerprint {
+    /// Of what routers leave as it is: of TCP all but ports and checksum, and the largest segment of a SYN; of others the IP
+    /// packet without the fields that count hops, and the checksum over them.
+    content: u64,
+    ends: Option<Ends>,
+    /// The sender's number of the packet, which repetitions have of their own (RFC 6864 §4.2); 0 without one.
+    id: u16,
+    place: FramePlace,
+    /// Whether it has more to it than an acknowledgment, of which a receiver may send equal ones at once.
+    carries: bool,
+    is_syn: bool,
+}
+
+impl Fingerprint {
+    /// What copies of a frame have in common, wherever they are.
+    pub fn content(&self) -> u64 {
+        self.content
+    }
+}
 
 impl Dedup {
-    /// The frame's number and how often it was seen before, when it was. Otherwise it gets the number `next`, and is
-    /// remembered. Equal bytes where they were seen before are another frame, a repetition, unless the sender's number of the
-    /// packet says that they are not.
-    pub fn earlier(
-        &mut self,
-        link: u16,
+    /// What a frame is known by; `None` of a frame without IP.
+    pub fn fingerprint(
+        at: CapturedAt,
         frame: &CapturedFrame<'_>,
         transport: &TransportHeader<'_>,
-        next: u64,
-    ) -> Option<(u64, u8)> {
-        let ends = ends(transport);
-        let Fingerprint { body, identified, hops_left, tunnels } = fingerprint(frame, ends.is_some())?;
-        let on_host = frame.link_type.place_on_host(frame.data);
-        // A packet in a tunnel is seen at another place than the same one outside.
-        let tunnels = u32::from(tunnels) << 24;
-        let place = match on_host {
-            Some((interface, way)) => (link, interface ^ tunnels, way, hops_left),
-            None => (link, tunnels, 0, 0),
+    ) -> Option<Fingerprint> {
+        let segment = match transport {
+            TransportHeader::Tcp(segment, _) => Some(segment),
+            _ => None,
         };
-        if let (Some(ends), true) = (ends, identified) {
-            self.learn(body, Translatable { ends, place: (place.0, place.1, 0, hops_left), at: frame.time });
-        }
-        let key = ends.map_or(body, |ends| hash((body, self.canonical(ends))));
-        if let Some(original) = self.seen.get_mut(&key) {
-            let passed = frame.time.checked_since(original.last).unwrap_or_default();
-            let is_new_place = !original.places.contains(&place);
-            let elsewhere = is_new_place && passed < ON_THE_WAY_MAX;
-            self.too_late += u64::from(is_new_place && !elsewhere);
-            // Version 1 does not name interfaces; an IP identifier tells that a bridge passed it on.
-            let bridged = frame.link_type == LinkType::LINUX_SLL && identified && passed < COPIED_WITHIN;
-            // A sender numbers each of its packets, repetitions too (RFC 6864 §4.2); who does not, repeats nothing so soon.
-            let soon = if identified { COPIED_WITHIN } else { REPEATED_AFTER };
-            let mirrored = passed < soon && (identified || self.shown_twice > 0 && carries(transport));
-            if elsewhere || bridged || mirrored {
-                self.shown_twice += u64::from(!elsewhere && !bridged);
-                let hop = original.places.len().min(usize::from(u8::MAX - 1)) as u8;
-                original.places.push(place);
-                original.last = frame.time;
-                return Some((original.frame, hop));
+        let Content { content, id, hops_left } = content(frame, segment)?;
+        Some(Fingerprint {
+            content,
+            ends: segment.map(|segment| [segment.source, segment.destination]),
+            id,
+            place: FramePlace { link: at.link, on_link: on_link(frame, hops_left) },
+            carries: segment.is_some_and(|segment| segment.payload_len > 0 || segment.bits.has(Bits::SYN)),
+            is_syn: segment.is_some_and(|segment| segment.bits.has(Bits::SYN)),
+        })
+    }
+
+    /// The first frames of each capture, before any of them is looked at: what they show of all.
+    pub fn look_ahead<'a>(&mut self, frames: impl Iterator<Item = (u16, CapturedFrame<'a>)>) {
+        let (mut mirrors, mut translations) =
+            (mirrors::FirstLook::default(), translations::FirstLook::default());
+        for (file, frame) in frames {
+            let transport = mqttlab_capture::dissect(&frame);
+            let at = CapturedAt { link: file, file, transit: None };
+            let Some(print) = Dedup::fingerprint(at, &frame, &transport) else { continue };
+            mirrors.add(&print, file, frame.time);
+            if let TransportHeader::Tcp(segment, _) = &transport {
+                translations.add(&print, segment);
             }
         }
-        let original = Original { frame: next, places: vec![place], last: frame.time };
-        if self.seen.insert(key, original).is_none() {
-            self.order.push_back(key);
+        mirrors.conclude(&mut self.mirrors);
+        translations.conclude(&mut self.translations);
+    }
+
+    /// Whether a frame waits until it is known whether its connection is another one's behind address translation. Then it
+    /// comes back by [`Dedup::release`].
+    pub fn holds(
+        &mut self,
+        at: CapturedAt,
+        frame: &CapturedFrame<'_>,
+        segment: &TcpHeader,
+        print: &Fingerprint,
+    ) -> bool {
+        self.translations.holds(at, frame, segment, print)
+    }
+
+    /// The next frame that waits no more.
+    pub fn release(&mut self) -> Option<(CapturedAt, HeldFrame)> {
+        self.translations.release()
+    }
+
+    /// No more frames come: none waits any more.
+    pub fn end(&mut self) {
+        self.translations.release_all();
+    }
+
+    /// The frame's number and how often it was seen before, when it was. Otherwise it gets the number `next`, and is
+    /// remembered. Equal bytes where they were seen before are another frame, a repetition, unless the sender's number of the
+    /// packet says that they are not, or a mirror shows every frame so.
+    pub fn earlier(
+        &mut self,
+        file: u16,
+        frame: &CapturedFrame<'_>,
+        print: &Fingerprint,
+        next: u64,
+    ) -> Option<(u64, u8)> {
+        let (key, keeps_ids) = self.key(print);
+        let at = frame.time;
+        let new = Original {
+            frame: next,
+            id: print.id,
+            file,
+            first_place: print.place,
+            places: Vec::new(),
+            last: at,
+        };
+        if let Some(repeated) = self.seen.get_mut(&key) {
+            if let Some(original) = repeated.not_yet_at(print, keeps_ids, at) {
+                if original.file != file && print.carries && original.places.is_empty() {
+                    let passed = at.as_ns() as i64 - original.last.as_ns() as i64;
+                    let ends = self.translations.canonical(print.ends?).0;
+                    self.passages.add((original.file, file), ends, passed);
+                }
+                return Some(original.add(print.place, at));
+            }
+            let original = repeated.latest(print);
+            let passed = at.checked_since(original.last).unwrap_or_default();
+            let shown = original.times_at(print.place);
+            let has_its_number = original.id == print.id;
+            self.too_late += u64::from(shown == 0 && has_its_number && passed >= ON_THE_WAY_MAX);
+            // Version 1 does not name interfaces; an IP identifier tells that a bridge passed it on.
+            let is_bridged = frame.link_type == LinkType::LINUX_SLL && print.id != 0;
+            let is_shown_again = print.id != 0
+                || self.mirrors.show_again(print, file, (shown, passed))
+                || (self.shown_twice > 0 && print.carries && passed < REPEATED_AFTER);
+            if shown > 0 && has_its_number && passed < COPIED_WITHIN && is_shown_again {
+                self.shown_twice += u64::from(!is_bridged);
+                return Some(original.add(print.place, at));
+            }
+            repeated.put(new);
+            return None;
         }
+        self.seen.insert(key, Repeated { first: new, others: Vec::new() });
+        self.order.push_back(key);
         if self.order.len() > REMEMBERED_MAX
             && let Some(oldest) = self.order.pop_front()
         {
@@ -105,24 +207,31 @@ impl Dedup {
         None
     }
 
-    /// The ends under which a connection was seen first, where its addresses are translated.
-    pub fn canonical(&self, ends: Ends) -> Ends {
-        self.translations.get(&ends).copied().unwrap_or(ends)
+    /// What copies and repetitions of a frame have in common, and whether copies have the number of its packet, too.
+    fn key(&self, print: &Fingerprint) -> (u64, bool) {
+        let Some(ends) = print.ends else { return (print.content, true) };
+        let (ends, keeps_ids) = self.translations.canonical(ends);
+        (FoldedHash::default().hash_one((print.content, ends)), keeps_ids)
     }
 
-    /// Connections whose addresses are translated, with those under which they were seen first.
-    fn translated(&self) -> u64 {
-        self.translations.len() as u64 / 2
+    /// The ends under which a connection was seen first, where its addresses are translated.
+    pub fn canonical(&self, ends: Ends) -> Ends {
+        self.translations.canonical(ends).0
+    }
+
+    /// Clocks that drift apart, of captures with these names.
+    pub fn drifting(&self, names: &[String]) -> Vec<String> {
+        self.passages.drifting(names)
     }
 
     /// What there is to know of copies.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if self.translated() > 0 {
+        if self.translations.count() > 0 {
             warnings.push(format!(
                 "{} connections are in the capture before and after address translation. Each is counted once, with the \
                  addresses under which it was seen first.",
-                self.translated()
+                self.translations.count()
             ));
         }
         if self.too_late > 0 {
@@ -134,101 +243,121 @@ impl Dedup {
         }
         if self.shown_twice > 0 {
             warnings.push(format!(
-                "{} frames stand in the capture twice, with one number of the IP packet: a mirror port shows them so, or the \
-                 network has duplicated them. Each is counted once, and none as a retransmission.",
+                "{} frames stand in the capture twice: a mirror port shows them so, or the network has duplicated them. Each is \
+                 counted once, and none as a retransmission.",
                 self.shown_twice
             ));
         }
         warnings
     }
+}
 
-    /// Notes a segment; learns a translation where the same one was seen a moment ago between other ends. Its numbers, of IP
-    /// and of TCP, are equal by chance once in 2^80.
-    fn learn(&mut self, body: u64, here: Translatable) {
-        let Some(earlier) = self.translatable.get(&body).copied() else {
-            self.translatable.insert(body, here);
-            self.translatable_order.push_back(body);
-            if self.translatable_order.len() > TRANSLATABLE_MAX
-                && let Some(oldest) = self.translatable_order.pop_front()
-            {
-                self.translatable.remove(&oldest);
-            }
-            return;
+impl Original {
+    fn times_at(&self, place: FramePlace) -> usize {
+        usize::from(self.first_place == place) + self.places.iter().filter(|known| **known == place).count()
+    }
+
+    /// Adds a place. Answers the frame's number and how often it was seen before.
+    fn add(&mut self, place: FramePlace, at: Instant) -> (u64, u8) {
+        self.places.push(place);
+        self.last = at;
+        (self.frame, self.places.len().min(usize::from(u8::MAX - 1)) as u8)
+    }
+}
+
+impl Repeated {
+    /// The first of them that may come to this place now, because it has not been there.
+    fn not_yet_at(&mut self, print: &Fingerprint, keeps_ids: bool, at: Instant) -> Option<&mut Original> {
+        let is_under_way = |original: &Original| {
+            (original.id == print.id || !keeps_ids)
+                && at.checked_since(original.last).unwrap_or_default() < ON_THE_WAY_MAX
+                && original.times_at(print.place) == 0
         };
-        let passed = here.at.checked_since(earlier.at).unwrap_or_default();
-        if passed >= COPIED_WITHIN {
-            self.translatable.insert(body, here);
-            return;
+        std::iter::once(&mut self.first).chain(&mut self.others).find(|original| is_under_way(original))
+    }
+
+    /// The latest of them, if possible with this number.
+    fn latest(&mut self, print: &Fingerprint) -> &mut Original {
+        let numbered = self.others.iter().rposition(|other| other.id == print.id);
+        match numbered {
+            Some(index) => &mut self.others[index],
+            None if self.first.id == print.id => &mut self.first,
+            None => self.others.last_mut().unwrap_or(&mut self.first),
         }
-        // On the same link only a router's work tells a copy from a made capture with equal numbers.
-        let is_elsewhere = here.place != earlier.place;
-        let [from, to] = self.canonical(earlier.ends);
-        if is_elsewhere && here.ends != [from, to] && self.canonical(here.ends) != [from, to] {
-            self.translations.insert(here.ends, [from, to]);
-            self.translations.insert([here.ends[1], here.ends[0]], [to, from]);
+    }
+
+    /// Adds a repetition. The oldest is forgotten where there are many.
+    fn put(&mut self, original: Original) {
+        self.others.push(original);
+        if self.others.len() >= REPEATED_MAX {
+            self.first = self.others.remove(0);
         }
     }
 }
 
-fn ends(transport: &TransportHeader<'_>) -> Option<Ends> {
-    match transport {
-        TransportHeader::Tcp(segment, _) => Some([segment.source, segment.destination]),
-        _ => None,
-    }
-}
-
-/// Whether a segment has more to it than an acknowledgement, of which a receiver may send equal ones at once.
-fn carries(transport: &TransportHeader<'_>) -> bool {
-    matches!(transport, TransportHeader::Tcp(segment, _) if segment.payload_len > 0 || segment.bits.has(Bits::SYN))
-}
-
-struct Fingerprint {
-    /// Of what routers leave as it is: the IP packet without the fields that count hops, and the checksum over them; of TCP
-    /// also without addresses, ports and its checksum.
-    body: u64,
-    /// Whether its sender numbers its packets, so that a repetition has another fingerprint.
-    identified: bool,
+struct Content {
+    content: u64,
+    id: u16,
     hops_left: u8,
-    /// Tunnels that it is in.
-    tunnels: u8,
 }
 
-fn fingerprint(frame: &CapturedFrame<'_>, is_tcp: bool) -> Option<Fingerprint> {
+fn content(frame: &CapturedFrame<'_>, segment: Option<&TcpHeader>) -> Option<Content> {
     let carried = frame.carried();
     let packet = frame.data.get(carried.offset..)?;
-    let mut hasher = DefaultHasher::new();
-    let (identified, hops_left, payload) = match carried.network {
+    let mut hasher = FoldedHash::default().build_hasher();
+    let (id, hops_left) = match carried.network {
         NetworkPacket::Ipv4 => {
             let header = packet.get(..20)?;
-            // Ethernet pads short frames; the header says how long the packet is.
-            let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-            (&header[..8], header[9]).hash(&mut hasher);
-            if !is_tcp {
-                header[12..20].hash(&mut hasher);
-            }
-            let begin = if is_tcp { usize::from(header[0] & 0xf) * 4 } else { 20 };
-            let payload = packet.get(begin..packet.len().min(length.max(begin)))?;
-            (header[4..6] != [0, 0], header[8], payload)
+            (u16::from_be_bytes([header[4], header[5]]), header[8])
         }
-        NetworkPacket::Ipv6 => {
-            let header = packet.get(..40)?;
-            let length = 40 + usize::from(u16::from_be_bytes([header[4], header[5]]));
-            (&header[..7], &header[8..40]).hash(&mut hasher);
-            (false, header[7], packet.get(40..packet.len().min(length))?)
-        }
+        NetworkPacket::Ipv6 => (0, packet.get(..40)?[7]),
         NetworkPacket::Other | NetworkPacket::Macsec => return None,
     };
-    match payload.get(18..).filter(|_| is_tcp && carried.network == NetworkPacket::Ipv4) {
-        Some(rest) => (&payload[4..16], rest).hash(&mut hasher),
-        None => payload.hash(&mut hasher),
+    match segment {
+        Some(segment) => {
+            let begin = segment.ip_len.saturating_sub(segment.payload_len + segment.header_len) as usize;
+            // Ethernet pads short frames; the header says how long the packet is.
+            let bytes = packet.get(begin..packet.len().min(segment.ip_len as usize))?;
+            bytes.get(4..16)?.hash(&mut hasher);
+            if segment.bits.has(Bits::SYN) {
+                // Routers lower the largest segment that a SYN offers.
+                (segment.options.window_scale, segment.options.timestamps).hash(&mut hasher);
+                bytes.get(segment.header_len as usize..).unwrap_or_default().hash(&mut hasher);
+            } else {
+                bytes.get(18..)?.hash(&mut hasher);
+            }
+        }
+        None if carried.network == NetworkPacket::Ipv4 => {
+            let length = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
+            (&packet[..8], packet[9], &packet[12..20]).hash(&mut hasher);
+            packet.get(20..packet.len().min(length.max(20)))?.hash(&mut hasher);
+        }
+        None => {
+            let length = 40 + usize::from(u16::from_be_bytes([packet[4], packet[5]]));
+            (&packet[..7], &packet[8..40]).hash(&mut hasher);
+            packet.get(40..packet.len().min(length))?.hash(&mut hasher);
+        }
     }
-    Some(Fingerprint { body: hasher.finish(), identified, hops_left, tunnels: carried.tunnels })
+    Some(Content { content: hasher.finish(), id, hops_left })
 }
 
-fn hash(value: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+/// Which interface of a host and which way, or whose Ethernet addresses and which VLAN; and the hops that are left.
+fn on_link(frame: &CapturedFrame<'_>, hops_left: u8) -> u32 {
+    let header = match frame.link_type.place_on_host(frame.data) {
+        Some((interface, way)) => u128::from(interface) << 8 | u128::from(way),
+        None if frame.link_type == LinkType::ETHERNET => {
+            frame.data.first_chunk().map_or(0, |header: &[u8; 16]| {
+                let is_tagged = matches!(header[12..14], [0x81, 0] | [0x88, 0xa8]);
+                let [.., tag, vlan] = *header;
+                let ends = u128::from_be_bytes(*header) >> 32;
+                ends << 16 | if is_tagged { u128::from(tag & 0xf) << 8 | u128::from(vlan) } else { 0 }
+            })
+        }
+        None => 0,
+    };
+    // A packet in a tunnel is seen at another place than the same one outside.
+    let inside = (hops_left, frame.carried().tunnels);
+    (FoldedHash::default().hash_one((header as u64, (header >> 64) as u64, inside)) >> 32) as u32
 }
 
 /// A frame is on its way between two places of capture for less than this. NB-IoT is made for delays of up to 10 s (3GPP TR
@@ -237,24 +366,41 @@ fn hash(value: impl Hash) -> u64 {
 const ON_THE_WAY_MAX: Duration = Duration::from_s(10);
 /// A host passes a frame on within this, and a mirror shows both copies.
 const COPIED_WITHIN: Duration = Duration::from_ms(10);
+/// No host repeats a SYN sooner.
+const SYN_REPEATED_AFTER: Duration = Duration::from_ms(1);
 /// No sender repeats a segment sooner.
 const REPEATED_AFTER: Duration = Duration::from_us(100);
 /// Frames that are remembered; the oldest is forgotten first.
 const REMEMBERED_MAX: usize = 1 << 16;
-/// Segments that may come again with other addresses, within [`COPIED_WITHIN`]; the oldest is forgotten first.
-const TRANSLATABLE_MAX: usize = 1 << 12;
+/// Repetitions of a frame that may be on their way at once.
+const REPEATED_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use mqttlab_capture::{LinkType, dissect};
 
+    /// What is known of a frame of the capture with this number.
+    fn known(dedup: &mut Dedup, file: u16, frame: &CapturedFrame<'_>, next: u64) -> Option<(u64, u8)> {
+        let (transport, at) = (dissect(frame), CapturedAt { link: file, file, transit: None });
+        let print = Dedup::fingerprint(at, frame, &transport)?;
+        if let TransportHeader::Tcp(segment, _) = &transport
+            && dedup.holds(at, frame, segment, &print)
+        {
+            return Some(WAITS);
+        }
+        dedup.earlier(file, frame, &print, next)
+    }
+
+    /// It waits until its connection is known.
+    const WAITS: (u64, u8) = (0, 0);
+
     fn earlier(dedup: &mut Dedup, link: u16, ttl: u8, id: u8, next: u64) -> Option<(u64, u8)> {
         let mut data =
             vec![0x45, 0, 0, 24, 0, id, 0, 0, ttl, 17, ttl, 0, 10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4];
         data.extend([0; 22]);
         let frame = frame(LinkType::RAW, &data, 20 * next);
-        dedup.earlier(link, &frame, &dissect(&frame), next)
+        known(dedup, link, &frame, next)
     }
 
     fn frame(link_type: LinkType, data: &[u8], at_ms: u64) -> CapturedFrame<'_> {
@@ -275,7 +421,7 @@ mod tests {
         let mut earlier = |way, ttl, id, next| {
             let data = cooked(way, ttl, id);
             let frame = frame(LinkType::LINUX_SLL, &data, next);
-            dedup.earlier(0, &frame, &dissect(&frame), next)
+            known(&mut dedup, 0, &frame, next)
         };
         assert_eq!(earlier(0, 64, 1, 1), None);
         assert_eq!(earlier(0, 64, 1, 2), Some((1, 1)), "on the bridge");
@@ -302,7 +448,7 @@ mod tests {
         let mut earlier = |link, at_ms, next| {
             let data = syn([1, 2], 7, 64);
             let frame = frame(LinkType::RAW, &data, at_ms);
-            dedup.earlier(link, &frame, &dissect(&frame), next)
+            known(&mut dedup, link, &frame, next)
         };
         assert_eq!(earlier(0, 0, 1), None);
         assert_eq!(earlier(1, 9_999, 2), Some((1, 1)), "a slow network");
@@ -327,7 +473,7 @@ mod tests {
     ) -> Option<(u64, u8)> {
         let data = syn(ends, id, ttl);
         let frame = CapturedFrame { time: Instant::from_ns(at_us * 1_000), ..frame(LinkType::RAW, &data, 0) };
-        dedup.earlier(0, &frame, &dissect(&frame), next)
+        known(dedup, 0, &frame, next)
     }
 
     #[test]
@@ -348,20 +494,69 @@ mod tests {
             None,
             "no router was between: another client"
         );
-        assert_eq!(dedup.translated(), 1);
+        assert_eq!(dedup.translations.count(), 1);
     }
 
     #[test]
     fn a_frame_that_a_mirror_shows_twice_is_one_and_a_repetition_is_another() {
         let mut dedup = Dedup::default();
         assert_eq!(passes(&mut dedup, [1, 2], 0, 64, (0, 1)), None);
-        assert_eq!(passes(&mut dedup, [1, 2], 0, 64, (3, 2)), None, "nothing tells that there is a mirror");
+        assert_eq!(
+            passes(&mut dedup, [1, 2], 0, 64, (3, 2)),
+            Some((1, 1)),
+            "no host repeats a SYN so soon, with a number or without"
+        );
         assert_eq!(passes(&mut dedup, [1, 2], 7, 64, (10, 3)), None);
         assert_eq!(passes(&mut dedup, [1, 2], 7, 64, (13, 4)), Some((3, 1)));
         assert_eq!(passes(&mut dedup, [2, 1], 0, 64, (20, 4)), None);
         assert_eq!(passes(&mut dedup, [2, 1], 0, 64, (23, 5)), Some((4, 1)));
         assert_eq!(passes(&mut dedup, [1, 2], 8, 64, (50, 5)), None, "sent again, with its own number");
         assert_eq!(passes(&mut dedup, [1, 2], 8, 64, (20_000, 6)), None, "the numbers have come around");
-        assert_eq!(dedup.shown_twice, 2);
+        assert_eq!(dedup.shown_twice, 3);
+    }
+
+    #[test]
+    fn a_mirror_shows_so_many_copies_as_of_the_syn_and_the_next_equal_frame_is_a_repetition() {
+        let mut dedup = Dedup::default();
+        let mut shows = |flags: u8, at_us: u64, next: u64| {
+            let mut data = syn([1, 2], 0, 64);
+            data[33] = flags;
+            let frame =
+                CapturedFrame { time: Instant::from_ns(at_us * 1_000), ..frame(LinkType::RAW, &data, 0) };
+            known(&mut dedup, 0, &frame, next)
+        };
+        assert_eq!([shows(2, 0, 1), shows(2, 3, 2)], [None, Some((1, 1))]);
+        assert_eq!([shows(16, 10, 2), shows(16, 13, 3)], [None, Some((2, 1))]);
+        assert_eq!([shows(16, 16, 3), shows(16, 19, 4)], [None, Some((3, 1))], "a second acknowledgment");
+        assert_eq!(dedup.shown_twice, 3);
+    }
+
+    #[test]
+    fn a_number_that_translation_changes_does_not_tell_copies_from_repetitions() {
+        let mut dedup = Dedup::default();
+        let mut seen = |file: u16, ends: [u8; 2], id: u8, payload: &[u8], (at_ms, next): (u64, u64)| {
+            let mut data = syn(ends, id, 64);
+            data[3] += payload.len() as u8;
+            data[33] = if payload.is_empty() { 2 } else { 24 };
+            data.extend(payload);
+            let frame = frame(LinkType::RAW, &data, at_ms);
+            known(&mut dedup, file, &frame, next)
+        };
+        assert_eq!(seen(0, [1, 2], 7, b"", (0, 1)), None);
+        assert_eq!(seen(0, [1, 2], 8, b"CONNECT", (100, 2)), None);
+        assert_eq!(seen(1, [3, 2], 21, b"", (900, 3)), Some(WAITS));
+        assert_eq!(seen(1, [3, 2], 22, b"CONNECT", (1_000, 3)), Some(WAITS), "now it is known");
+        assert_eq!(std::iter::from_fn(|| dedup.release()).count(), 2);
+        let mut seen = |file: u16, ends: [u8; 2], id: u8, (at_ms, next): (u64, u64)| {
+            let mut data = syn(ends, id, 64);
+            (data[3], data[33]) = (data[3] + 4, 24);
+            data.extend(b"more");
+            let frame = frame(LinkType::RAW, &data, at_ms);
+            known(&mut dedup, file, &frame, next)
+        };
+        assert_eq!(seen(0, [1, 2], 9, (2_000, 3)), None);
+        assert_eq!(seen(0, [1, 2], 10, (2_200, 4)), None, "sent again");
+        assert_eq!(seen(1, [3, 2], 23, (2_900, 5)), Some((3, 1)));
+        assert_eq!(seen(1, [3, 2], 24, (3_100, 5)), Some((4, 1)));
     }
 }

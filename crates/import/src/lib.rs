@@ -10,7 +10,7 @@
 //! What is imported is read like our own: the same tables, and nothing in them asks where they came from. What the
 //! evidence does not say stays empty. `docs/how-to/import.md` says what is taken from what.
 //!
-//! What it does not model: clocks that differ between files.
+//! What it does not model: clocks of several files that drift.
 
 mod acknowledged;
 mod body;
@@ -19,6 +19,8 @@ mod capture;
 mod capture_point;
 mod causes;
 mod clock;
+mod clock_offsets;
+mod clocks;
 mod completeness;
 mod content_queues;
 mod conversations;

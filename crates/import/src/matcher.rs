@@ -22,6 +22,7 @@ use mqttlab_recording::{Acknowledged, Dropped, Identified, NumberMap, NumberSet,
 use mqttlab_units::Instant;
 
 use super::causes::{ForwardedSize, PacketCauses};
+use super::clocks::ClockEvidence;
 use super::content_queues::{self, ContentQueues};
 use super::delays::{self, DelayedMessages};
 use super::identities::{Identities, PublishOrigin};
@@ -60,6 +61,8 @@ pub struct Matcher {
     pub subscriptions: ObservedSubscriptions,
     /// Who is connected to which server.
     pub servers: ObservedServers,
+    /// Whether the clocks of several captures agree.
+    pub clocks: ClockEvidence,
     identities: Identities,
     waiting: ContentQueues,
     counts: NumberMap<u32, u32>,
@@ -134,6 +137,8 @@ struct UntracedDelivery {
     head: Box<[u8]>,
     is_whole: bool,
     since: Instant,
+    /// The message of this content that was published later, where another capture's clock may be behind.
+    early: Option<CountedMessage>,
 }
 
 impl Matcher {
@@ -142,6 +147,7 @@ impl Matcher {
         Matcher {
             subscriptions: ObservedSubscriptions::default(),
             servers: ObservedServers::default(),
+            clocks: ClockEvidence::default(),
             identities: Identities::default(),
             waiting: ContentQueues::default(),
             counts: NumberMap::default(),
@@ -187,7 +193,9 @@ impl Matcher {
     /// The next row, and the place of its packet, when its receiver may not have it.
     pub fn poll_placed(&mut self) -> Option<(MatchedRow, Option<StreamPlace>)> {
         match self.rows.front()? {
-            (Slot::Untraced(..), _) if !self.over && self.rows.len() <= ROWS_WAITING_MAX => return None,
+            (Slot::Untraced(..), _) if !self.over && self.rows.len() <= self.rows_waiting_max() => {
+                return None;
+            }
             _ => {}
         }
         let (slot, place) = self.rows.pop_front()?;
@@ -195,10 +203,17 @@ impl Matcher {
             Slot::Row(row) => row,
             Slot::Untraced(row, untraced) => {
                 self.forget_untraced(untraced.key);
+                let early = untraced.early.filter(|&message| self.clocks.holds(message, row.subscriber));
+                if let Some(CountedMessage { publisher, sequence }) = early {
+                    let (publisher, identified) = (Some(publisher), Identified::Payload);
+                    let row = Received { publisher, sequence, identified, ..row };
+                    return Some((MatchedRow::Received(row), place));
+                }
                 self.traced.foreign += 1;
                 if untraced.is_whole {
                     self.strangers.foreign(&untraced.topic, row.payload_bytes, &untraced.head, row.received);
                 }
+                self.clocks.give_up(untraced.key, untraced.connection, row.received);
                 MatchedRow::Received(row)
             }
         };
@@ -207,6 +222,11 @@ impl Matcher {
 
     fn push(&mut self, slot: Slot) {
         self.rows.push_back((slot, self.place));
+    }
+
+    /// Behind the clock of another capture a message may come long after its delivery.
+    fn rows_waiting_max(&self) -> usize {
+        if self.clocks.are_several() { ROWS_OF_SEVERAL_MAX } else { ROWS_WAITING_MAX }
     }
 
     /// No more packets come: what has not been traced is foreign.
@@ -256,7 +276,7 @@ impl Matcher {
         let mut topic = None;
         if let Some(intended) = intended {
             topic = Some(self.sent(publish, message, intended));
-            self.trace_again(publish);
+            self.trace_again(publish, message);
         }
         if let Some(place) = place {
             let connection = publish.connection;
@@ -467,15 +487,27 @@ impl Matcher {
     }
 
     /// A message turns out to have been published: deliveries of it may have been seen before.
-    fn trace_again(&mut self, published: &SeenPublish<'_>) {
+    fn trace_again(&mut self, published: &SeenPublish<'_>, message: CountedMessage) {
         let key = content_queues::key(published);
+        self.clocks.published(key, published.connection, published.first);
         if !self.untraced.contains_key(&key) {
             return;
         }
         let mut rows = std::mem::take(&mut self.rows);
         for (slot, _) in &mut rows {
             let Slot::Untraced(row, untraced) = slot else { continue };
-            if untraced.key != key || row.received < published.first {
+            if untraced.key != key {
+                continue;
+            }
+            if let Some(lead) = published.first.checked_since(row.received).filter(|lead| !lead.is_zero()) {
+                let is_apart = self.clocks.are_apart(untraced.connection, published.connection);
+                if is_apart
+                    && !row.retained
+                    && untraced.early.is_none()
+                    && self.clocks.note_early(message, row.subscriber, lead)
+                {
+                    untraced.early = Some(message);
+                }
                 continue;
             }
             let copy = untraced.publish(row);
@@ -524,6 +556,9 @@ impl Matcher {
         {
             self.subscriptions.prove_delay();
         }
+        if let Some((message, _)) = traced.filter(|_| !publish.retain) {
+            self.clocks.note_regular(message, publish.client);
+        }
         match traced {
             Some((_, Identified::Order)) => self.traced.by_order += 1,
             // A relay's copy was published where it is delivered.
@@ -547,6 +582,7 @@ impl From<&SeenPublish<'_>> for UntracedDelivery {
             head: publish.head.into(),
             is_whole: publish.is_whole,
             since: publish.since,
+            early: None,
         }
     }
 }
@@ -590,6 +626,8 @@ fn received(publish: &SeenPublish<'_>, message: Option<(CountedMessage, Identifi
 
 /// Rows that wait for a delivery to be traced: a hole in a stream is given up sooner.
 const ROWS_WAITING_MAX: usize = 1024;
+/// The same where there are several captures.
+const ROWS_OF_SEVERAL_MAX: usize = 1 << 14;
 /// Where the counts of messages without an identity begin when their client sends others with one.
 const FOREIGN_FROM: u32 = 1 << 31;
 

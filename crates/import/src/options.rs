@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::capture_point::PathPlace;
+use super::servers::KnownBrokers;
 
 /// What is to be imported, and how it is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +24,8 @@ pub struct ImportOrder {
     pub gateway_ports: Vec<u16>,
     /// Where the user says that it was taken (captures). Otherwise round trips tell.
     pub captured_at: Option<PathPlace>,
-    /// Whether all servers are one broker (captures). Otherwise deliveries tell.
-    pub one_broker: bool,
+    /// Which servers are one broker (captures).
+    pub brokers: KnownBrokers,
     /// Logs of the secrets of TLS connections (captures).
     pub key_logs: Vec<PathBuf>,
     /// Whether a message at QoS 2 counts as delivered at its PUBREL, not already at its PUBLISH (captures).
@@ -67,7 +68,7 @@ pub fn parse(words: &[&str]) -> Result<ImportOrder, String> {
         are_ports_given: false,
         gateway_ports: Vec::new(),
         captured_at: None,
-        one_broker: false,
+        brokers: KnownBrokers::Unknown,
         key_logs: Vec::new(),
         deliver_on_release: true,
         utc_offset_s: 0,
@@ -81,7 +82,8 @@ pub fn parse(words: &[&str]) -> Result<ImportOrder, String> {
             "--broker-port" => order.broker_ports.push(port(word, value()?)?),
             "--gateway-port" => order.gateway_ports.push(port(word, value()?)?),
             "--captured-at" => order.captured_at = Some(place(value()?)?),
-            "--one-broker" => order.one_broker = true,
+            "--one-broker" => order.brokers = KnownBrokers::One,
+            "--separate-brokers" => order.brokers = KnownBrokers::Separate,
             "--key-log" => order.key_logs.push(value()?.into()),
             "--deliver-on" => order.deliver_on_release = release(value()?)?,
             "--utc-offset" => order.utc_offset_s = offset_s(value()?)?,

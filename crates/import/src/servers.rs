@@ -1,8 +1,10 @@
 //! Which servers there are, who is connected to which, and which of them are one broker.
 //!
 //! A message is owed to subscribers of the broker that it was published to, and to nobody at another one. A broker may have
-//! several addresses or ports (a cluster, a balancer, listeners): two servers are one broker where most of what was published
-//! at one, and fits a subscription at the other, was delivered by the other.
+//! several addresses or ports (a cluster, a balancer, listeners). Two ports of one address are one broker where anything that
+//! was published at one was delivered by the other: how much was lost says nothing of that. Two addresses are one broker where
+//! most of what was published at one, and fits a subscription at the other, was delivered by the other. Where the evidence
+//! is in between, the import is not valid: as two brokers they would miss nothing, and look the better the more is lost.
 //!
 //! What it does not know: bridges, which pass on some topics; what a bridge publishes is a message of its own.
 
@@ -24,8 +26,22 @@ pub struct ObservedServers {
     between: BTreeMap<(u32, u32), Between>,
     /// Pairs that are one whatever deliveries say: a gateway and its broker.
     joined: Vec<(u32, u32)>,
-    /// Whether all of them are one broker, as the user says.
-    all_are_one: bool,
+    /// What the user says of them.
+    known: KnownBrokers,
+    /// Deliveries of messages by the server that they were published at.
+    own: NumberMap<u32, u64>,
+}
+
+/// What the user says of the servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KnownBrokers {
+    /// Nothing: deliveries tell.
+    #[default]
+    Unknown,
+    /// All of them are one broker.
+    One,
+    /// Each is a broker of its own.
+    Separate,
 }
 
 /// Messages that were published at one of two servers.
@@ -41,9 +57,9 @@ struct Between {
 pub struct Brokers(Vec<u32>);
 
 impl ObservedServers {
-    /// No servers yet; `all_are_one`: those that come are one broker.
-    pub fn new(all_are_one: bool) -> ObservedServers {
-        ObservedServers { all_are_one, ..ObservedServers::default() }
+    /// No servers yet, of which this is known.
+    pub fn new(known: KnownBrokers) -> ObservedServers {
+        ObservedServers { known, ..ObservedServers::default() }
     }
 
     /// A client is connected to the server at this address.
@@ -94,8 +110,9 @@ impl ObservedServers {
 
     /// A message that was published at this server has reached a client.
     pub fn reached(&mut self, server: u32, client: u32) {
-        if let Some(between) = self.between_mut(server, client) {
-            between.delivered += 1;
+        match self.between_mut(server, client) {
+            Some(between) => between.delivered += 1,
+            None => *self.own.entry(server).or_default() += 1,
         }
     }
 
@@ -107,15 +124,50 @@ impl ObservedServers {
     /// Which are one broker.
     pub fn brokers(&self) -> Brokers {
         let mut brokers = Brokers((0..self.ends.len().max(1) as u32).collect());
-        if self.all_are_one {
+        if self.known == KnownBrokers::One {
             brokers.0.fill(0);
         }
-        let shown = self.between.iter().filter(|(_, between)| between.shows_one()).map(|(&pair, _)| pair);
+        let is_one = |(pair, _): &(&(u32, u32), &Between)| self.verdict(**pair) == Verdict::One;
+        let shown = self.between.iter().filter(is_one).map(|(&pair, _)| pair);
         for (one, other) in shown.chain(self.joined.iter().copied()) {
             let (kept, gone) = pair(brokers.of(one), brokers.of(other));
             brokers.0.iter_mut().filter(|broker| **broker == gone).for_each(|broker| *broker = kept);
         }
         brokers
+    }
+
+    /// What deliveries say of two servers.
+    fn verdict(&self, (one, other): (u32, u32)) -> Verdict {
+        let Some(between) = self.between.get(&(one, other)) else { return Verdict::Two };
+        if self.known == KnownBrokers::Separate {
+            return Verdict::Two;
+        }
+        let is_one_host = self.ends[one as usize].address == self.ends[other as usize].address;
+        let delivers = |server: u32| self.own.contains_key(&server);
+        match between.delivered {
+            0 if !is_one_host || between.fitting == 0 || (delivers(one) && delivers(other)) => Verdict::Two,
+            0 => Verdict::Unknown,
+            _ if is_one_host || between.are_most_delivered() => Verdict::One,
+            _ => Verdict::Unknown,
+        }
+    }
+
+    /// Why the numbers are not the whole truth: servers that may be one broker.
+    pub fn reasons(&self) -> Vec<String> {
+        let brokers = self.brokers();
+        let unknown = self.between.iter().filter(|&(&(one, other), _)| {
+            brokers.of(one) != brokers.of(other) && self.verdict((one, other)) == Verdict::Unknown
+        });
+        let words = |(&(one, other), between): (&(u32, u32), &Between)| {
+            format!(
+                "Whether {} are one broker cannot be told: {} deliveries at one of them were expected if they are, and {} \
+                 happened. They are taken for two. Say --one-broker or --separate-brokers.",
+                self.names(&[one, other]),
+                between.fitting.max(between.delivered),
+                between.delivered
+            )
+        };
+        unknown.map(words).collect()
     }
 
     /// What there is to know where a capture has several servers.
@@ -124,22 +176,16 @@ impl ObservedServers {
         let mut warnings = Vec::new();
         for (&(one, other), between) in self.between.iter().filter(|(_, between)| between.delivered > 0) {
             let (names, count) = (self.names(&[one, other]), between.delivered);
-            warnings.push(match brokers.of(one) == brokers.of(other) {
-                true if self.all_are_one => continue,
-                true => format!(
+            if self.known != KnownBrokers::One && brokers.of(one) == brokers.of(other) {
+                warnings.push(format!(
                     "{names} are taken for one broker: {count} deliveries at one of them are of messages that were \
                      published at the other."
-                ),
-                false => format!(
-                    "{names} are taken for two brokers, although {count} deliveries at one of them are of messages that \
-                     were published at the other: {} more would have fitted. If they are one, say --one-broker.",
-                    between.fitting.saturating_sub(count)
-                ),
-            });
+                ));
+            }
         }
         let apart: Vec<u32> =
             (0..self.ends.len() as u32).filter(|&server| brokers.of(server) == server).collect();
-        if apart.len() > 1 {
+        if apart.len() > 1 && self.known == KnownBrokers::Unknown {
             warnings.push(format!(
                 "There are {} brokers in the capture ({}). A message is expected of the subscribers of the broker that it \
                  was published to, and of nobody else. If some of them are one broker (a cluster, a balancer, address \
@@ -201,9 +247,17 @@ impl Brokers {
 
 impl Between {
     /// One message that reaches the other server may have been published there unseen; of a broker most do.
-    fn shows_one(&self) -> bool {
-        self.delivered > 0 && 2 * self.delivered >= self.fitting
+    fn are_most_delivered(&self) -> bool {
+        2 * self.delivered >= self.fitting
     }
+}
+
+/// What deliveries say of two servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    One,
+    Two,
+    Unknown,
 }
 
 fn pair(one: u32, other: u32) -> (u32, u32) {
@@ -240,8 +294,14 @@ mod tests {
         servers.reached(0, 2);
         let brokers = servers.brokers();
         assert_eq!([0, 1, 2].map(|server| brokers.of(server)), [0, 1, 0]);
-        assert_eq!(servers.warnings().len(), 3, "{:?}", servers.warnings());
-        servers.all_are_one = true;
+        assert_eq!(servers.warnings().len(), 2, "{:?}", servers.warnings());
+        assert!(
+            servers.reasons()[0].starts_with("Whether 10.0.0.0:1883 and 10.0.0.1:1883 are one broker cannot")
+        );
+        servers.known = KnownBrokers::Separate;
+        assert_eq!([0, 1, 2].map(|server| servers.brokers().of(server)), [0, 1, 2]);
+        assert!(servers.reasons().is_empty());
+        servers.known = KnownBrokers::One;
         assert_eq!([0, 1, 2].map(|server| servers.brokers().of(server)), [0; 3]);
         assert!(servers.warnings().is_empty());
     }

@@ -44,6 +44,12 @@ impl HeldFrame {
         }
     }
 
+    /// The frame, as its reader gave it.
+    pub fn frame(&self) -> CapturedFrame<'_> {
+        let HeldFrame { time, is_timed, interface, link_type, original_len, ref data, .. } = *self;
+        CapturedFrame { time, is_timed, interface, link_type, original_len, data }
+    }
+
     /// Takes a frame out of its reader's hands.
     pub fn hold(&mut self, frame: &CapturedFrame<'_>) {
         self.time = frame.time;
@@ -82,6 +88,11 @@ impl Sorting {
     /// The time of the next frame.
     pub fn time(&self) -> Option<Instant> {
         self.waiting.front().map(|held| held.time)
+    }
+
+    /// Frames that wait, by time.
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &HeldFrame> {
+        self.waiting.iter()
     }
 
     /// The first frame that was read, as far as it is here: also one whose time is far behind.

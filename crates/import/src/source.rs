@@ -14,6 +14,7 @@ use mqttlab_capture::{CaptureReader, CapturedFrame};
 use mqttlab_recording::{Direction, Transit};
 use mqttlab_units::Instant;
 
+use super::clock_offsets::ClockOffsets;
 use super::error::{ImportError, Result};
 use super::sorting::{HeldFrame, Sorting};
 
@@ -145,6 +146,9 @@ fn decompressed(raw: impl Read + 'static, meter: &Meter) -> io::Result<Box<dyn R
 const UNPACKED_RATIO: u64 = 200;
 const UNPACKED_ALWAYS: u64 = 256_000_000;
 
+/// Frames of each of several captures that are looked at before the first one is taken.
+const LOOKED_AT: usize = 1 << 13;
+
 /// The first `count` bytes of a stream, or all if there are fewer, and the whole stream.
 fn ahead(mut stream: impl Read + 'static, count: usize) -> io::Result<(Vec<u8>, Box<dyn Read>)> {
     let mut head = vec![0; count];
@@ -182,12 +186,16 @@ pub struct CaptureFrames {
 pub struct CapturedAt {
     /// The number of the link.
     pub link: u16,
+    /// The number of the capture.
+    pub file: u16,
     /// How it crossed that link and which way, where the captures show both ends.
     pub transit: Option<(Direction, Transit)>,
 }
 
 struct Capture {
     label: String,
+    /// What is added to its times.
+    add_ns: i64,
     reader: CaptureReader<Box<dyn Read>>,
     /// Frames that were read and wait for their turn.
     sorting: Sorting,
@@ -216,7 +224,7 @@ impl CaptureFrames {
             let reader =
                 CaptureReader::new(open(file, meter)?).map_err(|error| ImportError::in_file(file, error))?;
             let (sorting, links) = (Sorting::default(), HashMap::new());
-            let mut capture = Capture { label, reader, sorting, is_read: false, links };
+            let mut capture = Capture { label, add_ns: 0, reader, sorting, is_read: false, links };
             // One is enough to begin with: a pipe may bring more only later.
             capture.read(&mut frames.faults, &mut frames.secrets);
             frames.captures.push(capture);
@@ -268,14 +276,52 @@ impl CaptureFrames {
             .filter(|&index| self.captures[index].time().is_some())
             .min_by_key(|&index| self.captures[index].time())?;
         let capture = &mut self.captures[earliest];
-        let next = capture.sorting.next()?;
+        let mut next = capture.sorting.next()?;
+        next.time = capture.corrected(next.time);
         capture.sorting.give_back(std::mem::replace(&mut self.current, next));
         let link = capture.link(&self.current, &mut self.links, self.show_both_ends);
         let HeldFrame { time, is_timed, interface, link_type, original_len, ref data, ref transit, .. } =
             self.current;
         let transit = transit.as_ref().filter(|_| self.show_both_ends);
-        let at = CapturedAt { link, transit: transit.map(|told| (told.direction, told.transit)) };
+        let file = earliest.min(usize::from(u16::MAX)) as u16;
+        let at = CapturedAt { link, file, transit: transit.map(|told| (told.direction, told.transit)) };
         Some((at, CapturedFrame { time, is_timed, interface, link_type, original_len, data }))
+    }
+
+    /// The first frames of each capture, with its number; they stay where they are.
+    pub fn look_ahead(&mut self) -> impl Iterator<Item = (u16, CapturedFrame<'_>)> {
+        let count = if self.captures.len() > 1 { LOOKED_AT } else { 0 };
+        for capture in &mut self.captures {
+            capture.fill(&mut self.faults, &mut self.secrets);
+            while !capture.is_read && capture.sorting.waiting().len() < count {
+                capture.read(&mut self.faults, &mut self.secrets);
+            }
+        }
+        let captures = (0..).zip(&self.captures);
+        captures.flat_map(|(file, capture)| {
+            let frames = capture.sorting.waiting().map(HeldFrame::frame);
+            frames.map(move |frame| (file, CapturedFrame { time: capture.corrected(frame.time), ..frame }))
+        })
+    }
+
+    /// Sets the clocks of several captures by connections that they have in common. Answers why they are not right all the
+    /// same, and what was done.
+    pub fn set_clocks(&mut self) -> (Vec<String>, Vec<String>) {
+        if self.captures.len() < 2 || self.show_both_ends {
+            return Default::default();
+        }
+        let mut offsets = ClockOffsets::default();
+        self.look_ahead().for_each(|(file, frame)| offsets.add(file, &frame));
+        let (corrections, reasons, warnings) = offsets.conclude(&self.names());
+        for correction in corrections {
+            self.captures[usize::from(correction.file)].add_ns = correction.add_ns;
+        }
+        (reasons, warnings)
+    }
+
+    /// What the captures are called.
+    pub fn names(&self) -> Vec<String> {
+        self.captures.iter().map(|capture| capture.label.clone()).collect()
     }
 
     /// Frames that its capture dropped between the last frame and the one before it.
@@ -325,7 +371,11 @@ impl CaptureFrames {
 
 impl Capture {
     fn time(&self) -> Option<Instant> {
-        self.sorting.time()
+        self.sorting.time().map(|time| self.corrected(time))
+    }
+
+    fn corrected(&self, time: Instant) -> Instant {
+        Instant::from_ns(time.as_ns().saturating_add_signed(self.add_ns))
     }
 
     /// Reads frames until there are enough to put the next ones in order.

@@ -82,7 +82,9 @@ def import_() -> None:
               help="Where the capture was taken.  [default: as the round trips to both ends say]")
 @click.option("--one-broker", is_flag=True,
               help="Take all servers in the capture for one broker: a message published at one of them is expected at "
-                   "all of them.  [default: where most of what is published at one is delivered by the other]")
+                   "all of them.  [default: as deliveries say]")
+@click.option("--separate-brokers", is_flag=True,
+              help="Take each server in the capture for a broker of its own.  [default: as deliveries say]")
 @click.option("--key-log", "key_logs", type=click.Path(path_type=Path, exists=True, dir_okay=False), multiple=True,
               metavar="FILE",
               help="Secrets of TLS connections, as clients and brokers log them (SSLKEYLOGFILE); repeatable. Those in "
@@ -96,8 +98,9 @@ def import_() -> None:
 @CATALOG
 def capture(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, ports: tuple[int, ...],
-    gateway_ports: tuple[int, ...], captured_at: str | None, one_broker: bool, key_logs: tuple[Path, ...],
-    deliver_on: str, unpacked_max: int | None, html: bool | None, full: bool, as_json: bool, catalog: str | None,
+    gateway_ports: tuple[int, ...], captured_at: str | None, one_broker: bool, separate_brokers: bool,
+    key_logs: tuple[Path, ...], deliver_on: str, unpacked_max: int | None, html: bool | None, full: bool,
+    as_json: bool, catalog: str | None,
 ) -> None:
     """Import captures (pcapng, pcap) into one recording.
 
@@ -114,11 +117,15 @@ def capture(
       mqttlab import capture --broker-port 8884 --output runs/field field.pcap.gz --full
       mqttlab import capture --key-log keys.log tls.pcapng
     """
+    if one_broker and separate_brokers:
+        raise click.UsageError("--one-broker and --separate-brokers exclude each other")
     options = ["--deliver-on", deliver_on]
     if captured_at is not None:
         options += ["--captured-at", captured_at]
     if one_broker:
         options += ["--one-broker"]
+    if separate_brokers:
+        options += ["--separate-brokers"]
     for port in ports:
         options += ["--broker-port", str(port)]
     for port in gateway_ports:

@@ -90,31 +90,32 @@ pub(super) struct ConnectionFollower {
     begins_with_connect: bool,
     /// Whether packets of ZMTP are wanted.
     reads_zeromq: bool,
-    ways: [DirectionState; 2],
+    pub(super) ways: [DirectionState; 2],
     /// What lies between TCP and MQTT, where there is anything.
     layers: Option<Box<ConnectionLayers>>,
     context: ConnectionContext,
     connect: Option<Box<SeenConnect>>,
-    handshake: SynHandshake,
+    pub(super) handshake: SynHandshake,
     waiting: Waiting,
     last_frame: u64,
-    last_time: Instant,
+    pub(super) last_time: Instant,
+    /// Whether a FIN or an RST was seen.
+    pub(super) is_ending: bool,
+    /// A SYN between the same ends that came when the handshake was over.
+    pub(super) repeated_syn: Option<Box<TcpHeader>>,
+    /// The connection that the ends had before, until the server answers this one's SYN.
+    pub(super) predecessor: Option<Box<ConnectionFollower>>,
 }
-
-/// The network may show a frame again for so long.
-const COPIED_WITHIN: Duration = Duration::from_s(10);
-/// Linux repeats a SYN six times, and gives up after 127 s.
-const SYN_REPEATED_WITHIN: Duration = Duration::from_s(130);
 
 /// One direction.
 #[derive(Debug)]
-struct DirectionState {
-    half: DirectionHistory,
-    stream: Reassembler,
+pub(super) struct DirectionState {
+    pub(super) half: DirectionHistory,
+    pub(super) stream: Reassembler,
     framer: Option<MqttFramer>,
     /// Instead of it, for ZMTP.
     frames: Option<zmtp::ZmtpFramer>,
-    from_start: bool,
+    pub(super) from_start: bool,
     publishes_in: PerSegment,
     publishes_from: PerSegment,
     tally: MetricTally,
@@ -128,10 +129,10 @@ struct PerSegment {
 }
 
 #[derive(Debug, Default)]
-struct SynHandshake {
-    syn: Option<Instant>,
-    initial_rtt: Option<Duration>,
-    synchronized: bool,
+pub(super) struct SynHandshake {
+    pub(super) syn: Option<Instant>,
+    pub(super) initial_rtt: Option<Duration>,
+    pub(super) synchronized: bool,
 }
 
 impl ConnectionFollower {
@@ -175,6 +176,9 @@ impl ConnectionFollower {
             waiting: Waiting::new(),
             last_frame: 0,
             last_time: segment.time,
+            is_ending: false,
+            repeated_syn: None,
+            predecessor: None,
         }
     }
 
@@ -184,18 +188,6 @@ impl ConnectionFollower {
 
     pub(super) fn last_frame(&self) -> u64 {
         self.last_frame
-    }
-
-    /// Whether a SYN opens another connection between the same ends: it starts at another sequence number, or comes so late that no
-    /// host repeats it any more. A client that has its answer repeats none at all (RFC 9293 §3.10.7.4); one without gives up
-    /// after some two minutes. Wireshark takes an equal number for a repetition, however late: tools that write captures, and
-    /// hosts without a clock for their numbers (RFC 6528), begin with the same one every time.
-    pub(super) fn is_another(&self, syn: &TcpHeader) -> bool {
-        let base = self.ways[self.direction(syn) as usize].half.base;
-        let is_answered = self.handshake.synchronized && self.handshake.initial_rtt.is_some();
-        let silence = if is_answered { COPIED_WITHIN } else { SYN_REPEATED_WITHIN };
-        let is_late = syn.time.checked_since(self.last_time).is_some_and(|passed| passed > silence);
-        !syn.bits.has(Bits::ACK) && base.is_some_and(|base| base != syn.sequence || is_late)
     }
 
     /// Whether it is a broker's connection: by its port, or because it carries MQTT.
@@ -226,7 +218,7 @@ impl ConnectionFollower {
         self.ways[direction as usize].tally.mark(Marks::REUSED_PORTS);
     }
 
-    fn direction(&self, segment: &TcpHeader) -> ServerDirection {
+    pub(super) fn direction(&self, segment: &TcpHeader) -> ServerDirection {
         if segment.source == self.client { ServerDirection::ToServer } else { ServerDirection::FromServer }
     }
 
@@ -247,13 +239,20 @@ impl ConnectionFollower {
         way.tally.segment(segment);
         way.count_order(segment);
         let verdict = self.judge(direction, segment);
-        self.handshake(segment);
         let seen = Sighting { time: segment.time, frame };
-        let new_bytes = self.stream(direction, segment, (payload, seen), key_log, found);
+        let is_stale = self.is_stale(direction, segment);
+        let mut new_bytes = 0;
+        if !is_stale {
+            self.note_repeated_syn(segment);
+            self.handshake(segment);
+            self.is_ending |= segment.bits.any(Bits::FIN.and(Bits::RST));
+            new_bytes = self.stream(direction, segment, (payload, seen), key_log, found);
+        }
         Annotations {
             frame,
             connection: self.number,
             direction,
+            is_stale,
             verdict,
             initial_rtt: self.handshake.initial_rtt,
             new_bytes,
@@ -281,7 +280,7 @@ impl ConnectionFollower {
         verdict
     }
 
-    fn handshake(&mut self, segment: &TcpHeader) {
+    pub(super) fn handshake(&mut self, segment: &TcpHeader) {
         let handshake = &mut self.handshake;
         let tally = &mut self.ways[0].tally;
         if segment.bits.has(Bits::SYN) {

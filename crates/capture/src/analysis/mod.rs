@@ -4,7 +4,7 @@
 //! answers with what it turned out to be: marks, round trips, and the MQTT packets that it completed. Sums are
 //! kept for each direction of each connection and for everything.
 //!
-//! A connection is between two endpoints from one SYN to the next. Its server is the end with a broker port, else
+//! A connection is between two endpoints from one SYN to the next (see [`reuse`]). Its server is the end with a broker port, else
 //! the one that did not send the SYN, else the one with the lower port. Its streams are decoded as MQTT when it has
 //! a broker port, when the client's first bytes are a CONNECT, in however many segments, and when another connection to the
 //! same address and port began so.
@@ -17,6 +17,7 @@ mod exchanges;
 mod first_bytes;
 mod flags;
 mod protocol;
+mod reuse;
 mod sequence;
 mod unacknowledged;
 
@@ -102,6 +103,8 @@ pub struct Annotations<'a> {
     pub connection: u64,
     /// Which direction of it.
     pub direction: ServerDirection,
+    /// Whether it is of an earlier connection between the same ends, by its numbers: it tells nothing of this one.
+    pub is_stale: bool,
     /// Marks, round trip and bytes in flight.
     pub verdict: SegmentVerdict,
     /// SYN to the acknowledgment that completed the handshake, once known.
@@ -266,6 +269,10 @@ impl Analyser {
         let ends = ordered(segment.source, segment.destination);
         let (slot, reused) = self.slot(ends, segment);
         let follower = self.followers[slot].as_mut().expect("a slot in the index is occupied");
+        let follower = match follower.is_of_predecessor(segment) {
+            true => follower.predecessor.as_mut().expect("it has one"),
+            false => follower,
+        };
         follower.reclassify(&self.brokers);
         let mut annotations =
             follower.segment(self.frames, segment, payload, &self.settings.key_log, &mut self.found);
@@ -275,6 +282,10 @@ impl Analyser {
         if reused {
             annotations.verdict.marks.set(Marks::REUSED_PORTS);
             follower.reused(annotations.direction);
+        }
+        let is_first = segment.bits.has(Bits::SYN) && !segment.bits.has(Bits::ACK);
+        if let Some(over) = follower.predecessor.take_if(|_| !is_first) {
+            self.finish_connection(over);
         }
         annotations.packets = &self.found.completed;
         annotations
@@ -287,6 +298,8 @@ impl Analyser {
         self.vacant.clear();
         self.latest = [None; LATEST];
         let mut open: Vec<Box<ConnectionFollower>> = self.followers.drain(..).flatten().collect();
+        let earlier: Vec<_> = open.iter_mut().filter_map(|follower| follower.predecessor.take()).collect();
+        open.extend(earlier);
         open.sort_by_key(|follower| follower.number());
         for follower in open {
             self.finish_connection(follower);
@@ -313,7 +326,7 @@ impl Analyser {
             Some((latest, slot)) if latest == ends => Some(slot),
             _ => self.by_ends.get(&ends).copied(),
         };
-        let mut reused = false;
+        let (mut reused, mut begun, mut predecessor) = (false, None, None);
         if let Some(slot) = known {
             let follower = self.followers[slot].as_ref().expect("a slot in the index is occupied");
             if !(segment.bits.has(Bits::SYN) && follower.is_another(segment)) {
@@ -321,12 +334,19 @@ impl Analyser {
                 return (slot, false);
             }
             reused = true;
-            self.close(ends, slot);
+            begun = follower.begun_again(segment).copied();
+            predecessor = self.replace(ends, slot);
         }
         if self.by_ends.len() >= self.settings.limits.open_max {
             self.close_idle();
         }
-        let follower = ConnectionFollower::new(self.seen_connections, segment, &self.settings, &self.brokers);
+        let first = begun.as_ref().unwrap_or(segment);
+        let mut follower =
+            ConnectionFollower::new(self.seen_connections, first, &self.settings, &self.brokers);
+        if let Some(syn) = &begun {
+            follower.begin_with(syn);
+        }
+        follower.predecessor = predecessor;
         self.seen_connections += 1;
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.followers.push(None);
@@ -339,12 +359,34 @@ impl Analyser {
     }
 
     fn close(&mut self, ends: Ends, slot: usize) {
+        let Some(mut follower) = self.take_out(ends, slot) else { return };
+        if let Some(earlier) = follower.predecessor.take() {
+            self.finish_connection(earlier);
+        }
+        self.finish_connection(follower);
+    }
+
+    fn take_out(&mut self, ends: Ends, slot: usize) -> Option<Box<ConnectionFollower>> {
         self.by_ends.remove(&ends);
         self.latest[latest(&ends)] = None;
-        if let Some(follower) = self.followers[slot].take() {
-            self.vacant.push(slot);
+        let follower = self.followers[slot].take()?;
+        self.vacant.push(slot);
+        Some(follower)
+    }
+
+    /// Makes room for another connection between the same ends. Answers the one that may go on all the same.
+    fn replace(&mut self, ends: Ends, slot: usize) -> Option<Box<ConnectionFollower>> {
+        let mut follower = self.take_out(ends, slot)?;
+        if let Some(earlier) = follower.predecessor.take() {
+            // A SYN without an answer was between.
             self.finish_connection(follower);
+            return Some(earlier);
         }
+        if follower.may_go_on() {
+            return Some(follower);
+        }
+        self.finish_connection(follower);
+        None
     }
 
     /// Finishes the half of the connections that have been idle longest, so that the search for them is rare.

@@ -27,6 +27,7 @@ impl Importer<'_> {
         let annotations = self.analyser.segment(segment, SegmentPayload::Bytes(payload));
         let (connection, direction) = (annotations.connection, annotations.direction);
         let named_ends = annotations.named_ends;
+        let is_stale = annotations.is_stale;
         let mut verdict = annotations.verdict;
         verdict.ack_rtt = verdict.ack_rtt.filter(|_| frame.is_timed);
         self.words.clear();
@@ -38,18 +39,20 @@ impl Importer<'_> {
         self.packets.clear();
         self.packets.extend_from_slice(annotations.packets);
         write!(self.words.marks, "{}", verdict.marks).expect("a string takes all");
-        let offset = self.streams.place(connection, direction, segment, payload.len());
-        let (acknowledges, acknowledged) = (segment.bits.has(Bits::ACK), direction.opposite());
-        if acknowledges {
-            self.unproven.acknowledged(
-                connection as u32,
-                acknowledged,
-                &self.streams,
-                self.clock,
-                &mut self.output.recorder,
-            )?;
+        let offset = match is_stale {
+            true => None,
+            false => self.streams.place(connection, direction, segment, payload.len()),
+        };
+        if segment.bits.has(Bits::ACK) && !is_stale {
+            let (streams, clock) = (&self.streams, self.clock);
+            let acknowledged = direction.opposite();
+            let recorder = &mut self.output.recorder;
+            self.unproven.acknowledged(connection as u32, acknowledged, streams, clock, recorder)?;
         }
         let ends = [segment.source, segment.destination];
+        if let Some(capture) = place.capture {
+            self.matcher.clocks.note(ends, connection as u32, capture);
+        }
         let client_first = if direction == ServerDirection::ToServer { ends } else { [ends[1], ends[0]] };
         let at = self.clock.at(frame.time);
         self.conversations.seen(connection as u32, direction, client_first, at, &mut self.matcher);
@@ -65,7 +68,9 @@ impl Importer<'_> {
         } else {
             self.take_packets()?;
             self.note_gaps();
-            self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.matcher);
+            if !is_stale {
+                self.conversations.closing(connection as u32, direction, segment.bits, at, &mut self.matcher);
+            }
             self.push_events()?;
         }
         let hosts = ends.map(|end| self.participants.host(end.address));

@@ -171,7 +171,7 @@ def attribution_by_band(of: Recording | pl.DataFrame) -> pl.DataFrame:
 def _summed_up(of: Recording | pl.DataFrame) -> pl.DataFrame:
     if isinstance(of, Recording):
         return of.derived("attribution by qos and band", _sums)
-    rows = of.with_columns(MEASURED.alias("measured"))
+    rows = of.with_columns((MEASURED & pl.col("latency_ns").is_not_null()).alias("measured"))
     return means.sums(rows.with_columns(_bands(rows)).lazy().filter("measured")).collect()
 
 
@@ -184,6 +184,9 @@ def _sums(recording: Recording) -> pl.DataFrame:
     # Of what is read no second copy is kept.
     messages = messages.with_columns(latency_ns=pl.Series(recording.read_column(
         "messages", lambda first, length: _delivered(recording, first, length).select("latency_ns"))))
+    # A delivery before its sending, by clocks that differ, has no latency to divide.
+    has_latency = pl.Series(~np.isnan(messages["latency_ns"].to_numpy()))
+    messages = messages.with_columns(measured=pl.col("measured") & has_latency)
     messages = messages.with_columns(_bands(messages))
     stored, summed = recording.scan_summary("attribution").select(*PARTS, "adjusted_ns"), []
     for begin, length in recording.ranges(stored, SUMMED_AT_ONCE):

@@ -38,6 +38,8 @@ def _by_flow(recording: Recording) -> pl.DataFrame:
         qos=flow.cast(pl.Int64), measured=is_measured(recording)))
     latencies = recording.read_column(
         "messages", lambda first, length: _deliveries(recording, first, length).select("latency_ns"))
+    # A delivery before its sending, by clocks that differ, has no latency to divide.
+    rows = rows.with_columns(measured=pl.col("measured") & pl.Series(~np.isnan(latencies)))
     rows = rows.with_columns(latency_ns=pl.Series(latencies), band=pl.Series(_bands(rows, latencies)))
     stored, summed = recording.scan_summary("attribution").select(*PARTS, "adjusted_ns"), []
     for begin, length in recording.ranges(stored, SUMMED_AT_ONCE):

@@ -1,0 +1,133 @@
+//! Whether the clocks of captures differ, as deliveries tell that were seen before their messages were published.
+//!
+//! Where the publisher is in one capture and the receiver in another, no connection is in both that could compare the
+//! clocks. But a message that arrives has been sent: where topic, size and content of a delivery are those of a message that
+//! comes later, the clocks differ by that much or more. Contents may repeat, so that a delivery is an earlier message's that
+//! was not captured. Then the message has a delivery of its own, later, and the earlier one proves nothing.
+
+use std::collections::HashSet;
+
+use mqttlab_capture::SocketEndpoint;
+use mqttlab_recording::{FoldedHash, NumberMap};
+use mqttlab_units::{Duration, Instant};
+
+use super::message::CountedMessage;
+
+/// Deliveries before their publication, of several captures.
+#[derive(Default)]
+pub struct ClockEvidence {
+    /// The captures that connections were seen in, one a bit.
+    captures: NumberMap<u32, u64>,
+    /// The latest connection between two ends.
+    between: NumberMap<[SocketEndpoint; 2], u32>,
+    /// Messages and receivers of which the only delivery came before.
+    early: HashSet<(u32, u32, u32), FoldedHash>,
+    /// Messages that were delivered again, when they had been published.
+    contradicted: u64,
+    /// How long before, at most.
+    lead: Duration,
+    /// Deliveries that could wait no longer, by content: receiver's connection, receiver, time.
+    given_up: NumberMap<u64, (u32, Instant)>,
+    /// Of these, those whose content was published later.
+    unmatched: u64,
+}
+
+impl ClockEvidence {
+    /// A segment of a connection was seen in this capture of several, for the first time.
+    pub fn note(&mut self, ends: [SocketEndpoint; 2], connection: u32, capture: u16) {
+        self.between.insert(ends, connection);
+        *self.captures.entry(connection).or_default() |= 1 << (capture % 64);
+    }
+
+    /// It was seen in this one, too.
+    pub fn note_again(&mut self, ends: [SocketEndpoint; 2], capture: u16) {
+        if let Some(&connection) = self.between.get(&ends) {
+            *self.captures.entry(connection).or_default() |= 1 << (capture % 64);
+        }
+    }
+
+    /// Whether there are several captures.
+    pub fn are_several(&self) -> bool {
+        !self.captures.is_empty()
+    }
+
+    /// Whether no capture holds both connections.
+    pub fn are_apart(&self, one: u32, other: u32) -> bool {
+        let of = |connection: u32| self.captures.get(&connection).copied().unwrap_or_default();
+        of(one) != 0 && of(other) != 0 && of(one) & of(other) == 0
+    }
+
+    /// A delivery to this receiver has the content of a message that was published so much later. Says whether it is the first.
+    pub fn note_early(&mut self, message: CountedMessage, receiver: u32, lead: Duration) -> bool {
+        let is_new = self.early.insert((receiver, message.publisher, message.sequence));
+        if is_new {
+            self.lead = self.lead.max(lead);
+        }
+        is_new
+    }
+
+    /// A message was delivered after its publication.
+    pub fn note_regular(&mut self, message: CountedMessage, receiver: u32) {
+        if !self.early.is_empty() && self.early.remove(&(receiver, message.publisher, message.sequence)) {
+            self.contradicted += 1;
+        }
+    }
+
+    /// Whether an early delivery is taken for the message's.
+    pub fn holds(&self, message: CountedMessage, receiver: u32) -> bool {
+        self.differ() && self.early.contains(&(receiver, message.publisher, message.sequence))
+    }
+
+    /// A delivery waits for its message no longer.
+    pub fn give_up(&mut self, content: u64, connection: u32, at: Instant) {
+        if self.are_several() && self.given_up.len() < GIVEN_UP_MAX {
+            self.given_up.entry(content).or_insert((connection, at));
+        }
+    }
+
+    /// A message was published: deliveries of it may have been given up.
+    pub fn published(&mut self, content: u64, connection: u32, at: Instant) {
+        let Some(&(receiver, received)) = self.given_up.get(&content) else { return };
+        if let Some(lead) = at.checked_since(received).filter(|_| self.are_apart(connection, receiver)) {
+            self.given_up.remove(&content);
+            self.lead = self.lead.max(lead);
+            self.unmatched += 1;
+        }
+    }
+
+    /// Whether they differ for certain.
+    pub fn differ(&self) -> bool {
+        self.early.len() as u64 + self.unmatched > self.contradicted
+    }
+
+    /// Why the numbers are not the whole truth.
+    pub fn reasons(&self) -> Vec<String> {
+        let count = self.early.len() as u64 + self.unmatched;
+        if !self.differ() {
+            return Vec::new();
+        }
+        vec![format!(
+            "{count} deliveries are earlier than the sending of their messages: the clocks of the captures differ by at least {} \
+             s. They have no latency, and the others are off by the same difference. Set the clocks right (editcap -t) and \
+             import again.",
+            seconds(self.lead)
+        )]
+    }
+}
+
+/// Three digits or more of a number of seconds.
+pub fn seconds(length: Duration) -> String {
+    let seconds = length.as_ns() as f64 / 1e9;
+    let digits = if seconds >= 10.0 {
+        1
+    } else if seconds >= 0.1 {
+        3
+    } else {
+        6
+    };
+    let text = format!("{seconds:.digits$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Contents that are remembered.
+const GIVEN_UP_MAX: usize = 1 << 16;
