@@ -18,6 +18,8 @@ mod capture;
 mod capture_point;
 mod clock;
 mod completeness;
+mod content_order;
+mod content_parts;
 mod content_queues;
 mod conversations;
 mod csv;

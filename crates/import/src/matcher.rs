@@ -15,11 +15,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use mqttlab_capture::mqtt::PayloadRest;
 use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Acknowledged, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
-use super::content_queues::{self, ContentQueues};
+use super::content_order::OrderWindow;
+use super::content_queues::{self, ContentQueues, TracedMessage};
 use super::identities::{Identities, PublishOrigin};
 use super::message::{CountedMessage, SeenPublish};
 use super::servers::ObservedServers;
@@ -39,8 +41,10 @@ pub enum MatchedRow {
 /// How deliveries were traced to messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traced {
-    /// By order alone: several messages had the same content.
+    /// By order, which is certain: several messages had the same content.
     pub by_order: u64,
+    /// By order, which is a guess: not all of several messages with the same content came, or their order is not promised.
+    pub ambiguous: u64,
     /// Not at all.
     pub foreign: u64,
 }
@@ -67,8 +71,10 @@ pub struct Matcher {
     /// Connections that are over.
     parted: NumberSet<u32>,
     rows: VecDeque<Slot>,
-    /// How many deliveries with this content wait for their message.
-    untraced: NumberMap<u64, u32>,
+    /// How many rows have gone: the number of the first one.
+    gone: u64,
+    /// The rows of deliveries that wait for their message, by content.
+    untraced: NumberMap<u64, Vec<u64>>,
     /// Whether no more packets come.
     over: bool,
 }
@@ -77,6 +83,8 @@ pub struct Matcher {
 enum Slot {
     Row(MatchedRow),
     Untraced(Received, Box<UntracedDelivery>),
+    /// Whether its message is certain is not known yet.
+    Undecided(Received, OrderWindow),
 }
 
 /// A message whose acknowledgement is awaited, and the connection that carried it last.
@@ -90,7 +98,7 @@ struct UnacknowledgedMessage {
 #[derive(Clone)]
 struct PendingDelivery {
     connection: u32,
-    message: Option<(CountedMessage, Identified)>,
+    message: Option<TracedMessage>,
     /// The row that waits for the PUBREL.
     held: Option<HeldDelivery>,
 }
@@ -100,6 +108,7 @@ struct PendingDelivery {
 struct HeldDelivery {
     row: Received,
     untraced: Option<UntracedDelivery>,
+    window: Option<OrderWindow>,
 }
 
 /// What is known of a delivery whose message was not.
@@ -109,6 +118,7 @@ struct UntracedDelivery {
     connection: u32,
     topic: Arc<str>,
     head: Box<[u8]>,
+    rest: PayloadRest,
     is_whole: bool,
     since: Instant,
 }
@@ -130,6 +140,7 @@ impl Matcher {
             relayed: NumberSet::default(),
             parted: NumberSet::default(),
             rows: VecDeque::new(),
+            gone: 0,
             untraced: NumberMap::default(),
             over: false,
         }
@@ -148,18 +159,32 @@ impl Matcher {
 
     /// The next row.
     pub fn poll(&mut self) -> Option<MatchedRow> {
-        match self.rows.front()? {
-            Slot::Untraced(..) if !self.over && self.rows.len() <= ROWS_WAITING_MAX => return None,
-            _ => {}
+        let waits = match self.rows.front()? {
+            Slot::Row(_) => false,
+            Slot::Untraced(..) => self.rows.len() <= ROWS_WAITING_MAX,
+            Slot::Undecided(_, window) => window.is_undecided() && self.rows.len() <= ROWS_UNDECIDED_MAX,
+        };
+        if waits && !self.over {
+            return None;
         }
-        Some(match self.rows.pop_front()? {
+        let row = match self.rows.pop_front()? {
             Slot::Row(row) => row,
             Slot::Untraced(row, untraced) => {
-                self.forget_untraced(untraced.key);
+                self.forget_untraced(untraced.key, self.gone);
                 self.traced.foreign += 1;
                 MatchedRow::Received(row)
             }
-        })
+            Slot::Undecided(row, window) => {
+                let identified = if window.is_certain() { row.identified } else { Identified::Ambiguous };
+                MatchedRow::Received(Received { identified, ..row })
+            }
+        };
+        self.gone += 1;
+        if let MatchedRow::Received(row) = &row {
+            self.traced.by_order += u64::from(row.identified == Identified::Order);
+            self.traced.ambiguous += u64::from(row.identified == Identified::Ambiguous);
+        }
+        Some(row)
     }
 
     /// No more packets come: what has not been traced is foreign.
@@ -278,32 +303,36 @@ impl Matcher {
         let place = publish.id.map(|id| (publish.client, id));
         let earlier = place.and_then(|place| self.incoming.get(&place).cloned());
         let since = self.subscribed_since(publish);
-        let (message, repeated) = match earlier {
-            Some(ref delivery) if publish.dup => (delivery.message, true),
+        let (traced, repeated) = match earlier {
+            Some(ref delivery) if publish.dup => (delivery.message.clone(), true),
             _ => (self.trace(publish, since), false),
         };
+        let message = traced.as_ref().map(|traced| traced.message);
         // A receiver at QoS 2 drops a repetition that it has not released (MQTT 5 §4.3.3).
         if repeated && publish.qos == 2 {
-            return message.map(|(message, _)| message);
+            return message;
         }
         if let Some(held) = earlier.and_then(|delivery| delivery.held) {
             // Its identifier is in use again, so that its release was not captured.
             self.received(held);
         }
         let row = HeldDelivery {
-            row: received(publish, message),
-            untraced: message.is_none().then(|| publish.into()),
+            row: received(publish, traced.as_ref()),
+            untraced: traced.is_none().then(|| publish.into()),
+            window: traced.as_ref().and_then(|traced| traced.window.clone()),
         };
         let hold = publish.qos == 2 && self.deliver_on_release;
         if let Some(place) = place {
             let connection = publish.connection;
-            self.incoming
-                .insert(place, PendingDelivery { connection, message, held: hold.then(|| row.clone()) });
+            self.incoming.insert(
+                place,
+                PendingDelivery { connection, message: traced, held: hold.then(|| row.clone()) },
+            );
         }
         if !hold || place.is_none() {
             self.received(row);
         }
-        message.map(|(message, _)| message)
+        message
     }
 
     /// The broker released a packet identifier at QoS 2.
@@ -349,68 +378,73 @@ impl Matcher {
     }
 
     fn received(&mut self, held: HeldDelivery) {
-        self.rows.push_back(match held.untraced {
-            Some(untraced) => {
-                *self.untraced.entry(untraced.key).or_default() += 1;
+        let number = self.gone + self.rows.len() as u64;
+        self.rows.push_back(match (held.untraced, held.window) {
+            (Some(untraced), _) => {
+                self.untraced.entry(untraced.key).or_default().push(number);
                 Slot::Untraced(held.row, Box::new(untraced))
             }
-            None => Slot::Row(MatchedRow::Received(held.row)),
+            (None, Some(window)) => Slot::Undecided(held.row, window),
+            (None, None) => Slot::Row(MatchedRow::Received(held.row)),
         });
     }
 
     /// A message turns out to have been published: deliveries of it may have been seen before.
     fn trace_again(&mut self, published: &SeenPublish<'_>) {
-        let key = content_queues::key(published);
-        if !self.untraced.contains_key(&key) {
+        if self.untraced.is_empty() {
             return;
         }
+        let key = content_queues::key(published);
+        let Some(numbers) = self.untraced.get(&key).cloned() else { return };
         let mut rows = std::mem::take(&mut self.rows);
-        for slot in &mut rows {
+        for number in numbers {
+            let slot = &mut rows[(number - self.gone) as usize];
             let Slot::Untraced(row, untraced) = slot else { continue };
-            if untraced.key != key || row.received < published.first {
+            if row.received < published.first {
                 continue;
             }
             let copy = untraced.publish(row);
-            let Some(message) = self.trace(&copy, untraced.since) else { continue };
-            let row = Received {
-                publisher: Some(message.0.publisher),
-                sequence: message.0.sequence,
-                identified: message.1,
-                ..*row
+            let Some(TracedMessage { message, identified, window }) = self.trace(&copy, untraced.since) else {
+                continue;
             };
-            self.forget_untraced(key);
-            *slot = Slot::Row(MatchedRow::Received(row));
+            let CountedMessage { publisher, sequence } = message;
+            let row = Received { publisher: Some(publisher), sequence, identified, ..*row };
+            self.forget_untraced(key, number);
+            *slot = match window {
+                Some(window) => Slot::Undecided(row, window),
+                None => Slot::Row(MatchedRow::Received(row)),
+            };
         }
         self.rows = rows;
     }
 
-    fn forget_untraced(&mut self, key: u64) {
-        if let Some(count) = self.untraced.get_mut(&key) {
-            *count -= 1;
-            if *count == 0 {
+    fn forget_untraced(&mut self, key: u64, number: u64) {
+        if let Some(numbers) = self.untraced.get_mut(&key) {
+            numbers.retain(|&other| other != number);
+            if numbers.is_empty() {
                 self.untraced.remove(&key);
             }
         }
     }
 
-    fn trace(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<(CountedMessage, Identified)> {
+    fn trace(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<TracedMessage> {
         let identity = identity::find(publish.head);
         let ours = identity.and_then(|identity| self.identities.delivered(&identity, publish.client));
         let traced = match ours {
-            Some(message) => Some((message, Identified::Payload)),
-            None => self.waiting.match_delivery(publish, since, self.servers.own_first(publish.client)),
-        };
-        match traced {
-            Some((_, Identified::Order)) => self.traced.by_order += 1,
-            // A relay's copy was published where it is delivered.
-            Some((message, _))
-                if !publish.retain && !self.relayed.contains(&(message.publisher, message.sequence)) =>
-            {
-                self.servers.reached(self.servers.of(message.publisher), publish.client);
+            Some(message) => TracedMessage { message, identified: Identified::Payload, window: None },
+            None => {
+                let copies_each = || self.subscriptions.copies_each(publish.client, publish.topic);
+                let servers = self.servers.own_first(publish.client);
+                self.waiting.match_delivery(publish, since, &copies_each, servers)?
             }
-            _ => {}
+        };
+        // A relay's copy was published where it is delivered.
+        let CountedMessage { publisher, sequence } = traced.message;
+        let is_told = traced.identified != Identified::Order;
+        if is_told && !publish.retain && !self.relayed.contains(&(publisher, sequence)) {
+            self.servers.reached(self.servers.of(publisher), publish.client);
         }
-        traced
+        Some(traced)
     }
 }
 
@@ -421,6 +455,7 @@ impl From<&SeenPublish<'_>> for UntracedDelivery {
             connection: publish.connection,
             topic: Arc::clone(publish.topic),
             head: publish.head.into(),
+            rest: publish.rest,
             is_whole: publish.is_whole,
             since: publish.since,
         }
@@ -440,6 +475,7 @@ impl UntracedDelivery {
             id: None,
             payload_bytes: row.payload_bytes,
             head: &self.head,
+            rest: self.rest,
             is_whole: self.is_whole,
             first: row.received,
             complete: row.received,
@@ -447,22 +483,24 @@ impl UntracedDelivery {
     }
 }
 
-fn received(publish: &SeenPublish<'_>, message: Option<(CountedMessage, Identified)>) -> Received {
+fn received(publish: &SeenPublish<'_>, traced: Option<&TracedMessage>) -> Received {
     Received {
         subscriber: publish.client,
-        publisher: message.map(|(message, _)| message.publisher),
-        sequence: message.map_or(0, |(message, _)| message.sequence),
+        publisher: traced.map(|traced| traced.message.publisher),
+        sequence: traced.map_or(0, |traced| traced.message.sequence),
         qos: publish.qos,
         dup: publish.dup,
         retained: publish.retain,
         payload_bytes: publish.payload_bytes,
         received: publish.complete,
-        identified: message.map_or(Identified::Unknown, |(_, identified)| identified),
+        identified: traced.map_or(Identified::Unknown, |traced| traced.identified),
     }
 }
 
 /// Rows that wait for a delivery to be traced: a hole in a stream is given up sooner.
 const ROWS_WAITING_MAX: usize = 1024;
+/// Rows that wait for what shows whether a delivery's message is certain, 2 MB of them; beyond that it is not.
+const ROWS_UNDECIDED_MAX: usize = 1 << 14;
 /// Where the counts of messages without an identity begin when their client sends others with one.
 const FOREIGN_FROM: u32 = 1 << 31;
 
@@ -482,6 +520,7 @@ impl SeenPublish<'static> {
             id: None,
             payload_bytes: 1,
             head: b"x",
+            rest: PayloadRest::of(b"x"),
             is_whole: true,
             first: Instant::ZERO,
             complete: Instant::ZERO,

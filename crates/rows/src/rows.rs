@@ -236,6 +236,9 @@ words! {
         Order = "order",
         /// Not at all.
         Unknown = "unknown",
+        /// By order, as a guess: of several messages with the same content not all arrived, or their order is not promised. Which
+        /// delivery is of which message cannot be told, and neither can its latency.
+        Ambiguous = "ambiguous",
     }
 }
 
@@ -523,6 +526,8 @@ words! {
         Expired = "expired",
         /// The broker acknowledged it and forwarded it to nobody: its publisher had more in flight than `max_inflight`.
         OverInflight = "over_inflight",
+        /// Unknown: not all of several messages with the same content arrived, and which of them did not cannot be told.
+        EqualContent = "equal_content",
     }
 }
 
