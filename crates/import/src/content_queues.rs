@@ -43,6 +43,9 @@ pub struct TracedMessage {
     pub identified: Identified,
     /// What it depends on whether the order is certain; `None`: on nothing.
     pub window: Option<OrderWindow>,
+    /// Whether it comes while none of several equal messages is owed, and nothing says why: it is a second copy, unless a message
+    /// before it was not captured.
+    pub is_unexplained: bool,
 }
 
 struct WaitingMessage {
@@ -106,6 +109,11 @@ impl ContentQueues {
         self.distrusted.insert(client);
     }
 
+    /// Whether equal messages from one client to another can be told apart by counting.
+    pub fn trusts(&self, publisher: u32, subscriber: u32) -> bool {
+        ![publisher, subscriber].iter().any(|client| self.distrusted.contains(client))
+    }
+
     /// The message that a client publishes to a server again.
     pub fn again(&self, publish: &SeenPublish<'_>, server: u32) -> Option<CountedMessage> {
         let last = *self.queues.get(&queue(key(publish), server))?.numbers.back()?;
@@ -151,8 +159,8 @@ impl ContentQueues {
         let (_, last) = at_place(queue, end - 1);
         let only = end == 1 && publish.is_whole;
         let identified = if only { Identified::Payload } else { Identified::Order };
-        let counted = |client: &u32| !self.distrusted.contains(client);
-        if !only && !(counted(&publish.client) && counted(&last.message.publisher)) {
+        let is_distrusted = |client: u32| self.distrusted.contains(&client);
+        if !only && (is_distrusted(publish.client) || is_distrusted(last.message.publisher)) {
             return None;
         }
         if !is_own && !(only && publish.is_told_by_content(last.at)) {
@@ -160,9 +168,10 @@ impl ContentQueues {
         }
         // A retained message is the last of its topic, whoever has had it.
         if publish.retain {
-            return Some((TracedMessage { message: last.message, identified, window: None }, false));
+            return Some((TracedMessage::certain(last.message, identified), false));
         }
-        let since = queue.numbers.partition_point(|&number| messages[(number - forgotten) as usize].at < asked.since);
+        let since =
+            queue.numbers.partition_point(|&number| messages[(number - forgotten) as usize].at < asked.since);
         let subscribed = queue.gone + since as u64;
         let had = queue.receivers.get(&publish.client).map_or(0, |order| order.next);
         let owed_from = had.max(subscribed);
@@ -171,8 +180,10 @@ impl ContentQueues {
             let is_second = publish.is_whole && had > subscribed;
             let before = had.checked_sub(1).filter(|&before| before >= queue.gone && is_second)?;
             let message = at_place(queue, before).1.message;
-            let window = queue.receivers.get_mut(&publish.client)?.copy((asked.copies_each)());
-            return Some((TracedMessage { message, identified, window }, true));
+            let copies_each = (asked.copies_each)();
+            let window = queue.receivers.get_mut(&publish.client)?.copy(copies_each);
+            let is_unexplained = !only && copies_each == 0 && !publish.dup;
+            return Some((TracedMessage { message, identified, window, is_unexplained }, true));
         }
         let passed = |place: &u64| {
             let (number, message) = at_place(queue, *place);
@@ -187,7 +198,7 @@ impl ContentQueues {
         if window.is_none() && !publish.dup {
             self.pass_over(publish.client, flow, number);
         }
-        Some((TracedMessage { message, identified, window }, false))
+        Some((TracedMessage { window, ..TracedMessage::certain(message, identified) }, false))
     }
 
     /// The only message that a part of a payload fits, and whether its receiver had it before.
@@ -224,7 +235,7 @@ impl ContentQueues {
         let order = queue.receivers.entry(publish.client).or_default();
         let again = order.next > place && !publish.retain;
         order.next = order.next.max(place + u64::from(!publish.retain));
-        Some((TracedMessage { message, identified: Identified::Payload, window: None }, again))
+        Some((TracedMessage::certain(message, Identified::Payload), again))
     }
 
     /// A message came to a receiver: those of its flow before it will not come any more.
@@ -261,6 +272,13 @@ impl ContentQueues {
                 self.queues.remove(&oldest.queue);
             }
         }
+    }
+}
+
+impl TracedMessage {
+    /// A message that is certain.
+    pub fn certain(message: CountedMessage, identified: Identified) -> TracedMessage {
+        TracedMessage { message, identified, window: None, is_unexplained: false }
     }
 }
 
@@ -359,7 +377,11 @@ mod tests {
             waiting.put(&copy(0, b"x", u64::from(sequence)), message(sequence), 0);
         }
         let mut next = |client, since| taken(&mut waiting, client, b"x", since).map(|(sequence, _)| sequence);
-        assert_eq!([next(5, 0), next(5, 0), next(6, 3), next(6, 3)], [Some(0), Some(1), Some(3), Some(3)], "the last one twice");
+        assert_eq!(
+            [next(5, 0), next(5, 0), next(6, 3), next(6, 3)],
+            [Some(0), Some(1), Some(3), Some(3)],
+            "the last one twice"
+        );
         assert_eq!(next(5, 3), Some(3), "it has subscribed again");
     }
 
@@ -378,7 +400,8 @@ mod tests {
     fn a_part_is_the_only_message_that_it_fits_whichever_of_both_was_cut() {
         let whole = |head: &'static [u8]| SeenPublish { payload_bytes: 60, ..copy(0, head, 1) };
         let cut = |head| SeenPublish { is_whole: false, ..whole(head) };
-        let (first, second) = (b"the same beginning, then 1 and more", b"the same beginning, then 2 and more");
+        let (first, second) =
+            (b"the same beginning, then 1 and more", b"the same beginning, then 2 and more");
         let mut waiting = ContentQueues::default();
         waiting.put(&whole(first), message(0), 0);
         waiting.put(&cut(&second[..30]), message(1), 0);

@@ -121,6 +121,8 @@ struct UntracedDelivery {
     rest: PayloadRest,
     is_whole: bool,
     since: Instant,
+    /// The message of which it is a second copy, unless another one before it was not captured.
+    copy_of: Option<CountedMessage>,
 }
 
 impl Matcher {
@@ -171,8 +173,12 @@ impl Matcher {
             Slot::Row(row) => row,
             Slot::Untraced(row, untraced) => {
                 self.forget_untraced(untraced.key, self.gone);
-                self.traced.foreign += 1;
-                MatchedRow::Received(row)
+                let copy_of =
+                    untraced.copy_of.filter(|copied| self.waiting.trusts(copied.publisher, row.subscriber));
+                self.traced.foreign += u64::from(copy_of.is_none());
+                MatchedRow::Received(
+                    copy_of.map_or(row, |copied| of_message(&row, copied, Identified::Order)),
+                )
             }
             Slot::Undecided(row, window) => {
                 let identified = if window.is_certain() { row.identified } else { Identified::Ambiguous };
@@ -307,6 +313,10 @@ impl Matcher {
             Some(ref delivery) if publish.dup => (delivery.message.clone(), true),
             _ => (self.trace(publish, since), false),
         };
+        let (copy_of, traced) = match traced {
+            Some(copy) if copy.is_unexplained => (Some(copy.message), None),
+            traced => (None, traced),
+        };
         let message = traced.as_ref().map(|traced| traced.message);
         // A receiver at QoS 2 drops a repetition that it has not released (MQTT 5 §4.3.3).
         if repeated && publish.qos == 2 {
@@ -318,7 +328,7 @@ impl Matcher {
         }
         let row = HeldDelivery {
             row: received(publish, traced.as_ref()),
-            untraced: traced.is_none().then(|| publish.into()),
+            untraced: traced.is_none().then(|| UntracedDelivery { copy_of, ..publish.into() }),
             window: traced.as_ref().and_then(|traced| traced.window.clone()),
         };
         let hold = publish.qos == 2 && self.deliver_on_release;
@@ -394,21 +404,23 @@ impl Matcher {
         if self.untraced.is_empty() {
             return;
         }
-        let key = content_queues::key(published);
-        let Some(numbers) = self.untraced.get(&key).cloned() else { return };
+        let numbers = match published.is_whole {
+            true => self.untraced.get(&content_queues::key(published)).cloned().unwrap_or_default(),
+            // What was captured in part fits other contents, too.
+            false => self.untraced.values().flatten().copied().collect(),
+        };
         let mut rows = std::mem::take(&mut self.rows);
         for number in numbers {
             let slot = &mut rows[(number - self.gone) as usize];
             let Slot::Untraced(row, untraced) = slot else { continue };
-            if row.received < published.first {
+            if row.received < published.first || untraced.topic != *published.topic {
                 continue;
             }
+            let key = untraced.key;
             let copy = untraced.publish(row);
-            let Some(TracedMessage { message, identified, window }) = self.trace(&copy, untraced.since) else {
-                continue;
-            };
-            let CountedMessage { publisher, sequence } = message;
-            let row = Received { publisher: Some(publisher), sequence, identified, ..*row };
+            let traced = self.trace(&copy, untraced.since).filter(|traced| !traced.is_unexplained);
+            let Some(TracedMessage { message, identified, window, .. }) = traced else { continue };
+            let row = of_message(row, message, identified);
             self.forget_untraced(key, number);
             *slot = match window {
                 Some(window) => Slot::Undecided(row, window),
@@ -431,7 +443,7 @@ impl Matcher {
         let identity = identity::find(publish.head);
         let ours = identity.and_then(|identity| self.identities.delivered(&identity, publish.client));
         let traced = match ours {
-            Some(message) => TracedMessage { message, identified: Identified::Payload, window: None },
+            Some(message) => TracedMessage::certain(message, Identified::Payload),
             None => {
                 let copies_each = || self.subscriptions.copies_each(publish.client, publish.topic);
                 let servers = self.servers.own_first(publish.client);
@@ -458,6 +470,7 @@ impl From<&SeenPublish<'_>> for UntracedDelivery {
             rest: publish.rest,
             is_whole: publish.is_whole,
             since: publish.since,
+            copy_of: None,
         }
     }
 }
@@ -481,6 +494,11 @@ impl UntracedDelivery {
             complete: row.received,
         }
     }
+}
+
+/// A delivery whose message turns out.
+fn of_message(row: &Received, message: CountedMessage, identified: Identified) -> Received {
+    Received { publisher: Some(message.publisher), sequence: message.sequence, identified, ..*row }
 }
 
 fn received(publish: &SeenPublish<'_>, traced: Option<&TracedMessage>) -> Received {

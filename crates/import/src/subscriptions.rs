@@ -182,7 +182,8 @@ impl ObservedSubscriptions {
     /// that overlaps ([MQTT-3.3.5-1], MQTT 5 §3.3.4).
     pub fn copies_each(&self, client: u32, topic: &str) -> u64 {
         let held = self.of_client.get(&client).map_or(&[][..], Vec::as_slice);
-        let covering = held.iter().filter(|held| held.granted.is_some() && matches(inner(&held.filter), topic));
+        let covering =
+            held.iter().filter(|held| held.granted.is_some() && matches(inner(&held.filter), topic));
         if held.len() > 1 { (covering.count() as u64).saturating_sub(1) } else { 0 }
     }
 

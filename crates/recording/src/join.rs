@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mqttlab_rows::{Dropped, Identified, Layout, LossCause, MessageFate, Phase, Received, Receivers, Sent, Share};
+use mqttlab_rows::{
+    Dropped, Identified, Layout, LossCause, MessageFate, Phase, Received, Receivers, Sent, Share,
+};
 use mqttlab_units::Instant;
 use serde::{Deserialize, Serialize};
 

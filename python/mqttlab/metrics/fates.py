@@ -28,6 +28,7 @@ POSSIBLE = {
     "not_subscribed": "the receiver was subscribed for a part of the time",
     "connection_lost": "a connection broke that may have carried it",
     "untraced": "a delivery that nothing traces to a message may be it",
+    "equal_content": "of several with equal contents; which of them did not arrive cannot be told",
     "not_recorded": "what would tell was not recorded",
 }
 """The same causes where a fate is unknown."""

@@ -148,7 +148,11 @@ mod tests {
             let whole: Vec<u8> = (0..bytes).map(|at| (at * 7 % 251) as u8).collect();
             for piece in [1, 3, 8, 100] {
                 let mut hasher = RestHasher::of_head(&whole[..whole.len().min(80)]);
-                whole.get(80..).into_iter().flat_map(|rest| rest.chunks(piece)).for_each(|part| hasher.feed(part));
+                whole
+                    .get(80..)
+                    .into_iter()
+                    .flat_map(|rest| rest.chunks(piece))
+                    .for_each(|part| hasher.feed(part));
                 assert_eq!(hasher.finish(), PayloadRest::of(&whole), "{bytes} bytes by {piece}");
             }
         }
