@@ -271,8 +271,8 @@ def test_a_client_that_publishes_after_pubrel_breaks_qos_2(tmp_path: Path) -> No
     recording = read(wire, tmp_path)
     assert fates(recording) == [(0, "s", "delivered"), (1, "s", "delivered"), (1, "s", "duplicate")]
     words = " ".join(line.strip() for line in said(recording))
-    assert ("copies      1 of 2 messages came twice, which breaks the promise of QoS 2: the client sent PUBLISH again after "
-            "PUBREL (MQTT 3.1.1 §4.3.3)") in words
+    assert ("copies      1 of 2 messages came twice, which breaks the promise of QoS 2: the client sent PUBLISH again "
+            "after PUBREL (MQTT 3.1.1 §4.3.3)") in words
     assert "came twice" in "".join(headline.sentences(headline.told(recording).numbers.flows[0]))
 
 

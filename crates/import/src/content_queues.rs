@@ -159,8 +159,9 @@ impl ContentQueues {
         let (_, last) = at_place(queue, end - 1);
         let only = end == 1 && publish.is_whole;
         let identified = if only { Identified::Payload } else { Identified::Order };
-        let is_distrusted = |client: u32| self.distrusted.contains(&client);
-        if !only && (is_distrusted(publish.client) || is_distrusted(last.message.publisher)) {
+        let is_distrusted =
+            [publish.client, last.message.publisher].iter().any(|client| self.distrusted.contains(client));
+        if !only && is_distrusted {
             return None;
         }
         if !is_own && !(only && publish.is_told_by_content(last.at)) {

@@ -38,7 +38,7 @@ class Copies:
 
 
 def copies(recording: Recording) -> dict[tuple[Any, ...], Copies]:
-    """By publishing group, subscribing group and QoS: flows without copies are left out. Not for recordings with sums."""
+    """By publishing group, subscribing group and QoS; flows without copies are left out. Not for sums."""
     found = _found(recording)
     if found.is_empty():
         return {}
@@ -67,7 +67,7 @@ def _reasons(recording: Recording, found: pl.DataFrame) -> dict[int, tuple[str, 
     again = _published_again(recording, found)
     overlaps: dict[tuple[int, str], str] = {}
     filters = _filters(recording)
-    told = {}
+    told: dict[int, tuple[str, ...]] = {}
     for row in found.select("row", *MESSAGE, "subscriber", "topic", "dup").rows(named=True):
         asked = (row["subscriber"], row["topic"])
         if asked not in overlaps:
@@ -111,8 +111,9 @@ def _filters(recording: Recording) -> dict[int, set[str]]:
         asked = events.filter(pl.col("kind").cast(pl.String) == "subscribe", pl.col("client").is_not_null())
         for client, detail in asked.select("client", pl.col("detail").cast(pl.String)).rows():
             filters.setdefault(client, set()).update((detail or "").split())
-    planned = {group.get("name"): {each.get("filter", "") for each in group.get("subscriptions") or ()}
-               for group in recording.plan.get("groups") or ()}
+    groups: list[Any] = list(recording.plan.get("groups") or ())
+    planned = {str(group.get("name")): {str(each["filter"]) for each in group.get("subscriptions") or ()}
+               for group in groups}
     several = {name: wanted for name, wanted in planned.items() if len(wanted) > 1}
     if several:
         clients = recording.layout["clients"].table.select("client", pl.col("group").cast(pl.String))

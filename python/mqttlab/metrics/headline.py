@@ -202,7 +202,7 @@ def _with_copies(recording: Recording, flows: list[Flow], table: pl.DataFrame) -
 
 
 def _with_untold(recording: Recording, flows: list[Flow]) -> list[Flow]:
-    """Only where deliveries were traced by contents, of imports and of clients that are programs, some can be untold."""
+    """Only deliveries that were traced by contents, of imports and of programs as clients, can be untold."""
     traced = "sources" in recording.plan or any(group.get("program") for group in recording.plan.get("groups") or ())
     if not traced or sums.is_summed(recording):
         return flows
@@ -232,7 +232,8 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
         delivered=row["messages_delivered"],
         undelivered_percent=row["undelivered_percent"], causes=why, latency=latency, per_s=row["throughput_per_s"],
         disconnects=row["disconnects"], typical=_shares(parts, key, TYPICAL), slowest=_shares(parts, key, SLOWEST),
-        nagle_percent=_nagle_percent(parts, key), loss_events=None, copies=None, untold=0)
+        nagle_percent=_nagle_percent(parts, key), loss_events=None,
+        copies=None, untold=0)
 
 
 def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:

@@ -105,7 +105,8 @@ def told(recording: Recording) -> Told:
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
     numbers = metrics.headline(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
-                delivered_nothing=delivered_nothing(recording), untold=_untold(numbers.flows), events=changes.sentence(recording),
+                delivered_nothing=delivered_nothing(recording), untold=_untold(numbers.flows),
+                events=changes.sentence(recording),
                 parts=tuple(parts), reasons=tuple(rest), cautions=tuple(cautions.of(recording, numbers)),
                 numbers=numbers)
 
@@ -147,8 +148,9 @@ def _untold(flows: Sequence[Flow]) -> str:
         return ""
     whole = ("Latency cannot be told" if untold == delivered else
              f"Latencies are of {number(delivered - untold)} of {counted(delivered, 'delivery', 'deliveries')}")
-    return (f"{whole}: {number(untold)} {'is' if untold == 1 else 'are'} of messages with equal contents, of which not all "
-            "arrived or whose order is not promised, and which is which cannot be told.")
+    are = "is" if untold == 1 else "are"
+    return (f"{whole}: {number(untold)} {are} of messages with equal contents, of which not all arrived or whose order "
+            "is not promised, and which is which cannot be told.")
 
 
 def document(recording: Recording) -> dict[str, Any]:
@@ -242,7 +244,8 @@ def came_twice(flow: Flow) -> str:
     if found.messages is None:
         words = f"{counted(found.extra, 'second copy', 'second copies')} of messages came"
     else:
-        times = "twice" if found.extra == found.messages else f"more than once ({counted(found.extra, 'copy', 'copies')})"
+        times = ("twice" if found.extra == found.messages else
+                 f"more than once ({counted(found.extra, 'copy', 'copies')})")
         words = f"{number(found.messages)} of {counted(flow.delivered, 'message')} came {times}"
     words += ", which breaks the promise of QoS 2" if found.at_qos_2 else ""
     return words + (f": {'; '.join(found.why[:2])}" if found.why else "")
