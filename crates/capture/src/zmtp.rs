@@ -12,7 +12,7 @@ use std::sync::Arc;
 use mqttlab_zmtp::frame::FrameHeader;
 use mqttlab_zmtp::{command, greeting};
 
-use crate::mqtt::{CapturedPacket, Lengths, PAYLOAD_HEAD_MAX, PacketDescriptor, SeenConnect};
+use crate::mqtt::{CapturedPacket, Lengths, PAYLOAD_HEAD_MAX, PacketDescriptor, PayloadRest, SeenConnect};
 use crate::reassembly::{SegmentPayload, Sighting, StreamPiece};
 
 /// The packets of one direction.
@@ -244,6 +244,7 @@ impl PartialZmtpPacket {
         Some(CapturedPacket {
             topic: topic.map(Arc::from),
             payload_head: packet.payload_head.with(if is_message { &self.head } else { &[] }),
+            payload_rest: PayloadRest::of(if is_message { &self.head } else { &[] }),
             connect,
             damaged: self.damaged,
             ..packet

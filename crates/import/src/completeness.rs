@@ -307,8 +307,13 @@ impl CaptureCompleteness {
         };
         warn(
             traced.by_order,
-            "{} deliveries were matched to their messages by order, because several had the same content: where \
-             one of these was lost, its successors are counted for it.",
+            "{} deliveries were matched to their messages by order, because several had the same content; as many arrived as \
+             were published.",
+        );
+        warn(
+            traced.ambiguous,
+            "{} deliveries are of messages with the same content, of which not all arrived, or whose order is not promised: which \
+             is which cannot be told, and they have no latency.",
         );
         warn(
             traced.foreign,
@@ -355,6 +360,7 @@ impl CaptureCompleteness {
             "mqtt_skipped_bytes": analysis.total.skipped_bytes,
             "connections_without_rows_of_their_own": analysis.connections_unlisted,
             "deliveries_matched_by_order": traced.by_order,
+            "deliveries_ambiguous": traced.ambiguous,
             "deliveries_foreign": traced.foreign,
         })
     }

@@ -1,45 +1,107 @@
 //! Messages without an identity, found again by their content.
 //!
-//! Equal topic, size and first bytes make a queue. A receiver gets the messages of a queue in their order (MQTT 5 §4.6
-//! promises it for each publisher), so that its n-th delivery is the n-th message since it subscribed. Where contents
-//! differ every queue holds one message, and the content alone decides. Each server has queues of its own.
+//! Equal topic, size and payload, by its digest, make a queue. Where contents differ every queue holds one message, and the content
+//! alone decides. Of several messages with one content a receiver gets the next one that it has not had since it subscribed;
+//! [`content_order`](super::content_order) says whether that is certain. What was captured in part is compared by its beginning
+//! ([`content_parts`](super::content_parts)). Each server has queues of its own.
+//!
+//! A delivery that is certain shows, too, that earlier messages of the same publisher, topic and QoS will not come any more: they
+//! are passed over from then on, in every queue.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
+use mqttlab_capture::mqtt::{fold, folded};
 use mqttlab_recording::{Identified, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
 
+use super::content_order::{OrderWindow, ReceiverOrder};
+use super::content_parts::{ContentParts, PayloadPart};
 use super::message::{CountedMessage, SeenPublish};
 
 /// Messages that may still be delivered.
 #[derive(Default)]
 pub struct ContentQueues {
     queues: NumberMap<u64, ContentQueue>,
-    /// The queues of the messages, oldest first.
-    order: VecDeque<u64>,
+    /// The messages, oldest first.
+    messages: VecDeque<WaitingMessage>,
+    /// How many have been forgotten: the number of the oldest one.
+    forgotten: u64,
+    /// `None` until a payload is met that was captured in part.
+    parts: Option<ContentParts>,
+    /// By receiver and flow, the number of the first message that may still come.
+    passed: NumberMap<(u32, u64), u64>,
     /// Clients of which packets were not captured.
     distrusted: NumberSet<u32>,
     /// What brokers refused, which none delivers.
     refused: NumberSet<(u32, u32)>,
 }
 
+/// How a delivery was traced to its message.
+#[derive(Clone, Debug)]
+pub struct TracedMessage {
+    /// The message.
+    pub message: CountedMessage,
+    /// By what.
+    pub identified: Identified,
+    /// What it depends on whether the order is certain; `None`: on nothing.
+    pub window: Option<OrderWindow>,
+    /// Whether it comes while none of several equal messages is owed, and nothing says why: it is a second copy, unless a message
+    /// before it was not captured.
+    pub is_unexplained: bool,
+}
+
+struct WaitingMessage {
+    message: CountedMessage,
+    at: Instant,
+    /// Its queue.
+    queue: u64,
+    /// Its topic and size, at its server.
+    family: u64,
+    /// Its publisher, topic and QoS: of a flow messages keep their order.
+    flow: u64,
+    part: PayloadPart,
+}
+
 #[derive(Default)]
 struct ContentQueue {
     /// How many messages have left at the front.
     gone: u64,
-    messages: VecDeque<(CountedMessage, Instant)>,
-    /// The place of the next message, counted from the first ever, for receivers that have had one.
-    next: NumberMap<u32, u64>,
+    /// The numbers of the messages.
+    numbers: VecDeque<u64>,
+    /// The last place whose message is of another flow than the one before it.
+    flow_changed: u64,
+    receivers: NumberMap<u32, ReceiverOrder>,
+}
+
+/// What is asked of one queue.
+struct Asked<'a> {
+    publish: &'a SeenPublish<'a>,
+    since: Instant,
+    /// How many second copies of a message the receiver's subscriptions may bring.
+    copies_each: &'a dyn Fn() -> u64,
 }
 
 impl ContentQueues {
     /// A message reaches a server.
     pub fn put(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, server: u32) {
-        let key = queue(key(publish), server);
-        self.queues.entry(key).or_default().messages.push_back((message, publish.complete));
-        self.order.push_back(key);
-        if self.order.len() > WAITING_MAX {
+        let topic = topic_key(publish);
+        let (key, family) = (queue(key(publish), server), queue(family_key(topic, publish), server));
+        let flow = fold(fold(topic, u64::from(publish.client)), publish.qos.into());
+        let number = self.forgotten + self.messages.len() as u64;
+        let waiting = &mut self.queues.entry(key).or_default();
+        let last = waiting.numbers.back().map(|&last| self.messages[(last - self.forgotten) as usize].flow);
+        if last.is_some_and(|last| last != flow) {
+            waiting.flow_changed = waiting.gone + waiting.numbers.len() as u64;
+        }
+        waiting.numbers.push_back(number);
+        let (at, part) = (publish.complete, PayloadPart::from(publish));
+        self.messages.push_back(WaitingMessage { message, at, queue: key, family, flow, part });
+        if let Some(parts) = &mut self.parts {
+            parts.put(family, number);
+        } else if !publish.is_whole {
+            self.compare_parts();
+        }
+        if self.messages.len() > WAITING_MAX {
             self.forget_oldest();
         }
     }
@@ -54,10 +116,16 @@ impl ContentQueues {
         self.refused.insert((message.publisher, message.sequence));
     }
 
+    /// Whether equal messages from one client to another can be told apart by counting.
+    pub fn trusts(&self, publisher: u32, subscriber: u32) -> bool {
+        ![publisher, subscriber].iter().any(|client| self.distrusted.contains(client))
+    }
+
     /// The message that a client publishes to a server again.
     pub fn again(&self, publish: &SeenPublish<'_>, server: u32) -> Option<CountedMessage> {
-        let (message, _) = self.queues.get(&queue(key(publish), server))?.messages.back()?;
-        (message.publisher == publish.client).then_some(*message)
+        let last = *self.queues.get(&queue(key(publish), server))?.numbers.back()?;
+        let message = self.message(last).message;
+        (message.publisher == publish.client).then_some(message)
     }
 
     /// The message that a client receives, which has been subscribed since then: one that was published to its server, the
@@ -66,14 +134,19 @@ impl ContentQueues {
         &mut self,
         publish: &SeenPublish<'_>,
         since: Instant,
+        copies_each: &dyn Fn() -> u64,
         servers: impl Iterator<Item = u32>,
-    ) -> Option<(CountedMessage, Identified)> {
+    ) -> Option<TracedMessage> {
         let key = key(publish);
+        let asked = Asked { publish, since, copies_each };
         let mut again = None;
         for (place, server) in servers.enumerate() {
-            match self.match_at(publish, since, (queue(key, server), place == 0)) {
-                Some((message, identified, false)) => return Some((message, identified)),
-                Some((message, identified, true)) => again = again.or(Some((message, identified))),
+            let (whole, own) = (publish.is_whole, place == 0);
+            let part = if whole { None } else { self.match_part(&asked, (server, own)) };
+            let found = part.or_else(|| self.match_at(&asked, (queue(key, server), own)));
+            match found.or_else(|| if whole { self.match_part(&asked, (server, own)) } else { None }) {
+                Some((traced, false)) => return Some(traced),
+                Some((traced, true)) => again = again.or(Some(traced)),
                 None => {}
             }
         }
@@ -83,77 +156,182 @@ impl ContentQueues {
     /// Whether a client has still to get a message with this content from its server; of the store any may come.
     pub fn owes(&self, publish: &SeenPublish<'_>, since: Instant, server: u32) -> bool {
         let Some(queue) = self.queues.get(&queue(key(publish), server)) else { return false };
-        let had = queue.next.get(&publish.client).copied().unwrap_or_default();
-        let subscribed = queue.gone + queue.messages.partition_point(|&(_, at)| at < since) as u64;
-        publish.retain || had.max(subscribed) < queue.gone + queue.messages.len() as u64
+        let had = queue.receivers.get(&publish.client).map_or(0, |order| order.next);
+        publish.retain || had.max(self.subscribed_at(queue, since)) < queue.end()
+    }
+
+    /// The place of a queue's first message that reached its server at a time or later.
+    fn subscribed_at(&self, queue: &ContentQueue, since: Instant) -> u64 {
+        queue.gone + queue.numbers.partition_point(|&number| self.message(number).at < since) as u64
     }
 
     /// What one queue has for a client, and whether it had it before.
-    fn match_at(
-        &mut self,
-        publish: &SeenPublish<'_>,
-        since: Instant,
-        (key, is_own): (u64, bool),
-    ) -> Option<(CountedMessage, Identified, bool)> {
+    fn match_at(&mut self, asked: &Asked<'_>, (key, is_own): (u64, bool)) -> Option<(TracedMessage, bool)> {
+        let publish = asked.publish;
         let queue = self.queues.get_mut(&key)?;
-        let end = queue.gone + queue.messages.len() as u64;
-        // Of a packet that was cut the rest may be another message's.
+        let (messages, forgotten) = (&self.messages, self.forgotten);
+        let at_place = |queue: &ContentQueue, place: u64| {
+            let number = queue.numbers[(place - queue.gone) as usize];
+            (number, &messages[(number - forgotten) as usize])
+        };
+        let end = queue.end();
+        let (_, last) = at_place(queue, end - 1);
         let only = end == 1 && publish.is_whole;
         let identified = if only { Identified::Payload } else { Identified::Order };
-        let publisher = queue.messages.back().map(|(message, _)| message.publisher);
-        let counted = |client: &u32| !self.distrusted.contains(client);
-        let countable = only || counted(&publish.client) && publisher.iter().all(counted);
-        if !countable {
+        let is_distrusted =
+            [publish.client, last.message.publisher].iter().any(|client| self.distrusted.contains(client));
+        if !only && is_distrusted {
             return None;
         }
-        let recent = |at: &Instant| {
-            publish.complete.checked_since(*at).is_some_and(|passed| passed < PASSED_ON_WITHIN)
-        };
-        let is_told = only && (publish.retain || queue.messages.back().is_some_and(|(_, at)| recent(at)));
-        if !is_own && !is_told {
+        if !is_own && !(only && publish.is_told_by_content(last.at)) {
             return None;
         }
         // A retained message is the last of its topic, whoever has had it.
         if publish.retain {
-            return queue.messages.back().map(|(message, _)| (*message, identified, false));
+            return Some((TracedMessage::certain(last.message, identified), false));
         }
-        let subscribed = queue.gone + queue.messages.partition_point(|&(_, at)| at < since) as u64;
-        let had = queue.next.get(&publish.client).copied().unwrap_or_default();
-        let mut place = had.max(subscribed);
-        if !self.refused.is_empty() {
-            let is_refused = |(message, _): &(CountedMessage, Instant)| {
-                self.refused.contains(&(message.publisher, message.sequence))
-            };
-            let behind = queue.messages.iter().skip((place - queue.gone) as usize);
-            place += behind.take_while(|waiting| is_refused(waiting)).count() as u64;
+        let since =
+            queue.numbers.partition_point(|&number| messages[(number - forgotten) as usize].at < asked.since);
+        let subscribed = queue.gone + since as u64;
+        let had = queue.receivers.get(&publish.client).map_or(0, |order| order.next);
+        let owed_from = had.max(subscribed);
+        if owed_from >= end {
+            // One message that comes twice is a duplicate; so is the last one of several.
+            let is_second = publish.is_whole && had > subscribed;
+            let before = had.checked_sub(1).filter(|&before| before >= queue.gone && is_second)?;
+            let message = at_place(queue, before).1.message;
+            let copies_each = (asked.copies_each)();
+            let window = queue.receivers.get_mut(&publish.client)?.copy(copies_each);
+            let is_unexplained = !only && copies_each == 0 && !publish.dup;
+            return Some((TracedMessage { message, identified, window, is_unexplained }, true));
         }
-        if place >= end {
-            // One message that comes twice is a duplicate; of several alike nobody can tell which.
-            let again = only && had > subscribed;
-            return queue.messages.back().filter(|_| again).map(|(message, _)| (*message, identified, true));
+        let passed = |place: &u64| {
+            let (number, waiting) = at_place(queue, *place);
+            let CountedMessage { publisher, sequence } = waiting.message;
+            self.passed.get(&(publish.client, waiting.flow)).is_some_and(|&first| number < first)
+                || self.refused.contains(&(publisher, sequence))
+        };
+        // What comes although it was passed over was not.
+        let place = (owed_from..end).find(|place| !passed(place)).unwrap_or(owed_from);
+        let (number, found) = at_place(queue, place);
+        let (message, flow) = (found.message, found.flow);
+        let is_mixed = queue.flow_changed > place;
+        let window = queue.receivers.entry(publish.client).or_default().take(place, end - place, is_mixed);
+        if window.is_none() && !publish.dup {
+            self.pass_over(publish.client, flow, number);
         }
-        queue.next.insert(publish.client, place + 1);
-        let (message, _) = queue.messages[(place - queue.gone) as usize];
-        Some((message, identified, false))
+        Some((TracedMessage { window, ..TracedMessage::certain(message, identified) }, false))
+    }
+
+    /// The only message that a part of a payload fits, and whether its receiver had it before.
+    fn match_part(
+        &mut self,
+        asked: &Asked<'_>,
+        (server, is_own): (u32, bool),
+    ) -> Option<(TracedMessage, bool)> {
+        let publish = asked.publish;
+        // What stands for a topic that was not captured is none, and a few bytes tell nothing.
+        if publish.topic.is_empty() || publish.rest.captured < PART_LEAST {
+            return None;
+        }
+        if self.parts.is_none() {
+            if publish.is_whole {
+                return None;
+            }
+            self.compare_parts();
+        }
+        let family = queue(family_key(topic_key(publish), publish), server);
+        let known = |number: u64| {
+            let message = self.message(number);
+            (message.at >= asked.since || publish.retain).then_some(&message.part)
+        };
+        let part = PayloadPart::from(publish);
+        let number = self.parts.as_ref()?.find(family, &part, publish.retain, known)?;
+        let found = self.message(number);
+        if !is_own && !publish.is_told_by_content(found.at) {
+            return None;
+        }
+        let (message, key) = (found.message, found.queue);
+        let queue = self.queues.get_mut(&key)?;
+        let place = queue.gone + queue.numbers.binary_search(&number).ok()? as u64;
+        let order = queue.receivers.entry(publish.client).or_default();
+        let again = order.next > place && !publish.retain;
+        order.next = order.next.max(place + u64::from(!publish.retain));
+        Some((TracedMessage::certain(message, Identified::Payload), again))
+    }
+
+    /// A message came to a receiver: those of its flow before it will not come any more.
+    fn pass_over(&mut self, client: u32, flow: u64, number: u64) {
+        if self.passed.len() > FLOWS_MAX {
+            self.passed.clear();
+        }
+        let first = self.passed.entry((client, flow)).or_default();
+        *first = (*first).max(number);
+    }
+
+    fn compare_parts(&mut self) {
+        let mut parts = ContentParts::default();
+        for (number, message) in (self.forgotten..).zip(&self.messages) {
+            parts.put(message.family, number);
+        }
+        self.parts = Some(parts);
+    }
+
+    fn message(&self, number: u64) -> &WaitingMessage {
+        &self.messages[(number - self.forgotten) as usize]
     }
 
     fn forget_oldest(&mut self) {
-        let Some(key) = self.order.pop_front() else { return };
-        if let Some(queue) = self.queues.get_mut(&key) {
-            queue.messages.pop_front();
+        let Some(oldest) = self.messages.pop_front() else { return };
+        self.forgotten += 1;
+        if let Some(parts) = &mut self.parts {
+            parts.forget_oldest(oldest.family);
+        }
+        if let Some(queue) = self.queues.get_mut(&oldest.queue) {
+            queue.numbers.pop_front();
             queue.gone += 1;
-            if queue.messages.is_empty() {
-                self.queues.remove(&key);
+            if queue.numbers.is_empty() {
+                self.queues.remove(&oldest.queue);
             }
         }
     }
 }
 
+impl TracedMessage {
+    /// A message that is certain.
+    pub fn certain(message: CountedMessage, identified: Identified) -> TracedMessage {
+        TracedMessage { message, identified, window: None, is_unexplained: false }
+    }
+}
+
+impl SeenPublish<'_> {
+    /// Whether its content tells which message of another server it is, published at that time.
+    fn is_told_by_content(&self, published: Instant) -> bool {
+        self.retain || self.complete.checked_since(published).is_some_and(|passed| passed < PASSED_ON_WITHIN)
+    }
+}
+
+impl ContentQueue {
+    /// The place of the next message, counted from the first ever.
+    fn end(&self) -> u64 {
+        self.gone + self.numbers.len() as u64
+    }
+}
+
 /// What copies of a message have in common.
 pub fn key(publish: &SeenPublish<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (publish.topic, publish.payload_bytes, publish.head).hash(&mut hasher);
-    hasher.finish()
+    let family = family_key(topic_key(publish), publish);
+    // What was captured in part is no whole payload.
+    let whole = fold(publish.rest.digest, u64::from(publish.rest.captured));
+    fold(folded(family, publish.head), whole)
+}
+
+fn topic_key(publish: &SeenPublish<'_>) -> u64 {
+    folded(0, publish.topic.as_bytes())
+}
+
+fn family_key(topic: u64, publish: &SeenPublish<'_>) -> u64 {
+    fold(topic, publish.payload_bytes.into())
 }
 
 /// The queue of a content at a server.
@@ -164,15 +342,21 @@ fn queue(key: u64, server: u32) -> u64 {
 
 /// The members of a cluster pass a message on within this.
 const PASSED_ON_WITHIN: Duration = Duration::from_s(10);
-/// Messages that are remembered, some 40 MiB of them; the oldest is forgotten first.
+/// The least that must be captured of a payload to tell its message by.
+const PART_LEAST: u32 = 16;
+/// Messages that are remembered, some 50 MiB of them; the oldest is forgotten first.
 const WAITING_MAX: usize = 1 << 16;
+/// Flows to receivers of which is remembered what was passed over.
+const FLOWS_MAX: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mqttlab_capture::mqtt::PayloadRest;
 
     fn copy(client: u32, head: &'static [u8], complete_ns: u64) -> SeenPublish<'static> {
-        SeenPublish { client, head, complete: Instant::from_ns(complete_ns), ..SeenPublish::example() }
+        let (complete, rest) = (Instant::from_ns(complete_ns), PayloadRest::of(head));
+        SeenPublish { client, head, rest, complete, ..SeenPublish::example() }
     }
 
     fn message(sequence: u32) -> CountedMessage {
@@ -185,9 +369,16 @@ mod tests {
         head: &'static [u8],
         since_ns: u64,
     ) -> Option<(u32, Identified)> {
-        let taken =
-            waiting.match_delivery(&copy(client, head, 99), Instant::from_ns(since_ns), [0].into_iter());
-        taken.map(|(message, identified)| (message.sequence, identified))
+        matched(waiting, &copy(client, head, 99), since_ns)
+    }
+
+    fn matched(
+        waiting: &mut ContentQueues,
+        publish: &SeenPublish<'_>,
+        since_ns: u64,
+    ) -> Option<(u32, Identified)> {
+        let taken = waiting.match_delivery(publish, Instant::from_ns(since_ns), &|| 0, [0].into_iter());
+        taken.map(|taken| (taken.message.sequence, taken.identified))
     }
 
     #[test]
@@ -208,7 +399,11 @@ mod tests {
             waiting.put(&copy(0, b"x", u64::from(sequence)), message(sequence), 0);
         }
         let mut next = |client, since| taken(&mut waiting, client, b"x", since).map(|(sequence, _)| sequence);
-        assert_eq!([next(5, 0), next(5, 0), next(6, 3), next(6, 3)], [Some(0), Some(1), Some(3), None]);
+        assert_eq!(
+            [next(5, 0), next(5, 0), next(6, 3), next(6, 3)],
+            [Some(0), Some(1), Some(3), Some(3)],
+            "the last one twice"
+        );
         assert_eq!(next(5, 3), Some(3), "it has subscribed again");
     }
 
@@ -218,16 +413,35 @@ mod tests {
         let cut = |client| SeenPublish { is_whole: false, ..copy(client, b"", 1) };
         waiting.put(&cut(0), message(0), 0);
         waiting.distrust(5);
-        assert_eq!(waiting.match_delivery(&cut(5), Instant::ZERO, [0].into_iter()), None);
-        assert_eq!(
-            waiting.match_delivery(&cut(6), Instant::ZERO, [0].into_iter()),
-            Some((message(0), Identified::Order))
-        );
-        assert_eq!(
-            waiting.match_delivery(&cut(6), Instant::ZERO, [0].into_iter()),
-            None,
-            "nobody knows that it came twice"
-        );
+        assert_eq!(matched(&mut waiting, &cut(5), 0), None);
+        assert_eq!(matched(&mut waiting, &cut(6), 0), Some((0, Identified::Order)));
+        assert_eq!(matched(&mut waiting, &cut(6), 0), None, "nobody knows that it came twice");
+    }
+
+    #[test]
+    fn a_part_is_the_only_message_that_it_fits_whichever_of_both_was_cut() {
+        let whole = |head: &'static [u8]| SeenPublish { payload_bytes: 60, ..copy(0, head, 1) };
+        let cut = |head| SeenPublish { is_whole: false, ..whole(head) };
+        let (first, second) =
+            (b"the same beginning, then 1 and more", b"the same beginning, then 2 and more");
+        let mut waiting = ContentQueues::default();
+        waiting.put(&whole(first), message(0), 0);
+        waiting.put(&cut(&second[..30]), message(1), 0);
+        assert_eq!(matched(&mut waiting, &cut(&first[..28]), 0), Some((0, Identified::Payload)));
+        assert_eq!(matched(&mut waiting, &whole(second), 0), Some((1, Identified::Payload)));
+        assert_eq!(matched(&mut waiting, &cut(&first[..20]), 0), None, "both begin so");
+        assert_eq!(matched(&mut waiting, &cut(&first[..10]), 0), None, "too short");
+    }
+
+    #[test]
+    fn a_message_that_came_shows_that_those_before_it_will_not() {
+        let mut waiting = ContentQueues::default();
+        for (sequence, head) in [(0, b"x"), (1, b"y"), (2, b"x"), (3, b"x")] {
+            waiting.put(&copy(0, head, u64::from(sequence)), message(sequence), 0);
+        }
+        assert_eq!(taken(&mut waiting, 5, b"y", 0), Some((1, Identified::Payload)));
+        assert_eq!(taken(&mut waiting, 5, b"x", 0), Some((2, Identified::Order)), "the first one is lost");
+        assert_eq!(taken(&mut waiting, 6, b"x", 0), Some((0, Identified::Order)), "not for another receiver");
     }
 
     #[test]
@@ -236,18 +450,15 @@ mod tests {
         waiting.put(&copy(0, b"x", 1), message(0), 0);
         waiting.put(&copy(0, b"x", 2), message(1), 0);
         let retained = SeenPublish { retain: true, ..copy(5, b"x", 9) };
-        assert_eq!(
-            waiting.match_delivery(&retained, Instant::ZERO, [0].into_iter()),
-            Some((message(1), Identified::Order))
-        );
+        assert_eq!(matched(&mut waiting, &retained, 0), Some((1, Identified::Order)));
     }
 
     #[test]
     fn a_message_of_another_server_is_one_only_where_its_content_tells_it_apart() {
         let mut waiting = ContentQueues::default();
         let take = |waiting: &mut ContentQueues, publish: SeenPublish<'_>| {
-            let taken = waiting.match_delivery(&publish, Instant::ZERO, [1, 0].into_iter());
-            taken.map(|(message, identified)| (message.sequence, identified))
+            let taken = waiting.match_delivery(&publish, Instant::ZERO, &|| 0, [1, 0].into_iter());
+            taken.map(|taken| (taken.message.sequence, taken.identified))
         };
         waiting.put(&copy(0, b"x", 1), message(0), 0);
         waiting.put(&copy(0, b"x", 1), message(1), 1);

@@ -22,6 +22,8 @@ mod clock;
 mod clock_offsets;
 mod clocks;
 mod completeness;
+mod content_order;
+mod content_parts;
 mod content_queues;
 mod conversations;
 mod csv;

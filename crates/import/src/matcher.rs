@@ -17,13 +17,15 @@ mod answers;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use mqttlab_capture::mqtt::PayloadRest;
 use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Acknowledged, Dropped, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
 use super::causes::{ForwardedSize, PacketCauses};
 use super::clocks::ClockEvidence;
-use super::content_queues::{self, ContentQueues};
+use super::content_order::OrderWindow;
+use super::content_queues::{self, ContentQueues, TracedMessage};
 use super::delays::{self, DelayedMessages};
 use super::identities::{Identities, PublishOrigin};
 use super::message::{CountedMessage, SeenPublish};
@@ -49,8 +51,10 @@ pub enum MatchedRow {
 /// How deliveries were traced to messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traced {
-    /// By order alone: several messages had the same content.
+    /// By order, which is certain: several messages had the same content.
     pub by_order: u64,
+    /// By order, which is a guess: not all of several messages with the same content came, or their order is not promised.
+    pub ambiguous: u64,
     /// Not at all.
     pub foreign: u64,
 }
@@ -89,8 +93,10 @@ pub struct Matcher {
     rows: VecDeque<(Slot, Option<StreamPlace>)>,
     /// See [`Matcher::carried_at`].
     place: Option<StreamPlace>,
-    /// How many deliveries with this content wait for their message.
-    untraced: NumberMap<u64, u32>,
+    /// How many rows have gone: the number of the first one.
+    gone: u64,
+    /// The rows of deliveries that wait for their message, by content.
+    untraced: NumberMap<u64, Vec<u64>>,
     /// Whether no more packets come.
     over: bool,
 }
@@ -99,6 +105,8 @@ pub struct Matcher {
 enum Slot {
     Row(MatchedRow),
     Untraced(Received, Box<UntracedDelivery>),
+    /// Whether its message is certain is not known yet.
+    Undecided(Received, OrderWindow),
 }
 
 /// A message whose acknowledgement is awaited, and the connection that carried it last.
@@ -114,7 +122,7 @@ struct UnacknowledgedMessage {
 #[derive(Clone)]
 struct PendingDelivery {
     connection: u32,
-    message: Option<(CountedMessage, Identified)>,
+    message: Option<TracedMessage>,
     /// Whose will it is.
     will: Option<u32>,
     /// The row that waits for the PUBREL.
@@ -126,6 +134,7 @@ struct PendingDelivery {
 struct HeldDelivery {
     row: Received,
     untraced: Option<UntracedDelivery>,
+    window: Option<OrderWindow>,
 }
 
 /// What is known of a delivery whose message was not.
@@ -135,8 +144,11 @@ struct UntracedDelivery {
     connection: u32,
     topic: Arc<str>,
     head: Box<[u8]>,
+    rest: PayloadRest,
     is_whole: bool,
     since: Instant,
+    /// The message of which it is a second copy, unless another one before it was not captured.
+    copy_of: Option<CountedMessage>,
     /// The message of this content that was published later, where another capture's clock may be behind.
     early: Option<CountedMessage>,
 }
@@ -164,6 +176,7 @@ impl Matcher {
             parted: NumberSet::default(),
             rows: VecDeque::new(),
             place: None,
+            gone: 0,
             untraced: NumberMap::default(),
             over: false,
         }
@@ -192,32 +205,49 @@ impl Matcher {
 
     /// The next row, and the place of its packet, when its receiver may not have it.
     pub fn poll_placed(&mut self) -> Option<(MatchedRow, Option<StreamPlace>)> {
-        match self.rows.front()? {
-            (Slot::Untraced(..), _) if !self.over && self.rows.len() <= self.rows_waiting_max() => {
-                return None;
-            }
-            _ => {}
+        let waits = match &self.rows.front()?.0 {
+            Slot::Row(_) => false,
+            Slot::Untraced(..) => self.rows.len() <= self.rows_waiting_max(),
+            Slot::Undecided(_, window) => window.is_undecided() && self.rows.len() <= ROWS_UNDECIDED_MAX,
+        };
+        if waits && !self.over {
+            return None;
         }
         let (slot, place) = self.rows.pop_front()?;
         let row = match slot {
             Slot::Row(row) => row,
             Slot::Untraced(row, untraced) => {
-                self.forget_untraced(untraced.key);
-                let early = untraced.early.filter(|&message| self.clocks.holds(message, row.subscriber));
-                if let Some(CountedMessage { publisher, sequence }) = early {
-                    let (publisher, identified) = (Some(publisher), Identified::Payload);
-                    let row = Received { publisher, sequence, identified, ..row };
-                    return Some((MatchedRow::Received(row), place));
-                }
-                self.traced.foreign += 1;
-                if untraced.is_whole {
-                    self.strangers.foreign(&untraced.topic, row.payload_bytes, &untraced.head, row.received);
-                }
-                self.clocks.give_up(untraced.key, untraced.connection, row.received);
-                MatchedRow::Received(row)
+                self.forget_untraced(untraced.key, self.gone);
+                MatchedRow::Received(self.given_up(row, &untraced))
+            }
+            Slot::Undecided(row, window) => {
+                let identified = if window.is_certain() { row.identified } else { Identified::Ambiguous };
+                MatchedRow::Received(Received { identified, ..row })
             }
         };
+        self.gone += 1;
+        if let MatchedRow::Received(row) = &row {
+            self.traced.by_order += u64::from(row.identified == Identified::Order);
+            self.traced.ambiguous += u64::from(row.identified == Identified::Ambiguous);
+        }
         Some((row, place))
+    }
+
+    /// A delivery whose message did not turn out to have been published before it.
+    fn given_up(&mut self, row: Received, untraced: &UntracedDelivery) -> Received {
+        if let Some(early) = untraced.early.filter(|&message| self.clocks.holds(message, row.subscriber)) {
+            return of_message(&row, early, Identified::Payload);
+        }
+        let trusted = |copied: &CountedMessage| self.waiting.trusts(copied.publisher, row.subscriber);
+        if let Some(copied) = untraced.copy_of.filter(trusted) {
+            return of_message(&row, copied, Identified::Order);
+        }
+        self.traced.foreign += 1;
+        if untraced.is_whole {
+            self.strangers.foreign(&untraced.topic, row.payload_bytes, &untraced.head, row.received);
+        }
+        self.clocks.give_up(untraced.key, untraced.connection, row.received);
+        row
     }
 
     fn push(&mut self, slot: Slot) {
@@ -365,45 +395,50 @@ impl Matcher {
         let place = publish.id.map(|id| (publish.client, id));
         let earlier = place.and_then(|place| self.incoming.get(&place).cloned());
         let since = self.subscribed_since(publish);
-        let (message, will, repeated) = match earlier {
-            Some(ref delivery) if publish.dup => (delivery.message, delivery.will, true),
+        let (traced, will, repeated) = match earlier {
+            Some(ref delivery) if publish.dup => (delivery.message.clone(), delivery.will, true),
             _ => match self.will_of(publish, since) {
                 Some(client) => (None, Some(client), false),
                 None => (self.trace(publish, since), None, false),
             },
         };
+        let (copy_of, traced) = match traced {
+            Some(copy) if copy.is_unexplained => (Some(copy.message), None),
+            traced => (None, traced),
+        };
+        let message = traced.as_ref().map(|traced| traced.message);
         if let Some(id) = publish.id {
             self.causes.takes_place(publish.client, id);
         }
-        if let Some((message, _)) = message {
+        if let Some(message) = message {
             self.causes.delivered(message, publish.client, publish.complete);
             self.wills.passed_on(message.publisher, publish);
         }
         // A receiver at QoS 2 drops a repetition that it has not released (MQTT 5 §4.3.3).
         if repeated && publish.qos == 2 {
-            return message.map(|(message, _)| message);
+            return message;
         }
         if let Some(held) = earlier.and_then(|delivery| delivery.held) {
             // Its identifier is in use again, so that its release was not captured.
             self.received(held);
         }
-        let row = received(publish, message);
-        let row = match will {
-            Some(client) => HeldDelivery { row: row.with_will(Some(client)), untraced: None },
-            None => HeldDelivery { row, untraced: message.is_none().then(|| publish.into()) },
+        let row = received(publish, traced.as_ref());
+        let untraced = || UntracedDelivery { copy_of, ..publish.into() };
+        let row = HeldDelivery {
+            row: will.map_or(row, |client| row.with_will(Some(client))),
+            untraced: (traced.is_none() && will.is_none()).then(untraced),
+            window: traced.as_ref().and_then(|traced| traced.window.clone()),
         };
         let hold = publish.qos == 2 && self.deliver_on_release;
         if let Some(place) = place {
-            let connection = publish.connection;
-            self.incoming.insert(
-                place,
-                PendingDelivery { connection, message, will, held: hold.then(|| row.clone()) },
-            );
+            let (connection, message) = (publish.connection, traced);
+            let held = hold.then(|| row.clone());
+            self.incoming.insert(place, PendingDelivery { connection, message, will, held });
         }
         if !hold || place.is_none() {
             self.received(row);
         }
-        message.map(|(message, _)| message)
+        message
     }
 
     /// A publisher released a packet identifier at QoS 2.
@@ -424,7 +459,7 @@ impl Matcher {
         let incoming =
             self.incoming.iter().filter(|((owner, _), delivery)| ends(*owner, delivery.connection));
         let held = incoming.filter(|(_, delivery)| delivery.held.is_some());
-        let held = held.filter_map(|(_, delivery)| Some((delivery.message?.0, Some(client))));
+        let held = held.filter_map(|(_, delivery)| Some((delivery.message.as_ref()?.message, Some(client))));
         // In an order that does not depend on how they are kept.
         let mut over: Vec<(CountedMessage, Option<u32>)> = sent.chain(held).collect();
         over.sort_unstable_by_key(|(message, whom)| (message.publisher, message.sequence, *whom));
@@ -476,27 +511,38 @@ impl Matcher {
     }
 
     fn received(&mut self, held: HeldDelivery) {
-        let slot = match held.untraced {
-            Some(untraced) => {
-                *self.untraced.entry(untraced.key).or_default() += 1;
+        let number = self.gone + self.rows.len() as u64;
+        let slot = match (held.untraced, held.window) {
+            (Some(untraced), _) => {
+                self.untraced.entry(untraced.key).or_default().push(number);
                 Slot::Untraced(held.row, Box::new(untraced))
             }
-            None => Slot::Row(MatchedRow::Received(held.row)),
+            (None, Some(window)) => Slot::Undecided(held.row, window),
+            (None, None) => Slot::Row(MatchedRow::Received(held.row)),
         };
         self.push(slot);
     }
 
     /// A message turns out to have been published: deliveries of it may have been seen before.
     fn trace_again(&mut self, published: &SeenPublish<'_>, message: CountedMessage) {
-        let key = content_queues::key(published);
-        self.clocks.published(key, published.connection, published.first);
-        if !self.untraced.contains_key(&key) {
+        if self.clocks.are_several() {
+            self.clocks.published(content_queues::key(published), published.connection, published.first);
+        }
+        if self.untraced.is_empty() {
             return;
         }
+        let numbers = match published.is_whole {
+            true => self.untraced.get(&content_queues::key(published)).cloned().unwrap_or_default(),
+            // What was captured in part fits other contents, too.
+            false => self.untraced.values().flatten().copied().collect(),
+        };
         let mut rows = std::mem::take(&mut self.rows);
-        for (slot, _) in &mut rows {
+        for number in numbers {
+            let (slot, _) = &mut rows[(number - self.gone) as usize];
             let Slot::Untraced(row, untraced) = slot else { continue };
-            if untraced.key != key {
+            if untraced.topic != *published.topic
+                && delays::inner(published.topic) != Some(Arc::clone(&untraced.topic))
+            {
                 continue;
             }
             if let Some(lead) = published.first.checked_since(row.received).filter(|lead| !lead.is_zero()) {
@@ -510,24 +556,24 @@ impl Matcher {
                 }
                 continue;
             }
+            let key = untraced.key;
             let copy = untraced.publish(row);
-            let Some(message) = self.trace(&copy, untraced.since) else { continue };
-            let row = Received {
-                publisher: Some(message.0.publisher),
-                sequence: message.0.sequence,
-                identified: message.1,
-                ..*row
+            let traced = self.trace(&copy, untraced.since).filter(|traced| !traced.is_unexplained);
+            let Some(TracedMessage { message, identified, window, .. }) = traced else { continue };
+            let row = of_message(row, message, identified);
+            self.forget_untraced(key, number);
+            *slot = match window {
+                Some(window) => Slot::Undecided(row, window),
+                None => Slot::Row(MatchedRow::Received(row)),
             };
-            self.forget_untraced(key);
-            *slot = Slot::Row(MatchedRow::Received(row));
         }
         self.rows = rows;
     }
 
-    fn forget_untraced(&mut self, key: u64) {
-        if let Some(count) = self.untraced.get_mut(&key) {
-            *count -= 1;
-            if *count == 0 {
+    fn forget_untraced(&mut self, key: u64, number: u64) {
+        if let Some(numbers) = self.untraced.get_mut(&key) {
+            numbers.retain(|&other| other != number);
+            if numbers.is_empty() {
                 self.untraced.remove(&key);
             }
         }
@@ -544,32 +590,31 @@ impl Matcher {
         Some(client)
     }
 
-    fn trace(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<(CountedMessage, Identified)> {
+    fn trace(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<TracedMessage> {
         let identity = identity::find(publish.head);
         let ours = identity.and_then(|identity| self.identities.delivered(&identity, publish.client));
         let traced = match ours {
-            Some(message) => Some((message, Identified::Payload)),
-            None => self.waiting.match_delivery(publish, since, self.servers.own_first(publish.client)),
+            Some(message) => TracedMessage::certain(message, Identified::Payload),
+            None => {
+                let copies_each = || self.subscriptions.copies_each(publish.client, publish.topic);
+                let servers = self.servers.own_first(publish.client);
+                self.waiting.match_delivery(publish, since, &copies_each, servers)?
+            }
         };
-        if let Some((message, _)) = traced
-            && self.delays.delivered(publish, message)
-        {
+        let message = traced.message;
+        if self.delays.delivered(publish, message) {
             self.subscriptions.prove_delay();
         }
-        if let Some((message, _)) = traced.filter(|_| !publish.retain) {
+        if !publish.retain {
             self.clocks.note_regular(message, publish.client);
         }
-        match traced {
-            Some((_, Identified::Order)) => self.traced.by_order += 1,
-            // A relay's copy was published where it is delivered.
-            Some((message, _))
-                if !publish.retain && !self.relayed.contains(&(message.publisher, message.sequence)) =>
-            {
-                self.servers.reached(self.servers.of(message.publisher), publish.client);
-            }
-            _ => {}
+        // A relay's copy was published where it is delivered.
+        let CountedMessage { publisher, sequence } = message;
+        let is_told = traced.identified != Identified::Order;
+        if is_told && !publish.retain && !self.relayed.contains(&(publisher, sequence)) {
+            self.servers.reached(self.servers.of(publisher), publish.client);
         }
-        traced
+        Some(traced)
     }
 }
 
@@ -580,8 +625,10 @@ impl From<&SeenPublish<'_>> for UntracedDelivery {
             connection: publish.connection,
             topic: Arc::clone(publish.topic),
             head: publish.head.into(),
+            rest: publish.rest,
             is_whole: publish.is_whole,
             since: publish.since,
+            copy_of: None,
             early: None,
         }
     }
@@ -600,6 +647,7 @@ impl UntracedDelivery {
             id: None,
             payload_bytes: row.payload_bytes,
             head: &self.head,
+            rest: self.rest,
             is_whole: self.is_whole,
             first: row.received,
             complete: row.received,
@@ -610,22 +658,29 @@ impl UntracedDelivery {
     }
 }
 
-fn received(publish: &SeenPublish<'_>, message: Option<(CountedMessage, Identified)>) -> Received {
+/// A delivery whose message turns out.
+fn of_message(row: &Received, message: CountedMessage, identified: Identified) -> Received {
+    Received { publisher: Some(message.publisher), sequence: message.sequence, identified, ..*row }
+}
+
+fn received(publish: &SeenPublish<'_>, traced: Option<&TracedMessage>) -> Received {
     Received {
         subscriber: publish.client,
-        publisher: message.map(|(message, _)| message.publisher),
-        sequence: message.map_or(0, |(message, _)| message.sequence),
+        publisher: traced.map(|traced| traced.message.publisher),
+        sequence: traced.map_or(0, |traced| traced.message.sequence),
         qos: publish.qos,
         dup: publish.dup,
         retained: publish.retain,
         payload_bytes: publish.payload_bytes,
         received: publish.complete,
-        identified: message.map_or(Identified::Unknown, |(_, identified)| identified),
+        identified: traced.map_or(Identified::Unknown, |traced| traced.identified),
     }
 }
 
 /// Rows that wait for a delivery to be traced: a hole in a stream is given up sooner.
 const ROWS_WAITING_MAX: usize = 1024;
+/// Rows that wait for what shows whether a delivery's message is certain, 2 MB of them; beyond that it is not.
+const ROWS_UNDECIDED_MAX: usize = 1 << 14;
 /// The same where there are several captures.
 const ROWS_OF_SEVERAL_MAX: usize = 1 << 14;
 /// Where the counts of messages without an identity begin when their client sends others with one.

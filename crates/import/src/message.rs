@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mqttlab_capture::mqtt::{CapturedPacket, PAYLOAD_HEAD_MAX};
+use mqttlab_capture::mqtt::{CapturedPacket, PayloadRest};
 use mqttlab_units::Instant;
 
 use super::causes::{ALIAS_BYTES, ForwardedSize};
@@ -39,7 +39,9 @@ pub struct SeenPublish<'a> {
     pub payload_bytes: u32,
     /// Its first bytes.
     pub head: &'a [u8],
-    /// Whether all of the topic and of these bytes was captured, so that they tell messages apart.
+    /// What was captured of the bytes behind them.
+    pub rest: PayloadRest,
+    /// Whether all of the topic and of the payload was captured, so that they tell messages apart.
     pub is_whole: bool,
     /// When the first byte of the packet was seen.
     pub first: Instant,
@@ -64,7 +66,6 @@ impl<'a> SeenPublish<'a> {
         [first, complete]: [Instant; 2],
     ) -> SeenPublish<'a> {
         let head = packet.payload_head.as_slice();
-        let head_bytes = PAYLOAD_HEAD_MAX.min(packet.lengths.payload as usize);
         // An alias is the publisher's own.
         let alias_bytes = if packet.topic_alias.is_some() { ALIAS_BYTES } else { 0 };
         let properties = packet.lengths.properties.saturating_sub(alias_bytes);
@@ -79,7 +80,8 @@ impl<'a> SeenPublish<'a> {
             id: packet.id,
             payload_bytes: packet.lengths.payload,
             head,
-            is_whole: packet.topic.is_some() && head.len() == head_bytes,
+            rest: packet.payload_rest,
+            is_whole: packet.topic.is_some() && packet.payload_rest.captured == packet.lengths.payload,
             first,
             complete,
             packet_bytes: packet.lengths.total(),

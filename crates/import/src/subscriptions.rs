@@ -235,6 +235,14 @@ impl ObservedSubscriptions {
         })
     }
 
+    /// How many second copies of a message a client's subscriptions to its topic may bring: the broker may send one for each
+    /// that overlaps ([MQTT-3.3.5-1], MQTT 5 §3.3.4).
+    pub fn copies_each(&self, client: u32, topic: &str) -> u64 {
+        let held = self.of_client.get(&client).map_or(&[][..], Vec::as_slice);
+        let covering = held.iter().filter(|held| held.granted.is_some() && covers(&held.filter, topic));
+        if held.len() > 1 { (covering.count() as u64).saturating_sub(1) } else { 0 }
+    }
+
     /// The number of a topic of a server, with those anywhere who subscribe to it when a message reaches the server.
     pub fn topic(&mut self, name: &Arc<str>, at: Instant, server: u32) -> u32 {
         if at < self.changed_at {

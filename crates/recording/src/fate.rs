@@ -144,8 +144,8 @@ pub(crate) struct UndeliveredMessage {
     /// What it is lost by in that case, where more is known of its receivers.
     pub instead: Option<LossCause>,
     /// Whether the receiver had a delivery of its size since then, and none later than what overtook it, that nothing traces
-    /// to a message: it may be this one.
-    pub untraced: bool,
+    /// to a message, or to one of several alike: it may be this one.
+    pub untraced: Option<LossCause>,
     /// Whether its publisher had as much in flight as its broker takes, and nobody received it.
     pub crowded: bool,
 }
@@ -256,8 +256,8 @@ impl<'a> Judge<'a> {
             Coverage::NotDecided => return (MessageFate::NotDecided, None),
         }
         // What came later overtook nothing if the delivery that nothing traces was this one.
-        if absent.untraced {
-            return unknown(LossCause::Untraced);
+        if let Some(cause) = absent.untraced {
+            return unknown(cause);
         }
         if absent.overtaken {
             // A subscriber is owed messages in their order: the broker had this one before the subscription.

@@ -72,7 +72,7 @@ pub(crate) fn messages(
     let (survey, rows) = Survey::of(from, range_rows, before)?;
     let mut out = TableOut::new(layout, judge, dropped(from)?, summed);
     out.table = Some(TableWriter::create(to)?);
-    if survey.foreign {
+    if survey.foreign || survey.ambiguous {
         out.untraced = UntracedDeliveries::read(from, SPANS_MOST)?;
     }
     let before =
@@ -433,13 +433,15 @@ impl<'a> TableOut<'a> {
         duplicate: bool,
     ) -> Result<()> {
         let received_ns = delivery.row.received.as_ns();
+        // What rests on a guess is no latency, and no order.
+        let is_told = delivery.row.identified != Identified::Ambiguous;
         // The clock is one for all; a delivery before its intended time comes only from a foreign recording.
-        let latency_ns = row.intended_ns.filter(|_| !self.layout.is_untimed);
+        let latency_ns = row.intended_ns.filter(|_| is_told && !self.layout.is_untimed);
         let latency_ns = latency_ns.and_then(|intended_ns| received_ns.checked_sub(intended_ns));
         let late =
             !duplicate && latency_ns.zip(self.layout.late_after_ns).is_some_and(|(took, most)| took > most);
         // A repeated message may come behind later ones (MQTT 5 §4.6): only its first copy keeps the order.
-        let out_of_order = delivery.overtaken && !duplicate;
+        let out_of_order = delivery.overtaken && !duplicate && is_told;
         self.count(delivery.row.subscriber, |tally| {
             tally.delivered += u64::from(!duplicate);
             tally.duplicates += u64::from(duplicate);
@@ -557,7 +559,7 @@ fn absent(sent: &Sent, acknowledged: Option<Instant>) -> UndeliveredMessage {
         dropped: None,
         overtaken: false,
         instead: None,
-        untraced: false,
+        untraced: None,
         crowded: false,
     }
 }
@@ -617,7 +619,7 @@ const EMPTY: MessageRow<'static> = MessageRow {
 mod tests {
     use super::*;
     use crate::fate::Missing;
-    use crate::{Acknowledged, Client, DirectRecorder, Identified, Topic, Unsent};
+    use crate::{Acknowledged, Client, DirectRecorder, Topic, Unsent};
     use mqttlab_units::Seed;
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
-use mqttlab_rows::{Acknowledged, Layout, Received, Record, Sent, Unsent};
+use mqttlab_rows::{Acknowledged, Identified, Layout, Received, Record, Sent, Unsent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;
@@ -62,6 +62,8 @@ pub(crate) struct Survey {
     pub(crate) blocks: HashMap<u64, u64, FoldedHash>,
     /// Whether there are deliveries that no publisher is known for.
     pub(crate) foreign: bool,
+    /// Whether there are deliveries of one of several messages alike.
+    pub(crate) ambiguous: bool,
     /// One bit for each delivery in the order of the spool: whether a later message came before it.
     pub(crate) overtaken: Vec<u64>,
     /// Of how many deliveries, the first ones, a fold has found that out.
@@ -105,6 +107,7 @@ impl Survey {
             let known =
                 row.publisher.map(|publisher| (publisher, survey.delivered(delivery, publisher, &row)));
             delivery += 1;
+            survey.ambiguous |= row.identified == Identified::Ambiguous;
             let Some((publisher, overtaken)) = known else {
                 survey.foreign = true;
                 return Ok(());

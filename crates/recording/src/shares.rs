@@ -90,9 +90,9 @@ impl ShareEvidence<'_> {
         let ShareVerdict { is_over, member, cause } = verdict;
         // It may be any member's.
         let may_be = |client| self.untraced.any((client, sent.payload_bytes), sent.sent, overtaken(client));
-        let untraced = is_over && members().any(may_be);
+        let untraced = members().find_map(may_be).filter(|_| is_over);
         let absent = UndeliveredMessage { overtaken: is_over, instead: cause, untraced, ..absent };
-        (absent, member.filter(|_| !untraced))
+        (absent, member.filter(|_| untraced.is_none()))
     }
 
     /// What the members of a share say of a message. `overtaken`: when a member got the last message, if that was a later one of the

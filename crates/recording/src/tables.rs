@@ -47,7 +47,7 @@ table! {
         /// Whether it took longer than the scenario allows.
         pub late: bool,
         /// How the delivery was matched to the message: `payload`, `order` (with what a payload of less than 9 bytes has of its
-        /// number), `will`, or `unknown`.
+        /// number), `ambiguous` (by order, as a guess, without a latency), `will`, or `unknown`.
         pub identified: Option<Identified>,
         /// When it was due by the schedule. Latency counts from here.
         pub intended_ns: Option<u64>,

@@ -1,4 +1,5 @@
-//! Deliveries that nothing traces to a message: when they came, for a message that did not arrive may be among them.
+//! Deliveries that nothing traces to a message, or to one of several alike: when they came, for a message that did not arrive may be
+//! among them.
 //!
 //! A stranger may flood the topics of a run. Only deliveries as large as one of the run's messages are kept, and no more than
 //! [`SPANS_MOST`] instants; beyond that neighbours are joined to spans. A message that may be within a span is unknown. Nothing is called
@@ -9,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use mqttlab_rows::{Identified, Received, Sent};
+use mqttlab_rows::{Identified, LossCause, Received, Sent};
 use mqttlab_units::Instant;
 
 use crate::error::Result;
@@ -22,6 +23,14 @@ type Span = (Instant, Instant);
 /// By receiver and size.
 #[derive(Default)]
 pub(crate) struct UntracedDeliveries {
+    foreign: DeliverySpans,
+    /// Of messages with the same content as others.
+    ambiguous: DeliverySpans,
+}
+
+/// When deliveries came.
+#[derive(Default)]
+struct DeliverySpans {
     spans: BTreeMap<(u32, u32), Vec<Span>>,
     kept: usize,
     most: usize,
@@ -36,28 +45,49 @@ impl UntracedDeliveries {
             sizes.insert(row.payload_bytes);
             Ok(())
         })?;
-        let mut found = UntracedDeliveries { most, ..UntracedDeliveries::default() };
+        let (mut foreign, mut ambiguous) = (DeliverySpans::of(most), DeliverySpans::of(most));
         for_each(from, Spool::Received, |row: Received, _| {
-            let is_foreign = row.publisher.is_none() && row.identified != Identified::Will;
-            if is_foreign && sizes.contains(&row.payload_bytes) {
-                found.note((row.subscriber, row.payload_bytes), row.received);
+            let of = (row.subscriber, row.payload_bytes);
+            match row.publisher {
+                None if row.identified != Identified::Will && sizes.contains(&row.payload_bytes) => {
+                    foreign.note(of, row.received);
+                }
+                Some(_) if row.identified == Identified::Ambiguous => ambiguous.note(of, row.received),
+                _ => {}
             }
             Ok(())
         })?;
-        found.spans.values_mut().for_each(put_in_order);
-        Ok(found)
+        for found in [&mut foreign, &mut ambiguous] {
+            found.spans.values_mut().for_each(put_in_order);
+        }
+        Ok(UntracedDeliveries { foreign, ambiguous })
     }
 
-    /// Whether a receiver had one of a size from an instant on, up to another one, if there is one.
-    pub(crate) fn any(&self, of: (u32, u32), since: Instant, until: Option<Instant>) -> bool {
+    /// Whether a receiver had one of a size from an instant on, up to another one, if there is one: why it may be a message.
+    pub(crate) fn any(&self, of: (u32, u32), since: Instant, until: Option<Instant>) -> Option<LossCause> {
+        let causes = [(&self.ambiguous, LossCause::EqualContent), (&self.foreign, LossCause::Untraced)];
+        causes.into_iter().find(|(found, _)| found.any(of, since, until)).map(|(_, cause)| cause)
+    }
+
+    /// What to read before the fates of messages that did not arrive; `None` where every instant was kept.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.foreign.warning()
+    }
+}
+
+impl DeliverySpans {
+    fn of(most: usize) -> DeliverySpans {
+        DeliverySpans { most, ..DeliverySpans::default() }
+    }
+
+    fn any(&self, of: (u32, u32), since: Instant, until: Option<Instant>) -> bool {
         self.spans.get(&of).is_some_and(|spans| {
             let next = spans.partition_point(|(_, last)| *last < since);
             spans.get(next).is_some_and(|(first, _)| until.is_none_or(|until| *first <= until))
         })
     }
 
-    /// What to read before the fates of messages that did not arrive; `None` where every instant was kept.
-    pub(crate) fn warning(&self) -> Option<String> {
+    fn warning(&self) -> Option<String> {
         let spans: usize = self.spans.values().map(Vec::len).sum();
         (self.joined > 0).then(|| {
             format!(
@@ -108,14 +138,14 @@ pub(crate) const SPANS_MOST: usize = 1 << 20;
 mod tests {
     use super::*;
 
-    fn noted(times: impl IntoIterator<Item = u64>, most: usize) -> UntracedDeliveries {
-        let mut untraced = UntracedDeliveries { most, ..UntracedDeliveries::default() };
+    fn noted(times: impl IntoIterator<Item = u64>, most: usize) -> DeliverySpans {
+        let mut untraced = DeliverySpans::of(most);
         times.into_iter().for_each(|ns| untraced.note((2, 20), Instant::from_ns(ns)));
         untraced.spans.values_mut().for_each(put_in_order);
         untraced
     }
 
-    fn any(untraced: &UntracedDeliveries, since: u64, until: Option<u64>) -> bool {
+    fn any(untraced: &DeliverySpans, since: u64, until: Option<u64>) -> bool {
         untraced.any((2, 20), Instant::from_ns(since), until.map(Instant::from_ns))
     }
 
@@ -142,7 +172,7 @@ mod tests {
 
     #[test]
     fn receivers_that_have_one_each_are_kept_apart_whatever_the_room() {
-        let mut untraced = UntracedDeliveries { most: 4, ..UntracedDeliveries::default() };
+        let mut untraced = DeliverySpans::of(4);
         (0..1_000).for_each(|who| untraced.note((who, 20), Instant::from_ns(u64::from(who))));
         let alone = |who: u32| untraced.any((who, 20), Instant::ZERO, Some(Instant::from_ns(who.into())));
         assert!((0..1_000).all(alone) && untraced.warning().is_none());

@@ -255,6 +255,9 @@ words! {
         Unknown = "unknown",
         /// It is no message of a client's, but the will that a CONNECT has announced.
         Will = "will",
+        /// By order, as a guess: of several messages with the same content not all arrived, or their order is not promised. Which
+        /// delivery is of which message cannot be told, and neither can its latency.
+        Ambiguous = "ambiguous",
     }
 }
 
@@ -558,6 +561,8 @@ words! {
         NotReleased = "not_released",
         /// Its receiver had as many messages unacknowledged as it takes, until its session ended.
         WindowFull = "window_full",
+        /// Unknown: not all of several messages with the same content arrived, and which of them did not cannot be told.
+        EqualContent = "equal_content",
     }
 }
 

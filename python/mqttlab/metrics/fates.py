@@ -35,6 +35,7 @@ POSSIBLE = {
     "connection_lost": "a connection broke that may have carried it",
     "no_acknowledgement": "it was sent, its connection ended, and no acknowledgement of TCP was captured",
     "untraced": "a delivery that nothing traces to a message may be it",
+    "equal_content": "of several with equal contents; which of them did not arrive cannot be told",
     "not_recorded": "what would tell was not recorded",
 }
 """The same causes where a fate is unknown."""

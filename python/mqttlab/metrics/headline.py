@@ -16,6 +16,7 @@ from mqttlab.metrics import fates, sums
 from mqttlab.metrics.application import EXPECTED, FINEST, FIRST_DELIVERY, application, flow_latencies, measured
 from mqttlab.metrics.attribution.flows import attribution_by_flow
 from mqttlab.metrics.attribution.loss_events import REPEATED, loss_events
+from mqttlab.metrics.copies import Copies, copies
 from mqttlab.metrics.device_bytes import RATES, device_bytes
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.energy import energy
@@ -110,6 +111,10 @@ class Flow:
     loss_events: int | None
     """On how many events of loss the 99th percentile rests; ``None`` where it rests on something else, or that is not
     known."""
+    copies: Copies | None
+    """What came more than once; ``None`` where nothing did."""
+    untold: int
+    """Deliveries of messages with equal contents, of which cannot be told which is which: they have no latency."""
 
     @property
     def wanted(self) -> int:
@@ -169,6 +174,7 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
         # What an importer sees first of a message is its packet: whether client or TCP held it before is not known.
         parts = parts.with_columns(pl.col("part").cast(pl.String).replace("schedule_ns", BEFORE_SENDING))
     flows = [_flow(row, causes, bounds, parts) for row in table.rows(named=True)]
+    flows = _with_untold(recording, _with_copies(recording, flows, table))
     # Foreign messages alone are no flow of this run: a note counts them.
     flows = [flow for flow in flows if flow.publishers or flow.sent or flow.unsent or flow.expected or flow.delivered]
     return tuple(_with_loss_events(recording, flows))
@@ -181,6 +187,30 @@ def _with_loss_events(recording: Recording, flows: list[Flow]) -> list[Flow]:
               and any(share.part in REPEATED for share in flow.slowest)}
     found = loss_events(recording, p99_ms)
     return [replace(flow, loss_events=found.get((flow.publishers, flow.subscribers, flow.qos))) for flow in flows]
+
+
+def _with_copies(recording: Recording, flows: list[Flow], table: pl.DataFrame) -> list[Flow]:
+    """Only where something came more than once packets are looked through."""
+    extra = {tuple(row[name] for name in FINEST): row["duplicates"] for row in table.rows(named=True)}
+    if not any(extra.values()):
+        return flows
+    found = {} if sums.is_summed(recording) else copies(recording)
+    of_sums = {key: Copies(messages=None, extra=count, why=(), at_qos_2=key[2] == 2)
+               for key, count in extra.items() if count}
+    known = of_sums | found
+    return [replace(flow, copies=known.get((flow.publishers, flow.subscribers, flow.qos))) for flow in flows]
+
+
+def _with_untold(recording: Recording, flows: list[Flow]) -> list[Flow]:
+    """Only deliveries that were traced by contents, of imports and of programs as clients, can be untold."""
+    traced = "sources" in recording.plan or any(group.get("program") for group in recording.plan.get("groups") or ())
+    if not traced or sums.is_summed(recording):
+        return flows
+    untold = measured(recording).filter(FIRST_DELIVERY, pl.col("identified").cast(pl.String) == "ambiguous")
+    names = recording.layout["clients"].group_names
+    found = {(*(None if end is None else names[end] for end in ends), qos): count for *ends, qos, count in
+             recording.collect(untold.group_by(*FINEST).agg(pl.len())).rows()}
+    return [replace(flow, untold=found.get((flow.publishers, flow.subscribers, flow.qos), 0)) for flow in flows]
 
 
 def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
@@ -202,7 +232,8 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
         delivered=row["messages_delivered"],
         undelivered_percent=row["undelivered_percent"], causes=why, latency=latency, per_s=row["throughput_per_s"],
         disconnects=row["disconnects"], typical=_shares(parts, key, TYPICAL), slowest=_shares(parts, key, SLOWEST),
-        nagle_percent=_nagle_percent(parts, key), loss_events=None)
+        nagle_percent=_nagle_percent(parts, key), loss_events=None,
+        copies=None, untold=0)
 
 
 def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:

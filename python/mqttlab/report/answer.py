@@ -54,6 +54,8 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
            [*_wrapped(told.timing, WIDTH, 4), *top])
     if told.delivered_nothing and told.verdict == "valid":
         top = [*_wrapped(told.notes[0], WIDTH, 4), *top]
+    if told.untold:
+        top = [*_wrapped(told.untold, WIDTH, 3), *top]
     if not flows:
         middle = [] if unsent else ["No message was measured."]
     elif len(flows) <= APART:
@@ -82,6 +84,8 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
     rate = f"{number(flow.per_s, 3)} deliveries/s; {counted(flow.disconnects, 'disconnect')}"
     worst = f"worst {milliseconds(flow.latency['max'].value)}"
     told = [headline.title(flow)[:WIDTH], *_labelled("delivered", whole + headline.undelivered(flow), 2)]
+    if words := headline.came_twice(flow):
+        told += _labelled("copies", words, 2)
     if flow.latency["p99"].value is not None:
         told += _labelled("latency ms", f"{shown['p99']}  {shown['p95']}  {shown['p50']}  {worst}", 2)
     told += _labelled("rate", rate, 1)
@@ -102,6 +106,8 @@ def _table(flows: list[Flow]) -> list[str]:
     if len(flows) > FLOWS_SHOWN:
         rows.append(f"and {counted(len(flows) - FLOWS_SHOWN, 'more flow')}, none worse: --full")
     words = headline.where_the_time_went(worst)
+    for flow in [flow for flow in headline.worst_first(flows) if flow.copies][:APART]:
+        rows += _labelled("copies", f"{_short(headline.title(flow))}: {headline.came_twice(flow)}", 2)
     return [*rows, *(_labelled("time", f"{_short(headline.title(worst))}: {words[-1]}", 2) if words else [])]
 
 

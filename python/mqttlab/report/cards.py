@@ -76,6 +76,7 @@ def section(recording: Recording) -> str:
     told = headline.told(recording)
     flows, unsent = headline.parted(told.numbers.flows)
     parts = [STYLE, f'<section class="headline verdict {told.verdict.replace(" ", "-")}">',
+             f'<p class="timing">{markup(told.untold)}</p>' if told.untold else "",
              f'<p class="scenario">{markup(told.scenario)}</p><p class="timing">{markup(told.timing)}</p>']
     if not flows and not unsent:
         parts.append("<p>No message was measured.</p>")
@@ -83,6 +84,8 @@ def section(recording: Recording) -> str:
         parts += [_flow(flow, told) for flow in flows]
     else:
         parts += [_flows(flows), _bytes(told)]
+        parts += [_said(f"{headline.title(flow)}: {words}.") for flow in headline.shown(flows, FLOWS_SHOWN)
+                  if (words := headline.came_twice(flow))]
     parts += [_said(words) for words in unsent[:FLOWS_SHOWN]]
     for energy in told.numbers.energy:
         parts.append(_said(f"{energy.group}: {headline.battery(energy)}"))

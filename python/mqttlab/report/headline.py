@@ -70,6 +70,8 @@ class Told:
     """The length measured, where rates are of little worth for its shortness; else empty."""
     delivered_nothing: bool
     """Then the first note comes before everything else."""
+    untold: str
+    """Of how many deliveries the latency cannot be told, which comes before everything else; else empty."""
     events: str
     """What changed while the run went on, and when messages flowed again; empty without events."""
     parts: tuple[str, ...]
@@ -103,7 +105,8 @@ def told(recording: Recording) -> Told:
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
     numbers = metrics.headline(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
-                delivered_nothing=delivered_nothing(recording), events=changes.sentence(recording),
+                delivered_nothing=delivered_nothing(recording), untold=_untold(numbers.flows),
+                events=changes.sentence(recording),
                 parts=tuple(parts), reasons=tuple(rest), cautions=tuple(cautions.of(recording, numbers)),
                 numbers=numbers)
 
@@ -141,11 +144,23 @@ def _short(recording: Recording) -> str:
     return duration(seconds * 1e9) if seconds < long_s else ""
 
 
+def _untold(flows: Sequence[Flow]) -> str:
+    untold, delivered = sum(flow.untold for flow in flows), sum(flow.delivered for flow in flows)
+    if not untold:
+        return ""
+    whole = ("Latency cannot be told" if untold == delivered else
+             f"Latencies are of {number(delivered - untold)} of {counted(delivered, 'delivery', 'deliveries')}")
+    are = "is" if untold == 1 else "are"
+    return (f"{whole}: {number(untold)} {are} of messages with equal contents, of which not all arrived or whose order "
+            "is not promised, and which is which cannot be told.")
+
+
 def document(recording: Recording) -> dict[str, Any]:
     """The headline as JSON has it; ``docs/reference/output.md`` describes it."""
     one = told(recording)
     numbers = asdict(one.numbers)
-    return {"scenario": one.scenario, "verdict": one.verdict, "timing": one.timing, "notes": list(one.notes),
+    return {"scenario": one.scenario, "verdict": one.verdict, "timing": one.timing, "untold": one.untold,
+            "notes": list(one.notes),
             "measured_s": numbers["measured_s"],
             "flows": flows_document(one.numbers),
             "bytes": list(numbers["bytes"]), "energy": list(numbers["energy"]), "foreign": numbers["foreign"],
@@ -224,6 +239,20 @@ def undelivered(flow: Flow) -> str:
     return f"{percent(flow.undelivered_percent)} not delivered" + (f": {reasons}{more}" if reasons else "")
 
 
+def came_twice(flow: Flow) -> str:
+    """What came more than once, and why, where that is known; empty where nothing did."""
+    if not (found := flow.copies):
+        return ""
+    if found.messages is None:
+        words = f"{counted(found.extra, 'second copy', 'second copies')} of messages came"
+    else:
+        times = ("twice" if found.extra == found.messages else
+                 f"more than once ({counted(found.extra, 'copy', 'copies')})")
+        words = f"{number(found.messages)} of {counted(flow.delivered, 'message')} came {times}"
+    words += ", which breaks the promise of QoS 2" if found.at_qos_2 else ""
+    return words + (f": {'; '.join(found.why[:2])}" if found.why else "")
+
+
 def kilobytes(told: Bytes, short: str = "") -> str:
     """What a device of a group sends and receives in an hour, and how long was measured where that is short."""
     known = [(value, way) for value, way in ((told.ip_up, "up"), (told.ip_down, "down")) if value is not None]
@@ -247,6 +276,7 @@ def where_the_time_went(flow: Flow) -> list[str]:
 def sentences(flow: Flow) -> list[str]:
     """What is said below a flow's numbers: what did not arrive, and where the time went."""
     said = [words[:1].upper() + words[1:] for words in where_the_time_went(flow)]
+    said = [words for words in [came_twice(flow)] if words] + said
     return [f"{words}." for words in ([undelivered(flow)] if flow.undelivered_percent else []) + said]
 
 

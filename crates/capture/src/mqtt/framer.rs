@@ -8,6 +8,7 @@ use mqttlab_units::Instant;
 
 use super::connect;
 use super::layout::{self, Fixed, FixedRead};
+use super::payload_rest::RestHasher;
 use super::resync::{self, Clues, ResyncCandidates};
 use super::{CapturedPacket, PAYLOAD_TEXT_MAX, PacketDescriptor, PayloadHead};
 use crate::reassembly::{SegmentPayload, Sighting, StreamPiece};
@@ -96,6 +97,8 @@ struct PartialPacket {
     start: Start,
     head: Vec<u8>,
     wanted: usize,
+    /// Of a PUBLISH, since bytes have gone by that `head` does not hold.
+    rest: Option<RestHasher>,
     /// Bytes after the fixed header that have gone by.
     gone: u64,
     damaged: bool,
@@ -262,6 +265,7 @@ impl MqttFramer {
                     start,
                     head: Vec::new(),
                     wanted,
+                    rest: None,
                     gone: 0,
                     damaged: false,
                     after_hole: 0,
@@ -421,9 +425,19 @@ impl PartialPacket {
                 self.wanted = self.fixed.wanted(&self.head, level)?.max(self.head.len());
             }
         }
+        if copied < available && !self.damaged && self.fixed.kind == super::Kind::Publish {
+            let mut rest = self.rest.take().unwrap_or_else(|| self.rest_of_head(level));
+            rest.feed(&bytes[copied..available]);
+            self.rest = Some(rest);
+        }
         self.gone += available as u64;
         self.after_hole += if self.damaged { available as u64 } else { 0 };
         Some(available)
+    }
+
+    /// The digest of what `head` holds of the payload.
+    fn rest_of_head(&self, level: u8) -> RestHasher {
+        RestHasher::of_head(&self.head[layout::parts(&self.fixed, &self.head, level).payload])
     }
 
     fn into_packet(
@@ -445,6 +459,7 @@ impl PartialPacket {
             }
         }
         let head = if publish { &self.head[parts.payload] } else { &[][..] };
+        let rest = self.rest.unwrap_or_else(|| RestHasher::of_head(head));
         let is_whole = head.len() == parts.lengths.payload as usize && !self.damaged;
         let is_text =
             is_whole && head.len() <= PAYLOAD_TEXT_MAX && head.first().is_some_and(layout::begins_text);
@@ -473,6 +488,7 @@ impl PartialPacket {
             topic_alias: alias,
             message_expiry_s: expiry_s,
             payload_head: PayloadHead::new(head),
+            payload_rest: rest.finish(),
             payload_text: is_text.then(|| head.into()),
             connect,
             reason,

@@ -4,12 +4,14 @@
 //! payload (where messages carry their identity), and it goes on where an endpoint would close the connection.
 //! After missing bytes, or in a stream whose start was not captured, it searches for the next packet.
 //!
-//! What it does not model: sessions, topic trees, payloads beyond their first [`PAYLOAD_HEAD_MAX`] bytes (short texts are kept).
+//! What it does not model: sessions, topic trees, payloads beyond their first [`PAYLOAD_HEAD_MAX`] bytes: of these there is a digest ([`PayloadRest`]); short
+//! texts are kept.
 
 mod connect;
 pub(crate) mod descriptor;
 mod framer;
 mod layout;
+mod payload_rest;
 mod resync;
 
 use std::sync::Arc;
@@ -23,6 +25,7 @@ pub use framer::{ConnectionContext, FramerCounts, MqttFramer, UnseenTime};
 pub use layout::session_expiry;
 pub use mqttlab_mqtt::Kind;
 
+pub use payload_rest::{PayloadRest, fold, folded};
 pub(crate) use resync::{fits_packet, may_start_as_connect, starts_as_connect};
 
 /// How many bytes of a PUBLISH payload are kept.
@@ -49,6 +52,7 @@ impl PacketDescriptor {
             topic_alias: None,
             message_expiry_s: None,
             payload_head: PayloadHead::new(&[]),
+            payload_rest: PayloadRest::default(),
             payload_text: None,
             connect: None,
             reason: None,
@@ -142,6 +146,8 @@ pub struct CapturedPacket {
     pub message_expiry_s: Option<u32>,
     /// First bytes of a PUBLISH payload.
     pub payload_head: PayloadHead,
+    /// How much of it was captured without a hole, and a digest of what is behind its first bytes.
+    pub payload_rest: PayloadRest,
     /// The payload of a PUBLISH that may be a JSON object or an NMEA sentence, where it is no longer than
     /// [`PAYLOAD_TEXT_MAX`].
     pub payload_text: Option<Box<[u8]>>,

@@ -53,7 +53,7 @@ pub(crate) struct MessageOrder {
     pub(crate) longest: NumberMap<i64, i64>,
 }
 
-const DELIVERY_COLUMNS: [(&str, Wanted); 10] = [
+const DELIVERY_COLUMNS: [(&str, Wanted); 11] = [
     ("publisher", Wanted::Integers),
     ("sequence", Wanted::Integers),
     ("subscriber", Wanted::Integers),
@@ -64,6 +64,7 @@ const DELIVERY_COLUMNS: [(&str, Wanted); 10] = [
     ("sent_ns", Wanted::Integers),
     ("written_ns", Wanted::Integers),
     ("received_ns", Wanted::Integers),
+    ("identified", Wanted::Words),
 ];
 
 const ORDER_COLUMNS: [(&str, Wanted); 8] = [
@@ -87,7 +88,7 @@ pub(crate) fn for_each_range(
     let Some(table) = TableReader::open(dir, "messages")? else {
         return take(0, Vec::new(), words);
     };
-    let delivered = i64::from(words.code(b"delivered"));
+    let [delivered, ambiguous] = [&b"delivered"[..], b"ambiguous"].map(|word| i64::from(words.code(word)));
     let level = |qos: i64| if qos == ABSENT { -1 } else { qos as i8 };
     let (mut number, mut range, mut found) = (0, 0, Vec::new());
     table.for_each_batch(&DELIVERY_COLUMNS, words, |columns, rows, words| {
@@ -98,8 +99,8 @@ pub(crate) fn for_each_range(
             }
             let at = |column: usize| columns[column].integers[row];
             let [intended_ns, sent_ns, written_ns, received_ns] = [at(6), at(7), at(8), at(9)];
-            // Only what was due at a known time and came has a latency to be divided.
-            if at(3) == delivered && intended_ns != ABSENT && received_ns != ABSENT {
+            // Only what was due at a known time and came has a latency to be divided. A guess has none.
+            if at(3) == delivered && at(10) != ambiguous && intended_ns != ABSENT && received_ns != ABSENT {
                 found.push(StoredDelivery {
                     row: number,
                     publisher: at(0),

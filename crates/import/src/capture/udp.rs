@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use mqttlab_capture::mqtt::PAYLOAD_HEAD_MAX;
+use mqttlab_capture::mqtt::{PAYLOAD_HEAD_MAX, PayloadRest};
 use mqttlab_capture::{CapturedFrame, ServerDirection, UdpHeader};
 use mqttlab_mqttsn::{Packet as SnPacket, ReturnCode};
 use mqttlab_plan::find_place;
@@ -84,6 +84,7 @@ impl Importer<'_> {
                     id: Some(*id).filter(|id| *id != 0),
                     payload_bytes: message.len() as u32,
                     head: &message[..message.len().min(PAYLOAD_HEAD_MAX)],
+                    rest: PayloadRest::of(message),
                     is_whole: seen.topic.is_some(),
                     first: sent,
                     complete: at,

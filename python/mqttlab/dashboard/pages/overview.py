@@ -23,13 +23,16 @@ def part(recording: Recording) -> Content:
     flows, unsent = headline.parted(told.numbers.flows)
     timing = [html.P(told.timing, className="timing")] if told.verdict == "valid" else []
     # The verdict with its reasons stands above all parts of a run.
-    top = html.Section([html.P(told.scenario, className="scenario"), *timing,
+    untold = [html.P(told.untold, className="timing")] if told.untold else []
+    top = html.Section([*untold, html.P(told.scenario, className="scenario"), *timing,
                         *(html.P(visible(note), className="timing") for note in (*told.parts, *told.cautions)[:3])],
                        className="panel headline")
     if not flows and not unsent:
         return [top, html.Section([html.P("No message was measured.")], className="panel headline")]
     if len(flows) > cards.FLOWS_WITH_CARDS:
-        return [top, _table(flows), *_stages(recording), *_bytes(told), *_more(told, unsent)]
+        came = [f"{headline.title(flow)}: {words}." for flow in headline.worst_first(flows)
+                if (words := headline.came_twice(flow))]
+        return [top, _table(flows), *_stages(recording), *_bytes(told), *_more(told, [*unsent, *came])]
     return [top, *(_flow(flow, told) for flow in flows), *_stages(recording), *_more(told, unsent)]
 
 

@@ -43,6 +43,10 @@ NO_PACKETS = ("packets were not recorded, because the scenario did not ask for t
 SUMMED_AT_ONCE = 500_000
 COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
            "intended_ns", "received_ns", "latency_ns")
+# The deliveries of which the engine stores parts: with a latency, and traced to their message for certain.
+ATTRIBUTED = (
+    pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null(),
+    pl.col("identified").ne_missing("ambiguous"))
 STORED = (pl.col(*PARTS, "adjusted_ns"), pl.col("legs").cast(pl.Int64), pl.col(*WORDS).cast(pl.String))
 
 
@@ -116,8 +120,7 @@ def explainable(recording: Recording) -> pl.LazyFrame:
 
 
 def _delivered(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
-    return recording.scan("messages").slice(first, length).filter(
-        pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
+    return recording.scan("messages").slice(first, length).filter(*ATTRIBUTED)
 
 
 def attribution_coverage(recording: Recording) -> Coverage:

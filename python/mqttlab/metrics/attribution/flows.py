@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mqttlab.metrics.attribution import attribution_gap, means
+from mqttlab.metrics.attribution import ATTRIBUTED, attribution_gap, means
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.metrics.window import is_measured
 from mqttlab.recording import Recording, looked_up
@@ -61,8 +61,7 @@ def _named(table: pl.DataFrame, names: list[str]) -> pl.DataFrame:
 
 
 def _deliveries(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
-    return recording.scan("messages").slice(first, length).filter(
-        pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null())
+    return recording.scan("messages").slice(first, length).filter(*ATTRIBUTED)
 
 
 def _bands(rows: pl.DataFrame, latencies: NDArray[np.float64]) -> NDArray[np.uint8]:
