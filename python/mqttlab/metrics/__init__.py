@@ -53,7 +53,7 @@ from mqttlab.metrics.devices import messages_by_device
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
-from mqttlab.metrics.headline import Bytes, Flow, Headline, foreign, headline
+from mqttlab.metrics.headline import Acknowledged, Bytes, Flow, Headline, foreign, headline
 from mqttlab.metrics.link import links
 from mqttlab.metrics.members import members
 from mqttlab.metrics.mqtt import mqtt_connections, other_traffic, packet_types, topics
@@ -92,6 +92,7 @@ __all__ = [
     "SETUP",
     "TRAFFIC",
     "WINDOWS",
+    "Acknowledged",
     "Bytes",
     "Family",
     "Flow",
