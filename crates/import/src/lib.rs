@@ -64,7 +64,11 @@ pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<
             if let Some(ending) = tools::import(order, observer)? {
                 return Ok(ending);
             }
-            if order.evidence == EvidenceKind::Csv { csv::import(order, observer) } else { log::import(order, observer) }
+            if order.evidence == EvidenceKind::Csv {
+                csv::import(order, observer)
+            } else {
+                log::import(order, observer)
+            }
         }
     }
 }

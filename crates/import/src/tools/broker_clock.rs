@@ -73,12 +73,14 @@ impl BrokerClock {
         } else if self.resolution_ns > NS_PER_US {
             warnings.push(format!(
                 "The log's times count {} ms: shorter latencies cannot be told and may be 0.",
-                self.resolution_ns as f64 / 1e6));
+                self.resolution_ns as f64 / 1e6
+            ));
         }
         if self.last.is_some() && self.without > 0 {
             warnings.push(format!(
                 "{} lines have no time; they are taken for as late as the line before.",
-                self.without));
+                self.without
+            ));
         }
         if self.backwards > 0 {
             warnings.push(format!(

@@ -69,8 +69,9 @@ impl LoggingBroker {
                 // Other lines matter where one may note a subscription, and for their times.
                 Some((stamp(prefix, utc_offset_s), event.map_or(LogLine::Other(line), LogLine::Event)))
             }
-            LoggingBroker::Emqx => emqx::read(line, utc_offset_s)
-                .map(|(at, events)| (at, LogLine::Several(events))),
+            LoggingBroker::Emqx => {
+                emqx::read(line, utc_offset_s).map(|(at, events)| (at, LogLine::Several(events)))
+            }
         }
     }
 }

@@ -242,8 +242,12 @@ impl<'a> BrokerState<'a> {
 
     fn started(&mut self, at: Instant) -> Result<()> {
         self.counts.starts += 1;
-        let mut cut: Vec<u32> =
-            self.clients.iter().filter(|(_, client)| client.is_connected).map(|(&number, _)| number).collect();
+        let mut cut: Vec<u32> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| client.is_connected)
+            .map(|(&number, _)| number)
+            .collect();
         cut.sort_unstable();
         for client in cut {
             self.over(at, client, "the broker ended")?;
@@ -502,11 +506,7 @@ impl<'a> BrokerState<'a> {
     }
 
     /// Whose copy it is, whether it is from the store, and whether order alone says so.
-    fn origin(
-        &mut self,
-        subscriber: u32,
-        copy: &LoggedPublish,
-    ) -> (Option<LoggedMessage>, bool, bool) {
+    fn origin(&mut self, subscriber: u32, copy: &LoggedPublish) -> (Option<LoggedMessage>, bool, bool) {
         let client = self.clients.entry(subscriber).or_default();
         let open = client.outbound.get(&copy.id).filter(|_| copy.qos > 0 && copy.dup);
         if let Some(open) = open.filter(|open| open.message.as_ref().is_some_and(|known| known.fits(copy))) {
@@ -516,7 +516,9 @@ impl<'a> BrokerState<'a> {
             batch.got.push(subscriber);
             return (Some(batch.message.clone()), false, false);
         }
-        if copy.retain && let Some(stored) = self.retained.get(&*copy.topic).filter(|known| known.fits(copy)) {
+        if copy.retain
+            && let Some(stored) = self.retained.get(&*copy.topic).filter(|known| known.fits(copy))
+        {
             return (Some(stored.clone()), true, false);
         }
         let place = client.waiting.iter().position(|message| message.fits(copy));
@@ -556,7 +558,12 @@ impl<'a> BrokerState<'a> {
         let Some(message) = self.of(client).inbound.remove(&ack.id) else { return Ok(()) };
         if ack.code >= REFUSED {
             self.counts.denied += 1;
-            return self.push(at, EventKind::Refused, client, &format!("PUBLISH with code 0x{:02x}", ack.code));
+            return self.push(
+                at,
+                EventKind::Refused,
+                client,
+                &format!("PUBLISH with code 0x{:02x}", ack.code),
+            );
         }
         let LoggedMessage { publisher, sequence, .. } = message;
         let row = Acknowledged { publisher, sequence, at: self.clock.at(at) };

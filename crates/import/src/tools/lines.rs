@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::error::{ImportError, Result};
-use crate::source::{Meter, open};
+use crate::error::Result;
+use crate::source::{Meter, head, open};
 
 /// The lines of a file, one after the other.
 pub struct TextLines {
@@ -28,17 +28,9 @@ impl TextLines {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`ImportError::Evidence`] when it cannot be opened.
+    /// [`ImportError::Evidence`](crate::error::ImportError::Evidence) when it cannot be opened.
     pub fn open(file: &Path, meter: &Meter) -> Result<TextLines> {
         Ok(TextLines { text: BufReader::new(open(file, meter)?), bytes: Vec::new(), number: 0 })
-    }
-
-    /// The first bytes, which stay to be read.
-    ///
-    /// # Errors
-    /// [`ImportError::Evidence`] when they cannot be read.
-    pub fn head(&mut self, file: &Path) -> Result<&[u8]> {
-        self.text.fill_buf().map_err(|error| ImportError::in_file(file, format!("cannot be read: {error}")))
     }
 
     /// Calls `each` with every whole line and its number; the end of a line that is too long is left out. Bytes that are not UTF-8
@@ -92,8 +84,7 @@ pub fn by_first_time(
         return places;
     }
     let time = |file: &PathBuf| {
-        let mut lines = TextLines::open(file, &Meter::of(&[]).unpacking(unpacked_max)).ok()?;
-        let head = lines.head(file).ok()?.to_vec();
+        let head = head(file, unpacked_max).ok()?;
         String::from_utf8_lossy(&head).lines().find_map(&first)
     };
     let times: Vec<Option<u64>> = files.iter().map(time).collect();

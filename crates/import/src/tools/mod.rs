@@ -27,9 +27,8 @@ use mqttlab_recording::Ending;
 use super::error::{ImportError, Result};
 use super::options::ImportOrder;
 use super::progress::ImportObserver;
-use super::source::Meter;
+use super::source;
 use broker_log::LoggingBroker;
-use lines::TextLines;
 
 /// What a file is, by its first lines.
 enum ToolFile {
@@ -44,10 +43,6 @@ enum ToolFile {
 /// # Errors
 /// As those of an import; and where the files are of a tool whose output tells of no single message, or of several tools.
 pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<Option<Ending>> {
-    // Standard input can be read once.
-    if order.files.iter().any(|file| file == Path::new("-")) {
-        return Ok(None);
-    }
     let mut kinds = Vec::new();
     for file in &order.files {
         // An empty file belongs to the others.
@@ -85,13 +80,12 @@ impl ToolFile {
 
 /// What a file is; `None` where its first lines are of no tool that is known.
 fn recognise(file: &Path, unpacked_max: Option<u64>) -> Result<Option<ToolFile>> {
-    let mut lines = TextLines::open(file, &Meter::of(&[]).unpacking(unpacked_max))?;
-    let head = lines.head(file)?;
+    let head = source::head(file, unpacked_max)?;
     if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
         let words = "is UTF-16 text, as PowerShell writes it; convert it with: iconv -f UTF-16 -t UTF-8";
         return Ok(Some(ToolFile::Unread(words.into())));
     }
-    let head = String::from_utf8_lossy(head);
+    let head = String::from_utf8_lossy(&head);
     let head = head.trim_start_matches('\u{feff}');
     Ok(kind_of(head))
 }

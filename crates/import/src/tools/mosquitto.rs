@@ -108,8 +108,13 @@ fn flags(text: &str) -> Option<(bool, u8, bool, u32, &str)> {
     let qos: u8 = parts.next()?.strip_prefix('q')?.parse().ok()?;
     let retain = parts.next()?.strip_prefix('r')?;
     let id = parts.next()?.strip_prefix('m')?.parse().ok()?;
-    (matches!(dup, "0" | "1") && matches!(retain, "0" | "1") && qos < 3)
-        .then_some((dup == "1", qos, retain == "1", id, parts.next()?))
+    (matches!(dup, "0" | "1") && matches!(retain, "0" | "1") && qos < 3).then_some((
+        dup == "1",
+        qos,
+        retain == "1",
+        id,
+        parts.next()?,
+    ))
 }
 
 /// `a (m1, rc0)` of what is sent, `a (Mid: 1, RC:0)` of what is received; the code is missing where there is none.
@@ -194,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_publish_has_its_client_its_flags_its_topic_and_its_size() {
-        let line = "1795895652: Received PUBLISH from pub 1 (d0) (d1, q2, r1, m65535, 's/r,x 'y'', ... (5 bytes))";
+        let line =
+            "1795895652: Received PUBLISH from pub 1 (d0) (d1, q2, r1, m65535, 's/r,x 'y'', ... (5 bytes))";
         let Some(BrokerEvent::Publish(publish)) = told(line) else { panic!("no PUBLISH") };
         assert_eq!((publish.client.as_str(), publish.topic.as_str()), ("pub 1 (d0)", "s/r,x 'y'"));
         assert_eq!((publish.dup, publish.qos, publish.retain, publish.id), (true, 2, true, 65_535));

@@ -78,7 +78,8 @@ pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<
         }
     }
     if timeline.offers.is_empty() {
-        let words = "has no record of a message that was sent; import the publishers' records together with it";
+        let words =
+            "has no record of a message that was sent; import the publishers' records together with it";
         return Err(ImportError::in_file(&order.files[0], words));
     }
     join(&mut timeline, &receipts);
@@ -172,10 +173,14 @@ mod tests {
 
     #[test]
     fn the_first_line_tells_what_the_file_is() {
-        for line in ["1599643916401359,,,", "1599643916416,ml-p-00001,S,", "1599643916419123,ml-s-00000,R,3165"] {
+        for line in
+            ["1599643916401359,,,", "1599643916416,ml-p-00001,S,", "1599643916419123,ml-s-00000,R,3165"]
+        {
             assert!(is_line(line), "{line}");
         }
-        for line in ["", "message,sent,received", "2018-05-29,23:20:20:163,sent,a/b,1,10240,000000", "1,2,3,4"] {
+        for line in
+            ["", "message,sent,received", "2018-05-29,23:20:20:163,sent,a/b,1,10240,000000", "1,2,3,4"]
+        {
             assert!(!is_line(line), "{line}");
         }
     }

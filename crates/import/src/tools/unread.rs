@@ -7,9 +7,8 @@
 pub fn kind_of(head: &str) -> Option<&'static str> {
     let first = head.lines().find(|line| !line.trim().is_empty())?.trim();
     let any = |text: &str| head.contains(text);
-    let has_rate = |line: &str| {
-        line.contains("rate=") && (line.contains("total=") || line.contains("(msg/sec)"))
-    };
+    let has_rate =
+        |line: &str| line.contains("rate=") && (line.contains("total=") || line.contains("(msg/sec)"));
     if head.lines().any(has_rate) {
         return Some(EMQTT_BENCH);
     }
@@ -23,7 +22,10 @@ pub fn kind_of(head: &str) -> Option<&'static str> {
         return Some(JMETER);
     }
     if first.starts_with("metric_name,timestamp,metric_value")
-        || (first.starts_with('{') && any("\"metric\"") && any("\"type\"") && (any("\"Point\"") || any("\"Metric\"")))
+        || (first.starts_with('{')
+            && any("\"metric\"")
+            && any("\"type\"")
+            && (any("\"Point\"") || any("\"Metric\"")))
         || (first.starts_with('{') && any("\"metrics\"") && (any("\"root_group\"") || any("\"state\"")))
     {
         return Some(K6);
@@ -43,28 +45,21 @@ pub fn kind_of(head: &str) -> Option<&'static str> {
     None
 }
 
-const EMQTT_BENCH: &str =
-    "is output of emqtt-bench, which prints sums and rates once a second, not messages; capture its \
+const EMQTT_BENCH: &str = "is output of emqtt-bench, which prints sums and rates once a second, not messages; capture its \
      connections instead (tcpdump -i any -w bench.pcap port 1883) and import them with: mqttlab import capture bench.pcap";
-const EMQTT_BENCH_METRICS: &str =
-    "has metrics of emqtt-bench for Prometheus, which are counters and histograms, not messages; \
+const EMQTT_BENCH_METRICS: &str = "has metrics of emqtt-bench for Prometheus, which are counters and histograms, not messages; \
      capture its connections instead (tcpdump -i any -w bench.pcap port 1883) and import them with: mqttlab import \
      capture bench.pcap";
-const JMETER: &str =
-    "is a result file of JMeter (JTL), which has samples, not messages: no client, topic or QoS, and one sample of a \
+const JMETER: &str = "is a result file of JMeter (JTL), which has samples, not messages: no client, topic or QoS, and one sample of a \
      subscriber stands for several messages; capture JMeter's connections instead (tcpdump -i any -w jmeter.pcap port 1883) and \
      import them with: mqttlab import capture jmeter.pcap";
-const K6: &str =
-    "is output of k6, which has values of metrics, not messages: nothing says which message a value belongs to; capture k6's \
+const K6: &str = "is output of k6, which has values of metrics, not messages: nothing says which message a value belongs to; capture k6's \
      connections instead (tcpdump -i any -w k6.pcap port 1883) and import them with: mqttlab import capture k6.pcap";
-const MQTTLOADER: &str =
-    "is a summary of MQTTLoader, which has sums, rates or latencies, not messages; set output in its \
+const MQTTLOADER: &str = "is a summary of MQTTLoader, which has sums, rates or latencies, not messages; set output in its \
      configuration, and import the records that it then writes with: mqttlab import log mqttloader_….csv";
-const MQTT_BENCHMARK: &str =
-    "is a summary of mqtt-benchmark, which has sums and means for each client, not messages; capture \
+const MQTT_BENCHMARK: &str = "is a summary of mqtt-benchmark, which has sums and means for each client, not messages; capture \
      its connections instead (tcpdump -i any -w bench.pcap port 1883) and import them with: mqttlab import capture bench.pcap";
-const NANOMQ: &str =
-    "is a log of NanoMQ, whose lines do not say which client sent or received which message; capture the \
+const NANOMQ: &str = "is a log of NanoMQ, whose lines do not say which client sent or received which message; capture the \
      broker's connections instead (tcpdump -i any -w nanomq.pcap port 1883) and import them with: mqttlab import capture \
      nanomq.pcap";
 
@@ -97,7 +92,9 @@ mod tests {
 
     #[test]
     fn what_is_of_no_tool_is_named_by_none() {
-        for head in ["", "2018-05-29,23:20:20:163,sent,a/b,1,10240,000000\n", "message,sent,received\n1,2,3\n", "{}"] {
+        for head in
+            ["", "2018-05-29,23:20:20:163,sent,a/b,1,10240,000000\n", "message,sent,received\n1,2,3\n", "{}"]
+        {
             assert_eq!(kind_of(head), None, "{head}");
         }
     }
