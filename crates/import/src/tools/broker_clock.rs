@@ -22,9 +22,16 @@ pub struct BrokerClock {
     without: u64,
     /// Whether no line says the year.
     yearless: bool,
+    /// Whether several processes write, whose lines are a little out of order.
+    is_shuffled: bool,
 }
 
 impl BrokerClock {
+    /// The clock of a broker; `is_shuffled`: of one whose processes write lines by themselves.
+    pub fn of(is_shuffled: bool) -> BrokerClock {
+        BrokerClock { is_shuffled, ..BrokerClock::default() }
+    }
+
     /// The time of a line.
     pub fn at(&mut self, stamp: Option<Stamp>) -> Instant {
         let Some(stamp) = stamp else {
@@ -34,6 +41,7 @@ impl BrokerClock {
         self.resolution_ns = self.resolution_ns.max(stamp.resolution_ns);
         self.yearless |= !stamp.has_year;
         match self.last {
+            Some(last) if stamp.at < last && self.is_shuffled && !self.is_untimed() => stamp.at,
             Some(last) if stamp.at <= last => {
                 self.backwards += u64::from(stamp.at < last);
                 self.again()

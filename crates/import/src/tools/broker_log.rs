@@ -114,7 +114,7 @@ pub fn import(
     let mut log = LogImport {
         order,
         broker,
-        clock: BrokerClock::default(),
+        clock: BrokerClock::of(broker != LoggingBroker::Mosquitto),
         state: None,
         start: Instant::ZERO,
         end: Instant::ZERO,
