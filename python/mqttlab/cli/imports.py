@@ -152,8 +152,8 @@ def log(
     are read, rotated files in any order, and the records of MQTTLoader. Output of tools that has no single messages is
     named.
 
-    A message log has lines of `date,time,action,topic,qos,size,id`, one file for each client; a relay's log belongs beside its
-    sender's.
+    A message log has lines of `date,time,action,topic,qos,size,id`, one file for each client; a relay's log belongs
+    beside its sender's.
 
     A table has a header line and a line for each delivery; its columns are, in any order: message, publisher,
     subscriber, topic, qos, payload_bytes, intended, sent, received. Times are ISO 8601 or seconds, or numbers in the

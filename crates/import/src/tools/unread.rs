@@ -39,6 +39,9 @@ pub fn kind_of(head: &str) -> Option<&'static str> {
     if any("Msg time min (ms)") || any("\"msg_time_min\"") {
         return Some(MQTT_BENCHMARK);
     }
+    if any(" received PUBLISH (d") || any(" sending PUBLISH (d") {
+        return Some(MOSQUITTO_CLIENT);
+    }
     if any("nanomq") || any("NanoMQ") {
         return Some(NANOMQ);
     }
@@ -59,6 +62,8 @@ const MQTTLOADER: &str = "is a summary of MQTTLoader, which has sums, rates or l
      configuration, and import the records that it then writes with: mqttlab import log mqttloader_….csv";
 const MQTT_BENCHMARK: &str = "is a summary of mqtt-benchmark, which has sums and means for each client, not messages; capture \
      its connections instead (tcpdump -i any -w bench.pcap port 1883) and import them with: mqttlab import capture bench.pcap";
+const MOSQUITTO_CLIENT: &str = "is output of mosquitto_pub or mosquitto_sub with -d, which has one client and no times; import the broker's log \
+     (log_type all) with mqttlab import log, or capture its connections: tcpdump -i any -w broker.pcap port 1883";
 const NANOMQ: &str = "is a log of NanoMQ, whose lines do not say which client sent or received which message; capture the \
      broker's connections instead (tcpdump -i any -w nanomq.pcap port 1883) and import them with: mqttlab import capture \
      nanomq.pcap";
@@ -82,7 +87,8 @@ mod tests {
             ("-----Publisher-----\nMaximum throughput[msg/s]: 18622\n", "MQTTLoader"),
             ("SLOT, a-pub000000, a-sub000000\n0, 1, 1\n", "MQTTLoader"),
             ("======= CLIENT 27 =======\nMsg time min (ms): 9.466\n", "mqtt-benchmark"),
-            ("2024-01-01 00:00:00 [1] INFO  /root/nanomq/nng/src/x.c:1\n", "NanoMQ"),
+            ("Client a received PUBLISH (d0, q0, r0, m0, 't', ... (5 bytes))\n", "mosquitto_sub"),
+            ("2024-01-01 00:00:00 [1] INFO  /build/nanomq/nng/src/x.c:1\n", "NanoMQ"),
         ] {
             let said = kind_of(head).unwrap_or("nothing");
             assert!(said.contains(name), "{head}: {said}");
