@@ -182,3 +182,11 @@ publish = { topic = "t", qos = 1, payload = "100 B", rate = "20 /s" }
         assert (flow["acknowledged"]["packet"], flow["acknowledged"]["missing"]) == ("PUBACK", 0), detail
         # Two ways of 20 ms and the time to send 170 and 44 bytes.
         assert flow["acknowledged"]["latency"]["p50"]["value"] == pytest.approx(42, abs=2), detail
+
+
+def test_the_overview_of_the_dashboard_has_a_table_of_them(alone: Path) -> None:
+    from mqttlab.dashboard.pages import overview
+
+    shown = str([part.to_plotly_json() for part in overview.headline_sections(Recording(alone))])
+    assert "p99 ms to PUBACK, PUBCOMP" in shown
+    assert "Deliveries cannot be seen" in shown

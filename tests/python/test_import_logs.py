@@ -154,7 +154,9 @@ def test_finer_times_of_who_took_the_lines_give_latencies(form: str, tmp_path: P
 @pytest.mark.parametrize("form", ["", "clock"])
 def test_lines_without_a_date_keep_order_and_counts_and_are_not_valid(form: str, tmp_path: Path) -> None:
     recording = imported(fleet(form).save(tmp_path / "mosquitto.log"), to=tmp_path / "run", status=6)
-    assert verdict(recording)[1][0].startswith("The lines of the log have no time that can be read")
+    said = verdict(recording)[1][0]
+    assert said.startswith("The lines of the log have no time that can be read")
+    assert "log_timestamp_format %Y-%m-%dT%H:%M:%S" in said
     assert fates(recording, "reader-1")[1, "delivered"] == 10
 
 
@@ -254,6 +256,14 @@ def test_rotated_files_in_any_order_are_one_log(tmp_path: Path) -> None:
         files[-1].write_bytes(gzip.compress("".join(f"{line}\r\n" for line in lines).encode()))
     recording = imported(*reversed(files), to=tmp_path / "run")
     assert fates(recording, "reader-1") == {(0, "delivered"): 10, (1, "delivered"): 10, (2, "delivered"): 10}
+
+
+def test_logs_of_two_brokers_at_the_same_time_are_not_valid_together(tmp_path: Path) -> None:
+    log = fleet("docker")
+    first = log.save(tmp_path / "first.log")
+    second = Log("docker", log.lines[50:]).save(tmp_path / "second.log")
+    recording = imported(first, second, to=tmp_path / "run", status=6)
+    assert verdict(recording)[1][0].startswith("second begins before the log before it ends")
 
 
 def test_a_log_that_begins_late_is_not_valid_and_one_that_is_cut_is_incomplete(tmp_path: Path) -> None:

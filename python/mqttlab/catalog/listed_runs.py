@@ -14,9 +14,9 @@ from typing import Any
 # Of the headline, those that a list shows. A catalog before schema 3 has no such columns; the next run upgrades it.
 # Where no latency is known, the time to acknowledge stands in; it is looked up for these runs alone.
 ACKNOWLEDGE = (
-    "CASE WHEN run.latency_ms_p99 IS NULL AND run.undelivered_percent IS NULL THEN (SELECT value FROM "
-    "metric_value JOIN series ON series.id = series_id WHERE metric = 'acknowledge_ms_p99' AND scope = 'run' AND run_id "
-    "= run.id) END")
+    "CASE WHEN run.latency_ms_p99 IS NULL AND run.undelivered_percent IS NULL THEN (SELECT value FROM metric_value "
+    "JOIN series ON series.id = series_id "
+    "WHERE metric = 'acknowledge_ms_p99' AND scope = 'run' AND run_id = run.id) END")
 VALUES = ("run.latency_ms_p99", "run.undelivered_percent", ACKNOWLEDGE)
 QUESTIONS = tuple(
     "SELECT run.directory, run.name, run.backend, run.started_at, run.state, run.valid, experiment.name, "

@@ -24,6 +24,10 @@ pub struct BrokerClock {
     yearless: bool,
     /// Whether several processes write, whose lines are a little out of order.
     is_shuffled: bool,
+    /// The file whose first time is still to come.
+    begins: Option<String>,
+    /// Files that begin before the ones before them end.
+    overlapping: Vec<String>,
 }
 
 impl BrokerClock {
@@ -32,12 +36,22 @@ impl BrokerClock {
         BrokerClock { is_shuffled, ..BrokerClock::default() }
     }
 
+    /// The lines of another file follow.
+    pub fn begin(&mut self, label: &str) {
+        self.begins = Some(label.to_owned());
+    }
+
     /// The time of a line.
     pub fn at(&mut self, stamp: Option<Stamp>) -> Instant {
         let Some(stamp) = stamp else {
             self.without += 1;
             return self.again();
         };
+        if let Some(label) = self.begins.take()
+            && self.last.is_some_and(|last| stamp.at < last)
+        {
+            self.overlapping.push(label);
+        }
         self.resolution_ns = self.resolution_ns.max(stamp.resolution_ns);
         self.yearless |= !stamp.has_year;
         match self.last {
@@ -69,15 +83,23 @@ impl BrokerClock {
     }
 
     /// Why the numbers are not the whole truth, and what to know besides.
-    pub fn findings(&self, remedy: &str) -> (Vec<String>, Vec<String>) {
+    /// `dates` and `finer` say how a log gets dates, and finer times.
+    pub fn findings(&self, dates: &str, finer: &str) -> (Vec<String>, Vec<String>) {
         let (mut reasons, mut warnings) = (Vec::new(), Vec::new());
+        if !self.overlapping.is_empty() {
+            reasons.push(format!(
+                "{} begins before the log before it ends: logs of several brokers, or the same lines twice, give wrong \
+                 messages. Import them one after the other.",
+                self.overlapping.join(", ")
+            ));
+        }
         if self.last.is_none() {
             reasons.push(format!(
                 "The lines of the log have no time that can be read: there are no latencies, and lengths and rates mean \
-                 nothing. {remedy}"));
+                 nothing. {dates}"));
         } else if self.is_untimed() {
             warnings.push(format!(
-                "The log has whole seconds: latencies and times to acknowledge cannot be told, and none is shown. {remedy}"));
+                "The log has whole seconds: latencies and times to acknowledge cannot be told, and none is shown. {finer}"));
         } else if self.resolution_ns > NS_PER_US {
             warnings.push(format!(
                 "The log's times count {} ms: shorter latencies cannot be told and may be 0.",
@@ -120,7 +142,7 @@ mod tests {
             [1_000, 1_000, 1_000, 2_000].map(|ms| clock.at(stamp(ms, NS_PER_S)).as_ns()).into();
         assert_eq!(times, [1_000_000_000, 1_000_000_001, 1_000_000_002, 2_000_000_000]);
         assert!(clock.is_untimed());
-        assert!(clock.findings("Do this.").1[0].ends_with("none is shown. Do this."));
+        assert!(clock.findings("", "Do this.").1[0].ends_with("none is shown. Do this."));
     }
 
     #[test]
@@ -129,7 +151,7 @@ mod tests {
         let times: Vec<u64> = [1_000, 1_005, 1_002].map(|ms| clock.at(stamp(ms, 1_000_000)).as_ns()).into();
         assert_eq!(times, [1_000_000_000, 1_005_000_000, 1_005_000_000]);
         assert!(!clock.is_untimed());
-        assert_eq!(clock.findings("").1.len(), 2);
+        assert_eq!(clock.findings("", "").1.len(), 2);
     }
 
     #[test]
@@ -137,6 +159,6 @@ mod tests {
         let mut clock = BrokerClock::default();
         assert!(clock.at(None) < clock.at(None));
         assert!(clock.is_untimed());
-        assert!(clock.findings("").0[0].starts_with("The lines of the log have no time"));
+        assert!(clock.findings("", "").0[0].starts_with("The lines of the log have no time"));
     }
 }

@@ -49,6 +49,16 @@ impl LoggingBroker {
         }
     }
 
+    /// How its log gets dates.
+    fn dates(self) -> &'static str {
+        match self {
+            LoggingBroker::Mosquitto => {
+                "Set log_timestamp true and log_timestamp_format %Y-%m-%dT%H:%M:%S in its configuration."
+            }
+            LoggingBroker::Emqx => "Set time_format = auto for the log.",
+        }
+    }
+
     /// How its log gets finer times.
     fn finer_times(self) -> &'static str {
         match self {
@@ -123,6 +133,7 @@ pub fn import(
     let mut faults = Vec::new();
     for place in by_first_time(&order.files, order.unpacked_max, first) {
         let mut lines = TextLines::open(&order.files[place], &meter)?;
+        log.clock.begin(&names[place]);
         let end = lines.for_each(|_, line| {
             watch.add(1);
             log.line(line)
@@ -194,7 +205,7 @@ impl<'a> LogImport<'a> {
         }
         let length = Instant::from_ns(self.end.as_ns().saturating_sub(self.start.as_ns()));
         let observer = watch.end(length);
-        let (mut reasons, mut warnings) = self.clock.findings(self.broker.finer_times());
+        let (mut reasons, mut warnings) = self.clock.findings(self.broker.dates(), self.broker.finer_times());
         let (more, others) = findings(&state.counts, self.broker);
         reasons.extend(more);
         warnings.extend(others);
