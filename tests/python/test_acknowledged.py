@@ -10,6 +10,7 @@ import pytest
 from captures import Client, Wire, answer, publish
 from commands import mqttlab
 from mqttlab import metrics
+from mqttlab.dashboard.pages import overview
 from mqttlab.recording import Recording
 
 
@@ -185,8 +186,6 @@ publish = { topic = "t", qos = 1, payload = "100 B", rate = "20 /s" }
 
 
 def test_the_overview_of_the_dashboard_has_a_table_of_them(alone: Path) -> None:
-    from mqttlab.dashboard.pages import overview
-
-    shown = str([part.to_plotly_json() for part in overview.headline_sections(Recording(alone))])
+    shown = str(overview.part(Recording(alone)))
     assert "p99 ms to PUBACK, PUBCOMP" in shown
     assert "Deliveries cannot be seen" in shown
