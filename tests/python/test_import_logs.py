@@ -58,10 +58,10 @@ class Log:
         """The broker begins."""
         self.say("mosquitto version 2.0.11 starting", "Config loaded from /etc/mosquitto/mosquitto.conf.")
 
-    def connect(self, name: str, *, clean: bool = True, present: bool = False) -> None:
+    def connect(self, name: str, *, clean: bool = True, present: bool = False, level: int = 2) -> None:
         """A client connects."""
         self.say("New connection from 10.0.0.2:5000 on port 1883.",
-                 f"New client connected from 10.0.0.2:5000 as {name} (p2, c{int(clean)}, k60).",
+                 f"New client connected from 10.0.0.2:5000 as {name} (p{level}, c{int(clean)}, k60).",
                  "No will message specified.", f"Sending CONNACK to {name} ({int(present)}, 0)")
 
     def subscribe(self, name: str, topic: str, qos: int = 0, *, granted: bool = True) -> None:
@@ -243,6 +243,21 @@ def test_a_refused_subscription_expects_nothing_and_a_refused_message_is_counted
     recording = imported(log.save(tmp_path / "mosquitto.log"), to=tmp_path / "run")
     assert (fates(recording, "good-1"), fates(recording, "bad-1")) == ({(0, "delivered"): 1}, {})
     assert any("1 messages were refused" in note for note in verdict(recording)[1])
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_of_a_session_of_mqtt_5_that_may_have_expired_it_cannot_be_told(comes_back: bool, tmp_path: Path) -> None:
+    log = Log()
+    log.start()
+    log.connect("away-1", clean=False, level=5)
+    log.subscribe("away-1", "t", 1)
+    log.say("Received DISCONNECT from away-1", "Client away-1 disconnected.")
+    log.connect("sensor-1")
+    log.publish("sensor-1", "t", 1, 1, {})
+    if comes_back:
+        log.connect("away-1", clean=False, level=5)
+    recording = imported(log.save(tmp_path / "mosquitto.log"), to=tmp_path / "run", status=6)
+    assert verdict(recording)[1][0].startswith("1 clients of MQTT 5 were away while messages came for them")
 
 
 def test_rotated_files_in_any_order_are_one_log(tmp_path: Path) -> None:

@@ -199,7 +199,8 @@ impl<'a> LogImport<'a> {
             );
             ImportError::in_file(&self.order.files[0], words)
         };
-        let Some(state) = self.state else { return Err(silent()) };
+        let Some(mut state) = self.state else { return Err(silent()) };
+        state.finish();
         if state.counts.published + state.counts.copies == 0 {
             return Err(silent());
         }
@@ -257,6 +258,13 @@ fn findings(counts: &LogCounts, broker: LoggingBroker) -> (Vec<String>, Vec<Stri
             "{} clients were connected before the log began: their subscriptions and what waited for them are not known. \
              Begin the log before the clients connect, or import the rotated files too.",
             counts.joined
+        ));
+    }
+    if counts.unsure > 0 {
+        reasons.push(format!(
+            "{} clients of MQTT 5 were away while messages came for them, and did not come back to their sessions: the log \
+             has no session expiry, so that it cannot be told which of these messages were for them.",
+            counts.unsure
         ));
     }
     warnings.push(format!(

@@ -69,6 +69,8 @@ pub struct LogCounts {
     pub joined: u64,
     /// Times that the broker began.
     pub starts: u64,
+    /// Clients of MQTT 5 that were away while messages came for them, and did not come back to their sessions.
+    pub unsure: u64,
 }
 
 /// A message from a client.
@@ -120,6 +122,8 @@ struct LoggedClient {
     is_connected: bool,
     /// Whether its session outlives its connection.
     keeps: bool,
+    /// Whether it is of MQTT 5, where a session ends when its expiry interval is over, which no log has.
+    may_expire: bool,
     goodbye: bool,
     /// Messages from it that are not acknowledged, by packet identifier.
     inbound: HashMap<u32, LoggedMessage>,
@@ -166,7 +170,7 @@ impl<'a> BrokerState<'a> {
         }
         match event {
             BrokerEvent::Started => self.started(at),
-            BrokerEvent::Connected { client, clean, level: _ } => self.connected(at, &client, clean),
+            BrokerEvent::Connected { client, clean, level } => self.connected(at, &client, clean, level),
             BrokerEvent::Connack { client, present, code } => self.connack(at, &client, present, code),
             BrokerEvent::Goodbye(client) => {
                 let client = self.client(&client);
@@ -238,6 +242,15 @@ impl<'a> BrokerState<'a> {
         topic
     }
 
+    /// All has been said.
+    pub fn finish(&mut self) {
+        self.end_batch();
+        let away = |client: &&LoggedClient| {
+            client.may_expire && client.keeps && !client.is_connected && !client.waiting.is_empty()
+        };
+        self.counts.unsure += self.clients.values().filter(away).count() as u64;
+    }
+
     // Connections and sessions.
 
     fn started(&mut self, at: Instant) -> Result<()> {
@@ -255,13 +268,16 @@ impl<'a> BrokerState<'a> {
         Ok(())
     }
 
-    fn connected(&mut self, at: Instant, name: &str, clean: bool) -> Result<()> {
+    fn connected(&mut self, at: Instant, name: &str, clean: bool, level: Option<u8>) -> Result<()> {
         let number = self.client(name);
         let client = self.of(number);
         client.is_known = true;
         client.is_connected = true;
+        let was_away = client.may_expire && client.keeps && !client.waiting.is_empty();
         client.keeps = !clean;
+        client.may_expire = level == Some(5);
         client.goodbye = false;
+        self.counts.unsure += u64::from(clean && was_away);
         self.push(at, EventKind::Connect, number, "")?;
         if clean { self.session_over(at, number) } else { Ok(()) }
     }
@@ -272,6 +288,9 @@ impl<'a> BrokerState<'a> {
             return self.push(at, EventKind::Refused, client, &format!("CONNACK with code 0x{code:02x}"));
         }
         if present == Some(false) {
+            let known = self.of(client);
+            let is_unsure = known.may_expire && known.keeps && !known.waiting.is_empty();
+            self.counts.unsure += u64::from(is_unsure);
             self.session_over(at, client)?;
         }
         let words = if present == Some(true) { "session present" } else { "" };

@@ -26,7 +26,9 @@ pub fn stamp(prefix: &str, utc_offset_s: i64) -> Option<Stamp> {
     let mut found = None;
     let mut place = 0;
     while place < words.len() {
-        let Some((stamp, taken)) = read(&words[place..], utc_offset_s) else {
+        // Readers of a recording have signed times.
+        let told = read(&words[place..], utc_offset_s);
+        let Some((stamp, taken)) = told.filter(|(stamp, _)| i64::try_from(stamp.at.as_ns()).is_ok()) else {
             place += 1;
             continue;
         };
