@@ -320,6 +320,14 @@ def test_damaged_bytes_and_lines_of_other_programs_are_passed_over(tmp_path: Pat
     assert fates(recording, "reader-1")[1, "delivered"] == 10
 
 
+def test_damaged_lines_of_packets_are_counted_and_not_valid(tmp_path: Path) -> None:
+    log = fleet()
+    place = next(number for number, line in enumerate(log.lines) if "Received PUBLISH" in line)
+    log.lines[place] = log.lines[place].replace("q0", "q\x00")
+    recording = imported(log.save(tmp_path / "mosquitto.log"), to=tmp_path / "run", status=6)
+    assert verdict(recording)[1][0].startswith("1 lines of packets are damaged")
+
+
 def test_a_log_without_messages_says_what_to_set(tmp_path: Path) -> None:
     log = Log()
     log.start()

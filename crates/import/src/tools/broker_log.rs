@@ -77,7 +77,12 @@ impl LoggingBroker {
                 let (prefix, message) = mosquitto::split(line).unwrap_or((line, ""));
                 let event = mosquitto::event(message);
                 // Other lines matter where one may note a subscription, and for their times.
-                Some((stamp(prefix, utc_offset_s), event.map_or(LogLine::Other(line), LogLine::Event)))
+                let said = match event {
+                    Some(event) => LogLine::Event(event),
+                    None if mosquitto::is_packet(message) => LogLine::Damaged,
+                    None => LogLine::Other(line),
+                };
+                Some((stamp(prefix, utc_offset_s), said))
             }
             LoggingBroker::Emqx => {
                 emqx::read(line, utc_offset_s).map(|(at, events)| (at, LogLine::Several(events)))
@@ -90,6 +95,8 @@ impl LoggingBroker {
 enum LogLine<'l> {
     Event(BrokerEvent),
     Several(Vec<BrokerEvent>),
+    /// Of a packet, and it cannot be read.
+    Damaged,
     Other(&'l str),
 }
 
@@ -103,6 +110,8 @@ struct LogImport<'a> {
     start: Instant,
     end: Instant,
     version: Option<String>,
+    /// Lines of packets that cannot be read.
+    damaged: u64,
 }
 
 /// Imports the logs of a broker.
@@ -129,6 +138,7 @@ pub fn import(
         start: Instant::ZERO,
         end: Instant::ZERO,
         version: None,
+        damaged: 0,
     };
     let mut faults = Vec::new();
     for place in by_first_time(&order.files, order.unpacked_max, first) {
@@ -163,6 +173,10 @@ impl<'a> LogImport<'a> {
         let events = match said {
             LogLine::Event(event) => vec![event],
             LogLine::Several(events) => events,
+            LogLine::Damaged => {
+                self.damaged += 1;
+                return Ok(());
+            }
             LogLine::Other(line) => self.granted(line).into_iter().collect(),
         };
         for event in events {
@@ -208,6 +222,12 @@ impl<'a> LogImport<'a> {
         let observer = watch.end(length);
         let (mut reasons, mut warnings) = self.clock.findings(self.broker.dates(), self.broker.finer_times());
         let (more, others) = findings(&state.counts, self.broker);
+        if self.damaged > 0 {
+            reasons.push(format!(
+                "{} lines of packets are damaged and cannot be read: what became of their messages is unknown.",
+                self.damaged
+            ));
+        }
         reasons.extend(more);
         warnings.extend(others);
         let version = self.version.map_or(String::new(), |version| format!(" {version}"));

@@ -12,6 +12,11 @@
 
 use super::broker_events::{AckKind, BrokerEvent, LoggedAck, LoggedPublish, Way};
 
+/// Whether a message is of a packet that the broker has always written whole: where nothing is read of it, it is damaged.
+pub fn is_packet(message: &str) -> bool {
+    PACKETS.iter().any(|begin| message.starts_with(begin))
+}
+
 /// Splits a line into what stands before its message, and the message; `None` where it has none that is known.
 pub fn split(line: &str) -> Option<(&str, &str)> {
     // A message begins the line, or behind a blank: there are few of these before it.
@@ -161,6 +166,7 @@ fn without_address(client: &str) -> &str {
     client.strip_suffix(']').and_then(|rest| rest.rsplit_once(" [")).map_or(client, |(client, _)| client)
 }
 
+const PACKETS: [&str; 4] = ["Received PUB", "Sending PUB", "Denied PUB", "New client connected from "];
 /// How messages begin.
 const MARKS: [&str; 13] = [
     "\t",
