@@ -20,6 +20,9 @@ CAPTURES = (b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 OTHERS = {b"PAR1": "a Parquet table", b"PK\x03\x04": "a workbook or archive", b"SQLite format 3": "a database"}
 HEAD_BYTES = 4096
+# What lines of brokers' logs have in them: Mosquitto's, EMQX's.
+OF_BROKERS = ("mosquitto version ", "New client connected from ", "Received PUBLISH from ", "Sending PUBLISH to ",
+              "mqtt_packet_received", "mqtt_packet_sent")
 TABLE = "is a table"
 NAMES_MAX = 4
 NAMED_MAX = 20
@@ -51,6 +54,8 @@ def text_is(text: str, path: Path) -> str | None:
     first = next((line for line in text.splitlines() if line.strip()), "")
     if text.lstrip().lower().startswith(("<!doctype", "<html", "<svg")):
         return f"is an HTML page{_part_of(path)}"
+    if any(words in text for words in OF_BROKERS) and path.suffix != ".toml":
+        return f"is a broker's log; import it with: mqttlab import log {path}"
     if text.lstrip().startswith("{"):
         return f"is JSON{_part_of(path)}"
     if path.suffix == ".csv" or (first.count(",") >= 2 and "=" not in first and first[:1] not in "#["):

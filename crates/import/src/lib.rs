@@ -4,7 +4,8 @@
 //!   pcapng, pcap ──► source ──► capture ──┬──► packets, control packets, network metrics
 //!                                         └──► matcher ──► messages: what was published beside what was delivered
 //!   log ──► log ──┐
-//!   csv ──► csv ──┴──► messages
+//!   csv ──► csv ──┼──► messages
+//!   other tools ──► tools ──┘
 //! ```
 //!
 //! What is imported is read like our own: the same tables, and nothing in them asks where they came from. What the
@@ -56,6 +57,7 @@ mod subscription_options;
 mod subscriptions;
 mod timeline;
 mod timestamps;
+mod tools;
 mod unproven;
 mod wills;
 
@@ -70,7 +72,15 @@ pub use progress::{ImportObserver, ImportProgress};
 pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<Ending> {
     match order.evidence {
         EvidenceKind::Capture => capture::import(order, observer),
-        EvidenceKind::Log => log::import(order, observer),
-        EvidenceKind::Csv => csv::import(order, observer),
+        EvidenceKind::Log | EvidenceKind::Csv => {
+            if let Some(ending) = tools::import(order, observer)? {
+                return Ok(ending);
+            }
+            if order.evidence == EvidenceKind::Csv {
+                csv::import(order, observer)
+            } else {
+                log::import(order, observer)
+            }
+        }
     }
 }

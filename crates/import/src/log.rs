@@ -77,7 +77,10 @@ fn read(
 }
 
 fn describe(error: LogError) -> String {
-    format!("{error}; a log has lines of date,time,action,topic,qos,size,id")
+    format!(
+        "{error}; a log has lines of date,time,action,topic,qos,size,id, or is one of Mosquitto or EMQX \
+         (docs/how-to/import.md lists what is read)"
+    )
 }
 
 fn is_relay(events: &[LoggedEvent]) -> bool {

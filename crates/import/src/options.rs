@@ -41,7 +41,7 @@ pub struct ImportOrder {
 pub enum EvidenceKind {
     /// pcapng and pcap.
     Capture,
-    /// Logs of Schuhmacher 2018.
+    /// Logs of brokers, and those of Schuhmacher 2018.
     Log,
     /// Comma-separated values.
     Csv,

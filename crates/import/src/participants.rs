@@ -142,7 +142,7 @@ fn stem(id: &str) -> &str {
         }
         stem = &stem[..at];
     }
-    let letters = stem.trim_end_matches(|character: char| character.is_ascii_digit());
+    let letters = stem.trim_end_matches(|character: char| character.is_ascii_digit()).trim_end();
     if letters.is_empty() { stem } else { letters }
 }
 

@@ -91,7 +91,7 @@ fn broker(facts: &Facts) -> Value {
 fn description(order: &ImportOrder) -> String {
     let what = match order.evidence {
         EvidenceKind::Capture => "capture",
-        EvidenceKind::Log => "message log",
+        EvidenceKind::Log => "log",
         EvidenceKind::Csv => "table of messages",
     };
     let files: Vec<String> = order

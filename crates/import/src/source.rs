@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use mqttlab_capture::{CaptureReader, CapturedFrame};
 use mqttlab_recording::{Direction, Transit};
@@ -103,7 +104,8 @@ impl<R: Read> Read for Unpacked<R> {
 /// [`ImportError::Evidence`] when there is no such file, it cannot be read, or it is an archive of files.
 pub fn open(file: &Path, meter: &Meter) -> Result<Box<dyn Read>> {
     let raw: Box<dyn Read> = if file == Path::new("-") {
-        Box::new(io::stdin())
+        let begun = std::mem::take(&mut *STDIN_HEAD.lock().unwrap_or_else(PoisonError::into_inner));
+        Box::new(Cursor::new(begun).chain(io::stdin()))
     } else {
         let facts = file.metadata().map_err(|error| ImportError::in_file(file, describe(&error)))?;
         if facts.is_dir() {
@@ -123,6 +125,33 @@ pub fn open(file: &Path, meter: &Meter) -> Result<Box<dyn Read>> {
     }
     Ok(plain)
 }
+
+/// The first bytes of a file, decompressed. Those of standard input stay to be read.
+///
+/// # Errors
+/// As those of [`open`].
+pub fn head(file: &Path, unpacked_max: Option<u64>) -> Result<Vec<u8>> {
+    let meter = Meter::of(&[]).unpacking(unpacked_max);
+    let unread = |error: io::Error| ImportError::in_file(file, format!("cannot be read: {error}"));
+    let mut plain = if file == Path::new("-") {
+        let mut begun = STDIN_HEAD.lock().unwrap_or_else(PoisonError::into_inner);
+        if begun.is_empty() {
+            io::stdin().take(HEAD_BYTES).read_to_end(&mut begun).map_err(unread)?;
+        }
+        decompressed(Cursor::new(begun.clone()), &meter).map_err(unread)?
+    } else {
+        open(file, &meter)?
+    };
+    let mut bytes = Vec::new();
+    // What cannot be read any further is met again.
+    let _ = plain.by_ref().take(HEAD_BYTES).read_to_end(&mut bytes);
+    Ok(bytes)
+}
+
+/// What was read of standard input to see what it is.
+static STDIN_HEAD: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+/// So much says what a file is.
+const HEAD_BYTES: u64 = 64 << 10;
 
 fn describe(error: &io::Error) -> String {
     match error.kind() {

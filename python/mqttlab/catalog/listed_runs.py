@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import Any
 
 # Of the headline, those that a list shows. A catalog before schema 3 has no such columns; the next run upgrades it.
-VALUES = ("run.latency_ms_p99", "run.undelivered_percent")
+# Where no latency is known, the time to acknowledge stands in; it is looked up for these runs alone.
+ACKNOWLEDGE = (
+    "CASE WHEN run.latency_ms_p99 IS NULL AND run.undelivered_percent IS NULL THEN (SELECT value FROM metric_value "
+    "JOIN series ON series.id = series_id "
+    "WHERE metric = 'acknowledge_ms_p99' AND scope = 'run' AND run_id = run.id) END")
+VALUES = ("run.latency_ms_p99", "run.undelivered_percent", ACKNOWLEDGE)
 QUESTIONS = tuple(
     "SELECT run.directory, run.name, run.backend, run.started_at, run.state, run.valid, experiment.name, "
     f"{', '.join(values)} FROM run LEFT JOIN experiment ON experiment.id = experiment_id "
-    "ORDER BY run.started_at, run.id" for values in (VALUES, ("NULL", "NULL")))
+    "ORDER BY run.started_at, run.id" for values in (VALUES, ("NULL", "NULL", "NULL")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +38,8 @@ class ListedRun:
     """The experiment that it is a run of."""
     p99_ms: float | None = None
     undelivered_percent: float | None = None
+    acknowledge_ms_p99: float | None = None
+    """Where no delivery could be seen."""
 
 
 def listed_runs(file: Path) -> list[ListedRun]:
@@ -54,8 +61,9 @@ def listed_runs(file: Path) -> list[ListedRun]:
     return [ListedRun(
         directory=base / directory, name=name, backend=backend, started=started or "", state=state,
         valid=None if valid is None else bool(valid), experiment=experiment, p99_ms=p99_ms,
-        undelivered_percent=undelivered_percent)
-        for directory, name, backend, started, state, valid, experiment, p99_ms, undelivered_percent in rows]
+        undelivered_percent=undelivered_percent, acknowledge_ms_p99=acknowledge_ms_p99)
+        for (directory, name, backend, started, state, valid, experiment, p99_ms, undelivered_percent,
+             acknowledge_ms_p99) in rows]
 
 
 def _answered(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:

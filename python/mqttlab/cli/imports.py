@@ -51,6 +51,7 @@ def import_() -> None:
     \b
       mqttlab import capture broker.pcapng           every frame, every MQTT packet, the messages
       mqttlab import log client1.log client2.log     logs of Schuhmacher 2018: sender and relay
+      mqttlab import log mosquitto.log               the log of a broker
       mqttlab import log messages.csv                a table of messages
       mqttlab report runs/broker-...
 
@@ -152,10 +153,14 @@ def log(
     files: tuple[Path, ...], output: Path | None, runs: Path, name: str | None, utc_offset: str,
     unpacked_max: int | None, html: bool | None, full: bool, as_json: bool, catalog: str | None,
 ) -> None:
-    """Import message logs, or tables of messages (.csv), into one recording.
+    """Import logs of brokers, message logs, or tables of messages (.csv), into one recording.
 
-    A log has lines of `date,time,action,topic,qos,size,id`, one file for each client; a relay's log belongs beside its
-    sender's.
+    What a file is is known by its content. The logs of Mosquitto (log_type all, or -v) and EMQX (level debug, traces)
+    are read, rotated files in any order, and the records of MQTTLoader. Output of tools that has no single messages is
+    named.
+
+    A message log has lines of `date,time,action,topic,qos,size,id`, one file for each client; a relay's log belongs
+    beside its sender's.
 
     A table has a header line and a line for each delivery; its columns are, in any order: message, publisher,
     subscriber, topic, qos, payload_bytes, intended, sent, received. Times are ISO 8601 or seconds, or numbers in the
@@ -165,6 +170,7 @@ def log(
     \b
       mqttlab import log --utc-offset +02:00 roundtrip-client1.log roundtrip-client2.log
       mqttlab import log messages.csv
+      docker logs -t mosquitto 2>&1 | mqttlab import log -
     """
     from mqttlab.imports import evidence_of
 

@@ -32,7 +32,7 @@ def show_list(runs: Path, *, everything: bool = False) -> None:
     if not known and not others:
         say(f"no runs in {runs}; make one with: mqttlab run scenarios/demo.toml")
         return
-    found = [(run.started, _latency(run.p99_ms), _share(run.undelivered_percent),
+    found = [(run.started, *_numbers(run),
               _status(run, run.directory in there), run.backend, str(from_here(run.directory)))
              for run in known if everything or run.experiment is None]
     alone = [summary for summary in others if everything or not _is_of_experiment(summary.directory)]
@@ -67,6 +67,13 @@ def show_experiments(runs: Path) -> None:
 
 def _is_of_experiment(directory: Path) -> bool:
     return (directory.parent.parent / "journal.jsonl").is_file()
+
+
+def _numbers(run: ListedRun) -> tuple[str, str]:
+    """The slowest p99 and what was not delivered; without a subscriber in the evidence the time to acknowledge."""
+    if run.acknowledge_ms_p99 is not None:
+        return f"{_latency(run.acknowledge_ms_p99)} to ack.", "not seen"
+    return _latency(run.p99_ms), _share(run.undelivered_percent)
 
 
 def _latency(milliseconds: float | None) -> str:

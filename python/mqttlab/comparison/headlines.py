@@ -13,11 +13,23 @@ from mqttlab.comparison.changes import Change, change
 from mqttlab.comparison.roles import Key, Role, Roles
 from mqttlab.recording import Recording
 
+
+def _acknowledged(flow: metrics.Flow, name: str) -> float | None:
+    """Of a flow without a subscriber in the evidence, the time to acknowledge in ms."""
+    found = flow.acknowledged
+    return found.latency[name].value if found is not None and name in found.latency else None
+
+
 OF_FLOW: dict[str, Callable[[metrics.Flow], float | None]] = {
     "latency_ms_p99": lambda flow: flow.latency["p99"].value, "latency_ms_p95": lambda flow: flow.latency["p95"].value,
     "latency_ms_p50": lambda flow: flow.latency["p50"].value, "latency_ms_max": lambda flow: flow.latency["max"].value,
     "undelivered_percent": lambda flow: flow.undelivered_percent, "messages_sent": lambda flow: flow.sent,
-    "throughput_per_s": lambda flow: flow.per_s, "disconnects": lambda flow: flow.disconnects,
+    "acknowledge_ms_p99": lambda flow: _acknowledged(flow, "p99"),
+    "acknowledge_ms_p50": lambda flow: _acknowledged(flow, "p50"),
+    "not_acknowledged": lambda flow: flow.acknowledged.missing if flow.acknowledged and flow.acknowledged.packet else
+    None,
+    "throughput_per_s": lambda flow: flow.per_s if flow.acknowledged is None else None,
+    "disconnects": lambda flow: flow.disconnects,
 }
 OF_GROUP: dict[str, Callable[[metrics.Bytes], float | None]] = {
     "ip_kb_per_device_hour_up": lambda group: group.ip_up, "ip_kb_per_device_hour_down": lambda group: group.ip_down,

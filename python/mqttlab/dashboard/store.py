@@ -46,7 +46,7 @@ OF_GROUPS = ("ip_kb_per_device_hour_up", "ip_kb_per_device_hour_down")
 # What a headline has stands first.
 HEADLINE = ("latency_ms_p99", "undelivered_percent", *OF_GROUPS)
 METRICS = (*HEADLINE, "latency_ms_p50", "latency_ms_p95", "latency_ms_mean", "messages_delivered", "messages_lost",
-           "retransmissions_percent")
+           "retransmissions_percent", "acknowledge_ms_p99")
 # A catalog on a server does not say when it changed.
 ASKED_AGAIN_S = 10
 # Before the names of tags, in the catalog's columns.

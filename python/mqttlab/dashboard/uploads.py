@@ -27,7 +27,8 @@ UNFINISHED_MAX = 8
 FORGOTTEN_AFTER_S = 3600
 CAPTURES = (b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
 PACKED = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
-LOGS = (".log", ".csv", ".log.gz", ".csv.gz", ".log.zst", ".csv.zst")
+# Rotated logs have a number behind their names.
+LOGS = re.compile(r"\.(log|csv)(\.\d+)?(\.(gz|zst))?$")
 
 
 class UploadError(MqttlabError):
@@ -158,7 +159,7 @@ def kind_of(path: Path) -> str:
     packed = any(begins.startswith(letters) for letters in PACKED)
     if begins in CAPTURES or (packed and re.search(r"\.(pcapng|pcap|cap|ntar)\.(gz|zst)$", name)):
         return "capture"
-    if name.endswith(LOGS) and (packed or b"\0" not in begins):
+    if LOGS.search(name) and (packed or b"\0" not in begins):
         return "log"
     raise UploadError(f"{path.name} is neither a capture (pcapng, pcap) nor a log (.log, .csv)")
 

@@ -54,7 +54,7 @@ from mqttlab.metrics.devices import messages_by_device
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
-from mqttlab.metrics.headline import Bytes, Flow, Headline, foreign, headline
+from mqttlab.metrics.headline import Acknowledged, Bytes, Flow, Headline, foreign, headline
 from mqttlab.metrics.link import links
 from mqttlab.metrics.members import members
 from mqttlab.metrics.mqtt import (
@@ -99,6 +99,7 @@ __all__ = [
     "SETUP",
     "TRAFFIC",
     "WINDOWS",
+    "Acknowledged",
     "Bytes",
     "Family",
     "Flow",

@@ -443,7 +443,8 @@ def _connect_parts_ms(events: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
 
 
 def _acknowledge_ms(recording: Recording) -> NDArray[np.float64]:
-    if not has_messages(recording) or sums.is_summed(recording):
+    # Where frames have no time, an acknowledgement after nothing at all says nothing.
+    if not has_messages(recording) or sums.is_summed(recording) or recording.layout.get("is_untimed"):
         return np.empty(0)
 
     def took(first: int = 0, length: int | None = None, *more: pl.Expr) -> pl.LazyFrame:

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from mqttlab.metrics import fates, sums
+from mqttlab.metrics.acknowledgements import PACKETS, acknowledgements, round_trips_to_broker
 from mqttlab.metrics.application import EXPECTED, FINEST, FIRST_DELIVERY, application, flow_latencies, measured
 from mqttlab.metrics.attribution.flows import attribution_by_flow
 from mqttlab.metrics.attribution.loss_events import REPEATED, loss_events
@@ -43,6 +44,22 @@ class Latency:
     value: float | None
     low: float | None = None
     high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acknowledged:
+    """What stands in for deliveries of a flow that has no subscriber in the evidence."""
+
+    packet: str | None
+    """``PUBACK`` or ``PUBCOMP``; ``None`` at QoS 0, where MQTT acknowledges nothing."""
+    count: int
+    missing: int
+    """Messages sent of which no acknowledgement is in the evidence; 0 at QoS 0."""
+    latency: dict[str, Latency]
+    """From the first packet to the last acknowledgement, by ``p50``, ``p95``, ``p99`` and ``max``; empty at QoS 0."""
+    round_trip_ms_p50: float | None
+    """At QoS 0 TCP's round trip to the broker, of all segments of the group; ``None`` where no segment tells."""
+    round_trip_ms_p95: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +132,8 @@ class Flow:
     """What came more than once; ``None`` where nothing did."""
     untold: int
     """Deliveries of messages with equal contents, of which cannot be told which is which: they have no latency."""
+    acknowledged: Acknowledged | None = None
+    """Where no delivery can be seen, as the evidence has no subscriber of these messages; else ``None``."""
 
     @property
     def wanted(self) -> int:
@@ -177,7 +196,34 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
     flows = _with_untold(recording, _with_copies(recording, flows, table))
     # Foreign messages alone are no flow of this run: a note counts them.
     flows = [flow for flow in flows if flow.publishers or flow.sent or flow.unsent or flow.expected or flow.delivered]
-    return tuple(_with_loss_events(recording, flows))
+    return tuple(_with_acknowledged(recording, _with_loss_events(recording, flows)))
+
+
+def _with_acknowledged(recording: Recording, flows: list[Flow]) -> list[Flow]:
+    """Flows that have no receiver get what the broker acknowledged; only for them is it looked up."""
+    unseen = [flow for flow in flows if flow.subscribers is None and flow.publishers is not None and flow.sent
+              and not flow.expected and not flow.delivered]
+    if not unseen:
+        return flows
+    of_flows = acknowledgements(recording) if any(flow.qos in PACKETS for flow in unseen) else {}
+    of_groups = round_trips_to_broker(recording) if any(flow.qos == 0 for flow in unseen) else {}
+
+    def seen(flow: Flow) -> Acknowledged | None:
+        found = of_flows.get((flow.publishers, flow.subscribers, flow.qos))
+        if found is not None:
+            latency = {name: Latency(value=value, low=low, high=high)
+                       for name, (value, low, high) in found.quantiles_ms.items()}
+            return Acknowledged(packet=PACKETS[flow.qos or 0], count=found.acknowledged,
+                                missing=found.sent - found.acknowledged, latency=latency, round_trip_ms_p50=None,
+                                round_trip_ms_p95=None)
+        if flow.qos != 0:
+            return None
+        trips = of_groups.get(flow.publishers or "")
+        return Acknowledged(packet=None, count=0, missing=0, latency={},
+                            round_trip_ms_p50=trips.p50 if trips else None,
+                            round_trip_ms_p95=trips.p95 if trips else None)
+
+    return [replace(flow, acknowledged=seen(flow)) if flow in unseen else flow for flow in flows]
 
 
 def _with_loss_events(recording: Recording, flows: list[Flow]) -> list[Flow]:

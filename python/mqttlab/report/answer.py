@@ -18,6 +18,8 @@ from mqttlab.report.text import number
 
 WIDTH, LINES = 80, 20
 LABEL = 12
+# Of flows that have no deliveries, beside others that do.
+UNSEEN_SHOWN = 3
 # So many flows are told one by one; more are a table.
 APART = 2
 ENDINGS_SHOWN = 2
@@ -59,9 +61,12 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
     if not flows:
         middle = [] if unsent else ["No message was measured."]
     elif len(flows) <= APART:
-        middle = [line for flow in flows for line in _flow(flow, with_typical)]
+        middle = [line for flow in flows for line in (
+            _flow(flow, with_typical) if flow.acknowledged is None else _unseen(flow, told.numbers.measured_s))]
     else:
-        middle = _table(flows)
+        seen, unseen = headline.seen_apart(flows)
+        middle = [*(_table(seen) if seen else []),
+                  *(_unseen_table(unseen, UNSEEN_SHOWN if seen else FLOWS_SHOWN) if unseen else [])]
     middle += [line for words in unsent[:APART] for line in _labelled("not sent", words, 2)]
     bottom = [*of_stages, *_groups(told), *_disconnections(told)]
     if told.events:
@@ -92,6 +97,42 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
     for words in headline.where_the_time_went(flow)[0 if with_typical else -1:]:
         told += _labelled("time", words, 2)
     return told
+
+
+def _unseen(flow: Flow, measured_s: float) -> list[str]:
+    """A flow without a subscriber: what the broker acknowledged."""
+    found = flow.acknowledged
+    assert found is not None, "it has no deliveries"
+    lines = [headline.title(flow)[:WIDTH],
+             *_labelled("delivered", f"{number(flow.sent)} sent; {headline.undelivered(flow)}", 2)]
+    if found.packet is None:
+        lines += _labelled("QoS 0", headline.acknowledged_in_words(flow)[-1], 2)
+    else:
+        shown = {name: f"{name} {milliseconds(one.value)}" for name, one in found.latency.items()}
+        for name in ("p99", "p95"):
+            if known := interval(found.latency[name]):
+                shown[name] += f" ({known})"
+        if found.latency["p50"].value is not None:
+            worst = "" if found.latency["max"].value is None else f"  worst {milliseconds(found.latency['max'].value)}"
+            lines += _labelled(f"{found.packet} ms", f"{shown['p99']}  {shown['p95']}  {shown['p50']}{worst}", 2)
+        lines += _labelled(found.packet, headline.share_acknowledged(found, flow.sent), 2)
+    rate = number(flow.sent / measured_s, 3) if measured_s else "–"
+    return [*lines, *_labelled("rate", f"{rate} sent/s; {counted(flow.disconnects, 'disconnect')}", 1)]
+
+
+def _unseen_table(flows: list[Flow], most: int) -> list[str]:
+    """Several of them, a line each, with the times to acknowledge."""
+    head = f"{'time to PUBACK, PUBCOMP':<{NAME}}{'p99 ms':>8}{'not ack.':>9}{'p95':>8}{'p50':>7}{'worst':>8}{'sent':>8}"
+    rows = [head]
+    for flow in headline.shown(flows, most):
+        times = {name: headline.acknowledged_ms(flow, name) for name in ("p99", "p95", "p50", "max")}
+        rows.append(f"{_short(headline.title(flow)):<{NAME}}{times['p99']:>8}{headline.not_acknowledged(flow):>9}"
+                    f"{times['p95']:>8}{times['p50']:>7}{times['max']:>8}{number(flow.sent):>8}")
+    if len(flows) > most:
+        rows.append(f"and {counted(len(flows) - most, 'more flow')}, none worse: --full")
+    rows += _labelled("delivered", headline.UNSEEN, 2)
+    at_0 = headline.at_qos_0(flows)
+    return rows + (_labelled("QoS 0", at_0, 2) if at_0 else [])
 
 
 def _table(flows: list[Flow]) -> list[str]:

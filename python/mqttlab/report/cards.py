@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mqttlab import metrics
 from mqttlab.foreign import markup, visible
 from mqttlab.metrics.device_bytes import RATES
+from mqttlab.metrics.headline import Latency
 from mqttlab.recording import Recording
 from mqttlab.report import headline
 from mqttlab.report.headline import Told, interval, milliseconds, percent
@@ -50,16 +51,7 @@ class Card:
 
 def cards(flow: metrics.Flow, told: Told) -> list[Card]:
     """The cards of a flow, the one that people ask for first in front."""
-    found = []
-    for name, title in (("p99", "p99 latency"), ("p95", "p95 latency"), ("p50", "median latency"),
-                        ("max", "worst latency")):
-        known = interval(flow.latency[name])
-        found.append(Card(value=milliseconds(flow.latency[name].value), unit="ms", title=title,
-                          more=f"95 %: {known}" if known else UNKNOWN[name == "max"]))
-    lost = percent(flow.undelivered_percent)
-    found.append(Card(value=lost, unit="", title="not delivered",
-                      more=f"{number(flow.delivered)} of {number(flow.wanted)} delivered"))
-    found.append(Card(value=number(flow.per_s, 3), unit="/s", title="deliveries", more=f"{number(flow.sent)} sent"))
+    found = _of_messages(flow) if flow.acknowledged is None else _of_acknowledgements(flow, flow.acknowledged)
     for group in told.numbers.bytes:
         if group.group in (flow.publishers, flow.subscribers):
             for way, ip, link in (("up", group.ip_up, group.link_up), ("down", group.ip_down, group.link_down)):
@@ -69,6 +61,36 @@ def cards(flow: metrics.Flow, told: Told) -> list[Card]:
                                       more=f"{number(link, 3)} on the link" if link != ip else "IP and link"))
     found.append(Card(value=number(flow.disconnects), unit="", title="disconnects"))
     return found
+
+
+def _of_messages(flow: metrics.Flow) -> list[Card]:
+    found = []
+    for name, title in (("p99", "p99 latency"), ("p95", "p95 latency"), ("p50", "median latency"),
+                        ("max", "worst latency")):
+        found.append(_time(flow.latency[name], title, UNKNOWN[name == "max"]))
+    lost = percent(flow.undelivered_percent)
+    found.append(Card(value=lost, unit="", title="not delivered",
+                      more=f"{number(flow.delivered)} of {number(flow.wanted)} delivered"))
+    return [*found, Card(value=number(flow.per_s, 3), unit="/s", title="deliveries", more=f"{number(flow.sent)} sent")]
+
+
+def _of_acknowledgements(flow: metrics.Flow, found: metrics.Acknowledged) -> list[Card]:
+    """Where no delivery can be seen."""
+    sent = Card(value=number(flow.sent), unit="", title="sent", more="no subscriber recorded")
+    if found.packet is None:
+        told = (("median round trip", found.round_trip_ms_p50), ("p95 round trip", found.round_trip_ms_p95))
+        return [sent, *(Card(value=milliseconds(value), unit="ms", title=title, more="TCP to the broker")
+                        for title, value in told if value is not None)]
+    made = [_time(found.latency[name], f"{words} to {found.packet}", UNKNOWN[name == "max"])
+            for name, words in (("p99", "p99"), ("p95", "p95"), ("p50", "median"), ("max", "worst"))
+            if found.latency[name].value is not None]
+    return [*made, Card(value=number(found.missing), unit="", title="not acknowledged",
+                        more=f"{number(found.count)} of {number(flow.sent)} acknowledged"), sent]
+
+
+def _time(latency: Latency, title: str, unknown: str) -> Card:
+    known = interval(latency)
+    return Card(value=milliseconds(latency.value), unit="ms", title=title, more=f"95 %: {known}" if known else unknown)
 
 
 def section(recording: Recording) -> str:
@@ -83,7 +105,8 @@ def section(recording: Recording) -> str:
     elif len(flows) <= FLOWS_WITH_CARDS:
         parts += [_flow(flow, told) for flow in flows]
     else:
-        parts += [_flows(flows), _bytes(told)]
+        seen, unseen = headline.seen_apart(flows)
+        parts += [*([_flows(seen)] if seen else []), *([_unseen(unseen)] if unseen else []), _bytes(told)]
         parts += [_said(f"{headline.title(flow)}: {words}.") for flow in headline.shown(flows, FLOWS_SHOWN)
                   if (words := headline.came_twice(flow))]
     parts += [_said(words) for words in unsent[:FLOWS_SHOWN]]
@@ -116,6 +139,29 @@ def _flows(flows: list[metrics.Flow]) -> str:
              number(flow.per_s, 3), number(flow.disconnects)) for flow in headline.shown(flows, FLOWS_SHOWN)]
     left = len(flows) - len(rows)
     return text_table(head, rows) + (_said(f"{left} more flows, none worse, are in the tables below.") if left else "")
+
+
+UNSEEN_HEADS = ("flow without a subscriber", "p99 ms to PUBACK, PUBCOMP", "not acknowledged", "p95 ms", "p50 ms",
+                "worst ms", "sent", "disconnects")
+
+
+def unseen_rows(flows: list[metrics.Flow]) -> list[tuple[str, ...]]:
+    """Of flows whose acknowledgements stand in for deliveries, a row each with the columns of :data:`UNSEEN_HEADS`."""
+    return [(headline.title(flow), headline.acknowledged_ms(flow, "p99"), headline.not_acknowledged(flow),
+             *(headline.acknowledged_ms(flow, name) for name in ("p95", "p50", "max")), number(flow.sent),
+             number(flow.disconnects)) for flow in headline.shown(flows, FLOWS_SHOWN)]
+
+
+def unseen_sentences(flows: list[metrics.Flow]) -> list[str]:
+    """What is said below their table."""
+    at_0 = headline.at_qos_0(flows)
+    said = [f"{headline.UNSEEN[:1].upper()}{headline.UNSEEN[1:]}.", *([f"{at_0}."] if at_0 else [])]
+    left = len(flows) - FLOWS_SHOWN
+    return [*said, f"{left} more flows are in the tables below."] if left > 0 else said
+
+
+def _unseen(flows: list[metrics.Flow]) -> str:
+    return text_table(UNSEEN_HEADS, unseen_rows(flows)) + "".join(map(_said, unseen_sentences(flows)))
 
 
 def byte_rows(told: Told) -> list[list[str]]:

@@ -16,6 +16,7 @@ from mqttlab.metrics.headline import (
     BEFORE_SENDING,
     UNKNOWN_ENDS,
     WHY_UNSENT,
+    Acknowledged,
     Bytes,
     Energy,
     Flow,
@@ -34,6 +35,10 @@ TOLD_PERCENT = 5.0
 # Rates of less than this hang on how it begins and ends: connecting takes a second or two, and is seldom done. One
 # message more or less changes the rate of periodic ones by a tenth within ten intervals.
 LONG_S, LONG_INTERVALS = 60.0, 10
+# So many groups are named in a sentence.
+NAMED = 3
+UNSEEN = "deliveries cannot be seen: no subscriber of these messages was recorded"
+"""Of a flow whose acknowledgements stand in for deliveries."""
 PARTS = {
     "schedule_ns": "waiting to be sent: the client was late",
     BEFORE_SENDING: "waiting before its first packet, in the client or in TCP (a capture does not tell which)",
@@ -170,7 +175,8 @@ def document(recording: Recording) -> dict[str, Any]:
 def flows_document(numbers: metrics.Headline) -> list[dict[str, Any]]:
     """Flows as JSON has them."""
     return [flow | {"causes": list(flow["causes"]), "typical": list(flow["typical"]),
-                    "slowest": list(flow["slowest"]), "words": where_the_time_went(known)}
+                    "slowest": list(flow["slowest"]),
+                    "words": [*where_the_time_went(known), *acknowledged_in_words(known)]}
             for flow, known in zip(map(asdict, numbers.flows), numbers.flows, strict=True)]
 
 
@@ -196,7 +202,84 @@ def shown(flows: Sequence[Flow], most: int) -> list[Flow]:
 
 def worst_first(flows: Sequence[Flow]) -> list[Flow]:
     """Those that lost most and were slowest first."""
-    return sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(flow.latency["p99"].value or 0)))
+    return sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(_p99(flow).value or 0)))
+
+
+def _p99(flow: Flow) -> Latency:
+    acknowledged = flow.acknowledged
+    return acknowledged.latency["p99"] if acknowledged and acknowledged.latency else flow.latency["p99"]
+
+
+def slowest_in_words(flow: Flow) -> str:
+    """A flow's 99th percentile and what it is of: latency, or the time to acknowledge."""
+    value, found = _p99(flow).value, flow.acknowledged
+    if found is not None and found.packet is None:
+        return "not acknowledged at QoS 0"
+    name = "p99" if found is None else f"p99 to {found.packet}"
+    return f"{name} not known" if value is None else f"{name} {milliseconds(value)} ms"
+
+
+def seen_apart(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:
+    """The flows with deliveries, and those of which only acknowledgements are known."""
+    return ([flow for flow in flows if flow.acknowledged is None],
+            [flow for flow in flows if flow.acknowledged is not None])
+
+
+def not_acknowledged(flow: Flow) -> str:
+    """How many messages were not acknowledged; a dash where the protocol acknowledges none."""
+    found = flow.acknowledged
+    return "–" if found is None or found.packet is None else number(found.missing)
+
+
+def acknowledged_ms(flow: Flow, name: str) -> str:
+    """A quantile of the times to acknowledge, in ms without the unit; a dash where there is none."""
+    found = flow.acknowledged
+    return "–" if found is None or name not in found.latency else milliseconds(found.latency[name].value)
+
+
+def acknowledged_in_words(flow: Flow) -> list[str]:
+    """What is known of a flow without deliveries: how many messages were acknowledged and how soon, or why none was."""
+    found = flow.acknowledged
+    if found is None:
+        return []
+    return [f"{UNSEEN[:1].upper()}{UNSEEN[1:]}", _acknowledged(found, flow.sent)]
+
+
+def _acknowledged(found: Acknowledged, sent: int) -> str:
+    if found.packet is None:
+        return f"At QoS 0 MQTT acknowledges nothing{round_trip(found)}"
+    times = ", ".join(f"{name} {milliseconds(one.value)}" for name, one in found.latency.items())
+    known = found.latency["p50"].value is not None
+    packet = f"Time to {found.packet} in ms: {times}; " if known else f"{found.packet}: "
+    return packet + share_acknowledged(found, sent)
+
+
+def share_acknowledged(found: Acknowledged, sent: int) -> str:
+    """How many messages of those sent were acknowledged."""
+    if not found.missing:
+        return f"all {number(sent)} acknowledged"
+    return f"{number(found.count)} of {number(sent)} acknowledged, {number(found.missing)} not"
+
+
+def at_qos_0(flows: Sequence[Flow]) -> str:
+    """What is known of several flows at QoS 0 without deliveries; empty where there is none."""
+    found = [(flow, flow.acknowledged) for flow in flows if flow.acknowledged and flow.acknowledged.packet is None]
+    if len(found) < 2:
+        return acknowledged_in_words(found[0][0])[-1] if found else ""
+    timed = [(flow, one) for flow, one in found if one.round_trip_ms_p50 is not None]
+    each = [f"{milliseconds(one.round_trip_ms_p50)} ms ({visible(flow.publishers or UNKNOWN_ENDS[0])})"
+            for flow, one in timed]
+    more = f", and {counted(len(each) - NAMED, 'more group')}" if len(each) > NAMED else ""
+    return "At QoS 0 MQTT acknowledges nothing" + (
+        f", only TCP its segments: median round trip to the broker {', '.join(each[:NAMED])}{more}" if each else "")
+
+
+def round_trip(found: Acknowledged) -> str:
+    """At QoS 0, TCP's round trip; empty where no segment tells."""
+    if found.round_trip_ms_p50 is None:
+        return ""
+    return (f", only TCP its segments: round trip to the broker p50 {milliseconds(found.round_trip_ms_p50)}, "
+            f"p95 {milliseconds(found.round_trip_ms_p95)} ms")
 
 
 def percent(value: float | None) -> str:
@@ -226,6 +309,8 @@ def interval(latency: Latency) -> str:
 
 def undelivered(flow: Flow) -> str:
     """What did not arrive in percent, and why."""
+    if flow.acknowledged is not None:
+        return UNSEEN
     if flow.undelivered_percent is None:
         return "no delivery was expected"
     if not flow.undelivered_percent:
@@ -275,7 +360,7 @@ def where_the_time_went(flow: Flow) -> list[str]:
 
 def sentences(flow: Flow) -> list[str]:
     """What is said below a flow's numbers: what did not arrive, and where the time went."""
-    said = [words[:1].upper() + words[1:] for words in where_the_time_went(flow)]
+    said = [words[:1].upper() + words[1:] for words in (*acknowledged_in_words(flow), *where_the_time_went(flow))]
     said = [words for words in [came_twice(flow)] if words] + said
     return [f"{words}." for words in ([undelivered(flow)] if flow.undelivered_percent else []) + said]
 

@@ -32,7 +32,9 @@ def part(recording: Recording) -> Content:
     if len(flows) > cards.FLOWS_WITH_CARDS:
         came = [f"{headline.title(flow)}: {words}." for flow in headline.worst_first(flows)
                 if (words := headline.came_twice(flow))]
-        return [top, _table(flows), *_stages(recording), *_bytes(told), *_more(told, [*unsent, *came])]
+        seen, unseen = headline.seen_apart(flows)
+        tables = [*([_table(seen)] if seen else []), *([_unseen(unseen)] if unseen else [])]
+        return [top, *tables, *_stages(recording), *_bytes(told), *_more(told, [*unsent, *came])]
     return [top, *(_flow(flow, told) for flow in flows), *_stages(recording), *_more(told, unsent)]
 
 
@@ -56,6 +58,13 @@ def _table(flows: list[metrics.Flow]) -> html.Section:
     left = len(flows) - len(rows)
     rest = [html.P(f"{left} more flows, none worse, are under Messages.", className="said")] if left else []
     return html.Section([written_table("Flows", heads, rows), *rest], className="panel headline")
+
+
+def _unseen(flows: list[metrics.Flow]) -> html.Section:
+    heads = [Head(title, text=not place) for place, title in enumerate(cards.UNSEEN_HEADS)]
+    rows: list[list[object]] = [[*row] for row in cards.unseen_rows(flows)]
+    said = [html.P(words, className="said") for words in cards.unseen_sentences(flows)]
+    return html.Section([written_table("Flows without a subscriber", heads, rows), *said], className="panel headline")
 
 
 def _stages(recording: Recording) -> list[html.Section]:

@@ -82,8 +82,7 @@ def _worst(recording: Recording) -> html.P | None:
     flows = headline.worst_first(metrics.headline(recording).flows)
     if not flows:
         return None
-    p99 = flows[0].latency["p99"].value
-    late = "p99 not known" if p99 is None else f"p99 {headline.milliseconds(p99)} ms"
+    late = headline.slowest_in_words(flows[0])
     more = f"; {counted(len(flows) - 1, 'more flow')}, none worse" if len(flows) > 1 else ""
     return html.P(f"{headline.title(flows[0])}: {late}, {headline.undelivered(flows[0])}{more}.", className="worst")
 

@@ -22,6 +22,8 @@ from mqttlab.report.text import delivered_nothing, number, verdict
 
 TITLES = {
     "latency_ms_p50": "p50 ms", "latency_ms_p95": "p95 ms", "latency_ms_p99": "p99 ms", "latency_ms_max": "worst ms",
+    "acknowledge_ms_p50": "p50 ms to acknowledge", "acknowledge_ms_p99": "p99 ms to acknowledge",
+    "not_acknowledged": "not acknowledged",
     "undelivered_percent": "not delivered", "messages_sent": "sent", "throughput_per_s": "deliveries/s",
     "disconnects": "disconnects", "ip_kb_per_device_hour_up": f"{DEVICE_RATE} up",
     "ip_kb_per_device_hour_down": f"{DEVICE_RATE} down", POWER: "mW a radio",
@@ -107,7 +109,7 @@ def figure(measure: str, value: float | None) -> str:
     """A number of a headline, written as headlines write it."""
     if value is None:
         return "–"
-    if measure.startswith("latency_ms"):
+    if measure.startswith(("latency_ms", "acknowledge_ms")):
         return milliseconds(value)
     if measure == "undelivered_percent":
         return percent(value)
@@ -125,7 +127,14 @@ def difference(one: Compared) -> str:
 
 def _sentence(comparison: Comparison, found: list[Factor]) -> str:
     flows = [one for one in comparison.headlines if one.measure == "latency_ms_p99"]
-    parts = [_latency(flows), *_costs(comparison, found)]
+    if not any(one.change.first and one.change.second for one in flows):
+        # Without a delivery in the evidence, what is known is when the broker acknowledged.
+        acknowledged = [one for one in comparison.headlines if one.measure == "acknowledge_ms_p99"]
+        known = any(one.change.first and one.change.second for one in acknowledged)
+        parts = [_latency(acknowledged).replace("p99", "p99 to acknowledge", 1) if known else _latency(flows)]
+    else:
+        parts = [_latency(flows)]
+    parts = [*parts, *_costs(comparison, found)]
     where = f", in stage {comparison.stage}" if comparison.stage else ""
     return f"{_names(comparison, found)}{where}: {', '.join(filter(None, parts))}; {_losses(comparison)}."
 
@@ -178,13 +187,28 @@ def _costs(comparison: Comparison, found: list[Factor]) -> list[str]:
 def _losses(comparison: Comparison) -> str:
     sides = [_lost(side) for side in (comparison.first, comparison.second)]
     if None in sides:
-        return "no delivery was expected in one of them"
+        return _not_acknowledged(comparison) or "no delivery was expected in one of them"
     first, second = (float(share or 0) for share in sides)
     if not first and not second:
         return "nothing lost in either"
     if first == second:
         return f"{percent(first)} not delivered in both"
     return f"{percent(second)} not delivered instead of {percent(first)}"
+
+
+def _not_acknowledged(comparison: Comparison) -> str:
+    """What the broker did not acknowledge, where neither side shows deliveries; empty where one does, or at QoS 0."""
+    known = [one.change for one in comparison.headlines if one.measure == "not_acknowledged"
+             and one.change.first and one.change.second]
+    shown = [one for one in comparison.headlines if one.measure == "undelivered_percent"
+             and (one.change.first or one.change.second)]
+    if not known or shown:
+        return ""
+    first, second = (sum(sum(values) for values in side) for side in (
+        [change.first for change in known], [change.second for change in known]))
+    return ("all acknowledged in both" if not first and not second else
+            f"{number(int(second))} not acknowledged instead of {number(int(first))}" if first != second else
+            f"{number(int(first))} not acknowledged in both") + "; no delivery can be seen"
 
 
 def _lost(side: Side) -> float | None:
