@@ -14,8 +14,12 @@ from packets import Edits, ip_with
 from passing import Frame
 from streams import PUBLISH, Connection, Packet, Stream, Traffic, publish_of
 
+from mqttlab.export.websocket import header
+
 CONNECT, CONNACK, SUBSCRIBE, SUBACK = 1, 2, 8, 9
 ASSIGNED = 0x12
+# So many more bytes has a packet than were sent of it.
+LONGER = 500
 JSON = b'{"device":{"vendor":"Example","model":"T-1000","firmware":"2.4.1-release"},"site":"plant 7, hall 3, line 12",'
 Content = Callable[[int, int, int], bytes]
 
@@ -87,7 +91,9 @@ def _write_payloads(stream: Stream, level: int, content: Content | None) -> None
 
 
 def _complete(connection: Connection, sessions: set[tuple[int, int, int | None]]) -> None:
-    """Grants as they were asked for, and whether the session was there."""
+    """Grants as they were asked for, whether the session was there, and a packet that never was whole."""
+    for stream, is_up in ((connection.up, True), (connection.down, False)):
+        _begin_last(stream, is_up=is_up)
     asked: list[tuple[bytes, bytes]] = []
     keeps = False
     for packet in connection.up.packets():
@@ -104,6 +110,28 @@ def _complete(connection: Connection, sessions: set[tuple[int, int, int | None]]
         elif packet.kind == SUBACK:
             codes = next((codes for identifier, codes in asked if identifier == packet.body[:2]), b"")
             connection.down.write(packet.end - len(codes), codes)
+
+
+def _begin_last(stream: Stream, *, is_up: bool) -> None:
+    """An export has zeros for the beginning of a packet whose end never was sent: a PUBLISH begins there."""
+    last = 0
+    for packet in stream.packets():
+        last = stream.raw(packet.end - 1) + 1
+    rest = len(stream.data) - last
+    if rest < 3 or any(stream.data[last:]):
+        return
+    size = rest + LONGER
+    packet_ = bytes((0x32,)) + _varint(size) + b"\0\1t\0\1"
+    begun = (header(size + 4, is_masked=is_up) if stream.pieces and stream.pieces[0][0] else b"") + packet_
+    stream.data[last:] = begun[:rest].ljust(rest, b"\0")
+
+
+def _varint(value: int) -> bytes:
+    digits = bytearray()
+    while value > 127:
+        digits.append(value & 127 | 128)
+        value >>= 7
+    return bytes((*digits, value))
 
 
 def _levels(packet: Packet, level: int) -> bytes:

@@ -165,6 +165,8 @@ def _add_deliveries(client: int, connections: list[Connection], views: list[View
     """Of a client's connections, one after the other: a PUBREL may come on a later one."""
     waiting: dict[int, tuple[int, int]] = {}
     for connection in connections:
+        if not connection.keeps:
+            waiting.clear()
         ways = Ways(connection.down, views)
         own = next((index for index, view in enumerate(views) if view.point.host == connection.client_address), None)
         for packet in connection.down.packets():

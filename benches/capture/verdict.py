@@ -182,6 +182,8 @@ def _compare_time(place: tuple[int, int, int], at_ns: int, rows: list[dict[str, 
     if not deliveries:
         found.add("not delivered, said delivered", f"{place}")
         return
+    if row["sent_ns"] is None:
+        return
     took = row["received_ns"] - row["sent_ns"]
     sent_ns = right.sent[place[:2]].at_ns
     if not any(each.low_ns - sent_ns - tolerance_ns <= took <= each.high_ns - sent_ns + tolerance_ns
