@@ -97,6 +97,7 @@ class Client:
     def __init__(self, wire: Wire, address: str, port: int) -> None:
         self._wire, self._address, self._port = wire, IPv4Address(address), port
         self._sent = self._received = 1
+        self._lacking: int | None = None
         self._five = b""
 
     def open(self) -> None:
@@ -115,11 +116,17 @@ class Client:
                      _tcp(self._port, wire.port, self._sent, self._received, flags, payload)))
         self._sent += len(payload)
 
+    def lose_up(self, payload: bytes) -> None:
+        """A segment to the broker that is lost before the point of capture, and not repeated."""
+        self._lacking = self._sent if self._lacking is None else self._lacking
+        self._sent += len(payload)
+
     def down(self, payload: bytes, flags: int = ACK) -> None:
-        """A segment from the broker."""
+        """A segment from the broker, which acknowledges what it has without a hole."""
         wire = self._wire
+        ack = self._sent if self._lacking is None else self._lacking
         wire.put(_ip(wire.broker, self._address,
-                     _tcp(wire.port, self._port, self._received, self._sent, flags, payload)))
+                     _tcp(wire.port, self._port, self._received, ack, flags, payload)))
         self._received += len(payload)
 
     def connect(self, name: str, *, code: int = 0, clean: bool = True, level: int = 4, present: bool = False,
