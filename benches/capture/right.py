@@ -54,7 +54,7 @@ class Sent:
     at_ns: int
     """When its first byte passed first, as the file says."""
     is_whole: bool
-    """Whether all of it passed."""
+    """Whether all of it passed, and all before it: what is behind a hole that never was filled may be counted or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +218,18 @@ class Ways:
         # The first times at which acknowledgements of so many bytes and more passed each point, and were sent.
         self._acked = [self._earliest(view.true_ns(frame) for _, frame in self._acks) for view in views]
         self._answered = self._earliest(frame.sent_ns for _, frame in self._acks)
+        self._whole = [self._contiguous(view) for view in views]
         self._behind: list[int] = [0] * (len(views) + 1)
+
+    def _contiguous(self, view: View) -> tuple[int, int]:
+        """From where to where all bytes passed a point."""
+        seen = [(start, end) for start, end, frame in self._segments if view.true_ns(frame) is not None]
+        begin = until = seen[0][0] if seen else 0
+        for start, end in seen:
+            if start > until:
+                break
+            until = max(until, end)
+        return begin, until
 
     @staticmethod
     def _earliest(times: Iterable[int | None]) -> list[int | None]:
@@ -247,9 +258,8 @@ class Ways:
         return min(seen)[1] if seen else None
 
     def passed(self, start: int, end: int) -> bool:
-        """Whether all of it passed one of the points."""
-        return any(all(any(view.true_ns(frame) is not None for frame in piece)
-                       for piece in self._pieces(start, end)) for view in self._views)
+        """Whether all of it, and of its stream before it, passed one of the points."""
+        return any(begin <= start and end <= until for begin, until in self._whole)
 
     def delivery(self, start: int, end: int, own: int | None) -> Delivery | None:
         """Whether and when a packet was delivered.

@@ -22,6 +22,9 @@ from mqttlab.recording import Recording
 EXPECTED = ("delivered", "lost", "under_way", "unknown")
 WRONG, UNTOLD, RIGHT = "wrong and valid", "cannot be told", "right"
 EXAMPLES_MAX = 3
+Key = tuple[int, int]
+SentRow = tuple[int, dict[int, list[dict[str, Any]]]]
+"""When a message was sent, and by receiver what an import has of it."""
 
 
 @dataclass
@@ -35,6 +38,8 @@ class Found:
     reasons: list[str] = field(default_factory=list)
     """Why it is not valid."""
     numbers: dict[str, Any] = field(default_factory=dict)
+    untimed: int = 0
+    """Deliveries of which it does not say how long they took."""
 
     def add(self, problem: str, example: str = "") -> None:
         """A difference."""
@@ -48,7 +53,7 @@ class Found:
 class Imported:
     """Messages of an import: by publisher, in the order of sending, with what is said of each receiver."""
 
-    sent: dict[int, list[tuple[int, dict[int, list[dict[str, Any]]]]]]
+    sent: dict[int, list[SentRow]]
     foreign: int
     valid: bool
     reasons: list[str]
@@ -64,14 +69,13 @@ def imported(directory: Path, names: Mapping[str, int]) -> Imported:
     """
     recording = Recording.open(directory)
     validity = recording.run.get("validity") or {}
-    own = recording.layout["clients"].names.to_list() if hasattr(
-        recording.layout["clients"].names, "to_list") else list(recording.layout["clients"].names)
+    own = list(recording.layout["clients"].names)
     clients = {number: names.get(name, -1 - number) for number, name in enumerate(own)}
     started_ns = int(recording.layout["started_unix_ns"])
     messages = recording.messages
-    sent: dict[int, list[tuple[int, dict[int, list[dict[str, Any]]]]]] = {}
-    rows: dict[tuple[int, int], tuple[int, dict[int, list[dict[str, Any]]]]] = {}
-    columns = ("publisher", "sequence", "subscriber", "fate", "cause", "sent_ns", "received_ns")
+    sent: dict[int, list[SentRow]] = {}
+    rows: dict[Key, SentRow] = {}
+    columns = ("publisher", "sequence", "subscriber", "fate", "cause", "sent_ns", "received_ns", "latency_ns")
     known = messages.filter(pl.col("publisher").is_not_null(), pl.col("fate") != "unsent").select(columns)
     for row in known.sort("publisher", "sequence").iter_rows(named=True):
         key = row["publisher"], row["sequence"]
@@ -88,7 +92,7 @@ def imported(directory: Path, names: Mapping[str, int]) -> Imported:
 
 
 def judge(files: list[Path], directory: Path, names: Mapping[str, int], right: Right,
-          expected: Mapping[tuple[int, int], set[int]], never: set[tuple[int, int, int]], *, tolerance_ns: int) -> Found:
+          expected: Mapping[Key, set[int]], never: set[tuple[int, int, int]], *, tolerance_ns: int) -> Found:
     """Import files, and compare.
 
     Args:
@@ -109,12 +113,12 @@ def judge(files: list[Path], directory: Path, names: Mapping[str, int], right: R
     if outcome.verdict != "complete":
         found.reasons.append(f"{outcome.verdict}: {outcome.reason}")
     _compare(said, right, expected, never, found, tolerance_ns)
-    found.numbers |= _numbers(said, right)
+    found.numbers |= _numbers(said, right) | {"untimed": found.untimed}
     if found.reasons:
         found.word = UNTOLD
     elif found.problems:
         found.word = WRONG
-    elif found.numbers["unknown"]:
+    elif found.numbers["unknown"] or found.untimed:
         found.word = UNTOLD
     return found
 
@@ -127,31 +131,45 @@ def _numbers(said: Imported, right: Right) -> dict[str, Any]:
         "delivered_right": sum(key[:2] in right.sent for key in right.deliveries), "contradicts": right.contradicts}
 
 
-def _compare(said: Imported, right: Right, expected: Mapping[tuple[int, int], set[int]],
+def _compare(said: Imported, right: Right, expected: Mapping[Key, set[int]],
              never: set[tuple[int, int, int]], found: Found, tolerance_ns: int) -> None:
     if right.contradicts:
         found.add("clocks that contradict each other are not named")
         return
     for name in said.unmapped:
         found.add("a client that the run does not have", name)
-    by_publisher: dict[int, list[tuple[int, int]]] = {}
+    by_publisher: dict[int, list[Key]] = {}
     for key, sent in right.sent.items():
         by_publisher.setdefault(sent.publisher, []).append(key)
     for publisher in sorted({*by_publisher, *said.sent} - right.again):
         keys = sorted(by_publisher.get(publisher, []), key=lambda key: right.sent[key].at_ns)
-        whole = [key for key in keys if right.sent[key].is_whole]
         rows = said.sent.get(publisher, [])
-        if len(rows) not in (len(keys), len(whole)):
-            found.add("sent", f"client {publisher}: {len(rows)} instead of {len(whole)}")
+        pairs = _paired(keys, rows, right, tolerance_ns)
+        if pairs is None:
+            found.add("sent", f"client {publisher}: {len(rows)} instead of {len(keys)}")
             continue
-        for key, (at_ns, receivers) in zip(keys if len(rows) == len(keys) else whole, rows, strict=True):
+        for key, (at_ns, receivers) in pairs:
             if abs(at_ns - right.sent[key].at_ns) > tolerance_ns:
                 found.add("time of sending", f"{key}: {(at_ns - right.sent[key].at_ns) / 1e6:.3f} ms later")
             _compare_receivers(key, at_ns, receivers, right, expected.get(key, set()), never, found, tolerance_ns)
 
 
+def _paired(keys: list[Key], rows: list[SentRow], right: Right, tolerance_ns: int) -> list[tuple[Key, SentRow]] | None:
+    """Messages with what the import has of them, in their order; nothing where one is too many or too few."""
+    if len(keys) == len(rows):
+        return list(zip(keys, rows, strict=True))
+    pairs, left = list[tuple[Key, SentRow]](), rows[:]
+    for key in keys:
+        sent = right.sent[key]
+        if left and (sent.is_whole or abs(left[0][0] - sent.at_ns) <= tolerance_ns):
+            pairs.append((key, left.pop(0)))
+        elif sent.is_whole:
+            return None
+    return None if left else pairs
+
+
 def _compare_receivers(
-    key: tuple[int, int], at_ns: int, receivers: dict[int, list[dict[str, Any]]], right: Right, expected: set[int],
+    key: Key, at_ns: int, receivers: dict[int, list[dict[str, Any]]], right: Right, expected: set[int],
     never: set[tuple[int, int, int]], found: Found, tolerance_ns: int,
 ) -> None:
     for subscriber in sorted({*receivers, *expected, *(each for *its, each in right.deliveries if (*its,) == key)}):
@@ -182,7 +200,8 @@ def _compare_time(place: tuple[int, int, int], at_ns: int, rows: list[dict[str, 
     if not deliveries:
         found.add("not delivered, said delivered", f"{place}")
         return
-    if row["sent_ns"] is None:
+    if row["latency_ns"] is None:
+        found.untimed += 1
         return
     took = row["received_ns"] - row["sent_ns"]
     sent_ns = right.sent[place[:2]].at_ns

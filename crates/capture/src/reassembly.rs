@@ -23,8 +23,8 @@ use crate::mqtt::descriptor::PacketDescriptor;
 pub const PENDING_BYTES_MAX: u64 = 4 << 20;
 /// Segments that may wait behind a hole.
 pub const PENDING_MAX: usize = 4_096;
-/// Duplicate acknowledgments that show that a receiver lacks a hole, and not only the capture; the first may have been on
-/// its way before.
+/// Duplicate acknowledgments that show that a receiver lacks a hole, and not only the capture: the first may have been on
+/// its way before. A selective one (RFC 2018) shows it alone.
 const DUPLICATE_ACKS_MIN: u32 = 2;
 /// How many segments an acknowledged hole outlives: captures swap frames, but not by much.
 pub const HOLE_PATIENCE: u32 = 3;
@@ -192,8 +192,8 @@ impl Reassembler {
         self.waiting.is_some()
     }
 
-    /// The receiver has acknowledged everything below `ack`.
-    pub fn acknowledge(&mut self, ack: u32, sink: &mut dyn FnMut(StreamPiece<'_>)) {
+    /// The receiver has acknowledged everything below `ack`, and selectively something `behind` a hole there.
+    pub fn acknowledge(&mut self, ack: u32, behind: bool, sink: &mut dyn FnMut(StreamPiece<'_>)) {
         let Some(expected) = self.sequence else { return };
         let ahead = ack.wrapping_sub(expected) as i32;
         if ahead > 0 {
@@ -202,7 +202,8 @@ impl Reassembler {
         } else if ahead == 0
             && let Some(waiting) = &mut self.waiting
         {
-            waiting.duplicate_acks = waiting.duplicate_acks.saturating_add(1);
+            let shown = if behind { DUPLICATE_ACKS_MIN } else { 1 };
+            waiting.duplicate_acks = waiting.duplicate_acks.saturating_add(shown);
         }
     }
 

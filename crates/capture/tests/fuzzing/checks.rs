@@ -72,7 +72,7 @@ pub fn reassembly(bytes: &[u8]) {
         let len = u64::from(u16::from_be_bytes([operation[4], operation[5]])) % 3_000;
         let sequence = base.wrapping_add(offset as u32);
         if operation[0] % 4 == 0 {
-            stream.acknowledge(sequence, &mut check);
+            stream.acknowledge(sequence, false, &mut check);
             continue;
         }
         let data: Vec<u8> = (offset..offset + len).map(content).collect();
