@@ -221,7 +221,9 @@ impl Reassembler {
             self.skip(hole, sink);
         }
         // An acknowledged FIN takes one number, and no control packet is that short.
-        let end = self.reached.max(self.acknowledged.min(self.next + u64::from(WINDOW_MAX)));
+        let acknowledged = self.acknowledged.min(self.next + u64::from(WINDOW_MAX));
+        // What a receiver that acknowledges has not acknowledged may have been lost on the way.
+        let end = if self.acknowledged > 0 { acknowledged } else { self.reached };
         if end > self.next + 1 {
             self.skip(end - self.next, sink);
         }

@@ -243,8 +243,7 @@ mod tests {
     fn a_message_that_later_ones_have_overtaken_is_new() {
         let mut identities = Identities::default();
         let mut is_new = |sequence, connection| {
-            let origin =
-                identities.published(&identity(1, sequence, 0), &publish(7, connection, 50, false));
+            let origin = identities.published(&identity(1, sequence, 0), &publish(7, connection, 50, false));
             matches!(origin, PublishOrigin::New(..))
         };
         assert_eq!([265, 267, 266, 266].map(|sequence| is_new(sequence, 0)), [true, true, true, false]);
