@@ -18,7 +18,6 @@ import functools
 import hashlib
 import json
 import shutil
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -26,9 +25,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
 
 import files as capture_files
 from contents import rewritten
@@ -45,6 +41,7 @@ from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
+HERE = Path(__file__).resolve().parent
 MIRROR_NS, EXACT_NS = 200_000, 2_500
 
 
@@ -82,8 +79,8 @@ def make(drawn: Drawn, directory: Path) -> Capture | None:
     files, ports = _write(drawn, directory, views, frames, data, _clients(traffic))
     expected, never = _of_run(recording)
     servers = {connection.server_address for connection in traffic.connections}
-    return Capture(drawn=drawn, files=files, views=views, servers=servers, right=right, names=_names(traffic, names, ports),
-                   expected=expected, never=never) if files else None
+    return Capture(drawn=drawn, files=files, views=views, servers=servers, right=right,
+                   names=_names(traffic, names, ports), expected=expected, never=never) if files else None
 
 
 def _clients(traffic: Traffic) -> list[bytes]:
@@ -191,7 +188,7 @@ def campaign(numbers: range, path: Path, *, again: bool, backend: str | None) ->
         with tempfile.TemporaryDirectory() as scratch:
             try:
                 row = tried(number, Path(scratch))
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 row = {"number": number, "importer": engine_digest(), "what": draw_capture(number).words(),
                        "word": "bench", "problems": {f"{type(error).__name__}: {error}"[:200]: 1}}
         with path.open("a", encoding="utf-8") as file:

@@ -157,7 +157,8 @@ def _assign(connection: Connection, number: int, edits: dict[int, Edits]) -> Non
     length = answer.body[2]
     assigned = b"auto-%08X" % (0x5EED0000 + number)
     said = answer.body[3:3 + length] + bytes((ASSIGNED,)) + struct.pack("!H", len(assigned)) + assigned
-    edits[id(connection.down)].put(answer.start, answer.end, _packet(0x20, answer.body[:2] + bytes((len(said),)) + said))
+    answered = answer.body[:2] + bytes((len(said),)) + said
+    edits[id(connection.down)].put(answer.start, answer.end, _packet(0x20, answered))
     connection.client_id = assigned
 
 

@@ -102,8 +102,8 @@ def pcapng(seen: list[Seen], *, link_type: int, snap: int | None) -> bytes:
     for each in seen:
         data = _link_header(link_type, each.data) + each.data
         kept = data[:snap]
-        parts.append(_block(6, struct.pack("<5I", 0, each.said_ns >> 32, each.said_ns & 0xFFFFFFFF, len(kept), len(data))
-                            + kept + bytes(-len(kept) % 4)))
+        head = struct.pack("<5I", 0, each.said_ns >> 32, each.said_ns & 0xFFFFFFFF, len(kept), len(data))
+        parts.append(_block(6, head + kept + bytes(-len(kept) % 4)))
     return b"".join(parts)
 
 

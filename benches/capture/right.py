@@ -54,7 +54,7 @@ class Sent:
     at_ns: int
     """When its first byte passed first, as the file says."""
     is_whole: bool
-    """Whether all of it passed, and all before it: what is behind a hole that never was filled may be counted or not."""
+    """Whether all of it passed, and all before it: behind a hole that never was filled it may be counted or not."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -180,7 +180,8 @@ def _compare_receivers(
         if fates["delivered"]:
             _compare_time(place, at_ns, rows, deliveries, right, found, tolerance_ns)
             again = len(deliveries) - 1
-            if deliveries and fates["duplicate"] > again or fates["duplicate"] < sum(each.is_certain for each in deliveries) - 1:
+            least = sum(delivery.is_certain for delivery in deliveries) - 1
+            if deliveries and not least <= fates["duplicate"] <= again:
                 found.add("duplicates", f"{place}: {fates['duplicate']} instead of {again}")
         elif sure and not fates["unknown"]:
             found.add(f"delivered, said {_fate(rows)}", f"{place}")
