@@ -43,6 +43,8 @@ from mqttlab.scenario.load import parse_values
 
 HERE = Path(__file__).resolve().parent
 MIRROR_NS, EXACT_NS = 200_000, 2_500
+LIVE_SLACK_NS = 5_000_000
+"""The emulator says when a frame should arrive; a late one answers an earlier one by so much."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,7 @@ def make(drawn: Drawn, directory: Path) -> Capture | None:
     names = list(recording.layout["clients"].names)
     traffic = traffic_of(frames, names)
     views = views_of(drawn, recording.layout["hosts"], traffic, frames)
-    right = right_of(traffic, frames, views)
+    right = right_of(traffic, frames, views, slack_ns=LIVE_SLACK_NS if drawn.backend == "live" else 0)
     data = rewritten(frames, traffic, contents=drawn.contents, assigns=drawn.assigns,
                      completes=drawn.backend == "sim")
     files, ports = _write(drawn, directory, views, frames, data, _clients(traffic))

@@ -96,8 +96,8 @@ class Right:
         return any(begin <= sent_ns and came_ns <= end for begin, end in self.sessions.get(subscriber, ()))
 
 
-def right_of(traffic: Traffic, frames: list[Frame], views: list[View]) -> Right:
-    """Everything that the files show."""
+def right_of(traffic: Traffic, frames: list[Frame], views: list[View], *, slack_ns: int = 0) -> Right:
+    """Everything that the files show; a live run's own times of two places may disagree by ``slack_ns``."""
     right = Right()
     for connection in sorted(traffic.connections, key=lambda connection: connection.opened_ns):
         _add_sent(connection, views, right)
@@ -108,16 +108,16 @@ def right_of(traffic: Traffic, frames: list[Frame], views: list[View]) -> Right:
     for client, connections in by_client.items():
         _add_deliveries(client, connections, views, right)
         right.sessions[client] = list(_sessions(connections))
-    right.contradicts = len(views) > 1 and any(_contradicts(frame, views) for frame in frames)
+    right.contradicts = len(views) > 1 and any(_contradicts(frame, views, slack_ns) for frame in frames)
     right.contradicts |= any(
-        delivery.high_ns < right.sent[key[:2]].at_ns
+        delivery.high_ns + slack_ns < right.sent[key[:2]].at_ns
         for key, found in right.deliveries.items() if key[:2] in right.sent for delivery in found)
     return right
 
 
-def _contradicts(frame: Frame, views: list[View]) -> bool:
+def _contradicts(frame: Frame, views: list[View], slack_ns: int) -> bool:
     seen = sorted((at_ns, view.said_ns(at_ns)) for view in views if (at_ns := view.true_ns(frame)) is not None)
-    return any(later < earlier for (_, earlier), (_, later) in pairwise(seen))
+    return any(later + slack_ns < earlier for (_, earlier), (_, later) in pairwise(seen))
 
 
 def _sessions(connections: list[Connection]) -> Iterator[tuple[int, int]]:
