@@ -132,6 +132,7 @@ class Client:
         # What a silent host has acknowledged; others have all that has come.
         self._acknowledged: int | None = None
         self._sent = self._received = 1
+        self._lacking: int | None = None
         self._five = b""
 
     def open(self) -> None:
@@ -151,11 +152,17 @@ class Client:
             self._port, wire.port, *self._numbers(self._sent - again, received), flags, payload, _stamped(stamps))))
         self._sent += max(0, len(payload) - again)
 
+    def lose_up(self, payload: bytes) -> None:
+        """A segment to the broker that is lost before the point of capture, and not repeated."""
+        self._lacking = self._sent if self._lacking is None else self._lacking
+        self._sent += len(payload)
+
     def down(self, payload: bytes, flags: int = ACK, *, stamps: tuple[int, int] | None = None, again: int = 0) -> None:
         """A segment from the broker, as :meth:`up`."""
         wire = self._wire
+        ack = self._sent if self._lacking is None else self._lacking
         wire.put(_ip(wire.broker, self._address, _tcp(
-            wire.port, self._port, *reversed(self._numbers(self._sent, self._received - again)), flags, payload,
+            wire.port, self._port, *reversed(self._numbers(ack, self._received - again)), flags, payload,
             _stamped(stamps))))
         self._received += max(0, len(payload) - again)
         if payload and self.acknowledges:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from captures import ACK, FIN, MS, PSH, Client, Wire, answer, disconnect, publish, publish_5
+from captures import ACK, FIN, MS, PSH, RST, Client, Wire, answer, disconnect, publish, publish_5
 from mqttlab import metrics
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
@@ -100,6 +100,29 @@ def test_a_gap_in_equal_messages_matches_none_of_them_with_another(tmp_path: Pat
     latencies = messages["latency_ns"].drop_nulls()
     assert latencies.len() >= 10
     assert latencies.max() == MS
+
+
+def test_what_the_broker_lacks_itself_is_a_loss_of_the_network_and_no_gap_of_the_capture(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
+    publisher.connect("p")
+    subscriber.connect("s")
+    subscriber.subscribe("t")
+    for number in range(6):
+        message = publish("t", b"%08d" % number)
+        if number == 3:
+            publisher.lose_up(message)
+            continue
+        publisher.up(message)
+        publisher.down(b"")
+        if number < 3:
+            subscriber.down(message)
+            subscriber.up(b"")
+    publisher.up(b"", RST)
+    recording = read(wire.save(tmp_path / "made.pcap"), tmp_path)
+    # Neither the lost one nor those behind it came to the broker's program.
+    assert fates(recording) == {"delivered": 3}
+    assert verdict(recording)[0] == "valid"
 
 
 def test_the_end_of_a_capture_is_no_loss(tmp_path: Path) -> None:

@@ -114,6 +114,9 @@ CASES: dict[str, Values] = {
             {"between": ["field", "edge"], "up": LOSSY, "down": LOSSY},
             {"between": ["edge", "broker"], "up": {"delay": "5 ms"}, "down": {"delay": "5 ms"}}]),
 }
+# Each packet is a frame of WebSocket, behind an upgrade and before the frame that closes.
+CASES["WebSocket"] = scenario(1, link=LOSSY, phases=PHASES, **{
+    end: {"transport": {"tcp": {}, "websocket": {"path": "/here"}}} for end in ("publisher", "subscriber")})
 CASES["two links"].pop("hosts_")
 CASES["two links"]["hosts"] = {"edge": {"forwards": True}}
 

@@ -23,6 +23,9 @@ use crate::mqtt::descriptor::PacketDescriptor;
 pub const PENDING_BYTES_MAX: u64 = 4 << 20;
 /// Segments that may wait behind a hole.
 pub const PENDING_MAX: usize = 4_096;
+/// Duplicate acknowledgments that show that a receiver lacks a hole, and not only the capture: the first may have been on
+/// its way before. A selective one (RFC 2018) shows it alone.
+const DUPLICATE_ACKS_MIN: u32 = 2;
 /// How many segments an acknowledged hole outlives: captures swap frames, but not by much.
 pub const HOLE_PATIENCE: u32 = 3;
 /// The largest window there is (RFC 7323 §2.3).
@@ -121,6 +124,8 @@ struct OutOfOrderData {
     bytes: u64,
     /// Segments since the last hole was filled or given up.
     segments: u32,
+    /// Acknowledgments since then of what lies before the hole, and no more.
+    duplicate_acks: u32,
 }
 
 impl Reassembler {
@@ -195,27 +200,48 @@ impl Reassembler {
         self.waiting.is_some()
     }
 
-    /// The receiver has acknowledged everything below `ack`.
-    pub fn acknowledge(&mut self, ack: u32, sink: &mut dyn FnMut(StreamPiece<'_>)) {
+    /// The receiver has acknowledged everything below `ack`, and selectively something `behind` a hole there.
+    pub fn acknowledge(&mut self, ack: u32, behind: bool, sink: &mut dyn FnMut(StreamPiece<'_>)) {
         let Some(expected) = self.sequence else { return };
         let ahead = ack.wrapping_sub(expected) as i32;
         if ahead > 0 {
             self.acknowledged = self.acknowledged.max(self.next + ahead as u64);
             self.give_up_if_due(sink);
+        } else if ahead == 0
+            && let Some(waiting) = &mut self.waiting
+        {
+            let shown = if behind { DUPLICATE_ACKS_MIN } else { 1 };
+            waiting.duplicate_acks = waiting.duplicate_acks.saturating_add(shown);
         }
     }
 
     /// The capture is over: everything that waits is delivered, its holes as missing. A hole behind the last
     /// byte is reported too, when the receiver has acknowledged it.
+    ///
+    /// A hole of which the receiver says that it lacks it is a loss of the network that was not repaired. Neither the hole
+    /// nor what waits behind it has reached the program at the receiver.
     pub fn finish(&mut self, sink: &mut dyn FnMut(StreamPiece<'_>)) {
         while let Some(hole) = self.hole() {
+            if self.is_lacking(hole) {
+                self.waiting = None;
+                return;
+            }
             self.skip(hole, sink);
         }
         // An acknowledged FIN takes one number, and no control packet is that short.
-        let end = self.reached.max(self.acknowledged.min(self.next + u64::from(WINDOW_MAX)));
+        let acknowledged = self.acknowledged.min(self.next + u64::from(WINDOW_MAX));
+        // What a receiver that acknowledges has not acknowledged may have been lost on the way.
+        let end = if self.acknowledged > 0 { acknowledged } else { self.reached };
         if end > self.next + 1 {
             self.skip(end - self.next, sink);
         }
+    }
+
+    /// Whether the receiver has answered what waits behind a hole with duplicate acknowledgments (RFC 5681 §3.2), and has
+    /// never acknowledged the hole.
+    fn is_lacking(&self, hole: u64) -> bool {
+        let answers = self.waiting.as_ref().map_or(0, |waiting| waiting.duplicate_acks);
+        answers >= DUPLICATE_ACKS_MIN && self.acknowledged < self.next + hole
     }
 
     /// How many bytes are missing before what waits, if anything does.
@@ -310,6 +336,7 @@ impl Reassembler {
         self.sequence = self.sequence.map(|sequence| sequence.wrapping_add(len as u32));
         if let Some(waiting) = &mut self.waiting {
             waiting.segments = 0;
+            waiting.duplicate_acks = 0;
         }
     }
 

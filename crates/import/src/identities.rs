@@ -7,7 +7,7 @@
 
 use mqttlab_recording::identity::Identity;
 use mqttlab_recording::{NumberMap, NumberSet};
-use mqttlab_units::Instant;
+use mqttlab_units::{Instant, RangeSet};
 
 use super::message::{CountedMessage, SeenPublish};
 
@@ -32,6 +32,8 @@ struct Publisher {
     /// What the sequences of its earlier runs take.
     base: u32,
     highest: u32,
+    /// Sequences that were published, from the first one on.
+    published: RangeSet,
 }
 
 /// What a PUBLISH to the broker is.
@@ -63,9 +65,10 @@ impl Identities {
         };
         let Some(message) = known.message(identity) else { return PublishOrigin::Foreign };
         let own = known.client == publish.client;
-        if own && identity.sequence > known.highest {
-            known.highest = identity.sequence;
+        if own && known.is_next(identity, publish) {
+            known.highest = known.highest.max(identity.sequence);
             known.connection = publish.connection;
+            known.note(identity.sequence);
             return PublishOrigin::New(message, self.intended(identity, publish.first));
         }
         let another_run =
@@ -112,7 +115,9 @@ impl Identities {
         let SeenPublish { client, connection, .. } = *publish;
         let base = self.bases.get(&client).copied().unwrap_or_default();
         self.clients.insert(client);
-        let publisher = Publisher { client, connection, base, highest: identity.sequence };
+        let (highest, published) = (identity.sequence, RangeSet::default());
+        let mut publisher = Publisher { client, connection, base, highest, published };
+        publisher.note(identity.sequence);
         let message = CountedMessage { publisher: client, sequence: base.saturating_add(identity.sequence) };
         self.publishers.insert(identity.publisher, publisher);
         PublishOrigin::New(message, self.intended(identity, publish.first))
@@ -140,6 +145,30 @@ impl Publisher {
         near.then_some(CountedMessage { publisher: self.client, sequence })
     }
 
+    /// Whether it is a message that was not published before: the next one, or one that later ones have overtaken. A client
+    /// whose window is full holds a message at QoS 1 or 2 back, and sends those at QoS 0.
+    fn is_next(&self, identity: &Identity, publish: &SeenPublish<'_>) -> bool {
+        let sequence = u64::from(identity.sequence);
+        let was_left_out = || {
+            let begins = self.published.iter().next().map_or(0, |range| range.start);
+            sequence > begins && !self.published.contains(&(sequence..sequence + 1))
+        };
+        identity.sequence > self.highest || was_left_out() && !self.begins_again(identity, publish)
+    }
+
+    fn note(&mut self, sequence: u32) {
+        let sequence = u64::from(sequence);
+        self.published.insert(sequence..sequence + 1);
+        if self.published.len() > LEFT_OUT_MAX {
+            // The oldest ones are not expected any more.
+            let mut oldest = self.published.iter();
+            if let (Some(first), Some(second)) = (oldest.next(), oldest.next()) {
+                drop(oldest);
+                self.published.insert(first.start..second.end);
+            }
+        }
+    }
+
     /// Whether a count that was passed before is another run's, and not a message that is sent again.
     fn begins_again(&self, identity: &Identity, publish: &SeenPublish<'_>) -> bool {
         self.connection != publish.connection
@@ -149,6 +178,8 @@ impl Publisher {
 
 /// Publishers of a run that are recognised.
 const PUBLISHER_MAX: u32 = 1 << 16;
+/// So many ranges of sequences are kept apart.
+const LEFT_OUT_MAX: usize = 1 << 12;
 /// A count begins below this, and advances by less.
 const STEP_MAX: u32 = 1 << 20;
 
@@ -206,6 +237,17 @@ mod tests {
             PublishOrigin::New(CountedMessage { publisher: 9, sequence: 0 }, Instant::from_ns(95)),
             "no relay"
         );
+    }
+
+    #[test]
+    fn a_message_that_later_ones_have_overtaken_is_new() {
+        let mut identities = Identities::default();
+        let mut is_new = |sequence, connection| {
+            let origin = identities.published(&identity(1, sequence, 0), &publish(7, connection, 50, false));
+            matches!(origin, PublishOrigin::New(..))
+        };
+        assert_eq!([265, 267, 266, 266].map(|sequence| is_new(sequence, 0)), [true, true, true, false]);
+        assert_eq!([270, 269, 264].map(|sequence| is_new(sequence, 1)), [true, true, false]);
     }
 
     #[test]

@@ -181,6 +181,7 @@ class _Streams:
         self._recording = recording
         self._ports = ports(recording.plan)
         self._packets: dict[tuple[int, str], tuple[list[int], list[dict[str, Any]]]] = {}
+        self._bounds: dict[tuple[int, str], tuple[int, int, int | None]] | None = None
 
     def look_at(self, rows: pl.DataFrame) -> None:
         """Read the control packets that these rows carry parts of."""
@@ -212,17 +213,37 @@ class _Streams:
             return bytes(length or 0)
         direction = "to_broker" if row["destination_port"] in self._ports else "to_client"
         starts, told = self._packets.get((row["connection"], direction), ([], []))
-        data = bytearray(length)
+        data = bytearray(self._around(row, direction, wire))
         # Packets of one stream do not overlap: those from the last that begins at or before the segment.
         for packet in told[max(0, bisect.bisect_right(starts, offset) - 1):]:
             start, end = packet["stream_start"], packet["stream_end"]
             if start >= offset + length:
                 break
             if end > offset:
-                made = wire.mqtt(packet)[max(0, offset - start):offset + length - start]
+                made = wire.packet(packet)[max(0, offset - start):offset + length - start]
                 place = max(0, start - offset)
                 data[place:place + len(made)] = made
         return bytes(data)
+
+    def _around(self, row: dict[str, Any], direction: str, wire: Wire) -> bytes:
+        """What a segment has before the first packet of its stream, and behind the last one."""
+        length, offset = row["payload_bytes"], row["stream_offset"]
+        first, last, client = self._ends().get((row["connection"], direction), (0, 0, None))
+        is_up = direction == "to_broker"
+        before = wire.upgrade(client, first, is_request=is_up)[offset:] if offset < first else b""
+        behind = max(0, offset + length - max(offset, last))
+        # A stream ends with one segment behind its last packet.
+        return (before[:length].ljust(length - behind, b"\0") + wire.end(client, behind, is_masked=is_up))[:length]
+
+    def _ends(self) -> dict[tuple[int, str], tuple[int, int, int | None]]:
+        """Of each stream where its first packet begins, where its last one ends, and whose it is."""
+        if self._bounds is None:
+            packets = self._recording.scan("control_packets")
+            found = self._recording.collect(packets.group_by("connection", "direction").agg(
+                pl.col("stream_start").min(), pl.col("stream_end").max(), pl.col("client").drop_nulls().first(),
+            )) if packets.collect_schema() else pl.DataFrame()
+            self._bounds = {(row[0], str(row[1])): row[2:] for row in found.iter_rows()}
+        return self._bounds
 
 
 def _kept(recording: Recording, started_ns: int, cut: Cut) -> dict[tuple[str, int], list[bytes]]:

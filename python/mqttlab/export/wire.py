@@ -18,6 +18,7 @@ from ipaddress import AddressValueError, IPv4Address
 from itertools import islice
 from typing import Any
 
+from mqttlab.export import websocket
 from mqttlab.export.identity import identity
 from mqttlab.plan import publications_of
 from mqttlab.recording import Recording
@@ -63,6 +64,8 @@ class Session:
     """Each with its option byte."""
     aliases: Mapping[str, int] = field(default_factory=dict)
     """Topics that the client may send by an alias."""
+    websocket: str | None = None
+    """The path of its WebSocket, where it has one that no TLS hides."""
 
 
 UNKNOWN = Session()
@@ -132,9 +135,30 @@ class Wire:
             options += part if len(options) + len(part) <= room else b""
         return options + NOP * (room - len(options))
 
-    def mqtt(self, packet: Mapping[str, Any]) -> bytes:
-        """The bytes of a row of ``control_packets``; zeros where it is no MQTT that is known."""
+    def upgrade(self, client: int | None, room: int, *, is_request: bool) -> bytes:
+        """What stands before the packets of a stream: the opening of a WebSocket, zeros where there is none."""
+        path = self._session(client).websocket
+        return bytes(room) if path is None else websocket.upgrade(room, is_request=is_request, path=path)
+
+    def end(self, client: int | None, room: int, *, is_masked: bool) -> bytes:
+        """What stands behind the packets of a stream."""
+        has_websocket = self._session(client).websocket is not None
+        return websocket.close(room, is_masked=is_masked) if has_websocket and room > 0 else bytes(room)
+
+    def _session(self, client: int | None) -> Session:
+        return self._sessions[client] if client is not None and client < len(self._sessions) else UNKNOWN
+
+    def packet(self, packet: Mapping[str, Any]) -> bytes:
+        """The bytes of a row of ``control_packets``, those of the layer below included."""
         length = packet["stream_end"] - packet["stream_start"]
+        if packet["protocol"] != "mqtt" or self._session(packet["client"]).websocket is None:
+            return self._mqtt(packet, length)
+        is_masked = packet["direction"] == "to_broker"
+        size = length - websocket.header_bytes(length, is_masked=is_masked)
+        return websocket.header(size, is_masked=is_masked) + self._mqtt(packet, size)
+
+    def _mqtt(self, packet: Mapping[str, Any], length: int) -> bytes:
+        """The bytes of a packet; zeros where it is no MQTT that is known."""
         kind = str(packet["kind"])
         if packet["protocol"] == "mqtt-sn":
             return self._mqtt_sn(kind, packet, length)
@@ -145,9 +169,7 @@ class Wire:
             flags = packet["dup"] << 3 | (packet["qos"] or 0) << 1 | packet["retain"]
         rest = length - packet["fixed_header_bytes"]
         head = bytes((TYPES[kind] << 4 | flags,)) + _varint(rest, packet["fixed_header_bytes"] - 1)
-        client = packet["client"]
-        known = client is not None and client < len(self._sessions)
-        made = head + self._body(kind, packet, rest, self._sessions[client] if known else UNKNOWN)
+        made = head + self._body(kind, packet, rest, self._session(packet["client"]))
         payload = _payload(packet) if kind == "PUBLISH" else b""
         return made.ljust(length - len(payload), b"\0")[:length - len(payload)] + payload
 
@@ -220,7 +242,14 @@ def _session(group: Mapping[str, Any], number: int) -> Session:
         level=LEVELS.get(str(mqtt.get("version")), 4), is_clean=mqtt.get("clean_session", True),
         keep_alive_s=mqtt.get("keep_alive_s", 60),
         filters=tuple((filled(wanted["filter"]), _options(wanted)) for wanted in group.get("subscriptions") or ()),
-        aliases=_aliases(group, number) if mqtt.get("topic_aliases") else {})
+        aliases=_aliases(group, number) if mqtt.get("topic_aliases") else {}, websocket=_websocket(group))
+
+
+def _websocket(group: Mapping[str, Any]) -> str | None:
+    """The path of a group's WebSocket."""
+    transport = (group.get("transport") or {}).get("tcp") or {}
+    opened = transport.get("websocket") if transport.get("tls") is None else None
+    return None if opened is None else str(opened.get("path") or "/mqtt")
 
 
 def _options(wanted: Mapping[str, Any]) -> int:

@@ -340,11 +340,13 @@ impl ConnectionFollower {
             let ack = segment.acknowledgment;
             let stream = &mut self.ways[direction.opposite() as usize].stream;
             if stream.waits() {
+                let behind =
+                    segment.options.sack().iter().any(|&(from, _)| (from.wrapping_sub(ack) as i32) > 0);
                 self.with_stream(direction.opposite(), key_log, found, |stream, sink| {
-                    stream.acknowledge(ack, sink);
+                    stream.acknowledge(ack, behind, sink);
                 });
             } else {
-                stream.acknowledge(ack, &mut |_| {});
+                stream.acknowledge(ack, false, &mut |_| {});
             }
         }
         new_bytes

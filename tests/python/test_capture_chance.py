@@ -1,0 +1,55 @@
+"""Captures drawn by chance: the same for ever, and judged right where the importer is."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "benches" / "capture"
+
+
+def bench(name: str) -> ModuleType:
+    """A module of the bench, beside another bench's of the same name."""
+    sys.path.insert(0, str(BENCH))
+    found = importlib.util.spec_from_file_location(f"captures_{name}", BENCH / f"{name}.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = module
+    found.loader.exec_module(module)
+    return module
+
+
+chance = bench("chance")
+
+
+@pytest.mark.parametrize(("number", "what"), [
+    (6, "sim, broker, constant, event: disconnect"),
+    (18, "sim, broker, late, no IP numbers (0), event: vanish"),
+])
+def test_a_capture_that_is_read_right_is_judged_right(number: int, what: str, tmp_path: Path) -> None:
+    row = chance.tried(number, tmp_path)
+    assert (row["what"], row["word"], row["problems"]) == (what, "right", {})
+    assert row["numbers"]["sent"] == row["numbers"]["sent_right"] > 0
+
+
+def test_a_wrong_latency_of_a_valid_import_is_a_fault(tmp_path: Path) -> None:
+    drawn = chance.draw_capture(27)
+    capture = chance.make(drawn, tmp_path)
+    later = {key: replace(sent, at_ns=sent.at_ns - 5_000_000) for key, sent in capture.right.sent.items()}
+    capture.right.sent.update(later)
+    found = chance.judge(capture.files, tmp_path / "import", capture.names, capture.right, capture.expected,
+                         capture.never, tolerance_ns=chance.EXACT_NS)
+    assert found.word == "wrong and valid"
+    assert set(found.problems) == {"time of sending", "latency"}
+
+
+def test_numbers_that_are_kept_for_judging_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["chance.py", "--from", "1000000", "--count", "1"])
+    with pytest.raises(SystemExit):
+        chance.main()
