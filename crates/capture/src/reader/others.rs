@@ -26,7 +26,10 @@ const KNOWN: [(&[u8], &str); 22] = [
     (b"\0\0\x02\0\x12\x05\0\x10", "a capture of K12; convert it with: editcap -F pcapng IN OUT"),
     (b"\x7fver", "a capture of EtherPeek or OmniPeek; convert it with: editcap -F pcapng IN OUT"),
     (b"btsnoop\0", "a capture of Bluetooth's host interface (btsnoop), which carries no TCP"),
-    (b"+---------+---------------+----------+", "a text of K12; convert it with: editcap -F pcapng -T ether IN OUT"),
+    (
+        b"+---------+---------------+----------+",
+        "a text of K12; convert it with: editcap -F pcapng -T ether IN OUT",
+    ),
     (b"%!PS", "a printed document; give the capture that it was made from"),
     (b"%PDF", "a printed document; give the capture that it was made from"),
 ];
