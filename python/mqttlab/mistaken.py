@@ -15,8 +15,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-# Files by their first bytes: pcapng, pcap of either byte order in µs and ns, gzip, Zstandard, Parquet, ZIP, SQLite.
-CAPTURES = (b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d")
+# Files by their first bytes: pcapng, pcap of either byte order in µs and ns and modified, snoop, Network Monitor, gzip,
+# Zstandard, Parquet, ZIP, SQLite.
+CAPTURES = (b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d",
+            b"\x34\xcd\xb2\xa1", b"\xa1\xb2\xcd\x34", b"snoop\0\0\0", b"RTSS", b"GMBU")
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 OTHERS = {b"PAR1": "a Parquet table", b"PK\x03\x04": "a workbook or archive", b"SQLite format 3": "a database"}
 HEAD_BYTES = 4096
@@ -42,6 +44,8 @@ def what_it_is(path: Path) -> str | None:
         return f"is a capture; import it with: mqttlab import capture {path}"
     if head.startswith(PACKED):
         return "is a compressed file; unpack it, or import it with mqttlab import, if it is a capture or a log"
+    if path.suffix.lower() == ".etl":
+        return f"is a trace of Windows; make a capture of it with: etl2pcapng {path} {path.with_suffix('.pcapng')}"
     for first, what in OTHERS.items():
         if head.startswith(first):
             return f"is {what}{_part_of(path)}"

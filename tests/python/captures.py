@@ -59,6 +59,25 @@ class Wire:
         path.write_bytes(file)
         return path
 
+    def save_modified(self, path: Path, *, magic: int = 0xA1B2CD34, more: int = 8) -> Path:
+        """Write the file as a modified library does, with ``more`` bytes behind the lengths of each record."""
+        file = bytearray(struct.pack("<IHHiIII", magic, 2, 4, 0, 0, 1 << 18, RAW))
+        for at_ns, packet in self.frames:
+            head = struct.pack("<IIII", at_ns // 10**9, at_ns % 10**9 // 1000, len(packet), len(packet))
+            file += head + struct.pack("<IHBB", 2, 0x0800, 0, 0).ljust(more, b"\0")[:more] + packet
+        path.write_bytes(file)
+        return path
+
+    def save_snoop(self, path: Path) -> Path:
+        """Write the file as Solaris's snoop does; frames get an Ethernet header."""
+        file = bytearray(b"snoop\0\0\0" + struct.pack(">II", 2, 4))
+        for at_ns, packet in self.frames:
+            frame = bytes(12) + b"\x08\0" + packet
+            file += struct.pack(">IIIIII", len(frame), len(frame), 24 + len(padded(frame)), 0, at_ns // 10**9,
+                                at_ns % 10**9 // 1000) + padded(frame)
+        path.write_bytes(file)
+        return path
+
     def save_pcapng(self, path: Path, *, timed: bool = True, dropped_before: dict[int, int] | None = None,
                     interface_drops: int = 0) -> Path:
         """Write the file as pcapng, with or without times, with what the capture says that it dropped."""

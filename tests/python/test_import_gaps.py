@@ -230,9 +230,9 @@ def test_a_capture_without_times_has_no_latencies(tmp_path: Path) -> None:
 
 
 def test_other_link_types_and_tunnels_are_named_with_their_frames(tmp_path: Path) -> None:
-    file = conversation(2).save(tmp_path / "made.pcap", link_type=105)
+    file = conversation(2).save(tmp_path / "made.pcap", link_type=195)
     recording = read(file, tmp_path)
-    assert f"link type 105 (IEEE 802.11): {recording.packets.height} frames not read." in reasons(recording)
+    assert f"link type 195 (IEEE 802.15.4): {recording.packets.height} frames not read." in reasons(recording)
 
 
 def test_frames_in_tunnels_are_read(tmp_path: Path) -> None:

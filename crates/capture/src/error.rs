@@ -42,7 +42,11 @@ impl fmt::Display for CaptureError {
                 Some(words) => f.write_str(words),
                 None => {
                     let first = &first[..first.len().min(4)];
-                    write!(f, "not a pcapng or pcap file: it starts with the bytes {first:02x?}")
+                    write!(
+                        f,
+                        "not a pcapng or pcap file: it starts with the bytes {first:02x?}; if it is a capture, convert it \
+                         with: editcap -F pcapng IN OUT"
+                    )
                 }
             },
             CaptureError::Malformed { offset, problem } => write!(f, "at byte {offset}: {problem}"),

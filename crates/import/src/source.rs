@@ -388,6 +388,13 @@ impl CaptureFrames {
         let (mut reasons, mut warnings) = (Vec::new(), Vec::new());
         for capture in &self.captures {
             capture.sorting.report_disorder(&capture.label, &mut reasons, &mut warnings);
+            if capture.reader.is_coarse() {
+                reasons.push(format!(
+                    "{} has times in whole milliseconds: latencies and round trips are off by up to 1 ms. Capture with a \
+                     program that writes pcapng.",
+                    capture.label
+                ));
+            }
         }
         (reasons, warnings)
     }

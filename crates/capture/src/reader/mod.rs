@@ -142,6 +142,11 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
+    /// Whether its times are in whole milliseconds, which is more than many latencies.
+    pub fn is_coarse(&self) -> bool {
+        matches!(&self.format, Format::Netmon(header) if header.is_coarse())
+    }
+
     /// Whether mqttlab wrote it, as a section that was read says: frames have the time at which they came to their sender's link,
     /// and [`CaptureReader::take_transit`] may say when they arrived.
     pub fn is_own(&self) -> bool {

@@ -101,6 +101,11 @@ impl NetmonHeader {
         }
     }
 
+    /// Version 1 has times in milliseconds.
+    pub(super) fn is_coarse(&self) -> bool {
+        self.version.0 == 1
+    }
+
     /// What stands behind each frame: its link, a process, a time and its zone.
     fn trailer_len(&self) -> usize {
         match self.version {

@@ -22,11 +22,14 @@ const KNOWN: [(&[u8], &str); 22] = [
     (b"ObserverPktBuffe", "a capture of Observer; convert it with: editcap -F pcapng IN OUT"),
     (b"\x01\x10\x4c\0", "a capture of LANalyzer; convert it with: editcap -F pcapng IN OUT"),
     (b"iptrace ", "a capture of AIX's iptrace; convert it with: editcap -F pcapng IN OUT"),
-    (b"TR\0d", "a capture of HP-UX's nettl; convert it with: editcap -F pcapng IN OUT"),
+    (b"TR\0d", "a capture of HP-UX's nettl; convert it with: editcap -F pcapng -T ether IN OUT"),
     (b"\0\0\x02\0\x12\x05\0\x10", "a capture of K12; convert it with: editcap -F pcapng IN OUT"),
     (b"\x7fver", "a capture of EtherPeek or OmniPeek; convert it with: editcap -F pcapng IN OUT"),
     (b"btsnoop\0", "a capture of Bluetooth's host interface (btsnoop), which carries no TCP"),
-    (b"+---------+---------------+----------+", "a text of K12; convert it with: editcap -F pcapng IN OUT"),
+    (
+        b"+---------+---------------+----------+",
+        "a text of K12; convert it with: editcap -F pcapng -T ether IN OUT",
+    ),
     (b"%!PS", "a printed document; give the capture that it was made from"),
     (b"%PDF", "a printed document; give the capture that it was made from"),
 ];

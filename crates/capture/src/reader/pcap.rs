@@ -144,7 +144,7 @@ impl PcapHeader {
     /// Chooses the length of a record's header, by the first records. A pipe is not waited for, unless the first record looks as
     /// if it had further fields.
     fn choose<R: Read>(&mut self, source: &mut ByteSource<R>) -> Result<(), CaptureError> {
-        let others = std::mem::replace(&mut self.others, &[]);
+        let others = std::mem::take(&mut self.others);
         if !source.fill(RECORD_HEADER_LEN)? {
             return Ok(());
         }
