@@ -88,6 +88,7 @@ def test_a_client_does_not_send_what_its_broker_s_connack_forbids(
     assert told.select("group", "what", "reason").rows() == [
         ("writer", "refused", f"PUBLISH to plant/open: not sent, {why}")]
     assert recording.control_packets.filter(kind="PUBLISH").is_empty()
+    assert [flow.why_unsent for flow in metrics.headline(recording).flows] == ["the broker's CONNACK forbids it"]
 
 
 @pytest.mark.live

@@ -76,6 +76,16 @@ def _refusals(recording: Recording) -> pl.DataFrame:
         pl.col("count").cast(pl.Int64) * -1, "name", "group").select("group", "name")
 
 
+def declined(recording: Recording) -> set[str]:
+    """Groups whose clients did not send messages because their broker's CONNACK forbids them."""
+    events = recording.events
+    if events.is_empty():
+        return set()
+    is_declined = pl.col("detail").cast(pl.String).str.contains(": not sent, ", literal=True)
+    found = events.filter(pl.col("kind").cast(pl.String) == "refused", is_declined)
+    return set(found.select(group=named("client", recording.layout["clients"].groups))["group"].drop_nulls())
+
+
 def absent(recording: Recording) -> pl.DataFrame:
     """What was expected in the measurement and did not happen: ``fate``, ``cause``, ``count``, most frequent first."""
     return recording.derived("absent in the measurement", _absent)

@@ -33,6 +33,7 @@ BATTERY_WH = 7.5
 BEFORE_SENDING = "before_sending"
 """The part of a latency before a message's first packet, of imports."""
 WHY_UNSENT = "no connection, or the client's queue was full"
+WHY_DECLINED = "the broker's CONNACK forbids it"
 UNKNOWN_ENDS = ("unknown publisher", "no known subscriber")
 """What the ends of a flow are called that nobody knows."""
 
@@ -134,6 +135,7 @@ class Flow:
     """Deliveries of messages with equal contents, of which cannot be told which is which: they have no latency."""
     acknowledged: Acknowledged | None = None
     """Where no delivery can be seen, as the evidence has no subscriber of these messages; else ``None``."""
+    why_unsent: str = WHY_UNSENT
 
     @property
     def wanted(self) -> int:
@@ -189,10 +191,11 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
     if table.is_empty():
         return ()
     causes, bounds, parts = _causes(recording), _bounds(recording), attribution_by_flow(recording)
+    declined = fates.declined(recording)
     if "sources" in recording.plan and not parts.is_empty():
         # What an importer sees first of a message is its packet: whether client or TCP held it before is not known.
         parts = parts.with_columns(pl.col("part").cast(pl.String).replace("schedule_ns", BEFORE_SENDING))
-    flows = [_flow(row, causes, bounds, parts) for row in table.rows(named=True)]
+    flows = [_flow(row, causes, bounds, parts, declined) for row in table.rows(named=True)]
     flows = _with_untold(recording, _with_copies(recording, flows, table))
     # Foreign messages alone are no flow of this run: a note counts them.
     flows = [flow for flow in flows if flow.publishers or flow.sent or flow.unsent or flow.expected or flow.delivered]
@@ -260,7 +263,8 @@ def _with_untold(recording: Recording, flows: list[Flow]) -> list[Flow]:
 
 
 def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
-          bounds: dict[tuple[Any, ...], dict[str, tuple[float | None, float | None]]], parts: pl.DataFrame) -> Flow:
+          bounds: dict[tuple[Any, ...], dict[str, tuple[float | None, float | None]]], parts: pl.DataFrame,
+          declined: set[str]) -> Flow:
     key = tuple(row[name] for name in FINEST)
     known = bounds.get(key, {})
     latency = {}
@@ -270,16 +274,16 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
     # Of the largest of a sample no bound above is known, whatever its size.
     latency["max"] = Latency(value=row["latency_ms_max"])
     why = causes.get(key, ())
+    why_unsent = WHY_DECLINED if row["publisher_group"] in declined else WHY_UNSENT
     if row["messages_unsent"]:
-        why = (*why, Cause(words=f"never sent: {WHY_UNSENT}", count=row["messages_unsent"]))
+        why = (*why, Cause(words=f"never sent: {why_unsent}", count=row["messages_unsent"]))
     return Flow(
         publishers=row["publisher_group"], subscribers=row["subscriber_group"], qos=row["qos"],
         sent=row["messages_sent"], unsent=row["messages_unsent"], expected=row["deliveries_expected"],
         delivered=row["messages_delivered"],
         undelivered_percent=row["undelivered_percent"], causes=why, latency=latency, per_s=row["throughput_per_s"],
         disconnects=row["disconnects"], typical=_shares(parts, key, TYPICAL), slowest=_shares(parts, key, SLOWEST),
-        nagle_percent=_nagle_percent(parts, key), loss_events=None,
-        copies=None, untold=0)
+        nagle_percent=_nagle_percent(parts, key), loss_events=None, copies=None, untold=0, why_unsent=why_unsent)
 
 
 def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:

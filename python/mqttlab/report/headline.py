@@ -15,7 +15,6 @@ from mqttlab.metrics.headline import (
     BATTERY_WH,
     BEFORE_SENDING,
     UNKNOWN_ENDS,
-    WHY_UNSENT,
     Acknowledged,
     Bytes,
     Energy,
@@ -192,7 +191,7 @@ def parted(flows: Sequence[Flow]) -> tuple[list[Flow], list[str]]:
     unsent = [flow for flow in flows if flow.never_sent]
     return [flow for flow in flows if not flow.never_sent], [
         f"{visible(flow.publishers or UNKNOWN_ENDS[0])}, QoS {number(flow.qos)}: "
-        f"{counted(flow.unsent, 'message was', 'messages were')} never sent ({WHY_UNSENT})." for flow in unsent]
+        f"{counted(flow.unsent, 'message was', 'messages were')} never sent ({flow.why_unsent})." for flow in unsent]
 
 
 def shown(flows: Sequence[Flow], most: int) -> list[Flow]:
