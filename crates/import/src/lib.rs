@@ -35,6 +35,7 @@ mod mqttsn;
 mod options;
 mod output;
 mod participants;
+mod passages;
 mod plan;
 mod positions;
 mod programs;
