@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::both_ends::{self, BothEnds};
 use super::capture_point::{CapturePoint, PathPlace};
 use super::clock::CaptureClock;
+use super::clock_offsets::set_clocks;
 use super::completeness::{self, CaptureCompleteness};
 use super::conversations::{CapturedConnections, SILENCE, without_connect_in_words};
 use super::dedup::{Dedup, Fingerprint};
@@ -47,7 +48,7 @@ pub fn import(order: &ImportOrder, observer: &mut dyn ImportObserver) -> Result<
     let key_log = key_log(order)?;
     let meter = Meter::of(&order.files).unpacking(order.unpacked_max);
     let mut frames = CaptureFrames::open(&order.files, &meter)?;
-    let (drifting, set) = frames.set_clocks();
+    let (drifting, set) = set_clocks(&mut frames);
     let start = frames.run_started().unwrap_or(frames.start());
     let mut importer = Importer::new(order, key_log, CaptureClock::starting(start))?;
     if frames.run_started().is_some() {

@@ -17,7 +17,7 @@ use mqttlab_capture::{
 use mqttlab_recording::{FoldedHash, NumberMap};
 use mqttlab_units::{Duration, Instant};
 
-use super::clock_offsets::Passages;
+use super::passages::Passages;
 use super::sorting::HeldFrame;
 use super::source::CapturedAt;
 use mirrors::Mirrors;

@@ -41,6 +41,7 @@ mod mqttsn;
 mod options;
 mod output;
 mod participants;
+mod passages;
 mod plan;
 mod positions;
 mod preambles;

@@ -15,7 +15,6 @@ use mqttlab_capture::{CaptureReader, CapturedFrame};
 use mqttlab_recording::{Direction, Transit};
 use mqttlab_units::Instant;
 
-use super::clock_offsets::ClockOffsets;
 use super::error::{ImportError, Result};
 use super::sorting::{HeldFrame, Sorting};
 
@@ -333,19 +332,9 @@ impl CaptureFrames {
         })
     }
 
-    /// Sets the clocks of several captures by connections that they have in common. Answers why they are not right all the
-    /// same, and what was done.
-    pub fn set_clocks(&mut self) -> (Vec<String>, Vec<String>) {
-        if self.captures.len() < 2 || self.show_both_ends {
-            return Default::default();
-        }
-        let mut offsets = ClockOffsets::default();
-        self.look_ahead().for_each(|(file, frame)| offsets.add(file, &frame));
-        let (corrections, reasons, warnings) = offsets.conclude(&self.names());
-        for correction in corrections {
-            self.captures[usize::from(correction.file)].add_ns = correction.add_ns;
-        }
-        (reasons, warnings)
+    /// Adds to the times of a capture.
+    pub fn correct(&mut self, file: u16, add_ns: i64) {
+        self.captures[usize::from(file)].add_ns = add_ns;
     }
 
     /// What the captures are called.
