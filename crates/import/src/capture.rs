@@ -17,6 +17,7 @@ use mqttlab_recording::{
     PacketRow, Transit,
 };
 use mqttlab_units::Instant;
+use serde_json::Value;
 
 use super::both_ends::{self, BothEnds};
 use super::capture_point::{CapturePoint, PathPlace};
@@ -314,6 +315,24 @@ impl<'a> Importer<'a> {
         self.subscriptions_unknown_from = Some(earliest);
     }
 
+    /// What `run.json` has beside the rest.
+    fn details(&self, analysis: &Analysis, point: &CapturePoint) -> BTreeMap<String, Value> {
+        let clients = self.participants.clients();
+        let mut told = self.seen.as_json(analysis, &self.matcher);
+        told["captured_at"] = point.as_json();
+        told["wills"] = self.matcher.wills.as_json(clients);
+        BTreeMap::from([("import".into(), told), ("connections".into(), self.conversations.as_json(clients))])
+    }
+
+    /// Messages that are lost for certain, where the evidence of both ends is whole.
+    fn write_proved(&mut self) -> Result<()> {
+        let gaps = &self.gaps;
+        for row in self.matcher.causes.finish(self.latest[0], |client| gaps.has_none(client)) {
+            self.output.recorder.dropped(&row)?;
+        }
+        Ok(())
+    }
+
     fn write_gaps(&mut self) -> Result<()> {
         for (client, from, until) in self.gaps.all() {
             self.output.recorder.gap(&Gap { client, from, until })?;
@@ -361,9 +380,7 @@ impl<'a> Importer<'a> {
         let receivers_known_until_ns = self.note_missing_directions(&analysis);
         self.conversations.expire(self.latest[0], &mut self.matcher);
         self.push_events()?;
-        for row in self.matcher.causes.finish(self.latest[0], |client, _| self.gaps.has_none(client)) {
-            self.output.recorder.dropped(&row)?;
-        }
+        self.write_proved()?;
         self.write_gaps()?;
         let untimed = self.seen.is_untimed();
         self.write_metrics(&analysis)?;
@@ -371,8 +388,8 @@ impl<'a> Importer<'a> {
         let mut reasons = self.seen.reasons(&analysis, &self.order.broker_ports, &ports.join(", "));
         let (mut disorder, mut sorted) = frames.disorder();
         reasons.append(&mut disorder);
-        let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
-        warnings.splice(0..0, self.matcher.wills.warnings(self.participants.clients()));
+        let mut warnings = self.matcher.wills.warnings(self.participants.clients());
+        warnings.append(&mut self.seen.warnings(&analysis, &self.matcher, frames.files()));
         warnings.append(&mut self.dedup.warnings());
         warnings.append(&mut sorted);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
@@ -389,11 +406,7 @@ impl<'a> Importer<'a> {
             gateway_ports: self.datagrams.ports(),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let connections = self.conversations.as_json(self.participants.clients());
-        let mut told = self.seen.as_json(&analysis, &self.matcher);
-        told["captured_at"] = point.as_json();
-        told["wills"] = self.matcher.wills.as_json(self.participants.clients());
-        let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
+        let details = self.details(&analysis, &point);
         let given_up = self.matcher.subscriptions.given_up();
         let Matcher { subscriptions, servers, .. } = self.matcher;
         let options = subscriptions.options();

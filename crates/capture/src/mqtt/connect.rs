@@ -1,7 +1,9 @@
 //! What a CONNECT says, from its bytes behind the fixed header (MQTT 5 §3.1).
 
-use super::layout::{be16, session_expiry};
-use super::properties::{self, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, TOPIC_ALIAS_MAXIMUM, WILL_DELAY};
+use super::numbers::be16;
+use super::properties::{
+    self, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, SESSION_EXPIRY, TOPIC_ALIAS_MAXIMUM, WILL_DELAY,
+};
 use super::{PAYLOAD_HEAD_MAX, SeenConnect, SeenWill};
 
 /// Reads a CONNECT after its fixed header.
@@ -24,9 +26,10 @@ pub(super) fn read(head: &[u8]) -> Option<SeenConnect> {
     if level >= 5
         && let Some((own, behind)) = properties::split(rest)
     {
-        connect.session_expiry_s = Some(session_expiry(rest).unwrap_or(0));
+        connect.session_expiry_s = Some(0);
         for (property, value) in properties::each(own) {
             match property {
+                SESSION_EXPIRY => connect.session_expiry_s = Some(properties::four(value).unwrap_or(0)),
                 RECEIVE_MAXIMUM => connect.receive_maximum = be16(value, 0),
                 MAXIMUM_PACKET_SIZE => connect.maximum_packet_bytes = properties::four(value),
                 TOPIC_ALIAS_MAXIMUM => connect.takes_aliases = value != [0, 0],

@@ -10,6 +10,7 @@ mod connect;
 pub(crate) mod descriptor;
 mod framer;
 mod layout;
+mod numbers;
 mod properties;
 mod resync;
 

@@ -1,6 +1,6 @@
 //! The properties of MQTT 5 packets, one after the other (MQTT 5 §2.2.2).
 
-use super::layout::{Varint, be16, variable_length};
+use super::numbers::{Varint, be16, variable_length};
 
 /// Each property of a list without its length: its identifier and the bytes of its value. What cannot be read ends it.
 pub(super) fn each(mut rest: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
@@ -38,7 +38,7 @@ fn value_bytes(property: u8, value: &[u8]) -> Option<usize> {
         0x01 | 0x17 | 0x19 | 0x24 | 0x25 | 0x28..=0x2a => 1,
         // Keep-alive, receive maximum, topic alias maximum, topic alias.
         0x13 | RECEIVE_MAXIMUM | TOPIC_ALIAS_MAXIMUM | TOPIC_ALIAS => 2,
-        MESSAGE_EXPIRY | 0x11 | WILL_DELAY | MAXIMUM_PACKET_SIZE => 4,
+        MESSAGE_EXPIRY | SESSION_EXPIRY | WILL_DELAY | MAXIMUM_PACKET_SIZE => 4,
         // A subscription identifier.
         0x0b => match variable_length(value) {
             Varint::Value(_, size) => usize::from(size),
@@ -57,6 +57,8 @@ fn value_bytes(property: u8, value: &[u8]) -> Option<usize> {
 
 /// How long a message may wait (§3.3.2.3.3).
 pub(super) const MESSAGE_EXPIRY: u8 = 0x02;
+/// How long a session outlives its connection (§3.1.2.11.2).
+pub(super) const SESSION_EXPIRY: u8 = 0x11;
 /// How long a will waits (§3.1.3.2.2).
 pub(super) const WILL_DELAY: u8 = 0x18;
 /// How many messages at QoS 1 and 2 may be unacknowledged (§3.1.2.11.3).
