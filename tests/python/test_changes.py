@@ -131,7 +131,7 @@ def test_wills_retained_copies_and_a_busy_server_are_of_the_event_in_whose_windo
     again = {**vanish, "at_ns": 8 * S, "name": "s vanishes", "clients": [1]}
     messages = [Message(number) for number in range(100)]
     # Nobody's messages, to two subscribers; a copy to each, of which one has not been away.
-    messages += [Message(number, 10, fate="foreign") for number in (20, 45, 47, 90)]
+    messages += [Message(number, 10, fate="will") for number in (20, 45, 47, 90)]
     messages += [Message(85, 10, fate="retained", subscriber=one) for one in (1, 2)]
     events = [row(3, "change", "p vanishes"), row(8, "change", "s vanishes"), row(8.3, "connack", client=1)]
     directory = write(tmp_path / "run", messages, events=events, planned=[vanish, again])

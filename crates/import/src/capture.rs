@@ -370,6 +370,15 @@ impl<'a> Importer<'a> {
         self.subscriptions_unknown_from = Some(earliest);
     }
 
+    /// Messages that are lost for certain, where the evidence of both ends is whole.
+    fn write_proved(&mut self) -> Result<()> {
+        let gaps = &self.gaps;
+        for row in self.matcher.causes.finish(self.latest[0], |client| gaps.has_none(client)) {
+            self.output.recorder.dropped(&row)?;
+        }
+        Ok(())
+    }
+
     fn write_gaps(&mut self) -> Result<()> {
         for (client, from, until) in self.gaps.all() {
             self.output.recorder.gap(&Gap { client, from, until })?;
@@ -446,9 +455,7 @@ impl<'a> Importer<'a> {
         self.conversations.expire(self.latest[0], &mut self.matcher);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
         self.judge_unproven(point)?;
-        for row in self.matcher.causes.finish(self.latest[0], |client, _| self.gaps.has_none(client)) {
-            self.output.recorder.dropped(&row)?;
-        }
+        self.write_proved()?;
         self.write_gaps()?;
         self.write_metrics(&analysis)?;
         let mut findings = self.findings(frames, &analysis, &point);

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mqttlab_recording::{Dropped, LossCause, NumberMap, NumberSet};
 use mqttlab_units::{Duration, Instant};
 
-use super::message::{CountedMessage, SeenPublish};
+use super::message::{CountedMessage, ForwardedSize, SeenPublish};
 
 /// What is known of messages that will not arrive.
 #[derive(Default)]
@@ -51,15 +51,6 @@ struct WaitingMessage {
     expires: Option<Instant>,
     /// Whether its receiver was connected and took no more.
     is_blocked: bool,
-}
-
-/// The least that a broker has to send of a message.
-#[derive(Clone, Copy, Debug)]
-pub struct ForwardedSize {
-    /// With the whole topic.
-    pub bytes: u32,
-    /// With an alias for it.
-    pub aliased_bytes: u32,
 }
 
 /// What a CONNECT says of the packets that its client takes.
@@ -162,7 +153,7 @@ impl PacketCauses {
 
     /// Whether anything has to be known of a message's receivers.
     pub fn concern(&self, publish: &SeenPublish<'_>) -> bool {
-        let is_large = self.takes_least.is_some_and(|least| publish.forwarded.aliased_bytes > least);
+        let is_large = self.takes_least.is_some_and(|least| publish.forwarded.bytes > least);
         is_large || publish.qos > 0 && !(self.away.is_empty() && self.full.is_empty())
     }
 
@@ -176,7 +167,7 @@ impl PacketCauses {
     ) {
         let at = publish.complete;
         let expires = publish.expiry_s.map(|expiry_s| at + Duration::from_s(expiry_s.into()));
-        if self.takes_least.is_some_and(|least| publish.forwarded.aliased_bytes > least) {
+        if self.takes_least.is_some_and(|least| publish.forwarded.bytes > least) {
             let sized = receivers.iter().filter(|client| !self.away.contains(client));
             let sized: Vec<u32> = sized.copied().filter(|client| self.takes.contains_key(client)).collect();
             sized.into_iter().for_each(|client| self.judge_size(message, client, publish.forwarded, at));
@@ -237,7 +228,7 @@ impl PacketCauses {
     }
 
     /// What is lost for certain, as far as the evidence of its publisher and its receiver is `whole`.
-    pub fn finish(&mut self, end: Instant, whole: impl Fn(u32, Instant) -> bool) -> Vec<Dropped> {
+    pub fn finish(&mut self, end: Instant, whole: impl Fn(u32) -> bool) -> Vec<Dropped> {
         for client in self.waiting.keys().copied().collect::<Vec<_>>() {
             self.end_waiting(client, end, None);
         }
@@ -245,9 +236,7 @@ impl PacketCauses {
         let mut rows = std::mem::take(&mut self.candidates);
         rows.retain(|row| {
             let is_unproved = early && row.cause == LossCause::NotReleased && row.subscriber.is_none();
-            !is_unproved
-                && whole(row.publisher, row.at)
-                && row.subscriber.is_none_or(|client| whole(client, row.at))
+            !is_unproved && whole(row.publisher) && row.subscriber.is_none_or(&whole)
         });
         rows
     }
@@ -278,21 +267,6 @@ fn common<'a>(set: &'a BTreeSet<u32>, receivers: &'a [u32]) -> impl Iterator<Ite
     of_set.into_iter().flatten().chain(of_receivers.into_iter().flatten()).copied()
 }
 
-impl ForwardedSize {
-    /// Of a message of so many bytes, with properties of so many bytes that are forwarded.
-    pub fn of(topic: &str, payload_bytes: u32, property_bytes: u32) -> ForwardedSize {
-        // Of MQTT 5 there is the length of the properties at least.
-        let rest = 2 + property_bytes.max(1) + payload_bytes;
-        let [bytes, aliased_bytes] = [topic.len() as u32, ALIAS_BYTES].map(|topic| {
-            let body = rest + topic;
-            1 + body + 1 + u32::from(body > 127) + u32::from(body > 16_383) + u32::from(body > 2_097_151)
-        });
-        ForwardedSize { bytes, aliased_bytes: aliased_bytes.min(bytes) }
-    }
-}
-
-/// An alias among the properties of a PUBLISH.
-pub const ALIAS_BYTES: u32 = 3;
 /// Messages that wait, some 3 MiB of them.
 const WAITING_MAX: usize = 1 << 16;
 /// Messages that are given up, some 40 MiB of them.
@@ -313,7 +287,7 @@ mod tests {
     }
 
     fn said(causes: &mut PacketCauses) -> Vec<(Option<u32>, LossCause)> {
-        causes.finish(at(100), |_, _| true).iter().map(|row| (row.subscriber, row.cause)).collect()
+        causes.finish(at(100), |_| true).iter().map(|row| (row.subscriber, row.cause)).collect()
     }
 
     fn away(publish: &SeenPublish<'_>, granted: u8) -> PacketCauses {
@@ -402,6 +376,6 @@ mod tests {
     #[test]
     fn nothing_is_said_where_the_evidence_is_not_whole() {
         let mut causes = away(&expiring(1, 5), 1);
-        assert_eq!(causes.finish(at(100), |client, _| client != 5), []);
+        assert_eq!(causes.finish(at(100), |client| client != 5), []);
     }
 }

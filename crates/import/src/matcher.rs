@@ -13,6 +13,7 @@
 //! in its publisher's stream a message is known only later than its delivery, which waits for it ([`UntracedDelivery`]).
 
 mod answers;
+mod proofs;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,13 +23,13 @@ use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Acknowledged, Dropped, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
 
-use super::causes::{ForwardedSize, PacketCauses};
+use super::causes::PacketCauses;
 use super::clocks::ClockEvidence;
 use super::content_order::OrderWindow;
 use super::content_queues::{self, ContentQueues, TracedMessage};
 use super::delays::{self, DelayedMessages};
 use super::identities::{Identities, PublishOrigin};
-use super::message::{CountedMessage, SeenPublish};
+use super::message::{CountedMessage, ForwardedSize, SeenPublish};
 use super::servers::ObservedServers;
 use super::strangers::Strangers;
 use super::streams::StreamPlace;
@@ -441,32 +442,6 @@ impl Matcher {
         message
     }
 
-    /// A publisher released a packet identifier at QoS 2.
-    pub fn released_by(&mut self, client: u32, id: u16) {
-        if let Some(outgoing) = self.outgoing.get(&(client, id)) {
-            self.causes.released(outgoing.message);
-        }
-    }
-
-    /// A client's session is over, except for what the connection carries that began another one: what was not released at QoS 2 in it
-    /// will not be.
-    pub fn end_session(&mut self, client: u32, but: Option<u32>, at: Instant) {
-        let ends = |owner: u32, connection: u32| owner == client && but != Some(connection);
-        let outgoing = self.outgoing.iter();
-        let sent = outgoing.filter(|((owner, _), outgoing)| ends(*owner, outgoing.connection));
-        let own = |outgoing: &UnacknowledgedMessage| outgoing.message.publisher == client;
-        let sent = sent.filter(|(_, outgoing)| own(outgoing)).map(|(_, outgoing)| (outgoing.message, None));
-        let incoming =
-            self.incoming.iter().filter(|((owner, _), delivery)| ends(*owner, delivery.connection));
-        let held = incoming.filter(|(_, delivery)| delivery.held.is_some());
-        let held = held.filter_map(|(_, delivery)| Some((delivery.message.as_ref()?.message, Some(client))));
-        // In an order that does not depend on how they are kept.
-        let mut over: Vec<(CountedMessage, Option<u32>)> = sent.chain(held).collect();
-        over.sort_unstable_by_key(|(message, whom)| (message.publisher, message.sequence, *whom));
-        over.into_iter().for_each(|(message, whom)| self.causes.unreleased(message, whom, at));
-        self.causes.session_over(client, at);
-    }
-
     /// The broker released a packet identifier at QoS 2.
     pub fn released(&mut self, client: u32, id: u16, at: Instant) {
         if let Some(held) = self.incoming.get_mut(&(client, id)).and_then(|delivery| delivery.held.take()) {
@@ -577,17 +552,6 @@ impl Matcher {
                 self.untraced.remove(&key);
             }
         }
-    }
-
-    /// Whose will a delivery is, unless a message with the same content has still to come.
-    fn will_of(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<u32> {
-        let client = self.wills.may_be(publish)?;
-        let server = self.servers.of(publish.client);
-        if identity::find(publish.head).is_some() || self.waiting.owes(publish, since, server) {
-            return None;
-        }
-        self.wills.delivered(publish);
-        Some(client)
     }
 
     fn trace(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<TracedMessage> {

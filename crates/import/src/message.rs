@@ -5,8 +5,6 @@ use std::sync::Arc;
 use mqttlab_capture::mqtt::{CapturedPacket, PayloadRest};
 use mqttlab_units::Instant;
 
-use super::causes::{ALIAS_BYTES, ForwardedSize};
-
 /// A message, as this recording counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedMessage {
@@ -14,6 +12,15 @@ pub struct CountedMessage {
     pub publisher: u32,
     /// Its count.
     pub sequence: u32,
+}
+
+/// The least that a broker has to send of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct ForwardedSize {
+    /// With the whole topic.
+    pub bytes: u32,
+    /// With an alias for it.
+    pub aliased_bytes: u32,
 }
 
 /// A PUBLISH packet. Times are on the recording's clock.
@@ -90,3 +97,19 @@ impl<'a> SeenPublish<'a> {
         }
     }
 }
+
+impl ForwardedSize {
+    /// Of a message of so many bytes, with properties of so many bytes that are forwarded.
+    pub fn of(topic: &str, payload_bytes: u32, property_bytes: u32) -> ForwardedSize {
+        // Of MQTT 5 there is the length of the properties at least.
+        let rest = 2 + property_bytes.max(1) + payload_bytes;
+        let [bytes, aliased_bytes] = [topic.len() as u32, ALIAS_BYTES].map(|topic| {
+            let body = rest + topic;
+            1 + body + 1 + u32::from(body > 127) + u32::from(body > 16_383) + u32::from(body > 2_097_151)
+        });
+        ForwardedSize { bytes, aliased_bytes: aliased_bytes.min(bytes) }
+    }
+}
+
+/// An alias among the properties of a PUBLISH.
+const ALIAS_BYTES: u32 = 3;

@@ -147,7 +147,8 @@ def _messages(recording: Recording) -> pl.DataFrame:
     if table.is_empty():
         return pl.DataFrame(schema={**KEYS, "topic": pl.String, "qos": pl.Int64, "fate": pl.String, "cause": pl.String,
                                     "latency_ns": pl.Int64, "intended_ns": pl.Int64})
-    known = table.filter(pl.col("publisher").is_not_null(), ~pl.col("fate").is_in(["duplicate", "retained", "foreign", "will"]))
+    others = ["duplicate", "retained", "foreign", "will"]
+    known = table.filter(pl.col("publisher").is_not_null(), ~pl.col("fate").is_in(others))
     return _by_name(recording, known).select(
         *KEY, "topic", pl.col("qos").cast(pl.Int64), "fate", "cause", "latency_ns", "intended_ns",
     ).unique(KEY, keep="first", maintain_order=True)

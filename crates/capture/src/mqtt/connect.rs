@@ -2,7 +2,7 @@
 
 use mqttlab_mqtt::property::{Properties, id};
 
-use super::layout::be16;
+use super::numbers::be16;
 use super::{PAYLOAD_HEAD_MAX, SeenConnect, SeenWill};
 
 /// Reads a CONNECT after its fixed header.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mqttlab_mqtt::property::{Properties, Value, id};
 
+pub(super) use super::numbers::{Varint, be16, variable_length};
 use super::{Kind, Lengths, PAYLOAD_HEAD_MAX, PAYLOAD_TEXT_MAX, connect};
 
 /// Bytes of a packet after its fixed header that are worth keeping, properties of any length included up to here.
@@ -204,28 +205,4 @@ pub(super) fn alias_and_expiry(head: &[u8], parts: &PacketLayout) -> (Option<u16
         }
     }
     (alias, expiry_s)
-}
-
-/// A variable byte integer (MQTT 5 §1.5.5): its value and how many bytes it takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Varint {
-    Value(u32, u8),
-    TooShort,
-    Invalid,
-}
-
-pub(super) fn variable_length(bytes: &[u8]) -> Varint {
-    let mut value = 0;
-    for index in 0..4 {
-        let Some(&byte) = bytes.get(index) else { return Varint::TooShort };
-        value |= u32::from(byte & 0x7f) << (7 * index);
-        if byte & 0x80 == 0 {
-            return Varint::Value(value, index as u8 + 1);
-        }
-    }
-    Varint::Invalid
-}
-
-pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
 }

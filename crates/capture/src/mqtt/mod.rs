@@ -11,6 +11,7 @@ mod connect;
 pub(crate) mod descriptor;
 mod framer;
 mod layout;
+mod numbers;
 mod payload_rest;
 mod resync;
 

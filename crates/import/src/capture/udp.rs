@@ -9,10 +9,9 @@ use mqttlab_plan::find_place;
 use mqttlab_recording::{Direction as Way, FrameHeaders, PacketRow, PositionSample};
 use mqttlab_units::Instant;
 
-use super::super::causes::ForwardedSize;
 use super::super::error::Result;
 use super::super::headers::{self, IpHeader};
-use super::super::message::{CountedMessage, SeenPublish};
+use super::super::message::{CountedMessage, ForwardedSize, SeenPublish};
 use super::super::mqttsn::SeenSnPacket;
 use super::super::row_texts::word;
 use super::{FramePlace, Importer};
