@@ -107,7 +107,7 @@ struct PendingDelivery {
 #[derive(Clone)]
 struct HeldDelivery {
     row: Received,
-    untraced: Option<UntracedDelivery>,
+    untraced: Option<Box<UntracedDelivery>>,
     window: Option<OrderWindow>,
 }
 
@@ -328,7 +328,7 @@ impl Matcher {
         }
         let row = HeldDelivery {
             row: received(publish, traced.as_ref()),
-            untraced: traced.is_none().then(|| UntracedDelivery { copy_of, ..publish.into() }),
+            untraced: traced.is_none().then(|| Box::new(UntracedDelivery { copy_of, ..publish.into() })),
             window: traced.as_ref().and_then(|traced| traced.window.clone()),
         };
         let hold = publish.qos == 2 && self.deliver_on_release;
@@ -392,7 +392,7 @@ impl Matcher {
         self.rows.push_back(match (held.untraced, held.window) {
             (Some(untraced), _) => {
                 self.untraced.entry(untraced.key).or_default().push(number);
-                Slot::Untraced(held.row, Box::new(untraced))
+                Slot::Untraced(held.row, untraced)
             }
             (None, Some(window)) => Slot::Undecided(held.row, window),
             (None, None) => Slot::Row(MatchedRow::Received(held.row)),
