@@ -171,7 +171,7 @@ impl ContentQueues {
         if !only && is_distrusted {
             return None;
         }
-        if !is_own && !(only && publish.is_told_by_content(last.at)) {
+        if !(is_own || only && publish.is_told_by_content(last.at)) {
             return None;
         }
         // A retained message is the last of its topic, whoever has had it.
