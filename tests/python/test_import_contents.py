@@ -390,3 +390,16 @@ def test_a_session_that_begins_anew_owes_nothing_of_before(tmp_path: Path) -> No
     recording = read(wire, tmp_path)
     assert latencies_ms(recording) == [1.0] * 5
     assert not headline.told(recording).untold
+
+
+def test_copies_are_named_without_a_reason_where_there_are_no_packets(tmp_path: Path) -> None:
+    table = tmp_path / "made.csv"
+    lines_of = ["message,publisher,subscriber,qos,sent,received"]
+    lines_of += [f"{number},p,s,1,{number},{number + took}"
+                 for number in range(5) for took in (0.1, 0.3)[:1 + number % 2]]
+    table.write_text("\n".join(lines_of) + "\n")
+    outcome = import_evidence("csv", [table], tmp_path / "recording", lambda line: None)
+    recording = Recording.open(outcome.directory)
+    assert "copies      2 of 5 messages came twice" in said(recording)
+    [flow] = headline.document(recording)["flows"]
+    assert flow["copies"] == {"messages": 2, "extra": 2, "why": (), "at_qos_2": False} and flow["untold"] == 0

@@ -70,7 +70,14 @@ struct ContentQueue {
     numbers: VecDeque<u64>,
     /// The last place whose message is of another flow than the one before it.
     flow_changed: u64,
-    receivers: NumberMap<u32, ReceiverOrder>,
+    receivers: Receivers,
+}
+
+/// What each receiver has had. Most contents have one receiver, which needs no map.
+#[derive(Default)]
+struct Receivers {
+    first: Option<(u32, ReceiverOrder)>,
+    others: NumberMap<u32, ReceiverOrder>,
 }
 
 /// What is asked of one queue.
@@ -183,7 +190,7 @@ impl ContentQueues {
         if !only && is_distrusted {
             return None;
         }
-        if !is_own && !(only && publish.is_told_by_content(last.at)) {
+        if !(is_own || only && publish.is_told_by_content(last.at)) {
             return None;
         }
         // A retained message is the last of its topic, whoever has had it.
@@ -193,7 +200,7 @@ impl ContentQueues {
         let since =
             queue.numbers.partition_point(|&number| messages[(number - forgotten) as usize].at < asked.since);
         let subscribed = queue.gone + since as u64;
-        let had = queue.receivers.get(&publish.client).map_or(0, |order| order.next);
+        let had = queue.receivers.next(publish.client);
         let owed_from = had.max(subscribed);
         if owed_from >= end {
             // One message that comes twice is a duplicate; so is the last one of several.
@@ -201,7 +208,7 @@ impl ContentQueues {
             let before = had.checked_sub(1).filter(|&before| before >= queue.gone && is_second)?;
             let message = at_place(queue, before).1.message;
             let copies_each = (asked.copies_each)();
-            let window = queue.receivers.get_mut(&publish.client)?.copy(copies_each);
+            let window = queue.receivers.of(publish.client).copy(copies_each);
             let is_unexplained = !only && copies_each == 0 && !publish.dup;
             return Some((TracedMessage { message, identified, window, is_unexplained }, true));
         }
@@ -216,7 +223,7 @@ impl ContentQueues {
         let (number, found) = at_place(queue, place);
         let (message, flow) = (found.message, found.flow);
         let is_mixed = queue.flow_changed > place;
-        let window = queue.receivers.entry(publish.client).or_default().take(place, end - place, is_mixed);
+        let window = queue.receivers.of(publish.client).take(place, end - place, is_mixed);
         if window.is_none() && !publish.dup {
             self.pass_over(publish.client, flow, number);
         }
@@ -254,7 +261,7 @@ impl ContentQueues {
         let (message, key) = (found.message, found.queue);
         let queue = self.queues.get_mut(&key)?;
         let place = queue.gone + queue.numbers.binary_search(&number).ok()? as u64;
-        let order = queue.receivers.entry(publish.client).or_default();
+        let order = queue.receivers.of(publish.client);
         let again = order.next > place && !publish.retain;
         order.next = order.next.max(place + u64::from(!publish.retain));
         Some((TracedMessage::certain(message, Identified::Payload), again))
@@ -308,6 +315,21 @@ impl SeenPublish<'_> {
     /// Whether its content tells which message of another server it is, published at that time.
     fn is_told_by_content(&self, published: Instant) -> bool {
         self.retain || self.complete.checked_since(published).is_some_and(|passed| passed < PASSED_ON_WITHIN)
+    }
+}
+
+impl Receivers {
+    fn of(&mut self, client: u32) -> &mut ReceiverOrder {
+        let (first, order) = self.first.get_or_insert_with(|| (client, ReceiverOrder::default()));
+        if *first == client { order } else { self.others.entry(client).or_default() }
+    }
+
+    /// The place of a receiver's next message.
+    fn next(&self, client: u32) -> u64 {
+        match &self.first {
+            Some((first, order)) if *first == client => order.next,
+            _ => self.others.get(&client).map_or(0, |order| order.next),
+        }
     }
 }
 

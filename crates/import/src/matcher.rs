@@ -134,7 +134,7 @@ struct PendingDelivery {
 #[derive(Clone)]
 struct HeldDelivery {
     row: Received,
-    untraced: Option<UntracedDelivery>,
+    untraced: Option<Box<UntracedDelivery>>,
     window: Option<OrderWindow>,
 }
 
@@ -424,7 +424,7 @@ impl Matcher {
             self.received(held);
         }
         let row = received(publish, traced.as_ref());
-        let untraced = || UntracedDelivery { copy_of, ..publish.into() };
+        let untraced = || Box::new(UntracedDelivery { copy_of, ..publish.into() });
         let row = HeldDelivery {
             row: will.map_or(row, |client| row.with_will(Some(client))),
             untraced: (traced.is_none() && will.is_none()).then(untraced),
@@ -490,7 +490,7 @@ impl Matcher {
         let slot = match (held.untraced, held.window) {
             (Some(untraced), _) => {
                 self.untraced.entry(untraced.key).or_default().push(number);
-                Slot::Untraced(held.row, Box::new(untraced))
+                Slot::Untraced(held.row, untraced)
             }
             (None, Some(window)) => Slot::Undecided(held.row, window),
             (None, None) => Slot::Row(MatchedRow::Received(held.row)),

@@ -98,7 +98,7 @@ struct PartialPacket {
     head: Vec<u8>,
     wanted: usize,
     /// Of a PUBLISH, since bytes have gone by that `head` does not hold.
-    rest: Option<RestHasher>,
+    rest: Option<Box<RestHasher>>,
     /// Bytes after the fixed header that have gone by.
     gone: u64,
     damaged: bool,
@@ -426,7 +426,7 @@ impl PartialPacket {
             }
         }
         if copied < available && !self.damaged && self.fixed.kind == super::Kind::Publish {
-            let mut rest = self.rest.take().unwrap_or_else(|| self.rest_of_head(level));
+            let mut rest = self.rest.take().unwrap_or_else(|| Box::new(self.rest_of_head(level)));
             rest.feed(&bytes[copied..available]);
             self.rest = Some(rest);
         }
@@ -459,7 +459,7 @@ impl PartialPacket {
             }
         }
         let head = if publish { &self.head[parts.payload] } else { &[][..] };
-        let rest = self.rest.unwrap_or_else(|| RestHasher::of_head(head));
+        let rest = self.rest.map_or_else(|| RestHasher::of_head(head), |rest| *rest);
         let is_whole = head.len() == parts.lengths.payload as usize && !self.damaged;
         let is_text =
             is_whole && head.len() <= PAYLOAD_TEXT_MAX && head.first().is_some_and(layout::begins_text);
