@@ -163,7 +163,7 @@ impl ContentQueues {
     /// Whether a client has still to get a message with this content from its server; of the store any may come.
     pub fn owes(&self, publish: &SeenPublish<'_>, since: Instant, server: u32) -> bool {
         let Some(queue) = self.queues.get(&queue(key(publish), server)) else { return false };
-        let had = queue.receivers.get(&publish.client).map_or(0, |order| order.next);
+        let had = queue.receivers.next(publish.client);
         publish.retain || had.max(self.subscribed_at(queue, since)) < queue.end()
     }
 
