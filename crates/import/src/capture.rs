@@ -359,7 +359,6 @@ impl<'a> Importer<'a> {
         let analyser = std::mem::replace(&mut self.analyser, Analyser::new(AnalyserSettings::default()));
         let analysis = analyser.finish();
         self.note_attempts(&analysis);
-        self.note_refusals(&analysis);
         let receivers_known_until_ns = self.note_missing_directions(&analysis);
         self.conversations.expire(self.latest[0], &mut self.matcher);
         self.push_events()?;
@@ -371,7 +370,6 @@ impl<'a> Importer<'a> {
         reasons.append(&mut disorder);
         let mut warnings = self.seen.warnings(&analysis, &self.matcher, frames.files());
         warnings.append(&mut self.dedup.warnings());
-        preambles::warnings(&analysis, &mut warnings);
         warnings.append(&mut sorted);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
         if self.seen.control_packets > 0 && !untimed {
@@ -387,8 +385,8 @@ impl<'a> Importer<'a> {
             gateway_ports: self.datagrams.ports(),
             network: format!("as captured on {}", frames.links().join(", ")),
         };
-        let mut connections = self.conversations.as_json(self.participants.clients());
-        preambles::add_to(&mut connections, &analysis);
+        let connections =
+            preambles::add_to(self.conversations.as_json(self.participants.clients()), &analysis);
         let mut told = self.seen.as_json(&analysis, &self.matcher);
         told["captured_at"] = point.as_json();
         let details = BTreeMap::from([("import".into(), told), ("connections".into(), connections)]);
@@ -485,6 +483,7 @@ impl<'a> Importer<'a> {
             let at = self.clock.at(first);
             self.conversations.push_event(at, EventKind::Note, None, None, words);
         }
+        self.note_refusals(analysis);
     }
 }
 
