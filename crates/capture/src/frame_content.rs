@@ -5,6 +5,7 @@
 use crate::link::{LinkType, NetworkPacket};
 use crate::reader::CapturedFrame;
 use crate::tunnels::{self, Carried, HERE};
+use crate::wifi;
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl std::fmt::Display for UnreadReason {
 impl CapturedFrame<'_> {
     /// The innermost network packet.
     pub fn carried(&self) -> FrameContent {
-        let opened = self.link_type.open(self.data);
+        let opened = open(self.link_type, self.data);
         let (mut network, mut offset) = opened.unwrap_or((NetworkPacket::Other, 0));
         if let Err(why) = opened {
             return closed(network, offset, UnreadReason::Tunnel(why));
@@ -53,13 +54,27 @@ impl CapturedFrame<'_> {
         for tunnels in 0..TUNNELS_MAX {
             match next(network, offset, self.data) {
                 Carried::Inside(inner, at) => (network, offset) = (inner, at),
-                Carried::Closed(why) => return FrameContent { tunnels, ..closed(network, offset, why) },
+                Carried::Closed(name) => {
+                    return FrameContent { tunnels, ..closed(network, offset, UnreadReason::Tunnel(name)) };
+                }
                 Carried::Here { is_fragment } => {
                     return FrameContent { network, offset, is_fragment, tunnels, closed: None };
                 }
             }
         }
         closed(network, offset, UnreadReason::Tunnel("tunnels nested too deep"))
+    }
+}
+
+/// The packet behind a link's header, or what keeps it from being read.
+fn open(link_type: LinkType, frame: &[u8]) -> wifi::Opened {
+    match link_type {
+        LinkType::IEEE802_11 => wifi::data(frame, 0, false),
+        LinkType::PRISM => wifi::prism(frame),
+        LinkType::RADIOTAP => wifi::radiotap(frame),
+        LinkType::AVS => wifi::avs(frame),
+        LinkType::PPI => wifi::ppi(frame),
+        other => Ok(other.network(frame)),
     }
 }
 
@@ -70,7 +85,7 @@ fn closed(network: NetworkPacket, offset: usize, why: UnreadReason) -> FrameCont
 fn next(network: NetworkPacket, offset: usize, frame: &[u8]) -> Carried {
     let Some(packet) = frame.get(offset..) else { return HERE };
     match network {
-        NetworkPacket::Macsec => Carried::Closed(UnreadReason::Tunnel("MACsec")),
+        NetworkPacket::Macsec => Carried::Closed("MACsec"),
         NetworkPacket::Other => HERE,
         NetworkPacket::Ipv4 => {
             let Some(header) = packet.get(..20) else { return HERE };

@@ -1,7 +1,5 @@
 //! Link-layer headers: where the network packet starts in a frame, behind tags, labels and sessions.
 
-use crate::wifi;
-
 /// A link type as registered by the tcpdump group; the number in the capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkType(pub u16);
@@ -72,14 +70,9 @@ impl LinkType {
     /// Linux "cooked" capture, version 2.
     pub const LINUX_SLL2: LinkType = LinkType(276);
 
-    /// What the frame carries, and at which byte that starts.
+    /// What the frame carries, and at which byte that starts. Those of Wi-Fi are read elsewhere.
     pub fn network(self, frame: &[u8]) -> (NetworkPacket, usize) {
-        self.open(frame).unwrap_or((NetworkPacket::Other, 0))
-    }
-
-    /// Likewise, or what keeps the frame from being read.
-    pub(crate) fn open(self, frame: &[u8]) -> wifi::Opened {
-        Ok(match self {
+        match self {
             LinkType::ETHERNET => ethernet(frame, 0),
             // Two numbers that libpcap writes for raw IP on some systems.
             LinkType::RAW | LinkType(12) | LinkType(14) => (by_nibble(frame), 0),
@@ -91,11 +84,6 @@ impl LinkType {
             LinkType::PPP | LinkType::PPP_HDLC => ppp(frame, 0),
             LinkType::PPP_ETHER => pppoe(frame, 0),
             LinkType::C_HDLC => behind_ethertype(frame, 2, 4),
-            LinkType::IEEE802_11 => return wifi::data(frame, 0, false),
-            LinkType::PRISM => return wifi::prism(frame),
-            LinkType::RADIOTAP => return wifi::radiotap(frame),
-            LinkType::AVS => return wifi::avs(frame),
-            LinkType::PPI => return wifi::ppi(frame),
             // What decrypts IPsec in OpenBSD, its packet filter, a byte for the direction before PPP, labels, an analyser's header.
             LinkType(109) => at_byte(frame, 12),
             LinkType(117) => {
@@ -106,7 +94,7 @@ impl LinkType {
             LinkType(240) => ethernet(frame, 4),
             LinkType::NFLOG => nflog(frame),
             _ => (NetworkPacket::Other, 0),
-        })
+        }
     }
 
     /// Whether frames of this link can be read at all.

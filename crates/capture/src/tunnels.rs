@@ -3,7 +3,6 @@
 //! [`BY_PROTOCOL`] and [`BY_PORT`] list what is opened, and what is closed and named. Datagrams to a tunnel's port that do not
 //! have its header are datagrams like others.
 
-use crate::frame_content::UnreadReason;
 use crate::link::{self, NetworkPacket};
 use crate::wifi;
 
@@ -13,7 +12,7 @@ pub(crate) enum Carried {
     /// Another packet lies in it, at this byte of the frame.
     Inside(NetworkPacket, usize),
     /// What keeps more from being read.
-    Closed(UnreadReason),
+    Closed(&'static str),
     /// It is the innermost one.
     Here {
         /// Whether it is a part of a fragmented one.
@@ -294,7 +293,7 @@ fn readable(carried: Carried) -> Option<Carried> {
 }
 
 fn named(name: &'static str) -> Carried {
-    Carried::Closed(UnreadReason::Tunnel(name))
+    Carried::Closed(name)
 }
 
 const TCP: u8 = 6;

@@ -424,8 +424,8 @@ impl<'a> Importer<'a> {
         point: &CapturePoint,
         warnings: &mut Vec<String>,
     ) -> BTreeMap<String, Value> {
-        let mut connections = self.conversations.as_json(self.participants.clients(), self.latest[0]);
-        preambles::add_to(&mut connections, analysis);
+        let connections = self.conversations.as_json(self.participants.clients(), self.latest[0]);
+        let connections = preambles::add_to(connections, analysis);
         let without_connect = self.conversations.without_connect(analysis);
         warnings.extend(without_connect_in_words(&without_connect));
         let mut told = self.seen.as_json(analysis, &self.matcher);
@@ -450,7 +450,6 @@ impl<'a> Importer<'a> {
         let analyser = std::mem::replace(&mut self.analyser, Analyser::new(AnalyserSettings::default()));
         let analysis = analyser.finish();
         self.note_attempts(&analysis);
-        self.note_refusals(&analysis);
         let receivers_known_until_ns = self.note_missing_directions(&analysis);
         self.conversations.expire(self.latest[0], &mut self.matcher);
         let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
@@ -538,7 +537,6 @@ impl<'a> Importer<'a> {
         warnings.append(&mut self.seen.warnings(analysis, &self.matcher, files));
         warnings.append(&mut self.clocks_set);
         warnings.append(&mut self.dedup.warnings());
-        preambles::warnings(analysis, &mut warnings);
         warnings.append(&mut sorted);
         warnings.append(&mut self.unproven.warnings(&self.streams));
         if self.seen.control_packets > 0 && !self.seen.is_untimed() {
@@ -612,6 +610,7 @@ impl<'a> Importer<'a> {
             let at = self.clock.at(first);
             self.conversations.push_event(at, EventKind::Note, None, None, words);
         }
+        self.note_refusals(analysis);
     }
 }
 

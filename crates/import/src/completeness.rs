@@ -90,8 +90,7 @@ impl CaptureCompleteness {
                 reasons.push(words);
             }
         };
-        let total = &analysis.total;
-        let impossible = total.impossible.saturating_sub(preambles::strange_impossible(analysis));
+        let (total, impossible) = (&analysis.total, preambles::impossible(analysis));
         say(
             total.missing_bytes,
             format!(
@@ -299,6 +298,7 @@ impl CaptureCompleteness {
         warnings.append(&mut matcher.servers.warnings());
         warnings.append(&mut matcher.subscriptions.warnings());
         warnings.extend(matcher.delays.warning());
+        preambles::warnings(analysis, &mut warnings);
         let traced = matcher.traced();
         let mut warn = |count: u64, words: &str| {
             if count > 0 {

@@ -53,9 +53,11 @@ fn strange(analysis: &Analysis) -> impl Iterator<Item = (&AnalysedConnection, &[
     broker_s.filter_map(|connection| Some((connection, connection.strange_bytes.as_deref()?)))
 }
 
-/// How often framing was lost in connections that begin with another protocol: what they begin with says why.
-pub fn strange_impossible(analysis: &Analysis) -> u64 {
-    strange(analysis).flat_map(|(connection, _)| &connection.directions).map(|way| way.impossible).sum()
+/// How often framing was lost, without connections that begin with another protocol: what they begin with says why.
+pub fn impossible(analysis: &Analysis) -> u64 {
+    let directions = strange(analysis).flat_map(|(connection, _)| &connection.directions);
+    let explained: u64 = directions.map(|way| way.impossible).sum();
+    analysis.total.impossible.saturating_sub(explained)
 }
 
 /// A protocol's first bytes in words.
@@ -155,7 +157,7 @@ pub fn refusals(analysis: &Analysis) -> Vec<(Instant, String)> {
 }
 
 /// Adds to connections of `run.json` what stood before MQTT.
-pub fn add_to(connections: &mut Value, analysis: &Analysis) {
+pub fn add_to(mut connections: Value, analysis: &Analysis) -> Value {
     let known: HashMap<u64, (&AnalysedConnection, &Preamble)> =
         opened(analysis).map(|(connection, preamble)| (connection.number, (connection, preamble))).collect();
     for told in connections.as_array_mut().into_iter().flatten() {
@@ -173,6 +175,7 @@ pub fn add_to(connections: &mut Value, analysis: &Analysis) {
             "bytes_from_server": preamble.bytes[1],
         });
     }
+    connections
 }
 
 /// How protocols begin that are met at brokers' ports.

@@ -1,6 +1,7 @@
 //! One connection: both directions' judgements, streams, packets and sums.
 
 mod preamble;
+mod sides;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -25,6 +26,7 @@ use crate::mqtt::{
 use crate::reassembly::{Reassembler, SegmentPayload, Sighting, StreamPiece};
 use crate::segment::{Bits, SocketEndpoint, TcpHeader};
 use crate::zmtp;
+use sides::sides;
 
 /// A connection and what was counted of it.
 #[derive(Clone, Debug)]
@@ -687,22 +689,4 @@ impl PerSegment {
             into.record(std::mem::take(&mut self.count));
         }
     }
-}
-
-/// Client and server of a connection, by its first segment.
-fn sides(
-    segment: &TcpHeader,
-    is_broker: impl Fn(&SocketEndpoint) -> bool,
-) -> (SocketEndpoint, SocketEndpoint) {
-    let to = (segment.source, segment.destination);
-    let from = (segment.destination, segment.source);
-    match (is_broker(&segment.source), is_broker(&segment.destination)) {
-        (false, true) => return to,
-        (true, false) => return from,
-        _ => {}
-    }
-    if segment.bits.has(Bits::SYN) {
-        return if segment.bits.has(Bits::ACK) { from } else { to };
-    }
-    if segment.destination.port <= segment.source.port { to } else { from }
 }
