@@ -384,3 +384,53 @@ def test_a_container_s_port_is_one_broker_without_numbers_of_packets(tmp_path: P
     recording = imported(tmp_path, saved(frames, tmp_path / "any.pcap", SLL))
     is_whole(recording)
     assert {server["at"] for server in recording.run["details"]["import"]["servers"]} == {"10.0.0.1:1883"}
+
+
+def behind_a_container(frames: Frames) -> Frames:
+    """The capture of all interfaces of the broker's host, which passes its port on to a container (version 2)."""
+    container, shown = IPv4Address("172.17.0.2").packed, []
+    for at_ns, packet in frames:
+        arrives = packet[16:20] == BROKER
+        inside = packet.replace(BROKER, container, 1)
+        inside = inside[:8] + bytes([inside[8] - 1]) + inside[9:]
+        copies = (packet, inside) if arrives else (inside, packet)
+        places = zip((2, 3) if arrives else (3, 2), (0, 4), copies, strict=True)
+        for later, (interface, way, copy) in enumerate(places):
+            header = struct.pack(">HHIHBB8s", 0x0800, 0, interface, 1, way, 6, bytes(8))
+            shown.append((at_ns + later * 20_000, header + copy))
+    return shown
+
+
+@pytest.mark.parametrize("by_s", [0, 5])
+def test_a_nat_and_a_container_show_one_connection_at_three_addresses(by_s: float, tmp_path: Path) -> None:
+    inside, outside = both_sides(conversation(away_ms=LAST_MILE_MS))
+    host = shifted(behind_a_container(outside), by_s * 1_000)
+    recording = imported(tmp_path, saved(inside, tmp_path / "in.pcap"), saved(host, tmp_path / "any.pcap", 276))
+    is_whole(recording)
+    assert recording.messages["latency_ns"].max() / MS == pytest.approx(61, abs=0.1)
+
+
+def test_devices_that_all_begin_with_one_number_stay_apart_behind_a_nat(tmp_path: Path) -> None:
+    wire = Wire()
+    reader = Client(wire, "10.0.0.3", 40_001, isn=READER_ISN)
+    reader.connect("reader")
+    reader.subscribe("t")
+    devices = [Far(wire, "10.0.7.1", 4_097 + number, isn=(6_510, 0x5000_0000 + number * 77_777))
+               for number in range(20)]
+    for number, device in enumerate(devices):
+        device.away_ms = 3
+        device.connect(f"device{number}")
+    for _ in range(3):
+        for device in devices:
+            device.up(publish("t", b"on"))
+            reader.down(publish("t", b"on"))
+
+    def outside(packet: bytes) -> bytes:
+        [port] = struct.unpack(">H", packet[20:22] if packet[12:16] == DEVICE else packet[22:24])
+        return translated(packet, port=port + 10_000)
+
+    files = [saved(side, tmp_path / f"{name}.pcap")
+             for name, side in zip(("in", "out"), both_sides(wire, outside, later_ms=3), strict=True)]
+    recording = imported(tmp_path, *files)
+    assert recording.messages["fate"].to_list() == ["delivered"] * 60
+    assert len(recording.layout["clients"]) == 21 and recording.packets["connection"].drop_nulls().n_unique() == 21

@@ -103,8 +103,12 @@ impl ClockOffsets {
         for sightings in self.seen.values() {
             for (index, one) in sightings.iter().enumerate() {
                 for other in &sightings[index + 1..] {
-                    let is_once = |file: u16| sightings.iter().filter(|seen| seen.file == file).count() == 1;
-                    if one.file != other.file && is_once(one.file) && is_once(other.file) {
+                    // A host may show copies of one frame; what was sent again tells nothing.
+                    let is_once = |first: &Sighting| {
+                        let own = sightings.iter().filter(|seen| seen.file == first.file);
+                        own.map(|seen| seen.at_ns.abs_diff(first.at_ns)).max() < Some(COPIED_WITHIN_NS)
+                    };
+                    if one.file != other.file && is_once(one) && is_once(other) {
                         passages.add((one.file, other.file), one.ends, other.at_ns - one.at_ns);
                     }
                 }
@@ -127,5 +131,7 @@ impl Correction {
     }
 }
 
+/// A host passes a frame on within this.
+const COPIED_WITHIN_NS: u64 = 10_000_000;
 /// Sequence numbers up to this are counted from zero.
 const SMALL: u32 = 1 << 16;

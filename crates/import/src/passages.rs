@@ -7,8 +7,7 @@
 //!
 //! A segment takes some time from one capture to the other. So the offset is at most the least difference in one direction,
 //! and at least the greatest one in the other (as in NTP, RFC 5905 §8). Which of both is nearer to the client follows: its
-//! differences upward are the greater ones.
-//! Clocks that drift apart contradict every offset.
+//! differences upward are the greater ones. Clocks that drift apart contradict every offset.
 
 use std::collections::BTreeMap;
 
@@ -84,8 +83,7 @@ impl Passages {
 impl Bounds {
     /// Why there is no offset within the bounds, where there is none.
     pub fn contradiction(&self, (one, other): (u16, u16), names: &[String]) -> Option<String> {
-        // Stamps of microseconds are that much off.
-        if self.low <= self.high + TOLERANCE_NS {
+        if self.low <= self.high + JITTER_NS {
             return None;
         }
         let [one, other] = [one, other].map(|file| &names[usize::from(file)]);
@@ -104,6 +102,8 @@ fn bounds([one, other]: [Differences; 2]) -> Bounds {
     if as_one.high - as_one.low >= as_other.high - as_other.low { as_one } else { as_other }
 }
 
+/// A mirror port, or a card that stamps frames itself, may be that much late.
+const JITTER_NS: i64 = 1_000_000;
 /// Connections of two captures that are compared.
 const CONNECTIONS_MAX: usize = 1 << 12;
 /// Clocks of captures count microseconds.

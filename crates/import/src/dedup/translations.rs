@@ -91,7 +91,7 @@ impl Translations {
         let is_first = segment.bits.has(Bits::SYN) && !segment.bits.has(Bits::ACK);
         if !self.held.is_empty() {
             self.release_old(frame.time);
-            if let Some(index) = self.held.iter().position(|held| held.is_between(ends)) {
+            if let Some(index) = self.held_of(ends) {
                 let mut copy = HeldFrame::empty();
                 copy.hold(frame);
                 self.held[index].frames.push((at, copy));
@@ -122,8 +122,16 @@ impl Translations {
             self.known.remove(&ends);
             self.known.remove(&reversed(ends));
         }
-        if self.known.contains_key(&ends) || self.compare(segment, print, frame.time) {
+        if self.known.contains_key(&ends) {
             return false;
+        }
+        if self.compare(segment, print, frame.time) {
+            // The other one may wait itself, for a third.
+            let Some(index) = self.held_of(ends) else { return false };
+            let mut copy = HeldFrame::empty();
+            copy.hold(frame);
+            self.held[index].frames.push((at, copy));
+            return true;
         }
         let syns = self.syns.entry(segment.sequence).or_default();
         if syns.is_empty() {
@@ -152,7 +160,8 @@ impl Translations {
     /// A frame of a connection that waits: its client's first payload decides.
     fn decide(&mut self, index: usize, segment: &TcpHeader, print: &Fingerprint, at: Instant) {
         let held = &self.held[index];
-        let is_client_s = held.ends[0] == segment.source && segment.payload_len > 0;
+        let [from, _] = self.canonical([segment.source, segment.destination]).0;
+        let is_client_s = held.ends[0] == from && segment.payload_len > 0;
         if !is_client_s && held.frames.len() < WAITING_MAX {
             return;
         }
@@ -212,6 +221,13 @@ impl Translations {
 
     fn learn(&mut self, ends: Ends, other: Carried, keeps_ids: bool, isn: Option<u32>) {
         let first = self.canonical(other.ends).0;
+        if self.known.contains_key(&ends) {
+            // What was taken for a copy of this one is one of the other.
+            let of_this = |known: &&mut Translation| known.first == ends || known.first == reversed(ends);
+            for known in self.known.values_mut().filter(of_this) {
+                known.first = if known.first == ends { first } else { reversed(first) };
+            }
+        }
         for (ends, first) in [(ends, first), (reversed(ends), reversed(first))] {
             self.known.insert(ends, Translation { first, keeps_ids, isn });
             let own = self.known.entry(first).or_insert(Translation { first, keeps_ids, isn });
@@ -228,6 +244,12 @@ impl Translations {
     /// None waits any more.
     pub fn release_all(&mut self) {
         self.released.extend(self.held.drain(..).flat_map(|held| held.frames));
+    }
+
+    /// Where the connection between these ends waits, or the one that it is behind translation.
+    fn held_of(&self, ends: Ends) -> Option<usize> {
+        let own = self.canonical(ends).0;
+        self.held.iter().position(|held| held.is_between(own))
     }
 
     fn release_old(&mut self, now: Instant) {
