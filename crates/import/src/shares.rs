@@ -26,7 +26,7 @@ pub struct ObservedShare {
     pub filter: String,
     /// The line of the table.
     line: usize,
-    /// Whoever had it.
+    /// All clients that had it.
     pub members: BTreeSet<u32>,
     present: BTreeSet<u32>,
 }

@@ -272,7 +272,7 @@ impl ObservedSubscriptions {
         number as u32
     }
 
-    /// As [`ObservedSubscriptions::topic_from`], for a message that the broker may deliver later as `inner`: to whoever subscribes
+    /// As [`ObservedSubscriptions::topic_from`], for a message that the broker may deliver later as `inner`: to those who subscribe
     /// to that, once a delivery shows that it does.
     pub fn topic_delayed(
         &mut self,
@@ -298,7 +298,7 @@ impl ObservedSubscriptions {
         self.delays = true;
     }
 
-    /// Whether some of a topic's messages may be expected by somebody.
+    /// Whether some of a topic's messages may be expected by a client.
     pub fn has_receivers(&self, topic: u32) -> bool {
         let shares = self.share_sets.get(self.share_set_of[topic as usize] as usize);
         !self.receivers_of(topic).is_empty() || shares.is_some_and(|set| !set.is_empty())

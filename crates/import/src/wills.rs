@@ -227,14 +227,14 @@ impl ObservedWill {
     fn words(&self, client: &str, came: Instant) -> String {
         let (until, keep_alives) = self.until(came);
         let after = self.ended.and_then(|ended| came.checked_since(ended));
-        let after =
-            after.map_or(String::new(), |after| format!(", {} after the end of its connection", told(after)));
+        let after = after
+            .map_or(String::new(), |after| format!(", {} after the end of its connection", in_words(after)));
         let counted = if self.subscribers.len() == 1 { "subscriber" } else { "subscribers" };
         format!(
             "The will of {client} (`{}`) came to {} {counted} {} after its last packet{keep_alives}{after}.",
             self.said.topic,
             self.subscribers.len(),
-            told(until)
+            in_words(until)
         )
     }
 
@@ -249,7 +249,7 @@ impl ObservedWill {
         format!(
             "The will of {client}'s earlier connection came {} behind its message to `{}` on the new one, while it was \
              connected{stays}{more}.",
-            told(came.checked_since(before).unwrap_or_default()),
+            in_words(came.checked_since(before).unwrap_or_default()),
             self.said.topic
         )
     }
@@ -282,12 +282,12 @@ fn summary(came: &[(&ObservedWill, Instant)]) -> String {
     format!(
         "{} wills came: {} after the last packets of their clients in the median, {} at most{keep_alives}.",
         came.len(),
-        told(times[times.len() / 2]),
-        told(times[times.len() - 1])
+        in_words(times[times.len() / 2]),
+        in_words(times[times.len() - 1])
     )
 }
 
-fn told(time: Duration) -> String {
+fn in_words(time: Duration) -> String {
     match time.as_ns() as f64 / 1e6 {
         ms if ms < 1000.0 => format!("{ms:.1} ms"),
         ms => format!("{:.1} s", ms / 1e3),

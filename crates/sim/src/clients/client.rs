@@ -498,7 +498,7 @@ fn identified(
         received: now,
         identified,
     };
-    // What nobody counts is a will.
+    // A will has no count.
     let owner = message_tokens::owner(content.message).0;
     let row = if origin.is_none() { row.with_will(Some(owner)) } else { row };
     // Their times are remembered by their publishers; see `DueTimes`.
