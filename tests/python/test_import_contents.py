@@ -258,10 +258,11 @@ def test_a_redelivery_with_dup_after_a_reconnect_is_a_duplicate(content: bytes, 
     assert "copies      1 of 4 messages came twice: the broker sent PUBLISH again with DUP" in words
 
 
-def test_a_client_that_publishes_after_pubrel_breaks_qos_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"0", b"1"], ids=["different", "equal"])
+def test_a_client_that_publishes_after_pubrel_breaks_qos_2(content: bytes, tmp_path: Path) -> None:
     wire = Wire()
     publisher, subscriber = pair(wire)
-    send(publisher, [subscriber], [b"0", b"1"], qos=2)
+    send(publisher, [subscriber], [content, b"1"], qos=2)
     publisher.up(publish("t", b"1", qos=2, identifier=2, dup=True))
     for kind, way in ((5, publisher.down), (6, publisher.up), (7, publisher.down)):
         way(answer(kind, 2))
