@@ -245,7 +245,7 @@ impl Matcher {
         }
         self.traced.foreign += 1;
         if untraced.is_whole {
-            self.strangers.foreign(&untraced.topic, row.payload_bytes, &untraced.head, row.received);
+            self.strangers.foreign(&untraced.topic, (&untraced.head, untraced.rest), row.received);
         }
         self.clocks.give_up(untraced.key, untraced.connection, row.received);
         row

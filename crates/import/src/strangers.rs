@@ -4,9 +4,9 @@
 //! Nothing is counted as delivered by that. What it does not model: messages that have receivers of their own, too.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use mqttlab_capture::mqtt::{PayloadRest, fold, folded};
 use mqttlab_mqtt::conventions;
 use mqttlab_recording::NumberMap;
 use mqttlab_units::Instant;
@@ -35,7 +35,7 @@ impl Strangers {
         if publish.payload_bytes < CONTENT_MIN || !publish.is_whole {
             return;
         }
-        let key = key(publish.payload_bytes, publish.head);
+        let key = key(publish.payload_bytes, publish.head, publish.rest);
         if let Some(known) = self.unreceived.get_mut(&key) {
             known.count += 1;
         } else if self.unreceived.len() < UNRECEIVED_MAX {
@@ -45,7 +45,7 @@ impl Strangers {
     }
 
     /// A delivery has been given up as foreign.
-    pub fn foreign(&mut self, topic: &Arc<str>, payload_bytes: u32, head: &[u8], at: Instant) {
+    pub fn foreign(&mut self, topic: &Arc<str>, (head, rest): (&[u8], PayloadRest), at: Instant) {
         if conventions::is_of_broker(topic) {
             self.of_broker += 1;
             return;
@@ -53,7 +53,7 @@ impl Strangers {
         if self.unreceived.is_empty() {
             return;
         }
-        let Some(known) = self.unreceived.get_mut(&key(payload_bytes, head)) else { return };
+        let Some(known) = self.unreceived.get_mut(&key(rest.captured, head, rest)) else { return };
         if known.count == 0 || at < known.since || known.topic == *topic {
             return;
         }
@@ -89,10 +89,9 @@ impl Strangers {
     }
 }
 
-fn key(payload_bytes: u32, head: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (payload_bytes, head).hash(&mut hasher);
-    hasher.finish()
+/// Of contents that were captured whole.
+fn key(payload_bytes: u32, head: &[u8], rest: PayloadRest) -> u64 {
+    fold(folded(payload_bytes.into(), head), rest.digest)
 }
 
 /// Shorter contents are equal by chance.
@@ -109,14 +108,19 @@ mod tests {
     #[test]
     fn deliveries_with_the_content_of_messages_without_a_receiver_are_counted_once_each() {
         let mut strangers = Strangers::default();
-        let publish = |head| SeenPublish { head, payload_bytes: 5, ..SeenPublish::example() };
+        let publish = |head| SeenPublish {
+            head,
+            rest: PayloadRest::of(head),
+            payload_bytes: 5,
+            ..SeenPublish::example()
+        };
         strangers.unreceived(&publish(b"21.50"));
         strangers.unreceived(&publish(b"21.51"));
         let to: Arc<str> = "plant/t".into();
         for head in [b"21.50", b"21.51", b"21.51", b"21.52"] {
-            strangers.foreign(&to, 5, head, Instant::ZERO);
+            strangers.foreign(&to, (head, PayloadRest::of(head)), Instant::ZERO);
         }
-        strangers.foreign(&"$SYS/uptime".into(), 5, b"21.50", Instant::ZERO);
+        strangers.foreign(&"$SYS/uptime".into(), (b"21.50", PayloadRest::of(b"21.50")), Instant::ZERO);
         let words = strangers.warnings();
         assert_eq!(words[0], "1 foreign deliveries are messages of the broker's own (such as `$SYS/`).");
         assert!(

@@ -165,7 +165,13 @@ impl ObservedWills {
         }
         let known = self.by_content.get(&key(publish.topic, publish.payload_bytes, publish.head))?;
         let is_due = |will: &ObservedWill| !will.is_removed && will.ended.is_some();
-        let all = || known.iter().map(|&number| (number, &self.all[number]));
+        // Of a long will the beginning is known.
+        let is_same = |will: &ObservedWill| {
+            let is_whole = will.said.rest.captured == will.said.payload_bytes && publish.is_whole;
+            if is_whole { will.said.rest == publish.rest } else { will.said.rest.agrees(&publish.rest) }
+        };
+        let all =
+            || known.iter().map(|&number| (number, &self.all[number])).filter(|(_, will)| is_same(will));
         if publish.retain {
             let due = all().rev().find(|(_, will)| is_due(will));
             return due.or(all().next_back()).map(|(number, _)| number);
@@ -312,6 +318,7 @@ const WILLS_TOLD: usize = 1000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mqttlab_capture::mqtt::PayloadRest;
 
     fn at(ms: u64) -> Instant {
         Instant::from_ns(ms * 1_000_000)
@@ -322,6 +329,7 @@ mod tests {
             topic: "t".into(),
             payload_bytes: 1,
             head: b"x"[..].into(),
+            rest: PayloadRest::of(b"x"),
             qos: 0,
             retain: true,
             delay_s,

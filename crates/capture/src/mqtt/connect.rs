@@ -3,7 +3,7 @@
 use mqttlab_mqtt::property::{Properties, id};
 
 use super::numbers::be16;
-use super::{PAYLOAD_HEAD_MAX, SeenConnect, SeenWill};
+use super::{PAYLOAD_HEAD_MAX, PayloadRest, SeenConnect, SeenWill};
 
 /// Reads a CONNECT after its fixed header.
 pub(super) fn read(head: &[u8]) -> Option<SeenConnect> {
@@ -58,6 +58,7 @@ fn will(mut rest: &[u8], flags: u8, level: u8) -> Option<SeenWill> {
         topic,
         payload_bytes,
         head: payload.get(..kept)?.into(),
+        rest: PayloadRest::of(&payload[..payload.len().min(payload_bytes as usize)]),
         qos: flags >> 3 & 3,
         retain: flags & WILL_RETAIN != 0,
         delay_s,

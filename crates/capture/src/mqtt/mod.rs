@@ -98,6 +98,8 @@ pub struct SeenWill {
     pub payload_bytes: u32,
     /// Its first [`PAYLOAD_HEAD_MAX`] bytes.
     pub head: Box<[u8]>,
+    /// What is behind them.
+    pub rest: PayloadRest,
     /// Quality of service.
     pub qos: u8,
     /// Whether it is to be retained.
