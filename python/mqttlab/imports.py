@@ -109,7 +109,8 @@ def _with_what_it_is(words: str, files: Sequence[Path]) -> str:
     wrong = next((file for file in files if words.startswith(f"{file}: not a ") or (
         words.startswith(f"{file}: line ") and file.suffix == ".toml")), None)
     what = None if wrong is None else what_it_is(wrong)
-    return words if what is None else f"{words}; it {what}"
+    # What it is leaves no "if".
+    return words if what is None else f"{words.partition('; if it is a capture')[0]}; it {what}"
 
 
 def _follow(

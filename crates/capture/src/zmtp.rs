@@ -244,7 +244,7 @@ impl PartialZmtpPacket {
         Some(CapturedPacket {
             topic: topic.map(Arc::from),
             payload_head: packet.payload_head.with(if is_message { &self.head } else { &[] }),
-            payload_rest: PayloadRest::of(if is_message { &self.head } else { &[] }),
+            payload_rest: PayloadRest::of_long(if is_message { &self.head } else { &[] }),
             connect,
             damaged: self.damaged,
             ..packet

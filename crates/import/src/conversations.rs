@@ -190,20 +190,11 @@ impl CapturedConnections {
     ) -> Option<u32> {
         let ends = *self.ends.get(&connection)?;
         let id = packet.connect.as_ref().map_or("", |connect| &*connect.client_id);
-        let conversation = self.of.entry(connection).or_insert_with(|| CapturedConnection {
-            client: participants.client_behind(ends.peer, id, ends.client, ends.broker),
-            // A client without a name cannot come back to a session.
-            keeps: Some(Duration::ZERO),
-            goodbye: false,
-            ended: None,
-            connect: None,
-            asks: false,
-            refused: None,
-            terms: None,
-            spoke: times[1],
-            silent: Duration::ZERO,
-            subscribing: NumberMap::default(),
-            unsubscribing: NumberMap::default(),
+        let conversation = self.of.entry(connection).or_insert_with(|| {
+            CapturedConnection::of(
+                participants.client_behind(ends.peer, id, ends.client, ends.broker),
+                times[1],
+            )
         });
         let client = conversation.client;
         if direction == ServerDirection::ToServer {
@@ -220,7 +211,6 @@ impl CapturedConnections {
         if direction == ServerDirection::FromServer && packet.kind != Kind::Connack {
             self.accepted(connection, true, matcher);
         }
-        let conversation = self.of.get_mut(&connection)?;
         match (packet.kind.mqtt()?, direction) {
             (Kind::Connect, ServerDirection::ToServer) => {
                 self.connect(connection, ends, packet, times[0], matcher)
@@ -239,10 +229,6 @@ impl CapturedConnections {
                 self.unsuback(connection, packet, times[1], matcher)
             }
             (Kind::Disconnect, ServerDirection::ToServer) => {
-                matcher.wills.goodbye(connection, bytes(packet).first().copied().unwrap_or_default());
-                if let Some(expiry_s) = body::session_expiry(bytes(packet), 1) {
-                    conversation.keeps = kept(expiry_s);
-                }
                 self.farewell(connection, packet, times[1], matcher);
             }
             (Kind::Disconnect, ServerDirection::FromServer) => {
@@ -508,6 +494,27 @@ impl CapturedConnections {
         words: String,
     ) {
         self.events.push_back((Event { at, kind, client, took }, words));
+    }
+}
+
+impl CapturedConnection {
+    /// Of a client, of which nothing is known but that it was there at a time.
+    fn of(client: u32, at: Instant) -> CapturedConnection {
+        CapturedConnection {
+            client,
+            // A client without a name cannot come back to a session.
+            keeps: Some(Duration::ZERO),
+            goodbye: false,
+            ended: None,
+            connect: None,
+            asks: false,
+            refused: None,
+            terms: None,
+            spoke: at,
+            silent: Duration::ZERO,
+            subscribing: NumberMap::default(),
+            unsubscribing: NumberMap::default(),
+        }
     }
 }
 

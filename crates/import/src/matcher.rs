@@ -14,11 +14,10 @@
 
 mod answers;
 mod proofs;
+mod untraced;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use mqttlab_capture::mqtt::PayloadRest;
 use mqttlab_mqtt::SubscriptionOptions;
 use mqttlab_recording::{Acknowledged, Dropped, Identified, NumberMap, NumberSet, Received, Sent, identity};
 use mqttlab_units::Instant;
@@ -26,15 +25,16 @@ use mqttlab_units::Instant;
 use super::causes::PacketCauses;
 use super::clocks::ClockEvidence;
 use super::content_order::OrderWindow;
-use super::content_queues::{self, ContentQueues, TracedMessage};
+use super::content_queues::{ContentQueues, TracedMessage};
 use super::delays::{self, DelayedMessages};
 use super::identities::{Identities, PublishOrigin};
-use super::message::{CountedMessage, ForwardedSize, SeenPublish};
+use super::message::{CountedMessage, SeenPublish};
 use super::servers::ObservedServers;
 use super::strangers::Strangers;
 use super::streams::StreamPlace;
 use super::subscriptions::ObservedSubscriptions;
 use super::wills::ObservedWills;
+use untraced::UntracedDelivery;
 
 /// A row for the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,22 +138,6 @@ struct HeldDelivery {
     window: Option<OrderWindow>,
 }
 
-/// What is known of a delivery whose message was not.
-#[derive(Clone)]
-struct UntracedDelivery {
-    key: u64,
-    connection: u32,
-    topic: Arc<str>,
-    head: Box<[u8]>,
-    rest: PayloadRest,
-    is_whole: bool,
-    since: Instant,
-    /// The message of which it is a second copy, unless another one before it was not captured.
-    copy_of: Option<CountedMessage>,
-    /// The message of this content that was published later, where another capture's clock may be behind.
-    early: Option<CountedMessage>,
-}
-
 impl Matcher {
     /// A matcher without messages. At QoS 2 a message counts as delivered at its PUBREL, or already at its PUBLISH.
     pub fn new(deliver_on_release: bool) -> Matcher {
@@ -232,23 +216,6 @@ impl Matcher {
             self.traced.ambiguous += u64::from(row.identified == Identified::Ambiguous);
         }
         Some((row, place))
-    }
-
-    /// A delivery whose message did not turn out to have been published before it.
-    fn given_up(&mut self, row: Received, untraced: &UntracedDelivery) -> Received {
-        if let Some(early) = untraced.early.filter(|&message| self.clocks.holds(message, row.subscriber)) {
-            return of_message(&row, early, Identified::Payload);
-        }
-        let trusted = |copied: &CountedMessage| self.waiting.trusts(copied.publisher, row.subscriber);
-        if let Some(copied) = untraced.copy_of.filter(trusted) {
-            return of_message(&row, copied, Identified::Order);
-        }
-        self.traced.foreign += 1;
-        if untraced.is_whole {
-            self.strangers.foreign(&untraced.topic, (&untraced.head, untraced.rest), row.received);
-        }
-        self.clocks.give_up(untraced.key, untraced.connection, row.received);
-        row
     }
 
     fn push(&mut self, slot: Slot) {
@@ -424,7 +391,7 @@ impl Matcher {
             self.received(held);
         }
         let row = received(publish, traced.as_ref());
-        let untraced = || Box::new(UntracedDelivery { copy_of, ..publish.into() });
+        let untraced = || Box::new(UntracedDelivery::of(publish, copy_of));
         let row = HeldDelivery {
             row: will.map_or(row, |client| row.with_will(Some(client))),
             untraced: (traced.is_none() && will.is_none()).then(untraced),
@@ -498,62 +465,6 @@ impl Matcher {
         self.push(slot);
     }
 
-    /// A message turns out to have been published: deliveries of it may have been seen before.
-    fn trace_again(&mut self, published: &SeenPublish<'_>, message: CountedMessage) {
-        if self.clocks.are_several() {
-            self.clocks.published(content_queues::key(published), published.connection, published.first);
-        }
-        if self.untraced.is_empty() {
-            return;
-        }
-        let numbers = match published.is_whole {
-            true => self.untraced.get(&content_queues::key(published)).cloned().unwrap_or_default(),
-            // What was captured in part fits other contents, too.
-            false => self.untraced.values().flatten().copied().collect(),
-        };
-        let mut rows = std::mem::take(&mut self.rows);
-        for number in numbers {
-            let (slot, _) = &mut rows[(number - self.gone) as usize];
-            let Slot::Untraced(row, untraced) = slot else { continue };
-            if untraced.topic != *published.topic
-                && delays::inner(published.topic) != Some(Arc::clone(&untraced.topic))
-            {
-                continue;
-            }
-            if let Some(lead) = published.first.checked_since(row.received).filter(|lead| !lead.is_zero()) {
-                let is_apart = self.clocks.are_apart(untraced.connection, published.connection);
-                if is_apart
-                    && !row.retained
-                    && untraced.early.is_none()
-                    && self.clocks.note_early(message, row.subscriber, lead)
-                {
-                    untraced.early = Some(message);
-                }
-                continue;
-            }
-            let key = untraced.key;
-            let copy = untraced.publish(row);
-            let traced = self.trace(&copy, untraced.since).filter(|traced| !traced.is_unexplained);
-            let Some(TracedMessage { message, identified, window, .. }) = traced else { continue };
-            let row = of_message(row, message, identified);
-            self.forget_untraced(key, number);
-            *slot = match window {
-                Some(window) => Slot::Undecided(row, window),
-                None => Slot::Row(MatchedRow::Received(row)),
-            };
-        }
-        self.rows = rows;
-    }
-
-    fn forget_untraced(&mut self, key: u64, number: u64) {
-        if let Some(numbers) = self.untraced.get_mut(&key) {
-            numbers.retain(|&other| other != number);
-            if numbers.is_empty() {
-                self.untraced.remove(&key);
-            }
-        }
-    }
-
     fn trace(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<TracedMessage> {
         let identity = identity::find(publish.head);
         let ours = identity.and_then(|identity| self.identities.delivered(&identity, publish.client));
@@ -579,46 +490,6 @@ impl Matcher {
             self.servers.reached(self.servers.of(publisher), publish.client);
         }
         Some(traced)
-    }
-}
-
-impl From<&SeenPublish<'_>> for UntracedDelivery {
-    fn from(publish: &SeenPublish<'_>) -> UntracedDelivery {
-        UntracedDelivery {
-            key: content_queues::key(publish),
-            connection: publish.connection,
-            topic: Arc::clone(publish.topic),
-            head: publish.head.into(),
-            rest: publish.rest,
-            is_whole: publish.is_whole,
-            since: publish.since,
-            copy_of: None,
-            early: None,
-        }
-    }
-}
-
-impl UntracedDelivery {
-    fn publish(&self, row: &Received) -> SeenPublish<'_> {
-        SeenPublish {
-            client: row.subscriber,
-            connection: self.connection,
-            since: self.since,
-            topic: &self.topic,
-            qos: row.qos,
-            dup: row.dup,
-            retain: row.retained,
-            id: None,
-            payload_bytes: row.payload_bytes,
-            head: &self.head,
-            rest: self.rest,
-            is_whole: self.is_whole,
-            first: row.received,
-            complete: row.received,
-            packet_bytes: 0,
-            forwarded: ForwardedSize::of("", 0, 0),
-            expiry_s: None,
-        }
     }
 }
 
@@ -654,7 +525,7 @@ const FOREIGN_FROM: u32 = 1 << 31;
 impl SeenPublish<'static> {
     /// A small PUBLISH for tests.
     pub fn example() -> SeenPublish<'static> {
-        static TOPIC: std::sync::LazyLock<Arc<str>> = std::sync::LazyLock::new(|| "t".into());
+        static TOPIC: std::sync::LazyLock<std::sync::Arc<str>> = std::sync::LazyLock::new(|| "t".into());
         SeenPublish {
             client: 0,
             connection: 0,
@@ -666,12 +537,12 @@ impl SeenPublish<'static> {
             id: None,
             payload_bytes: 1,
             head: b"x",
-            rest: PayloadRest::of(b"x"),
+            rest: mqttlab_capture::mqtt::PayloadRest::of(b"x"),
             is_whole: true,
             first: Instant::ZERO,
             complete: Instant::ZERO,
             packet_bytes: 0,
-            forwarded: ForwardedSize::of("t", 1, 0),
+            forwarded: super::message::ForwardedSize::of("t", 1, 0),
             expiry_s: None,
         }
     }

@@ -72,7 +72,7 @@ impl<'a> SeenPublish<'a> {
         topic: &'a Arc<str>,
         [first, complete]: [Instant; 2],
     ) -> SeenPublish<'a> {
-        let head = packet.payload_head.as_slice();
+        let (head, rest) = (packet.payload_head.as_slice(), packet.payload_rest());
         // An alias is the publisher's own.
         let alias_bytes = if packet.topic_alias.is_some() { ALIAS_BYTES } else { 0 };
         let properties = packet.lengths.properties.saturating_sub(alias_bytes);
@@ -87,8 +87,8 @@ impl<'a> SeenPublish<'a> {
             id: packet.id,
             payload_bytes: packet.lengths.payload,
             head,
-            rest: packet.payload_rest,
-            is_whole: packet.topic.is_some() && packet.payload_rest.captured == packet.lengths.payload,
+            rest,
+            is_whole: packet.topic.is_some() && rest.captured == packet.lengths.payload,
             first,
             complete,
             packet_bytes: packet.lengths.total(),

@@ -150,6 +150,26 @@ pub(crate) struct UndeliveredMessage {
     pub crowded: bool,
 }
 
+impl UndeliveredMessage {
+    /// One of which nothing more is known than that it was sent.
+    pub(crate) fn of(sent: &Sent, acknowledged: Option<Instant>) -> UndeliveredMessage {
+        UndeliveredMessage {
+            publisher: sent.publisher,
+            subscriber: None,
+            topic: sent.topic,
+            qos: sent.qos,
+            sent: sent.sent,
+            acknowledged,
+            at_broker_by: None,
+            dropped: None,
+            overtaken: false,
+            instead: None,
+            untraced: None,
+            crowded: false,
+        }
+    }
+}
+
 /// What the clients' connections say of a message: what it is lost by, or what may have become of it.
 enum LossVerdict {
     Lost(LossCause),

@@ -347,7 +347,7 @@ impl<'a> TableOut<'a> {
         let overtaken = self.latest.as_ref().and_then(|latest| latest.overtakes(sent, subscriber));
         // What came behind a later message was none before it.
         let untraced = self.untraced.any((subscriber, sent.payload_bytes), sent.sent, overtaken);
-        let known = absent(sent, message.acknowledged);
+        let known = UndeliveredMessage::of(sent, message.acknowledged);
         let received = message.deliveries.iter().filter(|copy| copy.origin == CopyOrigin::Live);
         let at_broker_by = received.map(|copy| copy.row.received).chain(overtaken).min();
         let overtaken = overtaken.is_some();
@@ -370,7 +370,7 @@ impl<'a> TableOut<'a> {
         let Some(sent) = message.sent else { return Ok(()) };
         let rows = self.dropped.get(&key(sent.publisher, sent.sequence)).map_or(&[][..], Vec::as_slice);
         let dropped = rows.iter().find(|(whom, _)| whom.is_none_or(|whom| is_member(share, whom)));
-        let known = absent(sent, message.acknowledged);
+        let known = UndeliveredMessage::of(sent, message.acknowledged);
         if let Some(&(member, cause)) = dropped {
             return self.judged(row, &UndeliveredMessage { dropped: Some(cause), ..known }, member);
         }
@@ -399,7 +399,7 @@ impl<'a> TableOut<'a> {
         let mut members = members.copied();
         for _ in 0..missing {
             let (member, dropped) = members.next().map_or((None, None), |(whom, cause)| (whom, Some(cause)));
-            let absent = UndeliveredMessage { dropped, ..absent(sent, acknowledged) };
+            let absent = UndeliveredMessage { dropped, ..UndeliveredMessage::of(sent, acknowledged) };
             self.judged(row, &absent, member)?;
         }
         Ok(())
@@ -476,13 +476,10 @@ impl<'a> TableOut<'a> {
     }
 
     fn foreign(&mut self, received: &Received) -> Result<()> {
-        if received.identified == Identified::Will {
-            let row = MessageRow { publisher: received.will_of(), fate: MessageFate::Will, ..EMPTY };
-            let (phase, payload_bytes) = (self.phase(received.received), received.payload_bytes);
-            return self.row(&MessageRow { phase, payload_bytes, ..delivery_of(&row, received) });
-        }
-        self.count(received.subscriber, |tally| tally.foreign += 1);
-        let row = MessageRow { publisher: None, sequence: None, fate: MessageFate::Foreign, ..EMPTY };
+        let is_will = received.identified == Identified::Will;
+        self.count(received.subscriber, |tally| tally.foreign += u64::from(!is_will));
+        let fate = if is_will { MessageFate::Will } else { MessageFate::Foreign };
+        let row = MessageRow { publisher: received.will_of(), fate, ..EMPTY };
         let phase = self.phase(received.received);
         self.row(&MessageRow { phase, payload_bytes: received.payload_bytes, ..delivery_of(&row, received) })
     }
@@ -543,24 +540,6 @@ impl<'a> TableOut<'a> {
             return Ok(());
         }
         self.table.as_mut().map_or(Ok(()), |table| table.push(|columns, place| columns.set(place, row)))
-    }
-}
-
-/// A message of which nothing more is known than that it was sent.
-fn absent(sent: &Sent, acknowledged: Option<Instant>) -> UndeliveredMessage {
-    UndeliveredMessage {
-        publisher: sent.publisher,
-        subscriber: None,
-        topic: sent.topic,
-        qos: sent.qos,
-        sent: sent.sent,
-        acknowledged,
-        at_broker_by: None,
-        dropped: None,
-        overtaken: false,
-        instead: None,
-        untraced: None,
-        crowded: false,
     }
 }
 

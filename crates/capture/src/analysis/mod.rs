@@ -291,6 +291,12 @@ impl Analyser {
         annotations
     }
 
+    /// Hands over the packets of the last segment, in place of which others are thrown away.
+    pub fn swap_packets(&mut self, packets: &mut Vec<Completed>) {
+        packets.clear();
+        std::mem::swap(&mut self.found.completed, packets);
+    }
+
     /// Ends all connections. What still waits behind holes is decoded and returned.
     pub fn flush(&mut self) -> &[Completed] {
         self.found.completed.clear();

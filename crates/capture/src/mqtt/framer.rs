@@ -10,7 +10,7 @@ use super::connect;
 use super::layout::{self, Fixed, FixedRead};
 use super::payload_rest::RestHasher;
 use super::resync::{self, Clues, ResyncCandidates};
-use super::{CapturedPacket, PAYLOAD_TEXT_MAX, PacketDescriptor, PayloadHead};
+use super::{CapturedPacket, PAYLOAD_TEXT_MAX, PacketDescriptor, PayloadHead, PayloadRest};
 use crate::reassembly::{SegmentPayload, Sighting, StreamPiece};
 
 /// Packets of a simulator's that may be under way at once in one direction.
@@ -459,7 +459,10 @@ impl PartialPacket {
             }
         }
         let head = if publish { &self.head[parts.payload] } else { &[][..] };
-        let rest = self.rest.map_or_else(|| RestHasher::of_head(head), |rest| *rest);
+        let payload_rest = match self.rest {
+            Some(rest) => Some(Box::new(rest.finish())),
+            None => PayloadRest::of_long(head),
+        };
         let is_whole = head.len() == parts.lengths.payload as usize && !self.damaged;
         let is_text =
             is_whole && head.len() <= PAYLOAD_TEXT_MAX && head.first().is_some_and(layout::begins_text);
@@ -488,7 +491,7 @@ impl PartialPacket {
             topic_alias: alias,
             message_expiry_s: expiry_s,
             payload_head: PayloadHead::new(head),
-            payload_rest: rest.finish(),
+            payload_rest,
             payload_text: is_text.then(|| head.into()),
             connect,
             reason,

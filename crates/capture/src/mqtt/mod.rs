@@ -53,7 +53,7 @@ impl PacketDescriptor {
             topic_alias: None,
             message_expiry_s: None,
             payload_head: PayloadHead::new(&[]),
-            payload_rest: PayloadRest::default(),
+            payload_rest: None,
             payload_text: None,
             connect: None,
             reason: None,
@@ -150,7 +150,7 @@ pub struct CapturedPacket {
     /// First bytes of a PUBLISH payload.
     pub payload_head: PayloadHead,
     /// How much of it was captured without a hole, and a digest of what is behind its first bytes.
-    pub payload_rest: PayloadRest,
+    pub(crate) payload_rest: Option<Box<PayloadRest>>,
     /// The payload of a PUBLISH that may be a JSON object or an NMEA sentence, where it is no longer than
     /// [`PAYLOAD_TEXT_MAX`].
     pub payload_text: Option<Box<[u8]>>,
@@ -164,6 +164,13 @@ pub struct CapturedPacket {
     pub damaged: bool,
     /// [`PacketDescriptor::message`], or 0.
     pub message: u64,
+}
+
+impl CapturedPacket {
+    /// How much of its payload was captured without a hole, and a digest of what is behind its first bytes.
+    pub fn payload_rest(&self) -> PayloadRest {
+        self.payload_rest.as_deref().copied().unwrap_or_else(|| PayloadRest::of(self.payload_head.as_slice()))
+    }
 }
 
 impl PayloadHead {

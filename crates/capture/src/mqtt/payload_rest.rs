@@ -26,6 +26,11 @@ impl PayloadRest {
         RestHasher::of_head(payload).finish()
     }
 
+    /// The same of a payload that is longer than its head; of others their heads say it all.
+    pub(crate) fn of_long(payload: &[u8]) -> Option<Box<PayloadRest>> {
+        (payload.len() > PAYLOAD_HEAD_MAX).then(|| Box::new(PayloadRest::of(payload)))
+    }
+
     /// Whether two payloads agree as far as both were captured, behind their heads: at the last mark that both have reached.
     pub fn agrees(&self, other: &PayloadRest) -> bool {
         let common = self.captured.min(other.captured);

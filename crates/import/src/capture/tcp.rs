@@ -31,23 +31,17 @@ impl Importer<'_> {
         let mut verdict = annotations.verdict;
         verdict.ack_rtt = verdict.ack_rtt.filter(|_| frame.is_timed);
         self.words.clear();
-        for completed in annotations.packets {
-            if completed.packet.complete.frame == annotations.frame {
-                name(&completed.packet, &mut self.words.mqtt);
-            }
-        }
-        self.packets.clear();
-        self.packets.extend_from_slice(annotations.packets);
+        let complete = annotations.packets.iter().map(|completed| &completed.packet);
+        let complete = complete.filter(|packet| packet.complete.frame == annotations.frame);
+        complete.for_each(|packet| name(packet, &mut self.words.mqtt));
+        self.analyser.swap_packets(&mut self.packets);
         write!(self.words.marks, "{}", verdict.marks).expect("a string takes all");
         let offset = match is_stale {
             true => None,
             false => self.streams.place(connection, direction, segment, payload.len()),
         };
         if segment.bits.has(Bits::ACK) && !is_stale {
-            let (streams, clock) = (&self.streams, self.clock);
-            let acknowledged = direction.opposite();
-            let recorder = &mut self.output.recorder;
-            self.unproven.acknowledged(connection as u32, acknowledged, streams, clock, recorder)?;
+            self.acknowledged(connection as u32, direction.opposite())?;
         }
         let ends = [segment.source, segment.destination];
         if let Some(capture) = place.capture {
@@ -87,6 +81,12 @@ impl Importer<'_> {
             ..headers::of_segment(segment, sack)
         };
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
+    }
+
+    /// The receiver of a direction may have acknowledged more.
+    fn acknowledged(&mut self, connection: u32, direction: ServerDirection) -> Result<()> {
+        let recorder = &mut self.output.recorder;
+        self.unproven.acknowledged(connection, direction, &self.streams, self.clock, recorder)
     }
 
     /// Rows of the control packets that were completed last, and of what they mean.

@@ -10,7 +10,7 @@ use mqttlab_mqtt::{Kind, Version, reason};
 use mqttlab_recording::EventKind;
 use mqttlab_units::{Duration, Instant};
 
-use super::{CapturedConnection, CapturedConnections};
+use super::{CapturedConnection, CapturedConnections, body, bytes, kept};
 use crate::matcher::Matcher;
 
 impl CapturedConnections {
@@ -62,6 +62,11 @@ impl CapturedConnections {
     ) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         conversation.goodbye = true;
+        let body = bytes(packet);
+        matcher.wills.goodbye(connection, body.first().copied().unwrap_or_default());
+        if let Some(expiry_s) = body::session_expiry(body, 1) {
+            conversation.keeps = kept(expiry_s);
+        }
         match packet.reason.filter(|&code| code >= reason::REFUSED) {
             Some(code) => {
                 let code = reason::in_words(Kind::Disconnect, Version::V5, code);

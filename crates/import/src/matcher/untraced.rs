@@ -1,0 +1,142 @@
+//! Deliveries whose messages were not seen before them: behind a hole in the publisher's stream, or in a capture whose clock is behind.
+
+use std::sync::Arc;
+
+use mqttlab_capture::mqtt::PayloadRest;
+use mqttlab_recording::{Identified, Received};
+use mqttlab_units::Instant;
+
+use super::super::content_queues::{self, TracedMessage};
+use super::super::delays;
+use super::super::message::{CountedMessage, ForwardedSize, SeenPublish};
+use super::{MatchedRow, Matcher, Slot, of_message};
+
+/// What is known of a delivery whose message was not.
+#[derive(Clone)]
+pub(super) struct UntracedDelivery {
+    pub(super) key: u64,
+    connection: u32,
+    topic: Arc<str>,
+    head: Box<[u8]>,
+    rest: PayloadRest,
+    is_whole: bool,
+    since: Instant,
+    /// The message of which it is a second copy, unless another one before it was not captured.
+    copy_of: Option<CountedMessage>,
+    /// The message of this content that was published later, where another capture's clock may be behind.
+    early: Option<CountedMessage>,
+}
+
+impl Matcher {
+    /// A delivery whose message did not turn out to have been published before it.
+    pub(super) fn given_up(&mut self, row: Received, untraced: &UntracedDelivery) -> Received {
+        if let Some(early) = untraced.early.filter(|&message| self.clocks.holds(message, row.subscriber)) {
+            return of_message(&row, early, Identified::Payload);
+        }
+        let trusted = |copied: &CountedMessage| self.waiting.trusts(copied.publisher, row.subscriber);
+        if let Some(copied) = untraced.copy_of.filter(trusted) {
+            return of_message(&row, copied, Identified::Order);
+        }
+        self.traced.foreign += 1;
+        if untraced.is_whole {
+            self.strangers.foreign(&untraced.topic, (&untraced.head, untraced.rest), row.received);
+        }
+        self.clocks.give_up(untraced.key, untraced.connection, row.received);
+        row
+    }
+
+    /// A message turns out to have been published: deliveries of it may have been seen before.
+    pub(super) fn trace_again(&mut self, published: &SeenPublish<'_>, message: CountedMessage) {
+        if self.clocks.are_several() {
+            self.clocks.published(content_queues::key(published), published.connection, published.first);
+        }
+        if self.untraced.is_empty() {
+            return;
+        }
+        let numbers = match published.is_whole {
+            true => self.untraced.get(&content_queues::key(published)).cloned().unwrap_or_default(),
+            // What was captured in part fits other contents, too.
+            false => self.untraced.values().flatten().copied().collect(),
+        };
+        let mut rows = std::mem::take(&mut self.rows);
+        for number in numbers {
+            let (slot, _) = &mut rows[(number - self.gone) as usize];
+            let Slot::Untraced(row, untraced) = slot else { continue };
+            if untraced.topic != *published.topic
+                && delays::inner(published.topic) != Some(Arc::clone(&untraced.topic))
+            {
+                continue;
+            }
+            if let Some(lead) = published.first.checked_since(row.received).filter(|lead| !lead.is_zero()) {
+                let is_apart = self.clocks.are_apart(untraced.connection, published.connection);
+                if is_apart
+                    && !row.retained
+                    && untraced.early.is_none()
+                    && self.clocks.note_early(message, row.subscriber, lead)
+                {
+                    untraced.early = Some(message);
+                }
+                continue;
+            }
+            let key = untraced.key;
+            let copy = untraced.publish(row);
+            let traced = self.trace(&copy, untraced.since).filter(|traced| !traced.is_unexplained);
+            let Some(TracedMessage { message, identified, window, .. }) = traced else { continue };
+            let row = of_message(row, message, identified);
+            self.forget_untraced(key, number);
+            *slot = match window {
+                Some(window) => Slot::Undecided(row, window),
+                None => Slot::Row(MatchedRow::Received(row)),
+            };
+        }
+        self.rows = rows;
+    }
+
+    pub(super) fn forget_untraced(&mut self, key: u64, number: u64) {
+        if let Some(numbers) = self.untraced.get_mut(&key) {
+            numbers.retain(|&other| other != number);
+            if numbers.is_empty() {
+                self.untraced.remove(&key);
+            }
+        }
+    }
+}
+
+impl UntracedDelivery {
+    /// Of a delivery; `copy_of`: the message that it may be a second copy of.
+    pub(super) fn of(publish: &SeenPublish<'_>, copy_of: Option<CountedMessage>) -> UntracedDelivery {
+        UntracedDelivery {
+            key: content_queues::key(publish),
+            connection: publish.connection,
+            topic: Arc::clone(publish.topic),
+            head: publish.head.into(),
+            rest: publish.rest,
+            is_whole: publish.is_whole,
+            since: publish.since,
+            copy_of,
+            early: None,
+        }
+    }
+
+    fn publish(&self, row: &Received) -> SeenPublish<'_> {
+        SeenPublish {
+            client: row.subscriber,
+            connection: self.connection,
+            since: self.since,
+            topic: &self.topic,
+            qos: row.qos,
+            dup: row.dup,
+            retain: row.retained,
+            id: None,
+            payload_bytes: row.payload_bytes,
+            head: &self.head,
+            rest: self.rest,
+            is_whole: self.is_whole,
+            first: row.received,
+            complete: row.received,
+            packet_bytes: 0,
+            forwarded: ForwardedSize::of("", 0, 0),
+            expiry_s: None,
+        }
+    }
+}
