@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -178,7 +179,7 @@ def test_without_time_stamps_the_copy_is_told_by_its_round_trip_and_that_is_said
     recording = read(wire, tmp_path)
     second_ns = at_ns + 1_000 * MS - recording.layout["started_unix_ns"]
     assert recording.messages.sort("sequence")["received_ns"][1] == second_ns
-    assert any("has no time stamp" in text for text in recording.run["warnings"])
+    assert any("without a time stamp" in text for text in recording.run["warnings"])
 
 
 def test_a_message_behind_a_repeated_segment_arrives_with_it_and_one_before_it_does_not_wait(tmp_path: Path) -> None:
@@ -294,3 +295,36 @@ def test_a_recording_that_an_earlier_version_imported_says_so_and_a_new_one_does
     del run["details"]["import"]["rules"]
     file.write_text(json.dumps(run))
     assert words in headline.told(Recording.open(tmp_path / "recording")).notes
+
+
+def test_of_two_captures_the_one_nearer_to_the_receiver_says_when_a_message_arrived(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001, acknowledges=False)
+    publisher.connect("p")
+    away = IPv4Address("10.0.0.3").packed
+    # Each answer of the subscriber, 40 ms away, comes 80 ms later at least.
+    subscriber.connect("s", answered=False)
+    subscriber.down(b"\x20\2\0\0")
+    wire.wait(99)
+    subscriber.up(b"\x82\6\0\1\0\1t\0")
+    subscriber.down(b"\x90\3\0\1\0")
+    wire.wait(99)
+    subscriber.up(b"")
+    for number in range(5):
+        publisher.up(publish("t", b"%d" % number))
+        subscriber.down(publish("t", b"%d" % number))
+        wire.wait(99)
+        subscriber.up(b"")
+    at_broker = wire.save(tmp_path / "broker.pcap")
+    own = Wire()
+    handshake = [frame for frame in wire.frames if away in (frame[1][12:16], frame[1][16:20])][:3]
+    # The handshake took no time on its way; it stays apart.
+    seen = [frame for frame in wire.frames if away in (frame[1][12:16], frame[1][16:20]) and frame not in handshake]
+    own.frames = sorted(((at_ns + (40 * MS if packet[16:20] == away else -40 * MS), packet) for at_ns, packet in seen),
+                        key=lambda frame: frame[0])
+    at_client = own.save(tmp_path / "client.pcap")
+    for files in ([at_broker, at_client], [at_client, at_broker]):
+        outcome = import_evidence("capture", files, tmp_path / files[0].stem, lambda line: None)
+        recording = Recording.open(outcome.directory)
+        assert recording.messages["fate"].to_list() == ["delivered"] * 5
+        assert recording.messages["latency_ns"].to_list() == [41 * MS] * 5, recording.run["warnings"]

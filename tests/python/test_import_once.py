@@ -46,7 +46,7 @@ class Far(Client):
 def conversation(*, count: int = 10, away_ms: float = 0) -> Wire:
     """A device at 10.0.7.1 publishes at QoS 1; a client beside the broker receives."""
     wire = Wire()
-    device = Far(wire, "10.0.7.1", 50_000, isn=DEVICE_ISN)
+    device = Far(wire, "10.0.7.1", 50_000, acknowledges=False, isn=DEVICE_ISN)
     reader = Client(wire, "10.0.0.3", 40_001, isn=READER_ISN)
     device.away_ms = away_ms
     reader.connect("reader")

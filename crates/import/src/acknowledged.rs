@@ -29,6 +29,8 @@ pub struct SegmentCopy {
     pub stamp: Option<u32>,
     /// Whether the stream had reached beyond its first byte before.
     pub is_repeated: bool,
+    /// When another capture saw it nearer to its receiver, the last one.
+    pub again: Option<Instant>,
 }
 
 /// An acknowledgment of the receiver's, in offsets of the stream.
@@ -84,6 +86,16 @@ impl ReceiverProgress {
         }
     }
 
+    /// A copy passes another point of capture.
+    pub fn seen_again(&mut self, bytes: Range<u64>, stamp: Option<u32>, at: Instant) {
+        let is_same = |copy: &&mut SegmentCopy| {
+            copy.start == bytes.start && copy.end == bytes.end && copy.stamp == stamp && copy.time <= at
+        };
+        if let Some(copy) = self.copies.iter_mut().rev().find(is_same) {
+            copy.again = copy.again.max(Some(at));
+        }
+    }
+
     /// The receiver has sent something that acknowledges.
     pub fn hear(&mut self) {
         self.is_heard = true;
@@ -104,6 +116,9 @@ impl ReceiverProgress {
         let mut last = None;
         while let Some(copy) = self.copies.pop_front_if(|copy| copy.end <= ack.upto) {
             last = Some(copy.time);
+            if let Some(again) = copy.again {
+                self.note_repair(copy.start..copy.end, again);
+            }
         }
         let took = last.and_then(|last| ack.at.checked_since(last));
         self.round_trip_least = self.round_trip_least.into_iter().chain(took).min();
@@ -111,7 +126,9 @@ impl ReceiverProgress {
 
     /// Finds the repeated copies that arrived first.
     fn repair(&mut self, from: u64, ack: &Acknowledgment, arrived: &mut ArrivedCopies) {
-        for repeated in self.copies.iter().filter(|copy| copy.is_repeated) {
+        let repeated: Vec<SegmentCopy> =
+            self.copies.iter().filter(|copy| copy.is_repeated).copied().collect();
+        for repeated in repeated {
             let bytes = repeated.start.max(from)..repeated.end.min(ack.upto);
             if bytes.is_empty() || self.repairs.iter().any(|(known, _)| *known == (bytes.start..ack.upto)) {
                 continue;
@@ -129,12 +146,20 @@ impl ReceiverProgress {
             }
             let Some(copy) = self.first_arrival(&copies, ack, arrived) else { continue };
             if copy.time > copies[0].time {
-                if self.repairs.len() >= REPAIRS_MAX {
-                    self.repairs.pop_front();
-                }
-                self.repairs.push_back((bytes.start..ack.upto, copy.time));
+                self.note_repair(bytes.start..ack.upto, copy.again.unwrap_or(copy.time));
             }
         }
+        let arrived = |copy: &&SegmentCopy| !copy.is_repeated && copy.end <= ack.upto;
+        let passed = self.copies.iter().filter(arrived);
+        let passed: Vec<_> = passed.filter_map(|copy| Some((copy.start..copy.end, copy.again?))).collect();
+        passed.into_iter().for_each(|(bytes, at)| self.note_repair(bytes, at));
+    }
+
+    fn note_repair(&mut self, bytes: Range<u64>, at: Instant) {
+        if self.repairs.len() >= REPAIRS_MAX {
+            self.repairs.pop_front();
+        }
+        self.repairs.push_back((bytes, at));
     }
 
     /// The copy that the receiver got first, of those that an acknowledgment may be for.
@@ -184,7 +209,7 @@ impl ReceiverProgress {
 /// Segments of one direction that are remembered while they are not acknowledged; the oldest is forgotten first.
 const COPIES_MAX: usize = 8192;
 /// Repairs of one direction that are remembered; the oldest is forgotten first.
-const REPAIRS_MAX: usize = 64;
+const REPAIRS_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -195,7 +220,7 @@ mod tests {
     }
 
     fn copy(bytes: Range<u64>, ms: u64, stamp: Option<u32>, is_repeated: bool) -> SegmentCopy {
-        SegmentCopy { start: bytes.start, end: bytes.end, time: at(ms), stamp, is_repeated }
+        SegmentCopy { start: bytes.start, end: bytes.end, time: at(ms), stamp, is_repeated, again: None }
     }
 
     fn ack(upto: u64, ms: u64, echo: Option<u32>) -> Acknowledgment {
@@ -257,5 +282,17 @@ mod tests {
             [Some(None), Some(Some(at(250))), Some(Some(at(250)))]
         );
         assert_eq!(arrival(31), None);
+    }
+
+    #[test]
+    fn a_copy_that_another_capture_saw_nearer_to_its_receiver_arrived_then() {
+        let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
+        receiver.sent(copy(0..10, 0, Some(1), false));
+        receiver.sent(copy(10..20, 5, Some(2), false));
+        receiver.seen_again(0..10, Some(1), at(40));
+        receiver.seen_again(0..10, Some(1), at(60));
+        receiver.seen_again(10..20, Some(9), at(70));
+        receiver.acknowledge(&ack(20, 100, Some(2)), &mut arrived);
+        assert_eq!([receiver.arrived(10), receiver.arrived(20)], [Some(Some(at(60))), Some(None)]);
     }
 }

@@ -251,7 +251,13 @@ impl<'a> Importer<'a> {
         };
         if let Some(capture) = place.capture {
             let ends = self.dedup.canonical([segment.source, segment.destination]);
-            self.matcher.clocks.note_again(ends, capture);
+            if let Some(connection) = self.matcher.clocks.note_again(ends, capture) {
+                let client = self.conversations.ends(connection).map(|(client, _)| client);
+                let is_from_client = client == Some(ends[0]);
+                let direction =
+                    if is_from_client { ServerDirection::ToServer } else { ServerDirection::FromServer };
+                self.streams.seen_again(connection, direction, segment);
+            }
         }
         let hosts = [ip.source, ip.destination].map(|address| self.participants.host(address));
         let to_broker = self.order.broker_ports.contains(&segment.destination.port);

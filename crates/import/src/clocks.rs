@@ -39,11 +39,11 @@ impl ClockEvidence {
         *self.captures.entry(connection).or_default() |= 1 << (capture % 64);
     }
 
-    /// It was seen in this one, too.
-    pub fn note_again(&mut self, ends: [SocketEndpoint; 2], capture: u16) {
-        if let Some(&connection) = self.between.get(&ends) {
-            *self.captures.entry(connection).or_default() |= 1 << (capture % 64);
-        }
+    /// It was seen in this one, too. Answers the connection.
+    pub fn note_again(&mut self, ends: [SocketEndpoint; 2], capture: u16) -> Option<u32> {
+        let connection = *self.between.get(&ends)?;
+        *self.captures.entry(connection).or_default() |= 1 << (capture % 64);
+        Some(connection)
     }
 
     /// Whether there are several captures.

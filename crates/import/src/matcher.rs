@@ -666,6 +666,7 @@ impl SeenPublish<'static> {
             id: None,
             payload_bytes: 1,
             head: b"x",
+            rest: PayloadRest::of(b"x"),
             is_whole: true,
             first: Instant::ZERO,
             complete: Instant::ZERO,

@@ -58,6 +58,17 @@ impl CapturedStreams {
         ways[direction as usize].place(segment, captured)
     }
 
+    /// A segment passes another point of capture, nearer to its receiver.
+    pub fn seen_again(&mut self, connection: u32, direction: ServerDirection, segment: &TcpHeader) {
+        let Some(ways) = self.of.get_mut(&u64::from(connection)) else { return };
+        let way = &mut ways[direction as usize];
+        if let Some(start) = way.offset(segment.sequence).filter(|_| segment.payload_len > 0) {
+            let stamp = segment.options.timestamps.map(|(value, _)| value);
+            let end = start + u64::from(segment.payload_len);
+            way.receiver.seen_again(start..end, stamp, segment.time);
+        }
+    }
+
     /// How many segments carried a byte of the packet at `bytes`, which is complete. Packets of a direction must be
     /// asked for in the order of the stream.
     pub fn carriers(&mut self, connection: u64, direction: ServerDirection, bytes: Range<u64>) -> u32 {
@@ -94,7 +105,14 @@ impl CarriedStream {
         let start = self.offset(first)?;
         let end = start + u64::from(segment.payload_len);
         let (time, stamp) = (segment.time, segment.options.timestamps.map(|(value, _)| value));
-        self.receiver.sent(SegmentCopy { start, end, time, stamp, is_repeated: start < self.highest });
+        self.receiver.sent(SegmentCopy {
+            start,
+            end,
+            time,
+            stamp,
+            is_repeated: start < self.highest,
+            again: None,
+        });
         self.highest = self.highest.max(end);
         self.segments.push_back(start..end);
         if self.segments.len() > SEGMENTS_MAX {

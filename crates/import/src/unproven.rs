@@ -246,7 +246,7 @@ impl UnprovenRows {
         warn(self.unsent, "{} PUBLISH packets to the broker were never acknowledged by its host (TCP).");
         warn(
             streams.arrived().by_round_trip,
-            "{} times a segment was sent again and has no time stamp. The copy that arrived is the last one with a plausible round \
+            "Of {} segments that were sent again without a time stamp the copy that arrived is the last one with a plausible round \
              trip.",
         );
         warnings
