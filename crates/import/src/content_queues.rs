@@ -83,6 +83,8 @@ struct Receivers {
 /// What is asked of one queue.
 struct Asked<'a> {
     publish: &'a SeenPublish<'a>,
+    /// Its receiver, or the shared subscription that it is a member of.
+    taker: u32,
     since: Instant,
     /// How many second copies of a message the receiver's subscriptions may bring.
     copies_each: &'a dyn Fn() -> u64,
@@ -137,15 +139,18 @@ impl ContentQueues {
 
     /// The message that a client receives, which has been subscribed since then: one that was published to its server, the
     /// first of these, else one of another server's, whose content tells it apart and which was published a moment ago.
+    ///
+    /// `taker` has had what it was matched before: the client, or the members of a shared subscription together
+    /// ([`taker_of_share`]).
     pub fn match_delivery(
         &mut self,
         publish: &SeenPublish<'_>,
-        since: Instant,
+        (taker, since): (u32, Instant),
         copies_each: &dyn Fn() -> u64,
         servers: impl Iterator<Item = u32>,
     ) -> Option<TracedMessage> {
         let key = key(publish);
-        let asked = Asked { publish, since, copies_each };
+        let asked = Asked { publish, taker, since, copies_each };
         let mut again = None;
         for (place, server) in servers.enumerate() {
             let (whole, own) = (publish.is_whole, place == 0);
@@ -161,9 +166,9 @@ impl ContentQueues {
     }
 
     /// Whether a client has still to get a message with this content from its server; of the store any may come.
-    pub fn owes(&self, publish: &SeenPublish<'_>, since: Instant, server: u32) -> bool {
+    pub fn owes(&self, publish: &SeenPublish<'_>, (taker, since): (u32, Instant), server: u32) -> bool {
         let Some(queue) = self.queues.get(&queue(key(publish), server)) else { return false };
-        let had = queue.receivers.next(publish.client);
+        let had = queue.receivers.next(taker);
         publish.retain || had.max(self.subscribed_at(queue, since)) < queue.end()
     }
 
@@ -174,7 +179,7 @@ impl ContentQueues {
 
     /// What one queue has for a client, and whether it had it before.
     fn match_at(&mut self, asked: &Asked<'_>, (key, is_own): (u64, bool)) -> Option<(TracedMessage, bool)> {
-        let publish = asked.publish;
+        let (publish, taker) = (asked.publish, asked.taker);
         let queue = self.queues.get_mut(&key)?;
         let (messages, forgotten) = (&self.messages, self.forgotten);
         let at_place = |queue: &ContentQueue, place: u64| {
@@ -200,7 +205,7 @@ impl ContentQueues {
         let since =
             queue.numbers.partition_point(|&number| messages[(number - forgotten) as usize].at < asked.since);
         let subscribed = queue.gone + since as u64;
-        let had = queue.receivers.next(publish.client);
+        let had = queue.receivers.next(taker);
         // The server takes messages and subscriptions in an order of its own: a message at QoS 2 with its PUBREL, and others as they
         // come to it. A content that came once tells the message.
         let is_early = only && had == 0 && !is_distrusted && publish.is_told_by_content(last.at);
@@ -211,7 +216,7 @@ impl ContentQueues {
             let before = had.checked_sub(1).filter(|&before| before >= queue.gone && is_second)?;
             let message = at_place(queue, before).1.message;
             let copies_each = (asked.copies_each)();
-            let window = queue.receivers.of(publish.client).copy(copies_each);
+            let window = queue.receivers.of(taker).copy(copies_each);
             let is_unexplained = !only && copies_each == 0 && !publish.dup;
             return Some((TracedMessage { message, identified, window, is_unexplained }, true));
         }
@@ -225,9 +230,11 @@ impl ContentQueues {
         let place = (owed_from..end).find(|place| !passed(place)).unwrap_or(owed_from);
         let (number, found) = at_place(queue, place);
         let (message, flow) = (found.message, found.flow);
-        let is_mixed = queue.flow_changed > place;
-        let window = queue.receivers.of(publish.client).take(place, end - place, is_mixed);
-        if window.is_none() && !publish.dup {
+        // Members of a shared subscription get messages in no order that is promised.
+        let is_shared = taker != publish.client;
+        let is_mixed = queue.flow_changed > place || (is_shared && end - place > 1);
+        let window = queue.receivers.of(taker).take(place, end - place, is_mixed);
+        if window.is_none() && !publish.dup && !is_shared {
             self.pass_over(publish.client, flow, number);
         }
         Some((TracedMessage { window, ..TracedMessage::certain(message, identified) }, false))
@@ -264,7 +271,7 @@ impl ContentQueues {
         let (message, key) = (found.message, found.queue);
         let queue = self.queues.get_mut(&key)?;
         let place = queue.gone + queue.numbers.binary_search(&number).ok()? as u64;
-        let order = queue.receivers.of(publish.client);
+        let order = queue.receivers.of(asked.taker);
         let again = order.next > place && !publish.retain;
         order.next = order.next.max(place + u64::from(!publish.retain));
         Some((TracedMessage::certain(message, Identified::Payload), again))
@@ -343,6 +350,11 @@ impl ContentQueue {
     }
 }
 
+/// Who takes the messages of a shared subscription: numbers of clients count from the other end.
+pub fn taker_of_share(share: u32) -> u32 {
+    u32::MAX - share
+}
+
 /// What copies of a message have in common.
 pub fn key(publish: &SeenPublish<'_>) -> u64 {
     let family = family_key(topic_key(publish), publish);
@@ -402,7 +414,8 @@ mod tests {
         publish: &SeenPublish<'_>,
         since_ns: u64,
     ) -> Option<(u32, Identified)> {
-        let taken = waiting.match_delivery(publish, Instant::from_ns(since_ns), &|| 0, [0].into_iter());
+        let asked = (publish.client, Instant::from_ns(since_ns));
+        let taken = waiting.match_delivery(publish, asked, &|| 0, [0].into_iter());
         taken.map(|taken| (taken.message.sequence, taken.identified))
     }
 
@@ -490,6 +503,33 @@ mod tests {
     }
 
     #[test]
+    fn members_of_a_shared_subscription_have_one_of_equal_messages_between_them() {
+        let mut waiting = ContentQueues::default();
+        let share = taker_of_share(0);
+        let take = |waiting: &mut ContentQueues, client| {
+            let traced = waiting.match_delivery(
+                &copy(client, b"x", 9),
+                (share, Instant::ZERO),
+                &|| 0,
+                [0].into_iter(),
+            );
+            traced.map(|traced| {
+                (traced.message.sequence, traced.window.is_none_or(|window| window.is_certain()))
+            })
+        };
+        waiting.put(&copy(0, b"x", 1), message(0), 0);
+        assert_eq!(take(&mut waiting, 5), Some((0, true)));
+        waiting.put(&copy(0, b"x", 2), message(1), 0);
+        assert_eq!(take(&mut waiting, 6), Some((1, true)), "not the first one again");
+        waiting.put(&copy(0, b"x", 3), message(2), 0);
+        waiting.put(&copy(0, b"x", 4), message(3), 0);
+        assert_eq!(take(&mut waiting, 6), Some((2, false)), "it may be the one or the other");
+        assert_eq!(take(&mut waiting, 5), Some((3, false)));
+        waiting.put(&copy(0, b"x", 5), message(4), 0);
+        assert_eq!(take(&mut waiting, 5), Some((4, true)));
+    }
+
+    #[test]
     fn a_retained_message_is_the_last_one() {
         let mut waiting = ContentQueues::default();
         waiting.put(&copy(0, b"x", 1), message(0), 0);
@@ -502,7 +542,8 @@ mod tests {
     fn a_message_of_another_server_is_one_only_where_its_content_tells_it_apart() {
         let mut waiting = ContentQueues::default();
         let take = |waiting: &mut ContentQueues, publish: SeenPublish<'_>| {
-            let taken = waiting.match_delivery(&publish, Instant::ZERO, &|| 0, [1, 0].into_iter());
+            let asked = (publish.client, Instant::ZERO);
+            let taken = waiting.match_delivery(&publish, asked, &|| 0, [1, 0].into_iter());
             taken.map(|taken| (taken.message.sequence, taken.identified))
         };
         waiting.put(&copy(0, b"x", 1), message(0), 0);

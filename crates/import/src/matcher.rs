@@ -560,9 +560,10 @@ impl Matcher {
         let traced = match ours {
             Some(message) => TracedMessage::certain(message, Identified::Payload),
             None => {
+                let taker = self.subscriptions.taker(publish.client, publish.topic);
                 let copies_each = || self.subscriptions.copies_each(publish.client, publish.topic);
                 let servers = self.servers.own_first(publish.client);
-                self.waiting.match_delivery(publish, since, &copies_each, servers)?
+                self.waiting.match_delivery(publish, (taker, since), &copies_each, servers)?
             }
         };
         let message = traced.message;
