@@ -113,10 +113,12 @@ impl ReceiverProgress {
             self.repeated = self.copies.iter().filter(|copy| copy.is_repeated).count();
             return;
         }
-        let mut last = None;
+        let (mut last, mut nearer) = (None, None);
         while let Some(copy) = self.copies.pop_front_if(|copy| copy.end <= ack.upto) {
             last = Some(copy.time);
-            if let Some(again) = copy.again {
+            // Nearer to the receiver a segment may have come behind a later one, which waited for it.
+            nearer = nearer.max(copy.again);
+            if let Some(again) = nearer {
                 self.note_repair(copy.start..copy.end, again);
             }
         }
@@ -151,7 +153,12 @@ impl ReceiverProgress {
         }
         let arrived = |copy: &&SegmentCopy| !copy.is_repeated && copy.end <= ack.upto;
         let passed = self.copies.iter().filter(arrived);
-        let passed: Vec<_> = passed.filter_map(|copy| Some((copy.start..copy.end, copy.again?))).collect();
+        let mut nearer = None;
+        let passed = passed.filter_map(|copy| {
+            nearer = nearer.max(copy.again);
+            Some((copy.start..copy.end, nearer?))
+        });
+        let passed: Vec<_> = passed.collect();
         passed.into_iter().for_each(|(bytes, at)| self.note_repair(bytes, at));
     }
 
@@ -293,6 +300,24 @@ mod tests {
         receiver.seen_again(0..10, Some(1), at(60));
         receiver.seen_again(10..20, Some(9), at(70));
         receiver.acknowledge(&ack(20, 100, Some(2)), &mut arrived);
-        assert_eq!([receiver.arrived(10), receiver.arrived(20)], [Some(Some(at(60))), Some(None)]);
+        receiver.sent(copy(20..30, 110, Some(3), false));
+        receiver.acknowledge(&ack(30, 120, Some(3)), &mut arrived);
+        let arrival = |end| receiver.arrived(end);
+        assert_eq!(
+            [arrival(10), arrival(20), arrival(30)],
+            [Some(Some(at(60))), Some(Some(at(60))), Some(None)],
+            "what is behind it waits for it"
+        );
+    }
+
+    #[test]
+    fn bytes_that_overtook_others_on_the_way_to_the_nearer_capture_arrived_with_those() {
+        let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
+        receiver.sent(copy(0..10, 0, Some(1), false));
+        receiver.sent(copy(10..15, 0, Some(1), false));
+        receiver.seen_again(10..15, Some(1), at(40));
+        receiver.seen_again(0..10, Some(1), at(60));
+        receiver.acknowledge(&ack(15, 60, Some(1)), &mut arrived);
+        assert_eq!(receiver.arrived(15), Some(Some(at(60))));
     }
 }

@@ -70,6 +70,8 @@ struct ContentQueue {
     numbers: VecDeque<u64>,
     /// The last place whose message is of another flow than the one before it.
     flow_changed: u64,
+    /// When one of its messages was last published again.
+    again: Option<Instant>,
     receivers: Receivers,
 }
 
@@ -123,6 +125,13 @@ impl ContentQueues {
     /// A broker refused a message.
     pub fn refuse(&mut self, message: CountedMessage) {
         self.refused.insert((message.publisher, message.sequence));
+    }
+
+    /// A client publishes a message at QoS 1 again: its server may deliver it again, as a message that is owed or later.
+    pub fn publish_again(&mut self, publish: &SeenPublish<'_>, server: u32) {
+        if let Some(queue) = self.queues.get_mut(&queue(key(publish), server)) {
+            queue.again = Some(publish.complete);
+        }
     }
 
     /// Whether equal messages from one client to another can be told apart by counting.
@@ -233,7 +242,9 @@ impl ContentQueues {
         // Members of a shared subscription get messages in no order that is promised.
         let is_shared = taker != publish.client;
         let is_mixed = queue.flow_changed > place || (is_shared && end - place > 1);
-        let window = queue.receivers.of(taker).take(place, end - place, is_mixed);
+        // What comes may be a second copy, where there are several messages.
+        let is_again = !only && queue.again.is_some_and(|again| publish.is_told_by_content(again));
+        let window = queue.receivers.of(taker).take(place, end - place, is_mixed || is_again);
         if window.is_none() && !publish.dup && !is_shared {
             self.pass_over(publish.client, flow, number);
         }
@@ -527,6 +538,26 @@ mod tests {
         assert_eq!(take(&mut waiting, 5), Some((3, false)));
         waiting.put(&copy(0, b"x", 5), message(4), 0);
         assert_eq!(take(&mut waiting, 5), Some((4, true)));
+    }
+
+    #[test]
+    fn after_a_repetition_at_qos_1_what_comes_may_be_a_second_copy() {
+        let mut waiting = ContentQueues::default();
+        let put = |waiting: &mut ContentQueues, sequence: u32| {
+            waiting.put(&copy(0, b"x", sequence.into()), message(sequence), 0);
+        };
+        let take = |waiting: &mut ContentQueues, at_ns| {
+            let asked = (5, Instant::ZERO);
+            let traced = waiting.match_delivery(&copy(5, b"x", at_ns), asked, &|| 0, [0].into_iter());
+            traced.is_some_and(|traced| traced.window.is_none_or(|window| window.is_certain()))
+        };
+        put(&mut waiting, 0);
+        assert!(take(&mut waiting, 5));
+        waiting.publish_again(&SeenPublish { dup: true, ..copy(0, b"x", 6) }, 0);
+        put(&mut waiting, 1);
+        assert!(!take(&mut waiting, 7), "message 0 again, or message 1");
+        put(&mut waiting, 2);
+        assert!(take(&mut waiting, 11_000_000_000), "long after");
     }
 
     #[test]

@@ -288,7 +288,11 @@ impl Matcher {
             && let Some(outgoing) = place.and_then(|place| self.outgoing.get_mut(&place))
         {
             outgoing.connection = publish.connection;
-            return outgoing.message;
+            let message = outgoing.message;
+            if publish.qos == 1 {
+                self.waiting.publish_again(publish, self.servers.of(publish.client));
+            }
+            return message;
         }
         let origin = match identity::find(publish.head) {
             Some(identity) => self.identities.published(&identity, publish),
@@ -326,6 +330,9 @@ impl Matcher {
         if let Some(message) =
             self.waiting.again(publish, self.servers.of(publish.client)).filter(|_| publish.dup)
         {
+            if publish.qos == 1 {
+                self.waiting.publish_again(publish, self.servers.of(publish.client));
+            }
             return (message, None);
         }
         // The counts of identified messages are their run's; others of the same client are counted far from them.
