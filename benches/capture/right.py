@@ -219,7 +219,9 @@ class Ways:
         self._acked = [self._earliest(view.true_ns(frame) for _, frame in self._acks) for view in views]
         self._answered = self._earliest(frame.sent_ns for _, frame in self._acks)
         self._whole = [self._contiguous(view) for view in views]
-        self._behind: list[int] = [0] * (len(views) + 1)
+        # Per view, until when the bytes before a packet may have been on their way.
+        self._behind: list[int] = [0] * len(views)
+        self._looked_at = 0
 
     def _contiguous(self, view: View) -> tuple[int, int]:
         """From where to where all bytes passed a point."""
@@ -245,11 +247,12 @@ class Ways:
         last = bisect.bisect_left(self._starts, end)
         return [part for part in self._segments[first:last] if part[1] > start]
 
-    def _pieces(self, start: int, end: int) -> list[list[Frame]]:
-        """The range cut where segments begin or end: the frames with each piece."""
+    def _cut(self, start: int, end: int) -> list[tuple[int, list[Frame]]]:
+        """The range cut where segments begin or end: the end of each piece, and the frames with it."""
         over = self._over(start, end)
         edges = sorted({start, end, *(edge for part in over for edge in part[:2] if start < edge < end)})
-        return [[frame for low, high, frame in over if low <= one and high >= other] for one, other in pairwise(edges)]
+        return [(other, [frame for low, high, frame in over if low <= one and high >= other])
+                for one, other in pairwise(edges)]
 
     def first(self, start: int) -> int | None:
         """When a byte passed first, by the clock of the file that saw it first."""
@@ -269,7 +272,8 @@ class Ways:
             end: where it ends.
             own: which of the views is at the receiver's own host.
         """
-        pieces = self._pieces(start, end)
+        self._look_before(start)
+        pieces = [piece for _, piece in self._cut(start, end)]
         arrived = [min((frame.arrived_ns for frame in piece if frame.arrived_ns is not None), default=None)
                    for piece in pieces]
         came = None if None in arrived else max(at_ns for at_ns in arrived if at_ns is not None)
@@ -283,6 +287,15 @@ class Ways:
             return Delivery(is_certain=is_acked, low_ns=view.said_ns(came), high_ns=view.said_ns(self._behind[own]),
                             seen_ns=self._seen(pieces), is_at_receiver=True)
         return self._elsewhere(pieces, index, came)
+
+    def _look_before(self, start: int) -> None:
+        """Bytes before a packet that belong to no delivery hold it up, too, where they fill a hole."""
+        at, self._looked_at = self._looked_at, max(start, self._looked_at)
+        for end, piece in self._cut(at, start) if at < start else ():
+            index = bisect.bisect_left(self._ack_places, end)
+            for number, view in enumerate(self._views):
+                acked = self._acked[number][index] if index < len(self._acks) else None
+                self._behind[number] = max([self._behind[number], *self._copy_times(piece, view, acked)])
 
     def _elsewhere(self, pieces: list[list[Frame]], index: int, came: int | None) -> Delivery | None:
         found: list[tuple[int, int]] = []

@@ -53,6 +53,8 @@ pub struct ArrivedCopies {
     pub by_time_stamp: u64,
     /// By the round trip.
     pub by_round_trip: u64,
+    /// Segments between others that two captures hold, and that one of both lacks.
+    pub lacking: u64,
 }
 
 /// What the receiver of one direction has acknowledged.
@@ -69,6 +71,9 @@ pub struct ReceiverProgress {
     repairs: VecDeque<(Range<u64>, Instant)>,
     /// The shortest time from a segment to its acknowledgment.
     round_trip_least: Option<Duration>,
+    /// Whether segments pass a second point of capture, and how many did not since the last one that did.
+    passes_two: bool,
+    passed_one: u64,
 }
 
 impl ReceiverProgress {
@@ -87,12 +92,22 @@ impl ReceiverProgress {
     }
 
     /// A copy passes another point of capture.
-    pub fn seen_again(&mut self, bytes: Range<u64>, stamp: Option<u32>, at: Instant) {
+    pub fn seen_again(
+        &mut self,
+        bytes: Range<u64>,
+        stamp: Option<u32>,
+        at: Instant,
+        arrived: &mut ArrivedCopies,
+    ) {
         let is_same = |copy: &&mut SegmentCopy| {
             copy.start == bytes.start && copy.end == bytes.end && copy.stamp == stamp && copy.time <= at
         };
         if let Some(copy) = self.copies.iter_mut().rev().find(is_same) {
             copy.again = copy.again.max(Some(at));
+        } else if bytes.end <= self.acknowledged {
+            // A mirror port shows some frames behind their acknowledgments.
+            let count = if self.passed_one > 0 { &mut self.passed_one } else { &mut arrived.lacking };
+            *count = count.saturating_sub(1);
         }
     }
 
@@ -113,10 +128,13 @@ impl ReceiverProgress {
             self.repeated = self.copies.iter().filter(|copy| copy.is_repeated).count();
             return;
         }
-        let mut last = None;
+        let (mut last, mut nearer) = (None, None);
         while let Some(copy) = self.copies.pop_front_if(|copy| copy.end <= ack.upto) {
             last = Some(copy.time);
-            if let Some(again) = copy.again {
+            self.note_places(&copy, arrived);
+            // Nearer to the receiver a segment may have come behind a later one, which waited for it.
+            nearer = nearer.max(copy.again);
+            if let Some(again) = nearer {
                 self.note_repair(copy.start..copy.end, again);
             }
         }
@@ -151,8 +169,24 @@ impl ReceiverProgress {
         }
         let arrived = |copy: &&SegmentCopy| !copy.is_repeated && copy.end <= ack.upto;
         let passed = self.copies.iter().filter(arrived);
-        let passed: Vec<_> = passed.filter_map(|copy| Some((copy.start..copy.end, copy.again?))).collect();
+        let mut nearer = None;
+        let passed = passed.filter_map(|copy| {
+            nearer = nearer.max(copy.again);
+            Some((copy.start..copy.end, nearer?))
+        });
+        let passed: Vec<_> = passed.collect();
         passed.into_iter().for_each(|(bytes, at)| self.note_repair(bytes, at));
+    }
+
+    /// A segment has arrived: of those that both points hold, one point may lack some.
+    fn note_places(&mut self, copy: &SegmentCopy, arrived: &mut ArrivedCopies) {
+        match copy.again {
+            Some(_) => {
+                arrived.lacking += std::mem::take(&mut self.passed_one);
+                self.passes_two = true;
+            }
+            None => self.passed_one += u64::from(self.passes_two),
+        }
     }
 
     fn note_repair(&mut self, bytes: Range<u64>, at: Instant) {
@@ -246,7 +280,7 @@ mod tests {
     #[test]
     fn the_echoed_time_stamp_says_which_copy_arrived() {
         let by_stamp = |echo| after_three(true, &ack(15, 760, Some(echo)));
-        let one = ArrivedCopies { by_time_stamp: 1, by_round_trip: 0 };
+        let one = ArrivedCopies { by_time_stamp: 1, ..ArrivedCopies::default() };
         assert_eq!(by_stamp(700), (Some(Some(at(700))), one));
         assert_eq!(by_stamp(300).0, Some(Some(at(300))), "a late acknowledgment of the second");
         assert_eq!(by_stamp(100).0, Some(None), "of the first");
@@ -289,10 +323,48 @@ mod tests {
         let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
         receiver.sent(copy(0..10, 0, Some(1), false));
         receiver.sent(copy(10..20, 5, Some(2), false));
-        receiver.seen_again(0..10, Some(1), at(40));
-        receiver.seen_again(0..10, Some(1), at(60));
-        receiver.seen_again(10..20, Some(9), at(70));
+        receiver.seen_again(0..10, Some(1), at(40), &mut arrived);
+        receiver.seen_again(0..10, Some(1), at(60), &mut arrived);
+        receiver.seen_again(10..20, Some(9), at(70), &mut arrived);
         receiver.acknowledge(&ack(20, 100, Some(2)), &mut arrived);
-        assert_eq!([receiver.arrived(10), receiver.arrived(20)], [Some(Some(at(60))), Some(None)]);
+        receiver.sent(copy(20..30, 110, Some(3), false));
+        receiver.acknowledge(&ack(30, 120, Some(3)), &mut arrived);
+        let arrival = |end| receiver.arrived(end);
+        assert_eq!(
+            [arrival(10), arrival(20), arrival(30)],
+            [Some(Some(at(60))), Some(Some(at(60))), Some(None)],
+            "what is behind it waits for it"
+        );
+    }
+
+    #[test]
+    fn bytes_that_overtook_others_on_the_way_to_the_nearer_capture_arrived_with_those() {
+        let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
+        receiver.sent(copy(0..10, 0, Some(1), false));
+        receiver.sent(copy(10..15, 0, Some(1), false));
+        receiver.seen_again(10..15, Some(1), at(40), &mut arrived);
+        receiver.seen_again(0..10, Some(1), at(60), &mut arrived);
+        receiver.acknowledge(&ack(15, 60, Some(1)), &mut arrived);
+        assert_eq!(receiver.arrived(15), Some(Some(at(60))));
+    }
+
+    #[test]
+    fn a_segment_that_one_of_two_captures_lacks_is_counted_between_others_that_both_hold() {
+        let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
+        let mut lacking = Vec::new();
+        for (number, is_at_both) in [false, true, false, true, false].into_iter().enumerate() {
+            let (start, ms) = (number as u64 * 10, number as u64 * 100);
+            receiver.sent(copy(start..start + 10, ms, Some(ms as u32), false));
+            if is_at_both {
+                receiver.seen_again(start..start + 10, Some(ms as u32), at(ms + 20), &mut arrived);
+            }
+            receiver.acknowledge(&ack(start + 10, ms + 40, Some(ms as u32)), &mut arrived);
+            lacking.push(arrived.lacking);
+        }
+        assert_eq!(
+            lacking,
+            [0, 0, 0, 1, 1],
+            "before the second capture begins and after its end none is missing"
+        );
     }
 }

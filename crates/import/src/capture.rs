@@ -537,6 +537,7 @@ impl<'a> Importer<'a> {
         }
         reasons.extend(self.drifting.iter().cloned());
         reasons.append(&mut self.matcher.clocks.reasons());
+        reasons.append(&mut self.unproven.reasons(&self.streams));
         let assumed = self.clocks_set.is_empty() && self.drifting.is_empty() && !self.matcher.clocks.differ();
         let files = if assumed { frames.files() } else { 1 };
         let mut warnings = self.matcher.wills.warnings(self.participants.clients());

@@ -70,6 +70,8 @@ struct ContentQueue {
     numbers: VecDeque<u64>,
     /// The last place whose message is of another flow than the one before it.
     flow_changed: u64,
+    /// When one of its messages was last published again.
+    again: Option<Instant>,
     receivers: Receivers,
 }
 
@@ -83,6 +85,8 @@ struct Receivers {
 /// What is asked of one queue.
 struct Asked<'a> {
     publish: &'a SeenPublish<'a>,
+    /// Its receiver, or the shared subscription that it is a member of.
+    taker: u32,
     since: Instant,
     /// How many second copies of a message the receiver's subscriptions may bring.
     copies_each: &'a dyn Fn() -> u64,
@@ -123,6 +127,13 @@ impl ContentQueues {
         self.refused.insert((message.publisher, message.sequence));
     }
 
+    /// A client publishes a message at QoS 1 again: its server may deliver it again, as a message that is owed or later.
+    pub fn publish_again(&mut self, publish: &SeenPublish<'_>, server: u32) {
+        if let Some(queue) = self.queues.get_mut(&queue(key(publish), server)) {
+            queue.again = Some(publish.complete);
+        }
+    }
+
     /// Whether equal messages from one client to another can be told apart by counting.
     pub fn trusts(&self, publisher: u32, subscriber: u32) -> bool {
         ![publisher, subscriber].iter().any(|client| self.distrusted.contains(client))
@@ -137,15 +148,18 @@ impl ContentQueues {
 
     /// The message that a client receives, which has been subscribed since then: one that was published to its server, the
     /// first of these, else one of another server's, whose content tells it apart and which was published a moment ago.
+    ///
+    /// `taker` has had what it was matched before: the client, or the members of a shared subscription together
+    /// ([`taker_of_share`]).
     pub fn match_delivery(
         &mut self,
         publish: &SeenPublish<'_>,
-        since: Instant,
+        (taker, since): (u32, Instant),
         copies_each: &dyn Fn() -> u64,
         servers: impl Iterator<Item = u32>,
     ) -> Option<TracedMessage> {
         let key = key(publish);
-        let asked = Asked { publish, since, copies_each };
+        let asked = Asked { publish, taker, since, copies_each };
         let mut again = None;
         for (place, server) in servers.enumerate() {
             let (whole, own) = (publish.is_whole, place == 0);
@@ -161,9 +175,9 @@ impl ContentQueues {
     }
 
     /// Whether a client has still to get a message with this content from its server; of the store any may come.
-    pub fn owes(&self, publish: &SeenPublish<'_>, since: Instant, server: u32) -> bool {
+    pub fn owes(&self, publish: &SeenPublish<'_>, (taker, since): (u32, Instant), server: u32) -> bool {
         let Some(queue) = self.queues.get(&queue(key(publish), server)) else { return false };
-        let had = queue.receivers.next(publish.client);
+        let had = queue.receivers.next(taker);
         publish.retain || had.max(self.subscribed_at(queue, since)) < queue.end()
     }
 
@@ -174,7 +188,7 @@ impl ContentQueues {
 
     /// What one queue has for a client, and whether it had it before.
     fn match_at(&mut self, asked: &Asked<'_>, (key, is_own): (u64, bool)) -> Option<(TracedMessage, bool)> {
-        let publish = asked.publish;
+        let (publish, taker) = (asked.publish, asked.taker);
         let queue = self.queues.get_mut(&key)?;
         let (messages, forgotten) = (&self.messages, self.forgotten);
         let at_place = |queue: &ContentQueue, place: u64| {
@@ -200,15 +214,18 @@ impl ContentQueues {
         let since =
             queue.numbers.partition_point(|&number| messages[(number - forgotten) as usize].at < asked.since);
         let subscribed = queue.gone + since as u64;
-        let had = queue.receivers.next(publish.client);
-        let owed_from = had.max(subscribed);
+        let had = queue.receivers.next(taker);
+        // The server takes messages and subscriptions in an order of its own: a message at QoS 2 with its PUBREL, and others as they
+        // come to it. A content that came once tells the message.
+        let is_early = only && had == 0 && !is_distrusted && publish.is_told_by_content(last.at);
+        let owed_from = if is_early { had } else { had.max(subscribed) };
         if owed_from >= end {
             // One message that comes twice is a duplicate; so is the last one of several.
             let is_second = publish.is_whole && had > subscribed;
             let before = had.checked_sub(1).filter(|&before| before >= queue.gone && is_second)?;
             let message = at_place(queue, before).1.message;
             let copies_each = (asked.copies_each)();
-            let window = queue.receivers.of(publish.client).copy(copies_each);
+            let window = queue.receivers.of(taker).copy(copies_each);
             let is_unexplained = !only && copies_each == 0 && !publish.dup;
             return Some((TracedMessage { message, identified, window, is_unexplained }, true));
         }
@@ -222,9 +239,13 @@ impl ContentQueues {
         let place = (owed_from..end).find(|place| !passed(place)).unwrap_or(owed_from);
         let (number, found) = at_place(queue, place);
         let (message, flow) = (found.message, found.flow);
-        let is_mixed = queue.flow_changed > place;
-        let window = queue.receivers.of(publish.client).take(place, end - place, is_mixed);
-        if window.is_none() && !publish.dup {
+        // Members of a shared subscription get messages in no order that is promised.
+        let is_shared = taker != publish.client;
+        let is_mixed = queue.flow_changed > place || (is_shared && end - place > 1);
+        // What comes may be a second copy, where there are several messages.
+        let is_again = !only && queue.again.is_some_and(|again| publish.is_told_by_content(again));
+        let window = queue.receivers.of(taker).take(place, end - place, is_mixed || is_again);
+        if window.is_none() && !publish.dup && !is_shared {
             self.pass_over(publish.client, flow, number);
         }
         Some((TracedMessage { window, ..TracedMessage::certain(message, identified) }, false))
@@ -261,7 +282,7 @@ impl ContentQueues {
         let (message, key) = (found.message, found.queue);
         let queue = self.queues.get_mut(&key)?;
         let place = queue.gone + queue.numbers.binary_search(&number).ok()? as u64;
-        let order = queue.receivers.of(publish.client);
+        let order = queue.receivers.of(asked.taker);
         let again = order.next > place && !publish.retain;
         order.next = order.next.max(place + u64::from(!publish.retain));
         Some((TracedMessage::certain(message, Identified::Payload), again))
@@ -340,6 +361,11 @@ impl ContentQueue {
     }
 }
 
+/// Who takes the messages of a shared subscription: numbers of clients count from the other end.
+pub fn taker_of_share(share: u32) -> u32 {
+    u32::MAX - share
+}
+
 /// What copies of a message have in common.
 pub fn key(publish: &SeenPublish<'_>) -> u64 {
     let family = family_key(topic_key(publish), publish);
@@ -399,7 +425,8 @@ mod tests {
         publish: &SeenPublish<'_>,
         since_ns: u64,
     ) -> Option<(u32, Identified)> {
-        let taken = waiting.match_delivery(publish, Instant::from_ns(since_ns), &|| 0, [0].into_iter());
+        let asked = (publish.client, Instant::from_ns(since_ns));
+        let taken = waiting.match_delivery(publish, asked, &|| 0, [0].into_iter());
         taken.map(|taken| (taken.message.sequence, taken.identified))
     }
 
@@ -412,6 +439,26 @@ mod tests {
         assert_eq!(taken(&mut waiting, 5, b"a", 0), Some((0, Identified::Payload)));
         assert_eq!(taken(&mut waiting, 5, b"a", 0), Some((0, Identified::Payload)));
         assert_eq!(taken(&mut waiting, 5, b"c", 0), None);
+    }
+
+    #[test]
+    fn a_message_before_a_subscription_is_delivered_once_where_its_content_tells_it() {
+        let mut waiting = ContentQueues::default();
+        for (sequence, head, at_ns) in [(0, b"a", 1), (1, b"x", 2), (2, b"x", 3)] {
+            waiting.put(&copy(0, head, at_ns), message(sequence), 0);
+        }
+        assert_eq!(
+            taken(&mut waiting, 5, b"a", 50),
+            Some((0, Identified::Payload)),
+            "at QoS 2, released later"
+        );
+        assert_eq!(taken(&mut waiting, 5, b"a", 50), None, "no second copy");
+        assert_eq!(taken(&mut waiting, 5, b"x", 50), None, "one of two");
+        waiting.put(&copy(0, b"b", 1), message(3), 0);
+        let late = copy(5, b"b", 11_000_000_000);
+        assert_eq!(matched(&mut waiting, &late, 10_000_000_000), None, "long ago");
+        waiting.distrust(6);
+        assert_eq!(taken(&mut waiting, 6, b"a", 50), None, "another one may be missing");
     }
 
     #[test]
@@ -467,6 +514,53 @@ mod tests {
     }
 
     #[test]
+    fn members_of_a_shared_subscription_have_one_of_equal_messages_between_them() {
+        let mut waiting = ContentQueues::default();
+        let share = taker_of_share(0);
+        let take = |waiting: &mut ContentQueues, client| {
+            let traced = waiting.match_delivery(
+                &copy(client, b"x", 9),
+                (share, Instant::ZERO),
+                &|| 0,
+                [0].into_iter(),
+            );
+            traced.map(|traced| {
+                (traced.message.sequence, traced.window.is_none_or(|window| window.is_certain()))
+            })
+        };
+        waiting.put(&copy(0, b"x", 1), message(0), 0);
+        assert_eq!(take(&mut waiting, 5), Some((0, true)));
+        waiting.put(&copy(0, b"x", 2), message(1), 0);
+        assert_eq!(take(&mut waiting, 6), Some((1, true)), "not the first one again");
+        waiting.put(&copy(0, b"x", 3), message(2), 0);
+        waiting.put(&copy(0, b"x", 4), message(3), 0);
+        assert_eq!(take(&mut waiting, 6), Some((2, false)), "it may be the one or the other");
+        assert_eq!(take(&mut waiting, 5), Some((3, false)));
+        waiting.put(&copy(0, b"x", 5), message(4), 0);
+        assert_eq!(take(&mut waiting, 5), Some((4, true)));
+    }
+
+    #[test]
+    fn after_a_repetition_at_qos_1_what_comes_may_be_a_second_copy() {
+        let mut waiting = ContentQueues::default();
+        let put = |waiting: &mut ContentQueues, sequence: u32| {
+            waiting.put(&copy(0, b"x", sequence.into()), message(sequence), 0);
+        };
+        let take = |waiting: &mut ContentQueues, at_ns| {
+            let asked = (5, Instant::ZERO);
+            let traced = waiting.match_delivery(&copy(5, b"x", at_ns), asked, &|| 0, [0].into_iter());
+            traced.is_some_and(|traced| traced.window.is_none_or(|window| window.is_certain()))
+        };
+        put(&mut waiting, 0);
+        assert!(take(&mut waiting, 5));
+        waiting.publish_again(&SeenPublish { dup: true, ..copy(0, b"x", 6) }, 0);
+        put(&mut waiting, 1);
+        assert!(!take(&mut waiting, 7), "message 0 again, or message 1");
+        put(&mut waiting, 2);
+        assert!(take(&mut waiting, 11_000_000_000), "long after");
+    }
+
+    #[test]
     fn a_retained_message_is_the_last_one() {
         let mut waiting = ContentQueues::default();
         waiting.put(&copy(0, b"x", 1), message(0), 0);
@@ -479,7 +573,8 @@ mod tests {
     fn a_message_of_another_server_is_one_only_where_its_content_tells_it_apart() {
         let mut waiting = ContentQueues::default();
         let take = |waiting: &mut ContentQueues, publish: SeenPublish<'_>| {
-            let taken = waiting.match_delivery(&publish, Instant::ZERO, &|| 0, [1, 0].into_iter());
+            let asked = (publish.client, Instant::ZERO);
+            let taken = waiting.match_delivery(&publish, asked, &|| 0, [1, 0].into_iter());
             taken.map(|taken| (taken.message.sequence, taken.identified))
         };
         waiting.put(&copy(0, b"x", 1), message(0), 0);

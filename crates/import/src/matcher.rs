@@ -255,7 +255,11 @@ impl Matcher {
             && let Some(outgoing) = place.and_then(|place| self.outgoing.get_mut(&place))
         {
             outgoing.connection = publish.connection;
-            return outgoing.message;
+            let message = outgoing.message;
+            if publish.qos == 1 {
+                self.waiting.publish_again(publish, self.servers.of(publish.client));
+            }
+            return message;
         }
         let origin = match identity::find(publish.head) {
             Some(identity) => self.identities.published(&identity, publish),
@@ -293,6 +297,9 @@ impl Matcher {
         if let Some(message) =
             self.waiting.again(publish, self.servers.of(publish.client)).filter(|_| publish.dup)
         {
+            if publish.qos == 1 {
+                self.waiting.publish_again(publish, self.servers.of(publish.client));
+            }
             return (message, None);
         }
         // The counts of identified messages are their run's; others of the same client are counted far from them.
@@ -471,9 +478,10 @@ impl Matcher {
         let traced = match ours {
             Some(message) => TracedMessage::certain(message, Identified::Payload),
             None => {
+                let taker = self.subscriptions.taker(publish.client, publish.topic);
                 let copies_each = || self.subscriptions.copies_each(publish.client, publish.topic);
                 let servers = self.servers.own_first(publish.client);
-                self.waiting.match_delivery(publish, since, &copies_each, servers)?
+                self.waiting.match_delivery(publish, (taker, since), &copies_each, servers)?
             }
         };
         let message = traced.message;

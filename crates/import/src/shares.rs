@@ -68,6 +68,17 @@ impl ObservedShares {
         })
     }
 
+    /// Whether there never was one.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The share that a filter makes of a topic.
+    pub fn number_of(&self, filter: &str, topic: &str) -> Option<u32> {
+        let (line, _) = conventions::shares(filter).find(|(_, inner)| matches(inner, topic))?;
+        self.numbers.get(&(filter.to_owned(), line)).copied()
+    }
+
     /// The shares that a message to a topic belongs to now, by number in order.
     pub fn of(&self, topic: &str) -> Vec<u32> {
         let mut found = Vec::new();

@@ -65,7 +65,7 @@ impl CapturedStreams {
         if let Some(start) = way.offset(segment.sequence).filter(|_| segment.payload_len > 0) {
             let stamp = segment.options.timestamps.map(|(value, _)| value);
             let end = start + u64::from(segment.payload_len);
-            way.receiver.seen_again(start..end, stamp, segment.time);
+            way.receiver.seen_again(start..end, stamp, segment.time, &mut self.arrived);
         }
     }
 

@@ -16,6 +16,7 @@ use mqttlab_mqtt::{SubscriptionOptions, TopicTree, conventions};
 use mqttlab_recording::{GivenUp, NumberMap, Share, ShareMember, Topic};
 use mqttlab_units::Instant;
 
+use super::content_queues::taker_of_share;
 use super::servers::ObservedServers;
 use super::shares::{ObservedShare, ObservedShares};
 use super::subscription_options::ObservedOptions;
@@ -36,6 +37,8 @@ pub struct ObservedSubscriptions {
     /// What holds until somebody subscribes or leaves.
     current: NumberMap<(Arc<str>, u32), u32>,
     covered: NumberMap<(u32, Arc<str>), Option<Instant>>,
+    /// By client and topic, who takes messages for it.
+    takers: NumberMap<(u32, Arc<str>), u32>,
     /// When subscriptions to a topic were given up, by topic and client.
     given_up: BTreeMap<(u32, u32), Instant>,
     shares: ObservedShares,
@@ -232,6 +235,24 @@ impl ObservedSubscriptions {
                 covering().for_each(|held| shares.prove(&held.filter, topic));
             }
             covering().map(|held| held.since).min()
+        })
+    }
+
+    /// Who takes the messages of a topic that reach a client: itself, or its shared subscription, where that is the only one it
+    /// has them by.
+    pub fn taker(&mut self, client: u32, topic: &Arc<str>) -> u32 {
+        if self.shares.is_empty() {
+            return client;
+        }
+        let (held, shares) = (self.of_client.get(&client).map_or(&[][..], Vec::as_slice), &self.shares);
+        *self.takers.entry((client, Arc::clone(topic))).or_insert_with(|| {
+            let mut covering = held.iter().filter(|held| covers(&held.filter, topic));
+            match (covering.next(), covering.next()) {
+                (Some(only), None) if !matches(&only.filter, topic) => {
+                    shares.number_of(&only.filter, topic).map_or(client, taker_of_share)
+                }
+                _ => client,
+            }
         })
     }
 
@@ -451,6 +472,7 @@ impl ObservedSubscriptions {
         self.changed_at = self.changed_at.max(at);
         self.current.clear();
         self.covered.clear();
+        self.takers.clear();
     }
 }
 

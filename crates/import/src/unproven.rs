@@ -252,6 +252,18 @@ impl UnprovenRows {
         warnings
     }
 
+    /// Why times are not right for all messages.
+    pub fn reasons(&self, streams: &CapturedStreams) -> Vec<String> {
+        let lacking = streams.arrived().lacking;
+        let words = || {
+            format!(
+                "{lacking} segments are in one capture only, between others that a second one holds, too: it has lost them. Their messages \
+                 have the times of the other place."
+            )
+        };
+        (lacking > 0).then(words).into_iter().collect()
+    }
+
     /// The numbers behind it, for `run.json`.
     pub fn as_json(&self, streams: &CapturedStreams) -> Value {
         json!({

@@ -90,7 +90,9 @@ impl ShareEvidence<'_> {
         let ShareVerdict { is_over, member, cause } = verdict;
         // It may be any member's.
         let may_be = |client| self.untraced.any((client, sent.payload_bytes), sent.sent, overtaken(client));
-        let untraced = members().find_map(may_be).filter(|_| is_over);
+        // Of messages with one content it may have come, too, while members are there.
+        let is_told = |cause: &LossCause| is_over || *cause == LossCause::EqualContent;
+        let untraced = members().find_map(may_be).filter(is_told);
         let absent = UndeliveredMessage { overtaken: is_over, instead: cause, untraced, ..absent };
         (absent, member.filter(|_| untraced.is_none()))
     }

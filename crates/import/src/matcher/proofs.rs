@@ -37,7 +37,8 @@ impl Matcher {
     pub(super) fn will_of(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<u32> {
         let client = self.wills.may_be(publish)?;
         let server = self.servers.of(publish.client);
-        if identity::find(publish.head).is_some() || self.waiting.owes(publish, since, server) {
+        let taker = self.subscriptions.taker(publish.client, publish.topic);
+        if identity::find(publish.head).is_some() || self.waiting.owes(publish, (taker, since), server) {
             return None;
         }
         self.wills.delivered(publish);
