@@ -28,6 +28,8 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(HOME)/.cargo/bin:$(PATH)
 # Three processes of tests to a processor: most of a live run is waiting.
 WORKERS := --numprocesses=$(shell echo $$((3 * $$(nproc)))) --no-loadscope-reorder
+# Live tests measure in real time, beside five others and the builds. A test that fails must fail alone, too.
+AGAIN := What failed beside others is run again, alone. It counts if it fails again.
 # Of make's own slots only a make below it can take one; cargo counts its jobs by itself.
 CARGO := env -u MAKEFLAGS -u MFLAGS cargo
 # What Python's tests need.
@@ -85,7 +87,7 @@ test-rust-pure: lint-rust
 # Once before the workers start: else each of them would rewrite the assertions of all files.
 test-python: $(TESTED) lint-python
 	@$(BIN)/pytest --collect-only -qq >/dev/null
-	$(BIN)/pytest $(WORKERS)
+	$(BIN)/pytest $(WORKERS) || { [ $$? -eq 1 ] && echo "$(AGAIN)" && $(BIN)/pytest --last-failed --maxfail=3; }
 
 test-python-fast: $(TESTED) lint-python
 	$(BIN)/pytest --fast --numprocesses=$(shell nproc)
