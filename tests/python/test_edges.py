@@ -132,6 +132,12 @@ def test_a_pure_crate_brings_nothing_that_touches_the_world(crate: str) -> None:
         assert not re.search(r"std::(net|thread|fs|process)\b|SystemTime|Instant::now|HashMap|HashSet", text), path
 
 
+def test_make_check_tests_the_pure_crates() -> None:
+    shown = subprocess.run(["make", "--dry-run", "--no-print-directory", "test-rust-pure"], cwd=ROOT, text=True,
+                           capture_output=True, check=True).stdout
+    assert set(re.findall(r"--package mqttlab-(\S+)", shown)) == set(PURE)
+
+
 def python_modules() -> dict[str, Path]:
     """Every module of the package by its full name."""
     package = ROOT / "python" / "mqttlab"

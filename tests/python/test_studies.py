@@ -32,13 +32,25 @@ from mqttlab.studies import Cell, Comparison
 from mqttlab.studies.agreement import Measured, compared, far
 from mqttlab.studies.catalogue import known
 from mqttlab.studies.chart import BOTTOM, HEIGHT, TOP, Chart, Series, svg
-from mqttlab.studies.claims import ASSUMED, OPEN, SHOWN, Ran, cause_open, claims_of, decides, reasons, shown
-from mqttlab.studies.document import CLAIM_COLUMNS, Rerun, columns, rows, write
+from mqttlab.studies.claims import (
+    ASSUMED,
+    OPEN,
+    SHOWN,
+    TOO_SHORT,
+    Ran,
+    cause_open,
+    claims_of,
+    decides,
+    of_short_pass,
+    reasons,
+    shown,
+)
+from mqttlab.studies.document import CLAIM_COLUMNS, Rerun, columns, fit_rows, rows, write
 from mqttlab.studies.means import mean_charts
 from mqttlab.studies.probes import simulator_digest
 from mqttlab.studies.simulate import _held_up, simulate
-from mqttlab.studies.study import Reading, Study, printed_sources
-from mqttlab.studies.table import beside_simulated, pooled
+from mqttlab.studies.study import Reading, Study, printed_sources, published_rows
+from mqttlab.studies.table import AsPrinted, as_printed, beside_simulated, pooled
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = known()
@@ -474,6 +486,87 @@ def test_a_live_value_stands_beside_what_is_simulated() -> None:
     assert columns(live) == columns(sim) and columns(both)[-2:] == ("simulated", "live over simulated")
     assert [row[-2:] for row in rows(both)] == [("2", "1.10"), ("", "")]
     assert all(len(row) == len(columns(both)) for row in rows(both))
+
+
+def test_a_published_value_stands_with_the_digits_that_are_printed() -> None:
+    def shown(printed: float, **others: Any) -> str:
+        (row,) = rows([Cell(table="1", place="here", metric="m", published=printed, ours=1.0, **others)])
+        return row[2]
+
+    assert [shown(as_printed(word)) for word in ("14157", "189.65", "0.0424829", "4.0")] == [
+        "14157", "189.65", "0.0424829", "4.0"]
+    assert (shown(as_printed("")), shown(as_printed("inf"))) == ("–", "∞")
+    assert shown(math.inf, bound=as_printed("1000")) == "> 1000"
+    # What is computed from printed values has no digits of its own; half of the last digit printed is equal.
+    assert shown(100 * 190 / 540) == "35.19"
+    near = Cell(table="1", place="here", metric="m", published=as_printed("4.0"), ours=4.5)
+    assert fit_rows([near])[0][-2] == "0%" and fit_rows([replace(near, published=AsPrinted("4"))])[0][-2] == "100%"
+
+
+OF_CELLS = ("value", "delay_mean_ms", "delay_std_ms", "rtt_mean_s", "observations", "bytes", "latency_ms",
+            "messages_sent", "min_delay_s", "avg_delay_s", "max_delay_s", "disconnects", "data_rate_bit_s",
+            "loss_percent")
+"""Columns of published tables whose values are published values of cells."""
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_committed_pages_have_every_published_value_as_it_is_printed(name: str) -> None:
+    study = STUDIES[name]
+    page = (study.directory / "results.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^\| [^|]+ \| [^|]+ \| (?:> )?([^ |]+) \|", page, re.MULTILINE))
+    printed = {row[column].strip("> ") for path in study.published.glob("*.csv")
+               for _, row in published_rows(study.published, path.stem) for column in OF_CELLS if row.get(column)}
+    assert {"∞" if word == "inf" else word for word in printed} - shown == set()
+
+
+def test_counts_of_a_shorter_run_are_not_compared() -> None:
+    cell = Cell(table="1", place="here", metric="packets", published=as_printed("14157"), ours=3216.0)
+    assert rows([cell])[0][5] == "-77 %"
+    shorter = replace(cell, shorter=True)
+    assert rows([shorter])[0][2:6] == ("14157", "3216", "", "shorter run")
+    assert fit_rows([shorter]) == []
+    study = STUDIES["andersen2021"]
+    case = {case.name: case for case in study.cases(study.published, ())}["satcom-gps"]
+    results = Ran(simulate({"satcom-gps": case.scenario(study.quick)}, study.measure))
+    marked = {cell.metric for cell in study.compare(study.published, results) if cell.shorter}
+    assert marked == {"messages sent", "disconnects", "total_packets", "tcp_retransmissions", "duplicate_acks"}
+
+
+def test_equal_values_have_no_interval() -> None:
+    cell = Cell(table="4", place="here", metric="mean", published=26.2, ours=7.588, half=3e-8)
+    assert rows([cell])[0][4:6] == ("", "-71 %")
+    assert rows([replace(cell, half=0.0)])[0][4:6] == ("", "-71 %")
+    assert rows([replace(cell, half=0.01)])[0][4:6] == ("0.01", "-71 ± 0.038 %")
+
+
+def test_a_shortened_pass_leaves_undecided_what_only_the_whole_pass_decides() -> None:
+    study = STUDIES["schuhmacher2018"]
+    judged = [Comparison(claim=claim["id"], text="", holds=True, evidence="1") for claim in claims_of(study.published)]
+    short = [case.name for case in study.cases(study.published, ())
+             if case.scenario(study.quick) != case.scenario(study.thorough)]
+    found = {claim.claim: claim for claim in of_short_pass(study.published, judged, short)}
+    # A quarter of its interface is too short for 500 KB to queue up; 60 messages under loss are never cut short.
+    assert found["500-kb-take-seconds"].verdict == "undecided" and found["500-kb-take-seconds"].reason == TOO_SHORT
+    assert found["loss-knee"].verdict == "held"
+    assert of_short_pass(study.published, judged, ()) == judged
+    # What is not judged for want of numbers says what it waits for.
+    waits = Comparison(claim="500-kb-take-seconds", text="", holds=None, evidence="", reason="waits")
+    assert of_short_pass(study.published, [waits], short) == [waits]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_short_pass_has_no_other_verdict_than_the_whole_pass(name: str) -> None:
+    study = STUDIES[name]
+    cases = {case.name: case for case in study.cases(study.published, ())}
+    told = [claim for claim in claims_of(study.published) if claim.get("short_pass")]
+    scenarios = {label: case.scenario(study.quick) for label, case in cases.items()
+                 if any(decides(claim, label) for claim in told)}
+    if not told:
+        pytest.skip(f"no claim of {name} is decided by a shortened pass")
+    found = {claim.claim: claim.verdict for claim in study.claims(
+        study.published, Ran(simulate(scenarios, study.measure)))}
+    whole = {row["claim"].split("`")[1]: row["verdict"].strip("*") for row in judged_in(study)}
+    assert {claim["id"]: found[claim["id"]] for claim in told} == {claim["id"]: whole[claim["id"]] for claim in told}
 
 
 def test_a_verdict_has_numbers_or_says_what_it_waits_for() -> None:

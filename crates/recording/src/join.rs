@@ -1,6 +1,6 @@
 //! Messages: what was sent beside what arrived.
 //!
-//! The rows of a message are scattered over four spools, and [`crate::gather`] brings them together. When they are
+//! The rows of a message are scattered over four spools, and [`crate::message_rows`] brings them together. When they are
 //! few enough, its first pass has kept them and is the only one. The table comes out ordered by publisher, sequence
 //! and receiver, whichever thread pushed first.
 

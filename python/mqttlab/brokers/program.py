@@ -11,8 +11,8 @@ from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 
 class Program:
     """What the scenario's ``program`` says, with `{address}` and `{port}` filled in, of a gateway its broker's
-    `{broker_address}` and `{broker_port}`, of a broker whose clients ask for these `{websocket_port}`, `{tls_port}`,
-    `{wss_port}` and `{framed_port}` (`tls/server.pem`, `tls/server.key` and `tls/ca.pem` in its directory are made for
+    `{broker_address}` and `{broker_port}`, of a broker whose clients ask for these `{websocket_port}`, `{tls_port}` and
+    `{wss_port}` (`tls/server.pem`, `tls/server.key` and `tls/ca.pem` in its directory are made for
     it), and of a proxy of ZeroMQ `{subscriber_port}` and `{high_water_mark}`.
 
     The scenario's settings (``nagle``, ``max_inflight``, ...) say what the program's own files say: reports and the

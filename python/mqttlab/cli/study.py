@@ -16,7 +16,7 @@ from mqttlab.console import Console, print_table
 from mqttlab.errors import UsageError
 from mqttlab.studies import Comparison, LiveRuns, Study, perform_live, simulate
 from mqttlab.studies.agreement import Disagreement, Measured, compared, far, with_parts
-from mqttlab.studies.claims import Ran, claims_of, decides
+from mqttlab.studies.claims import Ran, claims_of, decides, of_short_pass
 from mqttlab.studies.document import FIT_COLUMNS, Rerun, columns, fit_rows, heading, rows
 from mqttlab.studies.means import mean_charts
 from mqttlab.studies.study import Case, LiveCells, live_scenario
@@ -106,6 +106,8 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
              if asked.everything or cell.table in tables or (asked.claims and not tables)]
     judged = [claim for claim in _agreed([study.claims(directory, results) for results in every])
               if asked.everything or claim.claim in asked.claims]
+    if asked.quick:
+        judged = of_short_pass(directory, judged, _shortened(study, cases, asked))
     for table in dict.fromkeys(cell.table for cell in cells):
         its = [cell for cell in cells if cell.table == table]
         print_table(console, heading(table), columns(its), list(rows(its)), left=(0, 1), keys=2)
@@ -128,6 +130,12 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
                  doubts=ran.doubts, apart=apart,
                  # Effects are differences between simulations.
                  readings=study.readings(directory, every[0]) if asked.backend == "sim" else ())
+
+
+def _shortened(study: Study, cases: Sequence[Case], asked: Asked) -> list[str]:
+    """The cases that a pass with --quick runs otherwise than the whole pass; live, all of them."""
+    return [case.name for case in cases
+            if asked.backend == "live" or case.scenario(study.quick) != case.scenario(study.thorough)]
 
 
 def _how(study: Study, asked: Asked, runs: int, words: str) -> str:

@@ -216,8 +216,8 @@ def read_readiness(value: Any) -> Any:
 class Program(Part):
     """A server's program. `{directory}` stands for a private directory, `{address}` and `{port}` for its endpoint. A
     gateway also has `{broker_address}` and `{broker_port}`, a proxy of ZeroMQ `{subscriber_port}` and
-    `{high_water_mark}`. A broker listens for its clients' transports at `{websocket_port}`, `{tls_port}`,
-    `{wss_port}` and `{framed_port}`. Its certificate and key are in `{directory}/tls/server.pem` and `server.key`,
+    `{high_water_mark}`. A broker listens for its clients' transports at `{websocket_port}`, `{tls_port}` and
+    `{wss_port}`. Its certificate and key are in `{directory}/tls/server.pem` and `server.key`,
     the authority in `ca.pem`."""
 
     command: Annotated[Command, IN_PARTS] = Field(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,9 @@ Without numbers it is not judged yet, and the third part says what it waits for.
 EVERY = ("*",)
 SHOWN, ASSUMED, OPEN = "shown: ", "assumed: ", "not known: "
 """How a part of a reason begins: one thing was changed and the effect followed; nothing was; no cause is named."""
+
+
+TOO_SHORT = "too short: the whole pass decides it"
 
 
 def waits_for(what: str) -> Verdict:
@@ -70,6 +74,7 @@ def claims_of(directory: Path) -> list[dict[str, Any]]:
     Of each ``id``, ``text``, ``cases`` (patterns of what decides it), ``rule`` (when it counts as held), ``written``
     (whether the rule was written before or after its numbers were looked at), and ``otherwise``, the verdict where the
     rule is not met. That is *refuted* only where the study's own conditions are run, or its own records count.
+    ``short_pass`` is true where a shortened pass decides it, too, as it did with two sets of seeds.
     """
     found: list[dict[str, Any]] = tomllib.loads((directory / "claims.toml").read_text(encoding="utf-8"))["claim"]
     return found
@@ -98,6 +103,21 @@ def judged(directory: Path, results: Results,
                                 reason="" if holds else reason, rule=claim["rule"],
                                 written=claim.get("written", "after"), otherwise=claim["otherwise"]))
     return found
+
+
+def of_short_pass(directory: Path, judged: Iterable[Comparison], shortened: Iterable[str]) -> list[Comparison]:
+    """Verdicts of a shortened pass: undecided, where only the whole pass decides.
+
+    Args:
+        directory: where ``claims.toml`` is.
+        judged: the verdicts by the numbers of the shortened pass.
+        shortened: the names of the cases that it has shortened; the others are those of the whole pass.
+    """
+    cases = set(shortened)
+    needs_whole = {claim["id"] for claim in claims_of(directory)
+                   if not claim.get("short_pass", False) and any(decides(claim, case) for case in cases)}
+    return [replace(claim, holds=None, reason=TOO_SHORT) if claim.claim in needs_whole and claim.evidence else claim
+            for claim in judged]
 
 
 class MissingResult(KeyError):

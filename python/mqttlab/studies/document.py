@@ -12,13 +12,15 @@ from mqttlab.studies.agreement import Disagreement, far
 from mqttlab.studies.chart import Chart, svg
 from mqttlab.studies.claims import plain
 from mqttlab.studies.study import Reading, Study, printed_sources
-from mqttlab.studies.table import Cell, Comparison, fits
+from mqttlab.studies.table import AsPrinted, Cell, Comparison, fits
 
 FIT_COLUMNS = ("table", "values", "median ratio", "within 10 %", "within 25 %")
 CELL_COLUMNS = ("scenario", "metric", "published", "ours", "± 95 %", "deviation", "never received")
 LIVE_COLUMNS = ("simulated", "live over simulated")
 VERDICTS = {"held": "held", "refuted": "**refuted**", "not reproduced": "**not reproduced**", "undecided": "undecided",
             "not judged yet": "not judged yet"}
+EQUAL = 1e-6
+"""Values that differ by no more than this part of them are equal: recordings have whole nanoseconds."""
 CLAIM_COLUMNS = ("claim", "verdict", "held, if", "rule written", "numbers", "reason")
 HOW_JUDGED = (
     "*Refuted* is only what does not hold under the study's own conditions, or by its own records; *not reproduced* is "
@@ -83,8 +85,8 @@ def write(rerun: Rerun, out: Path) -> None:
 
 
 def number(value: float) -> str:
-    """A value as tables show it: four digits; a dash where there is none."""
-    return plain(value, 4)
+    """A value as tables show it: the digits that are printed, else four; a dash where there is none."""
+    return value.digits if isinstance(value, AsPrinted) else plain(value, 4)
 
 
 def fit_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
@@ -129,17 +131,19 @@ def _ours(cell: Cell) -> str:
 
 
 def _half(half: float | None, value: float) -> str:
-    """A half width; what is left of sums of equal numbers is none."""
-    if half is None or math.isnan(half):
+    """A half width; none where all values are equal, as where a run without chance repeats itself."""
+    if half is None or math.isnan(half) or half <= EQUAL * abs(value):
         return ""
-    return "0" if half <= 1e-9 * abs(value) else plain(half, 2)
+    return plain(half, 2)
 
 
 def _deviation(cell: Cell) -> str:
+    if cell.shorter:
+        return "shorter run"
     if (deviation := cell.deviation_percent) is None:
         return ""
     value, half = deviation
-    words = "" if half is None else _half(half, 100)
+    words = "" if half is None or not _half(cell.half, cell.ours) else plain(half, 2)
     return f"{value:+.0f} ± {words} %" if words else f"{value:+.0f} %"
 
 

@@ -17,6 +17,28 @@ Missed = Literal["refuted", "not reproduced"]
 Judged = Literal["held", "refuted", "not reproduced", "undecided", "not judged yet"]
 
 
+class AsPrinted(float):
+    """A published value that keeps the digits that the study prints: 14157, and 4.0 instead of 4."""
+
+    digits: str
+
+    def __new__(cls, digits: str) -> AsPrinted:
+        """The value of ``digits``, as a table of published values has them.
+
+        Raises:
+            ValueError: it is no number.
+        """
+        value = super().__new__(cls, digits)
+        value.digits = digits.strip()
+        return value
+
+
+def as_printed(digits: str) -> float:
+    """A field of a table of published values; not a number where the study prints none, infinite for ``inf``."""
+    value = float(digits or "nan")
+    return AsPrinted(digits) if math.isfinite(value) else value
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One printed value and ours."""
@@ -25,7 +47,7 @@ class Cell:
     place: str
     metric: str
     published: float
-    """Not a number where the study prints none."""
+    """Not a number where the study prints none; computed from what it prints, it is not :class:`AsPrinted`."""
     ours: float
     """Not a number where there is none; then :attr:`waits` says why."""
     without_end: tuple[int, int] | None = None
@@ -44,6 +66,8 @@ class Cell:
     """Published values are printed only as "more than" this."""
     simulated: float | None = None
     """Beside a live value: what the same scenario comes to when it is simulated."""
+    shorter: bool = False
+    """Whether this is a count of a run that is shorter than the study's, so that the two cannot be compared."""
 
     @property
     def difference(self) -> float:
@@ -52,8 +76,10 @@ class Cell:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over published; none where one of them has no end, or is not there."""
+        """Ours over published; none where one of them has no end, or is not there, and of counts of a shorter run."""
         if self.published in (0, INFINITE) or self.ours == INFINITE or math.isnan(self.published + self.ours):
+            return None
+        if self.shorter:
             return None
         return self.ours / self.published
 
@@ -165,5 +191,5 @@ def _is_near(cell: Cell, bound: float) -> bool:
 
 def _half_digit(value: float) -> float:
     """Half a unit of the last digit that ``value`` is printed with."""
-    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
-    return 0.5 * 10.0 ** min(int(exponent), 0)
+    printed = Decimal(value.digits) if isinstance(value, AsPrinted) else Decimal(repr(value)).normalize()
+    return 0.5 * 10.0 ** min(int(printed.as_tuple().exponent), 0)

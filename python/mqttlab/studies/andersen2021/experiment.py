@@ -51,7 +51,7 @@ from mqttlab.studies.andersen2021.beyond import (
 from mqttlab.studies.andersen2021.case import NETWORKS, PAYLOADS, Case
 from mqttlab.studies.study import Case as AnyCase
 from mqttlab.studies.study import number_of, of_tables, published_rows
-from mqttlab.studies.table import Cell, pooled
+from mqttlab.studies.table import Cell, as_printed, pooled
 
 ETHERNET_BYTES = 14
 NETWORK_TABLES, APPLICATION_TABLES = "tables_5_1_to_5_9_network_layer", "tables_5_2_to_5_10_application_layer"
@@ -160,15 +160,15 @@ def _network(recording: Recording) -> dict[str, float]:
 def published_application(directory: Path) -> dict[tuple[str, int], Application]:
     """The printed application-layer rows, by scenario and QoS."""
     return {
-        (case_name(row["network"], row["payload"]), row["qos"]): Application(
-            messages_sent=row["messages_sent"],
-            messages_lost_percent=100 * row["messages_lost"] / row["messages_sent"],
-            delay_s_min=number_of(row["min_delay_s"]),
-            delay_s_mean=number_of(row["avg_delay_s"]),
-            delay_s_max=number_of(row["max_delay_s"]),
-            disconnects=row["disconnects"],
+        (case_name(row["network"], row["payload"]), int(row["qos"])): Application(
+            messages_sent=as_printed(row["messages_sent"]),
+            messages_lost_percent=100 * float(row["messages_lost"]) / float(row["messages_sent"]),
+            delay_s_min=as_printed(row["min_delay_s"]),
+            delay_s_mean=as_printed(row["avg_delay_s"]),
+            delay_s_max=as_printed(row["max_delay_s"]),
+            disconnects=as_printed(row["disconnects"]),
         )
-        for row in _published(directory, APPLICATION_TABLES).iter_rows(named=True)
+        for _, row in published_rows(directory, APPLICATION_TABLES)
     }
 
 
@@ -263,7 +263,8 @@ def _compare_network(directory: Path, results: Mapping[str, Measured]) -> list[C
     rows = sorted(published_rows(directory, NETWORK_TABLES), key=lambda found: found[1]["payload"])
     return [
         Cell(table=row["table"], place=f"{row['network']}, {row['payload']}", metric=row["metric"], source=source,
-             published=float(row["value"]), ours=results[name].network.get(row["metric"], float("nan")))
+             published=as_printed(row["value"]), ours=results[name].network.get(row["metric"], float("nan")),
+             shorter=row["metric"] in COUNTS and _is_shorter(results[name]))
         for source, row in rows if (name := case_name(row["network"], row["payload"])) in results
     ]
 
@@ -280,8 +281,9 @@ def _compare_application(directory: Path, results: Mapping[str, Measured]) -> li
         for metric, words in METRICS.items():
             is_mean = metric == "delay_s_mean"
             cells.append(Cell(
-                table=row["table"], place=place, metric=words, published=float(vars(theirs)[metric]),
-                ours=float(vars(ours)[metric]), source=source, half=ours.delay_s_half if is_mean else None,
+                table=row["table"], place=place, metric=words, published=vars(theirs)[metric],
+                shorter=metric in COUNTS and _is_shorter(results[name]), ours=float(vars(ours)[metric]),
+                source=source, half=ours.delay_s_half if is_mean else None,
                 never=ours.messages_lost_percent if is_mean else None,
                 published_never=theirs.messages_lost_percent if is_mean else None))
     return cells
@@ -296,7 +298,7 @@ def _table_of_models(directory: Path, results: Mapping[str, Measured]) -> list[C
             link = MODELS[name].down
             ours = {"data_rate_bit_s": float(link.rate or 0), "latency_ms": link.delay / 1e6,
                     "loss_percent": 100 * link.loss[0] / link.loss[1]}
-            cells += [Cell(table="4.1", place=row["network"], metric=column, published=float(row[column]),
+            cells += [Cell(table="4.1", place=row["network"], metric=column, published=as_printed(row[column]),
                            source=source, ours=value) for column, value in ours.items()]
     return cells
 
@@ -328,14 +330,18 @@ METRICS = {
     "messages_sent": "messages sent", "messages_lost_percent": "messages lost, %", "delay_s_min": "least delay, s",
     "delay_s_mean": "mean delay, s", "delay_s_max": "greatest delay, s", "disconnects": "disconnects",
 }
+COUNTS = {"messages_sent", "disconnects", "total_packets", "tcp_retransmissions", "duplicate_acks"}
+"""Metrics of both layers that grow with the length of a run."""
+SENT = 9 * 60
+"""Messages of a QoS level in the study's ten minutes: nine publishers, each every 10 s."""
+
+
+def _is_shorter(ours: Measured) -> bool:
+    """Whether our clients had less time than the study's."""
+    return any(row.messages_sent < 0.9 * SENT for row in ours.by_qos.values())
 
 
 def published_network(directory: Path) -> dict[tuple[str, str], float]:
     """The printed network-layer values, by scenario and metric."""
-    return {(case_name(row["network"], row["payload"]), row["metric"]): float(row["value"])
-            for row in _published(directory, NETWORK_TABLES).iter_rows(named=True)}
-
-
-def _published(directory: Path, name: str) -> pl.DataFrame:
-    # "5.10" must not become 5.1.
-    return pl.read_csv(directory / f"{name}.csv", schema_overrides={"table": pl.String}, infer_schema_length=None)
+    return {(case_name(row["network"], row["payload"]), row["metric"]): as_printed(row["value"])
+            for _, row in published_rows(directory, NETWORK_TABLES)}

@@ -37,7 +37,7 @@ from mqttlab import metrics
 from mqttlab.recording import Recording
 from mqttlab.statistics import batch_means_ci95
 from mqttlab.studies.study import number_of, published_rows
-from mqttlab.studies.table import INFINITE, Cell
+from mqttlab.studies.table import INFINITE, Cell, as_printed
 
 ERROR_IN_BAD_STATE = 0.065
 BURSTY = 0.8
@@ -484,8 +484,8 @@ def delay_cells(directory: Path) -> list[Printed]:
             case = _delay_case(table, row)
             for metric, column in ((MEAN, "delay_mean_ms"), (DEVIATION, "delay_std_ms")):
                 if printed := row.get(column, ""):
-                    value = INFINITE if printed.startswith(">") else float(printed)
-                    bound = float(printed[1:]) if printed.startswith(">") else None
+                    value = INFINITE if printed.startswith(">") else as_printed(printed)
+                    bound = as_printed(printed[1:]) if printed.startswith(">") else None
                     cells.append(Printed(case=case, table=table, metric=metric, value=value, source=source,
                                          bound=bound))
     return cells + _apart(cells)
@@ -555,7 +555,7 @@ def efficiency_cells(directory: Path) -> list[Printed]:
             place = f"subscriber-{row['topics_subscribed']}" if "topics_subscribed" in row else ""
             # A table's number is a name: 5.20 is not 5.2.
             cells.append(Printed(case=case, table=_table_of(table, row), metric=row["metric"],
-                                 value=float(row["value"]), source=source, place=place))
+                                 value=as_printed(row["value"]), source=source, place=place))
     return cells + _apart(cells)
 
 

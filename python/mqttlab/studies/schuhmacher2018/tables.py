@@ -44,7 +44,7 @@ from mqttlab.studies.schuhmacher2018.experiment import (
     without_nagle,
 )
 from mqttlab.studies.study import published_rows
-from mqttlab.studies.table import Cell
+from mqttlab.studies.table import Cell, as_printed
 
 Results = Mapping[str, Measured]
 Known = Mapping[tuple[str, str, int], tuple[float, float]]
@@ -137,8 +137,8 @@ def _payloads(published: Path, results: Results, known: Known) -> list[Cell]:
         table = "3" if row["broker_host"] == "laptop" else "2"
         cases = [laptop(payload, qos)] if table == "3" else pi(payload, qos)
         if all(case.name in results for case in cases):
-            cells += _two_readings(table, f"{payload} B, QoS {qos}", source, float(row["rtt_mean_s"]), cases, results,
-                                   known.get((table, ROW_NAMES[payload], qos)))
+            cells += _two_readings(table, f"{payload} B, QoS {qos}", source, as_printed(row["rtt_mean_s"]), cases,
+                                   results, known.get((table, ROW_NAMES[payload], qos)))
     return sorted(cells, key=lambda cell: cell.table)
 
 
@@ -172,7 +172,7 @@ def _limits(published: Path, results: Results, known: Known) -> list[Cell]:
         limit, qos = row["tc_rate"], int(row["qos"])
         cases = limited(limit, qos)
         if all(case.name in results for case in cases):
-            theirs = float(row["rtt_mean_s"]) if row["rtt_mean_s"] else NONE
+            theirs = as_printed(row["rtt_mean_s"])
             cells += _two_readings("4", f"{limit}, QoS {qos}", source, theirs, cases, results,
                                    known.get(("4", limit, qos)))
     return cells
@@ -190,7 +190,7 @@ def _losses(published: Path, results: Results) -> list[Cell]:
         theirs = known.get(("5", f"{loss}%", qos))
         place = f"{loss} % each way, QoS {qos}"
         cells.append(Cell(
-            table="5", place=place, metric="mean round trip, s", published=float(row["rtt_mean_s"]), source=source,
+            table="5", place=place, metric="mean round trip, s", published=as_printed(row["rtt_mean_s"]), source=source,
             ours=whole.mean_ms / 1000, half=None if whole.half_ms is None else whole.half_ms / 1000,
             never=whole.never_percent, published_never=None if theirs is None else theirs[1]))
         means = [run.mean_ms / 1000 for run in runs if run.count]
@@ -206,14 +206,15 @@ def _sent(published: Path, results: Results) -> Iterable[Cell]:
         case = limited("100kbps", qos)[(1, 10, 100).index(rate)]
         if case.name in results:
             yield Cell(table="3.3", place=f"100kbps, QoS {qos}, {rate} a second", metric="round trips", source=source,
-                       published=float(row["observations"]), ours=float(results[case.name].trips.count - 1))
+                       published=as_printed(row["observations"]), ours=float(results[case.name].trips.count - 1),
+                       shorter=_expected(results[case.name]) < 0.9 * case.messages)
 
 
 def _overheads(published: Path, results: Results) -> Iterable[Cell]:
     ours = {(case.payload, case.qos): results[case.name] for case in OVERHEADS if case.name in results}
     for source, row in published_rows(published, "table_6_and_section_5_overhead"):
         if value := overhead_of(row["item"], ours):
-            yield Cell(table="6", place=row["item"], metric="bytes", published=float(row["bytes"]), ours=value,
+            yield Cell(table="6", place=row["item"], metric="bytes", published=as_printed(row["bytes"]), ours=value,
                        source=source)
     for (payload, qos), measured in ours.items():
         yield Cell(table="6", place=f"{payload} B, QoS {qos}, acknowledgements included", metric="bytes a PUBLISH",

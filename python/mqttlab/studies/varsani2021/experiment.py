@@ -29,7 +29,7 @@ from mqttlab.recording import Recording
 from mqttlab.statistics import mean_interval
 from mqttlab.studies.delays import Delays, delays
 from mqttlab.studies.study import number_of, of_tables, published_rows
-from mqttlab.studies.table import Cell
+from mqttlab.studies.table import Cell, as_printed
 
 HOST_TIME = "3.92 ms"
 """Fitted on 1 B to one topic: 8 ms from publisher to subscriber are two of these, and what is known."""
@@ -373,7 +373,7 @@ def _over_bursts(complete: pl.DataFrame, what: str) -> tuple[float, float | None
 def printed(published: Path, hosts: Hosts = STUDY_HOSTS) -> dict[str, tuple[str, float]]:
     """Table 1: source and value by the case's name; not a number where the study prints none."""
     return {Burst(topics=int(row["topics"]), payload=int(row["payload_bytes"]), hosts=hosts).name:
-            (source, float(row["latency_ms"]) if row["latency_ms"] else float("nan"))
+            (source, as_printed(row["latency_ms"]))
             for source, row in published_rows(published, "table_1_topics_by_payload_latency")}
 
 
