@@ -102,16 +102,6 @@ impl SubscriptionOptions {
             },
         }
     }
-
-    /// Of a session with two subscriptions to a topic, as one ([MQTT-3.3.4-2]).
-    pub(crate) fn merged(self, other: SubscriptionOptions) -> SubscriptionOptions {
-        SubscriptionOptions {
-            qos: self.qos.max(other.qos),
-            retain_as_published: self.retain_as_published || other.retain_as_published,
-            no_local: self.no_local && other.no_local,
-            ..self
-        }
-    }
 }
 
 impl From<Qos> for SubscriptionOptions {

@@ -97,6 +97,25 @@ fn attempts_in_vain_are_repeated_with_longer_and_longer_pauses() {
 }
 
 #[test]
+fn each_wait_after_a_lost_connection_is_twice_the_last_until_the_client_is_accepted_again() {
+    let mut world = World::default();
+    let mut client = connected(facts(), &mut world);
+    let mut waits = Vec::new();
+    for succeeds in [false, false, true, false] {
+        client.lose(&mut world, &Loss::broken("reset"));
+        let next = client.next_deadline(&world).unwrap();
+        waits.push(next.since(world.now).as_ns() / 1_000_000);
+        world.now = next;
+        client.wake(&mut world);
+        if succeeds {
+            client.opened(&mut world);
+            client.packet(&mut world, accepted(false)).unwrap();
+        }
+    }
+    assert_eq!(waits, [1000, 2000, 3000, 1000], "3 s is the maximum");
+}
+
+#[test]
 fn a_connection_must_open_and_be_accepted_in_time() {
     let (mut world, mut client) = (World::default(), client(facts()));
     client.wake(&mut world);

@@ -22,9 +22,10 @@ impl Broker {
         if filters.is_empty() || !filters.iter().all(|(filter, _)| is_filter(filter)) {
             return self.hang_up(now, connection);
         }
-        let own = &mut self.sessions.get(number).subscriptions;
+        let session = self.sessions.get(number);
+        let (own, who) = (&mut session.subscriptions, (number, session.overlap));
         // One packet with several filters is as good as several packets ([MQTT-3.8.4-5]).
-        let mut add = |filter: &str, wanted| self.subscriptions.add(own, filter, number, wanted);
+        let mut add = |filter: &str, wanted| self.subscriptions.add(own, filter, who, wanted);
         let are_new: Vec<bool> = filters.iter().map(|(filter, wanted)| add(filter, *wanted)).collect();
         // In the order of the filters ([MQTT-3.9.3-1]), and each as it was asked for, as Mosquitto grants it.
         self.write_all(now);
@@ -192,7 +193,10 @@ impl Broker {
             kept += u32::from(self.deliver(now, receiver, copy(granted), qos.min(granted.qos)));
         }
         for &(receiver, granted) in &audience.receivers {
-            let Some(granted) = audience.granted(receiver, granted, publisher) else { continue };
+            // A subscription without No Local brings a session its own messages, whatever its others say.
+            if granted.no_local && receiver == publisher {
+                continue;
+            }
             kept += u32::from(self.deliver(now, receiver, copy(granted), qos.min(granted.qos)));
         }
         self.subscriptions.put_audience_back(topic, audience);

@@ -5,6 +5,7 @@ use mqttlab_units::Instant;
 use super::expiry::Expiry;
 use super::receive_quota::ReceiveQuota;
 use super::session::ReceivedPublish;
+use super::subscriptions::Overlap;
 use super::{Broker, Cause, ConnectionId, Excess, Input, Output, Will};
 use crate::kind::Version;
 
@@ -60,6 +61,7 @@ impl Broker {
         let session = self.sessions.get(number);
         (session.connection, session.expiry, session.backlog) = (Some(connection), session_expiry, 0);
         (session.keep_alive, session.heard, session.will) = (keep_alive, now, will);
+        session.overlap = if version == Version::V5 { Overlap::Each } else { Overlap::Once };
         // Mosquitto takes the client's word in the place of its own limit, also where it is larger (measured with 2.0.11).
         session.window = if receive_maximum == u16::MAX { window } else { receive_maximum.max(1) };
         let unreleased = session.exchanges.as_ref().map_or(0, |exchanges| exchanges.inbox.len());

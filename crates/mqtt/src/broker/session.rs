@@ -6,7 +6,7 @@ use mqttlab_units::{Duration, Instant};
 
 use super::expiry::Expiry;
 use super::receive_quota::ReceiveQuota;
-use super::subscriptions::SubscriptionPlace;
+use super::subscriptions::{Overlap, SubscriptionPlace};
 use super::{BrokerOptions, ConnectionId, SessionInfo, TopicId, Will};
 use crate::inbox::Inbox;
 use crate::kind::Qos;
@@ -38,6 +38,8 @@ pub(super) struct BrokerSession {
     pub(super) client: Arc<str>,
     pub(super) connection: Option<ConnectionId>,
     pub(super) subscriptions: Vec<SubscriptionPlace>,
+    /// Of what it subscribes to on this connection.
+    pub(super) overlap: Overlap,
     /// `None` before the first, which many clients never get to: a session at rest is small.
     pub(super) exchanges: Option<Box<Exchanges>>,
     pub(super) keep_alive: Duration,
@@ -70,6 +72,7 @@ impl BrokerSession {
             client,
             connection: None,
             subscriptions: Vec::new(),
+            overlap: Overlap::default(),
             exchanges: None,
             keep_alive: Duration::ZERO,
             heard: Instant::ZERO,

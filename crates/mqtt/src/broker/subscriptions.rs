@@ -16,41 +16,34 @@ pub(super) struct BrokerSubscriptions {
     /// Audiences by topic, valid when they are of this generation.
     audiences: Vec<TopicAudience>,
     generation: u32,
-    /// For each session its place in the audience that is being worked out, counted from 1.
-    seen: Vec<u32>,
+    /// For each session whether it is in the audience that is being worked out.
+    seen: Vec<bool>,
 }
 
 /// Who receives a topic's messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TopicAudience {
     generation: u32,
-    /// Sessions, each once, with the highest QoS that one of its subscriptions grants.
+    /// Sessions, once for each copy that they get, and what it is granted.
     pub(super) receivers: Vec<(u32, SubscriptionOptions)>,
     /// Shared subscriptions, of which one member receives each message.
     pub(super) shares: Vec<u32>,
-    /// Sessions with No Local in one of their subscriptions, by number, and what the others grant for what they publish themselves.
-    own: Vec<(u32, Option<SubscriptionOptions>)>,
 }
 
-impl TopicAudience {
-    /// What a receiver is granted of a message by this publisher; `None`: it does not get its own ([MQTT-3.8.3-3]).
-    pub(super) fn granted(
-        &self,
-        receiver: u32,
-        granted: SubscriptionOptions,
-        publisher: u32,
-    ) -> Option<SubscriptionOptions> {
-        if receiver != publisher {
-            return Some(granted);
-        }
-        let own = self.own.binary_search_by_key(&receiver, |(session, _)| *session);
-        own.map_or(Some(granted), |place| self.own[place].1)
-    }
+/// How many copies of a message a session gets whose filters overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Overlap {
+    /// One, by the narrowest of them: Mosquitto 2.0.11 with 3.1 and 3.1.1, although the highest QoS was to decide
+    /// ([MQTT-3.3.5-1] of 3.1.1).
+    #[default]
+    Once,
+    /// One for each of them: Mosquitto 2.0.11 with MQTT 5, which leaves the choice (§3.3.4).
+    Each,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Subscriber {
-    Session { number: u32, options: SubscriptionOptions },
+    Session { number: u32, options: SubscriptionOptions, overlap: Overlap },
     Share(u32),
 }
 
@@ -76,11 +69,11 @@ impl BrokerSubscriptions {
         &mut self,
         own: &mut Vec<SubscriptionPlace>,
         filter: &str,
-        session: u32,
+        (session, overlap): (u32, Overlap),
         options: SubscriptionOptions,
     ) -> bool {
         self.generation += 1;
-        self.seen.resize(self.seen.len().max(session as usize + 1), 0);
+        self.seen.resize(self.seen.len().max(session as usize + 1), false);
         if let Some(known) = self.find(filter).filter(|known| own.contains(known)) {
             // The same filter again replaces the subscription, and a client has no second one.
             self.regrade(known, session, options);
@@ -89,7 +82,7 @@ impl BrokerSubscriptions {
         let subscription = match share(filter) {
             Some((_, inner)) => SubscriptionPlace::Shared(self.join(filter, inner, session, options)),
             None => SubscriptionPlace::Alone(
-                self.tree.insert(filter, Subscriber::Session { number: session, options }),
+                self.tree.insert(filter, Subscriber::Session { number: session, options, overlap }),
             ),
         };
         // Most clients have one subscription, and there may be thousands of clients.
@@ -145,7 +138,7 @@ impl BrokerSubscriptions {
             SubscriptionPlace::Alone(place) => {
                 for taker in self.tree.at(place) {
                     match taker {
-                        Subscriber::Session { number, options } if *number == session => {
+                        Subscriber::Session { number, options, .. } if *number == session => {
                             options.qos = granted.qos;
                         }
                         _ => {}
@@ -216,47 +209,21 @@ impl BrokerSubscriptions {
 
     fn work_out(&mut self, name: &str, audience: &mut TopicAudience) {
         let BrokerSubscriptions { tree, seen, .. } = self;
-        let TopicAudience { generation, receivers, shares, own } = audience;
+        let TopicAudience { generation, receivers, shares } = audience;
         receivers.clear();
         shares.clear();
-        own.clear();
         tree.each_match(name, |taker| match *taker {
             // Apart from filters of a session's own: who has both gets two copies (§4.8.2).
             Subscriber::Share(share) => shares.push(share),
-            Subscriber::Session { number, options } => {
-                let seen = &mut seen[number as usize];
-                if *seen == 0 {
+            Subscriber::Session { number, options, overlap } => {
+                let was_seen = std::mem::replace(&mut seen[number as usize], true);
+                if !was_seen || overlap == Overlap::Each {
                     receivers.push((number, options));
-                    *seen = receivers.len() as u32;
-                }
-                // One copy, at the highest QoS of the session's subscriptions ([MQTT-3.3.4-2]).
-                let granted = &mut receivers[*seen as usize - 1].1;
-                *granted = granted.merged(options);
-                if options.no_local {
-                    own.push((number, None));
                 }
             }
         });
-        own.sort_unstable_by_key(|(number, _)| *number);
-        own.dedup_by_key(|(number, _)| *number);
-        if !own.is_empty() {
-            work_out_own(tree, name, own);
-        }
         // Only what was set is cleared: an audience costs nothing for sessions that are not in it.
-        receivers.iter().for_each(|(number, _)| seen[*number as usize] = 0);
+        receivers.iter().for_each(|(number, _)| seen[*number as usize] = false);
         *generation = self.generation;
     }
-}
-
-/// A subscription without No Local brings a session its own messages, whatever its others say: so does Mosquitto.
-fn work_out_own(tree: &TopicTree<Subscriber>, name: &str, own: &mut [(u32, Option<SubscriptionOptions>)]) {
-    tree.each_match(name, |taker| {
-        let Subscriber::Session { number, options } = *taker else { return };
-        if !options.no_local
-            && let Ok(place) = own.binary_search_by_key(&number, |(session, _)| *session)
-        {
-            let granted = &mut own[place].1;
-            *granted = Some(granted.map_or(options, |known| known.merged(options)));
-        }
-    });
 }

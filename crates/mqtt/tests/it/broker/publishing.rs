@@ -292,7 +292,7 @@ fn mqtt_3_3_1_12_and_13_retain_is_as_published_where_a_subscription_asks_for_it(
 fn mqtt_3_8_3_3_a_client_does_not_get_its_own_messages_where_it_asks_for_no_local() {
     check(
         DEFAULT,
-        "0 1 connect anna clean
+        "0 1 connect anna clean v5
          0 2 connect ben clean
          1 1 subscribe #1 a:2 no-local
          1 2 subscribe #1 a:0
@@ -306,7 +306,7 @@ fn mqtt_3_8_3_3_a_client_does_not_get_its_own_messages_where_it_asks_for_no_loca
          6 1 unsubscribe #5 +
          7 1 publish a 11 q0",
         expect![[r#"
-            0 1 connect anna clean
+            0 1 connect anna clean v5
                 1 < CONNACK accepted
             0 2 connect ben clean
                 2 < CONNACK accepted
@@ -330,8 +330,8 @@ fn mqtt_3_8_3_3_a_client_does_not_get_its_own_messages_where_it_asks_for_no_loca
             4 1 subscribe #3 +:1
                 1 < SUBACK #3 [1]
             5 1 publish a 10 q0
-                1 < PUBLISH a 10 q0
                 2 < PUBLISH a 10 q0
+                1 < PUBLISH a 10 q0
                 10 released
             6 1 subscribe #4 a:1
                 1 < SUBACK #4 [1]
@@ -348,15 +348,15 @@ fn mqtt_3_8_3_3_a_client_does_not_get_its_own_messages_where_it_asks_for_no_loca
 fn mqtt_3_8_3_3_what_is_retained_and_wills_of_a_client_with_no_local() {
     check(
         DEFAULT,
-        "0 1 connect anna kept will=w:6:1
+        "0 1 connect anna kept v5 will=w:6:1
          0 2 connect ben clean
          1 1 publish r 7 q0 retain
          2 1 subscribe #1 r:0 w:1 no-local
          2 2 subscribe #1 w:0
          3 1 closed
-         4 1 connect anna kept",
+         4 1 connect anna kept v5",
         expect![[r#"
-            0 1 connect anna kept will=w:6:1
+            0 1 connect anna kept v5 will=w:6:1
                 1 < CONNACK accepted
             0 2 connect ben clean
                 2 < CONNACK accepted
@@ -369,7 +369,7 @@ fn mqtt_3_8_3_3_what_is_retained_and_wills_of_a_client_with_no_local() {
             3 1 closed
                 2 < PUBLISH w 6 q0
                 6 released
-            4 1 connect anna kept
+            4 1 connect anna kept v5
                 1 < CONNACK accepted session present
         "#]],
     );

@@ -14,7 +14,8 @@ use proptest::sample::select;
 
 const CLIENTS: [&str; 3] = ["anna", "ben", "carl"];
 const TOPICS: [&str; 3] = ["a", "a/b", "c"];
-const FILTERS: [&str; 5] = ["a", "a/#", "+", "#", "c"];
+/// From the narrowest to the widest.
+const FILTERS: [&str; 5] = ["a", "c", "a/#", "+", "#"];
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -62,12 +63,11 @@ impl Naive {
 
     fn publish(&mut self, topic: usize, message: u64, qos: Qos) {
         for client in 0..CLIENTS.len() {
+            // With MQTT 5 Mosquitto sends a copy for each.
             let granted = (0..FILTERS.len()).filter(|&filter| matches(FILTERS[filter], TOPICS[topic]));
-            let granted = granted.filter_map(|filter| self.subscriptions.get(&(client, filter))).max();
-            if let Some(qos) = granted.map(|granted| qos.min(*granted)).filter(|qos| *qos != Qos::AtMostOnce)
-            {
-                self.due[client].push((message, qos));
-            }
+            let granted = granted.filter_map(|filter| self.subscriptions.get(&(client, filter)));
+            let copies = granted.map(|granted| qos.min(*granted)).filter(|qos| *qos != Qos::AtMostOnce);
+            self.due[client].extend(copies.map(|qos| (message, qos)));
         }
     }
 }

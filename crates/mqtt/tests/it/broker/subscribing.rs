@@ -43,7 +43,7 @@ fn a_delivery_has_the_lower_qos_of_publication_and_subscription() {
 }
 
 #[test]
-fn mqtt_3_3_5_1_overlapping_subscriptions_cause_one_copy_at_the_highest_qos() {
+fn before_mqtt_5_overlapping_subscriptions_cause_one_copy_at_the_qos_of_the_narrowest() {
     check(
         DEFAULT,
         "0 1 connect anna clean
@@ -61,7 +61,7 @@ fn mqtt_3_3_5_1_overlapping_subscriptions_cause_one_copy_at_the_highest_qos() {
             1 1 publish a/b 7 q2 #1
                 1 < PUBREC #1
             2 1 pubrel #1
-                1 < PUBLISH a/b 7 q2 #1
+                1 < PUBLISH a/b 7 q1 #1
                 1 < PUBCOMP #1
             3 1 unsubscribe #2 a/+
                 1 < UNSUBACK #2
@@ -70,6 +70,51 @@ fn mqtt_3_3_5_1_overlapping_subscriptions_cause_one_copy_at_the_highest_qos() {
             5 1 pubrel #2
                 1 < PUBLISH a/b 8 q1 #2
                 1 < PUBCOMP #2
+        "#]],
+    );
+}
+
+/// Mosquitto 2.0.11, asked with `a/+` and `a/#`, `a/b` and both, and the same filter shared.
+#[test]
+fn mqtt_3_3_4_with_mqtt_5_each_overlapping_subscription_causes_a_copy() {
+    check(
+        DEFAULT,
+        "0 1 connect anna clean v5
+         0 2 connect ben clean
+         0 1 subscribe #1 a/#:0 a/+:2 a/b:1 $share/g/a/b:0
+         0 2 subscribe #1 a/#:1 a/+:0
+         1 2 publish a/b 7 q1 #1
+         2 1 puback #1
+         2 1 puback #2
+         3 1 unsubscribe #2 a/+
+         4 2 publish a/b 8 q0",
+        expect![[r#"
+            0 1 connect anna clean v5
+                1 < CONNACK accepted
+            0 2 connect ben clean
+                2 < CONNACK accepted
+            0 1 subscribe #1 a/#:0 a/+:2 a/b:1 $share/g/a/b:0
+                1 < SUBACK #1 [0, 2, 1, 0]
+            0 2 subscribe #1 a/#:1 a/+:0
+                2 < SUBACK #1 [1, 0]
+            1 2 publish a/b 7 q1 #1
+                1 < PUBLISH a/b 7 q0
+                1 < PUBLISH a/b 7 q1 #1
+                1 < PUBLISH a/b 7 q1 #2
+                2 < PUBLISH a/b 7 q0
+                1 < PUBLISH a/b 7 q0
+                2 < PUBACK #1
+            2 1 puback #1
+            2 1 puback #2
+                7 released
+            3 1 unsubscribe #2 a/+
+                1 < UNSUBACK #2
+            4 2 publish a/b 8 q0
+                1 < PUBLISH a/b 8 q0
+                1 < PUBLISH a/b 8 q0
+                2 < PUBLISH a/b 8 q0
+                1 < PUBLISH a/b 8 q0
+                8 released
         "#]],
     );
 }
