@@ -74,8 +74,12 @@ def make(drawn: Drawn, directory: Path) -> Capture | None:
     frames = frames_of(directory / "run.pcapng")
     names = list(recording.layout["clients"].names)
     traffic = traffic_of(frames, names)
+    slack_ns = LIVE_SLACK_NS if drawn.backend == "live" else 0
+    for connection in traffic.connections:
+        connection.up.settle_arrivals(slack_ns)
+        connection.down.settle_arrivals(slack_ns)
     views = views_of(drawn, recording.layout["hosts"], traffic, frames)
-    right = right_of(traffic, frames, views, slack_ns=LIVE_SLACK_NS if drawn.backend == "live" else 0)
+    right = right_of(traffic, frames, views, slack_ns=slack_ns)
     data = rewritten(frames, traffic, contents=drawn.contents, assigns=drawn.assigns,
                      completes=drawn.backend == "sim")
     files, ports = _write(drawn, directory, views, frames, data, _clients(traffic))

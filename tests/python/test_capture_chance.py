@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ def bench(name: str) -> ModuleType:
 
 
 chance = bench("chance")
+passing, streams = sys.modules["passing"], sys.modules["streams"]
 
 
 @pytest.mark.parametrize(("number", "what"), [
@@ -47,6 +49,24 @@ def test_a_wrong_latency_of_a_valid_import_is_a_fault(tmp_path: Path) -> None:
                          capture.never, tolerance_ns=chance.EXACT_NS)
     assert found.word == "wrong and valid"
     assert set(found.problems) == {"time of sending", "latency"}
+
+
+def test_data_of_a_live_run_is_at_its_receiver_before_the_receiver_acknowledges_it() -> None:
+    def frame(number: int, sent_ns: int, arrived_ns: int | None) -> Any:
+        passed = passing.Pass(link="l", is_up=True, entered_ns=sent_ns, sent_ns=None, delivered_ns=arrived_ns)
+        return passing.Frame(number, b"", 1, [passed])
+
+    segments = [(0, 10, frame(0, 1, 5_020)), (10, 20, frame(1, 2, 90_000)), (10, 20, frame(2, 3, 6_030)),
+                (20, 30, frame(3, 4, None))]
+    stream = streams.Stream(segments=segments, acks=[(10, frame(4, 5_000, 9_000)), (30, frame(5, 6_000, 9_100))])
+    stream.settle_arrivals(50_000)
+    assert [each.arrived_ns for _, _, each in segments] == [4_999, 90_000, 5_999, None]
+
+
+def test_what_is_unknown_of_a_shared_subscription_is_no_wrong_answer(tmp_path: Path) -> None:
+    row = chance.tried(385, tmp_path)
+    assert (row["word"], row["problems"]) == ("cannot be told", {})
+    assert row["numbers"]["unknown"] == row["numbers"]["sent"] - row["numbers"]["delivered"] > 0
 
 
 def test_numbers_that_are_kept_for_judging_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
