@@ -49,11 +49,10 @@ demo: setup
 	$(BIN)/mqttlab run scenarios/demo.toml || [ $$? -eq 6 ]
 	@echo "Look into it with a browser: make setup-dashboard, then $(BIN)/mqttlab dashboard"
 
-# First the short check, so that most faults are seen soon. Then Rust's tests are built and run beside Python's, which
-# mostly wait; what they print comes when they are done. The builds give way to everything else, for a live run measures
-# in real time.
+# What `check` does is a part: the pure crates are of the workspace, and Python's fast tests come first, while Rust's are
+# built. Then both run side by side, for Python's mostly wait; what Rust's print comes when they are done. The builds give
+# way to everything else, for a live run measures in real time.
 test:
-	+@$(MAKE) --no-print-directory check
 	+@$(MAKE) --no-print-directory --jobs=3 test-rust test-python
 
 check:
@@ -86,12 +85,12 @@ test-rust: target/system-packages-test lint-rust
 test-rust-pure: lint-rust
 	$(CARGO) test --locked --quiet $(PURE:%=--package mqttlab-%)
 
-# Once before the workers start: else each of them would rewrite the assertions of all files.
-test-python: $(TESTED) lint-python
-	@$(BIN)/pytest --collect-only -qq >/dev/null
-	$(BIN)/pytest $(WORKERS) || { [ $$? -eq 1 ] && echo "$(AGAIN)" && $(BIN)/pytest --last-failed --maxfail=3; }
+test-python: test-python-fast
+	$(BIN)/pytest --slow $(WORKERS) || { [ $$? -eq 1 ] && echo "$(AGAIN)" && $(BIN)/pytest --last-failed --maxfail=3; }
 
+# Once before the workers start: else each of them would rewrite the assertions of all files.
 test-python-fast: $(TESTED) lint-python
+	@$(BIN)/pytest --collect-only -qq >/dev/null
 	$(BIN)/pytest --fast --numprocesses=$(shell nproc)
 
 bench:

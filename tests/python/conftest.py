@@ -56,6 +56,7 @@ def queue_of_the_tests() -> Iterator[Path]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """What `make check` leaves out, and the order in which files are taken."""
     parser.addoption("--fast", action="store_true", help="neither live tests nor files of tests that take long")
+    parser.addoption("--slow", action="store_true", help="only what --fast leaves out")
     parser.addoption("--write-times", action="store_true", help="write what each file took to tests/python/times.txt")
 
 
@@ -72,8 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes longest, or leave it out."""
     schedule.arrange(items)
-    if config.getoption("fast"):
-        kept = [item for item in items if schedule.is_fast(item)]
+    if config.getoption("fast") or config.getoption("slow"):
+        kept = [item for item in items if schedule.is_fast(item) == config.getoption("fast")]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
 
