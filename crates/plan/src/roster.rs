@@ -172,7 +172,7 @@ impl Group {
 
     /// The host of the `client`-th client of the group.
     pub fn host_of(&self, client: u32) -> usize {
-        let turn = self.hosts_in_turn.map_or(client, |hosts| client % hosts);
+        let turn = self.hosts_in_turn.map_or(client, |hosts| client % hosts.max(1));
         self.host + turn as usize * self.host_step
     }
 
