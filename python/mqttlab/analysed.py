@@ -11,6 +11,7 @@ import polars as pl
 
 from mqttlab import __version__
 from mqttlab.analysis import COSTS, SERVERS, Analysis, Cost, ExperimentDesign, Factor, Judged, analyse, costs_of
+from mqttlab.digits import plain
 from mqttlab.experiments import ExperimentDirectory, ExperimentError
 from mqttlab.experiments.baselines import baseline_values
 from mqttlab.experiments.found import sentences
@@ -31,7 +32,7 @@ def design_of(directory: ExperimentDirectory) -> ExperimentDesign:
     if isinstance(file.repetitions, Repetitions):
         until = file.repetitions.until
         rule = (f"at least {file.repetitions.min} and at most {file.repetitions.max} runs of a point, until the half "
-                f"width of {until.metric} was {100 * until.half_width[0] / until.half_width[1]:g} % of its mean")
+                f"width of {until.metric} was {plain(100 * until.half_width[0] / until.half_width[1])} % of its mean")
     backends = sorted({record.backend for record in directory.runs()})
     return ExperimentDesign(
         name=experiment.name, question=file.question, kind=design.kind, order=file.order,

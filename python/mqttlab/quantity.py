@@ -17,6 +17,8 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from mqttlab.digits import plain
+
 TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9,
               "B/s": 8, "kB/s": 8 * 10**3, "MB/s": 8 * 10**6}
@@ -68,6 +70,8 @@ class Kind:
     example: str
     least: Fraction | int | None = None
     least_text: str = ""
+    beyond: str = ""
+    """How it is said that the least is no value itself: ``longer than``; empty where it is one."""
     most: Fraction | int | None = None
     most_text: str = ""
 
@@ -100,8 +104,9 @@ class Kind:
             raise ValueError(f"is {shown(value)}, but {shown(unit)} is not a unit of {self.name}; "
                              f"{self._near(number, unit)}")
         result: Fraction = Fraction(number.replace("_", "")) * self.units[unit]
-        if self.least is not None and result < self.least:
-            raise ValueError(f"is {shown(value)}, but must be {self.least_text} or more")
+        if self.least is not None and (result < self.least or (self.beyond and result == self.least)):
+            bound = f"{self.beyond} {self.least_text}" if self.beyond else f"{self.least_text} or more"
+            raise ValueError(f"is {shown(value)}, but must be {bound}")
         if self.most is not None and result > self.most:
             raise ValueError(f"is {shown(value)}, but must be {self.most_text} or less")
         return result
@@ -113,7 +118,21 @@ class Kind:
     def _with_unit(self, number: str) -> str:
         positive = number.lstrip("+-") if self.least is None or self.least >= 0 else number
         others = "" if len(self.units) == 1 else f" (or another unit: {self._units()})"
-        return f"write \"{positive} {self.usual}\"{others}" if len(number) < 20 else f"write {self._units()} behind it"
+        if len(number) >= 20:
+            return f"write {self._units()} behind it"
+        return f"write \"{positive} {self._unit_for(positive)}\"{others}"
+
+    def _unit_for(self, number: str) -> str:
+        """The usual unit, or the first one with which a number lies within the bounds."""
+        try:
+            amount = Fraction(number.replace("_", ""))
+        except ValueError:
+            return self.usual
+        for unit in (self.usual, *self.units):
+            result = amount * self.units[unit]
+            if (self.least is None or result >= self.least) and (self.most is None or result <= self.most):
+                return unit
+        return self.usual
 
     def _near(self, number: str, unit: str) -> str:
         spelled = SPELLINGS.get(unit.lower())
@@ -152,8 +171,8 @@ def rate_words(bit_s: float) -> str:
     """A data rate as people say it."""
     for factor, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s")):
         if bit_s >= factor:
-            return f"{bit_s / factor:.3g} {unit}" if bit_s / factor < 999.5 else f"{bit_s / factor:.0f} {unit}"
-    return f"{bit_s:.3g} bit/s"
+            return f"{plain(bit_s / factor, 3)} {unit}"
+    return f"{plain(bit_s, 3)} bit/s"
 
 
 DURATION = Kind(name="a length of time", units=TIME_UNITS, usual="s", example="550 ms", least=0, least_text="0 s",
@@ -207,7 +226,7 @@ def duration_ns(value: Any, usual: str = "s") -> int:
 @remembered
 def positive_duration_ns(value: Any, usual: str = "s") -> int:
     """Nanoseconds of a length of time above zero."""
-    result = duration_ns(value, usual)
+    result = round(replace(DURATION, usual=usual, beyond="longer than").read(value))
     if result == 0:
         raise ValueError(f"is {shown(value)}, but must be longer than 0 s")
     return result
@@ -254,9 +273,7 @@ def size_bytes(value: Any) -> int:
 @remembered
 def interval_ns(value: Any) -> int:
     """Nanoseconds between events, from their rate."""
-    per_second = FREQUENCY.read(value)
-    if per_second <= 0:
-        raise ValueError(f"is {shown(value)}, but must be above 0 /s")
+    per_second = replace(FREQUENCY, beyond="above").read(value)
     return max(1, min(DURATION_NS_MAX, round(10**9 / per_second)))
 
 
@@ -338,7 +355,8 @@ def _bare_ratio(value: Any) -> str | None:
         return None
     if number is None or not 0 <= number <= 100:
         return None
-    percent, share = f"\"{float(number):.12g} %\"", f"\"{100 * float(number):.12g} %\""
+    percent, share = (
+        f"\"{plain(value, 12, grouped=False)} %\"" for value in (float(number), 100 * float(number)))
     return f"write {share} or {percent}" if 0 < number <= 1 else f"write {percent}"
 
 

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from mqttlab import layout, scratch
 from mqttlab.checks import Checks
+from mqttlab.digits import plain
 from mqttlab.engine import EngineError, cannot_be_written, is_being_written, recover, snapshot, summarise
 from mqttlab.errors import MqttlabError
 from mqttlab.files import BY_HAND, json_lines
@@ -521,7 +522,7 @@ class Recording:
 
 ENDINGS: dict[str, Callable[[dict[str, Any]], str]] = {
     "signal": lambda why: f"the run was stopped by {why['name']}",
-    "stopped_at": lambda why: f"it was stopped at {why['at_ns'] / 1e9:g} s of simulated time, as asked",
+    "stopped_at": lambda why: f"it was stopped at {plain(why['at_ns'] / 1e9)} s of simulated time, as asked",
     "abandoned": lambda why: "the program that started the engine has ended",
     "server_exit": lambda why: "; see ".join(filter(None, (
         f"the server `{why['server']}` ended during the run ({why['status']})" if why["status"] else

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from mqttlab import metrics
+from mqttlab.digits import plain
 from mqttlab.experiments.model import ExperimentFile
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, WITHOUT_MODEL, implied, place, stacks
 from mqttlab.networks.trace import about_shipped, read_trace, shipped, title_of
@@ -112,7 +113,7 @@ def networks_page() -> str:
              "| name | rate up / down | delay up / down | loss | placement |", "|---|---|---|---|---|"]
     for model in MODELS.values():
         up, down = model.up, model.down
-        loss = "bursts" if down.burst_loss else f"{100 * down.loss[0] / down.loss[1]:g} %"
+        loss = "bursts" if down.burst_loss else f"{plain(100 * down.loss[0] / down.loss[1])} %"
         lines.append(
             f"| `{model.name}` {model.title} | {_kbit(up.rate)} / {_kbit(down.rate)} kbit/s "
             f"| {_ms(up)} / {_ms(down)} ms | {loss} | {model.placement} |")
@@ -133,7 +134,7 @@ def networks_page() -> str:
         cells = []
         for placement in PLACEMENTS:
             figures = implied(place(model, placement))
-            cells.append(f"{figures.up_ms:g}, {figures.down_ms:g}, {figures.round_trip_ms:g}")
+            cells.append(", ".join(map(plain, (figures.up_ms, figures.down_ms, figures.round_trip_ms))))
         lines.append(f"| `{model.name}` | " + " | ".join(cells) + " |")
     lines += _traces()
     lines += ["", "## TCP profiles", "", "| name | meaning |", "|---|---|"]
@@ -149,7 +150,8 @@ def _traces() -> list[str]:
     for name in shipped():
         ways = [read_trace(f"{name}/{way}", None) for way in ("up", "down")]
         rates = ["{} to {}".format(*(_kbit(bit_s) for bit_s in way.span("rate"))) for way in ways]
-        lines.append(f"| `{name}` {title_of(name)} | {' / '.join(rates)} kbit/s | {ways[1].length_ns / 1e9:g} s |")
+        lines.append(f"| `{name}` {title_of(name)} | {' / '.join(rates)} kbit/s | "
+                     f"{plain(ways[1].length_ns / 1e9)} s |")
     return [*lines, "", *(f"- `{name}`: {about_shipped(name)}" for name in shipped())]
 
 
@@ -281,19 +283,20 @@ def _written(value: int | tuple[int, ...], example: str) -> str:
     """A default as a scenario would have it, from what is read of it and an example of how it is written."""
     unit = example.rpartition(" ")[2]
     if isinstance(value, tuple):
-        return f"{100 * value[0] / value[1]:g} %" if unit == "%" else " x ".join(f"{side / 1000:g} m" for side in value)
+        return f"{plain(100 * value[0] / value[1])} %" if unit == "%" else " x ".join(
+            f"{plain(side / 1000)} m" for side in value)
     if unit in ("s", "ms"):
-        return f"{value / 1e9:g} s"
+        return f"{plain(value / 1e9)} s"
     steps = {"us": 1000, "B": 1, "m": 1000, "m/s": 1000, "uA": 1000, "dBm": 1000, "dB": 1000}
-    return f"{value / steps[unit]:g} {unit}" if unit in steps else ""
+    return f"{plain(value / steps[unit])} {unit}" if unit in steps else ""
 
 
 def _kbit(rate: int | None) -> str:
-    return "∞" if rate is None else f"{rate / 1000:g}"
+    return "∞" if rate is None else plain(rate / 1000)
 
 
 def _ms(link: Any) -> str:
-    return f"{link.delay / 1e6:g}" + (f" ± {link.jitter / 1e6:g}" if link.jitter else "")
+    return f"{plain(link.delay / 1e6)}" + (f" ± {plain(link.jitter / 1e6)}" if link.jitter else "")
 
 
 if __name__ == "__main__":

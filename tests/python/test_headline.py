@@ -167,6 +167,23 @@ def test_a_headline_says_for_how_long_was_measured_where_that_is_short(
     assert (f"(IP bytes of {duration_s:g} s)" in printed) is is_short
 
 
+def test_a_sentence_too_long_for_its_place_ends_at_a_clause(tmp_path: Path) -> None:
+    """Once it ended within a word, with an ellipsis."""
+    run = write(tmp_path / "run", [Message(i, 5.0) for i in range(40)])
+    told = headline.told(Recording.open(run))
+    first = "the broker dropped what came for a client that was away for all of the time that was measured"
+    for note, shown in [
+        (f"{first}; {first}; {first}", f"{first}; more: --full"),
+        (f"{first}: see its log", f"{first}: see its log"),
+        # One clause is said whole.
+        (" ".join([first] * 3), " ".join([first] * 3)),
+    ]:
+        made = lines(dataclasses.replace(told, parts=(), reasons=(), cautions=(note,)))
+        assert all(len(line) <= WIDTH for line in made)
+        words = " ".join(" ".join(made).split())
+        assert f"note {shown}" in words and "…" not in words, words
+
+
 def test_the_share_that_did_not_arrive_is_never_rounded_to_all_or_none() -> None:
     assert headline.percent(0.0) == "0 %" and headline.percent(100.0) == "100 %"
     assert headline.percent(0.004) == "< 0.01 %" and headline.percent(99.996) == "> 99.99 %"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import socket
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +43,13 @@ def port(tmp_path: Path) -> Iterator[int]:
         broker.wait()
 
 
-def reasons(port: int, directory: Path, **of_groups: Any) -> list[str]:
+def reasons(port: int, directory: Path, connect_timeout: str | None = "2 s", **of_groups: Any) -> list[str]:
     """What the verdict says of clients that never connected."""
+    waits = {} if connect_timeout is None else {"connect_timeout": connect_timeout}
     group = {"host": "field", "reconnect": {"enabled": False}, **of_groups}
     values = {
         "name": "refused", "network": "external",
-        "phases": {"connect_timeout": "2 s", "warm_up": "0 s", "duration": "1 s", "cool_down": "100 ms"},
+        "phases": {**waits, "warm_up": "0 s", "duration": "1 s", "cool_down": "100 ms"},
         "broker": {"kind": "external", "address": "127.0.0.1", "port": port},
         "groups": [{**group, "name": "p", "count": 3,
                     "publish": {"topic": "t", "qos": 1, "payload": "20 B", "rate": "5 /s"}},
@@ -73,3 +78,27 @@ def test_where_nothing_listens_is_a_refused_connection(tmp_path: Path) -> None:
     [told] = reasons(own_port(), tmp_path / "run")
     assert told.startswith("4 of 4 clients never connected: connection refused (cannot connect: ")
     assert told.endswith("nothing listens there: see `address` and `port` of the broker")
+
+
+@pytest.fixture
+def older() -> Iterator[int]:
+    """The port of a broker that speaks MQTT 3.1.1 alone: it answers others as that version says (3.1.2.2)."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with connection:
+                        connection.recv(1000)
+                        connection.sendall(bytes([0x20, 2, 0, 1]))
+        threading.Thread(target=serve, daemon=True).start()
+        yield int(listening.getsockname()[1])
+
+
+def test_a_broker_without_mqtt_5_says_so_at_once(older: int, tmp_path: Path) -> None:
+    """Once "malformed packet: the packet ends within a field", after a minute of trying again."""
+    begin = time.monotonic()
+    [told] = reasons(older, tmp_path / "run", mqtt={"version": "5"}, reconnect={}, connect_timeout=None)
+    assert told == ("4 of 4 clients never connected: CONNACK 0x01 unacceptable protocol version; the broker does not "
+                    "speak this version of MQTT: use another `mqtt.version`")
+    assert time.monotonic() - begin < 30, "nobody waits for `phases.connect_timeout`, which is a minute"

@@ -448,7 +448,7 @@ SCENARIOS: dict[str, list[tuple[str, str]]] = {
     "Groups, topics and messages": [
         (COUNT, "count = 0"), (COUNT, "count = 2000000"), (COUNT, "cuont = 3"), (COUNT, "count = '3'"),
         ('host = "field"\ncount = 3', 'host = "feild"\ncount = 3'),
-        (HOST, "[hosts.field]\ncount = 2"), (PUBLISH, ""), (SUBSCRIBE, ""), (SUBSCRIBE, "subscribe = 'a/+'"),
+        (PUBLISH, ""), (SUBSCRIBE, ""), (SUBSCRIBE, "subscribe = 'a/+'"),
         (SUBSCRIBE, 'subscribe = ["a"]\nrelay = { qos = 7 }'),
         (SUBSCRIBE, 'subscribe = ["a"]\nrelay = { suffix = "" }'),
         (PUBLISH, PUBLISH + "\nrelay = {}"), (PUBLISH, PUBLISH + '\nlate_after = "0 s"'), (TOPIC, 'topic = ""'),

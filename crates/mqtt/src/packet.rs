@@ -293,6 +293,15 @@ fn connack(body: &[u8], version: Version) -> Result<Connack<'_>, Malformed> {
     if flags == 1 && code != 0 {
         return Err(Malformed("a session is present and the connection refused [MQTT-3.2.2-6]"));
     }
+    if version == Version::V5 && rest.is_empty() {
+        // A broker without MQTT 5 answers as its own version does, which has no properties (MQTT 3.1.1, §3.2).
+        return match code {
+            0 => Err(Malformed(
+                "CONNACK as before MQTT 5, without properties: the broker does not speak MQTT 5",
+            )),
+            _ => Ok(Connack { session_present: false, code, properties: Properties::default() }),
+        };
+    }
     let (properties, rest) = properties(rest, Kind::Connack, version)?;
     end(rest)?;
     Ok(Connack { session_present: flags == 1, code, properties })

@@ -47,12 +47,6 @@ pub fn codes(body: &[u8], version: Version) -> &[u8] {
     }
 }
 
-/// Whether a code says no.
-pub fn is_refusal(kind: Kind, version: Version, code: u8) -> bool {
-    // Before MQTT 5 a CONNACK refuses with small numbers.
-    code >= REFUSED || kind == Kind::Connack && version != Version::V5 && code > 0
-}
-
 /// What a code is called, in lower case; `None` where the packet has no such code.
 pub fn name(kind: Kind, version: Version, code: u8) -> Option<&'static str> {
     if version != Version::V5 {
@@ -197,7 +191,5 @@ mod tests {
         ] {
             assert_eq!(name(kind, version, code), expected, "{kind} {code:#x}");
         }
-        assert!(is_refusal(Kind::Connack, Version::V311, 5) && !is_refusal(Kind::Connack, Version::V5, 0));
-        assert!(is_refusal(Kind::Puback, Version::V5, 0x97) && !is_refusal(Kind::Puback, Version::V5, 0x10));
     }
 }

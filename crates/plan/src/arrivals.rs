@@ -289,6 +289,7 @@ mod tests {
             count: 4,
             host: 0,
             host_step: 0,
+            hosts_in_turn: None,
             connects_to: 0,
             protocol: Protocol::Mqtt(serde_json::from_value(mqtt).unwrap()),
             transport: Transport::Tcp(TcpTransport { nodelay: true, tls: None, websocket: None }),

@@ -205,19 +205,19 @@ fn check_media(plan: &Plan) -> Result<(), PlanError> {
 
 fn check_group(plan: &Plan, lookup: &Lookup, group: &Group, place: &str) -> Result<(), PlanError> {
     require(group.count > 0, &format!("{place}.count"), || "is 0, but must be at least 1".into())?;
-    let last =
-        group.host_step.checked_mul(group.count as usize - 1).and_then(|all| all.checked_add(group.host));
+    require(group.hosts_in_turn != Some(0), &format!("{place}.hosts_in_turn"), || {
+        "is 0, but must be at least 1".into()
+    })?;
+    let hosts = group.host_count();
+    let last = group.host_step.checked_mul(hosts as usize - 1).and_then(|all| all.checked_add(group.host));
     host_exists(plan, last.unwrap_or(usize::MAX), &format!("{place}.host"))?;
     require(group.connects_to < plan.servers.len(), &format!("{place}.connects_to"), || {
         let last = plan.servers.len() - 1;
         format!("is server {}, but the last one is {last} (`{}`)", group.connects_to, plan.servers[last].name)
     })?;
     check_protocol(plan, group, place)?;
-    for host in (0..group.count as usize).map(|i| group.host + i * group.host_step) {
+    for host in (0..hosts).map(|client| group.host_of(client)) {
         check_route(plan, lookup, host, plan.server_of(group).host, place)?;
-        if group.host_step == 0 {
-            break;
-        }
     }
     for subscription in &group.subscriptions {
         qos(subscription.qos, &format!("{place}.subscriptions"))?;

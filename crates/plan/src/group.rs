@@ -27,6 +27,9 @@ pub struct Group {
     pub host: usize,
     /// Client `i` sits on host `host + i * host_step`: 0 puts all on one host, 1 gives each its own.
     pub host_step: usize,
+    /// After so many clients the next one sits on the first host again. Left out: there is a host for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts_in_turn: Option<u32>,
     /// Index of the server that they connect to.
     pub connects_to: usize,
     /// What they speak.

@@ -172,7 +172,17 @@ impl Group {
 
     /// The host of the `client`-th client of the group.
     pub fn host_of(&self, client: u32) -> usize {
-        self.host + client as usize * self.host_step
+        let turn = self.hosts_in_turn.map_or(client, |hosts| client % hosts.max(1));
+        self.host + turn as usize * self.host_step
+    }
+
+    /// How many hosts the group's clients sit on.
+    pub fn host_count(&self) -> u32 {
+        if self.host_step == 0 {
+            self.count.min(1)
+        } else {
+            self.hosts_in_turn.map_or(self.count, |hosts| hosts.min(self.count))
+        }
     }
 }
 

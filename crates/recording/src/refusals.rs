@@ -24,7 +24,7 @@ const fn of(said: &'static str, means: &'static str, remedy: &'static str) -> Fa
 
 const USER: &str =
     "see `mqtt.username` and `mqtt.password`, and who may connect by the broker's configuration";
-const VERSION: &str = "see `mqtt.version`";
+const VERSION: &str = "the broker does not speak this version of MQTT: use another `mqtt.version`";
 const IDENTIFIER: &str = "see `mqtt.client_id`";
 const LATER: &str = "see the broker's log and its limits";
 const TRUST: &str = "see `tls.authority` of the broker";
@@ -192,8 +192,8 @@ mod tests {
             ("CONNECT: code 0x05", "CONNACK 0x05 not authorised; see `mqtt.username`"),
             ("CONNECT: code 0x87 (not authorised)", "CONNACK 0x87 not authorised; see `mqtt.username`"),
             ("CONNECT: code 0x86", "CONNACK 0x86 bad user name or password; see `mqtt.username`"),
-            ("CONNECT: code 0x01", "CONNACK 0x01 unacceptable protocol version; see `mqtt.version`"),
-            ("CONNECT: code 0x84", "CONNACK 0x84 unsupported protocol version; see `mqtt.version`"),
+            ("CONNECT: code 0x01", "CONNACK 0x01 unacceptable protocol version; the broker does not speak"),
+            ("CONNECT: code 0x84", "CONNACK 0x84 unsupported protocol version; the broker does not speak"),
             ("CONNECT: code 0x02", "CONNACK 0x02 identifier rejected; see `mqtt.client_id`"),
             ("CONNECT: code 0x77", "CONNACK 0x77 refused; see the broker's log"),
             ("the broker sent DISCONNECT, code 0x8e", "DISCONNECT 0x8e session taken over; each client"),

@@ -92,7 +92,7 @@ impl DeliverySpans {
         (self.joined > 0).then(|| {
             format!(
                 "Foreign deliveries as large as messages of this run were too many to keep the time of each: they are kept as {spans} \
-                 spans. What did not arrive and may be among them is unknown, not lost; see who else publishes there."
+                 spans. What did not arrive and may be among them is unknown, not lost."
             )
         })
     }

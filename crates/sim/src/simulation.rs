@@ -124,6 +124,8 @@ impl Simulation {
         servers.start(&mut around);
         let (clients, mut around) = simulation.clients();
         clients.start(&mut around);
+        let replaced = simulation.servers.replaced_programs();
+        replaced.into_iter().for_each(|warning| simulation.warnings.warn(observer, warning));
         simulation.enter(observer);
         Ok(simulation)
     }

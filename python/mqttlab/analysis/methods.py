@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mqttlab.analysis.analysis import Analysis
+from mqttlab.digits import plain
 
 
 def methods(analysis: Analysis) -> str:
@@ -25,15 +26,15 @@ def methods(analysis: Analysis) -> str:
     said += [f"{words}: {value}." for words, value in design.names.items()]
     said.append(_left_out(analysis))
     used = sorted({point.interval.method for each in analysis.responses for point in each.points} - {"none"})
-    said.append(f"The run is the unit of analysis. Intervals are of {100 * design.confidence:g} % "
+    said.append(f"The run is the unit of analysis. Intervals are of {plain(100 * design.confidence)} % "
                 f"({', '.join(used) or 'none'}).")
     if analysis.comparisons:
         said.append(
             "Each point was compared with the reference by the difference of means and their ratio (Fieller; latencies "
             "as logarithms, whose ratios are of geometric means); "
-            f"equivalence within {100 * design.margin:g} % of the reference by two one-sided tests. The p values "
+            f"equivalence within {plain(100 * design.margin)} % of the reference by two one-sided tests. The p values "
             f"of all {len(analysis.comparisons)} comparisons were adjusted by Holm's method, family-wise "
-            f"{design.family:g}.")
+            f"{plain(design.family)}.")
     modelled = [each for each in analysis.responses if each.model is not None]
     if modelled:
         logs = [each.name for each in modelled if each.logarithm]

@@ -16,6 +16,7 @@ import numpy as np
 from mqttlab import statistics
 from mqttlab.analysis.design import ExperimentDesign, Factor
 from mqttlab.analysis.responses import PointEstimate, Response, combinations, pairs
+from mqttlab.digits import plain
 
 RESAMPLES = 2_000
 # What was under way when a run ended counts. Experiments of earlier versions kept what was lost, and nothing else.
@@ -72,7 +73,7 @@ def recommend(
     if not known:
         return None
     fate = "leave undelivered" if lost is not None and lost.metric == SHARES[0] else "lose"
-    limit = (f"of the choices that {fate} at most {design.lost_most_percent:g} % of the messages, take"
+    limit = (f"of the choices that {fate} at most {plain(design.lost_most_percent)} % of the messages, take"
              if lost is not None else "take")
     side = "lowest" if objective.better == "lower" else "highest"
     return Recommendations(rows=known, objective=objective.name, side=side, rule=(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mqttlab.digits import plain
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.files import from_here
 from mqttlab.terminal import say
@@ -52,7 +53,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = plain(value, 6) if isinstance(value, float) else str(value)
     return text if len(text) <= 400 else f"{text[:397]}..."
 
 

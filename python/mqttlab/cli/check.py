@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mqttlab.digits import plain
 from mqttlab.networks.link import LinkDirection
 from mqttlab.networks.trace import Trace
 from mqttlab.plurals import counted
 from mqttlab.quantity import rate_words, shown
 from mqttlab.scenario import Scenario, compile_plan, warnings_of
+from mqttlab.scenario.access import is_counted
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event_plan import times
 from mqttlab.scenario.event_words import told
@@ -78,7 +80,8 @@ def _links(loaded: Scenario) -> list[str]:
     for number, network in enumerate(loaded.networks):
         first, second = network.between
         links = placed(network, upwards=True)
-        whose = {"each": "; a link for each client", "shared": "; one link for all", None: ""}[network.link]
+        each = "host" if any(is_counted(loaded, host) for host in network.between) else "client"
+        whose = {"each": f"; a link for each {each}", "shared": "; one link for all", None: ""}[network.link]
         ways = (f"{first} → {second}", f"{second} → {first}") if network.model is None else (
             f"{first} – {second}, to the broker", f"{first} – {second}, from the broker")
         trips = [_round_trip(laid, number, way) for way in ("up", "down")]
@@ -87,7 +90,7 @@ def _links(loaded: Scenario) -> list[str]:
         if network.nat is not None:
             then = {"drop": "until a client connects anew", "revive": "until the client sends something"}
             lines.append(f"{first} – {second}: NAT, which drops what comes for a TCP connection after "
-                         f"{network.nat.timeout / 1e9:g} s of silence, {then[network.nat.forgotten]}")
+                         f"{plain(network.nat.timeout / 1e9)} s of silence, {then[network.nat.forgotten]}")
     if loaded.trunk is not None:
         lines += [f"switch → broker: {_link(loaded.trunk.up, _round_trip(laid, TRUNK, 'up'))}",
                   f"broker → switch: {_link(loaded.trunk.down, _round_trip(laid, TRUNK, 'down'))}"]
@@ -105,18 +108,19 @@ def _link(link: LinkDirection | None, round_trip_ns: int) -> str:
         return "not emulated (no rate, delay or loss)"
     if link.trace is not None:
         spans = [_span(link.trace, name) for name in link.trace.sets]
-        own = [] if "delay" in link.trace.sets else [f"{link.delay / 1e6:g} ms"]
+        own = [] if "delay" in link.trace.sets else [f"{plain(link.delay / 1e6)} ms"]
         ends = "then held" if link.trace_end == "hold" else "then again"
-        return f"follows {link.trace.name} ({link.trace.length_ns / 1e9:g} s, {ends}): {', '.join(spans + own)}"
-    parts = ["no rate limit" if link.rate is None else f"{link.rate / 1000:g} kbit/s", f"{link.delay / 1e6:g} ms"]
+        return f"follows {link.trace.name} ({plain(link.trace.length_ns / 1e9)} s, {ends}): {', '.join(spans + own)}"
+    parts = ["no rate limit" if link.rate is None else f"{plain(link.rate / 1000)} kbit/s",
+             f"{plain(link.delay / 1e6)} ms"]
     if link.jitter:
-        parts[1] += f" ± {link.jitter / 1e6:g} ms"
+        parts[1] += f" ± {plain(link.jitter / 1e6)} ms"
     if link.burst_loss is not None or link.bit_errors is not None:
         parts.append("loss in bursts")
     elif link.loss[0]:
-        parts.append(f"{100 * link.loss[0] / link.loss[1]:g} % loss")
+        parts.append(f"{plain(100 * link.loss[0] / link.loss[1])} % loss")
     if link.queue.by_rate:
-        trip = f" at a round trip of {round_trip_ns / 1e6:g} ms" if link.queue.bdp is not None else ""
+        trip = f" at a round trip of {plain(round_trip_ns / 1e6)} ms" if link.queue.bdp is not None else ""
         parts.append(f"queue {link.queue.words()} ({link.queue.limit_bytes(link.rate, round_trip_ns)} B{trip})")
     if link.policer is not None:
         parts.append(link.policer.words())
@@ -130,7 +134,7 @@ def _span(trace: Trace, name: str) -> str:
     def words(value: int) -> str:
         if name == "rate":
             return rate_words(value)
-        return f"{value / 10**7:.3g} %" if name == "loss" else f"{value / 1e6:.4g} ms"
+        return f"{plain(value / 10**7, 3)} %" if name == "loss" else f"{plain(value / 1e6, 4)} ms"
 
     least, most = trace.span(name)
     field = "" if name == "rate" else f"{name} "
@@ -184,6 +188,6 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
     lines += [f"  {told(event, times(loaded, event))}" for event in loaded.events]
     if plan["backend"] == "live" and loaded.live.parts > 1:
         lines.append(f"  shared by {loaded.live.parts} engines, each with its part of the clients")
-    lines.append(f"  {seconds:g} s of publishing, then up to {phases.cool_down / 1e9:g} s of cooling down; "
+    lines.append(f"  {plain(seconds)} s of publishing, then up to {plain(phases.cool_down / 1e9)} s of cooling down; "
                  f"{counted(loaded.repetitions, 'repetition')}, seed {loaded.seed}")
     return lines

@@ -27,6 +27,7 @@ from mqttlab.cli.space import size
 from mqttlab.cli.status import FAILED, INCOMPLETE, NOT_VALID, worst
 from mqttlab.cli.thresholds import baseline_directories, need_baselines, say_judged, statuses
 from mqttlab.console import Console, print_table
+from mqttlab.digits import plain
 from mqttlab.errors import UsageError
 from mqttlab.experiments import Experiment, ExperimentDirectory, Finish, RunRecord, drive
 from mqttlab.experiments.baselines import baseline_values
@@ -343,7 +344,7 @@ def _lines(experiment: Experiment) -> list[str]:
     if isinstance(rule, Repetitions):
         share = 100 * rule.until.half_width[0] / rule.until.half_width[1]
         lines.append(f"  repetitions: {rule.min} to {rule.max}, until the 95 % interval of {rule.until.metric} is ± "
-                     f"{share:g} % of its mean, looked at after every block")
+                     f"{plain(share)} % of its mean, looked at after every block")
     elif file.search is not None:
         holds, of = file.search.counts
         side = "below" if file.search.criterion.below is not None else "above"
@@ -411,8 +412,8 @@ def _say_detectable(console: Console, experiment: Experiment, done: Sequence[Run
         spread = statistics.stdev(values)
         least = smallest_difference(spread, n)
         mean = statistics.fmean(values)
-        share = f" ({100 * least / abs(mean):.2g} % of {mean:.4g})" if mean else ""
-        console.print(f"    {response}: {least:.3g} {unit_of(response.metric)}{share}", highlight=False)
+        share = f" ({plain(100 * least / abs(mean), 2)} % of {plain(mean, 4)})" if mean else ""
+        console.print(f"    {response}: {plain(least, 3)} {unit_of(response.metric)}{share}", highlight=False)
 
 
 def _say(console: Console, directory: ExperimentDirectory, finish: Finish) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab.catalog.listed_runs import ListedRun, listed_runs
+from mqttlab.digits import plain
 from mqttlab.files import from_here
 from mqttlab.foreign import visible
 from mqttlab.plurals import counted
@@ -77,12 +78,12 @@ def _numbers(run: ListedRun) -> tuple[str, str]:
 
 
 def _latency(milliseconds: float | None) -> str:
-    return "" if milliseconds is None else f"{milliseconds:.3g}" if milliseconds < 1000 else f"{milliseconds:.0f}"
+    return "" if milliseconds is None else plain(milliseconds, 3) if milliseconds < 1000 else f"{milliseconds:.0f}"
 
 
 def _share(percent: float | None) -> str:
     """A percentage, of which what is not nothing is never written as nothing."""
-    return "" if percent is None else "< 0.01 %" if 0 < percent < 0.01 else f"{percent:.3g} %"
+    return "" if percent is None else "< 0.01 %" if 0 < percent < 0.01 else f"{plain(percent, 3)} %"
 
 
 def show_found(
@@ -128,7 +129,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = f"{value:.6g}" if isinstance(value, float) else visible(str(value))
+    text = plain(value, 6) if isinstance(value, float) else visible(str(value))
     return text if len(text) <= CELL_MAX else f"{text[:CELL_MAX - 3]}..."
 
 

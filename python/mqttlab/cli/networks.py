@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mqttlab.console import Console, print_table
+from mqttlab.digits import plain
 from mqttlab.errors import UsageError
 from mqttlab.mistaken import did_you_mean
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, implied, place
@@ -50,7 +51,7 @@ def _network_table(console: Console, models: Sequence[NetworkModel]) -> None:
         for placement in PLACEMENTS:
             figures = implied(place(model, placement))
             rows.append((name, placement + ("*" if placement == model.placement else ""), *what,
-                         f"{figures.up_ms:g}", f"{figures.down_ms:g}", f"{figures.round_trip_ms:g}"))
+                         plain(figures.up_ms), plain(figures.down_ms), plain(figures.round_trip_ms)))
             name, what = "", ("", "", "")
     print_table(console, "Networks (delays in ms, rates in kbit/s, * default placement)",
                 ("name", "placement", "rate up", "rate down", "loss", "up", "down", "round trip"), rows, left=(0, 1),
@@ -61,28 +62,28 @@ def _trace_table(console: Console, names: Sequence[str]) -> None:
     rows = []
     for name in names:
         ways = [read_trace(f"{name}/{way}", None) for way in ("up", "down")]
-        rates = ["{} to {}".format(*(f"{bit_s / 1000:g}" for bit_s in way.span("rate"))) for way in ways]
-        rows.append((name, title_of(name), f"{ways[1].length_ns / 1e9:g}", *rates))
+        rates = ["{} to {}".format(*(plain(bit_s / 1000) for bit_s in way.span("rate"))) for way in ways]
+        rows.append((name, title_of(name), plain(ways[1].length_ns / 1e9), *rates))
     print_table(console, "Traces that links follow (`trace = \"name\"`; rates in kbit/s)",
                 ("name", "what", "seconds", "rate up", "rate down"), rows, left=(0, 1))
 
 
 def _tcp_table(console: Console, profiles: Sequence[TcpProfile]) -> None:
     heads = ("name", "control", "least RTO", "SACK", "timestamps", "MSS", "meaning")
-    rows = [(profile.name, profile.congestion_control, f"{profile.rto_min_ns / 1e6:g} ms", _yes(profile.sack),
+    rows = [(profile.name, profile.congestion_control, f"{plain(profile.rto_min_ns / 1e6)} ms", _yes(profile.sack),
              _yes(profile.timestamps), "from MTU" if profile.mss_bytes is None else f"{profile.mss_bytes} B",
              profile.meaning) for profile in profiles]
     print_table(console, "TCP profiles", heads, rows, left=range(len(heads)))
 
 
 def _kbit(bit_s: int | None) -> str:
-    return "unlimited" if bit_s is None else f"{bit_s / 1000:g}"
+    return "unlimited" if bit_s is None else plain(bit_s / 1000)
 
 
 def _loss(link: Any) -> str:
     if link.burst_loss is not None:
         return "in bursts"
-    return f"{100 * link.loss[0] / link.loss[1]:g} %"
+    return f"{plain(100 * link.loss[0] / link.loss[1])} %"
 
 
 def _yes(value: bool) -> str:

@@ -25,6 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from mqttlab.console import Console
+from mqttlab.digits import plain
 from mqttlab.foreign import visible
 
 PHASES = {
@@ -87,7 +88,7 @@ class RunProgress:
         if self._live:
             self._bar.reset(self._task, total=length or None, phase=words, figures="")
         else:
-            limit = f" (at most {length:g} s)" if length else ""
+            limit = f" (at most {plain(length)} s)" if length else ""
             self._console.print(f"{self._title}: {words}{limit}", highlight=False, markup=False)
 
     def _change(self, line: dict[str, Any]) -> None:
@@ -242,7 +243,7 @@ def _time(time_ns: int) -> str:
 
 def _figure(value: float) -> str:
     """A number to three digits, and never as a power of ten."""
-    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+    return plain(value, 3, grouped=False)
 
 
 def _rate(bit_s: int) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab import metrics, scratch
+from mqttlab.digits import plain
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -62,7 +63,8 @@ def show_sensitivity(scenario: Path, overrides: dict[str, Any]) -> None:
     if loaded.servers:
         raise UsageError("--sensitivity draws `broker.service.per_packet`; the scenario has `servers`")
     written, others = ranges(scenario, overrides)
-    say(f"  {DRAWS} simulations with hosts that take {LEAST_US:g} to {MOST_US:g} us for a packet or to wake up:")
+    say(f"  {DRAWS} simulations with hosts that take {plain(LEAST_US)} to {plain(MOST_US)} us for a packet or to "
+        "wake up:")
     widest = 0.0
     for column in COLUMNS:
         values = [value for each in others if (value := each[column]) is not None]
@@ -71,7 +73,8 @@ def show_sensitivity(scenario: Path, overrides: dict[str, Any]) -> None:
             continue
         low, high = min([*values, here]), max([*values, here])
         widest = max(widest, 100 * (high - low) / here if here else 0.0)
-        say(f"    {column.removeprefix('latency_ms_')}: {here:.4g} ms as written, {low:.4g} to {high:.4g} ms")
+        say(f"    {column.removeprefix('latency_ms_')}: {plain(here, 4)} ms as written, "
+            f"{plain(low, 4)} to {plain(high, 4)} ms")
     if widest > SENSITIVE_PERCENT:
         say(
             f"  sensitive: latencies differ by up to {widest:.0f} % with microseconds of a host's time. Quote the "

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mqttlab import statistics
+from mqttlab.digits import plain
 
 TOLERANCE_PERCENT = 5.0
 """Changes of up to this, over the whole interval, count as none."""
@@ -129,7 +130,7 @@ def _signed(value: float, digits: int) -> str:
 
 
 def _digits(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return plain(value, 3)
 
 
 def _and(text: str) -> str:

@@ -53,6 +53,7 @@ def drawn(plan: Mapping[str, Any]) -> tuple[str, str]:
 def _hosts(group: Mapping[str, Any], hosts: int) -> list[int]:
     """The hosts that a group's clients are on."""
     first, step, count = int(group.get("host", 0)), int(group.get("host_step") or 0), int(group.get("count", 1))
+    count = min(count, int(group.get("hosts_in_turn") or count))
     return [first] if not step else [first + step * number for number in range(min(count, hosts))
                                      if first + step * number < hosts]
 

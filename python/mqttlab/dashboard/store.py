@@ -18,6 +18,7 @@ import polars as pl
 
 from mqttlab.catalog import Catalog, url_for
 from mqttlab.catalog.place import file_of
+from mqttlab.digits import plain
 from mqttlab.errors import MqttlabError
 from mqttlab.plan import publications_of
 from mqttlab.recording import Recording
@@ -294,7 +295,7 @@ def _each(values: Any) -> str | None:
 def _seconds(schedule: dict[str, Any]) -> str | None:
     for key in ("interval_ns", "mean_ns", "period_ns"):
         if isinstance(schedule.get(key), (int, float)):
-            return f"{schedule[key] / 1e9:g} s"
+            return f"{plain(schedule[key] / 1e9)} s"
     return None
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.panels import Head, told_table
+from mqttlab.digits import plain
 from mqttlab.plan.events import Change, changes
 from mqttlab.report.text import duration, number
 from mqttlab.runs import Announced
@@ -242,7 +243,7 @@ def _tiles(tick: dict[str, Any], before: dict[str, Any]) -> list[tuple[str, str]
     if tick.get("events_per_s"):
         rows.append(("simulated events per second", number(tick["events_per_s"])))
     if tick.get("speed"):
-        rows.append(("speed", f"{tick['speed']:.3g} × real time"))
+        rows.append(("speed", f"{plain(tick['speed'], 3)} × real time"))
     return rows
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mqttlab.digits import plain
 from mqttlab.experiments.model import FactorFile, Range
 from mqttlab.quantity import (
     FREQUENCY_UNITS,
@@ -201,18 +202,12 @@ def between(ends: tuple[Number, Number], scale: str, share: float) -> Any:
     amount = float(round(amount)) if scale == "integer" else rounded(amount)
     if first.unit == "B" and not (amount * size).is_integer():
         return f"{round(amount * size)} B"
-    return f"{_plain(amount)} {first.suffix}"
+    return f"{plain(amount, 12, grouped=False)} {first.suffix}"
 
 
 def rounded(amount: float) -> float:
     """To four significant digits."""
     return float(f"{amount:.{DIGITS}g}")
-
-
-def _plain(amount: float) -> str:
-    """Without an exponent where it fits."""
-    text = f"{amount:.12g}"
-    return text if "e" not in text else f"{amount:.12f}".rstrip("0").rstrip(".")
 
 
 def labels(factors: Sequence[Factor], levels: dict[str, Level]) -> str:

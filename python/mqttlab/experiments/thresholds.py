@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from mqttlab.digits import plain
 from mqttlab.experiments.factors import Factor
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.load import Experiment
@@ -99,9 +100,10 @@ def title(threshold: Threshold) -> str:
     what = str(response) + (f" (judged by {UNDELIVERED})" if response.metric == LOST else "")
     if threshold.not_worse_than is not None:
         share = 100 * threshold.not_worse_than.by[0] / threshold.not_worse_than.by[1]
-        return f"{what} not worse than {threshold.not_worse_than.baseline} by more than {share:g} %"
+        return f"{what} not worse than {threshold.not_worse_than.baseline} by more than {plain(share)} %"
     side, written = ("below", threshold.below) if threshold.below is not None else ("above", threshold.above)
-    shown = written if isinstance(written, str) else f"{written:g} {unit_of(threshold.metric)}".strip()
+    assert written is not None, "a threshold has a side"
+    shown = written if isinstance(written, str) else f"{plain(written)} {unit_of(threshold.metric)}".strip()
     return f"{what} {side} {shown}"
 
 
@@ -160,7 +162,7 @@ def judge_runs(
     late = math.fsum(under_way(record.responses, response) for _, record in pairs) / len(pairs)
     if verdict == "held" and threshold.below is not None and is_cut_off(response, late):
         verdict = "undecided"
-        note = "; ".join(filter(None, (note, f"{late:.3g} % were still under way and would be later; lengthen "
+        note = "; ".join(filter(None, (note, f"{plain(late, 3)} % were still under way and would be later; lengthen "
                                              "`phases.cool_down`, or offer less")))
     return Judgement(threshold=threshold, point=point, verdict=verdict, estimate=estimate, low=low, high=high,
                      n=len(values), words=_words(estimate, low, high, unit_of(threshold.metric), len(values), note))
@@ -235,7 +237,7 @@ def _not_worse(
         ratio.low, ratio.high, 1 - share, below=False)
     how = (f"{counted(len(values), 'pair')} of runs with the same random streams" if matched else
            f"{len(values)} and {counted(len(before), 'run')}")
-    words = f"ratio to {name} {ratio.estimate:.4g} [{ratio.low:.4g}, {ratio.high:.4g}], {how}"
+    words = f"ratio to {name} {plain(ratio.estimate, 4)} [{plain(ratio.low, 4)}, {plain(ratio.high, 4)}], {how}"
     return judged(verdict, words, ratio)
 
 
@@ -252,8 +254,8 @@ def _matched(
 
 
 def _words(estimate: float, low: float, high: float, unit: str, n: int, note: str) -> str:
-    interval = "" if math.isinf(high) else f" [{low:.4g}, {high:.4g}]"
-    return f"{estimate:.4g}{interval} {unit}".strip() + f", {counted(n, 'run')}" + (f" ({note})" if note else "")
+    interval = "" if math.isinf(high) else f" [{plain(low, 4)}, {plain(high, 4)}]"
+    return f"{plain(estimate, 4)}{interval} {unit}".strip() + f", {counted(n, 'run')}" + (f" ({note})" if note else "")
 
 
 class Watch:
@@ -290,7 +292,8 @@ class Watch:
                 continue
             since = self._since.setdefault((run, index), line["at_ns"])
             if line["at_ns"] - since >= ABORT_NS:
-                self._ended[run] = f"{title(threshold)} was broken: {value / per:.4g} for {ABORT_NS / 1e9:g} s"
+                self._ended[run] = (f"{title(threshold)} was broken: {plain(value / per, 4)} for "
+                                    f"{plain(ABORT_NS / 1e9)} s")
                 if self.cancel is not None:
                     self.cancel(run)
                 return

@@ -6,19 +6,20 @@ from dataclasses import dataclass
 
 from mqttlab.explanation.layout import CLEAR, LINE, Place, scale
 from mqttlab.explanation.story import Arrow, Story
-from mqttlab.explanation.words import ms, title
+from mqttlab.explanation.words import axis_time, axis_unit, ms, title
 from mqttlab.figures import FONT, PART_COLOURS
 from mqttlab.foreign import markup
 
 FAINT = "#51606f"
 OWN, OTHER, AGAIN, LOST = "#0072B2", "#6b7682", "#C77E00", "#C0392B"
-AXIS = 78
+AXIS_LEAST = 78
 MARGIN_LEAST = 60
 TOP = 84
 BOTTOM = 58
 LANE_LEAST = 300
-CHARACTER = 6.6
-BOLD_CHARACTER = 7.3
+# Of DejaVu Sans at 12 px, the widest of the fonts that browsers take.
+CHARACTER = 7.4
+BOLD_CHARACTER = 8.3
 BAR = 8
 # A wait shorter than this part of the latency has a bar and no label.
 LABELLED = 0.01
@@ -46,9 +47,12 @@ class Ladder:
         # Each end of a lane has a half for the labels of frames that set out there.
         lane = max(LANE_LEAST, 2 * (widest * BOLD_CHARACTER + BAR + 20))
         left, self.right = self._margin(story.hosts[0]), self._margin(story.hosts[-1])
-        self.x = {host: AXIS + left + place * lane for place, host in enumerate(story.hosts)}
-        self.width = AXIS + left + self.right + (len(story.hosts) - 1) * lane
-        self.pixels = scale(_instants(story), [*self._arrow_places(), *self._label_places()])
+        instants = _instants(story)
+        longest = max(len(axis_time(story, instant)) for instant in instants)
+        self.axis = max(AXIS_LEAST, longest * CHARACTER + 16)
+        self.x = {host: self.axis + left + place * lane for place, host in enumerate(story.hosts)}
+        self.width = self.axis + left + self.right + (len(story.hosts) - 1) * lane
+        self.pixels = scale(instants, [*self._arrow_places(), *self._label_places()])
         self.height = TOP + max(self.pixels.values()) + BOTTOM
 
     def y(self, instant: int) -> float:
@@ -102,13 +106,14 @@ class Ladder:
         return drawn
 
     def _ticks(self) -> list[str]:
-        drawn = [_text(AXIS - 8, TOP - 22, "time (ms)", colour=FAINT, anchor="end", size=11)]
+        drawn = [_text(self.axis - 8, TOP - 22, f"time ({axis_unit(self.story)})", colour=FAINT, anchor="end",
+                       size=11)]
         right = self.width - self.right
         for instant in self.pixels:
             y = self.y(instant)
-            at = (instant - self.story.begins_ns) / 1e6
-            drawn.append(f'<line x1="{AXIS}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}" stroke="#edf0f3"/>')
-            drawn.append(_text(AXIS - 8, y + 4, f"{at:+.3f}", colour=FAINT, anchor="end", size=11))
+            drawn.append(f'<line x1="{self.axis:.1f}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}" stroke="#edf0f3"/>')
+            drawn.append(_text(self.axis - 8, y + 4, axis_time(self.story, instant), colour=FAINT, anchor="end",
+                               size=11))
         return drawn
 
     def _waits(self) -> list[str]:
@@ -167,13 +172,15 @@ class Ladder:
     def _legend(self) -> str:
         y = self.height - 14
         entries = ((OWN, "carries the message"), (AGAIN, "sent again"), (LOST, "lost"), (OTHER, "decides its fate"))
-        drawn, x = [], float(AXIS)
+        drawn, x = [], self.axis
         for colour, words in entries:
-            drawn.append(f'<line x1="{x}" y1="{y - 4}" x2="{x + 22}" y2="{y - 4}" stroke="{colour}" stroke-width="2"/>')
+            drawn.append(f'<line x1="{x:.1f}" y1="{y - 4}" x2="{x + 22:.1f}" y2="{y - 4}" stroke="{colour}" '
+                         'stroke-width="2"/>')
             drawn.append(_text(x + 28, y, words, colour=FAINT, size=11))
             x += 28 + len(words) * CHARACTER + 22
-        drawn.append(_text(AXIS, y - 17, "Short spans are drawn longer than they are; the axis has the true times.",
-                           colour=FAINT, size=11))
+        drawn.append(_text(self.axis, y - 17,
+                           "Short spans are drawn longer than they are; the axis has the true times.", colour=FAINT,
+                           size=11))
         return "".join(drawn)
 
 

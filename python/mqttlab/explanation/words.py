@@ -14,6 +14,8 @@ DOMINATES = 0.4
 NAMED = 3
 # An acknowledgement kept back longer than this was delayed on purpose: Linux waits 40 ms at least, others up to 500.
 DELAYED_NS = 5_000_000
+# From here on times are said in seconds.
+LONG_NS = 10_000_000_000
 
 
 def title(story: Story, part: str) -> str:
@@ -191,7 +193,20 @@ def ladder(story: Story) -> list[str]:
 
 
 def _time(story: Story, at_ns: int) -> str:
-    return f"{(at_ns - story.begins_ns) / 1e6:+.3f}"
+    """An instant in a line of text, in ms, or with its unit where that is another."""
+    unit = axis_unit(story)
+    return axis_time(story, at_ns) + ("" if unit == "ms" else f" {unit}")
+
+
+def axis_unit(story: Story) -> str:
+    """The unit of all times beside a ladder: ms, or s where it lasts 10 s or longer."""
+    return "s" if story.ends_ns - story.begins_ns >= LONG_NS else "ms"
+
+
+def axis_time(story: Story, at_ns: int) -> str:
+    """An instant in :func:`axis_unit` after the intended time of sending, to the microsecond: ``+0.120``."""
+    after = at_ns - story.begins_ns
+    return f"{after / 1e9:+.6f}" if axis_unit(story) == "s" else f"{after / 1e6:+.3f}"
 
 
 def _arrow_row(story: Story, arrow: Arrow) -> tuple[str, str, str]:

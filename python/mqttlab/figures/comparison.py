@@ -35,7 +35,7 @@ def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> Figure:
                     "pattern": {"shape": PATTERNS[index % len(PATTERNS)]}},
             error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(),
                      "visible": part["low"].is_not_null().any()},
-            hovertemplate="%{x}: %{y:.4g}<extra>%{fullData.name}</extra>"))
+            hovertemplate="%{x}: %{y:,.4~r}<extra>%{fullData.name}</extra>"))
     figure.update_layout(barmode="group")
     figure.update_xaxes(type="category", categoryorder="category ascending")
     figure.update_yaxes(rangemode="tozero")
@@ -106,7 +106,7 @@ def ratios(table: pl.DataFrame) -> Figure:
                 "scatter", x=part["ratio"].to_list(), y=part["name"].to_list(), mode="markers", name=word,
                 marker={"color": colours[word], "size": 9},
                 error_x={"type": "data", "array": up.to_list(), "arrayminus": down.to_list()},
-                hovertemplate="%{y}: %{x:.4g}<extra>" + word + "</extra>"))
+                hovertemplate="%{y}: %{x:,.4~r}<extra>" + word + "</extra>"))
     figure.add_line("x", 1, {"color": "#5b6572", "width": 1})
     figure.update_yaxes(automargin=True, ticks="", categoryorder="array",
                         categoryarray=table["name"].to_list()[::-1])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from mqttlab.digits import plain
 from mqttlab.figures.drawing import Figure, panels, trace
 from mqttlab.figures.style import PART_COLOURS, SERIES_COLOURS, blank
 
@@ -61,7 +62,7 @@ def means(points: pl.DataFrame, x: str, label: str) -> Figure:
             line={"color": _colour(index), "width": 2, "dash": DASHES[index // len(SERIES_COLOURS) % len(DASHES)]},
             marker={"size": 7}, error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(),
                                          "thickness": 1.2, "width": 4},
-            hovertemplate=f"{x} %{{x}}<br>%{{y:.4g}}<extra>{by}</extra>"))
+            hovertemplate=f"{x} %{{x}}<br>%{{y:,.4~r}}<extra>{by}</extra>"))
     figure.update_xaxes(type="category", categoryorder="array", categoryarray=_ordered(points, "x"))
     figure.update_layout(showlegend=len(lines) > 1)
     return _legend_beside(_log_where_wide(figure, points["estimate"]), len(lines))
@@ -112,7 +113,7 @@ def heat_map(cells: pl.DataFrame, x: str, y: str, label: str) -> Figure:
     across, down = (_ordered(cells, name) for name in ("x", "y"))
     known = {(row["x"], row["y"]): row["mean"] for row in cells.iter_rows(named=True)}
     grid = [[known.get((a, b)) for a in across] for b in down]
-    text = [["" if value is None else f"{value:.3g}" for value in row] for row in grid]
+    text = [["" if value is None else plain(value, 3) for value in row] for row in grid]
     positive = bool((cells["mean"] > 0).all()) and cells["mean"].len() > 0
     wide = positive and float(cells["mean"].max()) / float(cells["mean"].min()) > 30  # type: ignore[arg-type]
     shown = [[None if value is None else float(np.log10(value)) if wide else value for value in row] for row in grid]
@@ -182,7 +183,8 @@ def tail(samples: Mapping[str, np.ndarray], title: str = "Latency, tail") -> Fig
                                line={"color": _colour(index), "width": 2, "shape": "hv"}))
     shown = [share for share in NINES if share >= lowest / 10]
     figure.update_yaxes(type="log", range=[np.log10(min(shown[-1], lowest)) - 0.1, 0.02], tickvals=shown,
-                        ticktext=[f"{100 * share:g} %, {NINES[share]}" if share < 1 else "100 %" for share in shown])
+                        ticktext=[f"{plain(100 * share)} %, {NINES[share]}" if share < 1 else "100 %"
+                                  for share in shown])
     figure.update_layout(margin={"l": 120})
     return _wide_across(figure, samples)
 

@@ -320,7 +320,7 @@ def overhead(table: pl.DataFrame, carrier: str = "PUBLISH packet", protocol: str
             trace(
                 "bar", y=labels, x=table[column].to_list(), name=name, orientation="h",
                 marker={"color": SERIES_COLOURS[index]},
-                hovertemplate="%{x:.4g} B<extra>" + name + "</extra>",
+                hovertemplate="%{x:,.4~r} B<extra>" + name + "</extra>",
             )
         )
     figure.update_layout(barmode="stack", legend={"traceorder": "normal"}, margin={"l": 140, "t": 100})
@@ -369,7 +369,7 @@ def _bars(figure: Figure, counts: pl.DataFrame, x: str, y: str) -> Figure:
             trace(
                 "bar",
                 x=part[x].to_list(), y=part[y].to_list(), name=direction, marker={"color": SERIES_COLOURS[index]},
-                hovertemplate="%{x}: %{y:.3g} %<extra>" + direction + "</extra>",
+                hovertemplate="%{x}: %{y:,.3~r} %<extra>" + direction + "</extra>",
             )
         )
     # Few different numbers are named one by one.

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from mqttlab.digits import plain
 from mqttlab.figures.drawing import Figure, trace
 from mqttlab.figures.style import SERIES_COLOURS, blank
 
@@ -30,7 +31,7 @@ def run_scatter(runs: pl.DataFrame, x: str, y: str, titles: Mapping[str, str]) -
             "scatter",
             x=part[x].to_list(), y=part[y].to_list(), mode="markers", name=by, customdata=part["run"].to_list(),
             marker={"color": _colour(index), "size": 8, "opacity": 0.75, "symbol": _symbol(index)},
-            hovertemplate="%{customdata}<br>%{x}, %{y:.4g}<extra>" + by + "</extra>"))
+            hovertemplate="%{customdata}<br>%{x}, %{y:,.4~r}<extra>" + by + "</extra>"))
     if not runs[x].dtype.is_numeric():
         figure.update_xaxes(type="category", categoryorder="array", categoryarray=in_order(runs[x].drop_nulls()))
     return figure.update_layout(showlegend=runs["by"].n_unique() > 1)
@@ -118,7 +119,7 @@ def _ends(values: pl.Series) -> tuple[str, str]:
         return "–", "–"
     ordered = known.sort().to_list() if known.dtype.is_numeric() else in_order(known)
     low, high = ordered[0], ordered[-1]
-    return (f"{low:.4g}", f"{high:.4g}") if isinstance(low, (int, float)) else (str(low)[:14], str(high)[:14])
+    return (plain(low, 4), plain(high, 4)) if isinstance(low, (int, float)) else (str(low)[:14], str(high)[:14])
 
 
 def _by(runs: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

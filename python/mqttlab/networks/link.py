@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from mqttlab.digits import plain
 from mqttlab.networks.trace import Trace, read_trace, shipped
 from mqttlab.quantity import (
     HOUR_NS,
@@ -133,8 +134,8 @@ class Queue(Part):
         """As a scenario writes it."""
         parts = [] if self.packets is None else [f"{self.packets} packets"]
         parts += [] if self.bytes is None else [f"{self.bytes} B"]
-        parts += [] if self.time is None else [f"{self.time / 1e6:g} ms"]
-        parts += [] if self.bdp is None else [f"{self.bdp / 1000:g} BDP"]
+        parts += [] if self.time is None else [f"{plain(self.time / 1e6)} ms"]
+        parts += [] if self.bdp is None else [f"{plain(self.bdp / 1000)} BDP"]
         return " or ".join(parts) or "without a limit"
 
     @property
@@ -209,8 +210,8 @@ class Discipline(Part):
                 goes = " and ".join(f"\"{kind}\"" for kind in kinds)
                 raise ValueError(f"is \"{self.kind}\", but has `{name}`, which goes with {goes}; leave it out")
         if self.target > self.interval:
-            raise ValueError(f"has a `target` of {self.target / 1e6:g} ms, longer than its `interval` of "
-                             f"{self.interval / 1e6:g} ms; use a shorter `target` or a longer `interval`")
+            raise ValueError(f"has a `target` of {plain(self.target / 1e6)} ms, longer than its `interval` of "
+                             f"{plain(self.interval / 1e6)} ms; use a shorter `target` or a longer `interval`")
         return self
 
     def words(self) -> str:
@@ -218,7 +219,7 @@ class Discipline(Part):
         if self.kind == "tail-drop":
             return self.kind
         marks = ", marks instead of drops" if self.ecn else ""
-        return f"{self.kind} with a target of {self.target / 1e6:g} ms in {self.interval / 1e6:g} ms{marks}"
+        return f"{self.kind} with a target of {plain(self.target / 1e6)} ms in {plain(self.interval / 1e6)} ms{marks}"
 
     def plan(self, largest_frame_bytes: int) -> dict[str, Any]:
         """As the plan has it, on a link with frames up to this size."""
@@ -249,7 +250,7 @@ class Policer(Part):
 
     def words(self) -> str:
         """As ``check`` tells it."""
-        return f"policer {self.rate / 1000:g} kbit/s with bursts of {self.burst} B"
+        return f"policer {plain(self.rate / 1000)} kbit/s with bursts of {self.burst} B"
 
 
 class Reorder(Part):

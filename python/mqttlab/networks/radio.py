@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from mqttlab.digits import plain
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import (
     AreaMm,
@@ -96,9 +97,9 @@ def _within(least: int, most: int, unit: str) -> AfterValidator:
     """Bounds of a quantity in thousandths of a unit, told in the unit."""
     def read(value: int) -> int:
         if value < least:
-            raise ValueError(f"is \"{value / 1000:g} {unit}\", but must be {least / 1000:g} {unit} or more")
+            raise ValueError(f"is \"{plain(value / 1000)} {unit}\", but must be {plain(least / 1000)} {unit} or more")
         if value > most:
-            raise ValueError(f"is \"{value / 1000:g} {unit}\", but must be {most / 1000:g} {unit} or less")
+            raise ValueError(f"is \"{plain(value / 1000)} {unit}\", but must be {plain(most / 1000)} {unit} or less")
         return value
 
     return AfterValidator(read)
@@ -237,8 +238,9 @@ class Radio(Part):
             raise ValueError("has `snir_data`, which goes with `errors = \"threshold\"`; leave one of them out")
         rates = RATES[STANDARDS[self.standard].modulation]
         if self.ack_rate is not None and self.ack_rate not in rates:
-            known = ", ".join(f"{rate / 1e6:g}" for rate in rates)
-            raise ValueError(f"has `errors = \"snr\"` and an `ack_rate` of {self.ack_rate / 1e6:g} Mbit/s, for which "
+            known = ", ".join(plain(rate / 1e6) for rate in rates)
+            raise ValueError(f"has `errors = \"snr\"` and an `ack_rate` of {plain(self.ack_rate / 1e6)} Mbit/s, "
+                             "for which "
                              f"the standard has no modulation; use one of {known} Mbit/s")
         return self
 
@@ -246,10 +248,11 @@ class Radio(Part):
         """What varies on the channel, as `check` tells it; empty where nothing does."""
         told = []
         if self.shadowing is not None:
-            told.append(f"shadowing of {self.shadowing.sigma / 1000:g} dB")
+            told.append(f"shadowing of {plain(self.shadowing.sigma / 1000)} dB")
         if self.fading is not None:
-            shape = "" if self.fading.m is None else f" (m = {self.fading.m:g})"
-            told.append(f"{self.fading.kind.capitalize()} fading{shape}, anew every {self.fading.coherence / 1e6:g} ms")
+            shape = "" if self.fading.m is None else f" (m = {plain(self.fading.m)})"
+            told.append(f"{self.fading.kind.capitalize()} fading{shape}, "
+                        f"anew every {plain(self.fading.coherence / 1e6)} ms")
         if self.errors == "snr":
             told.append("errors by signal to noise")
         if self.interferers:

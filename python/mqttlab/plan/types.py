@@ -345,6 +345,7 @@ class Group(TypedDict):
     count: int
     host: int
     host_step: int
+    hosts_in_turn: NotRequired[int | None]
     late_after_ns: Duration | None
     name: str
     program: ClientProgram | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -25,6 +26,8 @@ APART = 2
 ENDINGS_SHOWN = 2
 FLOWS_SHOWN, GROUPS_SHOWN, NOTES_SHOWN = 6, 3, 2
 NAME = 32
+CLAUSE_END = re.compile(r"[;:.] ")
+MORE = "; more: --full"
 STYLES = {"valid": "green", "not valid": "bold red", "incomplete": "bold red"}
 
 
@@ -187,5 +190,14 @@ def _labelled(label: str, text: str, most: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, most: int) -> list[str]:
-    made = textwrap.wrap(visible(text), width)
-    return [*made[:most - 1], made[most - 1][:width - 1] + "…"] if len(made) > most else made
+    """In so many lines at most: of more, whole clauses are left out at the end, and where they are is said. A text of
+    one clause is as long as it is."""
+    text = visible(text)
+    made = textwrap.wrap(text, width)
+    if len(made) <= most:
+        return made
+    for end in reversed([found.start() for found in CLAUSE_END.finditer(text)]):
+        shorter = textwrap.wrap(text[:end] + MORE, width)
+        if len(shorter) <= most:
+            return shorter
+    return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mqttlab import figures, metrics
+from mqttlab.digits import plain
 from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
 from mqttlab.report.text import duration, number
@@ -40,7 +41,7 @@ def left_out(parts: pl.DataFrame, least_percent: float = 0.0) -> str:
     missing = [title for part, title in TITLES.items() if part not in parts["part"].to_list()]
     if not missing:
         return ""
-    how_much = "No time" if least_percent == 0 else f"Less than {least_percent:g} % of the time"
+    how_much = "No time" if least_percent == 0 else f"Less than {plain(least_percent)} % of the time"
     return f"{how_much} went to: {', '.join(missing)}."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mqttlab.digits import plain
 from mqttlab.metrics import sums
 from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
@@ -24,7 +25,7 @@ def of_run(recording: Recording) -> list[tuple[str, str]]:
         ("clients", number(clients)),
         *parts(recording),
         *left_out(recording),
-        ("measured", f"{_measured_ns(plan) / 1e9:g} s"),
+        ("measured", f"{plain(_measured_ns(plan) / 1e9)} s"),
     ]
 
 

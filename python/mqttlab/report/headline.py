@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mqttlab import metrics
+from mqttlab.digits import plain
 from mqttlab.foreign import visible
 from mqttlab.metrics.headline import (
     BATTERY_WH,
@@ -347,7 +348,7 @@ def kilobytes(told: Bytes, short: str = "") -> str:
 
 def battery(told: Energy) -> str:
     """What a radio draws, and how long a battery lasts on it."""
-    return (f"{number(told.mean_mw, 3)} mW a radio; {BATTERY_WH:g} Wh (two AA cells) last "
+    return (f"{number(told.mean_mw, 3)} mW a radio; {plain(BATTERY_WH)} Wh (two AA cells) last "
             f"{number(told.battery_days, 3)} days on it")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from mqttlab.digits import plain
 from mqttlab.metrics import ALL, foreign
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
@@ -32,9 +33,7 @@ def number(value: Any, digits: int = 4) -> str:
         # What is left of a difference of equal numbers is none.
         if abs(value) < NOTHING:
             return "0"
-        if abs(value) >= 10 ** (digits - 1):
-            return f"{value:,.0f}"
-        return f"{value:.{digits}g}"
+        return plain(value, digits)
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)
@@ -80,7 +79,9 @@ def _foreign(recording: Recording) -> list[str]:
     return [f"{counted(count, 'foreign delivery', 'foreign deliveries')}, which no publisher "
             f"{'in the evidence' if imported else 'of this run'} has sent, came on its topics and "
             f"{'is' if count == 1 else 'are'} not counted"
-            + ("." if imported else ": see who else publishes there.")]
+            # Only a broker that others reach has other publishers.
+            + (": see who else publishes there." if any(
+                server["kind"] == "external" for server in recording.plan["servers"]) and not imported else ".")]
 
 
 def verdict(recording: Recording) -> tuple[str, list[str]]:
@@ -105,7 +106,7 @@ def verdict(recording: Recording) -> tuple[str, list[str]]:
 
 def rounded(words: str) -> str:
     """A sentence of the engine, its times to three digits: the recording has them to the nanosecond."""
-    return EXACT.sub(lambda found: f"{float(found[1]):.3g} {found[2]}", words)
+    return EXACT.sub(lambda found: f"{plain(float(found[1]), 3)} {found[2]}", words)
 
 
 def delivered_nothing(recording: Recording) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mqttlab import scratch
+from mqttlab.digits import plain
 from mqttlab.engine import EngineError, engine_path
 
 
@@ -32,8 +33,8 @@ def state_at(plan: Mapping[str, Any], seconds: float, *, timeout_s: float = 60.0
             done = subprocess.run(arguments, input=json.dumps(plan), capture_output=True, text=True, check=False,
                                   timeout=timeout_s, start_new_session=True)
         except subprocess.TimeoutExpired:
-            raise EngineError(f"the simulation does not reach {seconds:g} s within {timeout_s:g} s; choose an earlier "
-                              "instant") from None
+            raise EngineError(f"the simulation does not reach {plain(seconds)} s within {plain(timeout_s)} s; choose "
+                              "an earlier instant") from None
     if done.returncode != 0:
         raise EngineError(done.stderr.strip().removeprefix("mqttlab-engine: ") or "the simulation could not be stopped")
     state: dict[str, Any] = json.loads(done.stdout)

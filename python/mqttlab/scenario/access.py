@@ -21,7 +21,7 @@ class Crossing:
     """Towards the server."""
     down: LinkDirection | None
     each: bool
-    """Whether every client has links of its own."""
+    """Whether every client has links of its own, or every host that the scenario counts."""
     up_place: Location
     down_place: Location
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from mqttlab import secrets
 from mqttlab.brokers import ADAPTERS
+from mqttlab.digits import plain
 from mqttlab.mistaken import did_you_mean
 from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
@@ -372,7 +373,9 @@ def _hosts(scenario: Scenario) -> Iterator[Problem]:
     used = {*servers, *first}
     used |= {name for network in scenario.networks for name in network.between}
     for name, host in scenario.hosts.items():
-        if name not in used:
+        if name not in used and host.forwards:
+            yield ("hosts", name), "is not used; name it in `between` of [[networks]], or leave it out"
+        elif name not in used:
             yield ("hosts", name), f"is not used; {did_you_mean(name, used)}"
         profile = PROFILES.get(host.tcp.profile)
         if profile is None:
@@ -381,8 +384,9 @@ def _hosts(scenario: Scenario) -> Iterator[Problem]:
             continue
         least, most = host.tcp.rto_min or profile.rto_min_ns, host.tcp.rto_max or profile.rto_max_ns
         if least > most:
-            yield ("hosts", name, "tcp"), (f"has a minimum retransmission timeout of {least / 1e9:g} s, but a maximum "
-                                           f"of {most / 1e9:g} s; raise `rto_max`, or lower `rto_min`")
+            yield ("hosts", name, "tcp"), (f"has a minimum retransmission timeout of {plain(least / 1e9)} s, but a "
+                                           "maximum "
+                                           f"of {plain(most / 1e9)} s; raise `rto_max`, or lower `rto_min`")
         control = host.tcp.congestion_control or profile.congestion_control
         if scenario.backend == "sim" and control == "bbr":
             yield ("hosts", name, "tcp"), "uses bbr, which only live runs have; use cubic or reno"
@@ -524,7 +528,7 @@ def _too_short(scenario: Scenario, link: LinkDirection, place: Location, round_t
         return
     comes_to = ""
     if link.queue.by_rate and link.rate is not None:
-        trip = f" and a round trip of {round_trip_ns / 1e6:g} ms" if link.queue.bdp is not None else ""
+        trip = f" and a round trip of {plain(round_trip_ns / 1e6)} ms" if link.queue.bdp is not None else ""
         comes_to = f", which is {limit} B at {rate_words(link.rate)}{trip}"
     yield place, (f"is {link.queue.words()}{comes_to}, but must be {largest} B or more: a shorter queue drops every "
                   f"packet of {scenario.mtu} B (`mtu`)")
@@ -532,10 +536,6 @@ def _too_short(scenario: Scenario, link: LinkDirection, place: Location, round_t
 
 def _groups(scenario: Scenario) -> Iterator[Problem]:
     for index, group in enumerate(scenario.groups):
-        hosts = scenario.hosts[group.host].count if group.host in scenario.hosts else 1
-        if hosts > 1 and group.count > hosts:
-            problem = f"is {group.count}, but there are {hosts} hosts `{group.host}`; use {hosts} clients or fewer"
-            yield ("groups", index, "count"), problem
         mqtt = group.mqtt or scenario.mqtt
         place: Location = ("mqtt",) if group.mqtt is None else ("groups", index, "mqtt")
         if group.protocol == "mqtt":
@@ -654,7 +654,8 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
     if hosts > HOSTS_MAX:
         most = Counter(host_counts(scenario)).most_common(1)
         place: Location = ("hosts", most[0][0], "count") if most and is_counted(scenario, most[0][0]) else ("networks",)
-        yield place, f"makes {hosts} hosts in all, but a run has at most {HOSTS_MAX}"
+        fewer = "" if place == ("networks",) else f"; use {max(1, most[0][1] - hosts + HOSTS_MAX)} or fewer"
+        yield place, f"makes {hosts} hosts in all, but a run has at most {HOSTS_MAX}{fewer}"
     counts = host_counts(scenario)
     links_ = sum(2 * (max(counts.get(name, 1) for name in network.between) if network.link == "each" else 1)
                  for network in scenario.networks)

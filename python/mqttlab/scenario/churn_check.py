@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mqttlab.digits import plain
 from mqttlab.plurals import counted
 from mqttlab.quantity import shown
 from mqttlab.scenario.churn import MS, Churn
@@ -37,9 +38,9 @@ def _of_group(scenario: Scenario, group: Group, churn: Churn) -> Iterator[tuple[
         every_s, hold_s = group.count * churn.connects / 1e9, churn.hold / 1e9
         enough = (churn.hold + MS + churn.connects - 1) // churn.connects
         remedy = f"use `count = {enough}` or more, or " if enough <= CLIENTS_MAX else ""
-        yield ("churn", "hold"), (f"is {hold_s:g} s, but {counted(group.count, 'client')} with "
-                                  f"{1e9 / churn.connects:g} connections a second come every {every_s:g} s each; "
-                                  f"{remedy or 'use '}a shorter `hold`")
+        yield ("churn", "hold"), (f"is {plain(hold_s)} s, but {counted(group.count, 'client')} with "
+                                  f"{plain(1e9 / churn.connects)} connections a second come every {plain(every_s)} s "
+                                  f"each; {remedy or 'use '}a shorter `hold`")
     for place, publish in group.publications:
         if publish.arrival == "back-to-back":
             yield (*place, "arrival"), ("is \"back-to-back\", but the clients come and go (`churn`), and such messages "
@@ -78,6 +79,7 @@ def early_churn(scenario: Scenario) -> Iterator[Problem]:
         away_ns = group.churn.away_ns(group.count)
         if scenario.phases.warm_up < away_ns:
             yield ("phases", "warm_up"), (
-                f"is {scenario.phases.warm_up / 1e9:g} s, but the first client of `{group.name}` that leaves comes "
-                f"again after {away_ns / 1e9:g} s (`groups[{index}].churn`), and all have been away once after "
-                f"{group.count * group.churn.connects / 1e9:g} s; until then fewer connect, so make it longer")
+                f"is {plain(scenario.phases.warm_up / 1e9)} s, but the first client of `{group.name}` that leaves "
+                f"comes again after {plain(away_ns / 1e9)} s (`groups[{index}].churn`), and all have been away once "
+                f"after {plain(group.count * group.churn.connects / 1e9)} s; until then fewer connect, so "
+                "make it longer")

@@ -330,6 +330,8 @@ def _group(
             "ready_line": group.client.ready_line,
         },
     }
+    if 1 < hosts.count[group.host] < group.count:
+        plan["hosts_in_turn"] = hosts.count[group.host]
     if group.churn is not None:
         plan["churn"] = group.churn.plan(group.count)
     return plan

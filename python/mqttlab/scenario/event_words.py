@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mqttlab.digits import plain
 from mqttlab.foreign import shortened
 from mqttlab.plurals import counted
 from mqttlab.quantity import rate_words
@@ -45,7 +46,7 @@ def what(event: Event) -> str:
     if event.publish is not None:
         return f"{_publishing(event)} {_published(event.publish)}"
     if event.position is not None:
-        x, y = (f"{mm / 1000:g}" for mm in event.position)
+        x, y = (plain(mm / 1000) for mm in event.position)
         return f"{event.station} moves to {x}, {y} m"
     if event.network is None:
         return _action(event, str(event.do))
@@ -73,7 +74,7 @@ def told(event: Event, times: range | tuple[int, ...]) -> str:
 
 def seconds(ns: int) -> str:
     """A time or a length of time."""
-    return f"{ns / 1e9:g} s" if ns == 0 or abs(ns) >= 10**9 else f"{ns / 1e6:g} ms"
+    return f"{plain(ns / 1e9)} s" if ns == 0 or abs(ns) >= 10**9 else f"{plain(ns / 1e6)} ms"
 
 
 def _links(event: Event) -> str:
@@ -94,7 +95,7 @@ def _publisher(event: Event) -> str:
     if event.client is not None:
         who = f"{event.group} {event.client}"
     else:
-        share = "" if event.share is None else f"{100 * event.share[0] / event.share[1]:.3g} % of "
+        share = "" if event.share is None else f"{plain(100 * event.share[0] / event.share[1], 3)} % of "
         who = f"{share}{event.group}"
     if isinstance(event.publication, int):
         return f"{who} (publication {event.publication})"
@@ -109,7 +110,7 @@ def _published(publish: ChangedPublish) -> str:
     """What messages are from now on."""
     words = []
     if publish.every is not None:
-        often = f"at {round(1e9 / publish.every, 3):,.10g} /s" if 0 < publish.every < 10**9 else (
+        often = f"at {plain(round(1e9 / publish.every, 3), 10)} /s" if 0 < publish.every < 10**9 else (
             f"every {seconds(publish.every)}")
         words.append("nothing" if publish.every == 0 else often)
     if publish.payload is not None:
@@ -125,9 +126,9 @@ def _field(name: str, value: Any) -> str:
     if name == "rate":
         return f"rate {rate_words(value)}"
     if name in ("delay", "jitter"):
-        return f"{name} {value / 1e6:g} ms"
+        return f"{name} {plain(value / 1e6)} ms"
     if name in ("loss", "duplicate", "corrupt", "correlation"):
-        return f"{name} {100 * value[0] / value[1]:.3g} %"
+        return f"{name} {plain(100 * value[0] / value[1], 3)} %"
     if name == "queue":
         return f"queue {value.words()}"
     if name == "policer":

@@ -16,9 +16,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mqttlab.digits import plain
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import rate_words, shown
-from mqttlab.scenario.access import Crossing, crossings
+from mqttlab.scenario.access import Crossing, crossings, is_counted
 from mqttlab.scenario.audiences import Audiences, Heard
 from mqttlab.scenario.estimate import payload_bytes, per_second
 from mqttlab.scenario.event_load import offered
@@ -120,7 +121,7 @@ def _there(group: Group) -> float:
 
 
 def _seconds(length: float) -> str:
-    return f"{length:,.0f} s" if length >= 100 else f"{length:.3g} s"
+    return f"{plain(length, 3)} s"
 
 
 def _whose_links(known: _Known) -> Iterator[Problem]:
@@ -164,7 +165,12 @@ class _Link:
     is_policed: bool
     """Whether a policer lets less pass than the link carries."""
     bit_s: float = 0.0
+    busiest_bit_s: float = 0.0
+    """Of one client, which a link of its own would have to carry."""
     clients: int = 0
+    """Who share it; 0 where each has its own."""
+    host: str | None = None
+    """The counted hosts of which each has such a link, by name."""
 
 
 def _load(known: _Known) -> Iterator[Problem]:
@@ -177,18 +183,30 @@ def _load(known: _Known) -> Iterator[Problem]:
                     continue
                 bit_s = _bits_per_second(known, group, link, way)
                 asked = found.setdefault((crossing.number, way), _Link(place, rate, rate != link.rate))
-                # Of links of each client's own the busiest counts.
-                asked.bit_s = max(asked.bit_s, bit_s) if crossing.each else asked.bit_s + group.count * bit_s
-                asked.clients += 0 if crossing.each else group.count
+                sharing = group.count
+                if crossing.each:
+                    # Hosts that the scenario counts have clients of each group, in turn; of others the busiest counts.
+                    is_counted_host = is_counted(known.scenario, group.host)
+                    asked.host = group.host if is_counted_host else None
+                    sharing = -(-group.count // known.scenario.hosts[group.host].count) if is_counted_host else 1
+                asked.busiest_bit_s = max(asked.busiest_bit_s, bit_s)
+                alone = crossing.each and asked.host is None
+                asked.bit_s = max(asked.bit_s, bit_s) if alone else asked.bit_s + sharing * bit_s
+                asked.clients += 0 if alone else sharing
     for (_, way), asked in found.items():
         if asked.bit_s > asked.rate_bit_s:
             whose = f"{asked.clients} clients share" if asked.clients > 1 else "a client has"
             then, faster = ("its policer drops the rest", "use a faster policer") if asked.is_policed else (
                 "its queue grows while clients publish", "use a faster link")
+            remedies = ["send less", faster]
+            # A link for each does not help where one client's messages are too many for it.
+            if asked.clients > 1 and asked.busiest_bit_s <= asked.rate_bit_s:
+                remedies.append("`link = \"each\"`" if asked.host is None else
+                                f"more hosts (`hosts.{asked.host}.count`)")
             yield (*asked.place, "policer") if asked.is_policed else asked.place, (
                 f"must carry {rate_words(asked.bit_s)} {'to' if way == 'up' else 'from'} the server with headers, but "
-                f"{whose} {rate_words(asked.rate_bit_s)}: {then}; send less"
-                + (f", {faster}, or `link = \"each\"`" if asked.clients > 1 else f", or {faster}"))
+                f"{whose} {rate_words(asked.rate_bit_s)}: {then}; "
+                f"{', '.join(remedies[:-1])}, or {remedies[-1]}")
 
 
 def _carried_bit_s(link: LinkDirection) -> int | None:
@@ -265,8 +283,8 @@ def _cool_down(known: _Known) -> Iterator[Problem]:
     cool_down_s = known.scenario.phases.cool_down / 1e9
     if longest > cool_down_s:
         yield ("phases", "cool_down"), (
-            f"is {cool_down_s:g} s, but {words} takes {_seconds(longest)} even on empty links: the last ones are under "
-            "way when the run ends; make it longer")
+            f"is {plain(cool_down_s)} s, but {words} takes {_seconds(longest)} even on empty links: the last ones are "
+            "under way when the run ends; make it longer")
 
 
 def _leg_s(way: list[Crossing], size: int, qos: int, *, sends: bool) -> float:
@@ -290,7 +308,7 @@ def _keep_alive(known: _Known) -> Iterator[Problem]:
         trip_s = sum(_one_way_s(links, 2) for links in ([each.up for each in way], [each.down for each in way]))
         if trip_s > mqtt.keep_alive / 1e9:
             yield (*place, "keep_alive"), (
-                f"is {mqtt.keep_alive / 1e9:g} s, but a PINGRESP takes {_seconds(trip_s)} to come back to "
+                f"is {plain(mqtt.keep_alive / 1e9)} s, but a PINGRESP takes {_seconds(trip_s)} to come back to "
                 f"`{group.name}`, which gives the connection up meanwhile; make it longer than a round trip")
             continue
         sent = [payload_bytes(publish) for _, publish in group.publications]
@@ -302,9 +320,9 @@ def _keep_alive(known: _Known) -> Iterator[Problem]:
                 takes_s = 8 * max(sizes) / link.rate
                 if takes_s > mqtt.keep_alive / 1e9:
                     yield (*place, "keep_alive"), (
-                        f"is {mqtt.keep_alive / 1e9:g} s, but a packet of {max(sizes)} B takes {_seconds(takes_s)} "
-                        f"on the link of `{group.name}` of {rate_words(link.rate)}: the connection may be given up "
-                        "meanwhile; make it longer, or the payload smaller")
+                        f"is {plain(mqtt.keep_alive / 1e9)} s, but a packet of {max(sizes)} B takes "
+                        f"{_seconds(takes_s)} on the link of `{group.name}` of {rate_words(link.rate)}: the "
+                        "connection may be given up meanwhile; make it longer, or the payload smaller")
 
 
 def _take_over(known: _Known) -> Iterator[Problem]:

@@ -19,14 +19,15 @@ machine             value      source
 ==================  =========  ======================================================================================
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from mqttlab.digits import plain
 from mqttlab.mistaken import closest, did_you_mean
 from mqttlab.networks.link import Part
-from mqttlab.quantity import rate_bit_s, ratio, shown, size_bytes
+from mqttlab.quantity import RATE, SIZE, ratio, shown
 from mqttlab.scenario.held_words import words_of_limits
 from mqttlab.secrets import PlainText
 
@@ -63,20 +64,17 @@ def _known(profile: str) -> str:
 
 def _share(value: tuple[int, int]) -> tuple[int, int]:
     if 100 * value[0] < value[1]:
-        raise ValueError(f"is {100 * value[0] / value[1]:g} %, but must be 1 % or more: a kernel gives out no less")
+        raise ValueError(f"is {plain(100 * value[0] / value[1])} %, but must be 1 % or more: a kernel gives out "
+                         "no less")
     return value
 
 
-def _memory(value: int) -> int:
-    if value < MEMORY_BYTES_MIN:
-        raise ValueError(f"is {value} B, but must be 1 MiB or more: no server starts in less")
-    return value
+def _memory(value: Any) -> int:
+    return round(MEMORY.read(value))
 
 
-def _disk_rate(value: int) -> int:
-    if value < DISK_BIT_S_MIN:
-        raise ValueError(f"is {value / 8:g} B/s, but must be 1 kB/s or more")
-    return value
+def _disk_rate(value: Any) -> int:
+    return round(DISK_RATE.read(value))
 
 
 def _text(example: str) -> WithJsonSchema:
@@ -84,8 +82,11 @@ def _text(example: str) -> WithJsonSchema:
 
 
 Share = Annotated[tuple[int, int], BeforeValidator(ratio), AfterValidator(_share), _text("25 %")]
-Memory = Annotated[int, BeforeValidator(size_bytes), AfterValidator(_memory), _text("64 MB")]
-DiskRate = Annotated[int, BeforeValidator(rate_bit_s), AfterValidator(_disk_rate), _text("1 MB/s")]
+# No server starts in less memory.
+MEMORY = replace(SIZE, usual="MB", example="64 MB", least=MEMORY_BYTES_MIN, least_text="1 MiB")
+DISK_RATE = replace(RATE, usual="MB/s", example="1 MB/s", least=DISK_BIT_S_MIN, least_text="1 kB/s")
+Memory = Annotated[int, BeforeValidator(_memory), _text("64 MB")]
+DiskRate = Annotated[int, BeforeValidator(_disk_rate), _text("1 MB/s")]
 
 
 class Limits(Part):

@@ -66,9 +66,9 @@ PUBLICATIONS_MAX = 16
 class Host(Part):
     """A machine, in a live run a network namespace; or, where it forwards, a router or switch that joins networks."""
 
-    count: Whole = Field(1, ge=1, le=100_000, description=(
-        "Number of identical hosts: `name-0`, `name-1`, ... When left out, as many as there are clients where a "
-        "network has `link = \"each\"`, else one."))
+    count: Whole = Field(1, ge=1, le=65_534, description=(
+        "Number of identical hosts: `name-0`, `name-1`, ... The clients of each group sit on them in turn. When left "
+        "out, as many as there are clients where a network has `link = \"each\"`, else one."))
     tcp: Tcp = Field(Tcp(profile="linux"), description="Its TCP.")
     forwards: Truth = Field(
         False, description="A router or switch: frames between other hosts cross it. It runs neither clients nor the "
@@ -116,7 +116,8 @@ class NetworkBetween(Part):
         "`model`: what is otherwise on its link from the broker.")
     link: Literal["each", "shared"] | None = Field(
         None, description="`each`: every client of the groups behind the links has links and a host of its own; where "
-                          "a host has a `count`, every one of these hosts. `shared`: all share the links. This is the "
+                          "a host has a `count`, every one of these hosts has, and clients of one host share its "
+                          "links. `shared`: all share the links. This is the "
                           "default, with a warning where there are several clients.")
     trace: TraceFile | None = Field(None, description=(
         "What both links follow over time, as `up.trace`; a trace of mqttlab has values for each direction."))
@@ -245,7 +246,10 @@ class Broker(Part):
     when_it_dies: Literal["end-run", "go-on"] = Field(
         "end-run", description="What its end means: the run ends and is incomplete, or it goes on.")
     nagle: Truth = Field(True, description="Nagle's algorithm on the broker's sockets (Mosquitto's default).")
-    max_inflight: Whole = Field(20, ge=0, le=65_535, description="Unacknowledged messages to a client; 0: no limit.")
+    max_inflight: Whole = Field(20, ge=0, le=65_535, description=(
+        "Window of unacknowledged messages to a client; 0: no limit. Mosquitto sends a whole window of queued messages "
+        "for one acknowledgement, so that up to 86 have been unacknowledged with 20: a subscriber behind can get more "
+        "than window / round trip. For `kind = \"program\"` it is what is believed of that broker."))
     max_queued: Whole = Field(
         1000, ge=0, le=2**32 - 1, description=(
             "Messages queued for a client beyond these; 0: no limit. QoS 0 messages for a client that is away are not "
@@ -398,8 +402,9 @@ class Group(Part):
 
     name: Name = Field(description="Name, unique among the groups.")
     host: Name = Field(description=(
-        "Host they run on. Where its `count` is above 1, or its network has `link = \"each\"`, each client has a "
-        "host of its own."))
+        "Host they run on. Where its `count` is above 1, the clients sit on these hosts in turn: client `i` on "
+        "`name-i`, and the first client beyond the last host on `name-0` again. Else, where its network has `link = "
+        "\"each\"`, each client has a host of its own."))
     count: Whole = Field(1, ge=1, le=100_000, description="Number of clients.")
     connects_to: Name | None = Field(
         None, description="The server they connect to; may be left out where there is only one.")

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from mqttlab.digits import plain
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import (
     HOUR_NS,
@@ -42,8 +43,8 @@ class Sleep(Part):
     @model_validator(mode="after")
     def _wakes_in_time(self) -> Self:
         if self.wake_every > self.duration:
-            raise ValueError(f"wakes up every {self.wake_every / S:g} s, but tells the gateway to wait only "
-                             f"{self.duration / S:g} s; raise `duration`, or lower `wake_every`")
+            raise ValueError(f"wakes up every {plain(self.wake_every / S)} s, but tells the gateway to wait only "
+                             f"{plain(self.duration / S)} s; raise `duration`, or lower `wake_every`")
         return self
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, cast
 
+from mqttlab.digits import plain
 from mqttlab.foreign import shortened
 from mqttlab.plan import StoredPlan
 from mqttlab.plurals import counted
@@ -175,7 +176,7 @@ def _replayed(replay: Mapping[str, Any]) -> str:
     count, name = replay["rows"], shortened(PurePath(replay["path"]).name, 40)
     again = "" if replay["period_ns"] is None else ", again and again"
     faster = 1_000_000 / replay["second_us"]
-    return f"the {count:,} messages of {name}{again}{'' if faster == 1 else f', {faster:.4g} times as fast'}"
+    return f"the {count:,} messages of {name}{again}{'' if faster == 1 else f', {plain(faster, 4)} times as fast'}"
 
 
 def _payload(publish: Mapping[str, Any]) -> str:
@@ -199,7 +200,7 @@ def _template_bytes(payload: Mapping[str, Any]) -> str:
 def _bytes(count: int) -> str:
     for unit, size in (("MB", 10**6), ("kB", 10**3)):
         if count >= size and count % (size // 100) == 0:
-            return f"{count / size:g} {unit}"
+            return f"{plain(count / size)} {unit}"
     return f"{count} B"
 
 
@@ -221,7 +222,7 @@ def _at_rates(publish: Mapping[str, Any]) -> str:
     stages, kind = publish["stages"], publish["arrival"]["kind"]
     rates = [1e9 / stage[end] if stage[end] else 0.0
              for stage in stages for end in ("from_interval_ns", "to_interval_ns")]
-    least, most = f"{min(rates):,.4g}", f"{max(rates):,.4g}"
+    least, most = plain(min(rates), 4), plain(max(rates), 4)
     count = f"in {len(stages)} stages" if len(stages) > 1 else "in one stage"
     law = {"poisson": " on average", "burst": f" in bursts of {publish['arrival'].get('size', 0):,}"}.get(kind, "")
     return f"at {least if least == most else f'{least} to {most}'} /s{law} {count}"
@@ -229,7 +230,7 @@ def _at_rates(publish: Mapping[str, Any]) -> str:
 
 def _time(length_ns: int) -> str:
     unit, size = next((unit, size) for unit, size in UNITS if length_ns >= size or size == 1)
-    return f"{length_ns / size:.4g} {unit}"
+    return f"{plain(length_ns / size, 4)} {unit}"
 
 
 def _capital(text: str) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from mqttlab.digits import plain
 from mqttlab.mistaken import did_you_mean
 from mqttlab.networks.link import Part, Truth
 from mqttlab.quantity import DURATION, DURATION_NS_MAX, DurationNs, PositiveDurationNs, shown
@@ -125,7 +126,7 @@ def _lengths(stages: Any) -> list[int]:
 
 
 def _seconds(ns: int) -> str:
-    return f"{ns / S:g} s" if ns == 0 or ns >= S else f"{ns / 10**6:g} ms"
+    return f"{plain(ns / S)} s" if ns == 0 or ns >= S else f"{plain(ns / 10**6)} ms"
 
 
 def stage_problems(phases: Phases, *, detect_transient: bool, stops: bool) -> Iterator[Problem]:

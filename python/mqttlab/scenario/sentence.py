@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from mqttlab.digits import plain
 from mqttlab.foreign import shortened
 from mqttlab.quantity import rate_words
 
@@ -62,10 +63,11 @@ class _Places:
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._paths, self._traces = plan, _paths(plan), _traces(plan)
-        self._known: dict[tuple[int, int, int, bool], tuple[Any, ...]] = {}
+        self._known: dict[tuple[int, int, int | None, int, bool], tuple[Any, ...]] = {}
 
     def __call__(self, group: Group) -> tuple[Any, ...]:
-        asked = group["host"], group["host_step"], group["connects_to"], group["count"] > 1
+        asked = (group["host"], group["host_step"], group.get("hosts_in_turn"), group["connects_to"],
+                 group["count"] > 1)
         if asked not in self._known:
             self._known[asked] = _place(self._plan, group, self._paths, self._traces)
         return self._known[asked]
@@ -78,7 +80,7 @@ def _paths(plan: Plan) -> Paths:
 def _behind(place: tuple[Any, ...], clients: int) -> str:
     """What clients are behind, or on, that are not on a server's host."""
     if place[0] == "each":
-        return f"each behind its own {place[1]}"
+        return f"{f'on {place[2]:,} hosts, ' if place[2] else ''}each behind its own {place[1]}"
     if place[0] == "one":
         return f"{'sharing one' if clients > 1 else 'behind one'} {place[2]}"
     return WHERE.get(place[0], f"on a network of kind {place[0]}")
@@ -102,7 +104,7 @@ def _place(plan: Plan, group: Group, paths: Paths, traces: Traces) -> tuple[Any,
         return ("radio",)
     each = group["host_step"] > 0 and group["count"] > 1 and first != second
     looks = _following(plan, first, traces) or _looks(plan, first)
-    return ("each", looks) if each else ("one", first, looks)
+    return ("each", looks, group.get("hosts_in_turn")) if each else ("one", first, looks)
 
 
 def _access(plan: Plan, group: Group, client: int, paths: Paths) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -141,7 +143,7 @@ def _span(course: Any, spec: Any) -> str:
         least, most = min(course["rate_bit_s"]), max(course["rate_bit_s"])
         return f"{rate_words(least)} to {rate_words(most)}" if least != most else rate_words(most)
     if course["delay_ns"] is not None:
-        return f"{min(course['delay_ns']) / 1e6:.3g} to {max(course['delay_ns']) / 1e6:.3g} ms"
+        return f"{plain(min(course['delay_ns']) / 1e6, 3)} to {plain(max(course['delay_ns']) / 1e6, 3)} ms"
     return _figures(spec)
 
 
@@ -169,7 +171,7 @@ def _loss(spec: dict[str, Any] | None) -> str:
     loss = (spec or {}).get("loss") or {"kind": "none"}
     if loss["kind"] == "bernoulli":
         above, below = loss["probability"]
-        return f"{100 * above / below:.3g} % loss" if above else ""
+        return f"{plain(100 * above / below, 3)} % loss" if above else ""
     return {"gilbert_elliott": "bursts of loss", "bit_gilbert_elliott": "bit errors"}.get(loss["kind"], "")
 
 
@@ -203,7 +205,7 @@ def _figures(spec: dict[str, Any] | None) -> str:
     if spec is None:
         return "no delay, rate limit or loss"
     rate = "any rate" if spec["rate_bit_s"] is None else rate_words(spec["rate_bit_s"])
-    return f"{rate} and {spec['delay']['mean_ns'] / 1e6:g} ms"
+    return f"{rate} and {plain(spec['delay']['mean_ns'] / 1e6)} ms"
 
 
 def _clause(plan: Plan, place: tuple[Any, ...], groups: list[Group]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from mqttlab import secrets
+from mqttlab.digits import plain
 from mqttlab.memory import memory_left
 from mqttlab.mistaken import some
 from mqttlab.quantity import shown
@@ -54,14 +55,14 @@ def shown_secrets(scenario: Scenario) -> Iterator[Problem]:
 def _phases(scenario: Scenario) -> Iterator[Problem]:
     phases = scenario.phases
     if phases.warm_up > phases.duration:
-        yield ("phases", "warm_up"), (f"is {phases.warm_up / 1e9:g} s, longer than the measurement of "
-                                      f"{phases.duration / 1e9:g} s; messages of the warm-up are not counted")
+        yield ("phases", "warm_up"), (f"is {plain(phases.warm_up / 1e9)} s, longer than the measurement of "
+                                      f"{plain(phases.duration / 1e9)} s; messages of the warm-up are not counted")
 
 
 def _servers(scenario: Scenario) -> Iterator[Problem]:
     for place, server in scenario.all_servers:
         if server.retry is not None and scenario.backend == "live":
-            yield (*place, "retry"), (f"is {server.retry / 1e9:g} s, which only the simulated broker obeys: since "
+            yield (*place, "retry"), (f"is {plain(server.retry / 1e9)} s, which only the simulated broker obeys: since "
                                       "MQTT 3.1.1 brokers repeat only when a client comes back")
 
 
@@ -101,17 +102,19 @@ def _links(scenario: Scenario) -> Iterator[Problem]:
             frame = link.largest_frame(scenario.mtu)
             takes_s = 8 * frame / link.rate
             if takes_s > run_s:
-                yield (*place, "rate"), (f"is {link.rate} bit/s: one packet of {scenario.mtu} B takes {takes_s:g} s, "
-                                         f"longer than the run of {run_s:g} s")
+                yield (*place, "rate"), (f"is {link.rate} bit/s: one packet of {scenario.mtu} B takes "
+                                         f"{plain(takes_s)} s, "
+                                         f"longer than the run of {plain(run_s)} s")
             # RFC 8290, 5.2.2: below that CoDel drops what only waits for one packet before it.
             if link.discipline.kind != "tail-drop" and takes_s * 1e9 > link.discipline.target:
                 yield (*place, "discipline"), (
-                    f"has a `target` of {link.discipline.target / 1e6:g} ms, but one packet of {scenario.mtu} B takes "
-                    f"{takes_s * 1e3:.3g} ms at {link.rate} bit/s; use a `target` of {math.ceil(takes_s * 1e3)} ms or "
-                    "more")
+                    f"has a `target` of {plain(link.discipline.target / 1e6)} ms, but one packet of {scenario.mtu} B "
+                    f"takes {plain(takes_s * 1e3, 3)} ms at {link.rate} bit/s; use a `target` of "
+                    f"{math.ceil(takes_s * 1e3)} ms or more")
         # A named model's own spread is as its source says.
         if link.jitter > link.delay and (place[0] == "trunk" or scenario.networks[int(place[1])].model is None):
-            yield (*place, "jitter"), (f"is {link.jitter / 1e6:g} ms, more than the delay of {link.delay / 1e6:g} ms; "
+            yield (*place, "jitter"), (f"is {plain(link.jitter / 1e6)} ms, more than the delay of "
+                                      f"{plain(link.delay / 1e6)} ms; "
                                        "delays below 0 become 0, so that their mean is higher")
 
 
@@ -121,12 +124,13 @@ def _bursts(scenario: Scenario) -> Iterator[Problem]:
             burst = publish.burst
             if burst is not None and burst.gap * (burst.size - 1) >= burst.every:
                 yield ("groups", index, *place, "burst"), (
-                    f"lasts {burst.gap * (burst.size - 1) / 1e9:g} s, but the next one begins after "
-                    f"{burst.every / 1e9:g} s; bursts overlap")
+                    f"lasts {plain(burst.gap * (burst.size - 1) / 1e9)} s, but the next one begins after "
+                    f"{plain(burst.every / 1e9)} s; bursts overlap")
             seconds, measured = sum(stage.for_ for stage in publish.stages) / 1e9, scenario.phases.duration / 1e9
             if seconds > measured:
                 yield ("groups", index, *place, "stages"), (
-                    f"last {seconds:g} s, but the measurement ends after {measured:g} s; the rest is not performed")
+                    f"last {plain(seconds)} s, but the measurement ends after {plain(measured)} s; "
+                    "the rest is not performed")
 
 
 def _replays(scenario: Scenario) -> Iterator[Problem]:
@@ -137,8 +141,8 @@ def _replays(scenario: Scenario) -> Iterator[Problem]:
             lasts = publish.replay.table.span_ns * publish.replay.second_us / 1e15
             if lasts > scenario.phases.duration / 1e9:
                 yield ("groups", index, *place, "replay"), (
-                    f"lasts {lasts:.4g} s, longer than the measurement of {scenario.phases.duration / 1e9:g} s; later "
-                    "messages are left out")
+                    f"lasts {plain(lasts, 4)} s, longer than the measurement of "
+                    f"{plain(scenario.phases.duration / 1e9)} s; later messages are left out")
 
 
 def _subscriptions(scenario: Scenario) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from mqttlab import mistaken, secrets
+from mqttlab.digits import plain
 from mqttlab.quantity import shown
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.secret import without_written, written_in
@@ -40,11 +41,13 @@ SYNONYMS = {
     "packet_loss": "loss", "loss_rate": "loss", "buffer": "queue", "limit": "queue", "clients": "count",
     "frequency": "rate", "period": "interval", "every": "interval", "size": "payload", "message": "payload",
     "topics": "topic", "time": "duration", "uplink": "up", "downlink": "down", "upload": "up", "download": "down",
-    "hosts": "between", "shared": "link", "simulate": "backend", "simulation": "backend",
+    "hosts": "between", "shared": "link",
     "duration": "for", "action": "do", "start": "at", "target": "network",
     "max": "below", "maximum": "below", "min": "above", "minimum": "above",
     "identifier": "client_id", "client_identifier": "client_id", "clientid": "client_id", "keepalive": "keep_alive",
 }
+# What other tools say by a field of its own.
+WRITTEN = dict.fromkeys(("simulate", "simulated", "simulation"), 'backend = "sim"')
 # What a field may be called only in a table that has it: elsewhere the word means something else.
 SYNONYMS_HERE = {"until": "to", "end": "to", "link": "network", "target": "network", "clients": "group", "kind": "do",
                  "type": "do", "event": "do"}
@@ -220,7 +223,7 @@ def _limit(location: Location, limit: Any, top: type[BaseModel]) -> str:
         return f"{limit} B"
     for factor, unit in ((3600 * 10**9, "h"), (10**9, "s"), (10**6, "ms"), (10**3, "us")):
         if limit >= factor and limit % factor == 0:
-            return f"{limit / factor:g} {unit}"
+            return f"{plain(limit / factor)} {unit}"
     return str(limit)
 
 
@@ -272,6 +275,8 @@ def _instead(given: str, model: type[BaseModel], top: type[BaseModel]) -> str:
     known = SYNONYMS.get(given.lower())
     if known in here:
         return f"; did you mean `{known}`?"
+    if (written := WRITTEN.get(given.lower())) and written.split(" = ")[0] in here:
+        return f"; write `{written}`"
     if field := next((name for name, each in here.items() if given in _literals(each.annotation)), None):
         return f"; write `{field} = \"{given}\"`"
     if known is not None and (holders := _holders(known, model)):

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mqttlab.digits import plain
 from mqttlab.statistics.distributions import t_tail
 from mqttlab.statistics.interval import Numbers, Values, sample
 
 EXACT_MOST = 8
 """Up to so many values every order is counted."""
+LEAST_SAID = 1e-4
+"""A smaller p value is only said to be smaller."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +29,9 @@ class Drift:
 
     def words(self) -> str:
         """A sentence for a report."""
+        p = f"p = {plain(self.p, 2)}" if self.p >= LEAST_SAID else f"p < {plain(LEAST_SAID)}"
         word = "no drift was found" if self.p > 0.05 else "the results drifted"
-        return f"Over the order of the runs {word} (Spearman's ρ = {self.rho:+.2f}, p = {self.p:.2g}, n = {self.n})."
+        return f"Over the order of the runs {word} (Spearman's ρ = {self.rho:+.2f}, {p}, n = {self.n})."
 
 
 def drift(order: Numbers, values: Numbers) -> Drift | None:

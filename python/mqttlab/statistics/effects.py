@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from mqttlab.digits import plain
 from mqttlab.statistics.distributions import normal_quantile, t_quantile, t_tail
 from mqttlab.statistics.interval import CONFIDENCE, Interval, Numbers, Values, sample
 
@@ -137,7 +138,7 @@ def hodges_lehmann(
     outside = int(np.searchsorted(at_most, (1 - confidence) / 2, side="right"))
     if outside == 0:
         return Interval(estimate=estimate, low=-math.inf, high=math.inf, n=n, method=method, confidence=confidence,
-                        note=f"n too small for {100 * confidence:g} %")
+                        note=f"n too small for {plain(100 * confidence)} %")
     return Interval(estimate=estimate, low=float(shifts[outside - 1]), high=float(shifts[-outside]), n=n,
                     method=method, confidence=confidence)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from mqttlab.digits import plain
 from mqttlab.statistics.distributions import noncentral_t_shift, t_quantile
 from mqttlab.statistics.interval import CONFIDENCE, Numbers, sample
 
@@ -30,7 +31,7 @@ def runs_for_half_width(values: Numbers, half_width: float, *, confidence: float
     """
     x = sample(values, 2)
     if not half_width > 0:
-        raise ValueError(f"a half width is above 0, not {half_width:g}")
+        raise ValueError(f"a half width is above 0, not {plain(half_width)}")
     spread = float(x.std(ddof=1))
 
     def enough(n: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from mqttlab.digits import plain
 from mqttlab.statistics.distributions import beta_quantile, normal_quantile
 from mqttlab.statistics.interval import CONFIDENCE, Interval
 
@@ -23,10 +24,10 @@ def proportion_interval(count: int, of: int, *, confidence: float = CONFIDENCE) 
     bound = 1 - (1 - confidence) ** (1 / of)
     if count == 0:
         return Interval(estimate=0.0, low=0.0, high=bound, n=of, method="exact bound", confidence=confidence,
-                        note=f"0 of {of}: below {100 * bound:.2g} %")
+                        note=f"0 of {of}: below {plain(100 * bound, 2)} %")
     if count == of:
         return Interval(estimate=1.0, low=1 - bound, high=1.0, n=of, method="exact bound", confidence=confidence,
-                        note=f"{of} of {of}: above {100 * (1 - bound):.4g} %")
+                        note=f"{of} of {of}: above {plain(100 * (1 - bound), 4)} %")
     z = normal_quantile((1 + confidence) / 2)
     centre = (share + z * z / (2 * of)) / (1 + z * z / of)
     half = z / (1 + z * z / of) * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mqttlab.digits import plain
 from mqttlab.statistics.distributions import binomial_below, normal_quantile, t_quantile
 from mqttlab.statistics.interval import CONFIDENCE, Interval, Numbers, Values, sample
 from mqttlab.statistics.means import BATCHES, batched
@@ -45,7 +46,7 @@ def quantile_intervals(
     """The same for several quantiles of one sample, which is put in order once."""
     for q in quantiles:
         if not 0 < q < 1:
-            raise ValueError(f"a quantile lies between 0 and 1, not at {q:g}")
+            raise ValueError(f"a quantile lies between 0 and 1, not at {plain(q)}")
     x = sample(values)
     ordered = np.sort(x)
     return [_interval(x, ordered, q, confidence, correlated) for q in quantiles]
@@ -68,7 +69,7 @@ def _interval(x: Values, ordered: Values, q: float, confidence: float, correlate
     note = ""
     if low_rank is None or high_rank is None:
         least = math.ceil(samples_needed(q, confidence) * stretch)
-        note = f"n too small: {100 * confidence:g} % of this quantile need {least} samples"
+        note = f"n too small: {plain(100 * confidence)} % of this quantile need {least} samples"
     return Interval(estimate=estimate, low=low, high=high, n=n, method="order statistics", confidence=confidence,
                     note=note)
 

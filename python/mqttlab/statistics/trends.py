@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from mqttlab.digits import plain
 from mqttlab.statistics.distributions import f_quantile, normal_quantile, t_quantile
 from mqttlab.statistics.interval import CONFIDENCE, Interval, Numbers, Values, sample
 
@@ -73,16 +74,17 @@ class Fit:
 
     def words(self, digits: int = 4) -> str:
         """The formula."""
-        numbers = [f"{value:.{digits}g}" for value in self.parameters]
+        numbers = [plain(value, digits) for value in self.parameters]
         if self.shape == "constant":
             return f"y = {numbers[0]}"
         if self.shape == "power":
-            return f"y = {math.exp(self.parameters[0]):.{digits}g} · x^{numbers[1]}"
+            return f"y = {plain(math.exp(self.parameters[0]), digits)} · x^{numbers[1]}"
         sign = "−" if self.parameters[1] < 0 else "+"
         slope = numbers[1].removeprefix("-")
         if self.shape == "segmented":
             after = self.parameters[1] + self.parameters[2]
-            return (f"y = {numbers[0]} {sign} {slope} x up to x = {numbers[3]}, then the slope is {after:.{digits}g}")
+            return (f"y = {numbers[0]} {sign} {slope} x up to x = {numbers[3]}, "
+                    f"then the slope is {plain(after, digits)}")
         return f"y = {numbers[0]} {sign} {slope} {'ln x' if self.shape == 'logarithmic' else 'x'}"
 
 
@@ -107,7 +109,7 @@ class Trend:
             ValueError: the place lies outside of what was measured.
         """
         if not self.low <= x <= self.high:
-            raise ValueError(f"{x:g} lies outside of what was measured, {self.low:g} to {self.high:g}")
+            raise ValueError(f"{plain(x)} lies outside of what was measured, {plain(self.low)} to {plain(self.high)}")
         return float(self.chosen.at(np.array([x]))[0])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqttlab.comparison import change, words_of_change
+from mqttlab.digits import plain
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.responses import Response, chosen
 from mqttlab.statistics import mean_interval
@@ -104,4 +105,4 @@ def figure(value: float | None) -> str:
         return "–"
     if value == 0:
         return "0"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return plain(value, 3)

@@ -122,8 +122,8 @@ impl CaptureCount {
         let CaptureCount { frames, dropped } = *self;
         (dropped > 0).then(|| {
             format!(
-                "{dropped} of {} frames of clients on their server's host were not captured, because the machine was too \
-                 busy to read them: the recorded packets and the attribution of those messages' latency have gaps",
+                "{dropped} of {} frames of clients on their server's host were not captured, because this program did not \
+                 read them in time: the recorded packets and the attribution of those messages' latency have gaps",
                 frames + dropped
             )
         })

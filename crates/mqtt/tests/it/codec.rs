@@ -264,3 +264,14 @@ fn a_packets_length_in_more_bytes_than_it_needs_is_read() {
     assert_eq!((header.header_len, header.remaining), (4, 0));
     assert!(FixedHeader::peek(&[0xc0, 0x80, 0x80, 0x80, 0x80, 0x00]).is_err());
 }
+
+#[test]
+fn a_broker_without_mqtt_5_answers_as_its_own_version_does() {
+    let Ok(Packet::Connack(refused)) = whole(&[0x20, 2, 0, 1], Version::V5) else { panic!("not a CONNACK") };
+    assert_eq!((refused.code, refused.session_present), (1, false));
+    let accepted = whole(&[0x20, 2, 0, 0], Version::V5).unwrap_err();
+    assert!(accepted.to_string().contains("the broker does not speak MQTT 5"), "{accepted}");
+    assert!(matches!(whole(&[0x20, 3, 0, 0, 0], Version::V5), Ok(Packet::Connack(_))));
+    assert!(matches!(whole(&[0x20, 2, 0, 1], Version::V311), Ok(Packet::Connack(_))));
+    assert!(whole(&[0x20, 1, 0], Version::V5).is_err());
+}

@@ -56,6 +56,31 @@ fn a_policer_lets_a_packet_pass() {
 }
 
 #[test]
+fn clients_sit_on_hosts_in_turn() {
+    let mut plan = plan("pair.json");
+    let (first, last) = (plan["groups"][0]["host"].clone(), plan["hosts"].as_array().map_or(0, Vec::len) - 1);
+    assert_eq!((first.as_u64(), last), (Some(1), 1));
+    // Two hosts, of which the second follows the first.
+    plan["groups"][0]["host"] = json!(0);
+    plan["groups"][0]["host_step"] = json!(1);
+    plan["groups"][0]["count"] = json!(5);
+    let mut read = |turn: Value| {
+        plan["groups"][0]["hosts_in_turn"] = turn;
+        Plan::from_json(&plan.to_string()).map_err(|error| error.to_string())
+    };
+    assert!(read(Value::Null).unwrap_err().starts_with("`groups[0].host` is host 4, but there are 2 hosts"));
+    assert!(read(json!(0)).unwrap_err().starts_with("`groups[0].hosts_in_turn` is 0"));
+    assert!(read(json!(3)).unwrap_err().starts_with("`groups[0].host` is host 2, but"));
+    let plan = read(json!(2)).expect("two hosts are enough");
+    let hosts: Vec<usize> = (0..5).map(|client| plan.groups[0].host_of(client)).collect();
+    assert_eq!((hosts, plan.groups[0].host_count()), (vec![0, 1, 0, 1, 0], 2));
+    // An address has the ports of those who sit there: the second host also has the other group.
+    assert_eq!(plan.most_crowded_address().1, 4);
+    assert!(plan.check_addresses(3, "ports").is_err());
+    assert!(plan.check_addresses(4, "ports").is_ok());
+}
+
+#[test]
 fn the_corpus_is_right() {
     for name in ["pair.json", "radio.json", "shared.json", "bursts.json"] {
         assert!(Plan::from_json(&plan(name).to_string()).is_ok(), "{name}");

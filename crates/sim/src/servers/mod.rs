@@ -210,7 +210,28 @@ pub(crate) struct ServerDeath {
     pub(crate) ends_run: bool,
 }
 
+/// A server of the user's own, which no simulator knows.
+const PROGRAM: &str = "program";
+
 impl SimServers {
+    /// What is to be said of each server that is a program in a live run: another one is simulated in its place.
+    pub(crate) fn replaced_programs(&self) -> Vec<String> {
+        let programs = self.plans.iter().filter(|server| server.kind == PROGRAM);
+        let said = programs.map(|server| {
+            let model = match server.role {
+                Role::Broker(_) => "a model of Mosquitto",
+                Role::Gateway(_) => "a model of mqttlab's own gateway",
+                Role::Proxy(_) => "a model of a proxy that passes everything on",
+                Role::ZeroMq(_) => "a model of mqttlab's own proxy of ZeroMQ",
+            };
+            format!(
+                "`{}` is a program: {model} is in its place, and how the program differs from that is not known",
+                server.name
+            )
+        });
+        said.collect()
+    }
+
     /// # Errors
     /// A sentence: there is no model of one of them.
     pub(crate) fn new(

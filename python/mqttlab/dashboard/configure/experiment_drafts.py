@@ -12,6 +12,7 @@ from typing import Any
 from mqttlab import scratch
 from mqttlab.dashboard.configure import drafts
 from mqttlab.dashboard.jobs import Jobs
+from mqttlab.digits import plain
 from mqttlab.experiments import Experiment, ExperimentError, load
 from mqttlab.experiments.scenarios import scenarios
 from mqttlab.files import make_private
@@ -128,7 +129,7 @@ def facts_of(experiment: Experiment) -> list[tuple[str, str]]:
     live = parse_values(next(iter(scenarios(experiment).values()))).backend == "live"
     return [("name", experiment.name), ("design", experiment.design.kind),
             ("points", str(len(experiment.design.points))),
-            ("runs", f"at most {planned_runs(experiment)}"), ("recordings", f"about {size / 1e6:.3g} MB"),
+            ("runs", f"at most {planned_runs(experiment)}"), ("recordings", f"about {plain(size / 1e6, 3)} MB"),
             ("run time", f"at most {seconds:.0f} s" + (", one after the other" if live else " of simulated time"))]
 
 

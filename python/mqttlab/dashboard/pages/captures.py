@@ -8,6 +8,7 @@ from dash import dcc, html
 from mqttlab.dashboard.panels import Act, Content, Head, Link, address, link, written_table
 from mqttlab.dashboard.store import Store
 from mqttlab.dashboard.uploads import Uploads
+from mqttlab.digits import plain
 from mqttlab.plurals import counted
 from mqttlab.queue.client import Driver
 
@@ -25,7 +26,7 @@ def page(uploads: Uploads, store: Store) -> html.Div:
     return html.Div([
         html.H1("Captures"),
         html.P("A capture (pcapng, pcap) or a log (.log, .csv), packed or not, of up to "
-               f"{uploads.bytes_max / 1e9:g} GB. The queue imports it, not beside a live run; it stays here.",
+               f"{plain(uploads.bytes_max / 1e9)} GB. The queue imports it, not beside a live run; it stays here.",
                className="lead"),
         html.Section([
             # The browser makes the field (assets/a-captures.js) and sends the file in parts.

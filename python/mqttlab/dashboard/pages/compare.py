@@ -11,6 +11,7 @@ from mqttlab.comparison.words import head, what_happened
 from mqttlab.dashboard.comparisons import BY_QOS, FIGURES, SIDES, Comparisons, Shown, chosen, without_gaps
 from mqttlab.dashboard.panels import Content, Head, address, figure, link, notice, written_table
 from mqttlab.dashboard.store import Store
+from mqttlab.digits import plain
 from mqttlab.report.comparison import answer, several, tables
 from mqttlab.report.comparison.drawn import ordinal, sides_of
 from mqttlab.report.text import number
@@ -156,7 +157,7 @@ def _metrics(comparison: Comparison) -> html.Section:
     """What differs; behind it all metrics, which can be searched."""
     differing, several = comparison.differing, any(row.verdict for row in comparison.rows)
     words = f"{number(len(differing))} of {number(len(comparison.rows))} metrics "
-    words += "differ by their verdicts" if several else f"differ by more than {comparison.tolerance_percent:g} %"
+    words += "differ by their verdicts" if several else f"differ by more than {plain(comparison.tolerance_percent)} %"
     words += f"; the {DIFFERING_SHOWN} that differ most:" if len(differing) > DIFFERING_SHOWN else "."
     shown = tables.metrics(comparison, differing[:DIFFERING_SHOWN])
     first = [_table("Metrics that differ", shown, 2)] if differing else []

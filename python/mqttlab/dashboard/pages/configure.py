@@ -16,6 +16,7 @@ from mqttlab.dashboard.configure.draft_edits import is_toml
 from mqttlab.dashboard.configure.drafts import PAYLOADS, Draft
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.panels import Content, Head, facts, notice, written_table
+from mqttlab.digits import plain
 from mqttlab.errors import MqttlabError
 from mqttlab.networks import MODELS, PLACEMENTS, implied, place
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan
@@ -173,7 +174,7 @@ def networks() -> html.Div:
 
 
 def _kbit(rate: int | None) -> str:
-    return "no limit" if rate is None else f"{rate / 1000:g}"
+    return "no limit" if rate is None else plain(rate / 1000)
 
 
 def preview(toml: str, jobs: Jobs) -> Content:
@@ -201,9 +202,9 @@ def _facts(scenario: Scenario, plan: Any, jobs: Jobs) -> list[tuple[str, str]]:
     rows = [
         ("name", scenario.name), ("backend", scenario.backend),
         ("clients", str(sum(group.count for group in scenario.groups))),
-        ("offered", f"{load.offered_per_s:g} messages a second"), ("would make", load.words()),
-        ("publishing", f"{(phases.warm_up + phases.duration) / 1e9:g} s"), ("at most", f"{longest:g} s"),
-        ("recording", f"about {wanted / 1e6:.3g} MB; the disk has {free / 1e9:.3g} GB free"),
+        ("offered", f"{plain(load.offered_per_s)} messages a second"), ("would make", load.words()),
+        ("publishing", f"{plain((phases.warm_up + phases.duration) / 1e9)} s"), ("at most", f"{plain(longest)} s"),
+        ("recording", f"about {plain(wanted / 1e6, 3)} MB; the disk has {plain(free / 1e9, 3)} GB free"),
         ("network", str(plan["network"]["description"])),
     ]
     if scenario.repetitions > 1:
@@ -214,12 +215,12 @@ def _facts(scenario: Scenario, plan: Any, jobs: Jobs) -> list[tuple[str, str]]:
 
 
 def _rate(rate: Any) -> str:
-    return f"{rate / 1000:g} kbit/s" if isinstance(rate, (int, float)) and rate else "no rate limit"
+    return f"{plain(rate / 1000)} kbit/s" if isinstance(rate, (int, float)) and rate else "no rate limit"
 
 
 def _delay(delay: Any) -> str:
     if isinstance(delay, dict):
         for key in ("mean_ns", "delay_ns", "value_ns", "ns", "constant_ns"):
             if isinstance(delay.get(key), (int, float)):
-                return f"{delay[key] / 1e6:g} ms"
+                return f"{plain(delay[key] / 1e6)} ms"
     return "no delay" if not delay else "a law of delays"

@@ -7,6 +7,7 @@ from dash import dcc, html
 from mqttlab.dashboard import maps
 from mqttlab.dashboard.panels import Content, Head, address, link, notice, written_table
 from mqttlab.dashboard.store import Store
+from mqttlab.digits import plain
 from mqttlab.recording import Recording
 
 ROWS = 200
@@ -67,6 +68,7 @@ def _rows(told: dict[str, object]) -> list[list[str]]:
             place = "not known"
         else:
             x, y = path[0][1:]
-            place = f"{x:g}{units}, {y:g}{units}" + (", moves" if len({(px, py) for _, px, py in path}) > 1 else "")
+            place = f"{plain(x)}{units}, {plain(y)}{units}" + (
+                ", moves" if len({(px, py) for _, px, py in path}) > 1 else "")
         rows.append([node["name"], node["role"], place, node["words"]])
     return rows

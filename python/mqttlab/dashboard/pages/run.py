@@ -27,6 +27,7 @@ from mqttlab.dashboard.panels import (
     written_table,
 )
 from mqttlab.dashboard.store import Store, given_out
+from mqttlab.digits import plain
 from mqttlab.experiments.thresholds import Judgement
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
@@ -148,7 +149,7 @@ def _body(recording: Recording, name: str, part: str, query: dict[str, str]) -> 
 def _told(key: str, value: object) -> tuple[str, str]:
     """A fact of the machine; bytes as people say them."""
     if key.endswith("_bytes") and isinstance(value, (int, float)):
-        return key.removesuffix("_bytes").replace("_", " "), f"{value / 1e9:.3g} GB"
+        return key.removesuffix("_bytes").replace("_", " "), f"{plain(value / 1e9, 3)} GB"
     return key.replace("_", " "), str(value)
 
 

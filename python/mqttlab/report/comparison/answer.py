@@ -13,6 +13,7 @@ from typing import Any
 from mqttlab.comparison import Change, Compared, Comparison, Side, words_of_change
 from mqttlab.comparison.changes import interval
 from mqttlab.comparison.headlines import POWER
+from mqttlab.digits import plain
 from mqttlab.foreign import visible
 from mqttlab.metrics import DEVICE_RATE
 from mqttlab.plurals import counted
@@ -84,7 +85,7 @@ def rest(found: Answer) -> list[str]:
     near = [one for one in found.same if one.change.word == "one run"]
     said = [f"{label}: {_listed(rows)}." for label, rows in (
         ("Too few runs to say", found.undecided), ("The same", same),
-        (f"No more than {found.tolerance_percent:g} % apart", near)) if rows]
+        (f"No more than {plain(found.tolerance_percent)} % apart", near)) if rows]
     return [*said, *(f"{words}." for words in found.unmatched)]
 
 

@@ -235,12 +235,12 @@ DESCRIBED: dict[str, tuple[Callable[[Plan], str], re.Pattern[str]]] = {
     "transport": (_transport, re.compile(r"transport|\.tls|\.ports\b|endpoints|trust")),
     "payload": (_payload, re.compile(r"payload\b")),
     "interval": (_interval, re.compile(rf"{PUBLISH}\.(interval|rate|arrival|stages)")),
-    "clients": (_count, re.compile(r"\.count$|^hosts|host_step|connect_over|addresses|^network\.paths")),
+    "clients": (_count, re.compile(r"\.count$|^hosts|host_step|hosts_in_turn|connect_over|addresses|^network\.paths")),
     "broker": (_broker, re.compile(r"(broker|servers\[[^\]]*\])\.(kind|version|address|port)|servers.*(process|role)")),
     "duration": (_measured, re.compile(r"^phases")),
     "keep-alive": (_keep_alive, re.compile(r"keep_alive")),
 }
-NETWORK = re.compile(r"^networks?\b|^hosts|host_step|\.host$")
+NETWORK = re.compile(r"^networks?\b|^hosts|host_step|hosts_in_turn|\.host$")
 GROUP = re.compile(r"groups\[([^\]]*)\]")
 ARTICLE = re.compile(r"^(each behind its own|sharing one|behind one) ")
 # Names, and what only says where and how long: no difference between the things compared.

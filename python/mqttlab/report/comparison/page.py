@@ -9,6 +9,7 @@ from pathlib import Path
 from mqttlab.comparison import ByMessage, Comparison
 from mqttlab.comparison.frames import fates as fates_of_frames
 from mqttlab.comparison.words import head, what_happened
+from mqttlab.digits import plain
 from mqttlab.foreign import markup
 from mqttlab.report.comparison import answer, drawn, several, tables
 from mqttlab.report.pages import grid, page_of, text_table, write_whole
@@ -88,8 +89,8 @@ def _scenarios(comparison: Comparison) -> str:
 
 def _metrics(comparison: Comparison, place: int = 1) -> str:
     ratios = drawn.ratios(comparison)
-    words = (f"<p>The margin of equivalence is {comparison.tolerance_percent:g} % of the first. p values are adjusted "
-             "by Holm's method; intervals are of 95 % each.</p>" if ratios else "")
+    words = (f"<p>The margin of equivalence is {plain(comparison.tolerance_percent)} % of the first. p values are "
+             "adjusted by Holm's method; intervals are of 95 % each.</p>" if ratios else "")
     table = text_table(*tables.metrics(comparison), left=2)
     shown = [*drawn.by_qos(comparison).values(), *([ratios] if ratios else [])]
     return (f"<section><h2>Metrics</h2>{grid(shown, f'metrics-{place}')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mqttlab.comparison import ByMessage, Comparison, Row, Shift, scenario_changes
+from mqttlab.digits import plain
 from mqttlab.report.text import heading, number
 from mqttlab.statistics import Interval
 
@@ -52,7 +53,7 @@ def quantiles(shifts: Sequence[Shift]) -> Table:
     rows = []
     for shift in shifts:
         cells = [shift.flow, quantile(shift.q), number(shift.first_ms), number(shift.second_ms),
-                 f"{shift.shift_ms:+.4g}"]
+                 f"{'+' if shift.shift_ms >= 0 else ''}{plain(shift.shift_ms, 4)}"]
         cells += [interval(side) for side in shift.within] if shift.within else [interval(shift.interval)]
         rows.append(tuple(cells))
     return head, rows
@@ -98,7 +99,7 @@ def interval(found: Interval | None, digits: int = 3) -> str:
 
 def quantile(q: float) -> str:
     """A quantile's name: p50, p99.9."""
-    return f"p{100 * q:g}"
+    return f"p{plain(100 * q)}"
 
 
 def knobs(comparison: Comparison) -> list[str]:

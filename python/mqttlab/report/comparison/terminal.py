@@ -11,6 +11,7 @@ from mqttlab.comparison import Comparison
 from mqttlab.comparison.frames import fates as fates_of_frames
 from mqttlab.comparison.words import head, what_happened
 from mqttlab.console import Console, print_table, sentence
+from mqttlab.digits import plain
 from mqttlab.foreign import visible
 from mqttlab.recording import RecordingError
 from mqttlab.report.comparison import answer, several, tables
@@ -124,8 +125,8 @@ def _metrics(comparison: Comparison, console: Console) -> None:
     print_table(console, "Metrics", head, shown, left=(0, 1), keys=2)
     if any(row.verdict for row in comparison.rows):
         judged = sum(row.verdict is not None for row in comparison.rows)
-        console.print(f"Verdicts: margin {comparison.tolerance_percent:g} % of the first; p values adjusted by Holm's "
-                      f"method over {judged} comparisons.", highlight=False)
+        console.print(f"Verdicts: margin {plain(comparison.tolerance_percent)} % of the first; p values adjusted by "
+                      f"Holm's method over {judged} comparisons.", highlight=False)
 
 
 def _plain(title: str, table: tables.Table, console: Console, left: int = 1) -> None:

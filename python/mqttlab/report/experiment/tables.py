@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from mqttlab.analysis import Analysis, Compared, PointEstimate, Response
+from mqttlab.digits import plain
 from mqttlab.plurals import counted
 from mqttlab.report.text import number
 from mqttlab.statistics import Interval, proportion_interval
@@ -59,7 +60,8 @@ def constant(each: Response) -> str:
     runs, value = each.rows.height, float(each.rows["value"][0])
     bound = ""
     if value == 0:
-        bound = f"; with 95 % confidence fewer than {100 * proportion_interval(0, runs).high:.2g} % of runs have any"
+        bound = (f"; with 95 % confidence fewer than {plain(100 * proportion_interval(0, runs).high, 2)} % of runs "
+            "have any")
         messages = [point.expected for point in each.points if point.expected]
         if len(messages) == len(each.points):
             bound += (f", and where each is lost or not by itself, fewer than {_share_of_none(sum(messages))} of the "
