@@ -25,7 +25,7 @@ from mqttlab.metrics.headline import (
 from mqttlab.plan import publications_of
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
-from mqttlab.report import captured, cautions, changes, facts
+from mqttlab.report import captured, cautions, changes, facts, promises
 from mqttlab.report.text import delivered_nothing, duration, number, verdict
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
@@ -72,8 +72,8 @@ class Told:
     """One line: that the timing is ok, or what is wrong and what to do; and the length measured, where it is short."""
     short: str
     """The length measured, where rates are of little worth for its shortness; else empty."""
-    delivered_nothing: bool
-    """Then the first note comes before everything else."""
+    delivered_nothing: str
+    """That nothing was delivered, which comes before everything else; else empty."""
     untold: str
     """Of how many deliveries the latency cannot be told, which comes before everything else; else empty."""
     events: str
@@ -168,6 +168,7 @@ def document(recording: Recording) -> dict[str, Any]:
             "measured_s": numbers["measured_s"],
             "flows": flows_document(one.numbers),
             "bytes": list(numbers["bytes"]), "energy": list(numbers["energy"]), "foreign": numbers["foreign"],
+            "wills": list(numbers["wills"]),
             "disconnections": list(numbers["disconnections"]), "events": changes.document(recording)}
 
 
@@ -197,6 +198,11 @@ def parted(flows: Sequence[Flow]) -> tuple[list[Flow], list[str]]:
 def shown(flows: Sequence[Flow], most: int) -> list[Flow]:
     """As many flows as there is room for: all, in the order of the scenario, or the worst ones."""
     return list(flows) if len(flows) <= most else worst_first(flows)[:most]
+
+
+def not_kept(flows: Sequence[Flow]) -> list[str]:
+    """A sentence for each promise that was not kept to one of many flows, those that lost most first."""
+    return [f"{title(flow)}: {words}." for flow in worst_first(flows) for _, words in promises.of(flow)]
 
 
 def worst_first(flows: Sequence[Flow]) -> list[Flow]:
@@ -306,6 +312,14 @@ def interval(latency: Latency) -> str:
     return f"{low}–{high}"
 
 
+def sent(flow: Flow) -> str:
+    """What left the clients of a flow, with what still waits in them, and the copies from the broker's store."""
+    words = f"{number(flow.left)} sent"
+    if flow.waiting:
+        words += f", {number(flow.waiting)} waiting in the client"
+    return words + (f", {counted(flow.retained, 'retained copy', 'retained copies')} came" if flow.retained else "")
+
+
 def undelivered(flow: Flow) -> str:
     """What did not arrive in percent, and why."""
     if flow.acknowledged is not None:
@@ -321,20 +335,6 @@ def undelivered(flow: Flow) -> str:
     reasons = "; ".join(told)
     more = f"; {len(flow.causes) - 2} more causes" if len(flow.causes) > 2 else ""
     return f"{percent(flow.undelivered_percent)} not delivered" + (f": {reasons}{more}" if reasons else "")
-
-
-def came_twice(flow: Flow) -> str:
-    """What came more than once, and why, where that is known; empty where nothing did."""
-    if not (found := flow.copies):
-        return ""
-    if found.messages is None:
-        words = f"{counted(found.extra, 'second copy', 'second copies')} of messages came"
-    else:
-        times = ("twice" if found.extra == found.messages else
-                 f"more than once ({counted(found.extra, 'copy', 'copies')})")
-        words = f"{number(found.messages)} of {counted(flow.delivered, 'message')} came {times}"
-    words += ", which breaks the promise of QoS 2" if found.at_qos_2 else ""
-    return words + (f": {'; '.join(found.why[:2])}" if found.why else "")
 
 
 def kilobytes(told: Bytes, short: str = "") -> str:
@@ -360,7 +360,7 @@ def where_the_time_went(flow: Flow) -> list[str]:
 def sentences(flow: Flow) -> list[str]:
     """What is said below a flow's numbers: what did not arrive, and where the time went."""
     said = [words[:1].upper() + words[1:] for words in (*acknowledged_in_words(flow), *where_the_time_went(flow))]
-    said = [words for words in [came_twice(flow)] if words] + said
+    said = [f"{words[:1].upper()}{words[1:]}" for _, words in promises.of(flow)] + said
     return [f"{words}." for words in ([undelivered(flow)] if flow.undelivered_percent else []) + said]
 
 
