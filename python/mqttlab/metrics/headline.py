@@ -67,6 +67,8 @@ class Acknowledged:
     count: int
     missing: int
     """Messages sent of which no acknowledgement is in the evidence; 0 at QoS 0."""
+    receivers_known: bool
+    """Whether all clients are the run's own, so that nobody was subscribed; else no subscriber was recorded."""
     latency: dict[str, Latency]
     """From the first packet to the last acknowledgement, by ``p50``, ``p95``, ``p99`` and ``max``; empty at QoS 0."""
     round_trip_ms_p50: float | None
@@ -153,7 +155,8 @@ class Flow:
     untold: int
     """Deliveries of messages with equal contents, of which cannot be told which is which: they have no latency."""
     acknowledged: Acknowledged | None = None
-    """Where no delivery can be seen, as the evidence has no subscriber of these messages; else ``None``."""
+    """Where no delivery can be seen, as nobody subscribed to these messages, or no subscriber was recorded; else
+    ``None``."""
     why_unsent: str = WHY_UNSENT
 
     @property
@@ -237,18 +240,21 @@ def _with_acknowledged(recording: Recording, flows: list[Flow]) -> list[Flow]:
     of_flows = acknowledgements(recording) if any(flow.qos in PACKETS for flow in unseen) else {}
     of_groups = round_trips_to_broker(recording) if any(flow.qos == 0 for flow in unseen) else {}
 
+    plan = recording.plan
+    is_known = "sources" not in plan and not any(group.get("program") for group in plan.get("groups") or ())
+
     def seen(flow: Flow) -> Acknowledged | None:
         found = of_flows.get((flow.publishers, flow.subscribers, flow.qos))
         if found is not None:
             latency = {name: Latency(value=value, low=low, high=high)
                        for name, (value, low, high) in found.quantiles_ms.items()}
-            return Acknowledged(packet=PACKETS[flow.qos or 0], count=found.acknowledged,
+            return Acknowledged(packet=PACKETS[flow.qos or 0], count=found.acknowledged, receivers_known=is_known,
                                 missing=found.sent - found.acknowledged, latency=latency, round_trip_ms_p50=None,
                                 round_trip_ms_p95=None)
         if flow.qos != 0:
             return None
         trips = of_groups.get(flow.publishers or "")
-        return Acknowledged(packet=None, count=0, missing=0, latency={},
+        return Acknowledged(packet=None, count=0, missing=0, latency={}, receivers_known=is_known,
                             round_trip_ms_p50=trips.p50 if trips else None,
                             round_trip_ms_p95=trips.p95 if trips else None)
 

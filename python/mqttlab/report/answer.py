@@ -133,7 +133,7 @@ def _unseen_table(flows: list[Flow], most: int) -> list[str]:
                     f"{times['p95']:>8}{times['p50']:>7}{times['max']:>8}{number(flow.left):>8}")
     if len(flows) > most:
         rows.append(f"and {counted(len(flows) - most, 'more flow')}, none worse: --full")
-    rows += _labelled("delivered", headline.UNSEEN, 2)
+    rows += _labelled("delivered", headline.unseen(flows), 2)
     at_0 = headline.at_qos_0(flows)
     return rows + (_labelled("QoS 0", at_0, 2) if at_0 else [])
 

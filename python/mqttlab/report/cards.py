@@ -76,7 +76,8 @@ def _of_messages(flow: metrics.Flow) -> list[Card]:
 
 def _of_acknowledgements(flow: metrics.Flow, found: metrics.Acknowledged) -> list[Card]:
     """Where no delivery can be seen."""
-    sent = Card(value=number(flow.left), unit="", title="sent", more="no subscriber recorded")
+    why = "no subscriber" if found.receivers_known else "no subscriber recorded"
+    sent = Card(value=number(flow.left), unit="", title="sent", more=why)
     if found.packet is None:
         told = (("median round trip", found.round_trip_ms_p50), ("p95 round trip", found.round_trip_ms_p95))
         return [sent, *(Card(value=milliseconds(value), unit="ms", title=title, more="TCP to the broker")
@@ -154,7 +155,8 @@ def unseen_rows(flows: list[metrics.Flow]) -> list[tuple[str, ...]]:
 def unseen_sentences(flows: list[metrics.Flow]) -> list[str]:
     """What is said below their table."""
     at_0 = headline.at_qos_0(flows)
-    said = [f"{headline.UNSEEN[:1].upper()}{headline.UNSEEN[1:]}.", *([f"{at_0}."] if at_0 else [])]
+    words = headline.unseen(flows)
+    said = [f"{words[:1].upper()}{words[1:]}.", *([f"{at_0}."] if at_0 else [])]
     left = len(flows) - FLOWS_SHOWN
     return [*said, f"{left} more flows are in the tables below."] if left > 0 else said
 

@@ -36,8 +36,8 @@ TOLD_PERCENT = 5.0
 LONG_S, LONG_INTERVALS = 60.0, 10
 # So many groups are named in a sentence.
 NAMED = 3
-UNSEEN = "deliveries cannot be seen: no subscriber of these messages was recorded"
-"""Of a flow whose acknowledgements stand in for deliveries."""
+NOT_RECORDED = "deliveries cannot be seen: no subscriber of these messages was recorded"
+NO_SUBSCRIBER = "no delivery was expected: no client was subscribed when the broker had these messages"
 PARTS = {
     "schedule_ns": "waiting to be sent: the client was late",
     BEFORE_SENDING: "waiting before its first packet, in the client or in TCP (a capture does not tell which)",
@@ -230,6 +230,12 @@ def seen_apart(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:
             [flow for flow in flows if flow.acknowledged is not None])
 
 
+def unseen(flows: Sequence[Flow]) -> str:
+    """Why acknowledgements stand in for the deliveries of flows of one run."""
+    known = all(one.acknowledged and one.acknowledged.receivers_known for one in flows)
+    return NO_SUBSCRIBER if known else NOT_RECORDED
+
+
 def not_acknowledged(flow: Flow) -> str:
     """How many messages were not acknowledged; a dash where the protocol acknowledges none."""
     found = flow.acknowledged
@@ -247,7 +253,8 @@ def acknowledged_in_words(flow: Flow) -> list[str]:
     found = flow.acknowledged
     if found is None:
         return []
-    return [f"{UNSEEN[:1].upper()}{UNSEEN[1:]}", _acknowledged(found, flow.sent)]
+    words = unseen([flow])
+    return [f"{words[:1].upper()}{words[1:]}", _acknowledged(found, flow.sent)]
 
 
 def _acknowledged(found: Acknowledged, sent: int) -> str:
@@ -323,7 +330,7 @@ def sent(flow: Flow) -> str:
 def undelivered(flow: Flow) -> str:
     """What did not arrive in percent, and why."""
     if flow.acknowledged is not None:
-        return UNSEEN
+        return unseen([flow])
     if flow.undelivered_percent is None:
         return "no delivery was expected"
     if not flow.undelivered_percent:
