@@ -72,9 +72,17 @@ def test_a_promise_that_was_not_kept_is_on_every_first_screen(
         assert expected is None or expected in screen, screen
 
 
-def test_deliveries_of_equal_contents_tell_no_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("column", "values"), [
+    # Which of several with equal contents is which is a guess.
+    ("identified", pl.lit("ambiguous")),
+    # Order is promised within a topic, and within a QoS.
+    ("topic", pl.format("t{}", "sequence")), ("qos_delivered", (pl.col("sequence") % 8).cast(pl.UInt8)),
+])
+def test_order_is_told_within_a_topic_and_of_messages_that_are_known(
+    column: str, values: pl.Expr, tmp_path: Path,
+) -> None:
     directory = tmp_path / "run"
     recorded(directory, BEHIND)
     path = directory / "messages.parquet"
-    pl.read_parquet(path).with_columns(identified=pl.lit("ambiguous")).write_parquet(path)
+    pl.read_parquet(path).with_columns(values.alias(column)).write_parquet(path)
     assert [flow.broken for flow in headline(Recording.open(directory)).flows] == [None]

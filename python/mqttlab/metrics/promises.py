@@ -65,8 +65,11 @@ def _behind(recording: Recording) -> dict[Key, int]:
     rows = measured(recording).filter(
         FIRST_DELIVERY, pl.col("identified").cast(pl.String).fill_null("") != "ambiguous",
         pl.all_horizontal(pl.col("publisher", "subscriber", "sent_ns", "received_ns").is_not_null()))
+    # What is behind one of its topic is behind one of its publisher, which the table has.
+    some = rows.filter(pl.col("out_of_order")).select(order).unique()
     sent = rows.select(*FINEST, *(name for name in order if name not in FINEST), "sent_ns", "sequence", "received_ns")
-    placed = sent.sort("sent_ns", "sequence").with_row_index("place").sort("received_ns", maintain_order=True)
+    flows = sent.join(some, on=order, how="semi", nulls_equal=True).sort("sent_ns", "sequence").with_row_index("place")
+    placed = flows.sort("received_ns", maintain_order=True)
     latest = pl.col("place").cum_max().over(order)
     found = placed.filter(pl.col("place") < latest).group_by(FINEST).agg(count=pl.len())
     promised = _of_mqtt(recording), {name for name, asked in _subscriptions(recording).items()
