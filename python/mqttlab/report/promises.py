@@ -44,7 +44,7 @@ def of_wills(numbers: Headline) -> list[str]:
         told.append(
             f"Of {counted(wills.owed, 'copy', 'copies')} of wills of {visible(wills.group)}, due within 1.5 "
             f"keep-alives ({number(wills.within_s, 3)} s), {' and '.join(words)}, which breaks the promise of a will "
-            "(MQTT §3.1.2.5)")
+            "(MQTT §3.1.2.5, §3.1.2.10)")
     return told
 
 
