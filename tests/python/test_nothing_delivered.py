@@ -139,3 +139,14 @@ def test_what_to_look_at_is_what_the_recording_shows(
     sentence = told(Recording.open(directory)).delivered_nothing
     assert sentence.endswith(expected) and "granted" not in sentence
     assert sentence.startswith("Nothing was delivered of the measurement: of 5 expected deliveries none happened")
+
+
+def test_the_sentence_is_a_note_where_something_else_comes_first(tmp_path: Path) -> None:
+    directory = write(tmp_path / "run", [Message(0, None, fate="lost", cause="queue_full")], validity={
+        "valid": False, "reasons": ["the senders were late"]})
+    run = json.loads((directory / "run.json").read_text())
+    run["warnings"] = ["Nothing was delivered: of 1 expected deliveries none happened."]
+    (directory / "run.json").write_text(json.dumps(run))
+    said = screen(Recording.open(directory))
+    assert said.startswith("not valid: the senders were late")
+    assert said.count("Nothing was delivered of the measurement: of 1 expected delivery none happened") == 1

@@ -54,8 +54,9 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
     # What makes numbers worthless comes before them.
     top = ([*top, *_labelled("timing", told.timing, 2)] if told.verdict == "valid" else
            [*_wrapped(told.timing, WIDTH, 4), *top])
-    if told.delivered_nothing and told.verdict == "valid":
-        top = [*_wrapped(told.delivered_nothing, WIDTH, 4), *top]
+    first = told.delivered_nothing if told.verdict == "valid" else ""
+    if first:
+        top = [*_wrapped(first, WIDTH, 4), *top]
     if told.untold:
         top = [*_wrapped(told.untold, WIDTH, 3), *top]
     if not flows:
@@ -72,7 +73,7 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
     bottom = [*of_stages, *_groups(told), *_disconnections(told)]
     if told.events:
         bottom += _labelled("events", told.events, 4)
-    notes = [note for note in told.notes if note != told.delivered_nothing]
+    notes = [note for note in told.notes if note != first]
     for note in notes[:NOTES_SHOWN]:
         bottom += _labelled("note", note, 2)
     left = len(notes) - NOTES_SHOWN
