@@ -181,6 +181,9 @@ publish = { topic = "t", qos = 1, payload = "100 B", rate = "20 /s" }
         [run] = json.loads(done.stdout)["runs"]
         [flow] = run["headline"]["flows"]
         assert (flow["acknowledged"]["packet"], flow["acknowledged"]["missing"]) == ("PUBACK", 0), detail
+        # All clients are the run's own: there was no subscriber, which is not one that was not recorded.
+        assert flow["words"][0] == (
+            "No delivery was expected: no client was subscribed when the broker had these messages")
         # Two ways of 20 ms and the time to send 170 and 44 bytes.
         assert flow["acknowledged"]["latency"]["p50"]["value"] == pytest.approx(42, abs=2), detail
 

@@ -12,6 +12,7 @@ import pytest
 
 from commands import Done, mqttlab
 from mqttlab import metrics
+from mqttlab.plan.events import changes
 from mqttlab.recording import Recording
 from mqttlab.report import changes as report_changes
 from mqttlab.runs import Job, perform
@@ -109,6 +110,21 @@ def test_an_event_lies_over_what_others_have_changed_by_then() -> None:
     before: Any = plan_of(text)["network"]["links"][0]
     assert specs[0]["loss"] != before["loss"] == specs[1]["loss"]
     assert (changed["name"], back["name"]) == ("wan/up loss 5 %", "wan/up as before")
+
+
+def test_an_event_by_hand_ends_its_own_change_and_those_of_the_scenario_that_it_undoes() -> None:
+    text = TEXT + ('[[events]]\nat = "1 s"\nfor = "5 s"\nserver = "broker"\ndo = "kill"\n'
+                   '[[events]]\nat = "1 s"\nfor = "5 s"\nnetwork = "wan"\nrate = "1 Mbit/s"\n')
+    rain = [(2 * S, {"network": "wan", "delay": "9 ms"})]
+    start = planned_by_hand((text, {}), plan_of(text), fields_of(["server=broker", "do=start"]), rain, 3 * S)
+    loss = planned_by_hand((text, {}), plan_of(text), fields_of(["network=wan", "loss=5 %", "for=1 s"]), rain, 3 * S)
+    assert [(event.get("begins"), event.get("ends")) for _, event in start] == [(None, [0])]
+    assert [(event.get("begins"), event.get("ends")) for _, event in loss] == [(3, None), (None, [3])]
+    planned = plan_of(text)["events"]
+    fired = [(event["at_ns"], event) for _, event in [*start, *loss]]
+    found = changes(planned, [event["at_ns"] for event in planned], sorted(fired, key=lambda one: one[0]))
+    assert [(one.name, one.at_ns / S, one.until_ns and one.until_ns / S) for one in found] == [
+        ("broker is killed", 1.5, 3), ("wan rate 1 Mbit/s", 1.5, 6.5), ("wan loss 5 %, by hand", 3, 4)]
 
 
 def test_files_of_the_run_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

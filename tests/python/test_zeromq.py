@@ -7,8 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from mqttlab.plan import StoredPlan
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario.load import parse_values
+from mqttlab.scenario.one_sentence import one_sentence
+from mqttlab.scenario.topics import Prefixes
 
 
 def scenario(messages: int = 20, **changes: Any) -> dict[str, Any]:
@@ -73,3 +76,19 @@ def test_what_zeromq_does_not_know_is_refused_with_its_remedy(
         parse_values(wrong(place, value))
     for word in words:
         assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(("wanted", "published", "matches"), [
+    ("d/", "d/{client}", True), ("d/#", "d/{client}", True), ("#", "d/1", True), ("d/1", "d/{client}", True),
+    ("d/x", "d/{client}", False), ("d/x", "d/{group}", True), ("d/12", "d/1", False), ("d/1", "d/12", True),
+    ("e", "d/{client}", False), ("d/{client}", "d/{client}/a", True), ("d", "dog/1", True),
+])
+def test_a_subscription_is_a_beginning_of_topics(wanted: str, published: str, matches: bool) -> None:
+    assert Prefixes([wanted]).matching(published) == ([wanted] if matches else [])
+
+
+def test_the_sentence_of_a_scenario_names_the_subscribers_of_a_prefix() -> None:
+    values = scenario()
+    values["groups"][1]["subscribe"] = ["t/"]
+    told = one_sentence(cast(StoredPlan, compile_plan(parse_values(values))))
+    assert "to 2 subscribers" in told and "without a subscriber" not in told

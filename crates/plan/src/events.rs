@@ -3,6 +3,9 @@
 //! A plan has its events in the order of time, with absolute times. Whoever writes the plan has resolved repetitions,
 //! lengths of time and shares of a group.
 //!
+//! What begins with an event is a change, with a number. Several events begin one change where links or clients differ.
+//! The event that undoes a change has its number, as names are for readers and may be alike. Changes may overlap.
+//!
 //! ```text
 //!  publishing begins ──────► measurement ──────► cool-down
 //!  at_ns = 0                 warm_up_ns          warm_up_ns + duration_ns
@@ -52,6 +55,12 @@ pub struct LinksEvent {
     pub at: Duration,
     /// As tables and figures show it.
     pub name: String,
+    /// The number of the change that begins with it; none where it only ends others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<u32>,
+    /// The numbers of the changes that it ends: its own, and those that it undoes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<u32>,
     /// The links' names.
     pub links: Vec<String>,
     /// What happens to each of them.
@@ -67,6 +76,12 @@ pub struct MediumEvent {
     pub at: Duration,
     /// As tables and figures show it.
     pub name: String,
+    /// The number of the change that begins with it; none where it only ends others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<u32>,
+    /// The numbers of the changes that it ends: its own, and those that it undoes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<u32>,
     /// The channel's name.
     pub medium: String,
     /// What happens on it.
@@ -82,6 +97,12 @@ pub struct ServerEvent {
     pub at: Duration,
     /// As tables and figures show it.
     pub name: String,
+    /// The number of the change that begins with it; none where it only ends others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<u32>,
+    /// The numbers of the changes that it ends: its own, and those that it undoes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<u32>,
     /// The server's name.
     pub server: String,
     /// What happens to it.
@@ -97,6 +118,12 @@ pub struct ClientsEvent {
     pub at: Duration,
     /// As tables and figures show it.
     pub name: String,
+    /// The number of the change that begins with it; none where it only ends others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<u32>,
+    /// The numbers of the changes that it ends: its own, and those that it undoes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<u32>,
     /// The clients' numbers, ascending.
     pub clients: Vec<u32>,
     /// What happens to each of them.
@@ -219,6 +246,26 @@ impl Event {
         }
     }
 
+    /// The number of the change that begins with it.
+    pub fn begins(&self) -> Option<u32> {
+        match self {
+            Event::Links(event) => event.begins,
+            Event::Medium(event) => event.begins,
+            Event::Server(event) => event.begins,
+            Event::Clients(event) => event.begins,
+        }
+    }
+
+    /// The numbers of the changes that it ends.
+    pub fn ends(&self) -> &[u32] {
+        match self {
+            Event::Links(event) => &event.ends,
+            Event::Medium(event) => &event.ends,
+            Event::Server(event) => &event.ends,
+            Event::Clients(event) => &event.ends,
+        }
+    }
+
     /// Its change in a word, such as `link_down` or `server_kill`.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -313,6 +360,7 @@ fn check_one(plan: &Plan, event: &Event, links: &BTreeSet<&str>, place: &str) ->
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
     bounds::within(plan.events.len() as u64, 0, EVENTS_MAX, "events")?;
     check_times(plan)?;
+    check_ends(plan)?;
     let links = links_of(plan);
     for (index, event) in plan.events.iter().enumerate() {
         check_one(plan, event, &links, &format!("events[{index}]"))?;
@@ -336,6 +384,19 @@ fn check_times(plan: &Plan) -> Result<(), PlanError> {
             format!("is {at} after publishing begins, but the run is over after {over}")
         })?;
         before = at;
+    }
+    Ok(())
+}
+
+/// What ends has begun. Several events may end one change: the directions of a link get their own values back.
+fn check_ends(plan: &Plan) -> Result<(), PlanError> {
+    let mut begun = BTreeSet::new();
+    for (index, event) in plan.events.iter().enumerate() {
+        let unknown = event.ends().iter().find(|number| !begun.contains(*number));
+        require(unknown.is_none(), &format!("events[{index}].ends"), || {
+            format!("has {}, but no event before it begins that change", unknown.copied().unwrap_or_default())
+        })?;
+        begun.extend(event.begins());
     }
     Ok(())
 }

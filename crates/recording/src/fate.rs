@@ -264,6 +264,10 @@ impl<'a> Judge<'a> {
         let unmatched = absent.dropped.filter(|cause| *cause == LossCause::NoMatchingSubscribers);
         match absent.dropped.filter(|_| unmatched.is_none()) {
             Some(cause @ LossCause::NoAcknowledgement) => return unknown(cause),
+            // A full queue drops copies from the store, too: those are no deliveries, whether they arrive or not.
+            Some(cause) if cause.is_dropped_by_server() && self.is_from_store(absent) => {
+                return (MessageFate::NoReceiver, None);
+            }
             Some(cause) => return lost(cause),
             None => {}
         }
@@ -338,6 +342,11 @@ impl<'a> Judge<'a> {
             Some(acknowledged) => acknowledged <= at,
             None => sent.qos == 0 && sent.sent < at && !broke,
         }
+    }
+
+    /// Whether the receiver subscribed after the broker had it, so that only a copy from the store could come to it.
+    fn is_from_store(&self, absent: &UndeliveredMessage) -> bool {
+        self.coverage(absent) == Coverage::NotExpected || self.precedes_subscription(absent)
     }
 
     /// What the subscriptions of its receiver say, where events change them.

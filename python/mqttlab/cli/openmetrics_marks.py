@@ -53,7 +53,7 @@ class Marks:
         planned = Course()
         for event in self._events:
             known = len(planned.changes)
-            if planned.take(event["at_ns"], event) == known:
+            if planned.take(event["at_ns"], event).began == known:
                 self._of(event, SCENARIO)
 
     def observe(self, line: dict[str, Any]) -> None:
@@ -78,14 +78,15 @@ class Marks:
                 return
             event = self._events[self._taken]
             self._taken += 1
-        place = self._course.take(line["at_ns"], event, by_hand=by_hand)
-        if place == len(self._whose):
+        taken = self._course.take(line["at_ns"], event, by_hand=by_hand)
+        for place in taken.ended:
+            if (ended := self._whose[place]) is not None:
+                ended.going_on.discard(place)
+        if taken.began == len(self._whose):
             self._whose.append(told := self._of(event, HAND if by_hand else SCENARIO))
             if told is not None:
                 told.times, told.last_s = told.times + 1, self._clock()
-                told.going_on |= {place} if lasts(self._course.changes[place].kind) else set()
-        elif self._course.changes[place].until_ns is not None and (ended := self._whose[place]) is not None:
-            ended.going_on.discard(place)
+                told.going_on |= {taken.began} if lasts(self._course.changes[taken.began].kind) else set()
 
     def _of(self, event: Event, by: str) -> _Told | None:
         labels = (visible(event["name"]), kind_of(event), visible(target(event, self._groups)), by)

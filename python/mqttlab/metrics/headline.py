@@ -14,13 +14,24 @@ import polars as pl
 
 from mqttlab.metrics import fates, sums
 from mqttlab.metrics.acknowledgements import PACKETS, acknowledgements, round_trips_to_broker
-from mqttlab.metrics.application import EXPECTED, FINEST, FIRST_DELIVERY, application, flow_latencies, measured
+from mqttlab.metrics.application import (
+    EXPECTED,
+    FINEST,
+    FIRST_DELIVERY,
+    MESSAGE,
+    application,
+    flow_latencies,
+    measured,
+)
 from mqttlab.metrics.attribution.flows import attribution_by_flow
 from mqttlab.metrics.attribution.loss_events import REPEATED, loss_events
 from mqttlab.metrics.copies import Copies, copies
 from mqttlab.metrics.device_bytes import RATES, device_bytes
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.energy import energy
+from mqttlab.metrics.kept_wills import Wills, broken_wills
+from mqttlab.metrics.promises import Broken, broken
+from mqttlab.metrics.stored_copies import StoredCopies, stored_copies
 from mqttlab.metrics.window import measurement
 from mqttlab.recording import Recording
 from mqttlab.statistics import quantile_intervals
@@ -56,6 +67,8 @@ class Acknowledged:
     count: int
     missing: int
     """Messages sent of which no acknowledgement is in the evidence; 0 at QoS 0."""
+    receivers_known: bool
+    """Whether all clients are the run's own, so that nobody was subscribed; else no subscriber was recorded."""
     latency: dict[str, Latency]
     """From the first packet to the last acknowledgement, by ``p50``, ``p95``, ``p99`` and ``max``; empty at QoS 0."""
     round_trip_ms_p50: float | None
@@ -109,8 +122,14 @@ class Flow:
     subscribers: str | None
     qos: int | None
     sent: int
+    waiting: int
+    """Of those sent, the ones that had not left their client when the run ended: they wait in its session."""
     unsent: int
     """Messages that were due and never sent."""
+    retained: int
+    """Copies that came from the broker's store. They are no deliveries."""
+    stored: StoredCopies | None
+    """What new subscriptions were owed from the store; ``None`` where nothing was, or that is not known."""
     expected: int
     delivered: int
     undelivered_percent: float | None
@@ -131,10 +150,13 @@ class Flow:
     known."""
     copies: Copies | None
     """What came more than once; ``None`` where nothing did."""
+    broken: Broken | None
+    """What was promised and did not happen, beside copies; ``None`` where all was kept."""
     untold: int
     """Deliveries of messages with equal contents, of which cannot be told which is which: they have no latency."""
     acknowledged: Acknowledged | None = None
-    """Where no delivery can be seen, as the evidence has no subscriber of these messages; else ``None``."""
+    """Where no delivery can be seen, as nobody subscribed to these messages, or no subscriber was recorded; else
+    ``None``."""
     why_unsent: str = WHY_UNSENT
 
     @property
@@ -143,6 +165,11 @@ class Flow:
         arrived, the ones that were sent."""
         missing = (self.undelivered_percent or 0.0) / 100
         return self.expected if missing >= 1 else max(self.expected, round(self.delivered / (1 - missing)))
+
+    @property
+    def left(self) -> int:
+        """Messages that left their clients."""
+        return self.sent - self.waiting
 
     @property
     def never_sent(self) -> bool:
@@ -159,6 +186,8 @@ class Headline:
     energy: tuple[Energy, ...]
     foreign: int
     """Deliveries that no publisher of the run has sent."""
+    wills: tuple[Wills, ...]
+    """Wills that came late or not at all."""
     disconnections: tuple[dict[str, Any], ...]
     """Rows of :func:`mqttlab.metrics.disconnections`."""
     measured_s: float
@@ -175,7 +204,7 @@ def headline(recording: Recording) -> Headline:
             flows=_flows(recording), bytes=_bytes(recording),
             # What radios drew is counted over the whole run.
             energy=_energy(recording) if recording.stage is None else (),
-            foreign=foreign(recording),
+            foreign=foreign(recording), wills=broken_wills(recording) if recording.stage is None else (),
             disconnections=tuple(disconnections(recording).to_dicts()), measured_s=measurement(recording).seconds)
     found: Headline = recording.remembered["headline"]
     return found
@@ -196,7 +225,7 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
         # What an importer sees first of a message is its packet: whether client or TCP held it before is not known.
         parts = parts.with_columns(pl.col("part").cast(pl.String).replace("schedule_ns", BEFORE_SENDING))
     flows = [_flow(row, causes, bounds, parts, declined) for row in table.rows(named=True)]
-    flows = _with_untold(recording, _with_copies(recording, flows, table))
+    flows = _with_untold(recording, _with_broken(recording, _with_copies(recording, flows, table), table))
     # Foreign messages alone are no flow of this run: a note counts them.
     flows = [flow for flow in flows if flow.publishers or flow.sent or flow.unsent or flow.expected or flow.delivered]
     return tuple(_with_acknowledged(recording, _with_loss_events(recording, flows)))
@@ -211,18 +240,21 @@ def _with_acknowledged(recording: Recording, flows: list[Flow]) -> list[Flow]:
     of_flows = acknowledgements(recording) if any(flow.qos in PACKETS for flow in unseen) else {}
     of_groups = round_trips_to_broker(recording) if any(flow.qos == 0 for flow in unseen) else {}
 
+    plan = recording.plan
+    is_known = "sources" not in plan and not any(group.get("program") for group in plan.get("groups") or ())
+
     def seen(flow: Flow) -> Acknowledged | None:
         found = of_flows.get((flow.publishers, flow.subscribers, flow.qos))
         if found is not None:
             latency = {name: Latency(value=value, low=low, high=high)
                        for name, (value, low, high) in found.quantiles_ms.items()}
-            return Acknowledged(packet=PACKETS[flow.qos or 0], count=found.acknowledged,
+            return Acknowledged(packet=PACKETS[flow.qos or 0], count=found.acknowledged, receivers_known=is_known,
                                 missing=found.sent - found.acknowledged, latency=latency, round_trip_ms_p50=None,
                                 round_trip_ms_p95=None)
         if flow.qos != 0:
             return None
         trips = of_groups.get(flow.publishers or "")
-        return Acknowledged(packet=None, count=0, missing=0, latency={},
+        return Acknowledged(packet=None, count=0, missing=0, latency={}, receivers_known=is_known,
                             round_trip_ms_p50=trips.p50 if trips else None,
                             round_trip_ms_p95=trips.p95 if trips else None)
 
@@ -248,6 +280,35 @@ def _with_copies(recording: Recording, flows: list[Flow], table: pl.DataFrame) -
                for key, count in extra.items() if count}
     known = of_sums | found
     return [replace(flow, copies=known.get((flow.publishers, flow.subscribers, flow.qos))) for flow in flows]
+
+
+def _with_broken(recording: Recording, flows: list[Flow], table: pl.DataFrame) -> list[Flow]:
+    """What was promised and did not happen. Only where messages were lost, or came out of order, all are looked
+    through."""
+    found = broken(recording, out_of_order=bool(table["out_of_order"].sum()), lost=bool(table["messages_lost"].sum()))
+    # Subscriptions and the store belong to the run, not to a stage of it.
+    stored = stored_copies(recording) if recording.stage is None else {}
+    waiting = waiting_messages(recording)
+    keys = [(flow.publishers, flow.subscribers, flow.qos) for flow in flows]
+    return [replace(flow, broken=found.get(key), stored=stored.get(key), waiting=waiting.get(key, 0))
+            for flow, key in zip(flows, keys, strict=True)]
+
+
+def waiting_messages(recording: Recording) -> dict[tuple[Any, ...], int]:
+    """Messages that were handed to their clients' sessions and had not left these when the run ended, by flow.
+
+    Only clients of our own complete runs say when a message was written.
+    """
+    plan = recording.plan
+    programs = any(group.get("program") for group in plan.get("groups") or ())
+    if "sources" in plan or programs or not recording.complete or sums.is_summed(recording):
+        return {}
+    names = recording.layout["clients"].group_names
+    rows = measured(recording).filter(
+        pl.col("fate").is_in(["under_way", "unknown", "no_receiver"]), pl.col("sent_ns").is_not_null(),
+        pl.col("written_ns").is_null(), pl.col("acknowledged_ns").is_null()).group_by(FINEST).agg(MESSAGE.n_unique())
+    return {(*(None if end is None else names[end] for end in ends), qos): count
+            for *ends, qos, count in recording.collect(rows).rows()}
 
 
 def _with_untold(recording: Recording, flows: list[Flow]) -> list[Flow]:
@@ -283,7 +344,8 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
         delivered=row["messages_delivered"],
         undelivered_percent=row["undelivered_percent"], causes=why, latency=latency, per_s=row["throughput_per_s"],
         disconnects=row["disconnects"], typical=_shares(parts, key, TYPICAL), slowest=_shares(parts, key, SLOWEST),
-        nagle_percent=_nagle_percent(parts, key), loss_events=None, copies=None, untold=0, why_unsent=why_unsent)
+        nagle_percent=_nagle_percent(parts, key), loss_events=None, copies=None, broken=None,
+        untold=0, waiting=0, retained=row["retained_copies"], stored=None, why_unsent=why_unsent)
 
 
 def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:

@@ -1,29 +1,26 @@
-"""What the events of a plan are called, and which of them end others.
+"""What the events of a plan are called, and what changed by them until when.
 
-It asks the plan alone, so that scenarios and recordings tell them alike.
+It asks the plan alone, so that scenarios and recordings tell them alike. The plan says by number which event ends what.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from mqttlab.plan.stored_events import numbered
+
 if TYPE_CHECKING:
     from mqttlab.plan.types import Event
 
-# What ends what.
-ENDED_BY = {
-    "link_down": "link_up", "server_stop": "server_start", "server_kill": "server_start",
-    "server_pause": "server_continue", "clients_disconnect": "clients_return", "clients_vanish": "clients_return",
-    "clients_stop_reading": "clients_continue_reading", "clients_unsubscribe": "clients_subscribe",
-    "clients_subscribe": "clients_unsubscribe", "interferer_on": "interferer_off", "interferer_off": "interferer_on",
-    "stations_off": "stations_on",
-}
-
-
+HAVE_NO_END = frozenset({
+    "link_up", "server_start", "server_continue", "clients_return", "clients_continue_reading", "clients_burst",
+    "stations_on",
+})
+"""The kinds of changes that nothing ends."""
 NAMES_TOLD = 3
 BY_HAND = ", by hand"
 """Behind the name of an event that was fired so."""
@@ -55,32 +52,45 @@ def kind_of(event: Event) -> str:
     return f"clients_{event['change']['kind']}"
 
 
+@dataclass(frozen=True)
+class Taken:
+    """What an event was to the changes of a run: their places in :attr:`Course.changes`."""
+
+    began: int | None
+    """The change that begins by it, or has it as a part; none where it only ends others."""
+    ended: tuple[int, ...]
+    """The changes that last until then."""
+
+
 class Course:
-    """What changes in a run, as one event after another takes place: events of one name and time are one change."""
+    """What changes in a run, as one event after another takes place.
+
+    The plan says which change begins with an event, and which ones it ends.
+    """
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
         """What changed so far, in the order of time."""
-        self._planned: list[int] = []
-        # What has not ended, by what ends it.
-        self._going_on: dict[Hashable, int] = {}
+        # By the number of a change, with the time that the plan has for it.
+        self._places: dict[int, tuple[int, int]] = {}
 
-    def take(self, at_ns: int, event: Event, *, by_hand: bool = False) -> int:
-        """Take the next event; returns the place of the change that begins by it, ends by it, or has it as a part."""
-        name, kind = event["name"], kind_of(event)
-        keys = [name, *([(kind, _about(event))] if kind in ENDED_BY.values() or _gives_back(event) else [])]
-        began = next((self._going_on[key] for key in keys if key in self._going_on), None)
-        # What begins with another one is no end of it.
-        if began is not None and self._planned[began] != event["at_ns"]:
-            self.changes[began] = replace(self.changes[began], until_ns=at_ns, until_name=name)
-            return began
-        if not self.changes or (self.changes[-1].name.removesuffix(BY_HAND), self._planned[-1]) != (
-                name, event["at_ns"]):
-            told = f"{name}{BY_HAND}" if by_hand else name
-            self.changes.append(Change(name=told, kind=kind, at_ns=at_ns, left=_left(event, kind), by_hand=by_hand))
-            self._planned.append(event["at_ns"])
-        self._going_on |= dict.fromkeys(_ends_of(event, kind), len(self.changes) - 1)
-        return len(self.changes) - 1
+    def take(self, at_ns: int, event: Event, *, by_hand: bool = False) -> Taken:
+        """Take the next event."""
+        begun = (self._places[number][0] for number in event.get("ends", ()) if number in self._places)
+        ended = tuple(place for place in begun if self.changes[place].until_ns is None)
+        for place in ended:
+            self.changes[place] = replace(self.changes[place], until_ns=at_ns, until_name=event["name"])
+        number = event.get("begins")
+        if number is None and "ends" in event:
+            return Taken(None, ended)
+        if number is not None and number in self._places and self._places[number][1] == event["at_ns"]:
+            return Taken(self._places[number][0], ended)
+        place, kind = len(self.changes), kind_of(event)
+        name = f"{event['name']}{BY_HAND if by_hand else ''}"
+        self.changes.append(Change(name=name, kind=kind, at_ns=at_ns, left=_left(event, kind), by_hand=by_hand))
+        if number is not None:
+            self._places[number] = place, event["at_ns"]
+        return Taken(place, ended)
 
 
 def changes(
@@ -91,14 +101,16 @@ def changes(
     course = Course()
     taken = [(at, False, event) for event, at in zip(events, times, strict=False)]
     taken += [(at, True, event) for at, event in fired]
-    for at, by_hand, event in sorted(taken, key=lambda one: one[0]):
+    taken.sort(key=lambda one: one[0])
+    those = [event for _, _, event in taken]
+    for (at, by_hand, _), event in zip(taken, numbered(those, [*map(kind_of, those)]), strict=True):
         course.take(at, event, by_hand=by_hand)
     return course.changes
 
 
 def lasts(kind: str) -> bool:
     """Whether what a change of this kind does has an end: nothing ends a burst or the return of clients."""
-    return kind in ENDED_BY or kind not in {"clients_burst", *ENDED_BY.values()}
+    return kind not in HAVE_NO_END
 
 
 def target(event: Event, groups: Sequence[Mapping[str, Any]]) -> str:
@@ -125,37 +137,5 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join([*names[:NAMES_TOLD], *([f"{len(names) - NAMES_TOLD} more"] if len(names) > NAMES_TOLD else [])])
 
 
-def _ends_of(event: Event, kind: str) -> list[Hashable]:
-    """What will end an event: the name of its end, as scenarios give it, or what undoes it."""
-    keys: list[Hashable] = [f"end of {event['name']}"]
-    if kind == "link_change":
-        keys.append(f"{event['name'].partition(' ')[0]} as before")
-    if kind == "station_moved":
-        keys.append(f"{event['name'].partition(' moves to ')[0]} back in its place")
-    if kind in ENDED_BY:
-        keys.append((ENDED_BY[kind], _about(event)))
-    if kind == "clients_publish":
-        who, _, what = event["name"].partition(" publish")
-        keys += [f"{who} publish{'es' if what.startswith('es ') else ''} as before", (kind, _about(event))]
-    return keys
-
-
-def _gives_back(event: Any) -> bool:
-    """Whether an event gives clients their own publications back."""
-    change = event.get("change", {})
-    return change.get("kind") == "publish" and all(
-        one["rate"] is None and one["content"] == one["publication"] for one in change["publications"])
-
-
 def _left(event: Any, kind: str) -> tuple[int, ...]:
     return tuple(event["clients"]) if kind in ("clients_disconnect", "clients_vanish") else ()
-
-
-def _about(event: Any) -> Hashable:
-    """What an event acts on."""
-    if "links" in event:
-        return tuple(event["links"])
-    if "medium" in event:
-        change = event["change"]
-        return tuple(change["stations"]) if "stations" in change else change.get("interferer", change.get("station"))
-    return event["server"] if "server" in event else (tuple(event["clients"]), event["change"].get("filter"))

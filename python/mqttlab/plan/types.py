@@ -153,8 +153,10 @@ ClientsChange = (
 class ClientsEvent(TypedDict):
     """Some clients change at once."""
     at_ns: Duration
+    begins: NotRequired[int | None]
     change: ClientsChange
     clients: list[int]
+    ends: NotRequired[list[int]]
     name: str
 
 
@@ -448,7 +450,9 @@ class LinkSpec(TypedDict):
 class LinksEvent(TypedDict):
     """Some links change at once."""
     at_ns: Duration
+    begins: NotRequired[int | None]
     change: LinkChange
+    ends: NotRequired[list[int]]
     links: list[str]
     name: str
 
@@ -544,7 +548,9 @@ MediumChange = (
 class MediumEvent(TypedDict):
     """A radio channel changes."""
     at_ns: Duration
+    begins: NotRequired[int | None]
     change: MediumChange
+    ends: NotRequired[list[int]]
     medium: str
     name: str
 
@@ -1021,7 +1027,9 @@ ServerChangeKind = Literal["stop", "kill", "pause", "continue", "start"]
 class ServerEvent(TypedDict):
     """A server changes."""
     at_ns: Duration
+    begins: NotRequired[int | None]
     change: ServerChange
+    ends: NotRequired[list[int]]
     name: str
     server: str
 

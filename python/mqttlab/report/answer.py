@@ -13,7 +13,7 @@ from mqttlab.foreign import visible
 from mqttlab.metrics import Flow
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
-from mqttlab.report import headline, stages
+from mqttlab.report import headline, promises, stages
 from mqttlab.report.headline import Told, interval, milliseconds, percent
 from mqttlab.report.text import number
 
@@ -57,8 +57,9 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
     # What makes numbers worthless comes before them.
     top = ([*top, *_labelled("timing", told.timing, 2)] if told.verdict == "valid" else
            [*_wrapped(told.timing, WIDTH, 4), *top])
-    if told.delivered_nothing and told.verdict == "valid":
-        top = [*_wrapped(told.notes[0], WIDTH, 4), *top]
+    first = told.delivered_nothing if told.verdict == "valid" else ""
+    if first:
+        top = [*_wrapped(first, WIDTH, 4), *top]
     if told.untold:
         top = [*_wrapped(told.untold, WIDTH, 3), *top]
     if not flows:
@@ -71,20 +72,23 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
         middle = [*(_table(seen) if seen else []),
                   *(_unseen_table(unseen, UNSEEN_SHOWN if seen else FLOWS_SHOWN) if unseen else [])]
     middle += [line for words in unsent[:APART] for line in _labelled("not sent", words, 2)]
+    middle += [line for words in promises.of_wills(told.numbers)[:APART] for line in _labelled("wills", words, 3)]
     bottom = [*of_stages, *_groups(told), *_disconnections(told)]
     if told.events:
         bottom += _labelled("events", told.events, 4)
-    for note in told.notes[:NOTES_SHOWN]:
+    notes = [note for note in told.notes if note != first]
+    for note in notes[:NOTES_SHOWN]:
         bottom += _labelled("note", note, 2)
-    left = len(told.notes) - NOTES_SHOWN
+    left = len(notes) - NOTES_SHOWN
     if left > 0:
         bottom += _labelled("", f"{counted(left, 'more note')}: --full", 1)
     return [*top, *middle, *bottom]
 
 
 def _flow(flow: Flow, with_typical: bool) -> list[str]:
-    each = "" if flow.expected == flow.sent else f", {counted(flow.expected, 'delivery', 'deliveries')} expected"
-    whole = f"{number(flow.sent)} sent{each}; "
+    told_apart = flow.expected not in (0, flow.sent)
+    each = f", {counted(flow.expected, 'delivery', 'deliveries')} expected" if told_apart else ""
+    whole = f"{headline.sent(flow)}{each}; "
     shown = {name: f"{name} {milliseconds(one.value)}" for name, one in flow.latency.items()}
     for name in ("p99", "p95"):
         if known := interval(flow.latency[name]):
@@ -92,8 +96,8 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
     rate = f"{number(flow.per_s, 3)} deliveries/s; {counted(flow.disconnects, 'disconnect')}"
     worst = f"worst {milliseconds(flow.latency['max'].value)}"
     told = [headline.title(flow)[:WIDTH], *_labelled("delivered", whole + headline.undelivered(flow), 2)]
-    if words := headline.came_twice(flow):
-        told += _labelled("copies", words, 2)
+    for label, words in promises.of(flow):
+        told += _labelled(label, words, 2)
     if flow.latency["p99"].value is not None:
         told += _labelled("latency ms", f"{shown['p99']}  {shown['p95']}  {shown['p50']}  {worst}", 2)
     told += _labelled("rate", rate, 1)
@@ -107,7 +111,7 @@ def _unseen(flow: Flow, measured_s: float) -> list[str]:
     found = flow.acknowledged
     assert found is not None, "it has no deliveries"
     lines = [headline.title(flow)[:WIDTH],
-             *_labelled("delivered", f"{number(flow.sent)} sent; {headline.undelivered(flow)}", 2)]
+             *_labelled("delivered", f"{headline.sent(flow)}; {headline.undelivered(flow)}", 2)]
     if found.packet is None:
         lines += _labelled("QoS 0", headline.acknowledged_in_words(flow)[-1], 2)
     else:
@@ -119,7 +123,7 @@ def _unseen(flow: Flow, measured_s: float) -> list[str]:
             worst = "" if found.latency["max"].value is None else f"  worst {milliseconds(found.latency['max'].value)}"
             lines += _labelled(f"{found.packet} ms", f"{shown['p99']}  {shown['p95']}  {shown['p50']}{worst}", 2)
         lines += _labelled(found.packet, headline.share_acknowledged(found, flow.sent), 2)
-    rate = number(flow.sent / measured_s, 3) if measured_s else "–"
+    rate = number(flow.left / measured_s, 3) if measured_s else "–"
     return [*lines, *_labelled("rate", f"{rate} sent/s; {counted(flow.disconnects, 'disconnect')}", 1)]
 
 
@@ -130,10 +134,10 @@ def _unseen_table(flows: list[Flow], most: int) -> list[str]:
     for flow in headline.shown(flows, most):
         times = {name: headline.acknowledged_ms(flow, name) for name in ("p99", "p95", "p50", "max")}
         rows.append(f"{_short(headline.title(flow)):<{NAME}}{times['p99']:>8}{headline.not_acknowledged(flow):>9}"
-                    f"{times['p95']:>8}{times['p50']:>7}{times['max']:>8}{number(flow.sent):>8}")
+                    f"{times['p95']:>8}{times['p50']:>7}{times['max']:>8}{number(flow.left):>8}")
     if len(flows) > most:
         rows.append(f"and {counted(len(flows) - most, 'more flow')}, none worse: --full")
-    rows += _labelled("delivered", headline.UNSEEN, 2)
+    rows += _labelled("delivered", headline.unseen(flows), 2)
     at_0 = headline.at_qos_0(flows)
     return rows + (_labelled("QoS 0", at_0, 2) if at_0 else [])
 
@@ -146,12 +150,16 @@ def _table(flows: list[Flow]) -> list[str]:
     for flow in headline.shown(flows, FLOWS_SHOWN):
         latency = {name: milliseconds(one.value) for name, one in flow.latency.items()}
         rows.append(f"{_short(headline.title(flow)):<{NAME}}{latency['p99']:>8}{percent(flow.undelivered_percent):>9}"
-                    f"{latency['p95']:>8}{latency['p50']:>7}{latency['max']:>8}{number(flow.sent):>8}")
+                    f"{latency['p95']:>8}{latency['p50']:>7}{latency['max']:>8}{number(flow.left):>8}")
     if len(flows) > FLOWS_SHOWN:
         rows.append(f"and {counted(len(flows) - FLOWS_SHOWN, 'more flow')}, none worse: --full")
     words = headline.where_the_time_went(worst)
-    for flow in [flow for flow in headline.worst_first(flows) if flow.copies][:APART]:
-        rows += _labelled("copies", f"{_short(headline.title(flow))}: {headline.came_twice(flow)}", 2)
+    not_kept = [(label, f"{_short(headline.title(flow))}: {said}")
+                for flow in headline.worst_first(flows) for label, said in promises.of(flow)]
+    for label, said in not_kept[:APART]:
+        rows += _labelled(label, said, 2)
+    if (left := len(not_kept) - APART) > 0:
+        rows += _labelled("", f"{counted(left, 'more promise')} not kept: --full", 1)
     return [*rows, *(_labelled("time", f"{_short(headline.title(worst))}: {words[-1]}", 2) if words else [])]
 
 

@@ -9,7 +9,7 @@ from mqttlab.foreign import markup, visible
 from mqttlab.metrics.device_bytes import RATES
 from mqttlab.metrics.headline import Latency
 from mqttlab.recording import Recording
-from mqttlab.report import headline
+from mqttlab.report import headline, promises
 from mqttlab.report.headline import Told, interval, milliseconds, percent
 from mqttlab.report.pages import text_table
 from mqttlab.report.text import number
@@ -71,12 +71,13 @@ def _of_messages(flow: metrics.Flow) -> list[Card]:
     lost = percent(flow.undelivered_percent)
     found.append(Card(value=lost, unit="", title="not delivered",
                       more=f"{number(flow.delivered)} of {number(flow.wanted)} delivered"))
-    return [*found, Card(value=number(flow.per_s, 3), unit="/s", title="deliveries", more=f"{number(flow.sent)} sent")]
+    return [*found, Card(value=number(flow.per_s, 3), unit="/s", title="deliveries", more=headline.sent(flow))]
 
 
 def _of_acknowledgements(flow: metrics.Flow, found: metrics.Acknowledged) -> list[Card]:
     """Where no delivery can be seen."""
-    sent = Card(value=number(flow.sent), unit="", title="sent", more="no subscriber recorded")
+    why = "no subscriber" if found.receivers_known else "no subscriber recorded"
+    sent = Card(value=number(flow.left), unit="", title="sent", more=why)
     if found.packet is None:
         told = (("median round trip", found.round_trip_ms_p50), ("p95 round trip", found.round_trip_ms_p95))
         return [sent, *(Card(value=milliseconds(value), unit="ms", title=title, more="TCP to the broker")
@@ -107,9 +108,8 @@ def section(recording: Recording) -> str:
     else:
         seen, unseen = headline.seen_apart(flows)
         parts += [*([_flows(seen)] if seen else []), *([_unseen(unseen)] if unseen else []), _bytes(told)]
-        parts += [_said(f"{headline.title(flow)}: {words}.") for flow in headline.shown(flows, FLOWS_SHOWN)
-                  if (words := headline.came_twice(flow))]
-    parts += [_said(words) for words in unsent[:FLOWS_SHOWN]]
+        parts += [_said(words) for words in headline.not_kept(flows)[:FLOWS_SHOWN]]
+    parts += [_said(words) for words in (*unsent[:FLOWS_SHOWN], *promises.of_wills(told.numbers)[:FLOWS_SHOWN])]
     for energy in told.numbers.energy:
         parts.append(_said(f"{energy.group}: {headline.battery(energy)}"))
     parts += [_said(f"{ended['group']} {ended['what']} {number(ended['count'])} times: {ended['reason']}")
@@ -135,7 +135,7 @@ def _flow(flow: metrics.Flow, told: Told) -> str:
 def _flows(flows: list[metrics.Flow]) -> str:
     head = ("flow", "p99 ms", "not delivered", "p95 ms", "p50 ms", "worst ms", "sent", "per s", "disconnects")
     rows = [(headline.title(flow), milliseconds(flow.latency["p99"].value), percent(flow.undelivered_percent),
-             *(milliseconds(flow.latency[name].value) for name in ("p95", "p50", "max")), number(flow.sent),
+             *(milliseconds(flow.latency[name].value) for name in ("p95", "p50", "max")), number(flow.left),
              number(flow.per_s, 3), number(flow.disconnects)) for flow in headline.shown(flows, FLOWS_SHOWN)]
     left = len(flows) - len(rows)
     return text_table(head, rows) + (_said(f"{left} more flows, none worse, are in the tables below.") if left else "")
@@ -148,14 +148,15 @@ UNSEEN_HEADS = ("flow without a subscriber", "p99 ms to PUBACK, PUBCOMP", "not a
 def unseen_rows(flows: list[metrics.Flow]) -> list[tuple[str, ...]]:
     """Of flows whose acknowledgements stand in for deliveries, a row each with the columns of :data:`UNSEEN_HEADS`."""
     return [(headline.title(flow), headline.acknowledged_ms(flow, "p99"), headline.not_acknowledged(flow),
-             *(headline.acknowledged_ms(flow, name) for name in ("p95", "p50", "max")), number(flow.sent),
+             *(headline.acknowledged_ms(flow, name) for name in ("p95", "p50", "max")), number(flow.left),
              number(flow.disconnects)) for flow in headline.shown(flows, FLOWS_SHOWN)]
 
 
 def unseen_sentences(flows: list[metrics.Flow]) -> list[str]:
     """What is said below their table."""
     at_0 = headline.at_qos_0(flows)
-    said = [f"{headline.UNSEEN[:1].upper()}{headline.UNSEEN[1:]}.", *([f"{at_0}."] if at_0 else [])]
+    words = headline.unseen(flows)
+    said = [f"{words[:1].upper()}{words[1:]}.", *([f"{at_0}."] if at_0 else [])]
     left = len(flows) - FLOWS_SHOWN
     return [*said, f"{left} more flows are in the tables below."] if left > 0 else said
 

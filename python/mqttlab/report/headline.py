@@ -26,7 +26,7 @@ from mqttlab.metrics.headline import (
 from mqttlab.plan import publications_of
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
-from mqttlab.report import captured, cautions, changes, facts
+from mqttlab.report import captured, cautions, changes, facts, promises
 from mqttlab.report.text import delivered_nothing, duration, number, verdict
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
@@ -37,8 +37,8 @@ TOLD_PERCENT = 5.0
 LONG_S, LONG_INTERVALS = 60.0, 10
 # So many groups are named in a sentence.
 NAMED = 3
-UNSEEN = "deliveries cannot be seen: no subscriber of these messages was recorded"
-"""Of a flow whose acknowledgements stand in for deliveries."""
+NOT_RECORDED = "deliveries cannot be seen: no subscriber of these messages was recorded"
+NO_SUBSCRIBER = "no delivery was expected: no client was subscribed when the broker had these messages"
 PARTS = {
     "schedule_ns": "waiting to be sent: the client was late",
     BEFORE_SENDING: "waiting before its first packet, in the client or in TCP (a capture does not tell which)",
@@ -73,8 +73,8 @@ class Told:
     """One line: that the timing is ok, or what is wrong and what to do; and the length measured, where it is short."""
     short: str
     """The length measured, where rates are of little worth for its shortness; else empty."""
-    delivered_nothing: bool
-    """Then the first note comes before everything else."""
+    delivered_nothing: str
+    """That nothing was delivered, which comes before everything else; else empty."""
     untold: str
     """Of how many deliveries the latency cannot be told, which comes before everything else; else empty."""
     events: str
@@ -169,6 +169,7 @@ def document(recording: Recording) -> dict[str, Any]:
             "measured_s": numbers["measured_s"],
             "flows": flows_document(one.numbers),
             "bytes": list(numbers["bytes"]), "energy": list(numbers["energy"]), "foreign": numbers["foreign"],
+            "wills": list(numbers["wills"]),
             "disconnections": list(numbers["disconnections"]), "events": changes.document(recording)}
 
 
@@ -200,6 +201,11 @@ def shown(flows: Sequence[Flow], most: int) -> list[Flow]:
     return list(flows) if len(flows) <= most else worst_first(flows)[:most]
 
 
+def not_kept(flows: Sequence[Flow]) -> list[str]:
+    """A sentence for each promise that was not kept to one of many flows, those that lost most first."""
+    return [f"{title(flow)}: {words}." for flow in worst_first(flows) for _, words in promises.of(flow)]
+
+
 def worst_first(flows: Sequence[Flow]) -> list[Flow]:
     """Those that lost most and were slowest first."""
     return sorted(flows, key=lambda flow: (-(flow.undelivered_percent or 0), -(_p99(flow).value or 0)))
@@ -225,6 +231,12 @@ def seen_apart(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:
             [flow for flow in flows if flow.acknowledged is not None])
 
 
+def unseen(flows: Sequence[Flow]) -> str:
+    """Why acknowledgements stand in for the deliveries of flows of one run."""
+    known = all(one.acknowledged and one.acknowledged.receivers_known for one in flows)
+    return NO_SUBSCRIBER if known else NOT_RECORDED
+
+
 def not_acknowledged(flow: Flow) -> str:
     """How many messages were not acknowledged; a dash where the protocol acknowledges none."""
     found = flow.acknowledged
@@ -242,7 +254,8 @@ def acknowledged_in_words(flow: Flow) -> list[str]:
     found = flow.acknowledged
     if found is None:
         return []
-    return [f"{UNSEEN[:1].upper()}{UNSEEN[1:]}", _acknowledged(found, flow.sent)]
+    words = unseen([flow])
+    return [f"{words[:1].upper()}{words[1:]}", _acknowledged(found, flow.sent)]
 
 
 def _acknowledged(found: Acknowledged, sent: int) -> str:
@@ -307,10 +320,18 @@ def interval(latency: Latency) -> str:
     return f"{low}–{high}"
 
 
+def sent(flow: Flow) -> str:
+    """What left the clients of a flow, with what still waits in them, and the copies from the broker's store."""
+    words = f"{number(flow.left)} sent"
+    if flow.waiting:
+        words += f", {number(flow.waiting)} waiting in the client"
+    return words + (f", {counted(flow.retained, 'retained copy', 'retained copies')} came" if flow.retained else "")
+
+
 def undelivered(flow: Flow) -> str:
     """What did not arrive in percent, and why."""
     if flow.acknowledged is not None:
-        return UNSEEN
+        return unseen([flow])
     if flow.undelivered_percent is None:
         return "no delivery was expected"
     if not flow.undelivered_percent:
@@ -322,20 +343,6 @@ def undelivered(flow: Flow) -> str:
     reasons = "; ".join(told)
     more = f"; {len(flow.causes) - 2} more causes" if len(flow.causes) > 2 else ""
     return f"{percent(flow.undelivered_percent)} not delivered" + (f": {reasons}{more}" if reasons else "")
-
-
-def came_twice(flow: Flow) -> str:
-    """What came more than once, and why, where that is known; empty where nothing did."""
-    if not (found := flow.copies):
-        return ""
-    if found.messages is None:
-        words = f"{counted(found.extra, 'second copy', 'second copies')} of messages came"
-    else:
-        times = ("twice" if found.extra == found.messages else
-                 f"more than once ({counted(found.extra, 'copy', 'copies')})")
-        words = f"{number(found.messages)} of {counted(flow.delivered, 'message')} came {times}"
-    words += ", which breaks the promise of QoS 2" if found.at_qos_2 else ""
-    return words + (f": {'; '.join(found.why[:2])}" if found.why else "")
 
 
 def kilobytes(told: Bytes, short: str = "") -> str:
@@ -361,7 +368,7 @@ def where_the_time_went(flow: Flow) -> list[str]:
 def sentences(flow: Flow) -> list[str]:
     """What is said below a flow's numbers: what did not arrive, and where the time went."""
     said = [words[:1].upper() + words[1:] for words in (*acknowledged_in_words(flow), *where_the_time_went(flow))]
-    said = [words for words in [came_twice(flow)] if words] + said
+    said = [f"{words[:1].upper()}{words[1:]}" for _, words in promises.of(flow)] + said
     return [f"{words}." for words in ([undelivered(flow)] if flow.undelivered_percent else []) + said]
 
 

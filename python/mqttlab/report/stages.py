@@ -125,6 +125,6 @@ VALUES: dict[str, Callable[[Flow], str]] = {
     "p50 ms": lambda flow: milliseconds(flow.latency["p50"].value),
     "worst ms": lambda flow: milliseconds(flow.latency["max"].value),
     "not delivered": lambda flow: percent(flow.undelivered_percent),
-    "sent": lambda flow: number(flow.sent),
+    "sent": lambda flow: number(flow.left),
     "deliveries per s": lambda flow: number(flow.per_s, 3),
 }

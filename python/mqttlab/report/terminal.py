@@ -37,7 +37,7 @@ def terminal(recording: Recording, console: Console) -> None:
     """
     by_qos = metrics.application(recording)
     word, _ = verdict(recording)
-    comes_first = word != "valid" or delivered_nothing(recording) or bool(metrics.foreign(recording))
+    comes_first = word != "valid" or bool(delivered_nothing(recording) or metrics.foreign(recording))
     if comes_first:
         _print_verdict(recording, console)
     if by_qos.is_empty():

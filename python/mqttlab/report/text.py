@@ -12,11 +12,11 @@ from mqttlab.digits import plain
 from mqttlab.metrics import ALL, foreign
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
+from mqttlab.report import nothing_delivered
+from mqttlab.report.nothing_delivered import NOTHING_DELIVERED
 
 # What stands below a heading; others are counts of what the heading names.
 NOTHING = 1e-12
-# How the engine's warning begins, in the recording.
-NOTHING_DELIVERED = "Nothing was delivered"
 # A time with more digits than are read, in the engine's units.
 EXACT = re.compile(r"(\d+\.\d{2,}) (ns|us|ms|s)\b")
 ANSWERS_SHOWN = 20
@@ -91,7 +91,9 @@ def verdict(recording: Recording) -> tuple[str, list[str]]:
     """
     run = recording.run
     validity = run.get("validity") or {}
-    reasons = [str(text) for text in run.get("warnings", [])]
+    stored = [str(text) for text in run.get("warnings", [])]
+    reasons = [nothing_delivered.told(recording, text) if text.startswith(NOTHING_DELIVERED) else text
+               for text in stored]
     if run.get("schema_version") == 1:
         reasons.append("Recorded with schema version 1, which counts what was under way at the end as lost.")
     if not recording.complete:
@@ -109,9 +111,10 @@ def rounded(words: str) -> str:
     return EXACT.sub(lambda found: f"{plain(float(found[1]), 3)} {found[2]}", words)
 
 
-def delivered_nothing(recording: Recording) -> bool:
-    """Whether the run is one to which nothing was delivered: read that first, valid or not."""
-    return any(str(text).startswith(NOTHING_DELIVERED) for text in recording.run.get("warnings", []))
+def delivered_nothing(recording: Recording) -> str:
+    """The sentence on a run to which nothing was delivered: read that first, valid or not. Else empty."""
+    stored = (str(text) for text in recording.run.get("warnings", []))
+    return next((nothing_delivered.told(recording, text) for text in stored if text.startswith(NOTHING_DELIVERED)), "")
 
 
 def lateness(recording: Recording) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from mqttlab.scenario.model import Group, Scenario
 from mqttlab.scenario.publish import Publish
-from mqttlab.scenario.topics import Filters
+from mqttlab.scenario.topics import Filters, Prefixes
 
 How = Literal["shared", "all", "own"]
 """A message comes to one client of a group, to each of them, or to that whose number it has in its topic."""
@@ -73,7 +73,9 @@ class Audiences:
             audience.counts[group.count] += 1
             self._of_group[group.name] = audience
         self._with_filter = with_filter
-        self._index = {server: Filters(patterns) for server, patterns in with_filter.items()}
+        proxies = {server.name for _, server in scenario.all_servers if server.role == "zeromq"}
+        self._index = {server: Prefixes(patterns) if server in proxies else Filters(patterns)
+                       for server, patterns in with_filter.items()}
         self._matched: dict[tuple[str, str], list[tuple[Audience, How]]] = {}
 
     def __iter__(self) -> Iterator[Audience]:

@@ -16,6 +16,7 @@ from mqttlab.networks.models import adjusted
 from mqttlab.networks.radio import MEDIUM
 from mqttlab.scenario.access import hosts_called
 from mqttlab.scenario.event import ENDS, Event
+from mqttlab.scenario.event_ends import Undone
 from mqttlab.scenario.event_publish import Happening, Publishing, planned
 from mqttlab.scenario.event_words import begins, ends
 from mqttlab.scenario.model import Group, Scenario, reason
@@ -156,7 +157,7 @@ def planned_and_written(
         WrongLinkError: fields of a link do not go with those that it has at that time.
     """
     links = {number: {name: _Direction(one) for name, one in ways.items()} for number, ways in laid.items()}
-    firsts = _first_clients(scenario)
+    firsts, undone = _first_clients(scenario), Undone()
     for turn in sorted(_turns(scenario)):
         event = turn.event
         if event.network is not None:
@@ -170,13 +171,20 @@ def planned_and_written(
         else:
             group, first = firsts[str(event.group)]
             changes = _of_clients(turn, group, first, publishing.get(group.name))
-        name = begins(event) if turn.begins else ends(event)
         try:
-            for change in changes:
-                at = scenario.phases.warm_up + turn.at
-                yield event, cast("types.Event", {"at_ns": at, "name": name, **change})
+            happened = list(changes)
         except ValueError as error:
             raise WrongLinkError(event, reason(error)) from error
+        ended = undone.turn(turn.number, turn.begins, happened)
+        if event.do == "continue-publishing" and event.group is not None:
+            ended += publishing[event.group].ended
+        told = {"at_ns": scenario.phases.warm_up + turn.at, "name": begins(event) if turn.begins else ends(event)}
+        # What undoes others and lasts no time of its own is their end, and no change besides.
+        if turn.begins and (event.lasts is not None or not ended):
+            told["begins"] = turn.number
+        if ended:
+            told["ends"] = ended
+        yield from ((event, cast("types.Event", {**told, **change})) for change in happened)
 
 
 def _turns(scenario: Scenario) -> Iterator[_Turn]:

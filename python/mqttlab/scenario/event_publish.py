@@ -7,6 +7,7 @@ alike, so that a group of many clients is a few states.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -75,27 +76,36 @@ class Publishing:
         self._group = group
         self.publications = [publish for _, publish in group.publications]
         self._states: list[tuple[Held, ...]] = [()] * group.count
+        # How many clients are in each state.
+        self._alike: Counter[tuple[Held, ...]] = Counter({(): group.count})
         self._events: dict[int, Event] = {}
         self.contents: list[tuple[int, Publish]] = []
         """What changes have made of publications, each with the number of its publication."""
+        self.ended: list[int] = []
+        """The changes of which the last turn left nothing to any client, by number."""
 
     def turn(
         self, event: Event, number: int, begins: bool, clients: list[int],
     ) -> Iterator[tuple[list[int], Happening]]:
         """A change begins or ends for some clients: what that is to each of them, those alike at once."""
-        those = publications_named(event, self._group)
+        those, self.ended = publications_named(event, self._group), []
         if event.do == "burst":
             yield clients, BurstOf(those, event.messages or 1)
             return
         self._events[number] = event
         after: dict[tuple[Held, ...], tuple[Held, ...]] = {}
         members: dict[tuple[Held, ...], list[int]] = {}
+        held = {one.number for state in self._alike for one in state}
         for client in clients:
             before = self._states[client]
             if before not in after:
                 after[before] = self._after(before, Held(number, those), begins)
             self._states[client] = after[before]
+            self._alike.subtract([before])
+            self._alike.update([after[before]])
             members.setdefault(after[before], []).append(client)
+        self._alike = +self._alike
+        self.ended = sorted(held - {one.number for state in self._alike for one in state})
         alike: dict[tuple[Changed, ...], list[int]] = {}
         for state, found in members.items():
             alike.setdefault(tuple(self._changed(state, one) for one in those), []).extend(found)

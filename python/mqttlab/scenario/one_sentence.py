@@ -17,7 +17,7 @@ from mqttlab.plurals import counted
 from mqttlab.scenario.held_words import words_of_churn, words_of_limits
 from mqttlab.scenario.sentence import places
 from mqttlab.scenario.template import bounds
-from mqttlab.scenario.topics import Filters
+from mqttlab.scenario.topics import Filters, Prefixes
 
 LENGTH_MAX = 200
 # What hosts are held to, and who comes and goes, behind it.
@@ -123,15 +123,17 @@ def _publishes(
 
 def _receivers(groups: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """The groups that each group reaches, as far as topics tell; relays pass its messages on under other topics."""
-    wanting: dict[str, list[str]] = {}
+    wanting: dict[bool, dict[str, list[str]]] = {False: {}, True: {}}
     for group in groups:
         for wanted in group["subscriptions"]:
-            wanting.setdefault(wanted["filter"], []).append(group["name"])
-    filters, found = Filters(wanting), {}
+            wanting["zeromq" in group["protocol"]].setdefault(wanted["filter"], []).append(group["name"])
+    filters: dict[bool, Filters | Prefixes] = {False: Filters(wanting[False]), True: Prefixes(wanting[True])}
+    found: dict[str, list[dict[str, Any]]] = {}
     order = {group["name"]: number for number, group in enumerate(groups)}
     for group in groups:
-        matched = [pattern for publish in group["publications"] for pattern in filters.matching(publish["topic"])]
-        names = {name for pattern in matched for name in wanting[pattern]}
+        prefixes = "zeromq" in group["protocol"]
+        matched = {each for publish in group["publications"] for each in filters[prefixes].matching(publish["topic"])}
+        names = {name for pattern in matched for name in wanting[prefixes][pattern]}
         found[group["name"]] = [groups[number] for number in sorted(order[name] for name in names)]
     return found
 

@@ -215,6 +215,31 @@ class Filters:
         return found + [pattern for level in reached for pattern in (*level.ends, *level.rest)]
 
 
+class Prefixes:
+    """The subscriptions of ZeroMQ, as :class:`Filters` are those of MQTT.
+
+    Each is a beginning of topics, with or without `#` at its end (ZeroMQ RFC 29, "The PUB Socket Type").
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._patterns = list(dict.fromkeys(patterns))
+
+    def matching(self, topic: str) -> list[str]:
+        """The subscriptions that may match."""
+        return [pattern for pattern in self._patterns if _may_begin(topic, pattern.removesuffix("#"))]
+
+
+def _may_begin(topic: str, prefix: str) -> bool:
+    """Whether a topic begins with a prefix for some clients."""
+    (fixed, varies, _), wanted = topic.partition("{"), prefix.partition("{")[0]
+    if fixed.startswith(wanted):
+        return True
+    # What varies of a topic is a number, or a group's name.
+    behind = wanted.removeprefix(fixed)
+    return bool(varies) and wanted.startswith(fixed) and (
+        topic.startswith("{group}", len(fixed)) or behind[0].isdigit())
+
+
 def may_match(pattern: str, topic: str) -> bool:
     """Whether a filter matches a topic for some clients; placeholders stand for any one level's text."""
     wanted, given = pattern.split("/"), topic.split("/")

@@ -562,6 +562,14 @@ fn a_wrong_event_is_refused_with_its_place() {
             "`events[1].at_ns` is 1, before",
         ),
         (json!([down(u64::MAX / 2, json!([link["name"]]))]), "`events[0].at_ns` is "),
+        (
+            json!([{ "at_ns": 0, "name": "x", "links": [link["name"]], "change": { "kind": "up" }, "ends": [3] }]),
+            "`events[0].ends` has 3, but no event before it begins that change",
+        ),
+        (
+            json!([{ "at_ns": 0, "name": "x", "links": [link["name"]], "change": { "kind": "up" }, "begins": 3, "ends": [3] }]),
+            "`events[0].ends` has 3, but no event before it begins that change",
+        ),
         (json!([down(0, json!([]))]), "`events[0].links` is empty"),
         (json!([down(0, json!(["x"]))]), "`events[0].links` has \"x\", which is the name of no link"),
         (json!([down(0, json!([link["name"], link["name"]]))]), "`events[0].links` has"),

@@ -391,6 +391,34 @@ fn what_was_dropped_is_lost_and_says_why_unless_it_came_nevertheless() {
 }
 
 #[test]
+fn a_copy_from_the_store_that_a_queue_dropped_is_no_delivery_that_was_expected() {
+    check(
+        &sessions(None),
+        |recorder| {
+            // The broker has the first two before client 2 subscribes, and the third one after that.
+            [(0, 1_500), (1, 3_000), (2, 9_000)].into_iter().for_each(|(sequence, ns)| {
+                recorder.sent(&Sent { retain: true, ..sent(0, sequence, 0, 1_000) }).unwrap();
+                recorder.acknowledged(&acknowledged(0, sequence, ns)).unwrap();
+            });
+            join(recorder, 4_000, 2);
+            for sequence in 1..3 {
+                let (subscriber, cause) = (Some(2), LossCause::QueueFull);
+                recorder
+                    .dropped(&Dropped { publisher: 0, sequence, subscriber, cause, at: at(9_000) })
+                    .unwrap();
+            }
+            recorder.received(&Received { retained: true, ..received(2, Some(0), 0, 9_000) }).unwrap();
+        },
+        &expect![[r#"
+            publisher sequence subscriber fate cause
+            0 0 2 retained null
+            0 1 null no_receiver null
+            0 2 2 lost queue_full
+        "#]],
+    );
+}
+
+#[test]
 fn a_session_that_ended_loses_what_the_broker_had_for_it() {
     check(
         &sessions(Some(0)),

@@ -8,7 +8,7 @@ from mqttlab import metrics
 from mqttlab.dashboard.panels import Content, Head, written_table
 from mqttlab.foreign import visible
 from mqttlab.recording import Recording
-from mqttlab.report import cards, headline, stages
+from mqttlab.report import cards, headline, promises, stages
 from mqttlab.report.headline import Told, milliseconds, percent
 from mqttlab.report.text import number
 
@@ -30,11 +30,9 @@ def part(recording: Recording) -> Content:
     if not flows and not unsent:
         return [top, html.Section([html.P("No message was measured.")], className="panel headline")]
     if len(flows) > cards.FLOWS_WITH_CARDS:
-        came = [f"{headline.title(flow)}: {words}." for flow in headline.worst_first(flows)
-                if (words := headline.came_twice(flow))]
         seen, unseen = headline.seen_apart(flows)
         tables = [*([_table(seen)] if seen else []), *([_unseen(unseen)] if unseen else [])]
-        return [top, *tables, *_stages(recording), *_bytes(told), *_more(told, [*unsent, *came])]
+        return [top, *tables, *_stages(recording), *_bytes(told), *_more(told, [*headline.not_kept(flows), *unsent])]
     return [top, *(_flow(flow, told) for flow in flows), *_stages(recording), *_more(told, unsent)]
 
 
@@ -53,7 +51,7 @@ def _table(flows: list[metrics.Flow]) -> html.Section:
     rows: list[list[object]] = [
         [headline.title(flow), milliseconds(flow.latency["p99"].value), percent(flow.undelivered_percent),
          *(milliseconds(flow.latency[name].value) for name in ("p95", "p50", "max")),
-         number(flow.sent), number(flow.per_s, 3), number(flow.disconnects)]
+         number(flow.left), number(flow.per_s, 3), number(flow.disconnects)]
         for flow in headline.shown(flows, cards.FLOWS_SHOWN)]
     left = len(flows) - len(rows)
     rest = [html.P(f"{left} more flows, none worse, are under Messages.", className="said")] if left else []
@@ -88,6 +86,7 @@ def _bytes(told: Told) -> list[html.Section]:
 
 def _more(told: Told, unsent: list[str]) -> list[html.Section]:
     said = [f"Events: {told.events}."] if told.events else []
+    said += promises.of_wills(told.numbers)[:cards.FLOWS_SHOWN]
     said += [*unsent[:cards.FLOWS_SHOWN], *(f"{one.group}: {headline.battery(one)}" for one in told.numbers.energy)]
     said += [f"{ended['group']} {ended['what']} {number(ended['count'])} times: {ended['reason']}"
              for ended in told.numbers.disconnections[:3]]
