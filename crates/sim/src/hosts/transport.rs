@@ -72,6 +72,11 @@ impl SimTransport {
         &self.hosts
     }
 
+    /// Whether what has come at this instant [comes alone](SimWire::comes_alone).
+    pub(crate) fn comes_alone(&mut self, now: Instant) -> bool {
+        self.wire.comes_alone(now)
+    }
+
     pub(crate) fn wire(&self) -> &SimWire {
         &self.wire
     }
