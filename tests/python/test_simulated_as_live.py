@@ -12,6 +12,7 @@ from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
 
 S = 10**9
+RST = 0x04
 WAN = {"between": ["field", "broker"], "link": "shared", "up": {"delay": "20 ms"}, "down": {"delay": "20 ms"}}
 
 
@@ -62,3 +63,18 @@ def test_overlapping_subscriptions_cause_the_copies_of_mosquitto(tmp_path: Path)
         copies[version] = packets["qos"].to_list()
     # Before MQTT 5 the narrowest filter decides.
     assert copies == {"3.1.1": [0, 0], "5": [0, 1, 0, 1]}
+
+
+def test_a_broker_resets_a_connection_of_tls_whose_close_alert_it_has_not_read(tmp_path: Path) -> None:
+    resets = {}
+    for transport in ("tcp", "tls"):
+        recording = simulated(
+            tmp_path / transport, phases={"duration": "4 s", "cool_down": "1 s"}, networks=[WAN],
+            groups=[{"name": "dev", "host": "field", "transport": transport,
+                     "churn": {"connects": "1 /s", "hold": "500 ms"},
+                     "publish": {"topic": "d", "qos": 1, "payload": "100 B", "interval": "100 ms"}}])
+        down = recording.packets.filter(pl.col("direction") == "down")
+        ended = down.filter(pl.col("flags") & RST != 0).height
+        assert down["connection"].n_unique() > 3
+        resets[transport] = ended / down["connection"].n_unique()
+    assert resets["tcp"] == 0 and resets["tls"] > 0.5

@@ -191,8 +191,9 @@ impl SimTransport {
     ) -> Option<u64> {
         let connection = self.connections.get_mut(id);
         let offset = connection.take_readable(side)?;
+        let left = connection.left_unread(side, offset);
         let end = &mut connection.ends[side as usize];
-        end.read(agenda.now(), end.readable());
+        end.read(agenda.now(), end.readable().saturating_sub(left));
         self.transmit(agenda, evidence, id, side);
         Some(offset)
     }
