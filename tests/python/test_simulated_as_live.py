@@ -78,3 +78,17 @@ def test_a_broker_resets_a_connection_of_tls_whose_close_alert_it_has_not_read(t
         assert down["connection"].n_unique() > 3
         resets[transport] = ended / down["connection"].n_unique()
     assert resets["tcp"] == 0 and resets["tls"] > 0.5
+
+
+def test_a_send_buffer_grows_with_the_congestion_window(tmp_path: Path) -> None:
+    """Live 324 kB wait in the socket behind a queue of CoDel; a buffer of the first window alone had 35 kB."""
+    way = {"rate": "10 Mbit/s", "delay": "20 ms"}
+    recording = simulated(
+        tmp_path / "run", phases={"warm_up": "2 s", "duration": "6 s", "cool_down": "3 s"},
+        networks=[{"between": ["field", "broker"], "link": "shared", "down": way,
+                   "up": {**way, "queue": "1 s", "discipline": "codel"}}],
+        groups=[{"name": "greedy", "host": "field",
+                 "publish": {"topic": "big", "qos": 0, "payload": "20 kB", "arrival": "back-to-back"}},
+                {"name": "app", "host": "broker", "subscribe": ["big"]}])
+    greedy = recording.tcp_state.filter(pl.col("client") == 0, pl.col("end") == "client")
+    assert 150_000 < greedy["unsent_bytes"].mean() < 500_000
