@@ -593,6 +593,7 @@ impl Endpoint {
         self.fx.timers.retransmission = None;
         let measured = self.handshake.round_trip(&self.cx, segment);
         self.tx.recovery.establish(&self.cx, measured, self.handshake.path_is_lossy());
+        self.tx.expand_buffer(&self.cx);
         // The window of a SYN or SYN-ACK is never scaled (RFC 7323 §2.2).
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.cx.terms.peer_scale };
         self.tx.window.begin(segment, scale);

@@ -160,9 +160,9 @@ pub struct Profile {
     pub send_truesize: bool,
     /// Segments are no longer than half of the largest window that the peer has offered (Linux `tcp_bound_to_half_wnd`).
     pub half_window_segments: bool,
-    /// Send buffer in bytes of payload, or of memory.
+    /// Send buffer in bytes of payload, or of memory; before the handshake, where it grows.
     pub send_buffer: u32,
-    /// The send buffer grows with the congestion window, to twice its bytes, up to this many; `None`: it is fixed.
+    /// The send buffer grows with the congestion window, up to so many bytes (`crate::send_memory`); `None`: it is fixed.
     pub send_buffer_max: Option<u32>,
     /// Receive buffer in bytes of payload: the largest window ever advertised.
     pub receive_buffer: u32,
@@ -304,7 +304,7 @@ impl Profile {
             nagle: stack.nagle,
             skb_coalescing: stack.skb_coalescing,
             truesize: stack.truesize && plan.receive_buffer_bytes.is_some(),
-            send_truesize: stack.truesize && plan.send_buffer_bytes.is_some(),
+            send_truesize: stack.truesize,
             half_window_segments: stack.half_window_segments,
             send_buffer: plan.send_buffer_bytes.unwrap_or(stack.send_buffer_bytes),
             // A buffer that is set is not tuned any more (Linux `SOCK_SNDBUF_LOCK`).

@@ -14,7 +14,7 @@ use crate::receive::RoundTrip;
 use crate::recovery::Recovery;
 use crate::recovery::scoreboard::SentSegment;
 use crate::segment::{Flags, Segment};
-use crate::send_memory::{SendMemory, WriteRoom};
+use crate::send_memory::{DESCRIPTOR, SendMemory, WriteRoom, room_for_windows};
 use crate::sequence::Seq;
 use crate::timers::Purpose;
 use crate::window::PeerWindow;
@@ -31,7 +31,9 @@ pub(crate) struct Sender {
     fin: bool,
     /// The skbs of what is written.
     coalescing: SkbCoalescing,
-    /// Where the buffer counts memory.
+    /// Of payload, or of memory.
+    buffer_bytes: u64,
+    /// Where the buffer counts memory, and may be full.
     memory: Option<Box<SendMemory>>,
     nagle: Nagle,
     /// End of the last segment sent that was not full (Linux `snd_sml`).
@@ -78,7 +80,9 @@ impl Sender {
             end: 1,
             fin: false,
             coalescing: SkbCoalescing::default(),
-            memory: profile.send_truesize.then(Box::default),
+            buffer_bytes: profile.send_buffer.into(),
+            // One that was set is small, and looked at from the beginning.
+            memory: (profile.send_truesize && profile.send_buffer_max.is_none()).then(Box::default),
             nagle: profile.nagle,
             small_end: 0,
             last_sent_at: Instant::ZERO,
@@ -106,15 +110,38 @@ impl Sender {
 
     /// How many of so many bytes the buffer takes.
     fn take(&mut self, cx: &EndpointContext, bytes: u64) -> u64 {
-        let space = self.space(cx);
-        let limit = cx.profile.send_buffer.into();
+        if !cx.profile.send_truesize {
+            return bytes.min(self.space());
+        }
+        let limit = self.buffer_bytes;
+        if self.memory.is_none() && self.memory_at_most(cx) + bytes <= limit {
+            return bytes;
+        }
         let PeerWindow { largest, edge, .. } = self.window;
         let room = WriteRoom { limit, skb_bytes: self.skb_bytes(cx), half: largest / 2, edge };
         self.advance_memory();
-        match &mut self.memory {
-            Some(memory) => memory.write(room, self.end, bytes),
-            None => bytes.min(space),
-        }
+        let Recovery { flight, .. } = &self.recovery;
+        let begin = || SendMemory::begin(flight.una.clamp(1, self.end), flight.ends(), self.end);
+        let memory = self.memory.get_or_insert_with(|| Box::new(begin()));
+        memory.write(room, self.end, bytes)
+    }
+
+    /// No less than the memory that is taken, known without looking at it: most programs write little, and there may be
+    /// thousands of connections.
+    fn memory_at_most(&self, cx: &EndpointContext) -> u64 {
+        let flight = &self.recovery.flight;
+        let unsent = self.unsent() / self.skb_bytes(cx) + 1;
+        self.buffered() + (flight.len() as u64 + unsent) * DESCRIPTOR
+    }
+
+    /// A buffer that was not set makes room for the congestion window (Linux `tcp_sndbuf_expand`).
+    pub fn expand_buffer(&mut self, cx: &EndpointContext) {
+        let Some(most) = cx.profile.send_buffer_max else { return };
+        let window = self.recovery.congestion.window;
+        let segments =
+            INITIAL_SEGMENTS.max(window.cwnd / window.smss).max(u64::from(self.recovery.rack.degree()) + 1);
+        let room = room_for_windows(segments, cx.terms.mss.into());
+        self.buffer_bytes = self.buffer_bytes.max(room.min(most.into()));
     }
 
     /// Tells the memory what was sent and acknowledged meanwhile.
@@ -132,10 +159,14 @@ impl Sender {
         (half.min(SKB_BYTES_MAX) / segment * segment).max(segment)
     }
 
-    /// Free bytes of the buffer. A byte is kept until it is acknowledged.
-    fn space(&self, cx: &EndpointContext) -> u64 {
-        let buffered = self.end - self.recovery.flight.una.clamp(1, self.end);
-        self.capacity(cx).saturating_sub(buffered)
+    /// Free bytes of the buffer.
+    fn space(&self) -> u64 {
+        self.buffer_bytes.saturating_sub(self.buffered())
+    }
+
+    /// A byte is kept until it is acknowledged.
+    fn buffered(&self) -> u64 {
+        self.end - self.recovery.flight.una.clamp(1, self.end)
     }
 
     /// Whether a write was cut short.
@@ -146,15 +177,15 @@ impl Sender {
     /// The space that a waiting writer is told of. A third of the buffer at least, so that it is not woken for every byte
     /// (Linux `sk_stream_is_writeable`).
     pub fn take_writable(&mut self, cx: &EndpointContext) -> Option<u64> {
-        let space = self.space(cx);
-        self.advance_memory();
-        if let Some(memory) = &self.memory {
-            return memory.wakes(cx.profile.send_buffer.into()).then(|| {
-                self.writer_waits = false;
-                space
-            });
+        let Recovery { flight, congestion, .. } = &self.recovery;
+        // A window that is full is what stops the sender, and not the buffer (`tcp_should_expand_sndbuf`).
+        if flight.in_flight() < congestion.window.cwnd {
+            self.expand_buffer(cx);
         }
-        (3 * space >= self.capacity(cx)).then(|| {
+        self.advance_memory();
+        let (space, limit) = (self.space(), self.buffer_bytes);
+        let wakes = self.memory.as_ref().map_or(3 * space >= limit, |memory| memory.wakes(limit));
+        wakes.then(|| {
             self.writer_waits = false;
             space
         })
@@ -358,15 +389,6 @@ impl Sender {
         self.fin && self.recovery.flight.next <= self.end
     }
 
-    fn capacity(&self, cx: &EndpointContext) -> u64 {
-        let fixed = u64::from(cx.profile.send_buffer);
-        let Some(most) = cx.profile.send_buffer_max else { return fixed };
-        // Linux (`tcp_sndbuf_expand`) keeps room for twice the congestion window.
-        let window = self.recovery.congestion.window;
-        let windows = 2 * window.cwnd / window.smss * u64::from(cx.payload_max());
-        windows.clamp(fixed, u64::from(most).max(fixed))
-    }
-
     /// The window was closed for a whole probe interval (RFC 9293 §3.8.6.1).
     fn on_window_probe_timer(&mut self, cx: &EndpointContext) -> bool {
         // Unanswered ones: a peer that answers with a closed window is never given up (RFC 9293 §3.8.6.1, MUST-37).
@@ -496,6 +518,8 @@ fn data_flags(length: u16, fin: bool, pushed: bool) -> Flags {
     if fin { flags.with(Flags::FIN) } else { flags }
 }
 
+/// `TCP_INIT_CWND`, whatever the initial window is.
+const INITIAL_SEGMENTS: u64 = 10;
 /// `GSO_LEGACY_MAX_SIZE`, without the room for headers.
 const SKB_BYTES_MAX: u64 = 65_536 - 257;
 /// `TCP_MSS_DEFAULT`: smaller windows are not halved.

@@ -1,4 +1,4 @@
-//! What a send buffer that was set takes, where the buffer counts memory and not bytes (Linux).
+//! What a send buffer takes where it counts memory and not bytes (Linux), and how it grows where it was not set.
 //!
 //! What is written is kept in skbs until it is acknowledged, and each counts its descriptor beside its bytes
 //! (`sk_wmem_queued`). Another skb is begun as long as that is below the buffer's limit, and one that was begun is filled
@@ -13,7 +13,13 @@
 //!    │ sent │   sent    │ unsent, merged     │
 //! ```
 //!
-//! Not modelled: how far the congestion window limits merging, and the fragments of pages within skbs.
+//! A buffer that was not set has room for two congestion windows of segments that were written one by one
+//! (`tcp_sndbuf_expand`): from the handshake on for the initial one, later for the window that there is when a writer waits and
+//! the window is not full (`tcp_new_space`). It does not shrink. So it is sized by the worst case, and holds many segments more
+//! where a program writes much at once.
+//!
+//! Not modelled: how far the congestion window limits merging, the fragments of pages within skbs, and a host that is short of
+//! memory for TCP.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -41,7 +47,32 @@ pub(crate) struct WriteRoom {
     pub edge: u64,
 }
 
+/// How much memory so many segments of so many bytes take, each written by itself, twice: a block of a power of two for
+/// payload, headers and shared information, and a descriptor (`tcp_sndbuf_expand`).
+pub(crate) fn room_for_windows(segments: u64, mss: u64) -> u64 {
+    2 * segments * ((mss + HEADERS + SHARED_INFO).next_power_of_two() + SKB)
+}
+
 impl SendMemory {
+    /// Of what was sent, in segments with these ends, and of what was written behind that up to `end`, none of which is
+    /// acknowledged before `una`.
+    pub fn begin(una: u64, sent: impl Iterator<Item = u64>, end: u64) -> SendMemory {
+        let mut memory = SendMemory { next: una, ..SendMemory::default() };
+        for sent in sent {
+            memory.append(memory.next..sent.min(end));
+            memory.next = memory.next.max(sent.min(end));
+        }
+        memory.append(memory.next..end);
+        memory.pushed = end;
+        memory
+    }
+
+    fn append(&mut self, skb: Range<u64>) {
+        if !skb.is_empty() {
+            self.skbs.push_back(skb);
+        }
+    }
+
     /// Takes up to `bytes` behind `end`, and says how many.
     pub fn write(&mut self, room: WriteRoom, end: u64, bytes: u64) -> u64 {
         let mut at = end;
@@ -87,7 +118,8 @@ impl SendMemory {
             self.merge_unsent();
             self.next = next;
             // `tso_fragment`: what is left of an skb that was sent in part has a descriptor of its own.
-            if let Some(place) = self.skbs.iter().position(|skb| skb.start < next && next < skb.end) {
+            let place = self.skbs.partition_point(|skb| skb.end <= next);
+            if self.skbs.get(place).is_some_and(|skb| skb.start < next) {
                 let rest = next..self.skbs[place].end;
                 self.skbs[place].end = next;
                 self.skbs.insert(place + 1, rest);
@@ -111,7 +143,8 @@ impl SendMemory {
 
     /// Whether what leaves at a position is of the same skb as what left before it.
     pub fn continues(&self, position: u64) -> bool {
-        self.skbs.iter().any(|skb| skb.start < position && position < skb.end)
+        let place = self.skbs.partition_point(|skb| skb.end <= position);
+        self.skbs.get(place).is_some_and(|skb| skb.start < position)
     }
 
     /// Whether a writer that waits is woken.
@@ -126,7 +159,13 @@ impl SendMemory {
 }
 
 /// `SKB_TRUESIZE` of the headers' room of an skb that TCP has allocated (Linux 6.18, by `SO_MEMINFO`).
-const DESCRIPTOR: u64 = 832;
+pub(crate) const DESCRIPTOR: u64 = 832;
+/// `sizeof(struct sk_buff)`, aligned.
+const SKB: u64 = 256;
+/// `MAX_TCP_HEADER` of a kernel without wireless networks and tunnels (Linux 6.18, by `SO_SNDBUF`).
+const HEADERS: u64 = 256;
+/// `sizeof(struct skb_shared_info)`.
+const SHARED_INFO: u64 = 320;
 
 #[cfg(test)]
 mod tests {
@@ -159,6 +198,24 @@ mod tests {
         assert!(memory.wakes(4000), "896 bytes in flight");
         let at = at + 3 * 768;
         assert_eq!(memory.write(WriteRoom { edge: at + 512, ..ROOM }, at, 20_000), 2 * 768);
+    }
+
+    /// Linux 6.18 with CUBIC and `TCP_MAXSEG`: `SO_SNDBUF` of a connection that was just opened.
+    #[test]
+    fn a_buffer_that_is_not_set_begins_as_a_kernel_s_does() {
+        let begun = [88, 536, 1460, 9000].map(|mss| room_for_windows(10, mss));
+        assert_eq!(begun, [25_600, 46_080, 46_080, 332_800]);
+    }
+
+    #[test]
+    fn memory_that_is_looked_at_later_holds_what_was_sent_and_what_waits() {
+        let mut memory = SendMemory::begin(101, [201, 1649, 3097].into_iter(), 5000);
+        assert_eq!(memory.queued(), 4899 + 4 * DESCRIPTOR);
+        assert!(memory.continues(4000) && !memory.continues(3097));
+        memory.advance(1649, 4545);
+        assert_eq!(memory.queued(), 3351 + 3 * DESCRIPTOR);
+        let nothing = SendMemory::begin(101, std::iter::empty(), 101);
+        assert_eq!(nothing.queued(), 0);
     }
 
     #[test]

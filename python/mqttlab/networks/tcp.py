@@ -103,10 +103,11 @@ class TcpStack:
     skb_coalescing: bool = True
     truesize: bool = True
     half_window_segments: bool = True
-    # Where the profile sets no window scale or buffer: automatic tuning that has settled.
-    window_scale: int = 7
-    send_buffer_bytes: int = 46_080
+    # Where the profile sets no send buffer: `tcp_wmem`. It grows with the congestion window.
+    send_buffer_bytes: int = 16_384
     send_buffer_bytes_max: int = 4 * 2**20
+    # Where the profile sets no window scale or receive buffer: automatic tuning that has settled.
+    window_scale: int = 7
     receive_buffer_bytes: int = 3 * 2**20
     keep_alive: dict[str, int] | None = None
     time_wait_ns: int = 60 * S

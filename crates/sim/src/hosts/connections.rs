@@ -111,6 +111,18 @@ impl SimConnection {
         begun.map_or((0, 0), |packet| (offset - packet.start, packet.end.saturating_sub(offset)))
     }
 
+    /// Of the bytes up to `offset`, those that the program at a side never reads. Mosquitto reads TLS record by record, and closes
+    /// at a DISCONNECT. The close alert behind it stays in the socket, so that its kernel closes with a reset (RFC 1122
+    /// §4.2.2.13).
+    pub(crate) fn left_unread(&self, side: Side, offset: u64) -> u64 {
+        let reads_records =
+            self.layered.as_ref().is_some_and(|layers| layers.has_tls() && !layers.has_websocket());
+        match side {
+            Side::Server if reads_records => self.streams[Side::Client as usize].farewell_bytes(offset),
+            _ => 0,
+        }
+    }
+
     /// The client's end has lost its power: it sends nothing more, and what comes finds nobody.
     pub(crate) fn silence(&mut self, now: Instant) {
         (self.is_silent, self.abandoned, self.unread) = (true, true, None);

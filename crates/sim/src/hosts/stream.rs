@@ -230,6 +230,12 @@ impl Stream {
         Some(packet)
     }
 
+    /// Bytes before `offset` of the end of what lies between TCP and the packets.
+    pub(crate) fn farewell_bytes(&self, offset: u64) -> u64 {
+        let farewell = self.packets.back().filter(|last| last.carries == StreamContent::Farewell);
+        farewell.map_or(0, |farewell| offset.saturating_sub(farewell.start))
+    }
+
     /// The receiver has acknowledged everything before `offset`.
     pub(crate) fn acknowledge(&mut self, offset: u64) {
         self.acknowledged = self.acknowledged.max(offset);

@@ -72,6 +72,11 @@ impl SimTransport {
         &self.hosts
     }
 
+    /// Whether what has come at this instant [comes alone](SimWire::comes_alone).
+    pub(crate) fn comes_alone(&mut self, now: Instant) -> bool {
+        self.wire.comes_alone(now)
+    }
+
     pub(crate) fn wire(&self) -> &SimWire {
         &self.wire
     }
@@ -186,8 +191,9 @@ impl SimTransport {
     ) -> Option<u64> {
         let connection = self.connections.get_mut(id);
         let offset = connection.take_readable(side)?;
+        let left = connection.left_unread(side, offset);
         let end = &mut connection.ends[side as usize];
-        end.read(agenda.now(), end.readable());
+        end.read(agenda.now(), end.readable().saturating_sub(left));
         self.transmit(agenda, evidence, id, side);
         Some(offset)
     }

@@ -7,7 +7,7 @@ use mqttlab_net::radio::{Medium, StationReport};
 use mqttlab_net::{self as net, Fate, Link, LinkTraffic, Named, Nats, Network, Output, Stage, link_traces};
 use mqttlab_plan::{Event, LinksEvent, MediumEvent, NetworkKind};
 use mqttlab_tcp::{Ecn, Flags, Segment};
-use mqttlab_units::{Bytes, Instant, Seed};
+use mqttlab_units::{Bytes, Instant, OptionalInstant, Seed};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -29,6 +29,8 @@ pub(crate) struct SimWire {
     frames: Vec<SimFrame>,
     free: Vec<u32>,
     arrived: VecDeque<u32>,
+    /// The last instant at which several things came.
+    crowded_at: OptionalInstant,
     counts: FrameCounts,
 }
 
@@ -169,6 +171,7 @@ impl SimWire {
             frames: Vec::new(),
             free: Vec::new(),
             arrived: VecDeque::new(),
+            crowded_at: OptionalInstant::NONE,
             counts: FrameCounts::default(),
         }
     }
@@ -301,9 +304,12 @@ impl SimWire {
         !self.arrived.is_empty()
     }
 
-    /// Whether something more arrives, or happens, at this instant.
-    pub(crate) fn has_more_at(&self, now: Instant) -> bool {
-        self.has_arrivals() || self.network.next_deadline() == Some(now)
+    /// Whether what has come at this instant comes alone: nothing more arrives or happens then, and nothing has before.
+    pub(crate) fn comes_alone(&mut self, now: Instant) -> bool {
+        if self.has_arrivals() || self.network.next_deadline() == Some(now) {
+            self.crowded_at = now.into();
+        }
+        self.crowded_at.get() != Some(now)
     }
 
     /// What happened on the links. Frames that reach the ends of their paths are kept for [`SimWire::arrival`].

@@ -158,10 +158,11 @@ impl ServerSurroundings<'_> {
     }
 
     /// Data up to `offset` has come to this end. Says whether the program reads it now: what else comes at this very instant
-    /// is there before a program can have read.
+    /// is there before a program can have read. Then it reads in the order of coming, as of Linux's list of ready sockets
+    /// (`epoll_wait`).
     pub(crate) fn reads_now(&mut self, (id, side): End, offset: u64) -> bool {
         let asleep = self.transport.connection_mut(id).note_readable(side, offset);
-        let now = !self.transport.wire().has_more_at(self.now());
+        let now = self.transport.comes_alone(self.now());
         if !now && asleep {
             self.agenda.add(self.now(), SimEvent::Read { connection: id, side });
         }

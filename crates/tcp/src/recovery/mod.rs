@@ -86,7 +86,7 @@ pub(crate) struct Recovery {
     reduction: RateReduction,
     /// By ECN.
     pub reduced: WindowReduced,
-    rack: Rack,
+    pub rack: Rack,
     probe: TailProbe,
     /// Retransmission timeouts without an answer.
     retries: u8,

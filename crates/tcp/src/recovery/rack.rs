@@ -50,6 +50,11 @@ impl Rack {
         self.degree = self.degree.max(segments.min(DEGREE_MAX) as u16);
     }
 
+    /// By how many segments they come out of order at most (Linux `reordering`).
+    pub fn degree(&self) -> u16 {
+        self.degree
+    }
+
     /// Whether segments come far out of order, so that they are delivered well before they are acknowledged.
     pub fn reorders_far(&self) -> bool {
         self.degree > DEGREE

@@ -157,6 +157,11 @@ impl Scoreboard {
         self.segments.len()
     }
 
+    /// Where each of them ends.
+    pub fn ends(&self) -> impl Iterator<Item = u64> {
+        self.segments.iter().map(SentSegment::end)
+    }
+
     pub fn first(&self) -> Option<&SentSegment> {
         self.segments.front()
     }

@@ -4,7 +4,7 @@ use expect_test::expect;
 use mqttlab_tcp::{DelayedAck, Profile};
 use mqttlab_units::Duration;
 
-use super::script::{check_established, plain};
+use super::script::{check_established, plain, run_established};
 
 fn every_second() -> Profile {
     Profile { delayed_ack: DelayedAck::EverySecond { timeout: Duration::from_ms(200) }, ..plain() }
@@ -156,7 +156,13 @@ fn s4_2_2_13_data_after_the_application_has_gone_is_reset() {
 #[test]
 fn s4_2_2_a_full_send_buffer_pushes_back() {
     check_established(
-        Profile { send_buffer: 2500, send_buffer_max: None, initial_window: 4, ..plain() },
+        Profile {
+            send_buffer: 2500,
+            send_buffer_max: None,
+            send_truesize: false,
+            initial_window: 4,
+            ..plain()
+        },
         "+0 write 4000
          +10 < . 1:1(0) ack 1001 win 65535
          +1 write 1500",
@@ -174,4 +180,22 @@ fn s4_2_2_a_full_send_buffer_pushes_back() {
                 > P. 2501:3501(1000) ack 1 win 65535
         "#]],
     );
+}
+
+/// A buffer that is not set has room for two congestion windows (Linux `tcp_sndbuf_expand`): of ten segments at first, later of
+/// the present one, when a writer waits and what it has written does not fill the window.
+#[test]
+fn linux_makes_room_for_the_congestion_window_when_the_buffer_is_what_stops_the_sender() {
+    let script = "+0 write 1000000
+         +10 < . 1:1(0) ack 10001 win 65535
+         +0 write 1000000
+         +10 < . 1:1(0) ack 30001 win 65535
+         +0 write 1000000";
+    let (transcript, _) = run_established(
+        Profile { send_buffer: 16_384, send_buffer_max: Some(4 << 20), initial_window: 10, ..plain() },
+        script,
+    );
+    let taken = transcript.lines().filter_map(|line| line.trim().strip_prefix("= "));
+    // Skbs of half the peer's window: one is begun while less than 46,080 bytes of memory are taken, then 184,320.
+    assert_eq!(taken.collect::<Vec<_>>(), ["64000", "0", "160000"]);
 }
