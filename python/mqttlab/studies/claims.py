@@ -45,6 +45,11 @@ def assumed(why: str) -> str:
     return f"{ASSUMED}{why}"
 
 
+def by_assumption(evidence: str, why: str) -> Verdict:
+    """A claim that our model could not fail: undecided, with the assumption."""
+    return None, evidence, f"by assumption: {why}"
+
+
 def cause_open(what: str = "no run shows the cause") -> str:
     """What of the reason nobody knows."""
     return f"{OPEN}{what}"
