@@ -16,6 +16,8 @@ from mqttlab.scenario.model import Scenario
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
+OTHERS = sorted(path for folder in ("benches", "experiments", "python", "tests")
+                for path in (ROOT / folder).rglob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -28,10 +30,43 @@ def test_the_simulators_tests_read_the_stacks_that_are_declared() -> None:
     assert (ROOT / TCP_STACKS).read_text(encoding="utf-8") == tcp_stacks(), "run: python -m mqttlab.reference"
 
 
-@pytest.mark.parametrize("path", [*WRITTEN, *DOCS], ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", [*WRITTEN, *DOCS, *OTHERS], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
-        assert (path.parent / target).exists(), target
+    # No link stands in a block of code, or between backquotes.
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", text):
+        led = path.parent / target if target else path
+        assert led.exists(), target
+        assert not anchor or anchor in anchors(led), f"{target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings; of two headings of one text the second has a number behind it."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ +(.+)$", text, re.MULTILINE):
+        name = slug = slug_of(heading)
+        number = 0
+        while name in found:
+            number += 1
+            name = f"{slug}_{number}"
+        found |= {name, name.replace("_", "-")}
+    return found
+
+
+def slug_of(heading: str) -> str:
+    """A heading's anchor, as MkDocs and forges make it."""
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "").strip().lower()
+    return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", words))
+
+
+def test_a_link_to_no_heading_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One `page`, of two\n[here](#one-page-of-two)\n", encoding="utf-8")
+    test_links_lead_somewhere(page)
+    page.write_text("# One\n[here](#two)\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="#two"):
+        test_links_lead_somewhere(page)
 
 
 def test_the_index_names_every_page() -> None:

@@ -275,6 +275,37 @@ def test_modules_of_a_crate_name_each_other_in_no_new_circle(crate: str) -> None
     assert [circle for circle in circles(rust_edges(crate)) if not any(circle <= old for old in known)] == []
 
 
+@pytest.mark.parametrize("crate", CRATES)
+def test_links_in_comments_lead_to_modules_and_names_of_their_crate(crate: str) -> None:
+    source = ROOT / "crates" / crate / "src"
+    dead = []
+    for path in sorted(source.rglob("*.rs")):
+        comments = "\n".join(re.findall(r"^\s*//[/!](.*)$", path.read_text(encoding="utf-8"), re.MULTILINE))
+        dead += [f"{path.relative_to(ROOT)}: {link}" for link in re.findall(r"\[`?(crate::[\w:]+)", comments)
+                 if not is_there(source, link.split("::")[1:])]
+    assert dead == []
+
+
+def is_there(source: Path, parts: list[str]) -> bool:
+    """Whether a path from a crate's root is a module, or a name that the last module on the way has in its code."""
+    place = source
+    while parts and (place / parts[0]).is_dir():
+        place /= parts.pop(0)
+    if parts and (place / f"{parts[0]}.rs").is_file():
+        file = place / f"{parts.pop(0)}.rs"
+    else:
+        file = next(each for each in (place / "mod.rs", place / "lib.rs", place / "main.rs") if each.is_file())
+    code = re.sub(r"//[^\n]*", "", file.read_text(encoding="utf-8"))
+    return not parts or re.search(rf"\b{parts[0]}\b", code) is not None
+
+
+def test_a_link_to_a_module_that_is_gone_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "lib.rs").write_text("mod join;\npub use join::Table;\n// gather\n", encoding="utf-8")
+    (tmp_path / "join.rs").write_text("pub struct Table;\n", encoding="utf-8")
+    links = ("join", "join::Table", "Table", "gather", "join::Row")
+    assert [link for link in links if not is_there(tmp_path, link.split("::"))] == ["gather", "join::Row"]
+
+
 def rust_functions(path: Path) -> Iterator[tuple[str, int]]:
     """Functions and their lengths, as rustfmt's indentation shows them."""
     start: tuple[str, str, int] | None = None

@@ -16,9 +16,9 @@ from mqttlab.studies import Comparison, simulate
 from mqttlab.studies.andersen2021 import STUDY, experiment, judges
 from mqttlab.studies.andersen2021.beyond import (
     NARROW,
+    NEVER,
     PAHO_1_5_PLACE,
     PAHO_1_5_SEEDS,
-    REPEATS,
     SEEDS,
     TABLES,
     Johnsen,
@@ -47,7 +47,10 @@ def results() -> dict[str, Measured]:
 def test_the_tables_name_the_ten_scenario_files() -> None:
     cases = experiment.cases(PUBLISHED, [])
     further = [case for table in TABLES for case in experiment.cases(PUBLISHED, [table])]
-    assert len({case.name for case in cases}) == len(cases) == 10 + len(further)
+    # Those that never repeat are six of the ten; the study's own clients are in its own tables.
+    own = [case for case in cases if "paho-1-5" in case.name]
+    assert len(own) == 6 * len(PAHO_1_5_SEEDS)
+    assert len({case.name for case in cases}) == len(cases) == 10 + len(own) + len(further) - 6
 
 
 def test_clients_that_count_silence_are_performed_by_paho_live() -> None:
@@ -68,7 +71,7 @@ def test_clients_that_count_silence_are_performed_by_paho_live() -> None:
 def test_the_studys_own_clients_repeat_and_are_a_version_of_paho_of_their_own_live(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:
-    cases = experiment.cases(PUBLISHED, [REPEATS])
+    cases = [case for case in experiment.cases(PUBLISHED, ["5.6", "5.8", "5.10"]) if "paho-1-5" in case.name]
     assert len(cases) == 3 * 2 * len(PAHO_1_5_SEEDS)
     case = cases[0]
     assert isinstance(case, Paho)
@@ -122,7 +125,9 @@ def test_recommendations_are_judged_by_every_seed() -> None:
 
 
 def test_a_table_needs_only_its_own_scenarios() -> None:
-    assert [case.name for case in experiment.cases(PUBLISHED, ["5.10"])] == ["cnr-10-gps", "cnr-10-image"]
+    own = [repeating_name(f"cnr-10-{payload}", seed) for payload in ("gps", "image") for seed in PAHO_1_5_SEEDS]
+    assert [case.name for case in experiment.cases(PUBLISHED, ["5.10"])] == ["cnr-10-gps", "cnr-10-image", *own]
+    assert len(experiment.cases(PUBLISHED, [NEVER])) == 3 * 2
     assert {case.name for case in experiment.cases(PUBLISHED, ["5.1"])} == {
         "tactical-broadband-gps", "tactical-broadband-image"}
 
@@ -151,7 +156,7 @@ def test_the_narrow_link_is_slower_and_never_faster_than_its_rate(results: dict[
 def test_values_stand_beside_the_printed_ones(results: dict[str, Measured]) -> None:
     cells = experiment.compare(PUBLISHED, results)
     assert list(dict.fromkeys(cell.table for cell in cells)) == [
-        "4.1", "5.3", "5.4", "5.5", "5.6", "6.1"]
+        "4.1", "5.3", "5.4", "5.5", "5.6", "6.1", NEVER]
     found = {(cell.place, cell.metric): cell for cell in cells}
     cell = found["SATCOM, GPS, QoS 2", "mean delay, s"]
     assert cell.published == 1.72
@@ -255,5 +260,22 @@ def test_one_live_run_by_the_studys_own_clients_is_no_mean_of_five_in_a_figure()
     assert len({series.name: series.points for series in found[0].series}["QoS 1, as paho-mqtt 1.5.1"]) == 1
     # In a table it stands for its repetition.
     cells = experiment.compare(STUDY.published, {repeating_name("cnr-1-gps", 1): one})
-    assert {(cell.table, cell.ours) for cell in cells if cell.metric == "mean delay, s"} == {(REPEATS, 1)}
+    assert {(cell.table, cell.ours) for cell in cells if cell.metric == "mean delay, s"} == {("5.8", 1)}
     assert experiment.compare(STUDY.published, {}) == []
+
+
+def test_the_studys_own_clients_stand_beside_its_printed_rows() -> None:
+    def measured(mean_s: float) -> Measured:
+        row = Application(messages_sent=540, messages_lost_percent=0, delay_s_min=1, delay_s_mean=mean_s,
+                          delay_s_max=9, disconnects=0, delay_s_half=0.5)
+        return Measured(by_qos=dict.fromkeys((0, 1, 2), row), network={"total_packets": 100 * mean_s})
+
+    runs = {repeating_name("cnr-10-gps", seed): measured(10 + seed) for seed in PAHO_1_5_SEEDS}
+    cells = experiment.compare(STUDY.published, {"cnr-10-gps": measured(3), "satcom-gps": measured(2), **runs})
+    by_table = {(cell.table, cell.metric): cell for cell in cells}
+    # Means over five seeds, with the interval between them; those that never repeat have a table of their own.
+    own = by_table["5.10", "mean delay, s"]
+    assert own.ours == 13 and own.half is not None and own.half != 0.5
+    assert by_table["5.9", "total_packets"].ours == 1300 and not by_table["5.9", "total_packets"].shorter
+    assert by_table[NEVER, "mean delay, s"].ours == 3 and by_table[NEVER, "total_packets"].ours == 300
+    assert by_table["5.4", "mean delay, s"].ours == 2 and by_table["5.4", "mean delay, s"].half == 0.5

@@ -16,7 +16,7 @@ from mqttlab.scenario.load import parse_values
 from mqttlab.studies import simulate
 from mqttlab.studies.claims import Ran, claims_of, decides
 from mqttlab.studies.document import cell_row
-from mqttlab.studies.perez2005 import STUDY, beyond, experiment, judges
+from mqttlab.studies.perez2005 import STUDY, beyond, experiment, judges, readings
 from mqttlab.studies.perez2005.experiment import Ethernet, Measured, Wifi
 from mqttlab.studies.table import INFINITE, Cell, fits
 
@@ -238,6 +238,23 @@ def test_table_5_20_is_not_table_5_2() -> None:
     assert judges.tables(PUBLISHED)[:3] == ["figures 4.3 and 4.4", "5.2", "5.3"]
 
 
+def test_the_mean_bit_error_rate_is_that_of_section_4_3() -> None:
+    # p_B = p_GB / (p_GB + 1 - p_BB), of which 6.5 % are wrong.
+    assert experiment.mean_error_rate(1e-4, 0.1) == pytest.approx(7.2e-6, rel=0.01)
+    assert experiment.mean_error_rate(1e-4, 0.8) == pytest.approx(3.25e-5, rel=0.01)
+    for p_bb in (0.1, 0.8):
+        by_definition = experiment.good_to_bad_of(1e-4, p_bb)
+        assert experiment.mean_error_rate(by_definition, p_bb) == pytest.approx(1e-4, rel=1e-9)
+    # Of frames of 125 B section 5.2.2 expects a tenth to be lost, which single wrong bits make.
+    assert experiment.frame_loss(1e-4, 0.1, 125) == pytest.approx(0.007, abs=0.0005)
+    assert experiment.frame_loss(experiment.good_to_bad_of(1e-4, 0.1), 0.1, 125) == pytest.approx(0.1, abs=0.01)
+
+
+def test_the_readings_on_the_page_are_those_of_the_code() -> None:
+    page = (PUBLISHED.parent / "results.md").read_text(encoding="utf-8")
+    assert [text for _, text, _ in readings.TOLD if f" | {text} | " not in page] == []
+
+
 def test_what_is_changed_is_one_thing_alone() -> None:
     changed = [case for case in [*beyond.CHANGED, *beyond.READ] if isinstance(case, beyond.Altered)]
     assert {case.change for case in changed} == set(get_args(beyond.Change))
@@ -246,7 +263,7 @@ def test_what_is_changed_is_one_thing_alone() -> None:
         assert {key for key in before.keys() | after.keys() if after.get(key) != before.get(key)} - {"name"} == {
             "seed": {"seed"}, "no repeats": {"mqtt", "broker"}, "rate": {"groups"}, "topic": {"groups"},
             "loss": {"radio"}, "no switch": {"trunk"}, "delayed ACK": {"hosts"}, "Nagle": {"groups", "broker"},
-            "bad bits": {"networks", "trunk"},
+            "bad bits": {"networks", "trunk"}, "mean BER": {"networks", "trunk"},
         }[case.change], case.name  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mqttlab.studies.table import Comparison
+from mqttlab.studies.table import AsPrinted, Comparison
 
 Results = TypeVar("Results")
 Verdict = tuple[bool | None, str, str]
@@ -45,6 +45,11 @@ def assumed(why: str) -> str:
     return f"{ASSUMED}{why}"
 
 
+def by_assumption(evidence: str, why: str) -> Verdict:
+    """A claim that our model could not fail: undecided, with the assumption."""
+    return None, evidence, f"by assumption: {why}"
+
+
 def cause_open(what: str = "no run shows the cause") -> str:
     """What of the reason nobody knows."""
     return f"{OPEN}{what}"
@@ -61,7 +66,12 @@ def in_words(values: Iterable[float], digits: int = 3) -> str:
 
 
 def plain(value: float, digits: int = 3) -> str:
-    """A number with so many digits and no power of ten: 2.6e+03 reads 2600; a dash where there is none."""
+    """A number with so many digits and no power of ten: 2.6e+03 reads 2600; a dash where there is none.
+
+    A published value has the digits that are printed.
+    """
+    if isinstance(value, AsPrinted):
+        return value.digits
     if value != value or abs(value) == float("inf"):
         return "–" if value != value else "∞"
     words = f"{value:.{digits}g}"

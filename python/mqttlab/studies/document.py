@@ -12,7 +12,7 @@ from mqttlab.studies.agreement import Disagreement, far
 from mqttlab.studies.chart import Chart, svg
 from mqttlab.studies.claims import plain
 from mqttlab.studies.study import Reading, Study, printed_sources
-from mqttlab.studies.table import AsPrinted, Cell, Comparison, fits
+from mqttlab.studies.table import Cell, Comparison, fits
 
 FIT_COLUMNS = ("table", "values", "median ratio", "within 10 %", "within 25 %")
 CELL_COLUMNS = ("scenario", "metric", "published", "ours", "± 95 %", "deviation", "never received")
@@ -86,7 +86,7 @@ def write(rerun: Rerun, out: Path) -> None:
 
 def number(value: float) -> str:
     """A value as tables show it: the digits that are printed, else four; a dash where there is none."""
-    return value.digits if isinstance(value, AsPrinted) else plain(value, 4)
+    return plain(value, 4)
 
 
 def fit_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:

@@ -38,12 +38,13 @@ from mqttlab.recording import Recording
 from mqttlab.statistics import proportion_interval
 from mqttlab.studies.andersen2021.beyond import (
     CERTAINTY,
+    NEVER,
     PAHO_1_5_SEEDS,
-    REPEATS,
     SEEDS,
     SILENCE,
     TABLES,
     families,
+    of_the_study,
     paho_name,
     repeating_name,
     seeded_name,
@@ -54,6 +55,8 @@ from mqttlab.studies.study import number_of, of_tables, published_rows
 from mqttlab.studies.table import Cell, as_printed, pooled
 
 ETHERNET_BYTES = 14
+STUDY_S = 600.0
+"""The study's clients publish for ten minutes."""
 NETWORK_TABLES, APPLICATION_TABLES = "tables_5_1_to_5_9_network_layer", "tables_5_2_to_5_10_application_layer"
 
 
@@ -78,6 +81,8 @@ class Measured:
     by_qos: Mapping[int, Application]
     network: Mapping[str, float]
     """By the metric's name in the published tables."""
+    measured_s: float = STUDY_S
+    """The length of the measurement."""
 
 
 def cases(directory: Path, tables: Sequence[str]) -> list[AnyCase]:
@@ -87,7 +92,9 @@ def cases(directory: Path, tables: Sequence[str]) -> list[AnyCase]:
     points = _points(directory)
     names = dict.fromkeys(case_name(row["network"], row["payload"]) for row in wanted)
     ten: list[AnyCase] = [Case(name=name, values=points[name]) for name in names]
-    return ten + of_tables(families(points), tables)
+    own = [case for name in names for case in of_the_study(points, name)]
+    every = [*ten, *own, *of_tables(families(points), tables)]
+    return list({case.name: case for case in every}.values())
 
 
 def _points(directory: Path) -> Mapping[str, dict[str, Any]]:
@@ -104,7 +111,7 @@ def tables(directory: Path) -> list[str]:
 NETWORK_LAYER, APPLICATION_LAYER = ("5.1", "5.3", "5.5", "5.7", "5.9"), ("5.2", "5.4", "5.6", "5.8", "5.10")
 ALIASES = {"table 5.11": NETWORK_LAYER, "table 5.12": NETWORK_LAYER, "table 5.13": APPLICATION_LAYER,
            "table 5.14": APPLICATION_LAYER, "figure 5.1": ("5.4",), "figure 5.2": ("5.6",), "figure 5.3": ("5.8",),
-           "figure 5.4": ("5.10",)}
+           "figure 5.4": ("5.10",), "table clients as paho-mqtt 1.5.1": ("5.6", "5.8", "5.10")}
 """Tables 5.11 to 5.14 print those before them once more, by payload; the figures are their mean delays."""
 
 
@@ -120,7 +127,8 @@ def case_name(network: str, payload: str) -> str:
 def measure(recording: Recording) -> Measured:
     """The application layer by QoS, and the network layer of the whole run."""
     by_qos = {row["qos"]: _application(row) for row in metrics.application(recording).iter_rows(named=True)}
-    return Measured(by_qos=by_qos, network=_network(recording))
+    return Measured(by_qos=by_qos, network=_network(recording),
+                    measured_s=recording.plan["phases"]["duration_ns"] / 1e9)
 
 
 def _application(row: Mapping[str, Any]) -> Application:
@@ -174,16 +182,32 @@ def published_application(directory: Path) -> dict[tuple[str, int], Application]
 
 def compare(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
     """Every table, published and simulated, in the order of their numbers."""
-    cells = [*_table_of_models(directory, results), *_compare_network(directory, results),
-             *_compare_application(directory, results), *_recommended(directory, results)]
+    own = _own_clients(results)
+    others = {name: found for name, found in results.items() if not any(name in run for run in own)}
+    cells = [*_table_of_models(directory, results), *_layers(directory, others),
+             *pooled([_layers(directory, run) for run in own] or [[]]), *_recommended(directory, results)]
     return sorted(cells, key=lambda cell: _number_of(cell.table)) + _beyond(directory, results)
+
+
+def _layers(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    return [*_compare_network(directory, results), *_compare_application(directory, results)]
+
+
+def _own_clients(results: Mapping[str, Measured]) -> list[dict[str, Measured]]:
+    """For each seed the scenarios with the study's own clients, paho-mqtt 1.5.1's, by the names of the ten."""
+    names = {case_name(network, payload) for network in NETWORKS for payload in PAYLOADS}
+    runs = [{name: results[ran] for name in sorted(names) if (ran := repeating_name(name, seed)) in results}
+            for seed in PAHO_1_5_SEEDS]
+    # Live it is one of them, as often as all is repeated.
+    runs = [run for run in runs if run]
+    return runs if all(run.keys() == runs[0].keys() for run in runs) else []
 
 
 def _beyond(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
     """The tables that the study has not: beside the printed values where there are any."""
-    cells = _silence_cells(directory, results) + _repeats_cells(directory, results)
+    cells = _silence_cells(directory, results) + _never_cells(directory, results)
     for table, family in families(_points(directory)).items():
-        if table in (SILENCE, REPEATS, CERTAINTY):
+        if table in (SILENCE, NEVER, CERTAINTY):
             continue
         for case in family:
             if case.name in results:
@@ -201,18 +225,10 @@ def _silence_cells(directory: Path, results: Mapping[str, Measured]) -> list[Cel
             if cell.metric in (METRICS["messages_lost_percent"], METRICS["delay_s_mean"], METRICS["disconnects"])]
 
 
-def _repeats_cells(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
-    """The narrow networks with clients as paho-mqtt 1.5.1: printed values beside the means over the seeds."""
-    names = {case_name(network, payload) for network in NETWORKS for payload in PAYLOADS}
-    runs = [{name: results[ran] for name in names if (ran := repeating_name(name, seed)) in results}
-            for seed in PAHO_1_5_SEEDS]
-    # Live it is one of them, as often as all is repeated.
-    runs = [run for run in runs if run]
-    if not runs or any(run.keys() != runs[0].keys() for run in runs):
-        return []
-    shown = (METRICS["messages_lost_percent"], METRICS["delay_s_mean"], METRICS["delay_s_max"], METRICS["disconnects"])
-    return pooled([[replace(cell, table=REPEATS) for cell in _compare_application(directory, run)
-                    if cell.metric in shown] for run in runs])
+def _never_cells(directory: Path, results: Mapping[str, Measured]) -> list[Cell]:
+    """The narrow networks once more, with clients that never repeat: printed values beside these."""
+    usual = {case.name: results[case.name] for case in families(_points(directory))[NEVER] if case.name in results}
+    return [replace(cell, table=NEVER) for cell in _layers(directory, usual)]
 
 
 def as_paho_1_5(results: Mapping[str, Measured], name: str) -> Measured:
@@ -332,13 +348,11 @@ METRICS = {
 }
 COUNTS = {"messages_sent", "disconnects", "total_packets", "tcp_retransmissions", "duplicate_acks"}
 """Metrics of both layers that grow with the length of a run."""
-SENT = 9 * 60
-"""Messages of a QoS level in the study's ten minutes: nine publishers, each every 10 s."""
 
 
 def _is_shorter(ours: Measured) -> bool:
     """Whether our clients had less time than the study's."""
-    return any(row.messages_sent < 0.9 * SENT for row in ours.by_qos.values())
+    return ours.measured_s < STUDY_S
 
 
 def published_network(directory: Path) -> dict[tuple[str, str], float]:

@@ -61,7 +61,7 @@ def _clients(results: Results, name: str, qos: int) -> str:
         shown(f"what clients do decides what is lost ({name} at QoS {qos}): {usual:.3g} % where they count what they "
               f"send for their keep-alive, {silent:.3g} % where they count silence, alone, {repeating:.3g} % where "
               "they repeat after 20 s, too, as paho-mqtt 1.5.1 does, which the study ran (tables *clients that count "
-              "silence* and *clients as paho-mqtt 1.5.1*)",
+              "silence*, 5.6, 5.8 and 5.10)",
               follows=max(usual, silent, repeating) - min(usual, silent, repeating) > 10),
         cause_open("the rest. The study counts losses among what its clients sent while they were connected"))
 

@@ -26,6 +26,7 @@ from mqttlab.studies.perez2005.experiment import (
     Ethernet,
     Measured,
     Wifi,
+    good_to_bad_of,
     words,
 )
 from mqttlab.studies.table import Cell
@@ -36,7 +37,8 @@ BURSTS, BY_ERRORS = "figure 5.2", "figure 5.5"
 RISE, LOADS, LARGER = "figure 5.3", "figure 5.10", "figures 5.13 and 5.14"
 TIMEOUTS = "figure 5.4"
 SEEDS = (2, 3, 4, 5)
-Change = Literal["seed", "no repeats", "rate", "topic", "loss", "no switch", "delayed ACK", "Nagle", "bad bits"]
+Change = Literal["seed", "no repeats", "rate", "topic", "loss", "no switch", "delayed ACK", "Nagle", "bad bits",
+                 "mean BER"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,8 @@ class Altered:
         told = {"seed": f"seed {self.value}", "no repeats": "MQTT never repeats", "rate": f"{self.value} a second",
                 "topic": "one topic is z", "loss": f"{self.value} % lost in a bad state",
                 "no switch": "no switch between client and broker", "delayed ACK": "TCP delays acknowledgements",
-                "Nagle": "Nagle's algorithm on", "bad bits": f"{self.value} % of the bits wrong in a bad state"}
+                "Nagle": "Nagle's algorithm on", "bad bits": f"{self.value} % of the bits wrong in a bad state",
+                "mean BER": "BER the mean of section 4.3"}
         return f"{words(self.base)}, {told[self.change]}"
 
     def scenario(self, effort: Effort) -> dict[str, Any]:
@@ -80,11 +83,11 @@ class Altered:
                 host["tcp"] = {**host["tcp"], "delayed_ack": True}
         elif self.change == "Nagle":
             values["broker"]["nagle"] = True
-        elif self.change == "bad bits":
+        elif self.change in ("bad bits", "mean BER"):
+            changed = {"error_bad": f"{self.value} %"} if self.change == "bad bits" else self._mean_ber()
             for cable in (values["trunk"], *values["networks"]):
                 for way in ("up", "down"):
-                    cable[way] = {**cable[way], "bit_errors": {**cable[way]["bit_errors"],
-                                                               "error_bad": f"{self.value} %"}}
+                    cable[way] = {**cable[way], "bit_errors": {**cable[way]["bit_errors"], **changed}}
         for group in values["groups"]:
             if self.change == "rate" and "publish" in group:
                 group["publish"]["rate"] = f"{self.value} /s"
@@ -93,6 +96,11 @@ class Altered:
             if self.change == "topic" and group["name"] == "subscriber-1":
                 group["subscribe"] = [{**group["subscribe"][0], "filter": "z"}]
         return values
+
+    def _mean_ber(self) -> dict[str, str]:
+        """The channel whose mean bit error rate is what the study calls BER."""
+        assert isinstance(self.base, Ethernet)
+        return {"good_to_bad": f"{100 * good_to_bad_of(self.base.ber, self.base.p_bb):.12g} %"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,19 +236,34 @@ def losing(percent: int, *, rts: bool) -> Altered:
 
 def as_read(qos: int, change: Change | None = None, value: int = 0) -> Ethernet | Altered:
     """30 B in single errors, as table 5.2 has it, or one of its readings set the other way."""
-    base = Ethernet(clients=2, payload=30, ber=1e-5, p_bb=0.1, qos=qos, mss=FIRST_MSS, timestamps=False)
+    base = single_errors(qos)
     return base if change is None else Altered(base=base, change=change, value=value)
+
+
+def single_errors(qos: int) -> Ethernet:
+    """30 B in single errors, as table 5.2 has it."""
+    return Ethernet(clients=2, payload=30, ber=1e-5, p_bb=0.1, qos=qos, mss=FIRST_MSS, timestamps=False)
 
 
 def read_otherwise(qos: int) -> dict[str, Ethernet | Altered]:
     """Table 5.2's scenario with each of its readings set the other way, alone."""
-    base = as_read(qos)
-    assert isinstance(base, Ethernet)
+    base = single_errors(qos)
     return {"payload": replace(base, payload=base.payload + OF_TOPIC_AND_QOS), "mss": replace(base, mss=LATER_MSS),
             **{change: as_read(qos, change) for change in ("no switch", "delayed ACK", "Nagle")},
             "bad bits": as_read(qos, "bad bits", 50)}
 
 
+def by_definition(case: Ethernet) -> Altered:
+    """A cell with errors where BER is the mean bit error rate, as section 4.3 defines it."""
+    return Altered(base=case, change="mean BER")
+
+
+WITH_ERRORS: Mapping[str, Sequence[Ethernet]] = {
+    "table 5.2": [single_errors(qos) for qos in (0, 1, 2)],
+    "table 5.4": [bursts(payload=65, qos=qos, mss=LATER_MSS) for qos in (0, 1, 2)],
+    "figure 5.5": [Ethernet(clients=20, payload=50, ber=1e-4, p_bb=0.1, qos=qos) for qos in (0, 1, 2)],
+    "table 5.5": [Ethernet(clients=20, payload=50, ber=1e-4, p_bb=BURSTY, qos=qos) for qos in (0, 1, 2)]}
+"""Cells with errors by their tables, which are run by both readings of BER."""
 QUICKER, FULLER, LOSING = (33, 50), (15,), (70, 100)
 RISING = [bursts(payload=30, qos=qos, ber=ber, mss=FIRST_MSS) for ber in (1e-5, 2e-5, 5e-5, 1e-4) for qos in (0, 1, 2)]
 """Figure 5.3."""
@@ -272,7 +295,8 @@ CHANGED = [*(case for qos in (0, 1, 2) for case in with_seeds(bursts(payload=30,
            *(quicker(per_s, rts=rts) for per_s in QUICKER for rts in (False, True)),
            *(fuller(per_s) for per_s in FULLER), other_topic(),
            *(losing(percent, rts=rts) for percent in LOSING for rts in (False, True))]
-READ = [*OTHER_MSS, *(case for qos in (0, 1, 2) for case in read_otherwise(qos).values())]
+READ = [*OTHER_MSS, *(case for qos in (0, 1, 2) for case in read_otherwise(qos).values()),
+        *(by_definition(case) for cases in WITH_ERRORS.values() for case in cases)]
 
 
 TABLES: Mapping[str, Sequence[Ethernet | Wifi | Altered | Arriving | Crowd]] = {

@@ -7,8 +7,9 @@ the MSS is 536 B, with timestamps, unless something else is printed.
 Readings chosen where the study leaves a parameter open:
 
 - "BER" is the chance per bit to go from the good to the bad state; bits in the bad state are wrong with a chance of
-  0.065, good ones never. Only so do isolated errors (p_BB 0.1) stay harmless, as the study reports; read as the mean
-  bit error rate its tables do not come out with any error rate in the bad state.
+  0.065, good ones never. Only so do isolated errors (p_BB 0.1) stay harmless, as the study reports. Section 4.3 prints
+  a definition, the mean bit error rate p_G e_G + p_B e_B, and no error rate of the bad state. By it the tables do not
+  come out with any (:func:`mean_error_rate`; ``readings.py`` has both).
 - Each direction of each cable has such a channel of its own.
 - TCP acknowledges each segment at once: the published m-efficiencies of 1, 1/2 and 1/4 count an acknowledgement for
   each answer of the broker.
@@ -253,6 +254,23 @@ class Serial:
 SERIAL = [Serial(per_s=per_s, ber=ber, qos=qos)
           for per_s in (10, 50) for ber in (0.0, 1e-5, 1e-4, 5e-4) for qos in (0, 1, 2)]
 Case = Ethernet | Wifi | Serial
+
+
+def mean_error_rate(good_to_bad: float, p_bb: float) -> float:
+    """The share of wrong bits, p_G e_G + p_B e_B of section 4.3, of a channel that is run; e_G is zero."""
+    return good_to_bad / (good_to_bad + 1 - p_bb) * ERROR_IN_BAD_STATE
+
+
+def good_to_bad_of(mean: float, p_bb: float) -> float:
+    """The chance to go to the bad state by which a channel has this share of wrong bits."""
+    bad = mean / ERROR_IN_BAD_STATE
+    return bad / (1 - bad) * (1 - p_bb)
+
+
+def frame_loss(good_to_bad: float, p_bb: float, frame_bytes: int) -> float:
+    """The chance of a frame to have a wrong bit, where stays in the bad state are few."""
+    in_stay = ERROR_IN_BAD_STATE / (1 - (1 - ERROR_IN_BAD_STATE) * p_bb)
+    return -math.expm1(-8 * frame_bytes * good_to_bad * in_stay)
 
 
 def _percent(ratio: float) -> str:

@@ -11,6 +11,7 @@ from mqttlab.studies.chart import Chart, Series
 from mqttlab.studies.claims import (
     Verdict,
     assumed,
+    by_assumption,
     cause_open,
     in_words,
     judged,
@@ -41,6 +42,8 @@ from mqttlab.studies.varsani2021.experiment import (
 )
 
 Results = Mapping[str, Measured]
+MODELLED = 1.0005
+"""Times within this factor differ by the bytes of a filter on the link alone. Those of a real broker differ more."""
 
 
 def evaluate(directory: Path, results: Results) -> list[Comparison]:
@@ -142,8 +145,9 @@ def _subscribe(_: Path, results: Results) -> Verdict:
             for form in FORMS}
     every = [value for row in rows.values() for value in row]
     evidence = (f"SUBSCRIBE with one filter to SUBACK, {in_words(ONE_FILTER, 5)} topics: " + "; ".join(
-        f"{form} {in_words(row)} ms" for form, row in rows.items())
-        + ". The simulated broker takes the same time for every filter")
+        f"{form} {in_words(row)} ms" for form, row in rows.items()))
+    if max(every) < MODELLED * min(every):
+        return by_assumption(evidence, "the simulated broker takes the same time for every filter")
     return max(every) < 1.2 * min(every), evidence, cause_open()
 
 
