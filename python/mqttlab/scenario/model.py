@@ -245,7 +245,9 @@ class Broker(Part):
     when_it_dies: Literal["end-run", "go-on"] = Field(
         "end-run", description="What its end means: the run ends and is incomplete, or it goes on.")
     nagle: Truth = Field(True, description="Nagle's algorithm on the broker's sockets (Mosquitto's default).")
-    max_inflight: Whole = Field(20, ge=0, le=65_535, description="Unacknowledged messages to a client; 0: no limit.")
+    max_inflight: Whole = Field(20, ge=0, le=65_535, description=(
+        "Unacknowledged messages to a client; 0: no limit. The default is Mosquitto's; of another broker that runs "
+        "live no limit is known without it."))
     max_queued: Whole = Field(
         1000, ge=0, le=2**32 - 1, description=(
             "Messages queued for a client beyond these; 0: no limit. QoS 0 messages for a client that is away are not "
@@ -612,7 +614,9 @@ class Scenario(Part):
         if self.servers and "broker" not in self.model_fields_set:
             return listed
         fields = {name: getattr(self.broker, name) for name in type(self.broker).model_fields}
-        short = Server.model_construct(name="broker", role="broker", passes_to=None, **fields)
+        # What is written stays told from what has its default.
+        written = self.broker.model_fields_set | {"name", "role"}
+        short = Server.model_construct(written, name="broker", role="broker", passes_to=None, **fields)
         return [(("broker",), short), *listed]
 
     @cached_property
