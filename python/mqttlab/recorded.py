@@ -33,6 +33,7 @@ TEXTS = {table: frozenset(names.split()) for table, names in {
     "latency_sums": "quantity",
     "attribution": "seen_by unattributed",
     "legs": "topic",
+    "holds": "part",
     "named_packets": "identified",
     "frame_sums": "scope group direction",
     "link_sums": "drops_by_cause",
@@ -83,7 +84,9 @@ NUMBERS = {table: frozenset(names.split()) for table, names in {
         "row schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns "
         "queue_to_broker_ns wire_to_broker_ns retransmission_to_broker_ns gateway_ns handshake_ns "
         "undivided_ns broker_ns broker_window_ns broker_nagle_ns broker_socket_ns queue_to_subscriber_ns "
-        "wire_to_subscriber_ns retransmission_to_subscriber_ns release_ns delivery_ns adjusted_ns legs",
+        "wire_to_subscriber_ns retransmission_to_subscriber_ns release_ns delivery_ns sender_unconnected_ns "
+        "link_down_ns nat_forgot_ns broker_paused_ns subscriber_unconnected_ns reader_stopped_ns adjusted_ns legs",
+    "holds": "leg from_ns until_ns",
     "legs":
         "before up_client begins_ns handed_ns up_packet up_connection up_packet_id up_first_sent_ns "
         "up_ready_ns up_written_ns up_window_ns up_window_packet up_nagle_until_ns up_socket_until_ns "
@@ -158,7 +161,8 @@ OPTIONAL = {table: frozenset(names.split()) for table, names in {
         "schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns queue_to_broker_ns "
         "wire_to_broker_ns retransmission_to_broker_ns gateway_ns handshake_ns undivided_ns broker_ns "
         "broker_window_ns broker_nagle_ns broker_socket_ns queue_to_subscriber_ns wire_to_subscriber_ns "
-        "retransmission_to_subscriber_ns release_ns delivery_ns adjusted_ns seen_by unattributed",
+        "retransmission_to_subscriber_ns release_ns delivery_ns sender_unconnected_ns link_down_ns nat_forgot_ns "
+        "broker_paused_ns subscriber_unconnected_ns reader_stopped_ns adjusted_ns seen_by unattributed",
     "legs":
         "before relayed up_client topic begins_ns handed_ns up_packet up_connection up_packet_id up_first_sent_ns "
         "up_ready_ns up_written_ns up_window_ns up_window_packet up_nagle_until_ns up_socket_until_ns "

@@ -594,7 +594,7 @@ def _recovered(directory: Path) -> Recording:
 
 
 FINISHED_WITHIN_S = 10
-SUMMARY_VERSION = 3
+SUMMARY_VERSION = 4
 """The version of the derived tables that this program reads."""
 
 

@@ -51,7 +51,7 @@ use settings::RunSettings;
 pub const DONE: &str = "summary.json";
 
 /// The version of the derived tables. A recording with those of another version is summarised again.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// What [`DONE`] says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl Default for SummaryLimits {
 }
 
 /// The tables that are read.
-const SOURCES: [&str; 4] = ["messages", "packets", "control_packets", "network_metrics"];
+const SOURCES: [&str; 5] = ["messages", "packets", "control_packets", "network_metrics", "events"];
 
 /// Makes the derived tables of the recording in `dir`, in `out`.
 ///

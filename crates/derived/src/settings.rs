@@ -40,6 +40,8 @@ pub(crate) struct ClientSettings {
     pub(crate) broker_nagle: bool,
     /// Whether it is a program, of which no more is known than frames show.
     pub(crate) is_program: bool,
+    /// The server that it connects to, and the broker: behind a gateway another one. Places in the plan.
+    servers: [usize; 2],
 }
 
 /// Who is who, and how they are set.
@@ -68,6 +70,14 @@ pub(crate) struct RunSettings {
     stacks: Vec<(i64, bool)>,
     /// The least variable part of the time-out of each host of the layout, ms.
     rto_min_ms: Vec<f64>,
+    /// The events of the plan, as it has them.
+    pub(crate) events: Vec<Value>,
+    pub(crate) server_names: Vec<String>,
+    server_hosts: Vec<i64>,
+    /// The links from one host to another.
+    pub(crate) routes: Vec<((i64, i64), Vec<usize>)>,
+    /// Whether the network has translators of addresses.
+    pub(crate) has_nats: bool,
     /// How much before its time a frame may have been handed to a host: the emulator allows for its own cost.
     pub(crate) early_ns: i64,
 }
@@ -85,6 +95,7 @@ struct StoredPlan {
     network: Option<StoredNetwork>,
     phases: Value,
     stages: Value,
+    events: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -106,6 +117,16 @@ struct StoredStack {
 #[serde(default)]
 struct StoredNetwork {
     mtu_bytes: Value,
+    paths: Vec<StoredPath>,
+    nats: Vec<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredPath {
+    from: Value,
+    to: Value,
+    hops: Vec<Value>,
 }
 
 /// What of a stored layout is looked at.
@@ -189,6 +210,15 @@ impl RunSettings {
         }
         self.suffixes.sort_unstable();
         self.suffixes.dedup();
+        self.events = list(&plan.events).to_vec();
+        for server in list(&plan.servers) {
+            self.server_names.push(server["name"].as_str().unwrap_or("").to_owned());
+            self.server_hosts.push(server["host"].as_i64().unwrap_or(-1));
+        }
+        if let Some(network) = &plan.network {
+            self.has_nats = !network.nats.is_empty();
+            self.routes = network.paths.iter().map(route).collect();
+        }
         let mtu = plan.network.as_ref().and_then(|network| network.mtu_bytes.as_i64());
         let mtu = mtu.filter(|&mtu| mtu > 0).unwrap_or(ETHERNET_BYTES);
         let (mut least, unknown) = (BTreeMap::new(), StoredStack::default());
@@ -235,6 +265,17 @@ impl RunSettings {
         (window < UNLIMITED).then_some(window)
     }
 
+    /// The server that a client connects to, and its broker: behind a gateway another one. Places in the plan.
+    pub(crate) fn servers_of(&self, client: i64) -> [usize; 2] {
+        let known = usize::try_from(client).ok().and_then(|client| self.clients.get(client));
+        known.map_or([0; 2], |client| client.servers)
+    }
+
+    /// The host of a server, by its place in the plan; -1 where it is not known.
+    pub(crate) fn server_host(&self, server: usize) -> i64 {
+        self.server_hosts.get(server).copied().unwrap_or(-1)
+    }
+
     /// Whether a client is a program.
     pub(crate) fn is_program(&self, client: i64) -> bool {
         let known = usize::try_from(client).ok().and_then(|client| self.clients.get(client));
@@ -268,10 +309,13 @@ fn client(plan: &StoredPlan, group: &Value) -> ClientSettings {
     };
     let transport = &group["transport"]["tcp"]["nodelay"];
     let nodelay = transport.as_bool().or(group["tcp_nodelay"].as_bool());
-    let mut server = &plan.servers[group["connects_to"].as_u64().unwrap_or(0) as usize];
+    let connects_to = group["connects_to"].as_u64().unwrap_or(0) as usize;
+    let mut server = &plan.servers[connects_to];
+    let mut servers = [connects_to; 2];
     // Behind a gateway it is the gateway to which the broker's sockets and windows are.
     if let Some(behind) = server["role"]["gateway"]["broker"].as_u64() {
-        server = &plan.servers[behind as usize];
+        servers[1] = behind as usize;
+        server = &plan.servers[servers[1]];
     }
     let broker = if server.is_null() { &plan.broker } else { &server["role"]["broker"] };
     let settings = &broker["settings"];
@@ -284,7 +328,15 @@ fn client(plan: &StoredPlan, group: &Value) -> ClientSettings {
         // A proxy of ZeroMQ always switches it off, as libzmq does.
         broker_nagle: !settings["tcp_nodelay"].as_bool().unwrap_or(server["role"]["zeromq"].is_object()),
         is_program: !group["program"].is_null(),
+        servers,
     }
+}
+
+/// The links of a path; radio channels have none.
+fn route(path: &StoredPath) -> ((i64, i64), Vec<usize>) {
+    let end = |host: &Value| host.as_i64().unwrap_or(-1);
+    let links = path.hops.iter().filter_map(|hop| hop["link"].as_u64());
+    ((end(&path.from), end(&path.to)), links.map(|link| link as usize).collect())
 }
 
 /// The windows that are in force on a client's connection: of the client, and of its broker. Before MQTT 5 neither end can tell

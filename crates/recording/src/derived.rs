@@ -46,7 +46,7 @@ table! {
         /// From the sender's socket (or the broker, where the way to it is recorded) until the subscriber had read the PUBLISH (or
         /// until the broker's first byte is seen).
         pub undivided_ns: Option<u64>,
-        /// Inside the broker, including the time that a subscriber was not connected.
+        /// Inside the broker.
         pub broker_ns: Option<u64>,
         /// Waiting in the broker for the in-flight window towards the subscriber.
         pub broker_window_ns: Option<u64>,
@@ -66,6 +66,19 @@ table! {
         pub release_ns: Option<u64>,
         /// From the last byte's arrival at the client's host until the application had it.
         pub delivery_ns: Option<u64>,
+        /// At the sender, while it had no connection.
+        pub sender_unconnected_ns: Option<u64>,
+        /// Before or in a link that an event had taken down.
+        pub link_down_ns: Option<u64>,
+        /// On a connection that a translator of addresses (NAT) had forgotten, from the first frame that it dropped for that until
+        /// the client gave the connection up.
+        pub nat_forgot_ns: Option<u64>,
+        /// At a broker or gateway that an event had paused.
+        pub broker_paused_ns: Option<u64>,
+        /// At the broker, while the subscriber had no connection: in its session, or on a connection that was over.
+        pub subscriber_unconnected_ns: Option<u64>,
+        /// Behind the broker, while an event had the subscriber read nothing.
+        pub reader_stopped_ns: Option<u64>,
         /// Sum of the negative differences between neighbouring instants: how far the tables disagree. No part's error is
         /// larger.
         pub adjusted_ns: Option<u64>,
@@ -251,6 +264,21 @@ table! {
         pub sn_down_release_ns: Option<u64>,
         /// The message's QoS at its publisher.
         pub qos: Option<u8>,
+    }
+}
+
+table! {
+    /// One row per time in which something that the recording names held a leg: a client without a connection, or an event. In
+    /// the order of `legs`. Other parts of the leg do not have this time.
+    pub struct HoldRow<'a> in "holds", columns HoldColumns {
+        /// The row of `legs`, from 0.
+        pub leg: u64,
+        /// The column of `attribution` that has this time.
+        pub part: &'a str,
+        /// From when.
+        pub from_ns: u64,
+        /// Until when.
+        pub until_ns: u64,
     }
 }
 
@@ -553,6 +581,8 @@ writers! {
     AttributionWriter: AttributionRow, AttributionColumns;
     /// Writes `legs`.
     LegWriter: LegRow, LegColumns;
+    /// Writes `holds`.
+    HoldWriter: HoldRow, HoldColumns;
     /// Writes `named_packets`.
     NamedPacketWriter: NamedPacketRow, NamedPacketColumns;
     /// Writes `frame_sums`.
@@ -576,9 +606,10 @@ writers! {
 }
 
 /// Every derived table.
-pub static DERIVED_TABLES: [Description; 12] = [
+pub static DERIVED_TABLES: [Description; 13] = [
     AttributionColumns::DESCRIPTION,
     LegColumns::DESCRIPTION,
+    HoldColumns::DESCRIPTION,
     NamedPacketColumns::DESCRIPTION,
     FrameSumColumns::DESCRIPTION,
     LinkSumColumns::DESCRIPTION,

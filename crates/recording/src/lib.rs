@@ -78,9 +78,9 @@ pub use mqttlab_rows::{
 pub use claim::{BY_HAND, Claim, HAND_SOCKET, discard};
 pub use derived::{
     AttributionRow, AttributionWriter, CarrierRow, CarrierWriter, DERIVED_TABLES, FrameSumRow,
-    FrameSumWriter, GroupFrameRow, GroupFrameWriter, LegRow, LegWriter, LinkSumRow, LinkSumWriter,
-    NamedPacketRow, NamedPacketWriter, PacketSumRow, PacketSumWriter, RoundTripRow, RoundTripWriter,
-    SentAgainRow, SentAgainWriter, SliceRow, SliceWriter, TopicSumRow, TopicSumWriter,
+    FrameSumWriter, GroupFrameRow, GroupFrameWriter, HoldRow, HoldWriter, LegRow, LegWriter, LinkSumRow,
+    LinkSumWriter, NamedPacketRow, NamedPacketWriter, PacketSumRow, PacketSumWriter, RoundTripRow,
+    RoundTripWriter, SentAgainRow, SentAgainWriter, SliceRow, SliceWriter, TopicSumRow, TopicSumWriter,
 };
 pub use direct::DirectRecorder;
 pub use error::{Error, Result};

@@ -72,6 +72,10 @@ class BrokerPlace:
 class Adapter(Protocol):
     """How to run one kind of broker."""
 
+    @property
+    def is_configured(self) -> bool:
+        """Whether the broker is started with the settings of the scenario, its defaults too."""
+
     def version(self) -> str:
         """The program's version as it prints it; empty when there is no program, or it cannot be asked."""
 

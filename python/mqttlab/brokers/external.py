@@ -10,6 +10,8 @@ from mqttlab.brokers.adapter import BrokerPlace, BrokerSettings
 class External:
     """Nothing is started; what the scenario says of the broker's settings is only for the report."""
 
+    is_configured = False
+
     def version(self) -> str:
         return ""
 

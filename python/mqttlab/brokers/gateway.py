@@ -15,6 +15,8 @@ class Gateway:
     """``mqttlab-engine gateway``: the machine that simulations drive, over a UDP socket and TCP to the broker. And
     ``mqttlab-engine proxy``, likewise, over TCP sockets."""
 
+    is_configured = True
+
     def version(self) -> str:
         return ""
 

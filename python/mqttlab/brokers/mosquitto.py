@@ -19,6 +19,8 @@ SEARCH_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 class Mosquitto:
     """Mosquitto 2.x, as its manual page mosquitto.conf(5) describes the options."""
 
+    is_configured = True
+
     def found(self, settings: BrokerSettings | None = None) -> str | None:
         return shutil.which("mosquitto") or shutil.which("mosquitto", path=SEARCH_PATH)
 

@@ -16,8 +16,11 @@ class Program:
     it), and of a proxy of ZeroMQ `{subscriber_port}` and `{high_water_mark}`.
 
     The scenario's settings (``nagle``, ``max_inflight``, ...) say what the program's own files say: reports and the
-    simulator read them, and nothing here can check that they agree.
+    simulator read them, and nothing here can check that they agree. A window (``max_inflight``) that it does not say
+    is not known: Mosquitto's default is not the program's.
     """
+
+    is_configured = False
 
     def version(self) -> str:
         return ""

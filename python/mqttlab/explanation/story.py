@@ -28,6 +28,9 @@ SEGMENTS_SHOWN = 4
 # The remark at the acknowledgement that ended a wait for a window.
 MAKES_ROOM = "makes room in the in-flight window"
 
+# What may hold a message before its broker or behind it.
+EITHER_SIDE = ("link_down_ns", "nat_forgot_ns")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
@@ -123,6 +126,8 @@ class Story:
     happenings: tuple[Happening, ...]
     captured: bool = False
     """Whether captures or logs of others told it: they do not know when it was due, nor what held it in the sender."""
+    simulated: bool = False
+    """Whether no machine performed it."""
 
     @property
     def latency_ns(self) -> int:
@@ -166,7 +171,7 @@ def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:
                     for host in hosts if host != broker},
         spans=tuple(teller.spans), arrows=arrows, releases=tuple(teller.releases),
         happenings=tuple(teller.happenings(ends, first["begins_ns"], last["received_ns"])),
-        captured="sources" in recording.plan,
+        captured="sources" in recording.plan, simulated=recording.plan.get("backend") == "sim",
     )
 
 
@@ -241,8 +246,11 @@ class _Teller:
         """Add one leg."""
         sender, receiver = self.host(row["up_client"]), self.host(row["subscriber"])
         one = self.evidence.legs.filter(pl.col("leg") == row["leg"])
-        for span in intervals(one).iter_rows(named=True):
+        for span in intervals(one, self.evidence.holds).iter_rows(named=True):
             host = self._place(row, span["from_ns"]) or _host_of(span["part"], sender, self.broker, receiver)
+            came_ns = row["up_complete_ns"]
+            if span["part"] in EITHER_SIDE and came_ns is not None and span["from_ns"] < came_ns:
+                host = sender
             self.spans.append(Span(part=span["part"], host=host, from_ns=span["from_ns"], to_ns=span["to_ns"]))
         for prefix in ("sn_up", "sn_down"):
             if row[f"{prefix}_packet"] is not None:
@@ -441,6 +449,6 @@ def _name(packet: dict[str, Any], start: int, end: int) -> str:
 def _host_of(part: str, sender: str, broker: str, receiver: str) -> str:
     """Where a part of the time passes."""
     if part in ("schedule_ns", "session_ns", "sender_nagle_ns", "sender_socket_ns", "queue_to_broker_ns",
-                "wire_to_broker_ns", "retransmission_to_broker_ns"):
+                "wire_to_broker_ns", "retransmission_to_broker_ns", "sender_unconnected_ns"):
         return sender
-    return receiver if part in ("release_ns", "delivery_ns") else broker
+    return receiver if part in ("release_ns", "delivery_ns", "reader_stopped_ns") else broker

@@ -110,7 +110,7 @@ def _sentence(story: Story, part: str) -> str:
     sentences = {
         "schedule_ns": (
             f"Waited {took} before its first packet, in the publisher or in its TCP: a capture does not tell which."
-            if story.captured else f"Sent {took} after its time: the publisher was late; the machine is too busy."),
+            if story.captured else f"Handed over {took} after its time: the publisher was late{_host(story)}."),
         "session_ns": f"Waited {took} in the session of {names['publisher']} or of a relay: "
                       f"{_session(story)}.{resent if broken else ''}",
         "sleep_ns": f"Waited {took} for a sleeping client to be awake: it wakes up at intervals (`mqtt_sn.sleep`).",
@@ -120,31 +120,59 @@ def _sentence(story: Story, part: str) -> str:
                     f"repeated when T_retry is over (`mqtt_sn.retry`).{resent}",
         "gateway_ns": f"Spent {took} inside the gateway: it was busy, its window or connection to the broker was not "
                       "free, or an earlier message to the same client was not acknowledged.",
-        "sender_socket_ns": f"Waited {took} in the sender's socket for room in the congestion or receive window.",
-        "queue_to_broker_ns": f"Waited {took} in link queues on the way to the broker: more was sent than the link "
-                              "carries.",
+        "sender_socket_ns": f"Waited {took} in the sender's socket{_room(story, part)}.",
+        "queue_to_broker_ns": f"Waited {took} in link queues on the way to the broker, behind what the link had to "
+                              "send before.",
         "wire_to_broker_ns": f"Travelled {took} to the broker: the links' delay and rate.",
-        "retransmission_to_broker_ns": f"Waited {took} on the way to the broker for data that had been lost "
-                                       f"({_frames(lost)}).{resent}",
+        "retransmission_to_broker_ns": f"Waited {took} on the way to the broker for {_missing(lost)}.{resent}",
         "handshake_ns": f"Waited {took} at the broker for its PUBREL, one more round trip: the broker hands a QoS 2 "
                         "message on when the PUBREL has come.",
         "undivided_ns": f"Spent {took} in the network and the broker, which nothing parts: a client's frames were not "
                         "recorded.",
-        "broker_ns": f"Spent {took} inside the broker: it was busy, or the subscriber was not connected.",
+        "broker_ns": f"Spent {took} inside the broker, from the PUBLISH that came to the one that went; no frame shows "
+                     "what for.",
         "broker_window_ns": f"Waited {took} in the broker for room in the in-flight window towards "
                             f"{names['subscriber']} (`broker.max_inflight`).",
-        "broker_socket_ns": f"Waited {took} in the broker's socket for room in the congestion or receive window.",
-        "queue_to_subscriber_ns": f"Waited {took} in link queues on the way to {names['subscriber']}: more was sent "
-                                  "than the link carries.",
+        "broker_socket_ns": f"Waited {took} in the broker's socket{_room(story, part)}.",
+        "queue_to_subscriber_ns": f"Waited {took} in link queues on the way to {names['subscriber']}, behind what the "
+                                  "link had to send before.",
         "wire_to_subscriber_ns": f"Travelled {took} to {names['subscriber']}: the links' delay and rate.",
-        "retransmission_to_subscriber_ns": f"Waited {took} on the way to {names['subscriber']} for data that had been "
-                                           f"lost ({_frames(lost)}).{resent}",
+        "retransmission_to_subscriber_ns": f"Waited {took} on the way to {names['subscriber']} for "
+                                           f"{_missing(lost)}.{resent}",
         "release_ns": f"Waited {took} at {names['subscriber']} for its PUBREL: the client hands a QoS 2 message on "
                       "when the PUBREL has come (`mqtt.deliver_qos2_on`).",
-        "delivery_ns": f"Waited {took} at the host of {names['subscriber']} until the application read it: the machine "
-                       "is too busy.",
+        "delivery_ns": f"Waited {took} at the host of {names['subscriber']} until the application read it"
+                       f"{_host(story)}.",
+        "sender_unconnected_ns": f"Waited {took} at {names['publisher']} or a relay, which had no connection.",
+        "link_down_ns": f"Waited {took} for a link that an event of the scenario had taken down.{resent}",
+        "nat_forgot_ns": f"Waited {took} on a connection that a NAT had forgotten, from the first frame that it "
+                         f"dropped until the client gave the connection up.{resent}",
+        "broker_paused_ns": f"Waited {took} for the broker or a gateway, which an event of the scenario had paused.",
+        "subscriber_unconnected_ns": f"Waited {took} at the broker while {names['subscriber']} had no connection.",
+        "reader_stopped_ns": f"Waited {took} for {names['subscriber']}, which an event of the scenario had stop "
+                             "reading.",
     }
     return sentences[part].replace("the broker", f"the {names['server']}")
+
+
+def _host(story: Story) -> str:
+    """What of a client's delay its machine may have to do with it: nothing in a simulation, and it is not in frames."""
+    return "" if story.simulated else "; whether the machine was too busy, the timing in the report tells"
+
+
+def _room(story: Story, part: str) -> str:
+    """What bytes in a socket waited for: the acknowledgement that made room for them, if there was one."""
+    found = max((release for release in story.releases if release.part == part), key=lambda one: one.frame,
+                default=None)
+    if found is None:
+        return "; no acknowledgement shows what for"
+    return f" for room in the congestion or receive window, until the ACK in frame {found.frame} made some"
+
+
+def _missing(lost: int) -> str:
+    """What a segment waited for."""
+    return f"data that had been lost ({_frames(lost)})" if lost else (
+        "a segment that was sent again or came late; no lost frame was recorded")
 
 
 def _session(story: Story) -> str:
@@ -169,7 +197,7 @@ def _session(story: Story) -> str:
 
 def _frames(lost: int) -> str:
     if not lost:
-        return "it was lost where nothing was recorded"
+        return "no lost frame was recorded"
     return "1 lost frame" if lost == 1 else f"{lost} lost frames"
 
 

@@ -22,6 +22,8 @@ PART_COLOURS = {
     "broker_nagle_ns": "#F07F2E",
     "broker_socket_ns": "#F7D0B0", "queue_to_subscriber_ns": "#F0E442", "wire_to_subscriber_ns": "#56B4E9",
     "retransmission_to_subscriber_ns": "#DE6B86", "release_ns": "#66C9A8", "delivery_ns": "#D3D8DE",
+    "sender_unconnected_ns": "#2F5D8A", "link_down_ns": "#6E2C00", "nat_forgot_ns": "#7D6608",
+    "broker_paused_ns": "#4A235A", "subscriber_unconnected_ns": "#5DADE2", "reader_stopped_ns": "#117864",
 }
 # What each colour becomes on a dark ground: text and axes, and what has a contrast below 3 or little more there.
 DARK_INK, DARK_PANEL = "#E6EBF0", "#18212B"

@@ -448,7 +448,7 @@ ATTRIBUTION: tuple[Metric, ...] = (
     _part("undivided", "network and broker",
           "Network and broker in one, where no frames of a client's connection were recorded: from the sender's socket "
           "(or the broker, where recorded) until the subscriber's read (or the broker's first byte, where recorded)."),
-    _part("broker", "broker", "Inside the broker, including the time that a subscriber was not connected."),
+    _part("broker", "broker", "Inside the broker."),
     _part("broker_window", "broker window",
           "Waiting in the broker for the in-flight window towards the subscriber.", "MQTT 5, 4.9"),
     _part("broker_nagle", "broker Nagle",
@@ -468,6 +468,16 @@ ATTRIBUTION: tuple[Metric, ...] = (
           "QoS 2, where the client hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the client.",
           "MQTT 5, 4.3.3"),
     _part("delivery", "delivery", "From the last byte's arrival at the client's host until the application had it."),
+    # What the recording names beside packets and frames; other parts do not have this time.
+    _part("sender_unconnected", "sender unconnected", "At the sender, while it had no connection."),
+    _part("link_down", "link down", "Before or in a link that an event had taken down."),
+    _part("nat_forgot", "NAT forgot",
+          "On a connection that a translator of addresses (NAT) had forgotten, from the first frame that it dropped "
+          "for that until the client gave the connection up."),
+    _part("broker_paused", "broker paused", "At a broker or gateway that an event had paused."),
+    _part("subscriber_unconnected", "subscriber unconnected",
+          "At the broker, while the subscriber had no connection: in its session, or on a connection that was over."),
+    _part("reader_stopped", "reader stopped", "Behind the broker, while an event had the subscriber read nothing."),
 )
 PARTS: tuple[str, ...] = tuple(metric.name for metric in ATTRIBUTION)
 

@@ -58,6 +58,12 @@ PARTS = {
     "retransmission_to_subscriber_ns": "waiting for a repeated segment to the subscriber",
     "release_ns": "in the QoS 2 handshake with the subscriber",
     "delivery_ns": "inside the subscriber's host",
+    "sender_unconnected_ns": "waiting for the sender to be connected",
+    "link_down_ns": "waiting for a link that an event had taken down",
+    "nat_forgot_ns": "waiting on a connection that a NAT had forgotten",
+    "broker_paused_ns": "waiting for the broker, which an event had paused",
+    "subscriber_unconnected_ns": "waiting at the broker for the subscriber to be connected",
+    "reader_stopped_ns": "waiting for the subscriber, which an event had stop reading",
 }
 
 

@@ -211,7 +211,7 @@ def _endpoints(scenario: Scenario, server: Server, address: str) -> list[types.E
 
 def _role(scenario: Scenario, server: Server) -> types.Role:
     if server.role == "broker":
-        return {"broker": _broker(server)}
+        return {"broker": _broker(server, simulated=scenario.backend == "sim")}
     if server.role == "gateway":
         return {"gateway": _gateway(scenario, server)}
     if server.role == "zeromq":
@@ -274,11 +274,13 @@ def _readiness(ready: Readiness) -> types.Readiness:
     return "udp_bound" if ready.kind == "udp-bound" else "tcp_accept"
 
 
-def _broker(server: Server) -> types.BrokerRole:
+def _broker(server: Server, *, simulated: bool) -> types.BrokerRole:
+    # The default is Mosquitto's. Of a broker that is started otherwise no window is known but what the scenario says.
+    is_known = simulated or ADAPTERS[server.kind].is_configured or "max_inflight" in server.model_fields_set
     return {
         "settings": {
             "tcp_nodelay": not server.nagle,
-            "max_inflight": server.max_inflight,
+            "max_inflight": server.max_inflight if is_known else 0,
             "max_queued": server.max_queued,
             "retry": None if server.retry is None else {"interval_ns": server.retry},
             "persistence": server.persistence,

@@ -249,7 +249,8 @@ class Broker(Part):
     max_inflight: Whole = Field(20, ge=0, le=65_535, description=(
         "Window of unacknowledged messages to a client; 0: no limit. Mosquitto sends a whole window of queued messages "
         "for one acknowledgement, so that up to 86 have been unacknowledged with 20: a subscriber behind can get more "
-        "than window / round trip. For `kind = \"program\"` it is what is believed of that broker."))
+        "than window / round trip. The default is Mosquitto's; of another broker that runs live no limit is known "
+        "without it."))
     max_queued: Whole = Field(
         1000, ge=0, le=2**32 - 1, description=(
             "Messages queued for a client beyond these; 0: no limit. QoS 0 messages for a client that is away are not "
@@ -617,7 +618,9 @@ class Scenario(Part):
         if self.servers and "broker" not in self.model_fields_set:
             return listed
         fields = {name: getattr(self.broker, name) for name in type(self.broker).model_fields}
-        short = Server.model_construct(name="broker", role="broker", passes_to=None, **fields)
+        # What is written stays told from what has its default.
+        written = self.broker.model_fields_set | {"name", "role"}
+        short = Server.model_construct(written, name="broker", role="broker", passes_to=None, **fields)
         return [(("broker",), short), *listed]
 
     @cached_property

@@ -13,8 +13,10 @@ use mqttlab_recording::{AttributionRow, LegRow};
 
 use crate::attribution::flights::PacketFlight;
 use crate::attribution::gateway_hops::{GatewayHop, Wait};
+use crate::attribution::holds::Holds;
 use crate::attribution::latency_parts::{LatencyPart, LatencyParts};
 use crate::attribution::legs::{FollowedLegs, Leg, LegSide};
+use crate::attribution::part_steps::{HeldSpan, PartSteps};
 use crate::connections::streams::SegmentFlight;
 use crate::control_packets::NamedPacket;
 use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known};
@@ -43,6 +45,7 @@ pub(crate) struct Chains<'a> {
     pub(crate) packets: &'a [NamedPacket],
     pub(crate) flights: PublishFlights,
     pub(crate) settings: &'a RunSettings,
+    pub(crate) holds: &'a Holds,
     /// How many legs were before.
     pub(crate) before: u64,
 }
@@ -86,34 +89,6 @@ struct HopInstants {
     complete: MaybeInstant,
     frame: MaybeInstant,
     first_sent: MaybeInstant,
-}
-
-/// The steps of a leg, as far as they were gone through.
-struct PartSteps {
-    parts: LatencyParts,
-    adjusted: i64,
-    /// The instant of the step before, as it was put in order, and as the tables have it.
-    last: i64,
-    before: i64,
-    received: i64,
-}
-
-impl PartSteps {
-    fn from(begins: i64, received: i64) -> PartSteps {
-        PartSteps { parts: LatencyParts::default(), adjusted: 0, last: begins, before: begins, received }
-    }
-
-    /// The next step: its instant, and the part that ends there. What is not known is a part of the next that is.
-    #[inline]
-    fn step(&mut self, instant: MaybeInstant, part: LatencyPart) {
-        let Some(instant) = instant else { return };
-        self.adjusted += (self.before - instant).max(0);
-        self.before = instant;
-        // Never before the last and never behind the reception: no part is negative, and all add up.
-        let moved = instant.max(self.last).min(self.received.max(self.last));
-        self.parts[part] += moved - self.last;
-        self.last = moved;
-    }
 }
 
 /// From when until when a topic was registered, before the first copy of its PUBLISH was sent; and the same where that was
@@ -222,7 +197,7 @@ impl Chains<'_> {
     }
 
     /// The steps to a publisher's gateway: the instant, and the part that ends there. A part may end at several steps.
-    fn steps_to_gateway(&self, leg: &Leg, steps: &mut PartSteps) {
+    fn steps_to_gateway(&self, leg: &Leg, steps: &mut PartSteps<'_>) {
         let hop = self.followed.hop(leg.hop_up);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
@@ -244,7 +219,7 @@ impl Chains<'_> {
     }
 
     /// The steps from a subscriber's gateway to it.
-    fn steps_from_gateway(&self, leg: &Leg, steps: &mut PartSteps) {
+    fn steps_from_gateway(&self, leg: &Leg, steps: &mut PartSteps<'_>) {
         let hop = self.followed.hop(leg.hop_down);
         let at = self.hop_instants(hop);
         let [sleep, register] = hop.map(|hop| [hop.sleep, hop.register]).unwrap_or_default();
@@ -266,7 +241,7 @@ impl Chains<'_> {
     }
 
     /// The steps from its sender, or its gateway, to the broker.
-    fn steps_up(&self, leg: &Leg, up: &Instants<'_>, steps: &mut PartSteps) {
+    fn steps_up(&self, leg: &Leg, up: &Instants<'_>, steps: &mut PartSteps<'_>) {
         let is_passed_on = leg.hop_up.is_some();
         // A relay's own time is its session's, a gateway's its own, a stack's is its socket's.
         let (before, rest) = match (is_passed_on, leg.relayed) {
@@ -295,7 +270,7 @@ impl Chains<'_> {
     }
 
     /// The steps from the broker to the subscriber, or its gateway.
-    fn steps_down(&self, leg: &Leg, down: &Instants<'_>, steps: &mut PartSteps) {
+    fn steps_down(&self, leg: &Leg, down: &Instants<'_>, steps: &mut PartSteps<'_>) {
         // Where one of both sides has no frames, the broker's time cannot be told from the way there or from there.
         let read = self.clients_own(&leg.down).map(|packet| known(packet.complete_ns));
         let is_undivided = read.is_some() || self.is_unseen_up(leg);
@@ -340,15 +315,21 @@ impl Chains<'_> {
         (!is_seen || !hops_seen).then_some("the frame that completed their PUBLISH was not recorded")
     }
 
-    /// The parts of one leg, and what was adjusted; else what it lacks.
-    fn parts(&self, leg: &Leg, [up, down]: &SideInstants<'_>) -> Result<(LatencyParts, i64), &'static str> {
+    /// The parts of one leg, and what was adjusted; else what it lacks. What held it is put into `held`.
+    fn parts(
+        &self,
+        leg: &Leg,
+        [up, down]: &SideInstants<'_>,
+        held: &mut Vec<HeldSpan>,
+    ) -> Result<(LatencyParts, i64), &'static str> {
         if let Some(missing) = self.missing(leg, up, down) {
             return Err(missing);
         }
         let Some(begins) = leg.begins.get() else {
             return Err("the time at which their relay received them is not known");
         };
-        let mut steps = PartSteps::from(begins, leg.delivery.received_ns);
+        let holds = self.holds.of(leg, self.settings);
+        let mut steps = PartSteps::from(begins, leg.delivery.received_ns, &holds, held);
         // Plain MQTT has no steps at gateways.
         if leg.hop_up.is_some() {
             self.steps_to_gateway(leg, &mut steps);
@@ -363,8 +344,13 @@ impl Chains<'_> {
         Ok((steps.parts, steps.adjusted))
     }
 
-    /// The parts of a delivery: those of its last leg, and of the legs before.
-    pub(crate) fn attribution<'a>(&'a self, mut leg: &'a Leg, instants: &SideInstants<'_>) -> Attribution {
+    /// The parts of a delivery: those of its last leg, and of the legs before. What held its last leg is put into `held`.
+    pub(crate) fn attribution<'a>(
+        &'a self,
+        mut leg: &'a Leg,
+        instants: &SideInstants<'_>,
+        held: &mut Vec<HeldSpan>,
+    ) -> Attribution {
         let mut whole = Attribution {
             parts: None,
             adjusted: None,
@@ -372,7 +358,7 @@ impl Chains<'_> {
             evidence: self.evidence(leg),
             unattributed: None,
         };
-        match self.parts(leg, instants) {
+        match self.parts(leg, instants, held) {
             Ok((parts, adjusted)) => (whole.parts, whole.adjusted) = (Some(parts), Some(adjusted)),
             Err(reason) => whole.unattributed = Some(reason),
         }
@@ -382,7 +368,8 @@ impl Chains<'_> {
             whole.legs += 1;
             let [frames, clients] = self.evidence(leg);
             whole.evidence = [whole.evidence[0] | frames, whole.evidence[1] | clients];
-            let earlier = self.parts(leg, &self.instants_of(leg)).ok();
+            // The spans of that leg stand with its own row.
+            let earlier = self.parts(leg, &self.instants_of(leg), &mut Vec::new()).ok();
             if earlier.is_none() && whole.unattributed.is_none() {
                 whole.unattributed = Some(EARLIER_LEG);
             }
@@ -582,6 +569,12 @@ impl Attribution {
             retransmission_to_subscriber_ns: part(LatencyPart::RetransmissionToSubscriber),
             release_ns: part(LatencyPart::Release),
             delivery_ns: part(LatencyPart::Delivery),
+            sender_unconnected_ns: part(LatencyPart::SenderUnconnected),
+            link_down_ns: part(LatencyPart::LinkDown),
+            nat_forgot_ns: part(LatencyPart::NatForgot),
+            broker_paused_ns: part(LatencyPart::BrokerPaused),
+            subscriber_unconnected_ns: part(LatencyPart::SubscriberUnconnected),
+            reader_stopped_ns: part(LatencyPart::ReaderStopped),
             adjusted_ns: self.adjusted.map(|adjusted| adjusted as u64),
             legs: self.legs,
             seen_by: self.parts.map(|_| match self.evidence {

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use mqttlab_recording::reading::Vocabulary;
-use mqttlab_recording::{AttributionWriter, LegWriter, Result};
+use mqttlab_recording::{AttributionWriter, HoldRow, HoldWriter, LegWriter, Result};
 
 use crate::attribution::chain::{Chains, PublishFlights};
 use crate::attribution::flights::{PacketFlight, wanted};
 use crate::attribution::gateway_hops::DatagramWaits;
+use crate::attribution::holds::Holds;
 use crate::attribution::in_flight::{OverOfGateways, PERMIT_FIELDS, Permit};
 use crate::attribution::legs::{FollowedLegs, legs};
 use crate::attribution::message_ranges::Ranges;
@@ -80,7 +81,8 @@ pub(crate) fn follow(
     let count = ranges.count();
     let mut follower = DeliveryFollower { dir, settings, ranges, publishes, permits, gateways, waits };
     let mut flights = Partitions::new(count, count > 1, out, "summary-flights")?;
-    let mut tables = Tables::create(out, settings)?;
+    let holds = Holds::read(dir, settings, &clients)?;
+    let mut tables = Tables::create(out, settings, &holds)?;
     let Some(stream_ends) = stream_ends else {
         follower.for_each(words, |_, packets, followed, words| {
             tables.write(&packets, &followed, Vec::new(), words)
@@ -128,16 +130,19 @@ fn places(packets: &[NamedPacket], flights: &mut [PacketFlight]) -> Vec<u32> {
 /// The tables of where each delivery's time went.
 struct Tables<'a> {
     settings: &'a RunSettings,
+    holds: &'a Holds,
     attribution: AttributionWriter,
     legs: LegWriter,
+    held: HoldWriter,
     topic: String,
     written: u64,
 }
 
 impl<'a> Tables<'a> {
-    fn create(out: &Path, settings: &'a RunSettings) -> Result<Tables<'a>> {
+    fn create(out: &Path, settings: &'a RunSettings, holds: &'a Holds) -> Result<Tables<'a>> {
         let (attribution, legs) = (AttributionWriter::create(out)?, LegWriter::create(out)?);
-        Ok(Tables { settings, attribution, legs, topic: String::new(), written: 0 })
+        let held = HoldWriter::create(out)?;
+        Ok(Tables { settings, holds, attribution, legs, held, topic: String::new(), written: 0 })
     }
 
     /// Writes the legs of a range.
@@ -151,10 +156,17 @@ impl<'a> Tables<'a> {
         let (packets, before) = (&packets.packets[..], self.written);
         let places = places(packets, &mut flights);
         let flights = PublishFlights { flights, places };
-        let chains = Chains { followed, packets, flights, settings: self.settings, before };
-        for leg in &followed.legs {
+        let (settings, holds) = (self.settings, self.holds);
+        let chains = Chains { followed, packets, flights, settings, holds, before };
+        let mut held = Vec::new();
+        for (number, leg) in (before..).zip(&followed.legs) {
             let instants = chains.instants_of(leg);
-            self.attribution.push(&chains.attribution(leg, &instants).row(leg.delivery.row))?;
+            held.clear();
+            self.attribution.push(&chains.attribution(leg, &instants, &mut held).row(leg.delivery.row))?;
+            for span in &held {
+                let (from_ns, until_ns) = (span.from as u64, span.until as u64);
+                self.held.push(&HoldRow { leg: number, part: span.part.column(), from_ns, until_ns })?;
+            }
             self.legs.push(&chains.row(leg, &instants, words, &mut self.topic))?;
         }
         self.written += followed.legs.len() as u64;
@@ -164,6 +176,7 @@ impl<'a> Tables<'a> {
     fn finish(self) -> Result<u64> {
         self.attribution.finish()?;
         self.legs.finish()?;
+        self.held.finish()?;
         Ok(self.written)
     }
 }

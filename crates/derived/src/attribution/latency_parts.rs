@@ -28,11 +28,33 @@ pub(crate) enum LatencyPart {
     RetransmissionToSubscriber,
     Release,
     Delivery,
+    /// What the recording names beside packets and frames: these take their time of the others (`holds`).
+    SenderUnconnected,
+    LinkDown,
+    NatForgot,
+    BrokerPaused,
+    SubscriberUnconnected,
+    ReaderStopped,
+}
+
+impl LatencyPart {
+    /// Its column in `attribution`, of those that are spans of `holds`.
+    pub(crate) fn column(self) -> &'static str {
+        match self {
+            LatencyPart::SenderUnconnected => "sender_unconnected_ns",
+            LatencyPart::LinkDown => "link_down_ns",
+            LatencyPart::NatForgot => "nat_forgot_ns",
+            LatencyPart::BrokerPaused => "broker_paused_ns",
+            LatencyPart::SubscriberUnconnected => "subscriber_unconnected_ns",
+            LatencyPart::ReaderStopped => "reader_stopped_ns",
+            part => unreachable!("nothing is held by {part:?}"),
+        }
+    }
 }
 
 /// Nanoseconds of each part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct LatencyParts([i64; LatencyPart::Delivery as usize + 1]);
+pub(crate) struct LatencyParts([i64; LatencyPart::ReaderStopped as usize + 1]);
 
 impl Index<LatencyPart> for LatencyParts {
     type Output = i64;

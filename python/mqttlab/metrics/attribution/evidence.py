@@ -39,6 +39,8 @@ class Evidence:
     transport: Transport
     legs: pl.DataFrame
     """One row per delivery: the parts of its last leg, and the packets, frames and instants that tell them."""
+    holds: pl.DataFrame
+    """When something that the recording names held a leg: ``leg``, ``part``, ``from_ns``, ``until_ns``."""
 
     @cached_property
     def datagrams(self) -> pl.Series:
@@ -78,8 +80,14 @@ def evidence(recording: Recording, deliveries: Collection[int] | None = None) ->
         found = theirs.filter(pl.col("client").is_in(sorted(clients)))["connection"]
         # An aggregating gateway's connection is no client's.
         connections = sorted({*found, *legs["up_connection"].drop_nulls(), *legs["down_connection"].drop_nulls()})
-    return Evidence(
-        control_packets(recording, connections, between), Transport.of(recording, connections, between), legs)
+    return Evidence(control_packets(recording, connections, between),
+                    Transport.of(recording, connections, between), legs, _holds(recording, legs["leg"]))
+
+
+def _holds(recording: Recording, legs: pl.Series) -> pl.DataFrame:
+    """What held these legs."""
+    table = recording.scan_summary("holds").filter(pl.col("leg").is_in(legs.cast(pl.Int64).implode()))
+    return recording.collect(table.with_columns(pl.col("part").cast(pl.String)))
 
 
 def _connections(recording: Recording) -> pl.DataFrame:

@@ -72,8 +72,14 @@ def _with_steps(legs: pl.DataFrame) -> pl.DataFrame:
     return legs.drop("_before")
 
 
-def intervals(legs: pl.DataFrame) -> pl.DataFrame:
-    """The parts of a few legs as spans of time: ``leg``, ``part``, ``from_ns``, ``to_ns``, in order; none empty."""
+def intervals(legs: pl.DataFrame, holds: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The parts of a few legs as spans of time: ``leg``, ``part``, ``from_ns``, ``to_ns``, in order; none empty.
+
+    Args:
+        legs: rows of the legs.
+        holds: the times that the engine has found something named to have held them: ``leg``, ``part``, ``from_ns``,
+            ``until_ns``. They take the place of other parts; without them those are whole.
+    """
     stepped = _with_steps(legs)
     spans = [
         stepped.filter(when).select("leg", part=pl.lit(part), step=pl.lit(step), from_ns=f"at_{step - 1}",
@@ -81,9 +87,27 @@ def intervals(legs: pl.DataFrame) -> pl.DataFrame:
         for step, part, when in _shares()
     ]
     table = pl.concat(spans).filter(pl.col("to_ns") > pl.col("from_ns")).sort("leg", "step")
+    if holds is not None:
+        table = _with_holds(table.select("leg", "part", "from_ns", "to_ns"), holds)
     # Neighbouring steps of one part are one span.
     return table.group_by("leg", "part", pl.col("part").rle_id().over("leg").alias("run"), maintain_order=True).agg(
         pl.col("from_ns").first(), pl.col("to_ns").last()).drop("run")
+
+
+def _with_holds(spans: pl.DataFrame, holds: pl.DataFrame) -> pl.DataFrame:
+    """The spans with what was held cut out of them, and in its place what held it."""
+    rows = []
+    for span in spans.iter_rows(named=True):
+        at = span["from_ns"]
+        within = holds.filter(pl.col("leg") == span["leg"], pl.col("from_ns") < span["to_ns"],
+                              pl.col("until_ns") > span["from_ns"]).sort("from_ns")
+        for hold in within.iter_rows(named=True):
+            begins, ends = max(hold["from_ns"], at), min(hold["until_ns"], span["to_ns"])
+            rows += [span | {"from_ns": at, "to_ns": begins},
+                     span | {"part": hold["part"], "from_ns": begins, "to_ns": ends}]
+            at = ends
+        rows.append(span | {"from_ns": at})
+    return pl.DataFrame(rows, spans.schema).filter(pl.col("to_ns") > pl.col("from_ns"))
 
 
 def _shares() -> list[tuple[int, str, pl.Expr]]:
