@@ -147,6 +147,28 @@ def test_flows_with_and_without_receivers_stand_beside_each_other(tmp_path: Path
     assert shown.index("flow  ") < shown.index("sender → receiver, QoS 1") < shown.index("time to PUBACK, PUBCOMP")
 
 
+def test_where_a_subscriber_has_left_no_delivery_was_expected(tmp_path: Path) -> None:
+    wire = Wire()
+    receiver, sender = Client(wire, "10.0.0.9", 40_009), Client(wire, "10.0.0.8", 40_008)
+    receiver.connect("receiver-1")
+    receiver.subscribe("seen")
+    sender.connect("sender-1")
+    for number in range(20):
+        message = b"message %03d" % number
+        if number == 10:
+            receiver.unsubscribe("seen")
+        sender.up(publish("seen", message, qos=1, identifier=number + 1))
+        sender.down(answer(4, number + 1))
+        if number < 10:
+            receiver.down(publish("seen", message))
+            receiver.up(b"")
+        wire.wait(10)
+    recording, shown = imported(wire.save(tmp_path / "left.pcap"), tmp_path / "run")
+    assert [flow.acknowledged for flow in metrics.headline(recording).flows] == [None, None]
+    assert "no delivery was expected" in shown
+    assert "deliveries cannot be seen" not in shown.lower()
+
+
 def test_frames_without_times_have_counts_and_no_times_to_acknowledge(tmp_path: Path) -> None:
     wire = Wire()
     publishers(wire, (1,))

@@ -235,6 +235,7 @@ def _with_acknowledged(recording: Recording, flows: list[Flow]) -> list[Flow]:
     """Flows that have no receiver get what the broker acknowledged; only for them is it looked up."""
     unseen = [flow for flow in flows if flow.subscribers is None and flow.publishers is not None and flow.sent
               and not flow.expected and not flow.delivered]
+    unseen = [flow for flow in unseen if (flow.publishers, flow.qos) not in _had_subscribers(recording)]
     if not unseen:
         return flows
     of_flows = acknowledgements(recording) if any(flow.qos in PACKETS for flow in unseen) else {}
@@ -259,6 +260,21 @@ def _with_acknowledged(recording: Recording, flows: list[Flow]) -> list[Flow]:
                             round_trip_ms_p95=trips.p95 if trips else None)
 
     return [replace(flow, acknowledged=seen(flow)) if flow in unseen else flow for flow in flows]
+
+
+def _had_subscribers(recording: Recording) -> set[tuple[str | None, int | None]]:
+    """By publishers and QoS, the flows to topics that all had subscribers at another time: then nobody was there, and
+    none is missing from the evidence. Sums are not by topic, and tell of none."""
+    layout = recording.layout
+    known = {topic["name"] for topic in layout.get("topics") or () if isinstance(topic, dict)
+             and (topic.get("shares") or layout["receivers"][topic["receivers"]])}
+    table = application(recording, ("publisher_group", "qos", "topic")) if known else pl.DataFrame()
+    if table.is_empty():
+        return set()
+    topics: dict[tuple[str | None, int | None], set[str]] = {}
+    for group, qos, topic in table.select("publisher_group", "qos", "topic").rows():
+        topics.setdefault((group, qos), set()).add(topic)
+    return {flow for flow, names in topics.items() if names <= known}
 
 
 def _with_loss_events(recording: Recording, flows: list[Flow]) -> list[Flow]:
