@@ -96,7 +96,7 @@ impl RunObservations {
 
     /// Takes what can be known only at the end.
     pub fn note_end(&mut self, control: &Control, sampler: Sampler) {
-        self.senders = control.figures.sender_lateness.snapshot();
+        self.senders = control.figures.sender_lateness.measured();
         self.turned_away = control.figures.turned_away.load(Relaxed);
         self.no_descriptor = control.figures.no_descriptor.load(Relaxed);
         self.stalls = sampler.stalls();
