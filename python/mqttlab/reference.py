@@ -38,9 +38,10 @@ NOT_DELIVERED = (
     "cool-down shorter than three times the p99 of its flow, the message may only have been slow; try a longer "
     "cool-down. With a longer cool-down, something held it up. A bound on `messages_lost_percent` is judged by "
     "`undelivered_percent`.\n\n"
-    "A run is not valid if the broker or the network stood still. Then more than half of its deliveries were under way "
-    "at the end, although the cool-down lasted three times the p99 of those that arrived. Or a twentieth was under "
-    "way, and nothing arrived in the whole cool-down."
+    "A live run is not valid if the broker or the network stood still. Then more than half of its deliveries were "
+    "under way at the end, although the cool-down lasted three times the p99 of those that arrived. Or a twentieth was "
+    "under way, and nothing arrived in the whole cool-down. Deliveries do not count there that [an event, a translator "
+    "of addresses, a policer or the server's answers explain](recording.md#validity-and-end)."
 )
 
 

@@ -101,6 +101,20 @@ def test_a_storm_is_counted_where_its_second_is_fullest_and_late_is_later_than_b
     assert metrics.changes(early)["change_late"].to_list() == [None]
 
 
+@pytest.mark.parametrize(("usual_ms", "took_ms", "is_late"), [
+    # Whether a message of the event's window took more than 1 ms and more than 5 % longer than any before the event.
+    (10, 10.006, False), (10, 11, False), (10, 11.1, True), (200, 209, False), (200, 210.1, True), (0.2, 1.1, False),
+    (0.2, 1.3, True)])
+def test_a_message_is_late_only_by_more_than_a_run_is_late_by_itself(
+        usual_ms: float, took_ms: float, is_late: bool, tmp_path: Path) -> None:
+    messages = [Message(number, usual_ms) for number in range(100)]
+    messages[40] = Message(40, took_ms)
+    events = [row(3, "change", "wan down"), row(5, "change", "wan up")]
+    recording = Recording.open(write(tmp_path / "run", messages, events=events, planned=[
+        link("wan down", 3, "down"), link("wan up", 5, "up")]))
+    assert metrics.changes(recording)["change_late"].to_list() == [int(is_late)]
+
+
 def test_an_event_that_never_ended_counts_from_its_begin(tmp_path: Path) -> None:
     recording = outage(tmp_path / "run", planned=[link("wan down", 3, "down")], events=[row(3, "change", "wan down")])
     [found] = metrics.changes(recording).rows(named=True)

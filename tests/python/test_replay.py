@@ -108,6 +108,8 @@ def test_check_tells_what_is_replayed_and_what_is_expected(tmp_path: Path) -> No
     assert len(str(plan["groups"][0])) < 3_000
     small = parse_values({**values, "backend": "live"})
     assert any("below 9 B a message does not name its publisher" in str(problem) for problem in warnings_of(small))
+    own = replaying(str(table(tmp_path, "time,client,topic,payload\n0,a,x,1\n1,b,y,2\n2,a,z,3\n3,a,x,1\n")))
+    assert not any("does not name" in str(problem) for problem in warnings_of(parse_values({**own, "backend": "live"})))
     long = parse_values(replaying({"file": str(table(tmp_path)), "speed": 0.5}))
     assert any("lasts 3 s, longer than the measurement of 2 s" in str(problem) for problem in warnings_of(long))
     assert estimate(long).messages == pytest.approx(2)
@@ -184,6 +186,24 @@ def test_live_and_simulated_replay_the_same(tmp_path: Path) -> None:
     kept = [contents(recording) for recording in both]
     assert {key: content[17:] for key, content in kept[0].items()} == {
         key: content[17:] for key, content in kept[1].items()}
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(("rows", "ambiguous"), [
+    # Each device has topics of its own, with large or with small messages; or both share one.
+    (["a,room/1,{}", "b,room/2,{}"], 0), (["a,room/1,21.5", "b,room/2,19.0"], 0), (["a,room/1,{}", "b,room/1,{}"], 0),
+    (["a,room/1,21.5", "b,room/1,19.0"], 1), (["a,room/1,21.5", "a,room/2,20", "b,room/1,{}"], 1),
+], ids=["own topics", "own topics, small", "one topic", "one topic, small", "one topic, small of one"])
+def test_messages_of_several_devices_are_told_apart_where_topic_or_payload_names_them(
+        rows: list[str], ambiguous: int, tmp_path: Path) -> None:
+    large = 'a payload of more than nine bytes'
+    lines = [f"{0.1 * number},{row.replace('{}', large)}\n" for number, row in enumerate(rows * 4)]
+    recording = run(tmp_path / "run", replaying(
+        str(table(tmp_path, "".join(["time,client,topic,payload\n", *lines])))), "live")
+    said = [reason for reason in recording.run["validity"]["reasons"] if "do not name them" in reason]
+    assert [reason.split()[0] for reason in said] == [str(ambiguous)] * bool(ambiguous)
+    if not ambiguous:
+        assert set(recording.messages["fate"]) == {"delivered"}
 
 
 def test_an_event_cannot_change_what_a_table_says(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ impl<'a> ImportOutput<'a> {
             warnings,
             validity: json!({"valid": reasons.is_empty(), "reasons": reasons}),
             details,
+            ..RunFacts::default()
         };
         let ending = Ending::of((!faults.is_empty()).then_some(Reason::Evidence { problems: faults }));
         self.recorder.finish(Some(layout), &said, &ending)?;

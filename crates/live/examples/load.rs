@@ -141,7 +141,7 @@ impl Work {
         control.stop();
         fleet.join().expect("workers that end well");
         assert!(recorder.close().failure.is_none(), "a recording");
-        let (latency, lateness) = (figures.latency.snapshot(), figures.sender_lateness.snapshot());
+        let (latency, lateness) = (figures.latency.snapshot(), figures.sender_lateness.all());
         let us = |time: Option<Duration>| time.map(|time| time.as_ns() as f64 / 1e3);
         std::fs::remove_dir_all(&scratch).expect("what was made can be removed");
         json!({

@@ -26,7 +26,7 @@ use crate::by_hand::HandEvents;
 use crate::clients::delivery_sample::DeliverySample;
 use crate::clock::Clock;
 use crate::contact::ContactCounters;
-use crate::histogram::AtomicHistogram;
+use crate::histogram::{AtomicHistogram, HistogramSnapshot};
 use crate::host::priority::Priority;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::silent_sockets::SilentSockets;
@@ -114,13 +114,38 @@ pub struct FleetFigures {
     /// Latency of every delivery, from the intended time.
     pub latency: AtomicHistogram,
     /// How late clients were with handing each message to its session, without what a burst takes by itself.
-    pub sender_lateness: AtomicHistogram,
+    pub sender_lateness: SenderLateness,
     /// By group of the plan.
     pub groups: Vec<GroupCounters>,
     /// By server of the plan.
     pub servers: Vec<ContactCounters>,
     /// Some of the messages that were delivered since the last line.
     pub sample: DeliverySample,
+}
+
+/// How late messages were handed to their sessions. The measurement is judged by its own messages alone: others may be as late
+/// as they like, and as many.
+#[derive(Default)]
+pub struct SenderLateness {
+    warming_up: AtomicHistogram,
+    measured: AtomicHistogram,
+}
+
+impl SenderLateness {
+    /// Counts a message, by whether the measurement had begun when it was due.
+    pub fn count(&self, is_measured: bool, late: Duration) {
+        if is_measured { self.measured.count(late) } else { self.warming_up.count(late) }
+    }
+
+    /// Of the messages of the measurement.
+    pub fn measured(&self) -> HistogramSnapshot {
+        self.measured.snapshot()
+    }
+
+    /// Of all messages.
+    pub fn all(&self) -> HistogramSnapshot {
+        self.warming_up.snapshot().and(&self.measured.snapshot())
+    }
 }
 
 /// What a group's clients have done. Counters only rise.

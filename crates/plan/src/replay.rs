@@ -94,7 +94,8 @@ pub struct ReplayTable {
     topics: Vec<String>,
     /// One after the other.
     payloads: Vec<u8>,
-    least_bytes: Option<u32>,
+    /// By list: of each topic that it has, the smallest size of its messages.
+    least: Vec<BTreeMap<u32, LeastSize>>,
     /// It begins again after it.
     period_ns: Option<u64>,
 }
@@ -113,6 +114,15 @@ pub struct ReplayRow {
     /// As the table says it.
     qos: Option<u8>,
     retain: Option<bool>,
+}
+
+/// The smallest size of some rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeastSize {
+    /// That rows say; `None` where none says any.
+    pub(crate) said: Option<u32>,
+    /// Whether a row does not say its size, so that it is the publication's.
+    pub(crate) is_left_out: bool,
 }
 
 /// What a row says of how its message is published.
@@ -158,7 +168,7 @@ impl Replay {
                 lists: vec![Vec::new(); lists],
                 topics: Vec::new(),
                 payloads: Vec::new(),
-                least_bytes: None,
+                least: Vec::new(),
                 period_ns: self.period_ns,
             },
             topics: BTreeMap::new(),
@@ -189,8 +199,7 @@ impl Replay {
 
 impl ReplayTable {
     fn row(&self, client: u32, index: u64) -> Option<(&ReplayRow, u64)> {
-        let list = if self.lists.len() == 1 { 0 } else { client as usize };
-        let list = self.lists.get(list)?;
+        let list = self.lists.get(self.list_of(client))?;
         let rows = list.len() as u64;
         let (turn, row) = (index.checked_div(rows)?, index.checked_rem(rows)?);
         (turn == 0 || self.period_ns.is_some()).then_some((&list[row as usize], turn))
@@ -221,9 +230,13 @@ impl ReplayTable {
         })
     }
 
-    /// The smallest size that rows say.
-    pub(crate) fn least_bytes(&self) -> Option<u32> {
-        self.least_bytes
+    /// The smallest size of a client's messages to one of the table's topics; `None` where it has none.
+    pub(crate) fn least_size(&self, client: u32, topic: u32) -> Option<LeastSize> {
+        self.least.get(self.list_of(client))?.get(&topic).copied()
+    }
+
+    fn list_of(&self, client: u32) -> usize {
+        if self.lists.len() == 1 { 0 } else { client as usize }
     }
 }
 
@@ -277,12 +290,8 @@ impl TableReading<'_> {
             }
             None => (size.transpose()?, None),
         };
-        if let Some(bytes) = bytes {
-            if bytes > PAYLOAD_MAX {
-                return Err(format!("{bytes} B are more than a payload may have"));
-            }
-            let least = &mut self.table.least_bytes;
-            *least = Some(least.map_or(bytes, |least| least.min(bytes)));
+        if let Some(bytes) = bytes.filter(|bytes| *bytes > PAYLOAD_MAX) {
+            return Err(format!("{bytes} B are more than a payload may have"));
         }
         let level = |text: &str| text.parse().ok().filter(|level| *level <= 2);
         let qos = field(columns.qos).map(|text| level(text).ok_or_else(|| format!("{text:?} is no QoS")));
@@ -304,8 +313,20 @@ impl TableReading<'_> {
             }
             rows.sort_by_key(|row| row.after);
         }
+        self.table.least = self.table.lists.iter().map(|rows| least_sizes(rows)).collect();
         self.table
     }
+}
+
+/// Of each topic of these rows the smallest size.
+fn least_sizes(rows: &[ReplayRow]) -> BTreeMap<u32, LeastSize> {
+    let mut least: BTreeMap<u32, LeastSize> = BTreeMap::new();
+    for row in rows {
+        let known = least.entry(row.topic).or_default();
+        known.said = known.said.into_iter().chain(row.bytes).min();
+        known.is_left_out |= row.bytes.is_none();
+    }
+    least
 }
 
 impl ReplayTime {
@@ -422,7 +443,10 @@ mod tests {
         assert_eq!(message(1, 2), first, "again");
         assert_eq!((message(0, 0).topic, message(0, 0).bytes, message(0, 0).qos), (1, Some(2), None));
         assert_eq!(replay.topics(), ["a", "own/{client}"]);
-        assert_eq!(table(&replay).least_bytes(), Some(0));
+        let least = |client, topic| table(&replay).least_size(client, topic);
+        let said = |bytes| Some(LeastSize { said: Some(bytes), is_left_out: false });
+        assert_eq!([least(1, 0), least(0, 1)], [said(0), said(2)]);
+        assert_eq!([least(0, 0), least(1, 1)], [None, None], "others' topics");
         assert_eq!(due(&replay, 0, 1), [Some(1002)]);
     }
 

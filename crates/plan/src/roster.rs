@@ -216,13 +216,14 @@ impl Publish {
         Some((said.qos.unwrap_or(self.qos), said.retain.unwrap_or(self.retain)))
     }
 
-    /// The smallest size that a message may have.
-    pub fn least_bytes(&self) -> Bytes {
+    /// The smallest size that a client's messages to one of its topics may have, by the topic's place; `None` where it
+    /// publishes none to it.
+    pub fn least_bytes(&self, client: u32, topic: u32) -> Option<Bytes> {
         let least = self.payload.least();
-        match self.replayed().and_then(|table| table.least_bytes()) {
-            Some(said) => least.min(Bytes(said.into())),
-            None => least,
-        }
+        let Some(table) = self.replayed() else { return Some(least) };
+        let replayed = table.least_size(client, topic)?;
+        let said = replayed.said.map(|said| Bytes(said.into()));
+        said.into_iter().chain(replayed.is_left_out.then_some(least)).min()
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct Attendance {
     broke: Option<Instant>,
     /// Whether it was connected after that.
     is_away: bool,
+    /// When it last said goodbye, unless it has come back.
+    left: Option<Instant>,
     /// When a connection last ended, as planned or not.
     parted: Option<Instant>,
     /// When a session last ended, as its evidence says.
@@ -78,7 +80,7 @@ impl Attendance {
             EventKind::Connect => self.connecting = Some(event.at),
             EventKind::ServerStart => self.server_started = Some(event.at),
             EventKind::Connack => {
-                (self.is_away, self.connected) = (false, self.connecting);
+                (self.is_away, self.connected, self.left) = (false, self.connecting, None);
                 if detail != SESSION_PRESENT || self.sessions == 0 {
                     self.sessions += 1;
                     (self.subscribed, self.granted) = (None, None);
@@ -89,7 +91,7 @@ impl Attendance {
             EventKind::Disconnect => {
                 (self.broke, self.is_away, self.parted) = (Some(event.at), true, Some(event.at));
             }
-            EventKind::Close => self.parted = Some(event.at),
+            EventKind::Close => (self.parted, self.left) = (Some(event.at), Some(event.at)),
             EventKind::SessionEnd => {
                 (self.session_ended, self.subscribed, self.granted) = (Some(event.at), None, None);
             }
@@ -118,6 +120,11 @@ impl Attendance {
     /// Whether it had lost its connection and has not come back.
     pub(crate) fn is_away(&self) -> bool {
         self.is_away
+    }
+
+    /// Whether it had said goodbye before an instant and did not come back.
+    pub(crate) fn has_left_before(&self, at: Instant) -> bool {
+        self.left.is_some_and(|left| left < at)
     }
 
     fn broke_after(&self, at: Instant) -> bool {

@@ -12,6 +12,7 @@ use crate::claim::{self, Claim, HAND_SOCKET};
 use crate::coverage::ChangedSubscriptions;
 use crate::error::{Error, ErrorContext, Result};
 use crate::fate::{Attendance, Judge, Missing};
+use crate::flow::Flow;
 use crate::folding;
 use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
@@ -26,10 +27,11 @@ use crate::recorder::Strain;
 use crate::run::{self, RunAccount};
 use crate::samples;
 use crate::spool::Spool;
-use crate::summary::Summary;
+use crate::summary::{LinkTally, Summary};
 use crate::table::TableWriter;
 use crate::tables::{ClientColumns, ClientRow, EventColumns, EventRow};
-use crate::validity::{self, Flow, RunEvidence};
+use crate::validity::{self, ClientEvidence, RunEvidence};
+use crate::waiting::{Surroundings, Waiting};
 
 /// What a finished recording is made of, beside its spools.
 pub struct Finish<'a> {
@@ -172,7 +174,7 @@ fn complete(
     payloads(from, to, &mut files)?;
     let attendances: Vec<Attendance> = contacts.iter().map(|contact| contact.attendance).collect();
     let judge = Judge::new(layout, &attendances, gaps(from)?, said.missing, end, &changes);
-    let JoinedMessages { size, tallies, fates: messages, flow, warning, summed } =
+    let JoinedMessages { size, tallies, fates: messages, flow, waiting, warning, summed } =
         join::messages(&folding::message_dir(from), to, layout, &judge, join::RANGE_ROWS)?;
     network.warnings.extend(warning);
     files.insert("messages.parquet".into(), size);
@@ -187,7 +189,10 @@ fn complete(
     if !said.facts.validity.is_null() && layout.producer != "import" {
         network.warnings.extend(flow.warning());
     }
-    let facts = RunFacts { validity: validity(layout, &contacts, flow, said), ..said.facts.clone() };
+    let facts = RunFacts {
+        validity: validity(layout, &contacts, (flow, &waiting), &summary.links, said),
+        ..said.facts.clone()
+    };
     let said = RunAccount { facts: &facts, ..*said };
     run::write(to, layout, &summary, &said, &network.warnings)?;
     if from == to {
@@ -197,11 +202,36 @@ fn complete(
 }
 
 /// What is to be said of the run's validity: of one that came to its end, for others say why they did not.
-fn validity(layout: &Layout, contacts: &[Contact], flow: Flow, said: &RunAccount<'_>) -> Value {
-    let known = layout.clients.iter().zip(contacts).filter(|(client, _)| client.session.is_some());
-    let known = known
-        .map(|(_, contact)| (&contact.attendance, contact.suback_ns.is_some(), contact.failure.as_deref()));
-    validity::judged(&said.facts.validity, &RunEvidence::of(known, said.strain.rows_lost, flow))
+fn validity(
+    layout: &Layout,
+    contacts: &[Contact],
+    (flow, waiting): (Flow, &Waiting),
+    links: &[LinkTally],
+    said: &RunAccount<'_>,
+) -> Value {
+    let RunFacts { validity, holds, is_modelled, .. } = said.facts;
+    let measured_until_ns = Some(layout.measurement_end_ns).filter(|&until_ns| until_ns < u64::MAX);
+    let has_left = |contact: &Contact| {
+        measured_until_ns
+            .is_some_and(|until_ns| contact.attendance.has_left_before(Instant::from_ns(until_ns)))
+    };
+    let left: Vec<bool> = contacts.iter().map(has_left).collect();
+    let around = Surroundings { layout, holds, links, left: &left, is_modelled: *is_modelled };
+    let explanation = waiting.explained(&flow, &around);
+    let known =
+        (0..).zip(layout.clients.iter().zip(contacts)).filter(|(_, (client, _))| client.session.is_some());
+    let known = known.map(|(number, (_, contact))| ClientEvidence {
+        number,
+        attendance: &contact.attendance,
+        is_subscribed: contact.suback_ns.is_some(),
+        failure: contact.failure.as_deref(),
+    });
+    let seen = RunEvidence {
+        rows_lost: said.strain.rows_lost,
+        is_modelled: *is_modelled,
+        ..RunEvidence::of(known, flow, explanation)
+    };
+    validity::judged(validity, &seen)
 }
 
 /// What the events say about a client.

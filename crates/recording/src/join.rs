@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::fate::{Judge, UndeliveredMessage};
+use crate::flow::Flow;
 use crate::folding::{FoldState, SummedMessages, fate_again};
 use crate::footer::FileSize;
 use crate::message_rows::{
@@ -27,7 +28,7 @@ use crate::summary::Fates;
 use crate::table::TableWriter;
 use crate::tables::{MessageColumns, MessageRow};
 use crate::untraced::{SPANS_MOST, UntracedDeliveries};
-use crate::validity::Flow;
+use crate::waiting::Waiting;
 
 /// What the messages say about a client.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -53,6 +54,8 @@ pub(crate) struct JoinedMessages {
     pub(crate) tallies: Vec<ClientTally>,
     pub(crate) fates: Fates,
     pub(crate) flow: Flow,
+    /// Between whom deliveries were under way.
+    pub(crate) waiting: Waiting,
     /// What to read before the fates are used.
     pub(crate) warning: Option<String>,
     /// What was added up, where the table has a sample.
@@ -133,6 +136,7 @@ pub(crate) struct TableOut<'a> {
     /// Rows by the number of their fate.
     fates: [u64; MessageFate::ALL.len()],
     flow: Flow,
+    waiting: Waiting,
 }
 
 impl<'a> TableOut<'a> {
@@ -142,6 +146,7 @@ impl<'a> TableOut<'a> {
         dropped: DroppedRows,
         mut summed: Option<SummedMessages>,
     ) -> TableOut<'a> {
+        let heard = summed.as_mut().map(|summed| std::mem::take(&mut summed.state.heard));
         let before = summed.as_mut().map(|summed| &mut summed.state);
         let (tallies, fates, flow, slow) = before.map_or_else(
             || (vec![ClientTally::default(); layout.clients.len()], Default::default(), Flow::default(), 0),
@@ -174,6 +179,7 @@ impl<'a> TableOut<'a> {
             tallies,
             fates,
             flow,
+            waiting: Waiting::after(heard.unwrap_or_default()),
         }
     }
 
@@ -183,14 +189,15 @@ impl<'a> TableOut<'a> {
         let fates = met.map(|(fate, count)| (fate.as_str(), count)).collect();
         let warning = self.untraced.warning();
         let size = self.table.expect("it was begun").finish()?;
-        let (tallies, flow, summed) = (self.tallies, self.flow, self.summed);
-        Ok(JoinedMessages { size, tallies, fates, flow, warning, summed })
+        let (tallies, flow, waiting, summed) = (self.tallies, self.flow, self.waiting, self.summed);
+        Ok(JoinedMessages { size, tallies, fates, flow, waiting, warning, summed })
     }
 
     /// What was added up, with its counts.
     pub(crate) fn into_state(self) -> FoldState {
         let mut state = self.summed.expect("it adds up").state;
         (state.tallies, state.fates, state.flow) = (self.tallies, self.fates, self.flow);
+        state.heard = self.waiting.heard;
         state
     }
 
@@ -536,6 +543,7 @@ impl<'a> TableOut<'a> {
     fn row(&mut self, row: &MessageRow<'_>) -> Result<()> {
         self.fates[row.fate as usize] += 1;
         self.flow.count(row);
+        self.waiting.count(row);
         if self.summed.as_mut().is_some_and(|summed| !summed.count(row)) {
             return Ok(());
         }
@@ -569,7 +577,7 @@ fn write_foreign(from: &Path, out: &mut TableOut<'_>) -> Result<()> {
 
 /// Rows in memory at a time: about 150 MiB of them, with the copy that is put in order.
 pub(crate) const RANGE_ROWS: u64 = 1 << 20;
-const EMPTY: MessageRow<'static> = MessageRow {
+pub(crate) const EMPTY: MessageRow<'static> = MessageRow {
     publisher: None,
     sequence: None,
     topic: None,

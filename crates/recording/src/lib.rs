@@ -31,6 +31,7 @@ mod encoding;
 mod error;
 mod fate;
 mod finish;
+mod flow;
 mod folding;
 mod footer;
 mod frames;
@@ -65,14 +66,15 @@ mod tables;
 mod text_columns;
 mod untraced;
 mod validity;
+mod waiting;
 
 // What the interface here is made of.
 pub use mqttlab_rows::{
     Acknowledged, AsPublished, Cause, ChangedReceiver, Client, DatagramAccount, Direction, Dropped, End,
-    Ending, Event, EventKind, Frame, FrameFate, Gap, GivenUp, Identified, Layout, LossCause, MessageFate,
-    OwnPacket, PacketKind, PacketProtocol, Payload, PayloadSource, Phase, PositionSample, PositionSource,
-    Process, Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, Share, ShareMember, SummaryRule,
-    TcpSample, Topic, Towards, Transit, Unsent, identity,
+    Ending, Event, EventKind, Frame, FrameFate, Gap, GivenUp, Hold, HoldCause, Identified, Layout, LossCause,
+    MessageFate, OwnPacket, PacketKind, PacketProtocol, Payload, PayloadSource, Phase, PositionSample,
+    PositionSource, Process, Reason, Received, Resource, RunFacts, SeenBy, Sent, Session, Share, ShareMember,
+    SummaryRule, TcpSample, Topic, Towards, Transit, Unsent, identity,
 };
 
 pub use claim::{BY_HAND, Claim, HAND_SOCKET, discard};

@@ -6,114 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_rows::{MessageFate, Phase};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::fate::Attendance;
+use crate::flow::{Flow, s};
 use crate::refusals;
-use crate::tables::MessageRow;
+use crate::waiting::Explanation;
 
 /// Reasons that have a line of their own each.
 const REASONS_NAMED: usize = 5;
-
-/// How many deliveries the measurement's messages were to have, and whether the others would have come in time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Flow {
-    /// The time from the end of the measurement to the end of the run.
-    pub cool_down_ns: u64,
-    /// When the run ended.
-    pub end_ns: u64,
-    /// When the last first delivery happened.
-    pub last_ns: u64,
-    /// Deliveries that the measurement's messages were to have.
-    pub expected: u64,
-    /// Those that had neither happened nor been lost at the end.
-    pub under_way: u64,
-    /// Those that happened.
-    pub delivered: u64,
-    /// Those that were lost.
-    pub lost: u64,
-    /// Messages of the measurement that no subscription was for.
-    pub without_receiver: u64,
-    /// First deliveries of the whole run.
-    pub arrived: u64,
-    /// Those that took longer than a third of the cool-down.
-    pub slow: u64,
-}
-
-impl Flow {
-    /// Takes a row of the messages' table into account.
-    pub(crate) fn count(&mut self, row: &MessageRow<'_>) {
-        if row.phase == Phase::Measurement {
-            use MessageFate::{Delivered, Lost, NoReceiver, UnderWay, Unknown};
-            self.expected += u64::from(matches!(row.fate, Delivered | Lost | UnderWay | Unknown));
-            self.under_way += u64::from(row.fate == UnderWay);
-            self.delivered += u64::from(row.fate == Delivered);
-            self.lost += u64::from(row.fate == Lost);
-            self.without_receiver += u64::from(row.fate == NoReceiver);
-        }
-        if row.fate == MessageFate::Delivered {
-            self.arrived += 1;
-            self.last_ns = self.last_ns.max(row.received_ns.unwrap_or(0));
-            self.slow += u64::from(row.latency_ns.is_none_or(|took| took > self.cool_down_ns / 3));
-        }
-    }
-
-    /// What to read before the numbers of a run to which nothing was delivered. That is no fault of the instrument: a scenario may
-    /// ask for it.
-    pub(crate) fn warning(&self) -> Option<String> {
-        let Flow { expected, delivered, lost, under_way, without_receiver, .. } = *self;
-        if delivered > 0 || expected + without_receiver == 0 {
-            return None;
-        }
-        if expected == 0 {
-            return Some(format!(
-                "Nothing was delivered: no subscription was for any of the {without_receiver} messages of the measurement when the \
-                 broker had them."
-            ));
-        }
-        let unknown = expected - lost - under_way;
-        let fates = [("lost", lost), ("under way at the end", under_way), ("of unknown fate", unknown)];
-        let fates =
-            fates.iter().filter(|(_, count)| *count > 0).map(|(fate, count)| format!("{count} {fate}"));
-        Some(format!(
-            "Nothing was delivered: of {expected} expected deliveries none happened ({}).",
-            fates.collect::<Vec<_>>().join(", ")
-        ))
-    }
-
-    /// Whether deliveries were under way at the end although the cool-down lasted three times the p99 of those that
-    /// happened, which is as much as that 1 % of them took longer than a third of it: most of them, or a twentieth
-    /// where in the whole cool-down nothing came. A flow that is only slow, or more than its link carries, has late
-    /// deliveries until the end.
-    fn stood_still(&self) -> bool {
-        let silent = self.end_ns.saturating_sub(self.last_ns) >= self.cool_down_ns;
-        let many = 2 * self.under_way > self.expected
-            || silent && self.under_way >= UNDER_WAY_MIN && 20 * self.under_way >= self.expected;
-        self.arrived > 0 && many && 100 * self.slow <= self.arrived
-    }
-
-    /// Since when, where nothing came any more.
-    fn since(&self) -> String {
-        let silent = self.end_ns.saturating_sub(self.last_ns) >= self.cool_down_ns;
-        if !silent {
-            return String::new();
-        }
-        format!(
-            "nothing arrived after {:.3} s of the run, which ended at {:.3} s; ",
-            s(self.last_ns),
-            s(self.end_ns)
-        )
-    }
-}
-
-/// Fewer deliveries under way tell nothing of the broker.
-const UNDER_WAY_MIN: u64 = 10;
-
-fn s(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
 
 /// What a recording's rows say of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,22 +27,40 @@ pub(crate) struct RunEvidence {
     pub never_subscribed: usize,
     /// Those that had lost their connection when the run ended, and had not come back.
     pub away: usize,
+    /// Those of them that nothing of the scenario keeps away.
+    pub away_unexplained: usize,
     pub rows_lost: u64,
     /// Why those never connected that have been told, and how many of them.
     pub refusals: BTreeMap<String, usize>,
     pub flow: Flow,
+    /// Deliveries under way that something explains.
+    pub explained: u64,
+    /// What explains them.
+    pub remarks: Vec<String>,
+    /// Whether all that happened follows from the scenario, as in a simulation.
+    pub is_modelled: bool,
+}
+
+/// What is known of a client.
+pub(crate) struct ClientEvidence<'a> {
+    pub(crate) number: u32,
+    pub(crate) attendance: &'a Attendance,
+    /// Whether it had a SUBACK.
+    pub(crate) is_subscribed: bool,
+    /// Why its last connection failed.
+    pub(crate) failure: Option<&'a str>,
 }
 
 impl RunEvidence {
-    /// What these clients' connections say. Each comes with whether it had a SUBACK, and with why its last connection
-    /// failed.
+    /// What these clients' connections say.
     pub(crate) fn of<'a>(
-        clients: impl Iterator<Item = (&'a Attendance, bool, Option<&'a str>)>,
-        rows_lost: u64,
+        clients: impl Iterator<Item = ClientEvidence<'a>>,
         flow: Flow,
+        explanation: Explanation,
     ) -> RunEvidence {
-        let mut seen = RunEvidence { rows_lost, flow, ..RunEvidence::default() };
-        for (attendance, subscribed, failure) in clients {
+        let Explanation { explained, remarks, held } = explanation;
+        let mut seen = RunEvidence { flow, explained, remarks, ..RunEvidence::default() };
+        for ClientEvidence { number, attendance, is_subscribed, failure } in clients {
             seen.clients += 1;
             if !attendance.ever_connected() {
                 seen.never_connected += 1;
@@ -149,8 +68,9 @@ impl RunEvidence {
                     *seen.refusals.entry(failure.into()).or_default() += 1;
                 }
             }
-            seen.never_subscribed += usize::from(attendance.is_subscribing() && !subscribed);
+            seen.never_subscribed += usize::from(attendance.is_subscribing() && !is_subscribed);
             seen.away += usize::from(attendance.is_away());
+            seen.away_unexplained += usize::from(attendance.is_away() && !held.contains(&number));
         }
         seen
     }
@@ -168,9 +88,15 @@ impl RunEvidence {
         if never_subscribed > 0 {
             reasons.push(format!(
                 "{never_subscribed} of {clients} clients connected, but their subscriptions were never accepted: \
-                 see the broker's log, or give them more time (phases.connect_timeout)"
+                 {}give them more time (phases.connect_timeout)",
+                if self.is_modelled { "" } else { "see the broker's log, or " }
             ));
         }
+        if self.is_modelled {
+            return reasons;
+        }
+        // Where the scenario keeps away all that are, nobody is missed.
+        let away = if self.away_unexplained > 0 { away } else { 0 };
         // One client that is away may be the network's doing; all of them at once are not.
         if away > 0 && away + never_connected == clients {
             reasons.push(
@@ -179,13 +105,14 @@ impl RunEvidence {
                     .into(),
             );
         }
-        if flow.stood_still() {
+        let under_way = flow.under_way.saturating_sub(self.explained);
+        if flow.stood_still(under_way) {
             reasons.push(format!(
                 "{}{} of {} expected deliveries were under way when the run ended, after a cool-down of {:.3} s, of \
                  which 99 % of the others took less than a third: the broker or the network stood still; see the \
                  broker's log",
                 flow.since(),
-                flow.under_way,
+                under_way,
                 flow.expected,
                 s(flow.cool_down_ns)
             ));
@@ -199,13 +126,20 @@ impl RunEvidence {
         // Different words of one reason, such as the seconds since a certificate's end, are one reason.
         let mut grouped: BTreeMap<String, usize> = BTreeMap::new();
         for (detail, count) in &self.refusals {
-            *grouped.entry(refusals::explained(detail)).or_default() += count;
+            let why = if self.is_modelled { modelled(detail) } else { refusals::explained(detail) };
+            *grouped.entry(why).or_default() += count;
         }
         let untold = never_connected.saturating_sub(grouped.values().sum());
         if untold > 0 {
-            let words = "none was told why; see the broker's log and `mqttlab doctor`, or give them more time \
-                         (phases.connect_timeout)";
-            grouped.insert(words.into(), untold);
+            let words = match self.is_modelled {
+                true => modelled("none was told why"),
+                false => {
+                    "none was told why; see the broker's log and `mqttlab doctor`, or give them more time \
+                          (phases.connect_timeout)"
+                        .into()
+                }
+            };
+            grouped.insert(words, untold);
         }
         let mut told: Vec<(String, usize)> = grouped.into_iter().collect();
         told.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -223,15 +157,29 @@ impl RunEvidence {
     }
 }
 
+/// Why a simulated client never connected, and what helps: nobody has a log of it.
+fn modelled(detail: &str) -> String {
+    let explained = refusals::explained(detail);
+    if !explained.contains("'s log") {
+        return explained;
+    }
+    format!("{detail}; see the network's loss and delay, or give them more time (`phases.connect_timeout`)")
+}
+
 /// The producer's verdict, with what the rows say before it. A producer that gave none gets none.
 pub(crate) fn judged(verdict: &Value, seen: &RunEvidence) -> Value {
-    let reasons = seen.reasons();
-    let Some(known) = verdict.as_object().filter(|_| !reasons.is_empty()) else { return verdict.clone() };
-    let before = known.get("reasons").and_then(Value::as_array).cloned().unwrap_or_default();
-    let reasons: Vec<Value> = reasons.into_iter().map(Value::from).chain(before).collect();
-    let mut judged = known.clone();
-    judged.insert("valid".into(), json!(false));
-    judged.insert("reasons".into(), reasons.into());
+    let Some(known) = verdict.as_object() else { return verdict.clone() };
+    let (reasons, mut judged) = (seen.reasons(), known.clone());
+    let list = |name: &str| known.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    if !seen.remarks.is_empty() {
+        let remarks = seen.remarks.iter().take(REASONS_NAMED).cloned().map(Value::from);
+        judged.insert("remarks".into(), remarks.chain(list("remarks")).collect());
+    }
+    if !reasons.is_empty() {
+        let reasons = reasons.into_iter().map(Value::from).chain(list("reasons"));
+        judged.insert("valid".into(), json!(false));
+        judged.insert("reasons".into(), reasons.collect());
+    }
     judged.into()
 }
 
@@ -261,8 +209,12 @@ mod tests {
         check(&RunEvidence { never_subscribed: 1, ..everybody() }, &["1 of 61 clients connected"]);
         check(&RunEvidence { rows_lost: 7, ..everybody() }, &["7 rows could not be written"]);
         check(&RunEvidence { away: 60, ..everybody() }, &[]);
-        check(&RunEvidence { away: 61, ..everybody() }, &["when the run ended no client"]);
-        let few = RunEvidence { away: 1, never_connected: 60, ..everybody() };
+        let gone = RunEvidence { away: 61, away_unexplained: 61, ..everybody() };
+        check(&gone, &["when the run ended no client"]);
+        check(&RunEvidence { away_unexplained: 1, ..gone.clone() }, &["when the run ended no client"]);
+        check(&RunEvidence { away_unexplained: 0, ..gone.clone() }, &[]);
+        check(&RunEvidence { is_modelled: true, ..gone }, &[]);
+        let few = RunEvidence { away: 1, away_unexplained: 1, never_connected: 60, ..everybody() };
         check(&few, &["60 of 61 clients never connected", "when the run ended no client"]);
     }
 
@@ -305,6 +257,11 @@ mod tests {
         // More than a link carries: what comes in the cool-down is late.
         flows(Flow { slow: 2, ..frozen });
         flows(Flow { under_way: 450, ..frozen });
+        // The scenario keeps what does not come, or there is nothing beside it.
+        let explained = |explained| RunEvidence { flow: frozen, explained, ..RunEvidence::default() };
+        check(&explained(327), &["451 of 900 expected deliveries"]);
+        check(&explained(328), &[]);
+        check(&RunEvidence { is_modelled: true, ..explained(0) }, &[]);
         // Nothing has come, so that nobody knows how long it takes.
         flows(Flow { arrived: 0, slow: 0, ..frozen });
         flows(Flow::default());
@@ -329,6 +286,29 @@ mod tests {
         for flow in [Flow { delivered: 1, ..none }, Flow::default()] {
             assert_eq!(flow.warning(), None);
         }
+    }
+
+    #[test]
+    fn a_simulation_sends_nobody_to_a_log() {
+        let refusals = BTreeMap::from([("cannot connect: connection refused".into(), 1)]);
+        let seen = RunEvidence {
+            clients: 3,
+            never_connected: 2,
+            never_subscribed: 1,
+            refusals,
+            is_modelled: true,
+            ..RunEvidence::default()
+        };
+        let said = seen.reasons();
+        assert_eq!(said.len(), 3);
+        assert!(said.iter().all(|reason| !reason.contains("log") && !reason.contains("doctor")), "{said:?}");
+    }
+
+    #[test]
+    fn what_explains_deliveries_is_a_remark_of_a_valid_run() {
+        let valid = json!({ "valid": true, "reasons": [] });
+        let seen = RunEvidence { remarks: vec!["app away".into()], ..RunEvidence::default() };
+        assert_eq!(judged(&valid, &seen), json!({ "valid": true, "reasons": [], "remarks": ["app away"] }));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What a producer knows of a run and the rows do not say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::Cause;
 
 /// What the producer knows about a run and the rows do not say.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -16,4 +18,43 @@ pub struct RunFacts {
     pub validity: Value,
     /// Anything else worth keeping: network models in force, TCP settings, counters of stations.
     pub details: BTreeMap<String, Value>,
+    /// What the scenario itself kept from arriving until the end; of several that explain a delivery the first counts.
+    #[serde(skip)]
+    pub holds: Vec<Hold>,
+    /// Whether all that happened follows from the scenario, as in a simulation: nothing stands still by itself, and nobody has
+    /// a log.
+    #[serde(skip)]
+    pub is_modelled: bool,
+}
+
+/// Something of the scenario that keeps messages from arriving.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// What it is.
+    pub cause: HoldCause,
+    /// The clients whose messages do not come or go: indices into the layout's.
+    pub clients: BTreeSet<u32>,
+}
+
+/// What keeps messages from arriving.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoldCause {
+    /// An event that nothing ended.
+    Event {
+        /// What it acted on, in a word such as "server"; empty: the clients themselves.
+        what: String,
+        /// Their names; of clients none.
+        names: Vec<String>,
+        /// How that was from then on, in words before the event's name, such as "down since".
+        state: String,
+        /// Its name.
+        event: String,
+    },
+    /// These links drop frames for this reason, if any of them has dropped one.
+    Drops {
+        /// Their names.
+        links: Vec<String>,
+        /// The reason.
+        cause: Cause,
+    },
 }

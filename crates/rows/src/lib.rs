@@ -28,7 +28,7 @@ mod transit;
 
 pub use datagram::DatagramAccount;
 pub use ending::{Ending, Reason};
-pub use facts::RunFacts;
+pub use facts::{Hold, HoldCause, RunFacts};
 pub use layout::{
     AsPublished, ChangedReceiver, Client, GivenUp, Layout, Receivers, Session, Share, ShareMember,
     SummaryRule, Topic,

@@ -13,6 +13,7 @@
 mod announcer;
 mod conductor;
 mod figures;
+mod holds;
 mod interruption;
 mod observer;
 mod outcome;
@@ -27,6 +28,7 @@ pub use figures::{
     Figures, GroupFigures, LINKS_MAX, LinkDrops, LinkFigures, MESSAGES_MAX, MessageFigures, RecentLatency,
     ServerFigures, Watched,
 };
+pub use holds::Holds;
 pub use interruption::Interruption;
 pub use observer::{RunObserver, SimulationPace};
 pub use outcome::{Failure, RunOutcome};

@@ -19,7 +19,9 @@ use std::rc::Rc;
 
 use mqttlab_plan::{Destination, Event, Plan, Roster, SubscriptionChanges};
 use mqttlab_recording::{EventKind, SegmentAnalyser};
-use mqttlab_run::{Interruption, Progress, RunObserver, RunOutcome, RunPhase, RunStage, Stations, Warnings};
+use mqttlab_run::{
+    Holds, Interruption, Progress, RunObserver, RunOutcome, RunPhase, RunStage, Stations, Warnings,
+};
 use mqttlab_units::Instant;
 
 use crate::clients::SimClients;
@@ -55,6 +57,7 @@ pub struct Simulation {
     roster: Roster,
     /// What the plan changes while the run goes on.
     planned: Rc<[Event]>,
+    holds: Holds,
     /// What the plan says about its network, for the recording.
     description: String,
     warnings: Warnings,
@@ -84,7 +87,7 @@ impl Simulation {
         let servers = SimServers::new(&plan.servers, &plan.hosts, plan.seed)?;
         let there = |group| (ServerId::from_index(plan.serving(group)), *plan.endpoint_of(group));
         let there: Vec<_> = plan.groups.iter().map(there).collect();
-        let rests = Rests::new(&plan);
+        let (rests, holds) = (Rests::new(&plan), Holds::of(&plan));
         // The hosts of the plan, of which there may be thousands, are not kept.
         let Plan { seed, groups, network, phases, sim, recording, events, .. } = plan;
         let description = network.description.clone();
@@ -113,6 +116,7 @@ impl Simulation {
             groups,
             roster,
             planned: events.into(),
+            holds,
             description,
             warnings: Warnings::default(),
             scratch: Vec::new(),
@@ -383,6 +387,7 @@ impl Simulation {
         let planned = Rc::clone(&self.planned);
         let event = &planned[place];
         let (at, name) = (self.now(), event.name());
+        self.holds.take(event);
         self.evidence.event(at, EventKind::Change, None, None, name);
         observer.on_progress(&Progress::Change { at_ns: at.as_ns(), name: name.to_owned(), by_hand: None });
         match event {
@@ -451,6 +456,7 @@ impl Simulation {
                 ("stations", self.transport.wire().stations()),
             ],
             warnings: self.warnings.all().to_vec(),
+            holds: self.holds.now(),
         };
         let (recorder, failure) = self.into_evidence().finish();
         let failure = failure.map_or(Ok(()), |error| Err(Interruption::Disk(error.to_string())));

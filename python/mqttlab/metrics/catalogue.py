@@ -197,7 +197,8 @@ CHANGES: tuple[Metric, ...] = (
                    "unknown fate, or never sent."),
     Metric(name="change_late", unit="messages", title="late", better="lower", shown="narrow",
            meaning="Messages that were due in the event's window and took longer than any that was due and "
-                   "came in the measurement before the first event; none where none did."),
+                   "came in the measurement before the first event, by more than 1 ms and by more than 5 %: a valid "
+                   "live run may be as late by itself. None where none came before it."),
     Metric(name="change_duplicates", unit="messages", title="duplicates", better="lower", shown="wide",
            meaning="Further deliveries of messages that were due in the event's window."),
     Metric(name="change_connections_lost", unit="clients", title="connections lost", better="lower", shown="narrow",

@@ -22,6 +22,10 @@ from mqttlab.recording import Recording
 NS_PER_S = 1e9
 # A row each on a page.
 CHANGES_MAX = 50
+# What a valid live run may add to a latency by itself: senders may be 1 ms late, and each of the two ways of a message
+# 2 % of the delay. A message that took longer by no more than that says nothing of the event.
+LATE_BY_MIN_NS = 1_000_000
+LATE_BY_MIN_PERCENT = 5
 COLUMNS: dict[str, type[pl.DataType]] = {
     "event": pl.String, "change_at_s": pl.Float64, "change_lasted_s": pl.Float64, "change_silence_s": pl.Float64,
     "change_flow_back_s_p50": pl.Float64, "change_flow_back_s_max": pl.Float64, "change_flows_not_back": pl.Int64,
@@ -131,7 +135,8 @@ def _place(times: pl.Series, at: int, side: Literal["left", "right"]) -> int:
 
 def _flows(messages: _Messages, change: Change, until: int) -> dict[str, float | int | None]:
     rows, ended = messages.within(change.at_ns, until), _ended(change)
-    late = (pl.col("fate") == "delivered") & (pl.col("came") - pl.col("due") > pl.lit(messages.usual, dtype=pl.Int64))
+    most = None if messages.usual is None else _still_usual(messages.usual)
+    late = (pl.col("fate") == "delivered") & (pl.col("came") - pl.col("due") > pl.lit(most, dtype=pl.Int64))
     counts = rows.select(
         undelivered=NOT_DELIVERED.sum().cast(pl.Int64), late=late.sum().cast(pl.Int64),
         duplicates=(pl.col("fate") == "duplicate").sum().cast(pl.Int64))
@@ -144,6 +149,11 @@ def _flows(messages: _Messages, change: Change, until: int) -> dict[str, float |
         "change_waiting_max": _most_waiting(messages, change.at_ns, until),
         "change_silence_s": _silence(messages.came, change.at_ns, until),
         **_quantiles("change_flow_back_s", back), "change_flows_not_back": back.null_count()}
+
+
+def _still_usual(longest_ns: int) -> int:
+    """The latency (ns) up to which a message is not late, where the longest before the event was ``longest_ns``."""
+    return longest_ns + max(LATE_BY_MIN_NS, longest_ns * LATE_BY_MIN_PERCENT // 100)
 
 
 def _silence(came: pl.Series, at: int, until: int) -> float | None:

@@ -100,7 +100,7 @@ def verdict(recording: Recording) -> tuple[str, list[str]]:
         reason = run.get("reason") or "the run ended before it was complete"
         said = [rounded(str(text)) for text in validity.get("reasons", [])]
         return "incomplete", [str(reason), *_foreign(recording), *said, *reasons]
-    remarks = [rounded(str(text)) for text in validity.get("reasons", []) or validity.get("remarks", [])]
+    remarks = [rounded(str(text)) for text in (*validity.get("reasons", []), *validity.get("remarks", []))]
     if validity.get("valid", True):
         return "valid", [*_foreign(recording), *remarks, *reasons]
     return "not valid", [*remarks[:1], *_foreign(recording), *remarks[1:], *reasons]

@@ -273,6 +273,15 @@ class Publish(Part):
             return (self.topic,)
         return tuple(dict.fromkeys(topic or self.topic for topic in self.replay.table.topics))
 
+    def has_publisher_of_its_own(self, pattern: str) -> bool:
+        """Whether one client of the group alone publishes to a topic, one of :attr:`topic_patterns`."""
+        if "{client}" in pattern:
+            return True
+        if self.replay is None:
+            return False
+        table = self.replay.table
+        return all(topic in table.owned for topic in table.topics if (topic or self.topic) == pattern)
+
     @property
     def property_bytes(self) -> int:
         """Bytes of the properties, before anything is filled in."""

@@ -66,6 +66,8 @@ class ReplayTable:
     """From its first message to its last."""
     topics: tuple[str, ...]
     """In the order of their first message; the empty one: as the publication has it."""
+    owned: frozenset[str]
+    """Those of them whose messages are all of one client, where the table names clients."""
     clients: tuple[str, ...]
     """What it calls them, in the order of their first message."""
     sizes: tuple[int, int, int] | None
@@ -122,7 +124,8 @@ class _Reading:
             self._column(place, written)
         if "time" not in self._columns:
             raise ReplayError("has no column `time`; known columns: " + ", ".join(NAMES))
-        self._topics, self._clients = dict[str, None](), dict[str, None]()
+        # By topic, the client that alone has it; an empty one where several do.
+        self._topics, self._clients = dict[str, str](), dict[str, None]()
         self._sizes = [PAYLOAD_MAX + 1, -1, 0]
         self._unsized, self._qos = 0, -1
 
@@ -162,7 +165,8 @@ class _Reading:
             raise ReplayError("lasts longer than 366 days")
         return ReplayTable(
             rows=rows, delimiter=self._delimiter, columns=self._columns, unused=tuple(self._unused),
-            time=self._unit or "s", span_ns=last - first, topics=tuple(self._topics), clients=tuple(self._clients),
+            time=self._unit or "s", span_ns=last - first, topics=tuple(self._topics),
+            owned=frozenset(topic for topic, client in self._topics.items() if client), clients=tuple(self._clients),
             sizes=None if self._sizes[1] < 0 else (self._sizes[0], self._sizes[1], self._sizes[2]),
             unsized=self._unsized, qos=None if self._qos < 0 else self._qos)
 
@@ -171,12 +175,14 @@ class _Reading:
         topic = self._field(fields, "topic")
         if topic not in self._topics:
             self._said("topic", lambda: published_topic(topic) if topic else topic)
-            self._topics[topic] = None
+        client = ""
         if "client" in self._columns:
             client = self._field(fields, "client")
             if not client:
                 raise ValueError(f"column `{self._name('client')}` is empty, but names the client")
             self._clients[client] = None
+        if self._topics.setdefault(topic, client) != client:
+            self._topics[topic] = ""
         self._size(fields)
         qos = self._field(fields, "qos")
         if qos and qos not in ("0", "1", "2"):

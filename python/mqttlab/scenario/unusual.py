@@ -190,9 +190,13 @@ def _identities(scenario: Scenario) -> Iterator[Problem]:
     for group in scenario.groups:
         server = scenario.serving(group).name
         # Two publications of a client may have one topic.
-        for topic in {topic.replace("{group}", group.name) for _, publish in group.publications
-                      for topic in publish.topic_patterns}:
-            count = 1 if "{client}" in topic else group.count
+        counts: dict[str, int] = {}
+        for _, publish in group.publications:
+            for pattern in publish.topic_patterns:
+                count = 1 if publish.has_publisher_of_its_own(pattern) else group.count
+                topic = pattern.replace("{group}", group.name)
+                counts[topic] = max(counts.get(topic, 0), count)
+        for topic, count in counts.items():
             publishers[server, topic] = publishers.get((server, topic), 0) + count
     for index, group in enumerate(scenario.groups):
         for place, publish in group.publications:

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 
 use mqttlab_mqtt::topic::matches;
-use mqttlab_plan::Plan;
+use mqttlab_plan::{Plan, Publish};
 use mqttlab_recording::identity::{self, SequenceEnd};
 use mqttlab_units::Instant;
 
@@ -133,19 +133,19 @@ fn small_topics(plan: &Plan, directory: &Directory) -> BTreeMap<u32, Vec<u32>> {
         for client in start..start + group.count {
             let mut topics = directory.published(client).iter();
             for (number, publish) in group.publications.iter().enumerate() {
-                let mut contents = group
-                    .contents()
-                    .enumerate()
-                    .filter(|(content, _)| group.publication_of(*content) == Some(number));
-                let is_small =
-                    contents.any(|(_, publish)| publish.least_bytes().0 < identity::BYTES_MIN as u64);
-                for &topic in topics.by_ref().take(publish.topics as usize) {
+                let contents = group.contents().enumerate();
+                let contents = contents.filter(|(content, _)| group.publication_of(*content) == Some(number));
+                let contents: Vec<&Publish> = contents.map(|(_, publish)| publish).collect();
+                for (place, &topic) in (0..).zip(topics.by_ref().take(publish.topics as usize)) {
+                    let sizes = contents.iter().filter_map(|it| it.least_bytes(client - start, place));
+                    // Of a table that is replayed it may have no message to this topic.
+                    let Some(least) = sizes.min() else { continue };
                     let publishers = publishers.entry(topic).or_default();
                     // Two of its publications may have one topic.
                     if publishers.last() != Some(&client) {
                         publishers.push(client);
                     }
-                    small.extend(is_small.then_some(topic));
+                    small.extend((least.0 < identity::BYTES_MIN as u64).then_some(topic));
                 }
             }
         }

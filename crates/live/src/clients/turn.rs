@@ -171,7 +171,9 @@ impl Surroundings for ClientTurn<'_> {
 
     fn offered(&mut self, row: &Sent, late: Duration) {
         self.tally.group_of(self.shared, row.publisher).offered += 1;
-        self.shared.control.figures.sender_lateness.count(late);
+        let control = &self.shared.control;
+        let is_measured = control.schedule().is_some_and(|schedule| row.intended >= schedule.measure_from);
+        control.figures.sender_lateness.count(is_measured, late);
     }
 
     fn admitted(&mut self, row: &Sent, content: usize) {

@@ -28,7 +28,7 @@ use mqttlab_plan::{Destination, NetworkKind, Plan, Server, ServerProcess, WhenIt
 use mqttlab_recording::{
     ClosedRecorder, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, RunFacts, finalise,
 };
-use mqttlab_run::{Announcer, Failure, Interruption, RunObserver, RunOutcome, RunPhase};
+use mqttlab_run::{Announcer, Failure, Holds, Interruption, RunObserver, RunOutcome, RunPhase};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clients::{Fleet, UnrecordedConnections, ambiguous_topics};
@@ -336,8 +336,10 @@ impl Prepared {
             figures: LiveProgress::of(&self.plan),
             planned: DueList::new(self.plan.events.iter().map(|event| (event.at(), event))),
             desk: HandDesk::open(&self.plan, &self.logs),
+            holds: Holds::of(&self.plan),
         };
         let result = stages.run();
+        self.observed.holds = stages.holds.now();
         self.observed.schedule = self.control.schedule();
         result?;
         self.observed.ambiguous_topics = ambiguous_topics(&self.plan, &self.directory);

@@ -49,7 +49,7 @@ impl LiveProgress {
     ) -> Figures {
         let (now, figures) = (control.now(), &control.figures);
         let latency = since(&mut self.latency, figures.latency.snapshot());
-        let sender = since(&mut self.sender, figures.sender_lateness.snapshot());
+        let sender = since(&mut self.sender, figures.sender_lateness.all());
         let late = emulator.map(|shared| since(&mut self.emulator, shared.lateness.snapshot()));
         let ns = |snapshot: &HistogramSnapshot, percent| snapshot.percentile(percent).map(Duration::as_ns);
         let all = figures.clients_status().and(others);

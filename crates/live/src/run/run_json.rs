@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_net::radio::StationReport;
 use mqttlab_plan::Plan;
-use mqttlab_recording::RunFacts;
+use mqttlab_recording::{Hold, RunFacts};
 use mqttlab_run::{Interruption, Progress, RunVerdict, Schedule};
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
@@ -54,6 +54,8 @@ pub struct RunObservations {
     pub probe: Option<Value>,
     /// What the machine did to it.
     pub contention: Contention,
+    /// What the scenario itself kept from arriving until the end.
+    pub holds: Vec<Hold>,
     stalls: Vec<String>,
     senders: HistogramSnapshot,
     cpu_pressure_percent: Option<f64>,
@@ -81,6 +83,7 @@ impl RunObservations {
             schedule: None,
             probe: None,
             contention: Contention::default(),
+            holds: Vec::new(),
             stalls: Vec::new(),
             senders: HistogramSnapshot::default(),
             cpu_pressure_percent: None,
@@ -93,7 +96,7 @@ impl RunObservations {
 
     /// Takes what can be known only at the end.
     pub fn note_end(&mut self, control: &Control, sampler: Sampler) {
-        self.senders = control.figures.sender_lateness.snapshot();
+        self.senders = control.figures.sender_lateness.measured();
         self.turned_away = control.figures.turned_away.load(Relaxed);
         self.no_descriptor = control.figures.no_descriptor.load(Relaxed);
         self.stalls = sampler.stalls();
@@ -168,6 +171,8 @@ pub fn facts(plan: &Plan, observed: &RunObservations, warnings: &[String], recor
         warnings: warnings.to_vec(),
         validity: validity::verdict(&evidence),
         details: details.into_iter().chain(stations).map(|(name, value)| (name.to_owned(), value)).collect(),
+        holds: observed.holds.clone(),
+        is_modelled: false,
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_plan::{Event, Plan, ServerChangeKind, ServerEvent, WhenItDies};
 use mqttlab_recording::{EventKind, Recorder};
-use mqttlab_run::{Announcer, Interruption, Progress, RunConductor, RunStage, RunStanding};
+use mqttlab_run::{Announcer, Holds, Interruption, Progress, RunConductor, RunStage, RunStanding};
 use mqttlab_units::{Duration, Instant};
 
 use crate::control::Control;
@@ -49,6 +49,8 @@ pub(crate) struct Stages<'a, 'b> {
     pub(crate) planned: DueList<&'a Event>,
     /// Where it takes events that are fired by hand.
     pub(crate) desk: Option<HandDesk>,
+    /// What events have taken away.
+    pub(crate) holds: Holds,
 }
 
 /// How the clients stand. They are shown out by their workers, and not told when the measurement has found enough.
@@ -206,6 +208,7 @@ impl Stages<'_, '_> {
                 self.change_server(event);
             }
             let at = self.control.now();
+            self.holds.take(event);
             self.sampler.event(at, EventKind::Change, event.name());
             self.say_change(at, event, false);
         }
@@ -221,6 +224,7 @@ impl Stages<'_, '_> {
                 self.change_server(event);
             }
             let at = self.control.now();
+            self.holds.take(&event);
             self.sampler.event(at, EventKind::ChangeByHand, event.name());
             self.say_change(at, &event, true);
             if let Some(Err(error)) = self.desk.as_mut().map(|desk| desk.note(at, &event)) {

@@ -22,7 +22,7 @@ use crate::verdict::path_lateness::{LATENESS, PathLateness};
 pub struct ValidityEvidence {
     /// How late frames were handed over, by what their paths bear; `None` when nothing was emulated.
     pub emulator: Option<Vec<PathLateness>>,
-    /// How late messages were handed to their sessions, without what a burst takes by itself.
+    /// How late messages of the measurement were handed to their sessions, without what a burst takes by itself.
     pub senders: HistogramSnapshot,
     /// When servers stood still, a sentence for each time.
     pub stalls: Vec<String>,
@@ -120,7 +120,9 @@ fn reasons(evidence: &ValidityEvidence, limit: Duration) -> Vec<String> {
     if late > SENDER_LIMIT.max(limit) {
         let bound = SENDER_LIMIT.max(limit);
         let words = evidence.contention.late(&evidence.senders, real_time).words();
-        reasons.push(format!("the senders were {late} late at the 99th percentile, above {bound}: {words}"));
+        reasons.push(format!(
+            "the senders were {late} late at the 99th percentile in the measurement, above {bound}: {words}"
+        ));
     }
     if evidence.ring_drops > 0 {
         let count = evidence.ring_drops;
@@ -246,6 +248,26 @@ mod tests {
         let in_time =
             verdict(&ValidityEvidence { emulator: of(Duration::from_us(90)), ..Default::default() });
         assert_eq!(in_time["valid"], true);
+    }
+
+    #[test]
+    fn senders_are_judged_by_the_messages_of_the_measurement_alone() {
+        // Whether they were late in the warm-up or in the measurement; how many messages were in time in the other.
+        for (is_measured, others) in [(false, 9), (false, 100_000), (true, 9), (true, 100_000)] {
+            let lateness = crate::control::SenderLateness::default();
+            (0..10).for_each(|_| lateness.count(is_measured, Duration::from_ms(50)));
+            (0..others).for_each(|_| lateness.count(!is_measured, Duration::from_us(10)));
+            let verdict =
+                verdict(&ValidityEvidence { senders: lateness.measured(), ..ValidityEvidence::default() });
+            assert_eq!(verdict["valid"], !is_measured, "{is_measured} {others}");
+            assert_eq!(lateness.all().len(), 10 + others);
+            let said = verdict["reasons"][0].as_str().unwrap_or_default();
+            assert_eq!(
+                said.contains("99th percentile in the measurement, above 1 ms"),
+                is_measured,
+                "{said}"
+            );
+        }
     }
 
     #[test]

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::sample::Sample;
 use super::sums::MessageSums;
 use crate::error::{Error, ErrorContext, Result};
+use crate::flow::Flow;
 use crate::join::ClientTally;
 use crate::message_rows::{GatheredMessage, Latest, Survey, key};
 use crate::spool::{Spool, SpoolReader};
-use crate::validity::Flow;
+use crate::waiting::Heard;
 
 /// The state of a run of which sums are kept.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -27,6 +28,7 @@ pub(crate) struct FoldState {
     pub(crate) tallies: Vec<ClientTally>,
     pub(crate) fates: [u64; MessageFate::ALL.len()],
     pub(crate) flow: Flow,
+    pub(crate) heard: Heard,
     /// The names that were added up, as ranges in order.
     added: Vec<(u64, u64)>,
     /// The highest sequence that came to a subscriber from a publisher.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use mqttlab_client::{as_published, changed_receivers, own_receivers, shares};
 use mqttlab_mqtt::Version;
 use mqttlab_plan::{Destination, Group, NetworkKind, Plan, Roster, RosterTopic};
-use mqttlab_recording::{Client, DirectRecorder, Ending, Layout, RunFacts, Session, SummaryRule, Topic};
+use mqttlab_recording::{
+    Client, DirectRecorder, Ending, Hold, Layout, RunFacts, Session, SummaryRule, Topic,
+};
 use mqttlab_run::{Interruption, RunOutcome, Validity};
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
@@ -18,6 +20,7 @@ pub(crate) struct Conclusion {
     pub(crate) measurement_end: Instant,
     pub(crate) details: [(&'static str, Value); 4],
     pub(crate) warnings: Vec<String>,
+    pub(crate) holds: Vec<Hold>,
 }
 
 /// Begins the recording. A recorder that goes before it is told to keep it takes it away again.
@@ -56,7 +59,7 @@ pub(crate) fn finish(
     conclusion: Conclusion,
     result: Result<(), Interruption>,
 ) -> RunOutcome {
-    let Conclusion { warm_up_end, measurement_end, details, warnings } = conclusion;
+    let Conclusion { warm_up_end, measurement_end, details, warnings, holds } = conclusion;
     let layout = recorder.layout().map(|layout| Layout {
         warm_up_end_ns: warm_up_end.as_ns(),
         measurement_end_ns: measurement_end.as_ns(),
@@ -67,6 +70,8 @@ pub(crate) fn finish(
         warnings,
         validity: json!(Validity::of(Vec::new())),
         details: details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        holds,
+        is_modelled: true,
     };
     let ending = Ending::of(result.as_ref().err().map(Interruption::reason));
     match layout.and_then(|layout| recorder.finish(Some(layout), &facts, &ending)) {
