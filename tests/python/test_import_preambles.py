@@ -202,3 +202,22 @@ def test_http_at_a_given_port_is_named_without_advice_to_give_it(tmp_path: Path)
     given = read(wire, tmp_path, "--broker-port", "8080")
     reasons = " ".join(given.run["validity"]["reasons"])
     assert "carry HTTP: their messages are not imported." in reasons and "--broker-port" not in reasons
+
+
+def test_what_one_of_two_captures_behind_a_balancer_lost_is_noticed_in_both_directions(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher = Opened(wire, "10.0.0.2", 40_000, [proxy_1(40_000)])
+    subscriber = Opened(wire, "10.0.0.3", 40_001, [proxy_1(40_001)])
+    conversation(wire, publisher, subscriber)
+    for direction in ("up", "down"):
+        # A message in the middle, of ten.
+        ports = (40_000, 1883) if direction == "up" else (1883, 40_001)
+        found = [place for place, (_, packet) in enumerate(wire.frames)
+                 if packet[20:24] == struct.pack(">HH", *ports) and b"00000005" in packet]
+        assert len(found) == 1
+        nearer = Wire()
+        nearer.frames = [(at + 20_000, packet) for place, (at, packet) in enumerate(wire.frames) if place != found[0]]
+        files = [wire.save(tmp_path / f"{direction}-1.pcap"), nearer.save(tmp_path / f"{direction}-2.pcap")]
+        outcome = import_evidence("capture", files, tmp_path / direction, lambda line: None)
+        reasons = Recording.open(outcome.directory).run["validity"]["reasons"]
+        assert any(text.startswith("1 segments are in one capture only") for text in reasons), (direction, reasons)
