@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import copy
 import struct
+from collections import Counter
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
+
+from mqttlab.recording import Recording
+from mqttlab.report.text import verdict
 
 MS = 1_000_000
 START_NS = 1_700_000_000 * 1000 * MS
@@ -229,6 +233,36 @@ class Client:
         """UNSUBSCRIBE and UNSUBACK."""
         self.up(_packet(0xA2, b"\0\2" + self._five + _text(name)))
         self.down(_packet(0xB0, b"\0\2" + (self._five + codes if codes else b"")))
+
+
+def pair(wire: Wire, filters: tuple[str, ...] = ("t",), *, receives: Wire | None = None, level: int = 4,
+         clean: bool = True) -> tuple[Client, Client]:
+    """A publisher and a subscriber with these filters, connected; ``receives``: the subscriber's wire, if another."""
+    publisher = Client(wire, "10.0.0.2", 40_000)
+    subscriber = Client(wire if receives is None else receives, "10.0.0.3", 40_001)
+    publisher.connect("p", level=level)
+    subscriber.connect("s", level=level, clean=clean)
+    subscriber.subscribe(*filters)
+    return publisher, subscriber
+
+
+def send_ten(wire: Wire, publisher: Client, subscriber: Client, *, qos: int = 0) -> Wire:
+    """Ten messages, published at this QoS and delivered 0.3 ms later at QoS 0. Returns the wire."""
+    for number in range(10):
+        publisher.up(publish("plant/a", b"%08d" % number, qos=qos, identifier=number + 1))
+        wire.wait(-0.7)
+        subscriber.down(publish("plant/a", b"%08d" % number))
+        if qos:
+            publisher.down(answer(4, number + 1))
+        wire.wait(10)
+    return wire
+
+
+def assert_ten_measured(recording: Recording) -> None:
+    """The recording has the messages of :func:`send_ten`, each with its latency, and is valid."""
+    assert verdict(recording)[0] == "valid", recording.run["validity"]
+    assert Counter(recording.messages["fate"].to_list()) == {"delivered": 10}
+    assert recording.messages["latency_ns"].to_list() == [300_000] * 10
 
 
 def publish(topic: str, payload: bytes, *, qos: int = 0, identifier: int = 1, dup: bool = False,

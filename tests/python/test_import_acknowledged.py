@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from captures import ACK, FIN, MS, RST, Client, Wire, answer, disconnect, publish
+from captures import ACK, FIN, MS, RST, Client, Wire, answer, disconnect, pair, publish
 from mqttlab import metrics
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
@@ -21,12 +21,9 @@ def read(wire: Wire, tmp_path: Path, *options: str) -> Recording:
     return Recording.open(outcome.directory)
 
 
-def pair(wire: Wire, *, clean: bool = True) -> tuple[Client, Client]:
+def silent_pair(wire: Wire, *, clean: bool = True) -> tuple[Client, Client]:
     """A publisher and a subscriber whose host acknowledges what it has up to here, and nothing behind."""
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s", clean=clean)
-    subscriber.subscribe("t")
+    publisher, subscriber = pair(wire, clean=clean)
     return publisher, subscriber.silent()
 
 
@@ -42,7 +39,7 @@ LOST, BROKEN = ("lost", "not_acknowledged"), ("unknown", "no_acknowledgement")
 
 def first_and_second(wire: Wire, qos: int = 0, *, clean: bool = True) -> tuple[Client, Client]:
     """Two messages; the first is acknowledged by the subscriber's host, the second is not."""
-    publisher, subscriber = pair(wire, clean=clean)
+    publisher, subscriber = silent_pair(wire, clean=clean)
     for number in (1, 2):
         publisher.up(publish("t", b"%d" % number, qos=qos, identifier=number))
         subscriber.down(publish("t", b"%d" % number, qos=qos, identifier=number))
@@ -83,7 +80,7 @@ def test_what_an_open_connection_has_not_acknowledged_is_under_way(tmp_path: Pat
 
 def test_what_nothing_repeated_before_a_session_ended_may_have_arrived(tmp_path: Path) -> None:
     wire = Wire()
-    publisher, subscriber = pair(wire)
+    publisher, subscriber = silent_pair(wire)
     publisher.up(publish("t", b"1", qos=1))
     publisher.down(answer(4))
     subscriber.down(publish("t", b"1", qos=1))
@@ -96,7 +93,7 @@ def test_a_session_that_goes_on_still_owes_what_was_not_acknowledged(
     tmp_path: Path, qos: int, clean: bool, second: tuple[str, str | None],
 ) -> None:
     wire = Wire()
-    publisher, subscriber = pair(wire, clean=clean)
+    publisher, subscriber = silent_pair(wire, clean=clean)
     for number in (1, 2):
         publisher.up(publish("t", b"%d" % number, qos=qos, identifier=number))
         publisher.down(answer(4 if qos == 1 else 5, number))
@@ -135,7 +132,7 @@ def test_a_redelivery_over_a_new_connection_is_the_delivery(tmp_path: Path) -> N
 @pytest.mark.parametrize(("echo", "copy"), [(100, 0), (400, 1), (900, 2)])
 def test_the_latency_is_that_of_the_copy_whose_time_stamp_is_echoed(tmp_path: Path, echo: int, copy: int) -> None:
     wire = Wire()
-    publisher, subscriber = pair(wire)
+    publisher, subscriber = silent_pair(wire)
     at_ns = wire.now_ns
     publisher.up(publish("t", b"1"))
     copies_ns = []
@@ -184,7 +181,7 @@ def test_without_time_stamps_the_copy_is_told_by_its_round_trip_and_that_is_said
 
 def test_a_message_behind_a_repeated_segment_arrives_with_it_and_one_before_it_does_not_wait(tmp_path: Path) -> None:
     wire = Wire()
-    publisher, subscriber = pair(wire)
+    publisher, subscriber = silent_pair(wire)
     for number in (1, 2, 3):
         publisher.up(publish("t", b"%d" % number))
     first_ns = wire.now_ns
@@ -203,7 +200,7 @@ def test_a_message_behind_a_repeated_segment_arrives_with_it_and_one_before_it_d
 
 def test_an_acknowledgement_to_a_dead_publisher_is_none(tmp_path: Path) -> None:
     wire = Wire()
-    publisher, subscriber = pair(wire)
+    publisher, subscriber = silent_pair(wire)
     subscriber.acknowledges = True
     publisher.silent()
     for number in (1, 2):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from captures import ACK, MS, RST, Client, Wire, answer, publish
+from captures import ACK, MS, RST, Client, Wire, answer, pair, publish
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
 from mqttlab.report import headline
 from mqttlab.report.answer import lines
 from mqttlab.report.text import verdict
-from test_import_messages import fates, pair, read
+from test_import_messages import fates, read
 
 EQUAL = b"21.5"
 
@@ -236,10 +236,7 @@ def test_copies_among_several_equal_messages_are_duplicates_without_a_guess(tmp_
 @pytest.mark.parametrize("content", [EQUAL, b""], ids=["equal", "different"])
 def test_a_redelivery_with_dup_after_a_reconnect_is_a_duplicate(content: bytes, tmp_path: Path) -> None:
     wire = Wire()
-    publisher, first = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    first.connect("s", clean=False)
-    first.subscribe("t")
+    publisher, first = pair(wire, clean=False)
     contents = [content or b"%d" % number for number in range(4)]
     send(publisher, [first], contents[:2], qos=1)
     publisher.up(publish("t", contents[2], qos=1, identifier=3))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import lzma
 import shutil
 import subprocess
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from captures import Client, Wire, publish
+from captures import Wire, assert_ten_measured, pair, send_ten
 from commands import mqttlab
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
@@ -25,24 +24,12 @@ NAMED = {"5views": "5View", "ngsniffer": "Sniffer (DOS)", "ngwsniffer_2_0": "Sni
 
 def conversation() -> Wire:
     wire = Wire()
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("plant/#")
-    for number in range(10):
-        publisher.up(publish("plant/a", b"%08d" % number))
-        wire.wait(-0.7)
-        subscriber.down(publish("plant/a", b"%08d" % number))
-        wire.wait(10)
-    return wire
+    return send_ten(wire, *pair(wire, ("plant/#",)))
 
 
 def assert_all_measured(file: Path, tmp_path: Path) -> None:
     outcome = import_evidence("capture", [file], tmp_path / "recording", lambda line: None)
-    recording = Recording.open(outcome.directory)
-    assert verdict(recording)[0] == "valid", recording.run["validity"]
-    assert Counter(recording.messages["fate"].to_list()) == {"delivered": 10}
-    assert recording.messages["latency_ns"].to_list() == [300_000] * 10
+    assert_ten_measured(Recording.open(outcome.directory))
 
 
 @pytest.mark.parametrize("save", [

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from captures import ACK, FIN, MS, PSH, RST, Client, Wire, answer, disconnect, publish, publish_5
+from captures import ACK, FIN, MS, PSH, RST, Client, Wire, answer, disconnect, pair, publish, publish_5
 from mqttlab import metrics
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
@@ -36,10 +36,7 @@ def reasons(recording: Recording) -> str:
 def conversation(messages: int = 80, payload: int = 60, topic: str = "plant/hall/temperature") -> Wire:
     """A publisher at QoS 1 and a subscriber that gets everything."""
     wire = Wire()
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("plant/#")
+    publisher, subscriber = pair(wire, ("plant/#",))
     for number in range(messages):
         content = b"%08d" % number + b"." * (payload - 8)
         publisher.up(publish(topic, content, qos=1, identifier=number + 1), PSH | ACK)
@@ -84,10 +81,7 @@ def test_frames_that_the_capture_missed_lose_no_message(seed: int, tmp_path: Pat
 
 def test_a_gap_in_equal_messages_matches_none_of_them_with_another(tmp_path: Path) -> None:
     wire = Wire()
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("t")
+    publisher, subscriber = pair(wire)
     for number in range(20):
         wire.wait(1_000)
         publisher.up(publish("plant/a", b"same"))
@@ -104,10 +98,7 @@ def test_a_gap_in_equal_messages_matches_none_of_them_with_another(tmp_path: Pat
 
 def test_what_the_broker_lacks_itself_is_a_loss_of_the_network_and_no_gap_of_the_capture(tmp_path: Path) -> None:
     wire = Wire()
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("t")
+    publisher, subscriber = pair(wire)
     for number in range(6):
         message = publish("t", b"%08d" % number)
         if number == 3:
@@ -147,10 +138,7 @@ def test_frames_that_the_capture_says_it_dropped_make_messages_unknown(said: str
 def test_a_capture_that_starts_inside_a_large_random_payload_invents_nothing(tmp_path: Path) -> None:
     dice = random.Random(7)
     wire = Wire()
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("plant/#")
+    publisher, subscriber = pair(wire, ("plant/#",))
     large = publish("plant/picture", dice.randbytes(1_000_000))
     for start in range(0, len(large), 1448):
         publisher.up(large[start:start + 1448])
@@ -200,10 +188,7 @@ def test_what_hides_mqtt_on_the_broker_s_port_is_said(hello: bytes, name: str, t
 
 def test_topic_aliases_are_followed_in_each_direction_of_each_connection(tmp_path: Path) -> None:
     wire = Wire()
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p", level=5)
-    subscriber.connect("s", level=5)
-    subscriber.subscribe("plant/#")
+    publisher, subscriber = pair(wire, ("plant/#",), level=5)
     publisher.up(publish_5("plant/a", b"0", alias=1) + publish_5("plant/b", b"1", alias=2))
     for number in range(2, 8):
         publisher.up(publish_5("", b"%d" % number, alias=1 + number % 2))

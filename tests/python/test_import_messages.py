@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from captures import ACK, FIN, MS, RST, Client, Wire, answer, disconnect, publish
+from captures import ACK, FIN, MS, RST, Client, Wire, answer, disconnect, pair, publish
 from mqttlab import metrics
 from mqttlab.imports import Evidence, import_evidence
 from mqttlab.recording import Recording
@@ -24,14 +24,6 @@ def fates(recording: Recording) -> list[tuple[int, int | None, str]]:
     names = dict(enumerate(client["name"] for client in recording.layout["clients"]))
     rows = recording.messages.sort("sequence", "subscriber", "fate").select("sequence", "subscriber", "fate").rows()
     return [(sequence, names.get(subscriber), fate) for sequence, subscriber, fate in rows]
-
-
-def pair(wire: Wire, filters: tuple[str, ...] = ("t",)) -> tuple[Client, Client]:
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe(*filters)
-    return publisher, subscriber
 
 
 def test_latency_counts_from_the_first_byte_to_the_broker_to_the_last_one_from_it(tmp_path: Path) -> None:

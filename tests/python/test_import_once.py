@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from captures import ACK, ETHERNET, FIN, MS, RST, SLL, START_NS, SYN, Client, Wire, answer, publish
+from captures import ACK, ETHERNET, FIN, MS, RST, SLL, START_NS, SYN, Client, Wire, answer, pair, publish
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
 from test_import_messages import fates
@@ -319,11 +319,7 @@ def test_clocks_are_set_by_connections_that_both_captures_hold(
 def two_points(latency_ms: float = 40, count: int = 10) -> tuple[Frames, Frames]:
     """A capture at the publisher and one at the subscriber, which have no connection in common."""
     publishes, receives = Wire(), Wire()
-    publisher = Client(publishes, "10.0.0.2", 40_000)
-    subscriber = Client(receives, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("t")
+    publisher, subscriber = pair(publishes, receives=receives)
     for number in range(count):
         publishes.now_ns = START_NS + (number + 1) * 1_000 * MS
         receives.now_ns = publishes.now_ns + int(latency_ms * MS)

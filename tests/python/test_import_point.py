@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from captures import Wire, answer, publish
+from captures import Wire, answer, pair, publish
 from mqttlab.export.pcapng import pcapng
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
@@ -15,7 +15,7 @@ from mqttlab.report.captured import facts
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse_values
 from short_scenarios import scenario
-from test_import_messages import pair, read
+from test_import_messages import read
 
 
 class Apart(Wire):

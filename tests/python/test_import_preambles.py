@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from captures import ACK, FIN, Client, Wire, answer, publish
+from captures import ACK, FIN, Client, Wire, assert_ten_measured, send_ten
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
 from mqttlab.report.text import verdict
@@ -70,18 +70,7 @@ def conversation(wire: Wire, publisher: Client, subscriber: Client, names: tuple
         if isinstance(client, Opened):
             client.size = 1448
     subscriber.subscribe("plant/#")
-    for number in range(10):
-        publisher.up(publish("plant/a", b"%08d" % number, qos=1, identifier=number + 1))
-        wire.wait(-0.7)
-        subscriber.down(publish("plant/a", b"%08d" % number))
-        publisher.down(answer(4, number + 1))
-        wire.wait(10)
-
-
-def assert_all_measured(recording: Recording) -> None:
-    assert verdict(recording)[0] == "valid", recording.run["validity"]
-    assert Counter(recording.messages["fate"].to_list()) == {"delivered": 10}
-    assert recording.messages["latency_ns"].to_list() == [300_000] * 10
+    send_ten(wire, publisher, subscriber, qos=1)
 
 
 @pytest.mark.parametrize("size", [1, 5, 1448])
@@ -104,7 +93,7 @@ def test_mqtt_behind_a_preamble_is_measured_as_if_it_were_not_there(  # type: ig
             for number in range(2)]
     conversation(wire, ends[0], ends[1])
     recording = read(wire, tmp_path)
-    assert_all_measured(recording)
+    assert_ten_measured(recording)
     assert recording.clients["name"].to_list() == ["p", "s"]
     told = recording.run["details"]["connections"]
     assert [row["preamble"]["kinds"] for row in told] == [[kind], [kind]]
@@ -125,7 +114,7 @@ def test_clients_without_an_identifier_are_named_by_the_address_in_the_header(tm
     conversation(wire, Opened(wire, "10.0.0.9", 40_000, [proxy_1(50_000)]),
                  Opened(wire, "10.0.0.9", 40_001, [proxy_2(50_001)]), ("", ""))
     recording = read(wire, tmp_path)
-    assert_all_measured(recording)
+    assert_ten_measured(recording)
     assert recording.clients["name"].to_list() == ["192.0.2.1:50000", "192.0.2.1:50001"]
     assert recording.clients["group"].to_list() == ["192.0.2.1", "192.0.2.1"]
 
@@ -138,7 +127,7 @@ def test_a_proxy_s_refusal_is_a_note_with_its_reason_and_the_others_are_measured
     conversation(wire, Opened(wire, "10.0.0.2", 40_000, [ASK, GRANTED]),
                  Opened(wire, "10.0.0.3", 40_001, [ASK, GRANTED]))
     recording = read(wire, tmp_path, "--broker-port", "3128")
-    assert_all_measured(recording)
+    assert_ten_measured(recording)
     words = "10.0.0.7:40007 was refused a connection to broker.lab:1883 by the proxy 10.0.0.1:3128: HTTP 407 Proxy " \
             "Authentication Required"
     assert words in recording.events.filter(kind="note")["detail"].to_list()
@@ -213,3 +202,22 @@ def test_http_at_a_given_port_is_named_without_advice_to_give_it(tmp_path: Path)
     given = read(wire, tmp_path, "--broker-port", "8080")
     reasons = " ".join(given.run["validity"]["reasons"])
     assert "carry HTTP: their messages are not imported." in reasons and "--broker-port" not in reasons
+
+
+def test_what_one_of_two_captures_behind_a_balancer_lost_is_noticed_in_both_directions(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher = Opened(wire, "10.0.0.2", 40_000, [proxy_1(40_000)])
+    subscriber = Opened(wire, "10.0.0.3", 40_001, [proxy_1(40_001)])
+    conversation(wire, publisher, subscriber)
+    for direction in ("up", "down"):
+        # A message in the middle, of ten.
+        ports = (40_000, 1883) if direction == "up" else (1883, 40_001)
+        found = [place for place, (_, packet) in enumerate(wire.frames)
+                 if packet[20:24] == struct.pack(">HH", *ports) and b"00000005" in packet]
+        assert len(found) == 1
+        nearer = Wire()
+        nearer.frames = [(at + 20_000, packet) for place, (at, packet) in enumerate(wire.frames) if place != found[0]]
+        files = [wire.save(tmp_path / f"{direction}-1.pcap"), nearer.save(tmp_path / f"{direction}-2.pcap")]
+        outcome = import_evidence("capture", files, tmp_path / direction, lambda line: None)
+        reasons = Recording.open(outcome.directory).run["validity"]["reasons"]
+        assert any(text.startswith("1 segments are in one capture only") for text in reasons), (direction, reasons)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from captures import ACK, FIN, MS, SLL, SLL2, SYN, Client, Wire, disconnect, publish
+from captures import ACK, FIN, MS, SLL, SLL2, SYN, Client, Wire, disconnect, pair, publish
 from mqttlab import metrics
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
@@ -33,10 +33,7 @@ def printed(recording: Recording) -> str:
 
 def conversation(messages: int = 10) -> Wire:
     wire = Wire()
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s", clean=False)
-    subscriber.subscribe("plant/#")
+    publisher, subscriber = pair(wire, ("plant/#",), clean=False)
     for number in range(messages):
         content = publish("plant/a", b"%08d" % number)
         publisher.up(content)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from captures import ACK, MS, SYN, Client, Wire, _ip, _packet, publish
-from test_import_messages import fates, pair, read
+from captures import ACK, MS, SYN, Client, Wire, _ip, _packet, pair, publish
+from test_import_messages import fates, read
 
 CONNECT = _packet(0x10, b"\0\4MQTT\4\2\0\x3c\0\1p")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from captures import SLL, Client, Wire, publish
+from captures import SLL, Client, Wire, pair, publish
 from mqttlab.metrics.device_bytes import by_device
 from mqttlab.recording import Recording
 from test_import_messages import fates, read
@@ -18,11 +18,7 @@ HOST, CONTAINER = bytes((10, 0, 0, 1)), bytes((172, 17, 0, 2))
 
 def two_servers(wire: Wire, filters: tuple[str, ...] = ("#",)) -> tuple[Client, Client]:
     """A publisher at 10.0.0.1, and a subscriber at 10.0.0.9."""
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire.beside("10.0.0.9"), "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe(*filters)
-    return publisher, subscriber
+    return pair(wire, filters, receives=wire.beside("10.0.0.9"))
 
 
 def test_a_message_is_not_expected_at_another_broker(tmp_path: Path) -> None:
@@ -61,11 +57,7 @@ def test_servers_of_which_one_delivers_what_the_other_was_given_are_one_broker(t
 
 def listeners(wire: Wire, address: str = "10.0.0.1", port: int = 1884) -> tuple[Client, Client]:
     """A publisher at port 1883 of 10.0.0.1, and a subscriber at another server."""
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire.beside(address, port), "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("t")
-    return publisher, subscriber
+    return pair(wire, receives=wire.beside(address, port))
 
 
 @pytest.mark.parametrize("delivered", range(1, 11))
@@ -162,10 +154,7 @@ def test_what_a_host_passes_on_to_a_container_is_counted_once(tmp_path: Path) ->
     from mqttlab.imports import import_evidence
 
     wire = Wire()
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("t")
+    publisher, subscriber = pair(wire)
     for number in range(5):
         publisher.up(publish("t", b"%d" % number))
         subscriber.down(publish("t", b"%d" % number))
@@ -197,10 +186,7 @@ def test_equal_frames_on_two_interfaces_are_the_same_within_seconds_only(tmp_pat
     from mqttlab.imports import import_evidence
 
     wire = Wire()
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("t")
+    publisher, subscriber = pair(wire)
     for number in range(5):
         publisher.up(publish("t", b"%d" % number))
         subscriber.down(publish("t", b"%d" % number))

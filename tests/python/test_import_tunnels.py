@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Callable
 from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
-from captures import ETHERNET, RAW, Client, Wire, publish
+from captures import ETHERNET, RAW, Wire, assert_ten_measured, pair, send_ten
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
-from mqttlab.report.text import verdict
 
 
 def ip(protocol: int, payload: bytes) -> bytes:
@@ -53,27 +51,12 @@ def gre(packet: bytes) -> bytes:
 
 
 def conversation(wire: Wire) -> Wire:
-    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
-    publisher.connect("p")
-    subscriber.connect("s")
-    subscriber.subscribe("plant/#")
-    for number in range(10):
-        publisher.up(publish("plant/a", b"%08d" % number))
-        wire.wait(-0.7)
-        subscriber.down(publish("plant/a", b"%08d" % number))
-        wire.wait(10)
-    return wire
+    return send_ten(wire, *pair(wire, ("plant/#",)))
 
 
 def read(wire: Wire, tmp_path: Path, link_type: int = RAW) -> Recording:
     file = wire.save(tmp_path / "field.pcap", link_type=link_type)
     return Recording.open(import_evidence("capture", [file], tmp_path / "recording", lambda line: None).directory)
-
-
-def assert_all_measured(recording: Recording) -> None:
-    assert verdict(recording)[0] == "valid", recording.run["validity"]
-    assert Counter(recording.messages["fate"].to_list()) == {"delivered": 10}
-    assert recording.messages["latency_ns"].to_list() == [300_000] * 10
 
 
 @pytest.mark.parametrize("tunnel", [gtp_u, vxlan, geneve, erspan, gre])
@@ -85,7 +68,7 @@ def test_mqtt_in_a_tunnel_is_measured_and_frames_have_their_size_on_the_link(
     plain = read(wire, tmp_path / "plain")
     wire.frames = [(at, tunnel(packet)) for at, packet in wire.frames]
     recording = read(wire, tmp_path)
-    assert_all_measured(recording)
+    assert_ten_measured(recording)
     assert recording.packets["frame_bytes"].to_list() == [len(packet) for _, packet in wire.frames]
     assert recording.packets["ip_bytes"].to_list() == plain.packets["ip_bytes"].to_list()
     assert recording.run["details"]["import"]["frames_not_read"] == {}
@@ -100,7 +83,7 @@ def test_a_capture_before_and_behind_a_tunnel_counts_each_frame_once(
     count = len(wire.frames)
     wire.frames = [frame for at, packet in wire.frames for frame in ((at, packet), (at + 50_000, tunnel(packet)))]
     recording = read(wire, tmp_path)
-    assert_all_measured(recording)
+    assert_ten_measured(recording)
     assert recording.run["details"]["import"]["frames_seen_on_another_link"] == count
     marks = recording.packets["marks"].drop_nulls().to_list()
     assert not any("retransmission" in mark for mark in marks), marks
@@ -120,7 +103,7 @@ def test_tags_of_a_provider_and_sessions_of_dsl_are_passed_over(tmp_path: Path) 
     heads = (bytes(12) + b"\x88\xa8\0\1\x81\0\0\2\x08\0",
              bytes(12) + b"\x81\0\0\2\x88\x64\x11\0\0\1\0\x64\0\x21")
     wire.frames = [(at, heads[number % 2] + packet) for number, (at, packet) in enumerate(wire.frames)]
-    assert_all_measured(read(wire, tmp_path, ETHERNET))
+    assert_ten_measured(read(wire, tmp_path, ETHERNET))
 
 
 def test_frames_of_an_open_wi_fi_are_read_behind_radiotap(tmp_path: Path) -> None:
@@ -128,4 +111,4 @@ def test_frames_of_an_open_wi_fi_are_read_behind_radiotap(tmp_path: Path) -> Non
     head = b"\0\0\x08\0\0\0\0\0" + b"\x88\1" + bytes(24) + b"\xaa\xaa\3\0\0\0\x08\0"
     wire.frames = [(at, head + packet + b"fcs!") for at, packet in wire.frames]
     wire.frames.append((wire.now_ns, b"\0\0\x08\0\0\0\0\0" + b"\x80\0" + bytes(40)))
-    assert_all_measured(read(wire, tmp_path, 127))
+    assert_ten_measured(read(wire, tmp_path, 127))

@@ -39,4 +39,6 @@ pub use link::{LinkType, NetworkPacket};
 pub use reader::{CaptureReader, CapturedFrame, DroppedFrames, LinkTransit};
 pub use reassembly::{SegmentPayload, Sighting};
 pub use recorded::{FrameWitness, JoinedPacket, PacketReader, SegmentWitness, StreamJoin};
-pub use segment::{Bits, Options, SocketEndpoint, TcpHeader, TransportHeader, UdpHeader, dissect};
+pub use segment::{
+    Bits, Options, SocketEndpoint, TcpHeader, TransportHeader, UdpHeader, dissect, dissect_content,
+};

@@ -136,7 +136,12 @@ struct IpPacket<'a> {
 
 /// Reads the headers of a frame.
 pub fn dissect<'a>(frame: &CapturedFrame<'a>) -> TransportHeader<'a> {
-    let FrameContent { network, offset, .. } = frame.carried();
+    dissect_content(frame, &frame.carried())
+}
+
+/// Reads the headers of a frame of which is known what it carries.
+pub fn dissect_content<'a>(frame: &CapturedFrame<'a>, content: &FrameContent) -> TransportHeader<'a> {
+    let &FrameContent { network, offset, .. } = content;
     let Some(bytes) = frame.data.get(offset..) else { return TransportHeader::Other };
     let wire_len = frame.original_len.saturating_sub(offset as u32);
     let packet = match network {

@@ -9,8 +9,8 @@ use std::fs;
 use std::sync::Arc;
 
 use mqttlab_capture::{
-    Analyser, AnalyserSettings, Analysis, CapturedFrame, Completed, KeyLog, ServerDirection, TcpHeader,
-    TransportHeader, dissect, metrics,
+    Analyser, AnalyserSettings, Analysis, CapturedFrame, Completed, FrameContent, KeyLog, ServerDirection,
+    TcpHeader, TransportHeader, dissect_content, metrics,
 };
 use mqttlab_recording::{
     Cause, Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, FrameHeaders, Gap, Layout,
@@ -166,26 +166,27 @@ impl<'a> Importer<'a> {
     }
 
     fn frame(&mut self, at: CapturedAt, frame: &CapturedFrame<'_>) -> Result<()> {
-        let transport = dissect(frame);
+        let content = frame.carried();
+        let transport = dissect_content(frame, &content);
         let print = match at.transit {
             Some(_) => None,
-            None => Dedup::fingerprint(at, frame, &transport),
+            None => Dedup::fingerprint(at, frame, &content, &transport),
         };
         let waits = match (&transport, &print) {
             (TransportHeader::Tcp(segment, _), Some(print)) => self.dedup.holds(at, frame, segment, print),
             _ => false,
         };
         self.released()?;
-        if waits { Ok(()) } else { self.known_frame(at, frame, transport, print.as_ref()) }
+        if waits { Ok(()) } else { self.known_frame(at, frame, &content, transport, print.as_ref()) }
     }
 
     /// Frames that have waited until it was known which connection is theirs.
     fn released(&mut self) -> Result<()> {
-        while let Some((at, held)) = self.dedup.release() {
+        while let Some((at, held, print)) = self.dedup.release() {
             let frame = held.frame();
-            let transport = dissect(&frame);
-            let print = Dedup::fingerprint(at, &frame, &transport);
-            self.known_frame(at, &frame, transport, print.as_ref())?;
+            let content = frame.carried();
+            let transport = dissect_content(&frame, &content);
+            self.known_frame(at, &frame, &content, transport, Some(&print))?;
         }
         Ok(())
     }
@@ -194,11 +195,12 @@ impl<'a> Importer<'a> {
         &mut self,
         CapturedAt { link, file, transit }: CapturedAt,
         frame: &CapturedFrame<'_>,
+        content: &FrameContent,
         transport: TransportHeader<'_>,
         print: Option<&Fingerprint>,
     ) -> Result<()> {
         self.process_arrivals(self.clock.at(frame.time))?;
-        self.seen.count_frame(frame, self.clock);
+        self.seen.count_frame(frame, content, self.clock);
         self.latest = [self.clock.at(frame.time), self.latest[0]];
         let earlier = match (transit, print) {
             (Some((_, Transit { frame, hop, .. })), _) => (hop > 0).then_some((frame, hop)),
@@ -206,13 +208,11 @@ impl<'a> Importer<'a> {
             (None, None) => None,
         };
         let capture = Some(file).filter(|_| self.captures > 1);
+        let ip = headers::ip(frame, content);
         if let Some((number, hop)) = earlier {
             self.seen.passed_again += 1;
-            return self.passing(
-                FramePlace { link, capture, frame: number, hop, transit },
-                frame,
-                &transport,
-            );
+            let place = FramePlace { link, capture, frame: number, hop, transit };
+            return self.passing(place, frame, ip.as_ref(), &transport);
         }
         self.seen.frames += 1;
         let number = transit.map_or(self.seen.frames, |(_, transit)| transit.frame);
@@ -220,11 +220,12 @@ impl<'a> Importer<'a> {
         match transport {
             TransportHeader::Tcp(segment, payload) => {
                 let [source, destination] = self.dedup.canonical([segment.source, segment.destination]);
-                self.segment(place, frame, &TcpHeader { source, destination, ..segment }, payload)
+                let segment = TcpHeader { source, destination, ..segment };
+                self.segment(place, frame, ip.and_then(|ip| ip.ecn), &segment, payload)
             }
             transport => {
                 self.analyser.other_frame(frame.time, frame.original_len);
-                let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
+                let Some(ip) = ip else { return self.unaddressed(place, frame) };
                 if let TransportHeader::Udp(datagram, payload) = &transport {
                     self.seen.look_inside(datagram, payload);
                 }
@@ -243,19 +244,18 @@ impl<'a> Importer<'a> {
         &mut self,
         place: FramePlace,
         frame: &CapturedFrame<'_>,
+        ip: Option<&IpHeader>,
         transport: &TransportHeader<'_>,
     ) -> Result<()> {
-        let Some(ip) = headers::ip(frame) else { return self.unaddressed(place, frame) };
+        let Some(ip) = ip else { return self.unaddressed(place, frame) };
         let TransportHeader::Tcp(segment, _) = transport else {
-            return self.other(place, frame, &ip, transport);
+            return self.other(place, frame, ip, transport);
         };
         if let Some(capture) = place.capture {
             let ends = self.dedup.canonical([segment.source, segment.destination]);
-            if let Some(connection) = self.matcher.clocks.note_again(ends, capture) {
-                let client = self.conversations.ends(connection).map(|(client, _)| client);
-                let is_from_client = client == Some(ends[0]);
-                let direction =
-                    if is_from_client { ServerDirection::ToServer } else { ServerDirection::FromServer };
+            if let Some(connection) = self.matcher.clocks.note_again(ends, capture)
+                && let Some(direction) = self.analyser.direction(connection.into(), ends)
+            {
                 self.streams.seen_again(connection, direction, segment);
             }
         }

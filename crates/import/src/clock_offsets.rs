@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use mqttlab_capture::{Bits, CapturedFrame, TransportHeader, dissect};
+use mqttlab_capture::{Bits, CapturedFrame, TransportHeader, dissect_content};
 use mqttlab_recording::NumberMap;
 use mqttlab_units::Duration;
 
@@ -57,7 +57,8 @@ struct Correction {
 impl ClockOffsets {
     /// Takes a frame of a capture into account.
     fn add(&mut self, file: u16, frame: &CapturedFrame<'_>) {
-        let transport = dissect(frame);
+        let carried = frame.carried();
+        let transport = dissect_content(frame, &carried);
         let TransportHeader::Tcp(segment, payload) = &transport else { return };
         // Numbers that are counted from zero are those of every connection.
         let is_random = segment.sequence.max(segment.acknowledgment) > SMALL;
@@ -65,7 +66,7 @@ impl ClockOffsets {
             return;
         }
         let at = CapturedAt { link: file, file, transit: None };
-        let Some(print) = Dedup::fingerprint(at, frame, &transport) else { return };
+        let Some(print) = Dedup::fingerprint(at, frame, &carried, &transport) else { return };
         self.seen.entry(print.content()).or_default().push(Sighting {
             file,
             at_ns: frame.time.as_ns() as i64,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use mqttlab_capture::{
-    AnalysedConnection, Analysis, CapturedFrame, ConnectionProtocol, ServerDirection, UdpHeader, Unread,
-    UnreadReason,
+    AnalysedConnection, Analysis, CapturedFrame, ConnectionProtocol, FrameContent, ServerDirection,
+    UdpHeader, Unread, UnreadReason,
 };
 use mqttlab_units::Instant;
 use serde_json::{Value, json};
@@ -46,10 +46,9 @@ pub struct CaptureCompleteness {
 
 impl CaptureCompleteness {
     /// Takes a frame into account.
-    pub fn count_frame(&mut self, frame: &CapturedFrame<'_>, clock: CaptureClock) {
-        let carried = frame.carried();
-        self.fragments += u64::from(carried.is_fragment);
-        if let Some(closed) = carried.closed {
+    pub fn count_frame(&mut self, frame: &CapturedFrame<'_>, content: &FrameContent, clock: CaptureClock) {
+        self.fragments += u64::from(content.is_fragment);
+        if let Some(closed) = content.closed {
             *self.closed.entry(closed).or_default() += 1;
         }
         if (frame.data.len() as u64) < u64::from(frame.original_len) {

@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use mqttlab_capture::{
-    Bits, CapturedFrame, LinkType, NetworkPacket, SocketEndpoint, TcpHeader, TransportHeader,
+    Bits, CapturedFrame, FrameContent, LinkType, NetworkPacket, SocketEndpoint, TcpHeader, TransportHeader,
+    dissect_content,
 };
 use mqttlab_recording::{FoldedHash, NumberMap};
 use mqttlab_units::{Duration, Instant};
@@ -69,7 +70,11 @@ struct FramePlace {
     on_link: u32,
 }
 
+/// A frame that waits until it is known which connection is its own, where it was captured, and what it is known by.
+pub type WaitingFrame = (CapturedAt, HeldFrame, Fingerprint);
+
 /// What a frame is known by.
+#[derive(Clone, Copy)]
 pub struct Fingerprint {
     /// Of what routers leave as it is: of TCP all but ports and checksum, and the largest segment of a SYN; of others the IP
     /// packet without the fields that count hops, and the checksum over them.
@@ -95,18 +100,19 @@ impl Dedup {
     pub fn fingerprint(
         at: CapturedAt,
         frame: &CapturedFrame<'_>,
+        carried: &FrameContent,
         transport: &TransportHeader<'_>,
     ) -> Option<Fingerprint> {
         let segment = match transport {
             TransportHeader::Tcp(segment, _) => Some(segment),
             _ => None,
         };
-        let Content { content, id, hops_left } = content(frame, segment)?;
+        let Content { content, id, hops_left } = content(frame, carried, segment)?;
         Some(Fingerprint {
             content,
             ends: segment.map(|segment| [segment.source, segment.destination]),
             id,
-            place: FramePlace { link: at.link, on_link: on_link(frame, hops_left) },
+            place: FramePlace { link: at.link, on_link: on_link(frame, carried, hops_left) },
             carries: segment.is_some_and(|segment| segment.payload_len > 0 || segment.bits.has(Bits::SYN)),
             is_syn: segment.is_some_and(|segment| segment.bits.has(Bits::SYN)),
         })
@@ -117,9 +123,10 @@ impl Dedup {
         let (mut mirrors, mut translations) =
             (mirrors::FirstLook::default(), translations::FirstLook::default());
         for (file, frame) in frames {
-            let transport = mqttlab_capture::dissect(&frame);
+            let carried = frame.carried();
+            let transport = dissect_content(&frame, &carried);
             let at = CapturedAt { link: file, file, transit: None };
-            let Some(print) = Dedup::fingerprint(at, &frame, &transport) else { continue };
+            let Some(print) = Dedup::fingerprint(at, &frame, &carried, &transport) else { continue };
             mirrors.add(&print, file, frame.time);
             if let TransportHeader::Tcp(segment, _) = &transport {
                 translations.add(&print, segment);
@@ -142,7 +149,7 @@ impl Dedup {
     }
 
     /// The next frame that waits no more.
-    pub fn release(&mut self) -> Option<(CapturedAt, HeldFrame)> {
+    pub fn release(&mut self) -> Option<WaitingFrame> {
         self.translations.release()
     }
 
@@ -301,8 +308,11 @@ struct Content {
     hops_left: u8,
 }
 
-fn content(frame: &CapturedFrame<'_>, segment: Option<&TcpHeader>) -> Option<Content> {
-    let carried = frame.carried();
+fn content(
+    frame: &CapturedFrame<'_>,
+    carried: &FrameContent,
+    segment: Option<&TcpHeader>,
+) -> Option<Content> {
     let packet = frame.data.get(carried.offset..)?;
     let mut hasher = FoldedHash::default().build_hasher();
     let (id, hops_left) = match carried.network {
@@ -342,7 +352,7 @@ fn content(frame: &CapturedFrame<'_>, segment: Option<&TcpHeader>) -> Option<Con
 }
 
 /// Which interface of a host and which way, or whose Ethernet addresses and which VLAN; and the hops that are left.
-fn on_link(frame: &CapturedFrame<'_>, hops_left: u8) -> u32 {
+fn on_link(frame: &CapturedFrame<'_>, carried: &FrameContent, hops_left: u8) -> u32 {
     let header = match frame.link_type.place_on_host(frame.data) {
         Some((interface, way)) => u128::from(interface) << 8 | u128::from(way),
         None if frame.link_type == LinkType::ETHERNET => {
@@ -356,7 +366,7 @@ fn on_link(frame: &CapturedFrame<'_>, hops_left: u8) -> u32 {
         None => 0,
     };
     // A packet in a tunnel is seen at another place than the same one outside.
-    let inside = (hops_left, frame.carried().tunnels);
+    let inside = (hops_left, carried.tunnels);
     (FoldedHash::default().hash_one((header as u64, (header >> 64) as u64, inside)) >> 32) as u32
 }
 
@@ -378,12 +388,12 @@ const REPEATED_MAX: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mqttlab_capture::{LinkType, dissect};
 
     /// What is known of a frame of the capture with this number.
     fn known(dedup: &mut Dedup, file: u16, frame: &CapturedFrame<'_>, next: u64) -> Option<(u64, u8)> {
-        let (transport, at) = (dissect(frame), CapturedAt { link: file, file, transit: None });
-        let print = Dedup::fingerprint(at, frame, &transport)?;
+        let (carried, at) = (frame.carried(), CapturedAt { link: file, file, transit: None });
+        let transport = dissect_content(frame, &carried);
+        let print = Dedup::fingerprint(at, frame, &carried, &transport)?;
         if let TransportHeader::Tcp(segment, _) = &transport
             && dedup.holds(at, frame, segment, &print)
         {

@@ -21,8 +21,8 @@ pub struct IpHeader {
 }
 
 /// The IP header of a frame; `None` when it carries none, or a cut one.
-pub fn ip(frame: &CapturedFrame<'_>) -> Option<IpHeader> {
-    let FrameContent { network, offset, .. } = frame.carried();
+pub fn ip(frame: &CapturedFrame<'_>, content: &FrameContent) -> Option<IpHeader> {
+    let &FrameContent { network, offset, .. } = content;
     let packet = frame.data.get(offset..)?;
     let on_link = frame.original_len.saturating_sub(offset as u32);
     let length = |at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));

@@ -64,8 +64,12 @@ impl ObservedServers {
 
     /// A client is connected to the server at this address.
     pub fn assign(&mut self, client: u32, end: SocketEndpoint) {
-        let server = self.number(end);
-        self.of_client.entry(client).or_insert(server);
+        // Nearly all packets of a client come from one server.
+        let known = self.of_client.get(&client);
+        if known.is_none_or(|&server| self.ends[server as usize] != end) {
+            let server = self.number(end);
+            self.of_client.entry(client).or_insert(server);
+        }
     }
 
     fn number(&mut self, end: SocketEndpoint) -> u32 {

@@ -4,7 +4,7 @@
 //! one capture in the order of their times, as far as [`Sorting`] puts them in order.
 
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use mqttlab_capture::{CaptureReader, CapturedFrame};
-use mqttlab_recording::{Direction, Transit};
+use mqttlab_recording::{Direction, NumberMap, Transit};
 use mqttlab_units::Instant;
 
 use super::error::{ImportError, Result};
@@ -230,7 +230,7 @@ struct Capture {
     /// Whether there is no frame left to read.
     is_read: bool,
     /// The link of each interface that has been seen, and of each interface of the host in it.
-    links: HashMap<(u32, u32), u16>,
+    links: NumberMap<(u32, u32), u16>,
 }
 
 impl CaptureFrames {
@@ -251,7 +251,7 @@ impl CaptureFrames {
         for (file, label) in files.iter().zip(labels) {
             let reader =
                 CaptureReader::new(open(file, meter)?).map_err(|error| ImportError::in_file(file, error))?;
-            let (sorting, links) = (Sorting::default(), HashMap::new());
+            let (sorting, links) = (Sorting::default(), NumberMap::default());
             let mut capture = Capture { label, add_ns: 0, reader, sorting, is_read: false, links };
             // One is enough to begin with: a pipe may bring more only later.
             capture.read(&mut frames.faults, &mut frames.secrets);

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use mqttlab_capture::{Bits, ServerDirection, TcpHeader};
 use mqttlab_recording::NumberMap;
+use mqttlab_units::Instant;
 
 use super::acknowledged::{Acknowledgment, ArrivedCopies, ReceiverProgress, SegmentCopy};
 
@@ -26,6 +27,17 @@ pub struct StreamPlace {
     pub direction: ServerDirection,
     /// The offset.
     pub end: u64,
+}
+
+/// What acknowledgments tell of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Nothing: none of its receiver was captured.
+    Unknown,
+    /// It has not arrived yet.
+    Awaited,
+    /// It has arrived. When the last copy that it needed was captured, where that was not the first one.
+    Acknowledged(Option<Instant>),
 }
 
 /// One direction of a connection.
@@ -58,6 +70,20 @@ impl CapturedStreams {
         ways[direction as usize].place(segment, captured)
     }
 
+    /// The same of a segment of which the capture says when it arrives: nothing else has to be known of it.
+    pub fn offset(
+        &mut self,
+        connection: u64,
+        direction: ServerDirection,
+        segment: &TcpHeader,
+        captured: usize,
+    ) -> Option<u64> {
+        let way = &mut self.of.entry(connection).or_default()[direction as usize];
+        let bytes = way.bytes(segment, captured)?;
+        way.highest = way.highest.max(bytes.end);
+        Some(bytes.start)
+    }
+
     /// A segment passes another point of capture, nearer to its receiver.
     pub fn seen_again(&mut self, connection: u32, direction: ServerDirection, segment: &TcpHeader) {
         let Some(ways) = self.of.get_mut(&u64::from(connection)) else { return };
@@ -80,9 +106,21 @@ impl CapturedStreams {
         count as u32
     }
 
-    /// What the receiver of a direction has.
-    pub fn receiver(&self, connection: u32, direction: ServerDirection) -> Option<&ReceiverProgress> {
-        self.of.get(&u64::from(connection)).map(|ways| &ways[direction as usize].receiver)
+    /// Whether the packet that ends at a place has arrived.
+    pub fn arrival(&self, place: StreamPlace) -> Arrival {
+        let Some(receiver) = self.receiver(place).filter(|receiver| receiver.is_heard()) else {
+            return Arrival::Unknown;
+        };
+        receiver.arrived(place.end).map_or(Arrival::Awaited, Arrival::Acknowledged)
+    }
+
+    /// Whether something up to a place was sent again in vain.
+    pub fn is_stalled_before(&self, place: StreamPlace) -> bool {
+        self.receiver(place).is_some_and(|receiver| receiver.is_stalled_before(place.end))
+    }
+
+    fn receiver(&self, place: StreamPlace) -> Option<&ReceiverProgress> {
+        self.of.get(&u64::from(place.connection)).map(|ways| &ways[place.direction as usize].receiver)
     }
 
     /// How the copies of repeated segments that arrived were told from the others.
@@ -92,7 +130,8 @@ impl CapturedStreams {
 }
 
 impl CarriedStream {
-    fn place(&mut self, segment: &TcpHeader, captured: usize) -> Option<u64> {
+    /// Where the payload of a segment lies.
+    fn bytes(&mut self, segment: &TcpHeader, captured: usize) -> Option<Range<u64>> {
         let syn = segment.bits.has(Bits::SYN);
         // The SYN takes one sequence number (RFC 9293 §3.4).
         let first = segment.sequence.wrapping_add(u32::from(syn));
@@ -103,7 +142,11 @@ impl CarriedStream {
             return None;
         }
         let start = self.offset(first)?;
-        let end = start + u64::from(segment.payload_len);
+        Some(start..start + u64::from(segment.payload_len))
+    }
+
+    fn place(&mut self, segment: &TcpHeader, captured: usize) -> Option<u64> {
+        let Range { start, end } = self.bytes(segment, captured)?;
         let (time, stamp) = (segment.time, segment.options.timestamps.map(|(value, _)| value));
         self.receiver.sent(SegmentCopy {
             start,
@@ -148,7 +191,6 @@ const SEGMENTS_MAX: usize = 8192;
 mod tests {
     use super::*;
     use mqttlab_capture::{Options, SocketEndpoint};
-    use mqttlab_units::Instant;
 
     const UP: ServerDirection = ServerDirection::ToServer;
 
@@ -197,5 +239,23 @@ mod tests {
         }
         assert_eq!(streams.carriers(0, UP, 0..12), 3);
         assert_eq!(streams.carriers(0, UP, 12..20), 1);
+    }
+
+    #[test]
+    fn a_packet_has_arrived_when_its_receiver_says_so_and_nothing_is_kept_where_the_capture_does() {
+        let place = StreamPlace { connection: 0, direction: UP, end: 10 };
+        let mut streams = CapturedStreams::default();
+        streams.place(0, UP, &segment(1, Bits::ACK, 10), 10);
+        assert_eq!(streams.arrival(place), Arrival::Unknown, "nothing of its receiver was captured");
+        for (acknowledgment, arrival) in [(1, Arrival::Awaited), (11, Arrival::Acknowledged(None))] {
+            let answer = TcpHeader { acknowledgment, ..segment(1, Bits::ACK, 0) };
+            streams.place(0, UP.opposite(), &answer, 0);
+            assert_eq!(streams.arrival(place), arrival);
+        }
+        let mut own = CapturedStreams::default();
+        let mut offset = |sequence| own.offset(0, UP, &segment(sequence, Bits::ACK, 10), 10);
+        assert_eq!([offset(1), offset(11), offset(1)], [Some(0), Some(10), Some(0)]);
+        assert_eq!(own.carriers(0, UP, 0..10), 0);
+        assert_eq!((own.arrival(place), own.is_stalled_before(place)), (Arrival::Unknown, false));
     }
 }

@@ -21,7 +21,7 @@ use super::clock::CaptureClock;
 use super::error::Result;
 use super::matcher::MatchedRow;
 use super::message::CountedMessage;
-use super::streams::{CapturedStreams, StreamPlace};
+use super::streams::{Arrival, CapturedStreams, StreamPlace};
 
 /// Rows and events that wait for acknowledgements.
 #[derive(Default)]
@@ -71,17 +71,16 @@ impl UnprovenRows {
         // That the broker refused a message holds whether its publisher learns of it or not.
         let place = place.filter(|_| !matches!(row, MatchedRow::Dropped(_)));
         let Some(place) = place else { return write(recorder, row) };
-        let receiver = streams.receiver(place.connection, place.direction);
-        let Some(receiver) = receiver.filter(|receiver| receiver.is_heard()) else {
-            self.as_seen += 1;
-            return write(recorder, row);
-        };
-        match receiver.arrived(place.end) {
-            Some(at) => write(recorder, not_before(row, at.map(|at| clock.at(at)))),
-            None => {
+        match streams.arrival(place) {
+            Arrival::Unknown => {
+                self.as_seen += 1;
+                write(recorder, row)
+            }
+            Arrival::Awaited => {
                 self.keep(place, UnprovenRow::Matched(row));
                 Ok(())
             }
+            Arrival::Acknowledged(at) => write(recorder, not_before(row, at.map(|at| clock.at(at)))),
         }
     }
 
@@ -93,8 +92,7 @@ impl UnprovenRows {
         place: StreamPlace,
         streams: &CapturedStreams,
     ) {
-        let receiver = streams.receiver(place.connection, place.direction);
-        if receiver.is_some_and(|receiver| receiver.is_heard() && receiver.arrived(place.end).is_none()) {
+        if streams.arrival(place) == Arrival::Awaited {
             self.keep(place, UnprovenRow::Published(message, qos));
         }
     }
@@ -116,14 +114,12 @@ impl UnprovenRows {
         clock: CaptureClock,
         recorder: &mut DirectRecorder,
     ) -> Result<()> {
-        let key = (connection, direction);
-        let (Some(waiting), Some(receiver)) =
-            (self.rows.get_mut(&key), streams.receiver(connection, direction))
-        else {
+        if self.waiting == 0 {
             return Ok(());
-        };
-        while let Some((end, _)) = waiting.front()
-            && let Some(at) = receiver.arrived(*end)
+        }
+        let Some(waiting) = self.rows.get_mut(&(connection, direction)) else { return Ok(()) };
+        while let Some(&(end, _)) = waiting.front()
+            && let Arrival::Acknowledged(at) = streams.arrival(StreamPlace { connection, direction, end })
             && let Some((_, row)) = waiting.pop_front()
         {
             self.waiting -= 1;
@@ -142,10 +138,7 @@ impl UnprovenRows {
     /// Writes the events that nothing holds up.
     pub fn take_events(&mut self, streams: &CapturedStreams, recorder: &mut DirectRecorder) -> Result<()> {
         while let Some((_, _, place)) = self.events.front() {
-            let receiver = place.and_then(|place| streams.receiver(place.connection, place.direction));
-            let waits = place.zip(receiver).is_some_and(|(place, receiver)| {
-                receiver.is_heard() && receiver.arrived(place.end).is_none()
-            });
+            let waits = place.is_some_and(|place| streams.arrival(place) == Arrival::Awaited);
             if waits && self.events.len() < EVENTS_MAX {
                 return Ok(());
             }
@@ -164,10 +157,8 @@ impl UnprovenRows {
         recorder: &mut DirectRecorder,
     ) -> Result<()> {
         for (event, words, place) in std::mem::take(&mut self.events) {
-            let receiver = place.and_then(|place| streams.receiver(place.connection, place.direction));
-            let is_missing = place.zip(receiver).is_some_and(|(place, receiver)| {
-                let known = receiver.is_heard() && !end(place).shows_arrivals;
-                known && receiver.arrived(place.end).is_none()
+            let is_missing = place.is_some_and(|place| {
+                streams.arrival(place) == Arrival::Awaited && !end(place).shows_arrivals
             });
             if !is_missing {
                 recorder.event(&event, &words)?;
@@ -176,10 +167,9 @@ impl UnprovenRows {
         let mut rows: Vec<_> = self.rows.drain().filter(|(_, rows)| !rows.is_empty()).collect();
         rows.sort_unstable_by_key(|(key, _)| *key);
         for ((connection, direction), rows) in rows {
-            let Some(receiver) = streams.receiver(connection, direction) else { continue };
             for (place_end, row) in rows {
-                let known = end(StreamPlace { connection, direction, end: place_end });
-                let is_stalled = receiver.is_stalled_before(place_end);
+                let place = StreamPlace { connection, direction, end: place_end };
+                let (known, is_stalled) = (end(place), streams.is_stalled_before(place));
                 // An end that is alive acknowledges what it has: a copy sent in vain says that it is not, wherever the capture was taken.
                 if known.shows_arrivals && !is_stalled {
                     if let UnprovenRow::Matched(row) = row {

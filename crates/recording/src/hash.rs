@@ -29,9 +29,11 @@ impl Folded {
 impl Hasher for Folded {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|&word| self.fold(u64::from_le_bytes(word)));
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
+            word[..rest.len()].copy_from_slice(rest);
             self.fold(u64::from_le_bytes(word));
         }
     }

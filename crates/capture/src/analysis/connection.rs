@@ -221,7 +221,11 @@ impl ConnectionFollower {
     }
 
     pub(super) fn direction(&self, segment: &TcpHeader) -> ServerDirection {
-        if segment.source == self.client { ServerDirection::ToServer } else { ServerDirection::FromServer }
+        self.direction_from(segment.source)
+    }
+
+    pub(super) fn direction_from(&self, end: SocketEndpoint) -> ServerDirection {
+        if end == self.client { ServerDirection::ToServer } else { ServerDirection::FromServer }
     }
 
     pub(super) fn segment(

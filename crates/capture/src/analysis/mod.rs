@@ -261,6 +261,15 @@ impl Analyser {
         self.found.gaps.pop()
     }
 
+    /// Which direction of a connection leads from one of its ends to the other; `None` where it is not followed any more.
+    pub fn direction(&self, connection: u64, ends: [SocketEndpoint; 2]) -> Option<ServerDirection> {
+        let slot = *self.by_ends.get(&ordered(ends[0], ends[1]))?;
+        let latest = self.followers[slot].as_deref()?;
+        let followers = [Some(latest), latest.predecessor.as_deref()];
+        let follower = followers.into_iter().flatten().find(|follower| follower.number() == connection)?;
+        Some(follower.direction_from(ends[0]))
+    }
+
     /// Takes a TCP segment.
     pub fn segment(&mut self, segment: &TcpHeader, payload: SegmentPayload<'_>) -> Annotations<'_> {
         self.frames += 1;

@@ -130,6 +130,25 @@ pub fn mqtt(bytes: &[u8]) {
     }
 }
 
+/// A segment from one end to another, with so many bytes of payload: the first behind both SYNs.
+pub fn segment([source, destination]: [SocketEndpoint; 2], len: usize) -> TcpHeader {
+    let len = len as u32;
+    TcpHeader {
+        time: Instant::ZERO,
+        source,
+        destination,
+        sequence: 1000,
+        acknowledgment: 1000,
+        bits: Bits::ACK,
+        window: 500,
+        options: Options::default(),
+        payload_len: len,
+        header_len: 20,
+        ip_len: 40 + len,
+        frame_len: 54 + len,
+    }
+}
+
 /// Sends both directions' bytes in turns, in segments of `size`; returns the packets with their places, and what was
 /// skipped.
 fn converse(
@@ -144,21 +163,7 @@ fn converse(
     analyser.add_secrets(secrets);
     let mut found = Vec::new();
     let mut feed = |way: usize, sequence: u32, bits, bytes: &[u8]| {
-        let len = bytes.len() as u32;
-        let segment = TcpHeader {
-            time: Instant::ZERO,
-            source: ends[way],
-            destination: ends[1 - way],
-            sequence,
-            acknowledgment: 1000,
-            bits,
-            window: 500,
-            options: Options::default(),
-            payload_len: len,
-            header_len: 20,
-            ip_len: 40 + len,
-            frame_len: 54 + len,
-        };
+        let segment = TcpHeader { sequence, bits, ..segment([ends[way], ends[1 - way]], bytes.len()) };
         let packets = analyser.segment(&segment, SegmentPayload::Bytes(bytes)).packets;
         found.extend(packets.iter().map(|completed| {
             let packet = &completed.packet;

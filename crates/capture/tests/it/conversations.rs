@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use mqttlab_capture::metrics::Exchange;
 use mqttlab_capture::mqtt::{Kind, Lengths, PacketDescriptor};
-use mqttlab_capture::{
-    Analyser, AnalyserSettings, Bits, Marks, Options, SegmentPayload, SocketEndpoint, TcpHeader,
-};
+use mqttlab_capture::{Analyser, AnalyserSettings, Bits, Marks, SegmentPayload, SocketEndpoint, TcpHeader};
 use mqttlab_units::{Duration, Instant};
+
+use crate::checks;
 
 const CLIENT: SocketEndpoint =
     SocketEndpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), port: 40_000 };
@@ -17,20 +17,12 @@ const BASE: u32 = 0xffff_fc00;
 
 /// A segment with stream offsets instead of sequence numbers.
 fn segment(ms: u64, from_client: bool, offset: u32, acknowledged: u32, len: usize) -> TcpHeader {
-    let (source, destination) = if from_client { (CLIENT, BROKER) } else { (BROKER, CLIENT) };
+    let ends = if from_client { [CLIENT, BROKER] } else { [BROKER, CLIENT] };
     TcpHeader {
         time: Instant::ZERO + Duration::from_ms(ms),
-        source,
-        destination,
         sequence: BASE.wrapping_add(offset),
         acknowledgment: BASE.wrapping_add(acknowledged),
-        bits: Bits::ACK,
-        window: 500,
-        options: Options::default(),
-        payload_len: len as u32,
-        header_len: 20,
-        ip_len: 40 + len as u32,
-        frame_len: 54 + len as u32,
+        ..checks::segment(ends, len)
     }
 }
 

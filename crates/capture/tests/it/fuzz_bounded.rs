@@ -6,8 +6,7 @@ use std::path::Path;
 
 use mqttlab_units::{Dice, Seed};
 
-#[path = "../fuzzing/checks.rs"]
-mod checks;
+use crate::checks;
 
 const ROUNDS: u64 = 4_000;
 const LEN_MAX: usize = 16 * 1024;

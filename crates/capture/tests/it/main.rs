@@ -1,5 +1,7 @@
 //! The integration tests of the analyser, as one program. Its allocator counts, by thread, what a test asks for.
 
+#[path = "../fuzzing/checks.rs"]
+mod checks;
 mod conversations;
 mod dialects;
 mod documentation;

@@ -5,10 +5,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use mqttlab_capture::{
-    AnalysedConnection, Analyser, AnalyserSettings, Bits, ConnectionProtocol, Options, SegmentPayload,
-    SocketEndpoint, TcpHeader,
+    AnalysedConnection, Analyser, AnalyserSettings, Bits, ConnectionProtocol, SegmentPayload, SocketEndpoint,
+    TcpHeader,
 };
-use mqttlab_units::Instant;
+
+use crate::checks::segment;
 
 const MQTT: [&[u8]; 2] = [b"\x10\x10\0\x04MQTT\x04\x02\0\x3c\0\x04dash\xc0\0", b"\x20\x02\0\0\xd0\0"];
 const PROXY_1: &[u8] = b"PROXY TCP4 192.0.2.7 10.0.0.2 51000 1883\r\n";
@@ -141,21 +142,7 @@ fn analysed(
     }
     let mut found = Vec::new();
     for (way, sequence, bits, bytes) in segments {
-        let len = bytes.len() as u32;
-        let header = TcpHeader {
-            time: Instant::ZERO,
-            source: ends[way],
-            destination: ends[1 - way],
-            sequence,
-            acknowledgment: 1000,
-            bits,
-            window: 500,
-            options: Options::default(),
-            payload_len: len,
-            header_len: 20,
-            ip_len: 40 + len,
-            frame_len: 54 + len,
-        };
+        let header = TcpHeader { sequence, bits, ..segment([ends[way], ends[1 - way]], bytes.len()) };
         let packets = analyser.segment(&header, SegmentPayload::Bytes(bytes)).packets;
         found.extend(packets.iter().cloned());
     }

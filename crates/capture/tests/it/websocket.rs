@@ -4,10 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use mqttlab_capture::mqtt::Kind;
 use mqttlab_capture::{
-    Analyser, AnalyserSettings, Analysis, Bits, ConnectionProtocol, Options, SegmentPayload, ServerDirection,
+    Analyser, AnalyserSettings, Analysis, Bits, ConnectionProtocol, SegmentPayload, ServerDirection,
     SocketEndpoint, TcpHeader,
 };
 use mqttlab_units::{Duration, Instant};
+
+use crate::checks;
 
 const CLIENT: SocketEndpoint =
     SocketEndpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), port: 40_000 };
@@ -81,21 +83,13 @@ impl Wire {
     }
 
     fn header(&self, from_client: bool, len: usize) -> TcpHeader {
-        let (source, destination) = if from_client { (CLIENT, BROKER) } else { (BROKER, CLIENT) };
+        let ends = if from_client { [CLIENT, BROKER] } else { [BROKER, CLIENT] };
         let [up, down] = if from_client { self.sent } else { [self.sent[1], self.sent[0]] };
         TcpHeader {
             time: Instant::ZERO + Duration::from_ms(self.ms),
-            source,
-            destination,
             sequence: 1000 + up,
             acknowledgment: 1000 + down,
-            bits: Bits::ACK,
-            window: 500,
-            options: Options::default(),
-            payload_len: len as u32,
-            header_len: 20,
-            ip_len: 40 + len as u32,
-            frame_len: 54 + len as u32,
+            ..checks::segment(ends, len)
         }
     }
 

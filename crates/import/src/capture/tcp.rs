@@ -21,6 +21,7 @@ impl Importer<'_> {
         &mut self,
         place: FramePlace,
         frame: &CapturedFrame<'_>,
+        ecn: Option<u8>,
         segment: &TcpHeader,
         payload: &[u8],
     ) -> Result<()> {
@@ -36,9 +37,11 @@ impl Importer<'_> {
         complete.for_each(|packet| name(packet, &mut self.words.mqtt));
         self.analyser.swap_packets(&mut self.packets);
         write!(self.words.marks, "{}", verdict.marks).expect("a string takes all");
-        let offset = match is_stale {
-            true => None,
-            false => self.streams.place(connection, direction, segment, payload.len()),
+        let offset = match (is_stale, place.transit) {
+            (true, _) => None,
+            // The capture says when it arrives.
+            (false, Some(_)) => self.streams.offset(connection, direction, segment, payload.len()),
+            (false, None) => self.streams.place(connection, direction, segment, payload.len()),
         };
         if segment.bits.has(Bits::ACK) && !is_stale {
             self.acknowledged(connection as u32, direction.opposite())?;
@@ -77,7 +80,7 @@ impl Importer<'_> {
             mqtt: word(mqtt),
             marks: word(marks),
             ack_rtt_ns: verdict.ack_rtt.filter(|_| !verdict.ack_rtt_ambiguous).map(|rtt| rtt.as_ns()),
-            ecn: headers::ip(frame).and_then(|ip| ip.ecn),
+            ecn,
             ..headers::of_segment(segment, sack)
         };
         Ok(self.output.recorder.packet(&PacketRow::new(&row, &headers))?)
@@ -92,9 +95,10 @@ impl Importer<'_> {
     /// Rows of the control packets that were completed last, and of what they mean.
     pub(super) fn take_packets(&mut self) -> Result<()> {
         let mut packets = std::mem::take(&mut self.packets);
-        for completed in packets.drain(..) {
-            self.control_packet(&completed)?;
+        for completed in &packets {
+            self.control_packet(completed)?;
         }
+        packets.clear();
         self.packets = packets;
         self.take_rows()
     }

@@ -21,7 +21,7 @@ use mqttlab_capture::{Bits, CapturedFrame, TcpHeader};
 use mqttlab_recording::NumberMap;
 use mqttlab_units::{Duration, Instant};
 
-use super::{COPIED_WITHIN, Ends, Fingerprint, FramePlace};
+use super::{COPIED_WITHIN, Ends, Fingerprint, FramePlace, WaitingFrame};
 use crate::sorting::HeldFrame;
 use crate::source::CapturedAt;
 
@@ -38,7 +38,7 @@ pub struct Translations {
     carried: NumberMap<u64, Carried>,
     carried_order: VecDeque<u64>,
     held: Vec<HeldConnection>,
-    released: VecDeque<(CapturedAt, HeldFrame)>,
+    released: VecDeque<WaitingFrame>,
 }
 
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ struct HeldConnection {
     ends: Ends,
     isn: u32,
     since: Instant,
-    frames: Vec<(CapturedAt, HeldFrame)>,
+    frames: Vec<WaitingFrame>,
 }
 
 impl Translations {
@@ -94,7 +94,7 @@ impl Translations {
             if let Some(index) = self.held_of(ends) {
                 let mut copy = HeldFrame::empty();
                 copy.hold(frame);
-                self.held[index].frames.push((at, copy));
+                self.held[index].frames.push((at, copy, *print));
                 self.decide(index, segment, print, frame.time);
                 return true;
             }
@@ -130,7 +130,7 @@ impl Translations {
             let Some(index) = self.held_of(ends) else { return false };
             let mut copy = HeldFrame::empty();
             copy.hold(frame);
-            self.held[index].frames.push((at, copy));
+            self.held[index].frames.push((at, copy, *print));
             return true;
         }
         let syns = self.syns.entry(segment.sequence).or_default();
@@ -152,7 +152,7 @@ impl Translations {
             let mut copy = HeldFrame::empty();
             copy.hold(frame);
             let (isn, since) = (segment.sequence, frame.time);
-            self.held.push(HeldConnection { ends, isn, since, frames: vec![(at, copy)] });
+            self.held.push(HeldConnection { ends, isn, since, frames: vec![(at, copy, *print)] });
         }
         is_candidate
     }
@@ -237,7 +237,7 @@ impl Translations {
     }
 
     /// The next frame that waits no more.
-    pub fn release(&mut self) -> Option<(CapturedAt, HeldFrame)> {
+    pub fn release(&mut self) -> Option<WaitingFrame> {
         self.released.pop_front()
     }
 
