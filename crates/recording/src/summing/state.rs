@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::sample::Sample;
 use super::sums::MessageSums;
+use crate::client_tally::ClientTally;
 use crate::error::{Error, ErrorContext, Result};
-use crate::join::ClientTally;
 use crate::message_rows::{GatheredMessage, Latest, Survey, key};
 use crate::spool::{Spool, SpoolReader};
 use crate::validity::Flow;
