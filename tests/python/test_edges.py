@@ -216,7 +216,11 @@ def test_circles_are_found() -> None:
 
 
 def rust_edges(crate: str) -> dict[str, set[str]]:
-    """Which modules of a crate name which others of it, in functions, too; a module and what is in it are one tree."""
+    """Which modules of a crate name which others of it, in functions, too.
+
+    A module depends on what is in its folder: it declares it, and hands its names on. What is in the folder may name
+    the module that it is in, without an edge.
+    """
     source = ROOT / "crates" / crate / "src"
     modules = {}
     for path in source.rglob("*.rs"):
@@ -225,13 +229,26 @@ def rust_edges(crate: str) -> dict[str, set[str]]:
     edges: dict[str, set[str]] = {}
     for name, path in modules.items():
         body = re.split(r"\n#\[cfg\(test\)\]", path.read_text(encoding="utf-8"))[0]
-        edges[name] = set()
+        edges[name] = inner_modules(name, body) & set(modules)
         for parts in rust_paths(body, name.split("::") if name else []):
             places = ["::".join(parts[:count]) for count in range(len(parts), 0, -1)]
             named = next((place for place in places if place in modules), name)
-            within = (f"{named}::".startswith(f"{name}::"), f"{name}::".startswith(f"{named}::"))
-            edges[name] |= set() if any(within) else {named}
+            edges[name] |= set() if f"{name}::".startswith(f"{named}::") else {named}
     return edges
+
+
+def inner_modules(name: str, body: str) -> set[str]:
+    """The modules that a module declares; those of a crate's root are no part of one module, and left out."""
+    declared = re.findall(r"^(?:pub(?:\([a-z ]+\))? )?mod (\w+);", body, re.MULTILINE)
+    return {f"{name}::{inner}" for inner in declared} if name else set()
+
+
+def test_a_module_depends_on_what_is_in_its_folder() -> None:
+    # recorder -> folding, folding::state -> validity, validity -> recorder: a circle by way of a folder.
+    folder = inner_modules("folding", "mod state;\npub(crate) mod sums;\nuse crate::layout;\n")
+    assert folder == {"folding::state", "folding::sums"} and inner_modules("", "mod folding;") == set()
+    assert circles({"recorder": {"folding"}, "folding": folder, "folding::state": {"validity"},
+                    "validity": {"recorder"}}) == [{"recorder", "folding", "folding::state", "validity"}]
 
 
 def rust_paths(body: str, here: list[str]) -> Iterator[list[str]]:

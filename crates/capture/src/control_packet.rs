@@ -4,7 +4,7 @@ use mqttlab_recording::{ControlPacketRow, SeenBy};
 use mqttlab_units::Instant;
 
 use crate::analysis::ServerDirection;
-use crate::metrics::towards;
+use crate::analysis::towards;
 use crate::mqtt::CapturedPacket;
 
 /// Where and when a control packet was seen.

@@ -17,6 +17,7 @@ mod frame_content;
 mod layers;
 mod link;
 pub mod log;
+mod marks;
 pub mod metrics;
 pub mod mqtt;
 mod reader;
@@ -29,13 +30,14 @@ mod zmtp;
 
 pub use analysis::{
     AnalysedConnection, Analyser, AnalyserSettings, Analysis, Annotations, CaptureGap, Completed,
-    ConnectionProtocol, Marks, Others, ServerDirection, UnreadTls,
+    ConnectionProtocol, Others, ServerDirection, UnreadTls,
 };
 pub use control_packet::Passage;
 pub use error::CaptureError;
 pub use frame_content::{FrameContent, UnreadReason};
 pub use layers::{KeyLog, Preamble, TlsFacts, Unread};
 pub use link::{LinkType, NetworkPacket};
+pub use marks::Marks;
 pub use reader::{CaptureReader, CapturedFrame, DroppedFrames, LinkTransit};
 pub use reassembly::{SegmentPayload, Sighting};
 pub use recorded::{FrameWitness, JoinedPacket, PacketReader, SegmentWitness, StreamJoin};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use mqttlab_capture::{
     Analyser, AnalyserSettings, Analysis, CapturedFrame, Completed, FrameContent, KeyLog, ServerDirection,
-    TcpHeader, TransportHeader, dissect_content, metrics,
+    TcpHeader, TransportHeader, analysis, dissect_content,
 };
 use mqttlab_recording::{
     Cause, Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, FrameHeaders, Gap, Layout,
@@ -558,7 +558,7 @@ impl<'a> Importer<'a> {
         let who = |number| {
             (number, self.conversations.client(number).or_else(|| self.datagrams.client_behind(number)))
         };
-        metrics::rows(analysis, who, &mut |row| {
+        analysis::rows(analysis, who, &mut |row| {
             // Times and rates are of no worth where some frame has no time.
             let timed = row.metric.ends_with("_s") || row.metric.contains("_s_");
             if outcome.is_ok() && !(untimed && timed) {

@@ -9,6 +9,7 @@ use mqttlab_units::Instant;
 use serde_json::Value;
 
 use crate::claim::{self, Claim, HAND_SOCKET};
+use crate::client_tally::ClientTally;
 use crate::coverage::ChangedSubscriptions;
 use crate::error::{Error, ErrorContext, Result};
 use crate::fate::{Attendance, Judge, Missing};
@@ -17,7 +18,7 @@ use crate::folding;
 use crate::footer::FileSize;
 use crate::frames::FrameAnalyser;
 use crate::identifier;
-use crate::join::{self, ClientTally, JoinedMessages};
+use crate::join::{self, JoinedMessages};
 use crate::layout;
 use crate::message_rows::for_each;
 use crate::observed_rows;
@@ -121,7 +122,7 @@ fn copy_and_complete(dir: &Path, out: &Path, analyser: &mut dyn FrameAnalyser) -
     }
     let mut network = packets::convert(dir, out, &layout, analyser, false)?;
     network.has_seen = observed_rows::write(out, &mut layout, analyser)?;
-    let now = identifier::unix_now_ns().map_or_else(|| "an unknown time".into(), run::rfc3339);
+    let now = identifier::unix_now_ns().map_or_else(|| "an unknown time".into(), identifier::rfc3339);
     let ending = Ending::Incomplete(if running { Reason::GoingOn { until: now } } else { Reason::Killed });
     // What is not there of a run that goes on is under way, as far as anybody knows.
     let missing = Missing { rows: false, end: !running };

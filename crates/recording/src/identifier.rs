@@ -17,6 +17,11 @@ fn plausible(unix_ns: u128) -> Option<u64> {
     u64::try_from(unix_ns).ok().filter(|&ns| ns > 0 && ns <= i64::MAX as u64)
 }
 
+/// A point in time as RFC 3339 writes it, in UTC, to the microsecond.
+pub(crate) fn rfc3339(unix_ns: u64) -> String {
+    mqttlab_units::rfc3339(unix_ns, 6)
+}
+
 /// A new identifier for something made at this time.
 pub(crate) fn ulid(unix_ns: u64) -> String {
     let mut random = [0; 10];

@@ -11,12 +11,11 @@ use mqttlab_rows::{
     Dropped, Identified, Layout, LossCause, MessageFate, Phase, Received, Receivers, Sent, Share,
 };
 use mqttlab_units::Instant;
-use serde::{Deserialize, Serialize};
 
+use crate::client_tally::ClientTally;
 use crate::error::Result;
 use crate::fate::{Judge, UndeliveredMessage};
 use crate::flow::Flow;
-use crate::folding::{FoldState, SummedMessages, fate_again};
 use crate::footer::FileSize;
 use crate::message_rows::{
     BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges,
@@ -25,27 +24,11 @@ use crate::origin::CopyOrigin;
 use crate::shares::{ShareEvidence, TopicShares, is_member};
 use crate::spool::Spool;
 use crate::summary::Fates;
+use crate::summing::{FoldState, SummedMessages, fate_again};
 use crate::table::TableWriter;
 use crate::tables::{MessageColumns, MessageRow};
 use crate::untraced::{SPANS_MOST, UntracedDeliveries};
 use crate::waiting::Waiting;
-
-/// What the messages say about a client.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct ClientTally {
-    pub sent: u64,
-    pub unsent: u64,
-    pub acknowledged: u64,
-    pub acknowledged_ns: u128,
-    pub delivered: u64,
-    pub lost: u64,
-    pub under_way: u64,
-    pub unknown: u64,
-    pub duplicates: u64,
-    pub out_of_order: u64,
-    pub late: u64,
-    pub foreign: u64,
-}
 
 /// What the table of messages comes to.
 pub(crate) struct JoinedMessages {

@@ -22,6 +22,7 @@
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 
 mod claim;
+mod client_tally;
 mod column;
 mod coverage;
 mod derived;
@@ -61,6 +62,7 @@ mod schema;
 mod shares;
 mod spool;
 mod summary;
+mod summing;
 mod table;
 mod tables;
 mod text_columns;

@@ -6,7 +6,7 @@
 
 use mqttlab_mqtt::reason;
 
-use crate::run::rfc3339;
+use crate::identifier::rfc3339;
 
 /// A reason that events give, and what helps against it.
 pub(crate) struct FailureReason {

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{ErrorContext, Result};
 use crate::fate::Missing;
+use crate::identifier::rfc3339;
 use crate::recorder::Strain;
 use crate::schema::SCHEMA_VERSION;
 use crate::summary::Summary;
@@ -101,11 +102,6 @@ pub(crate) fn clock_warning(layout: &Layout) -> Option<String> {
     let text =
         "the machine's clock gives a time before 1970 or after 2262: when the run started is not known";
     unknown.then(|| text.into())
-}
-
-/// A point in time as RFC 3339 writes it, in UTC, to the microsecond.
-pub(crate) fn rfc3339(unix_ns: u64) -> String {
-    mqttlab_units::rfc3339(unix_ns, 6)
 }
 
 #[cfg(test)]

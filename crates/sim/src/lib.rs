@@ -19,6 +19,7 @@ mod message_tokens;
 mod records;
 mod servers;
 mod simulation;
+mod state;
 mod topics;
 
 use mqttlab_plan::{Destination, Plan};
@@ -27,10 +28,10 @@ use mqttlab_run::{Failure, RunObserver, RunOutcome};
 
 pub use control::limits::memory_needed;
 pub use hosts::wire::FrameCounts;
-pub use records::state::{
+pub use simulation::Simulation;
+pub use state::{
     ClientState, HostState, LinkState, ServerState, SessionState, SimCounts, SimulationState, SocketState,
 };
-pub use simulation::Simulation;
 
 /// Runs a plan and leaves its recording at `destination`.
 pub fn run(

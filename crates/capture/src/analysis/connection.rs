@@ -10,7 +10,7 @@ use mqttlab_units::{Duration, Instant};
 
 use super::exchanges::{answered, requested};
 use super::first_bytes::Undecided;
-use super::flags::{self, DirectionHistory, Marks, SegmentVerdict};
+use super::flags::{self, DirectionHistory, SegmentVerdict};
 use super::protocol::{self, ConnectionProtocol};
 use super::sequence;
 use super::{AnalyserSettings, Annotations, CaptureGap, Completed, ServerDirection};
@@ -18,6 +18,7 @@ use crate::layers::{
     ConnectionLayers, KeyLog, Opened, OpenedBytes, Preamble, PreambleReader, TlsFacts, WebSocketOpening,
     begun_as_websocket,
 };
+use crate::marks::Marks;
 use crate::metrics::{Exchange, MetricTally};
 use crate::mqtt::{
     CapturedPacket, ConnectionContext, Kind, MqttFramer, SeenConnect, UnseenTime, may_start_as_connect,

@@ -18,6 +18,7 @@ mod first_bytes;
 mod flags;
 mod protocol;
 mod reuse;
+mod rows;
 mod sequence;
 mod unacknowledged;
 
@@ -28,6 +29,7 @@ use mqttlab_recording::FoldedHash;
 use mqttlab_units::{Duration, Instant};
 
 use crate::layers::{KeyLog, Unread};
+use crate::marks::Marks;
 use crate::metrics::MetricTally;
 use crate::mqtt::CapturedPacket;
 use crate::reader::CapturedFrame;
@@ -36,8 +38,9 @@ use crate::segment::{Bits, SocketEndpoint, TcpHeader, TransportHeader, dissect};
 use connection::{Brokers, ConnectionFollower, SegmentFindings};
 
 pub use connection::AnalysedConnection;
-pub use flags::{Marks, SegmentVerdict};
+pub use flags::SegmentVerdict;
 pub use protocol::ConnectionProtocol;
+pub use rows::{rows, towards};
 
 /// Towards the server or from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

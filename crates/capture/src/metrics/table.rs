@@ -2,7 +2,7 @@
 //! is read off a [`MetricTally`]. The catalogue of metrics takes them from here.
 
 use super::{Distribution, Exchange, MetricTally, PublishBytes, SizeExtent};
-use crate::analysis::Marks;
+use crate::marks::Marks;
 use crate::mqtt::Kind;
 
 /// The unit of a metric's value.

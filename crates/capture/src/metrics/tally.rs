@@ -3,8 +3,8 @@
 use mqttlab_units::{Duration, Instant};
 
 use super::Distribution;
-use crate::analysis::Marks;
 use crate::layers::LayerCounts;
+use crate::marks::Marks;
 use crate::mqtt::{CapturedPacket, Kind};
 use crate::segment::{Bits, TcpHeader};
 

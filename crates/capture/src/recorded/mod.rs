@@ -26,10 +26,9 @@ use mqttlab_recording::{
 };
 use mqttlab_units::Instant;
 
-use crate::analysis::{Analyser, AnalyserSettings, Analysis, Completed, ServerDirection};
+use crate::analysis::{self, Analyser, AnalyserSettings, Analysis, Completed, ServerDirection};
 use crate::control_packet::Passage;
 use crate::link::LinkType;
-use crate::metrics;
 use crate::mqtt::{CapturedPacket, Kind};
 use crate::reader;
 use crate::reassembly::SegmentPayload;
@@ -394,7 +393,7 @@ impl FrameAnalyser for FrameWitness {
     fn network_metrics(&mut self, emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {
         if let Some(analysis) = &self.analysis {
             let client_of = &self.streams.client_of;
-            metrics::rows(analysis, |number| (number, client_of.get(&number).copied()), emit);
+            analysis::rows(analysis, |number| (number, client_of.get(&number).copied()), emit);
         }
     }
 

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use mqttlab_recording::{Judgement, NetworkMetricRow, SeenPacket, SeenSegment, SegmentAnalyser};
 
-use crate::analysis::{Analyser, AnalyserSettings};
-use crate::metrics::{self, MetricTally};
+use crate::analysis::{self, Analyser, AnalyserSettings};
+use crate::metrics::MetricTally;
 use crate::mqtt::{Lengths, PacketDescriptor};
 use crate::reassembly::SegmentPayload;
 use crate::segment::{Bits, Options, SocketEndpoint, TcpHeader};
@@ -83,7 +83,7 @@ impl SegmentAnalyser for SegmentWitness {
             let connection = analysis.connections.iter_mut().find(|one| one.number == u64::from(number));
             connection.into_iter().for_each(|one| add(&mut one.directions[direction]));
         }
-        metrics::rows(&analysis, who, emit);
+        analysis::rows(&analysis, who, emit);
     }
 }
 

@@ -1,18 +1,13 @@
 //! One fold: settled messages go into the sums, the others to where the next one finds them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use mqttlab_rows::{Acknowledged, Dropped, Layout, MessageFate, Received, Receivers, Sent, SummaryRule};
+use mqttlab_rows::{Acknowledged, Dropped, Layout, Received, Receivers, Sent, SummaryRule};
 use mqttlab_units::Instant;
 
 use super::carry::Carry;
-use super::sample::zeros;
-use super::state::FoldState;
-use super::sums::write_tables;
 use crate::error::Result;
 use crate::fate::Judge;
-use crate::footer::FileSize;
 use crate::hash::NumberMap;
 use crate::join::{RANGE_ROWS, TableOut, dropped};
 use crate::message_rows::{
@@ -20,66 +15,7 @@ use crate::message_rows::{
 };
 use crate::origin::CopyOrigin;
 use crate::spool::Spool;
-use crate::tables::MessageRow;
-
-/// The messages that were added up, and which of the others are of the sample.
-pub(crate) struct SummedMessages {
-    pub(crate) state: FoldState,
-    least_zeros: u32,
-    /// Whether the rows that come are of a message that was added up before.
-    pub(crate) is_again: bool,
-}
-
-impl SummedMessages {
-    /// As the last fold left them in `from`, with what was written since then counted for the sample.
-    pub(crate) fn load(from: &Path, layout: &Layout, rule: &SummaryRule) -> Result<SummedMessages> {
-        let mut state = FoldState::load(from)?;
-        state.count_new(from, layout)?;
-        state.sums.begin(layout);
-        state.tallies.resize(layout.clients.len(), Default::default());
-        let least_zeros = state.sample.least_zeros(rule.rows_most);
-        Ok(SummedMessages { state, least_zeros, is_again: false })
-    }
-
-    /// A survey that goes on where the last one ended.
-    pub(crate) fn survey(&self) -> Survey {
-        self.state.survey()
-    }
-
-    /// Adds a row, and says whether the table has it, too.
-    pub(crate) fn count(&mut self, row: &MessageRow<'_>) -> bool {
-        self.state.sums.count(row, self.is_again);
-        let name = row.publisher.zip(row.sequence).filter(|_| !self.is_again);
-        name.is_some_and(|(publisher, sequence)| self.is_sampled(publisher, sequence))
-    }
-
-    /// A message that was not sent would have reached these.
-    pub(crate) fn count_wanted(&mut self, layout: &Layout, row: &MessageRow<'_>, topic: u32) {
-        let publisher = row.publisher.expect("somebody was to send it");
-        let own = layout.own_receivers.iter().filter(|own| own.client == publisher);
-        let changing = |client: u32| {
-            let mut changed = layout.changed_receivers.iter().chain(own.clone());
-            changed.any(|changed| changed.topic == topic && changed.client == client)
-        };
-        let receivers = layout.receivers_of(topic, publisher).iter().filter(|&client| !changing(client));
-        self.state.sums.count_wanted(row, receivers, layout.shares_of(topic));
-    }
-
-    /// Writes the tables of sums. Answers which messages are of the sample.
-    pub(crate) fn write(
-        self,
-        to: &Path,
-        layout: &Layout,
-        files: &mut BTreeMap<String, FileSize>,
-    ) -> Result<String> {
-        write_tables(to, layout, &self.state.sums, files)?;
-        Ok(format!("1 in {}", 1_u64 << self.least_zeros))
-    }
-
-    fn is_sampled(&self, publisher: u32, sequence: u32) -> bool {
-        zeros(publisher, sequence) >= self.least_zeros
-    }
-}
+use crate::summing::SummedMessages;
 
 /// Adds up the messages in `from` that are settled. The others, and the sample, are carried to `to`. Answers how many bytes
 /// these are.
@@ -228,9 +164,4 @@ impl Fold<'_> {
 
 fn is_live(copy: &GatheredDelivery) -> bool {
     copy.origin == CopyOrigin::Live
-}
-
-/// What a copy of a message counts as that was added up before.
-pub(crate) fn fate_again(is_retained: bool) -> MessageFate {
-    if is_retained { MessageFate::Retained } else { MessageFate::Duplicate }
 }

@@ -18,9 +18,6 @@
 
 mod adding;
 mod carry;
-mod sample;
-mod state;
-mod sums;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -34,9 +31,6 @@ use crate::error::{ErrorContext, Result};
 use crate::fate::{Judge, Missing};
 use crate::layout;
 use crate::spool::{self, HEADER_BYTES, Spool};
-
-pub(crate) use adding::{SummedMessages, fate_again};
-pub(crate) use state::FoldState;
 
 /// The spools of messages, in the order in which a snapshot copies them: deliveries before what was sent.
 pub(crate) const MESSAGE_SPOOLS: [Spool; 5] =

@@ -1,12 +1,10 @@
-//! What a simulation writes down: every message, every frame on every link, every control packet; samples, figures, and its
-//! state at an instant.
+//! What a simulation writes down: every message, every frame on every link, every control packet; samples and figures.
 //!
 //! A row that cannot be written ends the run; what was written before stays.
 
 pub(crate) mod figures;
 pub(crate) mod recording;
 pub(crate) mod sampling;
-pub(crate) mod state;
 
 use std::fmt::Write;
 

@@ -2,8 +2,8 @@
 
 use mqttlab_recording::{NetworkMetricRow, Towards};
 
-use super::{METRICS, MetricTally};
-use crate::analysis::{Analysis, ServerDirection};
+use super::{Analysis, ServerDirection};
+use crate::metrics::{METRICS, MetricTally};
 
 /// Hands out every metric with a value: of the run, of its directions, and of each direction of each connection,
 /// of which `who` tells number and client by the analyser's number. Zeros are left out where there are many tallies.

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::sample::Sample;
 use super::sums::MessageSums;
+use crate::client_tally::ClientTally;
 use crate::error::{Error, ErrorContext, Result};
 use crate::flow::Flow;
-use crate::join::ClientTally;
 use crate::message_rows::{GatheredMessage, Latest, Survey, key};
 use crate::spool::{Spool, SpoolReader};
 use crate::waiting::Heard;
