@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as plain_families
@@ -18,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families as plain_fam
 from commands import mqttlab
 from mqttlab.cli.openmetrics import Watched, served
 from mqttlab.cli.openmetrics_marks import EVENTS_SERVED, Marks
+from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse
 
@@ -176,6 +178,11 @@ def test_events_and_stages_of_a_run_are_read_as_they_come(backend: str, tmp_path
     stages = [[one[f'mqttlab_stage{{"mqttlab_stage": "{name}"}}'] for name in ("quiet", "busy")] for one in found]
     # Live, the burst may be a moment before the stage with which it comes.
     assert stages[:5] + stages[6:] == [[0, 0], *4 * [[1, 0]], *2 * [[0, 1]], [0, 0]]
+    # The last line is served: its counts are those of the recording.
+    messages = Recording.open(tmp_path / "run").messages
+    sent = messages.filter(pl.col("sent_ns").is_not_null()).select("publisher", "sequence").n_unique()
+    assert found[-1]["mqttlab_messages_sent_total"] == sent > 300
+    assert found[-1]["mqttlab_deliveries_total"] == messages.filter(pl.col("fate") == "delivered").height
     targets = {name.split('"target": ')[1] for name in found[0] if name.startswith("mqttlab_events_total")}
     assert targets == {'"field/up, field/down"}', '"sensors"}', '"broker"}'}
 

@@ -54,19 +54,29 @@ impl RunObserver for Lines {
     }
 
     fn figures_due(&mut self, events: u64, now: mqttlab_units::Instant) -> Option<SimulationPace> {
-        let passed = self.last.elapsed();
-        if passed < INTERVAL {
-            return None;
-        }
+        (self.last.elapsed() >= INTERVAL).then(|| self.pace(events, now))
+    }
+
+    fn last_figures(&mut self, events: u64, now: mqttlab_units::Instant) -> Option<SimulationPace> {
+        Some(self.pace(events, now))
+    }
+}
+
+impl Lines {
+    /// How fast the simulation has been since the last figures.
+    fn pace(&mut self, events: u64, now: mqttlab_units::Instant) -> SimulationPace {
+        // Two figures may be given at one instant of the clock.
+        let passed = self.last.elapsed().max(CLOCK_STEP);
         let simulated = now.checked_since(self.simulated).unwrap_or_default();
         let pace = SimulationPace {
             events_per_s: ((events - self.events) as f64 / passed.as_secs_f64()) as u64,
             speed: simulated.as_s_f64() / passed.as_secs_f64(),
         };
         (self.last, self.events, self.simulated) = (Instant::now(), events, now);
-        Some(pace)
+        pace
     }
 }
 
+const CLOCK_STEP: Duration = Duration::from_micros(1);
 /// Between two lines of figures.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -124,6 +124,7 @@ impl ReceiverProgress {
         let from = std::mem::replace(&mut self.acknowledged, ack.upto);
         if self.repeated > 0 {
             self.repair(from, ack, arrived);
+            self.note_single_places(ack.upto, arrived);
             self.copies.retain(|copy| copy.end > ack.upto);
             self.repeated = self.copies.iter().filter(|copy| copy.is_repeated).count();
             return;
@@ -186,6 +187,20 @@ impl ReceiverProgress {
                 self.passes_two = true;
             }
             None => self.passed_one += u64::from(self.passes_two),
+        }
+    }
+
+    /// The same where segments were sent again, or fill holes: what was sent once, and has arrived, passed both points.
+    fn note_single_places(&mut self, upto: u64, arrived: &mut ArrivedCopies) {
+        let gone: Vec<SegmentCopy> = self.copies.iter().filter(|copy| copy.end <= upto).copied().collect();
+        if !self.passes_two && gone.iter().all(|copy| copy.again.is_none()) {
+            return;
+        }
+        for copy in gone {
+            let overlaps = |other: &&SegmentCopy| other.start < copy.end && other.end > copy.start;
+            if self.copies.iter().filter(overlaps).count() == 1 {
+                self.note_places(&copy, arrived);
+            }
         }
     }
 
@@ -366,5 +381,26 @@ mod tests {
             [0, 0, 0, 1, 1],
             "before the second capture begins and after its end none is missing"
         );
+    }
+
+    #[test]
+    fn a_segment_that_the_first_capture_lacks_fills_a_hole_at_the_second_and_is_counted() {
+        let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
+        for (start, ms) in [(0, 0), (20, 2)] {
+            receiver.sent(copy(start..start + 10, ms, Some(ms as u32), false));
+            receiver.seen_again(start..start + 10, Some(ms as u32), at(ms + 20), &mut arrived);
+        }
+        receiver.sent(copy(10..20, 21, Some(1), true));
+        receiver.acknowledge(&ack(30, 40, Some(2)), &mut arrived);
+        receiver.sent(copy(30..40, 50, Some(50), false));
+        receiver.seen_again(30..40, Some(50), at(70), &mut arrived);
+        receiver.acknowledge(&ack(40, 90, Some(50)), &mut arrived);
+        assert_eq!(arrived.lacking, 1);
+        // One that was lost behind the first point and sent again passed the second point once.
+        receiver.sent(copy(40..50, 100, Some(100), false));
+        receiver.sent(copy(40..50, 300, Some(300), true));
+        receiver.seen_again(40..50, Some(300), at(320), &mut arrived);
+        receiver.acknowledge(&ack(50, 340, Some(300)), &mut arrived);
+        assert_eq!(arrived.lacking, 1);
     }
 }

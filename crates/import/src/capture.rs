@@ -173,7 +173,9 @@ impl<'a> Importer<'a> {
             None => Dedup::fingerprint(at, frame, &content, &transport),
         };
         let waits = match (&transport, &print) {
-            (TransportHeader::Tcp(segment, _), Some(print)) => self.dedup.holds(at, frame, segment, print),
+            (TransportHeader::Tcp(segment, _), Some(print)) => {
+                self.dedup.translations.holds(at, frame, segment, print)
+            }
             _ => false,
         };
         self.released()?;
@@ -182,7 +184,7 @@ impl<'a> Importer<'a> {
 
     /// Frames that have waited until it was known which connection is theirs.
     fn released(&mut self) -> Result<()> {
-        while let Some((at, held, print)) = self.dedup.release() {
+        while let Some((at, held, print)) = self.dedup.translations.release() {
             let frame = held.frame();
             let content = frame.carried();
             let transport = dissect_content(&frame, &content);
@@ -443,7 +445,7 @@ impl<'a> Importer<'a> {
     }
 
     fn finish(mut self, frames: &CaptureFrames, observer: &mut dyn ImportObserver) -> Result<Ending> {
-        self.dedup.end();
+        self.dedup.translations.release_all();
         self.released()?;
         self.packets.extend_from_slice(self.analyser.flush());
         self.note_gaps();

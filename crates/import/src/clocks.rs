@@ -4,8 +4,12 @@
 //! clocks. But a message that arrives has been sent: where topic, size and content of a delivery are those of a message that
 //! comes later, the clocks differ by that much or more. Contents may repeat, so that a delivery is an earlier message's that
 //! was not captured. Then the message has a delivery of its own, later, and the earlier one proves nothing.
+//!
+//! Where contents repeat, a clock that is behind shifts the deliveries: each is matched to the message before its own, and the last
+//! message has none. So in the end as many messages must have come as were published, or the later deliveries contradict nothing.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use mqttlab_capture::SocketEndpoint;
 use mqttlab_recording::{FoldedHash, NumberMap};
@@ -21,15 +25,34 @@ pub struct ClockEvidence {
     /// The latest connection between two ends.
     between: NumberMap<[SocketEndpoint; 2], u32>,
     /// Messages and receivers of which the only delivery came before.
-    early: HashSet<(u32, u32, u32), FoldedHash>,
+    early: HashMap<(u32, u32, u32), RepeatedContent, FoldedHash>,
     /// Messages that were delivered again, when they had been published.
     contradicted: u64,
+    /// The same by content and receiver.
+    later: NumberMap<(u64, u32), (RepeatedContent, u64)>,
+    /// Of these, those that prove nothing: another message has no delivery instead.
+    shifted: u64,
     /// How long before, at most.
     lead: Duration,
     /// Deliveries that could wait no longer, by content: receiver's connection, receiver, time.
     given_up: NumberMap<u64, (u32, Instant)>,
     /// Of these, those whose content was published later.
     unmatched: u64,
+}
+
+/// A content that a receiver gets, and where and since when.
+#[derive(Clone)]
+pub struct RepeatedContent {
+    /// See [`content_queues::key`](super::content_queues::key).
+    pub content: u64,
+    /// Its topic.
+    pub topic: Arc<str>,
+    /// The receiver.
+    pub receiver: u32,
+    /// The server that it was published to.
+    pub server: u32,
+    /// Since when the receiver has been subscribed.
+    pub since: Instant,
 }
 
 impl ClockEvidence {
@@ -58,8 +81,9 @@ impl ClockEvidence {
     }
 
     /// A delivery to this receiver has the content of a message that was published so much later. Says whether it is the first.
-    pub fn note_early(&mut self, message: CountedMessage, receiver: u32, lead: Duration) -> bool {
-        let is_new = self.early.insert((receiver, message.publisher, message.sequence));
+    pub fn note_early(&mut self, message: CountedMessage, content: RepeatedContent, lead: Duration) -> bool {
+        let key = (content.receiver, message.publisher, message.sequence);
+        let is_new = self.early.insert(key, content).is_none();
         if is_new {
             self.lead = self.lead.max(lead);
         }
@@ -68,14 +92,28 @@ impl ClockEvidence {
 
     /// A message was delivered after its publication.
     pub fn note_regular(&mut self, message: CountedMessage, receiver: u32) {
-        if !self.early.is_empty() && self.early.remove(&(receiver, message.publisher, message.sequence)) {
-            self.contradicted += 1;
+        if self.early.is_empty() {
+            return;
+        }
+        let Some(content) = self.early.remove(&(receiver, message.publisher, message.sequence)) else {
+            return;
+        };
+        self.contradicted += 1;
+        self.later.entry((content.content, receiver)).or_insert_with(|| (content, 0)).1 += 1;
+    }
+
+    /// No more packets come. `owed`: how many messages with a content have not come to its receiver.
+    pub fn settle(&mut self, mut owed: impl FnMut(&RepeatedContent) -> u64) {
+        for (content, count) in std::mem::take(&mut self.later).into_values() {
+            let shifted = count.min(owed(&content));
+            self.shifted += shifted;
+            self.contradicted -= shifted;
         }
     }
 
     /// Whether an early delivery is taken for the message's.
     pub fn holds(&self, message: CountedMessage, receiver: u32) -> bool {
-        self.differ() && self.early.contains(&(receiver, message.publisher, message.sequence))
+        self.differ() && self.early.contains_key(&(receiver, message.publisher, message.sequence))
     }
 
     /// A delivery waits for its message no longer.
@@ -97,14 +135,26 @@ impl ClockEvidence {
 
     /// Whether they differ for certain.
     pub fn differ(&self) -> bool {
-        self.early.len() as u64 + self.unmatched > self.contradicted
+        self.count() > self.contradicted
+    }
+
+    fn count(&self) -> u64 {
+        self.early.len() as u64 + self.unmatched + self.shifted
     }
 
     /// Why the numbers are not the whole truth.
     pub fn reasons(&self) -> Vec<String> {
-        let count = self.early.len() as u64 + self.unmatched;
+        let count = self.count();
         if !self.differ() {
             return Vec::new();
+        }
+        if count == self.shifted {
+            return vec![format!(
+                "{count} deliveries come before a message with their content was published, and as many such messages have no \
+                 delivery: either the clocks of the captures differ, by {} s or more, or messages are in no capture. Which delivery \
+                 is of which message cannot be told.",
+                seconds(self.lead)
+            )];
         }
         vec![format!(
             "{count} deliveries are earlier than the sending of their messages: the clocks of the captures differ by at least {} \

@@ -65,6 +65,8 @@ pub struct ReceiverOrder {
     copies: u64,
     /// How many second copies of each message its subscriptions bring, if they bring any.
     copies_each: u64,
+    /// How many of the messages that were published again have come again.
+    pub repeats: u64,
 }
 
 impl ReceiverOrder {

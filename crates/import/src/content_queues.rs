@@ -53,6 +53,8 @@ pub struct TracedMessage {
 struct WaitingMessage {
     message: CountedMessage,
     at: Instant,
+    /// The last time at which its server may have taken it: at QoS 2 with its PUBREL, or when it was published again.
+    until: Instant,
     /// Its queue.
     queue: u64,
     /// Its topic and size, at its server.
@@ -70,8 +72,10 @@ struct ContentQueue {
     numbers: VecDeque<u64>,
     /// The last place whose message is of another flow than the one before it.
     flow_changed: u64,
-    /// When one of its messages was last published again.
-    again: Option<Instant>,
+    /// The last of its messages that were published again at QoS 1, and when: each may be delivered again.
+    again: VecDeque<(Instant, u64)>,
+    /// How many of these have been forgotten.
+    again_gone: u64,
     receivers: Receivers,
 }
 
@@ -80,6 +84,18 @@ struct ContentQueue {
 struct Receivers {
     first: Option<(u32, ReceiverOrder)>,
     others: NumberMap<u32, ReceiverOrder>,
+}
+
+/// What a queue owes to a receiver, by places.
+struct Owed {
+    /// Behind the last one that it had.
+    had: u64,
+    /// The first one that was published since it subscribed.
+    subscribed: u64,
+    /// When that was.
+    since: Instant,
+    /// The first one that may still come.
+    first: u64,
 }
 
 /// What is asked of one queue.
@@ -93,8 +109,8 @@ struct Asked<'a> {
 }
 
 impl ContentQueues {
-    /// A message reaches a server.
-    pub fn put(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, server: u32) {
+    /// A message reaches a server. Answers its number here.
+    pub fn put(&mut self, publish: &SeenPublish<'_>, message: CountedMessage, server: u32) -> u64 {
         let topic = topic_key(publish);
         let (key, family) = (queue(key(publish), server), queue(family_key(topic, publish), server));
         let flow = fold(fold(topic, u64::from(publish.client)), publish.qos.into());
@@ -106,7 +122,7 @@ impl ContentQueues {
         }
         waiting.numbers.push_back(number);
         let (at, part) = (publish.complete, PayloadPart::from(publish));
-        self.messages.push_back(WaitingMessage { message, at, queue: key, family, flow, part });
+        self.messages.push_back(WaitingMessage { message, at, until: at, queue: key, family, flow, part });
         if let Some(parts) = &mut self.parts {
             parts.put(family, number);
         } else if !publish.is_whole {
@@ -115,6 +131,15 @@ impl ContentQueues {
         if self.messages.len() > WAITING_MAX {
             self.forget_oldest();
         }
+        number
+    }
+
+    /// The server may have taken a message as late as this: the one of this number, and the same one under another topic behind it.
+    pub fn taken_until(&mut self, number: u64, at: Instant) {
+        let Some(first) = number.checked_sub(self.forgotten) else { return };
+        let Some(message) = self.messages.get(first as usize).map(|waiting| waiting.message) else { return };
+        let same = self.messages.range_mut(first as usize..).take(2).filter(|other| other.message == message);
+        same.for_each(|waiting| waiting.until = waiting.until.max(at));
     }
 
     /// Packets of a client were not captured: its equal messages cannot be told apart by counting.
@@ -127,10 +152,21 @@ impl ContentQueues {
         self.refused.insert((message.publisher, message.sequence));
     }
 
-    /// A client publishes a message at QoS 1 again: its server may deliver it again, as a message that is owed or later.
-    pub fn publish_again(&mut self, publish: &SeenPublish<'_>, server: u32) {
-        if let Some(queue) = self.queues.get_mut(&queue(key(publish), server)) {
-            queue.again = Some(publish.complete);
+    /// A client publishes the message of this number again: its server may take it only now, and at QoS 1 it may deliver it again, as a
+    /// message that is owed or later.
+    pub fn publish_again(&mut self, publish: &SeenPublish<'_>, number: u64) {
+        self.taken_until(number, publish.complete);
+        let first = number.checked_sub(self.forgotten);
+        let waiting = first.and_then(|place| self.messages.get(place as usize));
+        let Some(queue) = waiting.and_then(|waiting| self.queues.get_mut(&waiting.queue)) else { return };
+        if publish.qos == 1
+            && let Ok(place) = queue.numbers.binary_search(&number)
+        {
+            queue.again.push_back((publish.complete, queue.gone + place as u64));
+            if queue.again.len() > AGAIN_MAX {
+                queue.again.pop_front();
+                queue.again_gone += 1;
+            }
         }
     }
 
@@ -139,11 +175,11 @@ impl ContentQueues {
         ![publisher, subscriber].iter().any(|client| self.distrusted.contains(client))
     }
 
-    /// The message that a client publishes to a server again.
-    pub fn again(&self, publish: &SeenPublish<'_>, server: u32) -> Option<CountedMessage> {
+    /// The message that a client publishes to a server again, and its number.
+    pub fn again(&self, publish: &SeenPublish<'_>, server: u32) -> Option<(CountedMessage, u64)> {
         let last = *self.queues.get(&queue(key(publish), server))?.numbers.back()?;
         let message = self.message(last).message;
-        (message.publisher == publish.client).then_some(message)
+        (message.publisher == publish.client).then_some((message, last))
     }
 
     /// The message that a client receives, which has been subscribed since then: one that was published to its server, the
@@ -177,26 +213,47 @@ impl ContentQueues {
     /// Whether a client has still to get a message with this content from its server; of the store any may come.
     pub fn owes(&self, publish: &SeenPublish<'_>, (taker, since): (u32, Instant), server: u32) -> bool {
         let Some(queue) = self.queues.get(&queue(key(publish), server)) else { return false };
-        let had = queue.receivers.next(taker);
-        publish.retain || had.max(self.subscribed_at(queue, since)) < queue.end()
+        publish.retain || self.owed_by(queue, taker, since).first < queue.end()
     }
 
-    /// The place of a queue's first message that reached its server at a time or later.
-    fn subscribed_at(&self, queue: &ContentQueue, since: Instant) -> u64 {
-        queue.gone + queue.numbers.partition_point(|&number| self.message(number).at < since) as u64
+    /// How many messages with a content a client has still to get from a server.
+    pub fn count_owed(&self, content: u64, (taker, since): (u32, Instant), server: u32) -> u64 {
+        let Some(queue) = self.queues.get(&queue(content, server)) else { return 0 };
+        let owed = self.owed_by(queue, taker, since);
+        (owed.first..queue.end()).filter(|&place| !self.is_before(queue, place, &owed)).count() as u64
+    }
+
+    /// What a queue owes to a receiver.
+    fn owed_by(&self, queue: &ContentQueue, taker: u32, since: Instant) -> Owed {
+        let had = queue.receivers.next(taker);
+        let subscribed =
+            queue.gone + queue.numbers.partition_point(|&number| self.message(number).at < since) as u64;
+        let mut owed = Owed { had, subscribed, since, first: had.max(subscribed) };
+        // Those that the server may have taken later than they were first published.
+        let from = had.max(queue.gone).max(subscribed.saturating_sub(TAKEN_LATE_MAX));
+        if let Some(late) = (from..subscribed).find(|&place| !self.is_before(queue, place, &owed)) {
+            owed.first = late;
+        }
+        owed
+    }
+
+    /// Whether the server had the message at a place for certain before its receiver subscribed.
+    fn is_before(&self, queue: &ContentQueue, place: u64, owed: &Owed) -> bool {
+        place < owed.subscribed && self.at_place(queue, place).1.until < owed.since
+    }
+
+    /// The number and the message at a place of a queue.
+    fn at_place(&self, queue: &ContentQueue, place: u64) -> (u64, &WaitingMessage) {
+        let number = queue.numbers[(place - queue.gone) as usize];
+        (number, self.message(number))
     }
 
     /// What one queue has for a client, and whether it had it before.
     fn match_at(&mut self, asked: &Asked<'_>, (key, is_own): (u64, bool)) -> Option<(TracedMessage, bool)> {
         let (publish, taker) = (asked.publish, asked.taker);
-        let queue = self.queues.get_mut(&key)?;
-        let (messages, forgotten) = (&self.messages, self.forgotten);
-        let at_place = |queue: &ContentQueue, place: u64| {
-            let number = queue.numbers[(place - queue.gone) as usize];
-            (number, &messages[(number - forgotten) as usize])
-        };
+        let queue = self.queues.get(&key)?;
         let end = queue.end();
-        let (_, last) = at_place(queue, end - 1);
+        let (_, last) = self.at_place(queue, end - 1);
         let only = end == 1 && publish.is_whole;
         let identified = if only { Identified::Payload } else { Identified::Order };
         let is_distrusted =
@@ -204,51 +261,78 @@ impl ContentQueues {
         if !only && is_distrusted {
             return None;
         }
-        if !(is_own || only && publish.is_told_by_content(last.at)) {
+        if !(is_own || only && publish.is_told_by_content(last)) {
             return None;
         }
         // A retained message is the last of its topic, whoever has had it.
         if publish.retain {
             return Some((TracedMessage::certain(last.message, identified), false));
         }
-        let since =
-            queue.numbers.partition_point(|&number| messages[(number - forgotten) as usize].at < asked.since);
-        let subscribed = queue.gone + since as u64;
-        let had = queue.receivers.next(taker);
-        // The server takes messages and subscriptions in an order of its own: a message at QoS 2 with its PUBREL, and others as they
-        // come to it. A content that came once tells the message.
-        let is_early = only && had == 0 && !is_distrusted && publish.is_told_by_content(last.at);
-        let owed_from = if is_early { had } else { had.max(subscribed) };
-        if owed_from >= end {
-            // One message that comes twice is a duplicate; so is the last one of several.
-            let is_second = publish.is_whole && had > subscribed;
-            let before = had.checked_sub(1).filter(|&before| before >= queue.gone && is_second)?;
-            let message = at_place(queue, before).1.message;
-            let copies_each = (asked.copies_each)();
-            let window = queue.receivers.of(taker).copy(copies_each);
-            let is_unexplained = !only && copies_each == 0 && !publish.dup;
-            return Some((TracedMessage { message, identified, window, is_unexplained }, true));
+        let mut owed = self.owed_by(queue, taker, asked.since);
+        // The server takes messages and subscriptions in an order of its own. A content that came once tells the message.
+        if only && owed.had == 0 && !is_distrusted && publish.is_told_by_content(last) {
+            owed.first = 0;
+        }
+        if owed.first >= end {
+            return self.match_again(asked, key, &owed).map(|traced| (traced, true));
         }
         let passed = |place: &u64| {
-            let (number, waiting) = at_place(queue, *place);
+            let (number, waiting) = self.at_place(queue, *place);
             let CountedMessage { publisher, sequence } = waiting.message;
-            self.passed.get(&(publish.client, waiting.flow)).is_some_and(|&first| number < first)
+            self.is_before(queue, *place, &owed)
+                || self.passed.get(&(publish.client, waiting.flow)).is_some_and(|&first| number < first)
                 || self.refused.contains(&(publisher, sequence))
         };
         // What comes although it was passed over was not.
-        let place = (owed_from..end).find(|place| !passed(place)).unwrap_or(owed_from);
-        let (number, found) = at_place(queue, place);
+        let place = (owed.first..end).find(|place| !passed(place)).unwrap_or(owed.first);
+        let before =
+            (place..owed.subscribed).filter(|&place| self.is_before(queue, place, &owed)).count() as u64;
+        let left = end - place - before;
+        let (number, found) = self.at_place(queue, place);
         let (message, flow) = (found.message, found.flow);
         // Members of a shared subscription get messages in no order that is promised.
         let is_shared = taker != publish.client;
-        let is_mixed = queue.flow_changed > place || (is_shared && end - place > 1);
+        let is_mixed = queue.flow_changed > place || (is_shared && left > 1);
         // What comes may be a second copy, where there are several messages.
-        let is_again = !only && queue.again.is_some_and(|again| publish.is_told_by_content(again));
-        let window = queue.receivers.of(taker).take(place, end - place, is_mixed || is_again);
+        let is_again = !only && queue.again.back().is_some_and(|(again, _)| publish.is_soon_after(*again));
+        let queue = self.queues.get_mut(&key)?;
+        let window = queue.receivers.of(taker).take(place, left, is_mixed || is_again);
         if window.is_none() && !publish.dup && !is_shared {
             self.pass_over(publish.client, flow, number);
         }
         Some((TracedMessage { window, ..TracedMessage::certain(message, identified) }, false))
+    }
+
+    /// What comes while nothing is owed: a message for the second time.
+    fn match_again(&mut self, asked: &Asked<'_>, key: u64, owed: &Owed) -> Option<TracedMessage> {
+        let publish = asked.publish;
+        let queue = self.queues.get_mut(&key)?;
+        let only = queue.end() == 1;
+        if !publish.is_whole || owed.had <= owed.subscribed {
+            return None;
+        }
+        let order = queue.receivers.of(asked.taker);
+        // One that was published again, in the order of that; else the last one that came.
+        let from = order.repeats.max(queue.again_gone);
+        let again = (queue.again_gone..).zip(&queue.again).skip((from - queue.again_gone) as usize);
+        let had = queue.gone..owed.had;
+        let mut again = again
+            .filter(|(_, (at, place))| publish.is_soon_after(*at) && had.contains(place) && !publish.dup);
+        let repeated = again.next().map(|(nth, &(_, place))| (nth, place));
+        order.repeats = repeated.map_or(order.repeats, |(nth, _)| nth + 1);
+        let place = repeated.map_or(owed.had - 1, |(_, place)| place);
+        let copies_each = (asked.copies_each)();
+        let window = order.copy(copies_each);
+        let number = *queue.numbers.get(place.checked_sub(queue.gone)? as usize)?;
+        // Of several which one it is nobody can tell.
+        let identified = match only {
+            true => Identified::Payload,
+            false if copies_each > 0 => Identified::Order,
+            false => Identified::Ambiguous,
+        };
+        let is_unexplained = !only && copies_each == 0 && !publish.dup && repeated.is_none();
+        let message = self.message(number).message;
+        Some(TracedMessage { message, identified, window, is_unexplained })
     }
 
     /// The only message that a part of a payload fits, and whether its receiver had it before.
@@ -276,7 +360,7 @@ impl ContentQueues {
         let part = PayloadPart::from(publish);
         let number = self.parts.as_ref()?.find(family, &part, publish.retain, known)?;
         let found = self.message(number);
-        if !is_own && !publish.is_told_by_content(found.at) {
+        if !is_own && !publish.is_told_by_content(found) {
             return None;
         }
         let (message, key) = (found.message, found.queue);
@@ -333,9 +417,14 @@ impl TracedMessage {
 }
 
 impl SeenPublish<'_> {
-    /// Whether its content tells which message of another server it is, published at that time.
-    fn is_told_by_content(&self, published: Instant) -> bool {
-        self.retain || self.complete.checked_since(published).is_some_and(|passed| passed < PASSED_ON_WITHIN)
+    /// Whether its content tells that it is this message, of another server or of before its subscription.
+    fn is_told_by_content(&self, waiting: &WaitingMessage) -> bool {
+        self.retain || [waiting.at, waiting.until].iter().any(|&at| self.is_soon_after(at))
+    }
+
+    /// Whether it came a moment after this.
+    fn is_soon_after(&self, at: Instant) -> bool {
+        self.complete.checked_since(at).is_some_and(|passed| passed < PASSED_ON_WITHIN)
     }
 }
 
@@ -392,6 +481,10 @@ fn queue(key: u64, server: u32) -> u64 {
 const PASSED_ON_WITHIN: Duration = Duration::from_s(10);
 /// The least that must be captured of a payload to tell its message by.
 const PART_LEAST: u32 = 16;
+/// Messages before a subscription that are looked through for those that the server took late.
+const TAKEN_LATE_MAX: u64 = 1 << 10;
+/// Repetitions of a content that are remembered.
+const AGAIN_MAX: usize = 1 << 10;
 /// Messages that are remembered, some 50 MiB of them; the oldest is forgotten first.
 const WAITING_MAX: usize = 1 << 16;
 /// Flows to receivers of which is remembered what was passed over.
@@ -553,7 +646,7 @@ mod tests {
         };
         put(&mut waiting, 0);
         assert!(take(&mut waiting, 5));
-        waiting.publish_again(&SeenPublish { dup: true, ..copy(0, b"x", 6) }, 0);
+        waiting.publish_again(&SeenPublish { dup: true, qos: 1, ..copy(0, b"x", 6) }, 0);
         put(&mut waiting, 1);
         assert!(!take(&mut waiting, 7), "message 0 again, or message 1");
         put(&mut waiting, 2);

@@ -32,7 +32,8 @@ pub type Ends = [SocketEndpoint; 2];
 pub struct Dedup {
     seen: NumberMap<u64, Repeated>,
     order: VecDeque<u64>,
-    translations: Translations,
+    /// Connections behind address translation, and the frames that wait for them.
+    pub translations: Translations,
     mirrors: Mirrors,
     /// How long segments took from one capture to another.
     passages: Passages,
@@ -134,28 +135,6 @@ impl Dedup {
         }
         mirrors.conclude(&mut self.mirrors);
         translations.conclude(&mut self.translations);
-    }
-
-    /// Whether a frame waits until it is known whether its connection is another one's behind address translation. Then it
-    /// comes back by [`Dedup::release`].
-    pub fn holds(
-        &mut self,
-        at: CapturedAt,
-        frame: &CapturedFrame<'_>,
-        segment: &TcpHeader,
-        print: &Fingerprint,
-    ) -> bool {
-        self.translations.holds(at, frame, segment, print)
-    }
-
-    /// The next frame that waits no more.
-    pub fn release(&mut self) -> Option<WaitingFrame> {
-        self.translations.release()
-    }
-
-    /// No more frames come: none waits any more.
-    pub fn end(&mut self) {
-        self.translations.release_all();
     }
 
     /// The frame's number and how often it was seen before, when it was. Otherwise it gets the number `next`, and is
@@ -395,7 +374,7 @@ mod tests {
         let transport = dissect_content(frame, &carried);
         let print = Dedup::fingerprint(at, frame, &carried, &transport)?;
         if let TransportHeader::Tcp(segment, _) = &transport
-            && dedup.holds(at, frame, segment, &print)
+            && dedup.translations.holds(at, frame, segment, &print)
         {
             return Some(WAITS);
         }
@@ -556,7 +535,7 @@ mod tests {
         assert_eq!(seen(0, [1, 2], 8, b"CONNECT", (100, 2)), None);
         assert_eq!(seen(1, [3, 2], 21, b"", (900, 3)), Some(WAITS));
         assert_eq!(seen(1, [3, 2], 22, b"CONNECT", (1_000, 3)), Some(WAITS), "now it is known");
-        assert_eq!(std::iter::from_fn(|| dedup.release()).count(), 2);
+        assert_eq!(std::iter::from_fn(|| dedup.translations.release()).count(), 2);
         let mut seen = |file: u16, ends: [u8; 2], id: u8, (at_ms, next): (u64, u64)| {
             let mut data = syn(ends, id, 64);
             (data[3], data[33]) = (data[3] + 4, 24);

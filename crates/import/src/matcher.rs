@@ -117,6 +117,8 @@ struct UnacknowledgedMessage {
     connection: u32,
     /// The number of its topic, where this is its first copy.
     topic: Option<u32>,
+    /// Its number among those that wait, where its content tells it.
+    waiting: Option<u64>,
 }
 
 /// A delivery at QoS 1 or 2 under way.
@@ -227,11 +229,6 @@ impl Matcher {
         if self.clocks.are_several() { ROWS_OF_SEVERAL_MAX } else { ROWS_WAITING_MAX }
     }
 
-    /// No more packets come: what has not been traced is foreign.
-    pub fn finish(&mut self) {
-        self.over = true;
-    }
-
     /// How deliveries were traced so far.
     pub fn traced(&self) -> Traced {
         self.traced
@@ -256,8 +253,8 @@ impl Matcher {
         {
             outgoing.connection = publish.connection;
             let message = outgoing.message;
-            if publish.qos == 1 {
-                self.waiting.publish_again(publish, self.servers.of(publish.client));
+            if let Some(number) = outgoing.waiting {
+                self.waiting.publish_again(publish, number);
             }
             return message;
         }
@@ -265,6 +262,7 @@ impl Matcher {
             Some(identity) => self.identities.published(&identity, publish),
             None => PublishOrigin::Foreign,
         };
+        let mut waiting = None;
         let (message, intended) = match origin {
             PublishOrigin::New(message, intended) => (message, Some(intended)),
             PublishOrigin::Known(message) => {
@@ -273,7 +271,11 @@ impl Matcher {
                 }
                 (message, None)
             }
-            PublishOrigin::Foreign => self.foreign(publish),
+            PublishOrigin::Foreign => {
+                let (message, intended, number) = self.foreign(publish);
+                waiting = Some(number);
+                (message, intended)
+            }
         };
         let mut topic = None;
         if let Some(intended) = intended {
@@ -282,7 +284,7 @@ impl Matcher {
         }
         if let Some(place) = place {
             let connection = publish.connection;
-            self.outgoing.insert(place, UnacknowledgedMessage { message, connection, topic });
+            self.outgoing.insert(place, UnacknowledgedMessage { message, connection, topic, waiting });
         }
         message
     }
@@ -292,15 +294,13 @@ impl Matcher {
         identity::find(head).and_then(|identity| self.identities.known(&identity))
     }
 
-    /// A message without an identity: new, unless it is a repetition whose first copy was acknowledged or forgotten.
-    fn foreign(&mut self, publish: &SeenPublish<'_>) -> (CountedMessage, Option<Instant>) {
-        if let Some(message) =
-            self.waiting.again(publish, self.servers.of(publish.client)).filter(|_| publish.dup)
-        {
-            if publish.qos == 1 {
-                self.waiting.publish_again(publish, self.servers.of(publish.client));
-            }
-            return (message, None);
+    /// A message without an identity, with its number among those that wait: new, unless it is a repetition whose first copy was
+    /// acknowledged or forgotten.
+    fn foreign(&mut self, publish: &SeenPublish<'_>) -> (CountedMessage, Option<Instant>, u64) {
+        let again = self.waiting.again(publish, self.servers.of(publish.client));
+        if let Some((message, number)) = again.filter(|_| publish.dup) {
+            self.waiting.publish_again(publish, number);
+            return (message, None, number);
         }
         // The counts of identified messages are their run's; others of the same client are counted far from them.
         let first = if self.identities.knows(publish.client) { FOREIGN_FROM } else { 0 };
@@ -309,11 +309,11 @@ impl Matcher {
         let message = CountedMessage { publisher: publish.client, sequence: *count };
         *count = count.saturating_add(1);
         let server = self.servers.of(publish.client);
-        self.waiting.put(publish, message, server);
+        let number = self.waiting.put(publish, message, server);
         if let Some(inner) = delays::inner(publish.topic) {
             self.waiting.put(&SeenPublish { topic: &inner, ..*publish }, message, server);
         }
-        (message, Some(publish.first))
+        (message, Some(publish.first), number)
     }
 
     /// Answers the number of its topic.
@@ -493,7 +493,7 @@ impl Matcher {
         }
         // A relay's copy was published where it is delivered.
         let CountedMessage { publisher, sequence } = message;
-        let is_told = traced.identified != Identified::Order;
+        let is_told = traced.identified == Identified::Payload;
         if is_told && !publish.retain && !self.relayed.contains(&(publisher, sequence)) {
             self.servers.reached(self.servers.of(publisher), publish.client);
         }

@@ -258,6 +258,7 @@ impl PacketReader for ProgramReader {
                 }
             }
             (Kind::Pubrel, ServerDirection::FromServer) => matcher.released(client, id, at),
+            (Kind::Pubrel, ServerDirection::ToServer) => matcher.released_by(client, id, at),
             (Kind::Unsubscribe, ServerDirection::ToServer) => {
                 for filter in body::filters(bytes(packet), packet.level) {
                     matcher.subscriptions.unsubscribe(client, &filter, at);

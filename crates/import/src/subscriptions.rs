@@ -17,7 +17,7 @@ use mqttlab_recording::{GivenUp, NumberMap, Share, ShareMember, Topic};
 use mqttlab_units::Instant;
 
 use super::content_queues::taker_of_share;
-use super::servers::ObservedServers;
+use super::servers::{Brokers, ObservedServers};
 use super::shares::{ObservedShare, ObservedShares};
 use super::subscription_options::ObservedOptions;
 
@@ -418,15 +418,21 @@ impl ObservedSubscriptions {
         self.shares.warnings()
     }
 
-    /// Shared subscriptions with all who ever had them. At several brokers members of one filter need not share anything: none.
+    /// Shared subscriptions with all who ever had them: those of one filter at several brokers share nothing.
     pub fn shares(&self, servers: &ObservedServers) -> Vec<Share> {
-        let known = self.shares.proved().filter(|_| !servers.are_several());
-        let row = |(number, share): (u32, &ObservedShare)| Share {
+        let brokers = servers.brokers();
+        let known = self.shares.proved().flat_map(|(number, share)| {
+            members_by_broker(share, servers, &brokers)
+                .into_iter()
+                .map(move |(broker, members)| (number, share, broker, members))
+        });
+        let row = |(number, share, broker, members): (u32, &ObservedShare, u32, Vec<u32>)| Share {
             filter: share.filter.clone(),
             topics: (0..self.topics.len() as u32)
+                .filter(|&topic| brokers.of(self.servers[topic as usize]) == broker)
                 .filter(|&topic| self.shares_of(topic).contains(&number))
                 .collect(),
-            members: share.members.iter().map(|&client| ShareMember { client, qos: None }).collect(),
+            members: members.into_iter().map(|client| ShareMember { client, qos: None }).collect(),
             // Nobody says how this broker chooses.
             is_final: false,
         };
@@ -444,8 +450,8 @@ impl ObservedSubscriptions {
 
     /// Topics and sets of receivers, by number: of each topic those who are at the broker of its server.
     pub fn into_layout(mut self, servers: &ObservedServers) -> (Vec<Topic>, Vec<Vec<u32>>) {
-        for topic in (0..self.topics.len() as u32).filter(|_| !servers.are_several()) {
-            self.topics[topic as usize].shares = self.shares_of(topic).len() as u32;
+        for share in self.shares(servers) {
+            share.topics.iter().for_each(|&topic| self.topics[topic as usize].shares += 1);
         }
         for (&topic, &receivers) in self.delayed.iter().filter(|_| !self.delays) {
             self.topics[topic as usize].receivers = receivers;
@@ -481,6 +487,19 @@ fn of_bridge(options: SubscriptionOptions) -> SubscriptionOptions {
     SubscriptionOptions { no_local: true, retain_as_published: true, ..options }
 }
 
+/// The members of a shared subscription at each broker.
+fn members_by_broker(
+    share: &ObservedShare,
+    servers: &ObservedServers,
+    brokers: &Brokers,
+) -> BTreeMap<u32, Vec<u32>> {
+    let mut members = BTreeMap::<u32, Vec<u32>>::new();
+    for &client in &share.members {
+        members.entry(brokers.of(servers.of(client))).or_default().push(client);
+    }
+    members
+}
+
 /// Whether a filter may bring messages of a topic, itself or as a shared subscription.
 fn covers(filter: &str, topic: &str) -> bool {
     matches(filter, topic) || conventions::shares(filter).any(|(_, inner)| matches(inner, topic))
@@ -491,7 +510,9 @@ const PAST_MAX: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {
+    use super::super::servers::KnownBrokers;
     use super::*;
+    use mqttlab_capture::SocketEndpoint;
     use mqttlab_mqtt::Qos;
 
     fn receivers(subscriptions: &mut ObservedSubscriptions, topic: &str) -> Vec<u32> {
@@ -594,5 +615,28 @@ mod tests {
         let members = vec![ShareMember { client: 3, qos: None }];
         let filter = "$share/team/a/b".to_owned();
         assert_eq!(shares, [Share { filter, topics: vec![0], members, is_final: false }]);
+    }
+
+    #[test]
+    fn a_shared_subscription_at_another_listener_of_the_broker_counts_and_at_another_broker_it_does_not() {
+        for (known, expected) in
+            [(KnownBrokers::One, vec![vec![3, 4]]), (KnownBrokers::Separate, vec![vec![3], vec![4]])]
+        {
+            let mut servers = ObservedServers::new(known);
+            let end = |port| SocketEndpoint { address: std::net::Ipv4Addr::LOCALHOST.into(), port };
+            [(3, 1883), (4, 8083)].into_iter().for_each(|(client, port)| servers.assign(client, end(port)));
+            let mut subscriptions = ObservedSubscriptions::default();
+            for client in [3, 4] {
+                subscriptions.ask(client, "$share/team/t", Qos::AtMostOnce.into(), Instant::ZERO);
+                subscriptions.grant(client, "$share/team/t", Instant::ZERO);
+            }
+            let topics = [0, 1].map(|server| subscriptions.topic(&"t".into(), Instant::from_ns(9), server));
+            let shares = subscriptions.shares(&servers);
+            let members =
+                |share: &Share| share.members.iter().map(|member| member.client).collect::<Vec<_>>();
+            assert_eq!(shares.iter().map(members).collect::<Vec<_>>(), expected);
+            let (known, _) = subscriptions.into_layout(&servers);
+            assert_eq!(topics.map(|topic| known[topic as usize].shares), [1, 1]);
+        }
     }
 }

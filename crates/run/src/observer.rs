@@ -18,6 +18,12 @@ pub trait RunObserver {
         let _ = (events, now);
         None
     }
+
+    /// The same at the end of such a run, whose last figures have the counts of all of it; `None` when nobody reads them.
+    fn last_figures(&mut self, events: u64, now: Instant) -> Option<SimulationPace> {
+        let _ = (events, now);
+        None
+    }
 }
 
 /// How fast a simulation goes.

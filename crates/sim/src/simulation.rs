@@ -20,7 +20,8 @@ use std::rc::Rc;
 use mqttlab_plan::{Destination, Event, Plan, Roster, SubscriptionChanges};
 use mqttlab_recording::{EventKind, SegmentAnalyser};
 use mqttlab_run::{
-    Holds, Interruption, Progress, RunObserver, RunOutcome, RunPhase, RunStage, Stations, Warnings,
+    Holds, Interruption, Progress, RunObserver, RunOutcome, RunPhase, RunStage, SimulationPace, Stations,
+    Warnings,
 };
 use mqttlab_units::Instant;
 
@@ -430,16 +431,23 @@ impl Simulation {
         if let Some(interruption) = observer.cancelled() {
             return Err(interruption);
         }
-        if let Some(pace) = observer.figures_due(self.events, self.now()) {
-            let (now, wire) = (self.now(), self.transport.wire());
-            let figures = self.figures.snapshot(now, pace, &self.books, &self.groups, wire);
-            observer.on_progress(&Progress::Tick(Box::new(figures)));
-        }
+        let pace = observer.figures_due(self.events, self.now());
+        self.tell_figures(pace, observer);
         Ok(())
+    }
+
+    fn tell_figures(&mut self, pace: Option<SimulationPace>, observer: &mut dyn RunObserver) {
+        let Some(pace) = pace else { return };
+        let (now, wire) = (self.now(), self.transport.wire());
+        let figures = self.figures.snapshot(now, pace, &self.books, &self.groups, wire);
+        observer.on_progress(&Progress::Tick(Box::new(figures)));
     }
 
     /// Ends the simulation, be it at the plan's end or not, and makes the recording of it.
     pub fn finish(mut self, result: Result<(), Interruption>, observer: &mut dyn RunObserver) -> RunOutcome {
+        // Whoever watches has the counts of the whole run then.
+        let pace = observer.last_figures(self.events, self.now());
+        self.tell_figures(pace, observer);
         let at_ns = self.now().as_ns();
         observer.on_progress(&Progress::Phase { phase: RunPhase::Finalise, at_ns, length_ns: 0 });
         self.transport.end(&mut self.evidence, &self.topics);

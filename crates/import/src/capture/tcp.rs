@@ -256,7 +256,9 @@ impl Importer<'_> {
             (Kind::Pubrel, ServerDirection::FromServer) => {
                 self.matcher.released(client, packet.id?, complete)
             }
-            (Kind::Pubrel, ServerDirection::ToServer) => self.matcher.released_by(client, packet.id?),
+            (Kind::Pubrel, ServerDirection::ToServer) => {
+                self.matcher.released_by(client, packet.id?, complete)
+            }
             _ => {}
         }
         // Who subscribed to what may have been in the bytes that are missing.

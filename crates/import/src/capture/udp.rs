@@ -112,6 +112,7 @@ impl Importer<'_> {
                 self.matcher.completed(client, *id);
             }
             (SnPacket::Pubrel { id }, ServerDirection::FromServer) => self.matcher.released(client, *id, at),
+            (SnPacket::Pubrel { id }, ServerDirection::ToServer) => self.matcher.released_by(client, *id, at),
             _ => {}
         }
         Ok(None)

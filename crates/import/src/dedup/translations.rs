@@ -79,7 +79,8 @@ impl Translations {
         self.known.get(&ends).map_or((ends, true), |known| (known.first, known.keeps_ids))
     }
 
-    /// See [`Dedup::holds`](super::Dedup::holds).
+    /// Whether a frame waits until it is known whether its connection is another one's behind address translation. Then it
+    /// comes back by [`Translations::release`].
     pub fn holds(
         &mut self,
         at: CapturedAt,

@@ -6,6 +6,7 @@ use mqttlab_capture::mqtt::PayloadRest;
 use mqttlab_recording::{Identified, Received};
 use mqttlab_units::Instant;
 
+use super::super::clocks::RepeatedContent;
 use super::super::content_queues::{self, TracedMessage};
 use super::super::delays;
 use super::super::message::{CountedMessage, ForwardedSize, SeenPublish};
@@ -35,7 +36,7 @@ impl Matcher {
         }
         let trusted = |copied: &CountedMessage| self.waiting.trusts(copied.publisher, row.subscriber);
         if let Some(copied) = untraced.copy_of.filter(trusted) {
-            return of_message(&row, copied, Identified::Order);
+            return of_message(&row, copied, Identified::Ambiguous);
         }
         self.traced.foreign += 1;
         if untraced.is_whole {
@@ -43,6 +44,16 @@ impl Matcher {
         }
         self.clocks.give_up(untraced.key, untraced.connection, row.received);
         row
+    }
+
+    /// No more packets come: what has not been traced is foreign.
+    pub fn finish(&mut self) {
+        self.over = true;
+        let (subscriptions, waiting) = (&mut self.subscriptions, &self.waiting);
+        self.clocks.settle(|content| {
+            let taker = subscriptions.taker(content.receiver, &content.topic);
+            waiting.count_owed(content.content, (taker, content.since), content.server)
+        });
     }
 
     /// A message turns out to have been published: deliveries of it may have been seen before.
@@ -69,10 +80,17 @@ impl Matcher {
             }
             if let Some(lead) = published.first.checked_since(row.received).filter(|lead| !lead.is_zero()) {
                 let is_apart = self.clocks.are_apart(untraced.connection, published.connection);
+                let content = || RepeatedContent {
+                    content: untraced.key,
+                    topic: Arc::clone(&untraced.topic),
+                    receiver: row.subscriber,
+                    server: self.servers.of(published.client),
+                    since: untraced.since,
+                };
                 if is_apart
                     && !row.retained
                     && untraced.early.is_none()
-                    && self.clocks.note_early(message, row.subscriber, lead)
+                    && self.clocks.note_early(message, content(), lead)
                 {
                     untraced.early = Some(message);
                 }
@@ -138,5 +156,43 @@ impl UntracedDelivery {
             forwarded: ForwardedSize::of("", 0, 0),
             expiry_s: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mqttlab_capture::SocketEndpoint;
+
+    fn publish(connection: u32, at_ns: u64) -> SeenPublish<'static> {
+        let at = Instant::from_ns(at_ns);
+        SeenPublish { client: connection, connection, first: at, complete: at, ..SeenPublish::example() }
+    }
+
+    /// What a matcher says of the clocks; a publisher (0) and a receiver (1) are in captures of their own.
+    fn reasons(events: &[(u32, u64)]) -> Vec<String> {
+        let mut matcher = Matcher::new(true);
+        let end = |port| SocketEndpoint { address: std::net::Ipv4Addr::LOCALHOST.into(), port };
+        matcher.clocks.note([end(1), end(2)], 0, 0);
+        matcher.clocks.note([end(1), end(3)], 1, 1);
+        for &(connection, at_ns) in events {
+            if connection == 0 {
+                matcher.published(&publish(0, at_ns));
+            } else {
+                matcher.delivered(&publish(1, at_ns));
+            }
+        }
+        matcher.finish();
+        assert!(std::iter::from_fn(|| matcher.poll()).count() >= events.len());
+        matcher.clocks.reasons()
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_is_found_although_contents_repeat() {
+        let shifted = [(1, 5), (0, 7), (1, 15), (0, 17), (1, 25), (0, 27)];
+        let found = reasons(&shifted);
+        assert!(found.len() == 1 && found[0].contains("have no delivery"), "{found:?}");
+        assert!(reasons(&[(1, 5), (0, 7), (1, 8), (0, 17), (1, 18)]).is_empty(), "one more came");
+        assert!(!reasons(&[(1, 5), (0, 7)]).is_empty());
     }
 }

@@ -138,16 +138,17 @@ impl Stages<'_, '_> {
             self.perform_events(conductor);
             clients.others = self.role.exchange_status(|| self.control.figures.clients_status())?;
             if self.is_over(conductor, now, clients) {
+                // Whoever watches has the counts of the whole run then.
+                if conductor.stage() == RunStage::CoolDown {
+                    self.tell_figures(clients);
+                }
                 return Ok(());
             }
             let thread = self.emulator.map(|emulator| emulator.shared().thread.load(Relaxed));
             self.sampler.sample_if_due(now, thread);
             self.sampler.listen(now, &self.control.figures);
             if self.sampler.tick_is_due(now) {
-                let shared = self.emulator.map(|emulator| &**emulator.shared());
-                let figures =
-                    self.figures.tick(self.control, &clients.others, shared, self.sampler.servers());
-                self.announcer.say(&Progress::Tick(Box::new(figures)));
+                self.tell_figures(clients);
             }
             let event = self.planned.next_at(conductor.schedule().map(|schedule| schedule.publish_from));
             let by_hand = self.desk.as_ref().and_then(HandDesk::next_at);
@@ -157,6 +158,12 @@ impl Stages<'_, '_> {
             self.watch.wait(left.unwrap_or(STEP).min(STEP))?;
             self.find_faults()?;
         }
+    }
+
+    fn tell_figures(&mut self, clients: &AllClients<'_>) {
+        let shared = self.emulator.map(|emulator| &**emulator.shared());
+        let figures = self.figures.tick(self.control, &clients.others, shared, self.sampler.servers());
+        self.announcer.say(&Progress::Tick(Box::new(figures)));
     }
 
     /// Whether the present stage is over: as the part says that conducts the run, or by its time.
