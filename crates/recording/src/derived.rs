@@ -32,9 +32,11 @@ table! {
         pub sender_socket_ns: Option<u64>,
         /// MQTT-SN: from the first sending of the datagram until that of the one that came through.
         pub retry_ns: Option<u64>,
-        /// Waiting in the queues of the links to the broker, of the frame that completed the packet.
+        /// Waiting in the queues of the links to the broker, of the frame that completed the packet. Of a packet of several
+        /// segments: of any of its frames, while no other was being transmitted.
         pub queue_to_broker_ns: Option<u64>,
-        /// Transmission and propagation of that frame, over all links to the broker.
+        /// Transmission and propagation of that frame, over all links to the broker. Of a packet of several segments: the
+        /// transmission of all its frames.
         pub wire_to_broker_ns: Option<u64>,
         /// From the first sending until that frame's, where the packet or data before it in the stream was lost. Also: waiting at
         /// the receiver's stack for overtaken data, and on a new connection for the losses of an old one.
@@ -53,11 +55,11 @@ table! {
         /// In the broker's socket, held by Nagle's algorithm until what had been sent before was acknowledged.
         pub broker_nagle_ns: Option<u64>,
         /// In the broker's socket for another reason: it was sent when an acknowledgement made room in the congestion or
-        /// receive window; also the later segments of a message that fills several.
+        /// receive window; also the later segments of a message that fills several, while none of it is under way.
         pub broker_socket_ns: Option<u64>,
-        /// Waiting in the queues of the links to the subscriber, of the frame that completed the packet.
+        /// Waiting in the queues of the links to the subscriber, as on the way to the broker.
         pub queue_to_subscriber_ns: Option<u64>,
-        /// Transmission and propagation of that frame, over all links to the subscriber.
+        /// Transmission and propagation over all links to the subscriber, as on the way to the broker.
         pub wire_to_subscriber_ns: Option<u64>,
         /// The same as on the way to the broker: from the first sending until that of the frame that completed the packet,
         /// where something had been lost.

@@ -71,6 +71,8 @@ pub(crate) struct Attendance {
     connected: Option<Instant>,
     /// When a server last started.
     server_started: Option<Instant>,
+    /// When the connection before its present session ended.
+    away_since: Option<Instant>,
 }
 
 impl Attendance {
@@ -83,6 +85,7 @@ impl Attendance {
                 (self.is_away, self.connected, self.left) = (false, self.connecting, None);
                 if detail != SESSION_PRESENT || self.sessions == 0 {
                     self.sessions += 1;
+                    self.away_since = self.parted;
                     (self.subscribed, self.granted) = (None, None);
                 }
             }
@@ -291,6 +294,9 @@ impl<'a> Judge<'a> {
             return unknown(cause);
         }
         if absent.overtaken {
+            if let Some(cause) = self.between_sessions(absent) {
+                return lost(cause);
+            }
             // A subscriber is owed messages in their order: the broker had this one before the subscription.
             let is_early = self
                 .attended_by(absent)
@@ -414,6 +420,22 @@ impl<'a> Judge<'a> {
             && !(restarted || broke)
             && !self.layout.is_relayed(absent.topic)
             && !self.may_be_dropped(absent)
+    }
+
+    /// What it is lost by where its receiver had no connection when it was sent, and subscribed in a new session afterwards. What came
+    /// later and arrived did so in that session, and keeps its order there: so the broker had this one before the subscription.
+    fn between_sessions(&self, absent: &UndeliveredMessage) -> Option<LossCause> {
+        let receiver = self.attended_by(absent).filter(|_| self.is_client_s(absent))?;
+        let was_away = receiver.away_since.is_some_and(|since| since <= absent.sent);
+        if receiver.sessions < 2 || !was_away || !receiver.came_later_than(absent.sent) {
+            return None;
+        }
+        // What the broker acknowledged after its start was in no session of before.
+        let came = absent.acknowledged.unwrap_or(absent.sent);
+        let restarted =
+            receiver.server_started.filter(|&at| receiver.away_since.is_some_and(|since| since <= at));
+        let is_of_new_server = restarted.is_some_and(|at| at <= came);
+        Some(if is_of_new_server { LossCause::NotSubscribed } else { LossCause::SessionEnded })
     }
 
     /// Whether its receiver is one of the run's clients, of which events say when they subscribed; imports have worked out from

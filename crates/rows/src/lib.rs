@@ -20,6 +20,7 @@ mod ending;
 mod facts;
 pub mod identity;
 mod layout;
+mod loss_cause;
 mod packet_kind;
 mod packet_protocol;
 mod record;

@@ -563,13 +563,14 @@ words! {
         WindowFull = "window_full",
         /// Unknown: not all of several messages with the same content arrived, and which of them did not cannot be told.
         EqualContent = "equal_content",
-    }
-}
-
-impl LossCause {
-    /// Whether a server gave the message up for want of room.
-    pub fn is_dropped_by_server(self) -> bool {
-        matches!(self, LossCause::QueueFull | LossCause::SocketFull | LossCause::OverInflight)
+        /// A link's queue had no room for the datagram that carried it, or gave it up (CoDel), and nobody sends it again.
+        LinkQueueFull = "link_queue_full",
+        /// The datagram that carried it exceeded a policer's rate and burst.
+        Policer = "policer",
+        /// The link was down for the datagram that carried it.
+        LinkDown = "link_down",
+        /// A link lost or damaged the datagram that carried it.
+        LinkLoss = "link_loss",
     }
 }
 

@@ -434,9 +434,12 @@ ATTRIBUTION: tuple[Metric, ...] = (
           "RFC 5681"),
     _part("retry", "retry", "MQTT-SN: from the first sending of the datagram until that of the one that came through.",
           "MQTT-SN 1.2, 6.13"),
-    _part("queue_to_broker", "queue up", "Waiting in the queues of the links to the broker, of the frame that "
-                                         "completed the packet."),
-    _part("wire_to_broker", "wire up", "Transmission and propagation of that frame, over all links to the broker."),
+    _part("queue_to_broker", "queue up",
+          "Waiting in the queues of the links to the broker, of the frame that completed the packet. Of a packet of "
+          "several segments: of any of its frames, while no other was being transmitted."),
+    _part("wire_to_broker", "wire up",
+          "Transmission and propagation of that frame, over all links to the broker. Of a packet of several segments: "
+          "the transmission of all its frames."),
     _part("retransmission_to_broker", "lost up",
           "From the first sending until that frame's, where the packet or data before it in the stream was lost. Also: "
           "waiting at the receiver's stack for overtaken data, and on a new connection for the losses of an old one.",
@@ -457,11 +460,12 @@ ATTRIBUTION: tuple[Metric, ...] = (
           "RFC 896; RFC 1122, 4.2.3.4"),
     _part("broker_socket", "broker socket",
           "In the broker's socket for another reason: it was sent when an acknowledgement made room in the congestion "
-          "or receive window; also the later segments of a message that fills several.", "RFC 5681"),
-    _part("queue_to_subscriber", "queue down", "Waiting in the queues of the links to the subscriber, of the frame "
-                                               "that completed the packet."),
+          "or receive window; also the later segments of a message that fills several, while none of it is under way.",
+          "RFC 5681"),
+    _part("queue_to_subscriber", "queue down",
+          "Waiting in the queues of the links to the subscriber, as on the way to the broker."),
     _part("wire_to_subscriber", "wire down",
-          "Transmission and propagation of that frame, over all links to the subscriber."),
+          "Transmission and propagation over all links to the subscriber, as on the way to the broker."),
     _part("retransmission_to_subscriber", "lost down",
           "The same as on the way to the broker: from the first sending until that of the frame that completed the "
           "packet, where something had been lost.", "RFC 6298; RFC 9293, 3.8"),

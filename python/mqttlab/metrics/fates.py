@@ -27,6 +27,8 @@ CAUSES = {
     "not_acknowledged": "the receiving host never acknowledged it (TCP), and its connection ended",
     "overtaken": "a later message arrived before it", "refused": "the broker refused it",
     "no_matching_subscribers": "the broker knew of no subscriber, although there was one",
+    "link_queue_full": "a link's queue dropped it", "policer": "a link's policer dropped it",
+    "link_down": "the link was down", "link_loss": "a link lost or damaged it",
 }
 POSSIBLE = {
     "queue_full": "the broker dropped messages and does not say which",

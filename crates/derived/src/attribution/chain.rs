@@ -17,7 +17,7 @@ use crate::attribution::holds::Holds;
 use crate::attribution::latency_parts::{LatencyPart, LatencyParts};
 use crate::attribution::legs::{FollowedLegs, Leg, LegSide};
 use crate::attribution::part_steps::{HeldSpan, PartSteps};
-use crate::connections::streams::SegmentFlight;
+use crate::connections::segment_flight::SegmentFlight;
 use crate::control_packets::NamedPacket;
 use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known};
 use crate::settings::RunSettings;

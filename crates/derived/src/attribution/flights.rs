@@ -3,7 +3,8 @@
 use mqttlab_recording::Result;
 
 use crate::attribution::legs::{FollowedLegs, Leg};
-use crate::connections::streams::{CarriedPacket, SegmentFlight, WaitEnd};
+use crate::connections::segment_flight::{SegmentFlight, WaitEnd};
+use crate::connections::streams::CarriedPacket;
 use crate::control_packets::NamedPacket;
 use crate::instants::{MaybeInstant, PackedInstant, known};
 use crate::partitions::Packed;

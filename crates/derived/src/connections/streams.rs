@@ -10,7 +10,9 @@
 use mqttlab_recording::NumberSet;
 use mqttlab_recording::reading::ABSENT;
 
-use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known, least, most};
+use crate::connections::frame_times::FrameTimes;
+use crate::connections::segment_flight::{SegmentFlight, WaitEnd};
+use crate::instants::{MaybeInstant, SLACK_NS, known, least, most};
 use crate::network::frame_rows::{ConnectionFrames, LinkFrame, StoredFate};
 use crate::search_hint::SearchHint;
 use crate::settings::RunSettings;
@@ -50,6 +52,28 @@ struct ArrivedData {
     went: i64,
     queue: i64,
     again: bool,
+    /// On the link that took longest for it.
+    slowest: OnLink,
+}
+
+/// When a frame came to a link, left its queue, and had left its transmitter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OnLink {
+    pub(crate) entered: i64,
+    pub(crate) start: i64,
+    pub(crate) sent: i64,
+}
+
+impl OnLink {
+    fn of(row: &LinkFrame) -> OnLink {
+        let start = if row.start == ABSENT { row.entered } else { row.start };
+        OnLink { entered: row.entered, start, sent: if row.sent == ABSENT { start } else { row.sent } }
+    }
+
+    /// How long it took, transmission before waiting.
+    fn took(&self) -> (i64, i64) {
+        (self.sent - self.start, self.start - self.entered)
+    }
 }
 
 /// An acknowledgement where it arrived.
@@ -91,60 +115,6 @@ pub(crate) struct CarriedPacket {
     pub(crate) ready: MaybeInstant,
     /// Whether its sender uses Nagle's algorithm; `None` where nothing is known of the sender.
     pub(crate) nagle: Option<bool>,
-}
-
-/// The way of a packet from its first byte's sending until it was complete.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SegmentFlight {
-    /// The frame that brought its last missing byte, and when that came to its first link.
-    pub(crate) frame: PackedInstant,
-    pub(crate) went: PackedInstant,
-    /// How long it waited in queues, and until when the way counts as travelling.
-    pub(crate) queue: PackedInstant,
-    pub(crate) arrived: PackedInstant,
-    /// When the segment that completed the packet was due.
-    pub(crate) resumed: PackedInstant,
-    /// What the packet's first segment waited for, and after it the one that completed the packet.
-    pub(crate) first: WaitEnd,
-    pub(crate) tail: WaitEnd,
-}
-
-impl SegmentFlight {
-    /// Of a packet that no frame shows.
-    pub(crate) const NONE: SegmentFlight = SegmentFlight {
-        frame: PackedInstant::NONE,
-        went: PackedInstant::NONE,
-        queue: PackedInstant::NONE,
-        arrived: PackedInstant::NONE,
-        resumed: PackedInstant::NONE,
-        first: WaitEnd::NONE,
-        tail: WaitEnd::NONE,
-    };
-
-    /// When it came to its first link, later by what it waited in queues.
-    pub(crate) fn started(&self) -> MaybeInstant {
-        self.went.get().zip(self.queue.get()).map(|(went, queue)| went + queue)
-    }
-}
-
-/// What ended the wait of bytes that were ready and not yet sent. From ready to the first and from the second to the last
-/// Nagle's algorithm held them, in between a window did.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WaitEnd {
-    pub(crate) nagle_until: PackedInstant,
-    pub(crate) socket_until: PackedInstant,
-    pub(crate) held_until: PackedInstant,
-    /// The frame with the acknowledgement.
-    pub(crate) frame: PackedInstant,
-}
-
-impl WaitEnd {
-    const NONE: WaitEnd = WaitEnd {
-        nagle_until: PackedInstant::NONE,
-        socket_until: PackedInstant::NONE,
-        held_until: PackedInstant::NONE,
-        frame: PackedInstant::NONE,
-    };
 }
 
 /// Bytes that wait.
@@ -204,6 +174,7 @@ struct Journey {
     queue: i64,
     /// 0 where it is not known.
     links: u16,
+    slowest: OnLink,
 }
 
 impl Journeys {
@@ -218,12 +189,16 @@ impl Journeys {
             for row in rows.iter().filter(carries) {
                 let wait = if row.start == ABSENT { 0 } else { row.start - row.entered };
                 let (journey, links) = (&mut found[row.nth as usize], u16::from(hop) + 1);
+                let here = OnLink::of(row);
                 if journey.links == 0 {
-                    *journey = Journey { went: row.entered, queue: wait, links };
+                    *journey = Journey { went: row.entered, queue: wait, links, slowest: here };
                 } else if journey.links != links {
                     // A copy is made behind the transmitter, and has waited as long as its original.
                     journey.queue += wait;
                     journey.links = links;
+                    if here.took() > journey.slowest.took() {
+                        journey.slowest = here;
+                    }
                 }
             }
         }
@@ -275,10 +250,13 @@ impl ConnectionDirection {
 
     fn arrive(&mut self, row: &LinkFrame, journeys: &Journeys) {
         let journey = &journeys.0[row.nth as usize];
-        let (went, queue) = if journey.links > 0 { (journey.went, journey.queue) } else { (row.entered, 0) };
+        let known = (journey.went, journey.queue, journey.slowest);
+        let (went, queue, slowest) =
+            if journey.links > 0 { known } else { (row.entered, 0, OnLink::of(row)) };
         let (delivered, frame, nth) = (row.delivered, row.frame, row.nth);
         let (offset, end) = (row.stream_offset, row.end());
-        self.arrived.push(ArrivedData { delivered, frame, nth, offset, end, went, queue, again: false });
+        let again = false;
+        self.arrived.push(ArrivedData { delivered, frame, nth, offset, end, went, queue, again, slowest });
     }
 
     fn end_arrivals(&mut self, frames: usize) {
@@ -347,12 +325,43 @@ impl ConnectionDirection {
         self.advances.get(place).map(|&place| &self.acknowledgements[place as usize])
     }
 
-    /// The frame whose arrival made a packet complete. Of frames that arrived together, the one sent last.
+    /// The frame whose arrival made a packet complete. Of frames that arrived together, the one sent last, but for copies of
+    /// what had come before them: where a link lets all go at once that it has kept, the first copy is the carrier.
     fn bringing(&self, carried: &CarriedPacket) -> Option<&ArrivedData> {
         let complete = carried.complete?;
         let from = self.near[4].partition_point(&self.arrived, |one| one.delivered < complete);
-        let together = self.arrived[from..].iter().take_while(|one| one.delivered == complete);
-        together.filter(|one| one.offset < carried.stream_end).max_by_key(|one| one.frame)
+        let count = self.arrived[from..].iter().take_while(|one| one.delivered == complete).count();
+        let together = &self.arrived[from..from + count];
+        let is_new = |nth: usize, one: &ArrivedData| {
+            let covers = |before: &ArrivedData| before.offset <= one.offset && before.end >= one.end;
+            !self.is_copy(one, (from + nth) as u32) && !together[..nth].iter().any(covers)
+        };
+        let own = together.iter().enumerate().filter(|(_, one)| one.offset < carried.stream_end);
+        // Where all are copies, the receiver had not kept what came before.
+        own.max_by_key(|&(nth, one)| (is_new(nth, one), one.frame)).map(|(_, one)| one)
+    }
+
+    /// Whether the first sending of the bytes of a repetition had arrived before it.
+    fn is_copy(&self, one: &ArrivedData, place: u32) -> bool {
+        let original = || self.original(one.end).map(|own| self.first_arrival[own.nth as usize]);
+        one.again && original().is_some_and(|first| first < place)
+    }
+
+    /// Where the frames of a packet of several segments waited in queues and were transmitted, each on its slowest link.
+    fn own_frames(&self, carried: &CarriedPacket, complete: i64) -> FrameTimes {
+        let mut found = FrameTimes::default();
+        let sent = carried.first_sent.unwrap_or(complete);
+        let from = self.arrived.partition_point(|one| one.delivered < sent);
+        let arrived =
+            self.arrived.iter().enumerate().skip(from).take_while(|(_, one)| one.delivered <= complete);
+        for (place, one) in arrived {
+            let is_own = one.offset < carried.stream_end && one.end > carried.stream_start;
+            if is_own && !self.is_copy(one, place as u32) {
+                let OnLink { entered, start, sent } = one.slowest;
+                found.add([entered, start, sent]);
+            }
+        }
+        found
     }
 
     /// What became of a packet on this way.
@@ -392,7 +401,7 @@ impl ConnectionDirection {
         let rest = bringing.map(|one| one.end - one.offset);
         let tail = WaitingBytes { ready: resumed, sent: went, nagle, segment_bytes: rest, mss };
         let follows = went.zip(resumed).is_some_and(|(went, resumed)| went > resumed);
-        SegmentFlight {
+        let flight = SegmentFlight {
             frame: bringing.map(|one| one.frame as i64).into(),
             went: went.into(),
             queue: queue.into(),
@@ -400,6 +409,15 @@ impl ConnectionDirection {
             resumed: resumed.into(),
             first: self.release(&waiting),
             tail: if follows { self.release(&tail) } else { WaitEnd::default() },
+        };
+        let is_several = first.is_some_and(|first| first.end < carried.stream_end);
+        // What overtook is divided by its own frame already.
+        match carried.complete {
+            Some(complete) if is_several && arrived == Some(complete) => {
+                let begins = if late { carried.tried } else { carried.first_sent };
+                self.own_frames(carried, complete).divide(flight, begins)
+            }
+            _ => flight,
         }
     }
 

@@ -443,6 +443,37 @@ fn a_session_that_ended_loses_what_the_broker_had_for_it() {
 }
 
 #[test]
+fn what_was_sent_between_a_session_and_the_next_is_not_lost_by_what_came_later() {
+    let rows = |started: Option<u64>| {
+        move |recorder: &mut DirectRecorder| {
+            join(recorder, 1, 2);
+            recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
+            event(recorder, 2_000, EventKind::Disconnect, 2, "");
+            if let Some(ns) = started {
+                event(recorder, ns, EventKind::ServerStart, 2, "");
+            }
+            recorder.sent(&sent(0, 1, 0, 2_500)).unwrap();
+            recorder.sent(&sent(0, 2, 0, 5_000)).unwrap();
+            recorder.acknowledged(&acknowledged(0, 1, 3_500)).unwrap();
+            join(recorder, 4_000, 2);
+            recorder.received(&received(2, Some(0), 2, 6_000)).unwrap();
+        }
+    };
+    // 0 was sent while it had a connection: what came later tells.
+    for (started, cause) in
+        [(None, "session_ended"), (Some(3_000), "not_subscribed"), (Some(3_900), "session_ended")]
+    {
+        let scratch = Scratch::new();
+        let mut recorder = DirectRecorder::create(scratch.path(), "{}", &sessions(None)).unwrap();
+        rows(started)(&mut recorder);
+        recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap();
+        let found = table(scratch.path(), "messages", &COLUMNS);
+        assert!(found.contains("0 0 2 lost overtaken"), "{found}");
+        assert!(found.contains(&format!("0 1 2 lost {cause}")), "{found}");
+    }
+}
+
+#[test]
 fn a_receiver_that_is_away_loses_what_no_session_keeps_for_it() {
     let rows = |recorder: &mut DirectRecorder| {
         join(recorder, 1, 2);

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use mqttlab_mqttsn::{Packet, encode};
+use mqttlab_mqtt::Qos;
+use mqttlab_mqttsn::{Packet, PublishQos, encode};
 use mqttlab_net::{DatagramNames, Named};
 use mqttlab_recording::DatagramAccount;
 use mqttlab_units::Instant;
@@ -44,6 +45,18 @@ impl DatagramPacket {
     pub(crate) fn message(&self) -> Option<MessageContent> {
         match &self.0 {
             Packet::Publish { message, .. } => Some(*message),
+            _ => None,
+        }
+    }
+
+    /// The message in it, where nobody sends it again: at QoS 0 or -1.
+    pub(crate) fn unrepeated_message(&self) -> Option<u64> {
+        match &self.0 {
+            Packet::Publish {
+                message,
+                qos: PublishQos::WithoutConnection | PublishQos::Level(Qos::AtMostOnce),
+                ..
+            } => Some(message.message),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@
 use std::rc::Rc;
 
 use mqttlab_client::Rests;
-use mqttlab_net::{Delivery, Fate};
+use mqttlab_net::{Cause, Delivery, Fate};
 use mqttlab_plan::{LinksEvent, MediumEvent};
 use mqttlab_tcp::{Segment, TcpEvent, TcpOutput as Output};
 use mqttlab_units::{Instant, OptionalInstant};
@@ -391,6 +391,9 @@ impl SimTransport {
                         }
                         _ => {}
                     }
+                    if let Fate::Dropped { cause, .. } = fate {
+                        self.note_lost_datagram(evidence, slot, Some(entered), cause);
+                    }
                     self.wire.note_fate(slot, &fate);
                 }
                 FrameEvent::Bare { frame: slot, link, at } => {
@@ -403,9 +406,18 @@ impl SimTransport {
                     if let Some(connection) = self.connection_of(slot) {
                         connection.under_way -= 1;
                     }
+                    self.note_lost_datagram(evidence, slot, None, Cause::BitError);
                     self.wire.release(slot);
                 }
             }
+        }
+    }
+
+    /// A frame is lost: so is the message of a datagram that nobody repeats.
+    fn note_lost_datagram(&self, evidence: &mut Records, slot: u32, at: Option<Instant>, cause: Cause) {
+        if let Cargo::Datagram(datagram) = &self.wire.frame(slot).cargo {
+            let client = self.conversations.get(datagram.conversation).client;
+            evidence.dropped_with_datagram(at.unwrap_or(datagram.sent), client, datagram, cause);
         }
     }
 

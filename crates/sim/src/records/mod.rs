@@ -112,7 +112,7 @@ impl Records {
         subscriber: Option<ClientId>,
         cause: LossCause,
     ) {
-        if self.run_is_over && !cause.is_dropped_by_server() {
+        if self.run_is_over && !cause.is_dropped_by_server() && !cause.is_dropped_by_link() {
             return;
         }
         let Some((publisher, sequence)) = message_tokens::origin(message) else { return };
@@ -132,13 +132,38 @@ impl Records {
         if !packet.is_packet() || !packet.kind.is_message() || packet.qos != Qos::AtMostOnce {
             return;
         }
+        self.dropped_on_way(at, client, from, packet.message, LossCause::ConnectionLost);
+    }
+
+    /// A link dropped the datagram with a message that is not sent again.
+    pub(crate) fn dropped_with_datagram(
+        &mut self,
+        at: Instant,
+        client: ClientId,
+        datagram: &SimDatagram,
+        cause: net::Cause,
+    ) {
+        if let Some(message) = datagram.packet.unrepeated_message() {
+            self.dropped_on_way(at, Some(client), datagram.from, message, cause.into());
+        }
+    }
+
+    /// A message was lost between a client and its server.
+    fn dropped_on_way(
+        &mut self,
+        at: Instant,
+        client: Option<ClientId>,
+        from: Side,
+        message: u64,
+        cause: LossCause,
+    ) {
         match from {
             // What comes for many clients is nobody's alone.
             Side::Server if client.is_none() => {}
-            Side::Server => self.dropped(at, packet.message, client, LossCause::ConnectionLost),
+            Side::Server => self.dropped(at, message, client, cause),
             // A copy that a relay makes is not for those who get the message itself.
-            Side::Client if client.is_none_or(|client| message_tokens::owner(packet.message) == client) => {
-                self.dropped(at, packet.message, None, LossCause::ConnectionLost);
+            Side::Client if client.is_none_or(|client| message_tokens::owner(message) == client) => {
+                self.dropped(at, message, None, cause);
             }
             Side::Client => {}
         }

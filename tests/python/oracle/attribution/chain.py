@@ -16,6 +16,7 @@ import polars as pl
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.plan import StoredGroup, StoredPlan, broker_of, server_of
 from oracle.attribution.lookup import beside
+from oracle.attribution.several import divided
 from oracle.attribution.transport import SLACK_NS, Transport, way
 
 UNLIMITED = 2**31
@@ -89,7 +90,7 @@ def _with_releases(legs: pl.DataFrame, transport: Transport, prefix: str) -> pl.
     for table, kind in ((waiting, ""), (tail, "_tail")):
         released = _prefixed(transport.release(table), f"{prefix}{kind}")
         legs = beside(legs, released, {f"{prefix}_packet": f"{prefix}{kind}_packet"})
-    return legs
+    return divided(legs, transport.packets, prefix)
 
 
 def _prefixed(table: pl.DataFrame, prefix: str) -> pl.DataFrame:

@@ -151,7 +151,8 @@ class Transport:
             the first byte ``segment_frame``, ``segment_bytes``, ``mss``.
         """
         first = next_at(packets.with_columns(_byte=pl.col("stream_start") + 1), self.originals, WAY, at="_byte",
-                        key="end", take={"frame": "segment_frame", "payload_bytes": "segment_bytes", "mss": "mss"})
+                        key="end", take={"frame": "segment_frame", "payload_bytes": "segment_bytes", "mss": "mss",
+                                            "end": "segment_end"})
         own = next_at(first.drop("_byte"), self.originals, WAY, at="stream_end", key="end",
                       take={"frame": "own_frame"})
         bringing = self._bringing(packets)
@@ -169,7 +170,7 @@ class Transport:
             queue_ns=pl.when(overtaken).then("own_queue_ns").otherwise("queue_ns"),
             arrived_ns=pl.when(overtaken).then("own_arrived_ns").otherwise("complete_ns"),
         ).select("packet", "frame", "went_ns", "queue_ns", "arrived_ns", "again", "frame_bytes", "repeated_ns",
-                 "segment_frame", "segment_bytes", "mss")
+                 "segment_frame", "segment_bytes", "mss", "segment_end")
 
     def release(self, packets: pl.DataFrame) -> pl.DataFrame:
         """What ended the wait of bytes that were ready and not yet sent, and what it was.
@@ -203,14 +204,31 @@ class Transport:
         return self.packets.filter(whole, pl.col("hop") + 1 == pl.col("hops"), pl.col("delivered_ns").is_not_null())
 
     def _bringing(self, packets: pl.DataFrame) -> pl.DataFrame:
-        """The frame whose arrival made each packet complete. Of frames that arrived together, the one sent last."""
+        """The frame whose arrival made each packet complete. Of frames that arrived together, the one sent last, but
+        for those that bring again what one before them has brought."""
         complete = packets.filter(pl.col("complete_ns").is_not_null())
         data = pl.col("end") - pl.col("stream_offset")
-        return (
+        arrived = self.arrived.sort("delivered_ns", maintain_order=True).with_row_index("place")
+        together = (
             complete.select("packet", *WAY, "stream_end", delivered_ns="complete_ns")
-            .join(self.arrived, on=[*WAY, "delivered_ns"], how="inner")
-            .filter(pl.col("stream_offset") < pl.col("stream_end"))
-            .sort("frame")
+            .join(arrived, on=[*WAY, "delivered_ns"], how="inner")
+        )
+        # The first arrival of the original segment that has the same last byte.
+        originals = self.originals.select(*WAY, "frame", "end").join(
+            arrived.unique("frame", keep="first", maintain_order=True).select("frame", own_place="place"), on="frame")
+        together = together.join(originals.select(*WAY, "end", "own_place").unique([*WAY, "end"]), on=[*WAY, "end"],
+                                 how="left")
+        pairs = together.select("packet", "place", "stream_offset", "end").join(
+            together.select("packet", before="place", _from="stream_offset", _to="end"), on="packet")
+        covered = pairs.filter(pl.col("before") < pl.col("place"), pl.col("_from") <= pl.col("stream_offset"),
+                               pl.col("_to") >= pl.col("end")).select("packet", "place", covered=pl.lit(True)).unique()
+        together = together.join(covered, on=["packet", "place"], how="left")
+        is_copy = pl.col("covered").fill_null(False) | (
+            pl.col("again") & (pl.col("own_place") < pl.col("place"))).fill_null(False)
+        return (
+            together.filter(pl.col("stream_offset") < pl.col("stream_end"))
+            .with_columns(is_new=~is_copy)
+            .sort("is_new", "frame")
             .unique("packet", keep="last", maintain_order=True)
             .select("packet", *WAY, "frame", "went_ns", "queue_ns", "again", frame_bytes=data)
         )
