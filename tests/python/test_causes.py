@@ -57,6 +57,7 @@ EVIDENCE: dict[str, list[tuple[str, str]]] = {
         ("more was sent than", "the part in a link's queue"),
         ("inside the broker: it was busy", "the part inside the broker; the ways to it are named, none chosen"),
         ("until the application read it", "the part between arrival at the host and the read"),
+        ("whether the machine was too busy, the timing in the report tells", "none: it says where to look; live only"),
         ("its in-flight window was full", "an acknowledgement within the wait that makes room, with its frame"),
         ("its socket was full", "QoS 0, which has no window"),
         ("its in-flight window or its socket was full", "no frame tells which: both are named")],
@@ -90,6 +91,7 @@ EVIDENCE: dict[str, list[tuple[str, str]]] = {
         ("see the gateway's log", "the gateway's refusal")],
     "crates/recording/src/validity.rs": [
         ("their subscriptions were never accepted", "connected clients without a SUBACK"),
+        ("see the broker's log, or ", "the same, live only"),
         ("no client was connected any more", "the clients' own rows at the end"),
         ("stood still", "deliveries under way long after all others had come"),
         ("none was told why", "clients without a connection and without a reason")],

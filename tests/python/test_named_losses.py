@@ -70,13 +70,17 @@ def test_what_came_while_a_link_was_down_is_lost_by_that(tmp_path: Path) -> None
 
 
 def test_what_comes_between_the_broker_s_end_and_the_new_subscription_was_not_subscribed(tmp_path: Path) -> None:
-    again = {"reconnect": {"initial": "1 s", "jitter": "0 %"}, "host": "field"}
+    def again(wait: str) -> dict[str, Any]:
+        return {"reconnect": {"initial": wait, "jitter": "0 %"}, "host": "field"}
+
     recording = run(tmp_path / "run", {
         "networks": [{"between": ["field", "broker"], "up": {"delay": "20 ms"}, "down": {"delay": "20 ms"},
                       "link": "shared"}],
         "groups": [
-            {"name": "dev", **again, "publish": {"topic": "d", "qos": 1, "payload": "100 B", "interval": "1 s"}},
-            {"name": "app", **again, "mqtt": {"clean_session": False}, "subscribe": [{"filter": "d", "qos": 1}]}],
+            {"name": "dev", **again("1 s"),
+             "publish": {"topic": "d", "qos": 1, "payload": "100 B", "interval": "1 s"}},
+            {"name": "app", **again("9 s"), "mqtt": {"clean_session": False},
+             "subscribe": [{"filter": "d", "qos": 1}]}],
         "events": [{"at": "10 s", "for": "5 s", "server": "broker", "do": "kill"}]})
     found = fates(recording)
     assert found and set(found) <= {"lost not_subscribed", "lost session_ended"}, found
