@@ -31,6 +31,7 @@ DARK = {
     "WHITE": DARK_PANEL, "#1C2733": DARK_INK, "#8A8F98": "#9AA7B4", "#E6E8EB": "#34414E", "#2A3F5F": "#9AA7B4",
     "#E5ECF6": DARK_PANEL, "#000000": "#FFFFFF", "#0072B2": "#4C8DFF", "#3B4A6B": "#7F93C4", "#5B6572": "#7A8696",
     "#8A63B8": "#A583D4", "#A5123A": "#FF4F7A",
+    "#2F5D8A": "#6FA3D8", "#6E2C00": "#C9793E", "#7D6608": "#C9AC3A", "#4A235A": "#B07CC6", "#117864": "#3FB59B",
 }
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 

@@ -78,7 +78,7 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
         bottom += _labelled("events", told.events, 4)
     notes = [note for note in told.notes if note != first]
     for note in notes[:NOTES_SHOWN]:
-        bottom += _labelled("note", note, 2)
+        bottom += _labelled("note", note, 3)
     left = len(notes) - NOTES_SHOWN
     if left > 0:
         bottom += _labelled("", f"{counted(left, 'more note')}: --full", 1)

@@ -212,12 +212,14 @@ impl SimClients {
             }
             TcpEvent::PeerClosed => {
                 self.read(around, id);
-                let closed = Loss::broken("the broker closed the connection");
-                let loss = if around.is_leaving() { Loss::Farewell } else { closed };
+                let loss = ended(around, "the broker closed the connection");
                 self.client_of(around, id).lose(around, &loss);
             }
             TcpEvent::Refused => client.lose(around, &Loss::broken("cannot connect: connection refused")),
-            TcpEvent::Reset => client.lose(around, &Loss::broken("the connection was reset")),
+            TcpEvent::Reset => {
+                let loss = ended(around, "the connection was reset");
+                client.lose(around, &loss);
+            }
             TcpEvent::TimedOut => client.lose(around, &Loss::broken("the connection timed out")),
             _ => return,
         }
@@ -328,4 +330,9 @@ fn set_alarm(client: &mut Client, around: &mut SimSurroundings<'_>) {
         *alarm = next.into();
         around.wake_at(client.who().into(), next);
     }
+}
+
+/// What the end of a connection by its broker is to a client: at the end of the run the answer to its DISCONNECT.
+fn ended(around: &SimSurroundings<'_>, how: &'static str) -> Loss {
+    if around.is_leaving() { Loss::Farewell } else { Loss::broken(how) }
 }
