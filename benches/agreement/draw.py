@@ -25,6 +25,9 @@ Values = dict[str, Any]
 TABLE_TO, EVENTS_TO, LATER_TO, HANDLING_TO, NEXT_TO, LOCAL_TO = 200, 300, 700, 1100, 1300, 1500
 """Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or were drawn before. What came later is not
 drawn for them: they keep their scenarios."""
+EVENTFUL_FROM = 10_000
+"""Numbers from here on have one to three events, which may overlap, and a quarter of which never end: ``words.py`` asks
+what is said of them."""
 KEPT_FROM = 1_000_000
 """Numbers from here on are kept for judging: whoever mends the simulator does not run them."""
 PHASES = {"connect_timeout": "30 s", "warm_up": "2 s", "duration": "12 s", "cool_down": "20 s"}
@@ -40,9 +43,13 @@ STAGE_KINDS = {"rate": "step", "to": "ramp"}
 class Dice:
     """The dice of one number, a throw for each field."""
 
-    def __init__(self, number: int, attempt: int = 0) -> None:
-        self._seed = f"{number}/{attempt}"
-        self._number = number
+    def __init__(self, number: int, attempt: int = 0, of: str = "") -> None:
+        self._seed = f"{number}/{attempt}{of}"
+        self._number, self._attempt = number, attempt
+
+    def again(self, turn: int) -> Dice:
+        """Other dice of the same number, for what it has several of."""
+        return Dice(self._number, self._attempt, f"/{turn}") if turn else self
 
     def uniform(self, field: str) -> float:
         """The throw for a field: from 0 to below 1, with 53 bits of BLAKE2b, which no other version draws otherwise."""
@@ -111,7 +118,10 @@ def candidate(number: int, attempt: int = 0) -> Values:
         values["recording"] = {"detail": "summary"}
     if dice.hits("mtu", 0.12):
         values["mtu"] = f"{dice.whole('mtu', 576, 1500)} B"
-    if dice.newly_hits("event", 0.3):
+    if number >= EVENTFUL_FROM:
+        turns = [dice.again(turn) for turn in range(dice.pick("events", (1, 1, 2, 3)))]
+        values["events"] = [_lasting(its, _event(its, protocol, values)) for its in turns]
+    elif dice.newly_hits("event", 0.3):
         values["events"] = [_event(dice, protocol, values)]
     return values | {"name": f"chance-{number}"}
 
@@ -137,7 +147,10 @@ def _event(dice: Dice, protocol: str, values: Values) -> Values:
     # On a channel nothing is a network's.
     if acts_on == "network" and "networks" in values:
         network = dice.pick("event.network", values["networks"])
-        event["network"] = network["name"] = "changed"
+        taken = {each.get("name") for each in values["networks"]}
+        if network.get("name") not in ("changed", "changed too"):
+            network["name"] = "changed too" if "changed" in taken else "changed"
+        event["network"] = network["name"]
         return event | _change(dice)
     if acts_on == "group":
         group = dice.pick("event.group", values["groups"])
@@ -160,6 +173,15 @@ def _event(dice: Dice, protocol: str, values: Values) -> Values:
     server = values["servers"][0]["name"] if "servers" in values else "broker"
     event |= {"server": server, "do": dice.pick("event.server", ("pause", "kill", "stop"))}
     return event | dice.some(0.4, persistence=("event.persistence", lambda: dice.hits("event.keeps", 0.5)))
+
+
+def _lasting(dice: Dice, event: Values) -> Values:
+    """An event that nothing undoes, or that lasts beyond what TCP and a keep-alive bear in silence."""
+    if dice.hits("event.endless", 0.25):
+        return {name: value for name, value in event.items() if name not in ("for", "every", "count")}
+    if "for" in event and "every" not in event and dice.hits("event.long", 0.4):
+        event["for"] = dice.measure("event.long", 2.5, 9, "s")
+    return event
 
 
 def _on_channel(dice: Dice, radio: Values, event: Values) -> Values:
