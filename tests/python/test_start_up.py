@@ -44,8 +44,8 @@ def test_help_loads_nothing_that_takes_long(words: tuple[str, ...]) -> None:
     assert names & SLOW == set()
     # The commands' own words, and nothing of what they do.
     assert {name for name in names if name.startswith("mqttlab.")} <= {
-        "mqttlab.__main__", "mqttlab.errors", "mqttlab.files", "mqttlab.control_groups", "mqttlab.scratch", "mqttlab.digits",
-        "mqttlab.cli", "mqttlab.cli.main",
+        "mqttlab.__main__", "mqttlab.errors", "mqttlab.files", "mqttlab.control_groups", "mqttlab.scratch",
+        "mqttlab.digits", "mqttlab.cli", "mqttlab.cli.main",
         "mqttlab.cli.imports", "mqttlab.cli.catalogs", "mqttlab.foreign", "mqttlab.terminal",
         "mqttlab.cli.problems", *(name for name in names if name.startswith("mqttlab.cli.commands"))}
 

@@ -144,8 +144,8 @@ def test_a_broker_with_less_memory_dies_and_with_persistence_no_sooner() -> None
     without, stores, free_disk, whole = (found[case.name].broker_died_s for case in cases)
     # It takes 16 messages of 1 MB, at 100 Mbit/s, less those that it has handed on.
     assert 16 * 8 * 1.05e6 / 100e6 > without > 0.5
-    # A client's send buffer takes the messages that a slow disk holds up, so that they reach the broker's host as soon: live
-    # four of five runs died as soon with persistence, too.
+    # A client's send buffer takes the messages that a slow disk holds up, so that they reach the broker's host as soon:
+    # live four of five runs died as soon with persistence, too.
     assert without <= stores < 20 and free_disk == pytest.approx(without, rel=0.1)
     assert whole == float("inf")
 
