@@ -95,4 +95,6 @@ def test_backends_that_say_different_things_are_found() -> None:
     lost = one | {"causes": {"delivered ": 30, "lost queue": 10}}
     assert {word for word, _ in between(one, lost)} == {"fate"}
     assert {word for word, _ in between(one, one | {"valid": False})} == {"verdict"}
+    late = one | {"valid": False, "reasons": ["the senders were 19.9 ms late at the 99th percentile"]}
+    assert not list(between(late, one)), "the machine's lateness is no simulation's"
     assert {word for word, _ in between(one, one | {"parts": {"broker_socket_ns": 0.9}})} == {"part"}
