@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from chance import MACHINE
 
 from mqttlab.recording import Recording
 
 Found = tuple[str, str]
 """A word for the rule, and what contradicts."""
 
-MACHINE = ("emulator", "senders", "could not offer", "machine", "waited for a disk")
-"""Words of a verdict that speak of the machine. Of a live run they may be true."""
 NEVER = ("never connected",)
 AWAY_SHARE = 0.5
 """A part that TCP has cannot be most of a latency of which the client was away for more than this share."""

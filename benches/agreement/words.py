@@ -23,8 +23,6 @@ from chance import Trial, counts
 from contradictions import between, within
 from draw import EVENTFUL_FROM, KEPT_FROM, draw
 
-from mqttlab.recording import Recording
-
 HERE = Path(__file__).parent
 SEED = 1
 
@@ -32,11 +30,6 @@ SEED = 1
 def trials(numbers: Sequence[int], backend: str) -> list[Trial]:
     """One run of each number."""
     return [Trial(name=str(number), values=draw(number), seed=SEED, backend=backend) for number in numbers]
-
-
-def told(recording: Recording) -> dict[str, Any]:
-    """What is kept of a run: its verdict, what contradicts it, and what the other backend is held against."""
-    return within(recording)
 
 
 def table(numbers: Sequence[int], results: agreement.Results) -> str:
@@ -91,8 +84,8 @@ def main() -> None:
         if options.again:
             for trial in lived:
                 results.rows.pop(trial.key(), None)
-        agreement.perform_all(trials(numbers, "sim"), results, options.jobs, metrics=told)
-        agreement.perform_all(lived, results, options.jobs, metrics=told)
+        agreement.perform_all(trials(numbers, "sim"), results, options.jobs, metrics=within)
+        agreement.perform_all(lived, results, options.jobs, metrics=within)
     text = table(numbers, results)
     print(text)
     if options.out is not None:
