@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use crate::members::MemberTimes;
+use crate::connection_times::ConnectionTimes;
 use crate::origin::SubscribeTimes;
 use mqttlab_rows::{Event, EventKind, Layout};
 use mqttlab_units::Instant;
@@ -33,8 +33,8 @@ pub(crate) struct ChangedSubscriptions {
     performed: HashMap<u32, Vec<PerformedChange>>,
     /// Of those who ask for Retain As Published, every SUBSCRIBE.
     pub(crate) times: SubscribeTimes,
-    /// Of members of shared subscriptions, every connection.
-    pub(crate) members: MemberTimes,
+    /// Every connection.
+    pub(crate) connections: ConnectionTimes,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +46,14 @@ struct PerformedChange {
 impl ChangedSubscriptions {
     /// Before the first event.
     pub(crate) fn of_layout(layout: &Layout) -> ChangedSubscriptions {
-        let (times, members) = (SubscribeTimes::of(layout), MemberTimes::of(layout));
-        ChangedSubscriptions { times, members, ..ChangedSubscriptions::default() }
+        let (times, connections) = (SubscribeTimes::of(layout), ConnectionTimes::of(layout));
+        ChangedSubscriptions { times, connections, ..ChangedSubscriptions::default() }
     }
 
     /// Takes an event of a client's into account. They come in order.
     pub(crate) fn note(&mut self, event: &Event, detail: &[u8]) {
         self.times.note(event, detail);
-        self.members.note(event, detail);
+        self.connections.note(event, detail);
         let Some(client) = event.client.filter(|_| !detail.is_empty()) else { return };
         match event.kind {
             EventKind::Subscribe | EventKind::Unsubscribe => {

@@ -30,8 +30,9 @@
 
 use std::collections::HashMap;
 
+use crate::connection_times::{ConnectionTimes, RunEnds};
 use crate::coverage::{ChangedSubscriptions, Coverage, ReceiverCoverage};
-use crate::members::{MemberTimes, RunEnds};
+use crate::latest::Turn;
 use crate::origin::{CopyOrigin, SESSION_PRESENT, SubscribeTimes};
 use mqttlab_rows::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Received, Sent};
 use mqttlab_units::{Duration, Instant};
@@ -153,6 +154,8 @@ pub(crate) struct UndeliveredMessage {
     pub overtaken: bool,
     /// What it is lost by in that case, where more is known of its receivers.
     pub instead: Option<LossCause>,
+    /// In that case, between which messages that reached the receiver a connection ended.
+    pub turn: Option<Turn>,
     /// Whether the receiver had a delivery of its size since then, and none later than what overtook it, that nothing traces
     /// to a message, or to one of several alike: it may be this one.
     pub untraced: Option<LossCause>,
@@ -174,6 +177,7 @@ impl UndeliveredMessage {
             dropped: None,
             overtaken: false,
             instead: None,
+            turn: None,
             untraced: None,
             crowded: false,
         }
@@ -200,7 +204,7 @@ pub(crate) struct Judge<'a> {
     dropping: Option<Instant>,
     coverage: ReceiverCoverage,
     times: SubscribeTimes,
-    members: &'a MemberTimes,
+    connections: &'a ConnectionTimes,
 }
 
 impl<'a> Judge<'a> {
@@ -221,17 +225,28 @@ impl<'a> Judge<'a> {
         let given_up = given_up.map(|row| ((row.topic, row.client), Instant::from_ns(row.at_ns))).collect();
         let dropping = attendances.iter().filter_map(|attendance| attendance.dropping).min();
         let coverage = ReceiverCoverage::new(layout, changes);
-        let (times, members) = (changes.times.clone(), &changes.members);
-        Judge { layout, attendances, gaps, missing, end, given_up, dropping, coverage, times, members }
+        let (times, connections) = (changes.times.clone(), &changes.connections);
+        Judge { layout, attendances, gaps, missing, end, given_up, dropping, coverage, times, connections }
     }
 
     pub(crate) fn layout(&self) -> &'a Layout {
         self.layout
     }
 
-    /// When members of shared subscriptions were connected.
-    pub(crate) fn members(&self) -> &'a MemberTimes {
-        self.members
+    /// When clients were connected.
+    pub(crate) fn connections(&self) -> &'a ConnectionTimes {
+        self.connections
+    }
+
+    /// Whether a connection on the way of these messages ended between the two of a turn: their publisher's, their receiver's,
+    /// or one of those from which a relay has its copies.
+    pub(crate) fn ended_within(&self, key: &(u32, u32, u8, u32), turn: &Turn) -> bool {
+        let &(publisher, topic, _, subscriber) = key;
+        let ended = |client, (from, until)| self.connections.ended_between(client, from, until);
+        ended(subscriber, turn.received())
+            || ended(publisher, turn.sent())
+            || self.layout.is_relayed(topic)
+                && self.layout.subscribers_of(topic).iter().any(|relay| ended(*relay, way(turn)))
     }
 
     /// Whether events tell every connection of a client since a message was sent.
@@ -306,7 +321,13 @@ impl<'a> Judge<'a> {
                 (true, false) => lost(LossCause::NotSubscribed),
                 (false, _) if self.is_over_inflight(absent) => lost(LossCause::OverInflight),
                 (false, _) if self.is_expired(absent) => lost(LossCause::Expired),
-                (false, _) => lost(unmatched.or(absent.instead).unwrap_or(LossCause::Overtaken)),
+                (false, _) => lost(
+                    unmatched
+                        .or(absent.instead)
+                        .or_else(|| self.by_turn(absent))
+                        .or_else(|| self.by_server_s_word(absent))
+                        .unwrap_or(LossCause::Overtaken),
+                ),
             };
         }
         if self.precedes_subscription(absent) {
@@ -438,6 +459,32 @@ impl<'a> Judge<'a> {
         Some(if is_of_new_server { LossCause::NotSubscribed } else { LossCause::SessionEnded })
     }
 
+    /// What it is lost by where a connection ended between the message that arrived before it and the one behind it.
+    fn by_turn(&self, absent: &UndeliveredMessage) -> Option<LossCause> {
+        let (turn, subscriber) = absent.turn.zip(absent.subscriber)?;
+        let qos = absent.qos.min(turn.qos());
+        let message = (absent.sent, absent.acknowledged, qos);
+        let by_receiver = self.connections.lost_between(subscriber, message, turn.received());
+        let by_publisher = || {
+            let (from, until) = turn.sent();
+            let ended = self.connections.ended_between(absent.publisher, from.max(absent.sent), until)
+                && absent.qos == 0;
+            ended.then_some(LossCause::ConnectionLost)
+        };
+        let by_relay = || {
+            let relays = self.layout.subscribers_of(absent.topic).iter();
+            let relays = relays.filter(|_| self.layout.is_relayed(absent.topic));
+            relays.filter_map(|relay| self.connections.lost_between(*relay, message, way(&turn))).next()
+        };
+        by_receiver.or_else(by_publisher).or_else(by_relay)
+    }
+
+    /// What it is lost by where its server has said that it drops messages for the receiver, and no connection explains it.
+    fn by_server_s_word(&self, absent: &UndeliveredMessage) -> Option<LossCause> {
+        let is_said = absent.subscriber.is_some() && self.may_be_dropped(absent);
+        is_said.then_some(if absent.qos == 0 { LossCause::SocketFull } else { LossCause::QueueFull })
+    }
+
     /// Whether its receiver is one of the run's clients, of which events say when they subscribed; imports have worked out from
     /// packets who was subscribed.
     fn is_client_s(&self, absent: &UndeliveredMessage) -> bool {
@@ -519,6 +566,11 @@ impl<'a> Judge<'a> {
         self.layout.clients.get(client as usize)?.session?;
         self.attendances.get(client as usize)
     }
+}
+
+/// From when the first of two messages was sent until the second was received.
+fn way(turn: &Turn) -> (Instant, Instant) {
+    (turn.sent().0, turn.received().1)
 }
 
 /// The receiver has no session when the recording ends. What its publisher still has may yet reach a new one.

@@ -17,8 +17,9 @@ use crate::error::Result;
 use crate::fate::{Judge, UndeliveredMessage};
 use crate::flow::Flow;
 use crate::footer::FileSize;
+use crate::latest::Latest;
 use crate::message_rows::{
-    BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges,
+    BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Survey, for_each, key, ranges,
 };
 use crate::origin::CopyOrigin;
 use crate::shares::{ShareEvidence, TopicShares, is_member};
@@ -66,7 +67,7 @@ pub(crate) fn messages(
     if let Some(rows) = rows {
         let rows = rows.ordered(judge);
         if rows.misses_any(layout) {
-            out.latest = Some(before(&out).with(&rows));
+            out.latest = Some(before(&out).with(&rows, judge));
         }
         rows.each(&mut |message| out.message(message))?;
     } else {
@@ -186,6 +187,10 @@ impl<'a> TableOut<'a> {
 
     pub(crate) fn layout(&self) -> &'a Layout {
         self.layout
+    }
+
+    pub(crate) fn judge(&self) -> &'a Judge<'a> {
+        self.judge
     }
 
     /// Who is known not to get a message.
@@ -330,11 +335,14 @@ impl<'a> TableOut<'a> {
     /// A receiver that has not got the message.
     fn absent(&mut self, row: &MessageRow<'_>, message: &GatheredMessage<'_>, subscriber: u32) -> Result<()> {
         let Some(sent) = message.sent else { return Ok(()) };
-        let dropped = self.dropped.get(&key(sent.publisher, sent.sequence)).and_then(|rows| {
-            let concerns = |whom: Option<u32>| whom.is_none_or(|whom| whom == subscriber);
-            rows.iter().find(|(whom, _)| concerns(*whom)).map(|(_, cause)| *cause)
-        });
+        let rows = self.drops_of(key(sent.publisher, sent.sequence));
+        let concerns = |whom: Option<u32>| whom.is_none_or(|whom| whom == subscriber);
+        let dropped = rows.iter().find(|(whom, _)| concerns(*whom)).map(|(_, cause)| *cause);
+        // What was lost on the way to a relay is lost by that for those who get the relay's copy.
+        let relay = rows.first().filter(|_| self.layout.is_relayed(sent.topic));
+        let instead = relay.map(|(_, cause)| *cause);
         let overtaken = self.latest.as_ref().and_then(|latest| latest.overtakes(sent, subscriber));
+        let turn = self.latest.as_ref().and_then(|latest| latest.turn(sent, subscriber));
         // What came behind a later message was none before it.
         let untraced = self.untraced.any((subscriber, sent.payload_bytes), sent.sent, overtaken);
         let known = UndeliveredMessage::of(sent, message.acknowledged);
@@ -346,6 +354,8 @@ impl<'a> TableOut<'a> {
             subscriber: Some(subscriber),
             dropped,
             overtaken,
+            instead,
+            turn,
             untraced,
             crowded,
             at_broker_by,

@@ -24,6 +24,7 @@
 mod claim;
 mod client_tally;
 mod column;
+mod connection_times;
 mod coverage;
 mod derived;
 mod direct;
@@ -40,9 +41,9 @@ mod hash;
 pub mod identifier;
 mod join;
 mod journal;
+mod latest;
 mod layout;
 mod machine;
-mod members;
 mod message_rows;
 mod null_rows;
 mod observed_rows;

@@ -16,9 +16,10 @@
 
 use std::collections::HashMap;
 
+use crate::connection_times::{MemberFacts, Prospect};
 use crate::fate::{Judge, UndeliveredMessage};
-use crate::members::{MemberFacts, Prospect};
-use crate::message_rows::{GatheredDelivery, Latest};
+use crate::latest::Latest;
+use crate::message_rows::GatheredDelivery;
 use crate::origin::CopyOrigin;
 use crate::untraced::UntracedDeliveries;
 use mqttlab_rows::{Layout, LossCause, Sent, Share};
@@ -110,7 +111,7 @@ impl ShareEvidence<'_> {
         let had = if absent.qos > 0 { absent.acknowledged } else { absent.at_broker_by };
         let (mut member, mut causes, mut lost) = (None, Vec::new(), 0);
         for known in &share.members {
-            let history = judge.members().of_member(known.client);
+            let history = judge.connections().of_member(known.client);
             let history = history.filter(|_| judge.knows_connections(known.client, absent));
             let (Some(history), Some(qos)) = (history, known.qos) else { return ShareVerdict::default() };
             let facts = MemberFacts {

@@ -7,7 +7,7 @@
 //! synced to the disk before the recording is finished.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -301,6 +301,14 @@ impl SpoolReader {
     /// Where in the file the record that was read last ends.
     pub(crate) fn place(&self) -> u64 {
         self.place
+    }
+
+    /// Goes on where a record ends that was read before: see [`SpoolReader::place`].
+    pub(crate) fn skip_to(&mut self, place: u64) -> Result<()> {
+        let sought = self.file.seek(SeekFrom::Start(place));
+        sought.map_err(|source| Error::Disk { action: "read", path: self.path.clone(), source })?;
+        (self.record, self.read, self.place) = (0..0, 0, place);
+        Ok(())
     }
 
     /// What was filled last.

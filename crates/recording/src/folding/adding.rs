@@ -10,8 +10,9 @@ use crate::error::Result;
 use crate::fate::Judge;
 use crate::hash::NumberMap;
 use crate::join::{RANGE_ROWS, TableOut, dropped};
+use crate::latest::Latest;
 use crate::message_rows::{
-    BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Latest, Survey, for_each, key, ranges,
+    BLOCK_BITS, GatheredDelivery, GatheredMessage, GatheredRows, Survey, for_each, key, ranges,
 };
 use crate::origin::CopyOrigin;
 use crate::spool::Spool;
@@ -80,7 +81,7 @@ impl Fold<'_> {
         let key = key(message.publisher, message.sequence);
         if !self.is_sampled(message) && self.is_settled(message) {
             self.added.push(key);
-            self.latest.note(message);
+            self.latest.note(message, self.out.judge());
             self.out.note(message);
             return self.out.message(message);
         }

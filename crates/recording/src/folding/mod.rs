@@ -23,14 +23,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mqttlab_rows::SummaryRule;
+use mqttlab_rows::{Event, Layout, SummaryRule};
 use mqttlab_units::Instant;
 
+use crate::connection_times::ConnectionTimes;
 use crate::coverage::ChangedSubscriptions;
 use crate::error::{ErrorContext, Result};
 use crate::fate::{Judge, Missing};
 use crate::layout;
-use crate::spool::{self, HEADER_BYTES, Spool};
+use crate::spool::{self, HEADER_BYTES, Spool, SpoolReader};
 
 /// The spools of messages, in the order in which a snapshot copies them: deliveries before what was sent.
 pub(crate) const MESSAGE_SPOOLS: [Spool; 5] =
@@ -95,11 +96,16 @@ pub(crate) struct Folder {
     /// Bytes that were written since the last fold, and that it carried.
     written: u64,
     carried: u64,
+    /// When clients were connected, as far as events were read, and where they go on.
+    connections: ConnectionTimes,
+    events_read: u64,
 }
 
 impl Folder {
     pub(crate) fn new(dir: &Path, rule: SummaryRule) -> Folder {
-        Folder { dir: dir.to_owned(), rule, number: 0, written: 0, carried: 0 }
+        let (number, written, carried, events_read) = (0, 0, 0, HEADER_BYTES as u64);
+        let connections = ConnectionTimes::default();
+        Folder { dir: dir.to_owned(), rule, number, written, carried, connections, events_read }
     }
 
     /// How many bytes to gather before a write: no more than are folded at once.
@@ -123,10 +129,13 @@ impl Folder {
         remove_all(&temporary)?;
         fs::create_dir(&temporary).on("create", &temporary)?;
         let layout = layout::read(&self.dir)?;
-        let changes = ChangedSubscriptions::of_layout(&layout);
-        // Of settled messages no connection decides anything.
+        self.read_events(&layout)?;
+        let mut changes = ChangedSubscriptions::of_layout(&layout);
+        changes.connections = std::mem::take(&mut self.connections);
+        // Of settled messages no connection decides anything. They say on which connection they came.
         let judge = Judge::new(&layout, &[], Vec::new(), Missing::default(), Instant::ZERO, &changes);
         self.carried = adding::fold(&from, &temporary, &layout, &judge, &self.rule)?;
+        self.connections = changes.connections;
         let mut files = Vec::new();
         for spool in MESSAGE_SPOOLS {
             files.push((spool, spool::create(spool, &temporary)?));
@@ -141,6 +150,21 @@ impl Folder {
         }
         self.written = 0;
         Ok(files)
+    }
+
+    /// Takes note of the events that were written since the last fold.
+    fn read_events(&mut self, layout: &Layout) -> Result<()> {
+        if self.number == 0 {
+            self.connections = ConnectionTimes::of(layout);
+        }
+        let Some(mut reader) = SpoolReader::open(Spool::Events, &self.dir)? else { return Ok(()) };
+        reader.skip_to(self.events_read)?;
+        reader.for_each(|event: Event, detail| {
+            self.connections.note(&event, detail);
+            Ok(())
+        })?;
+        self.events_read = reader.place();
+        Ok(())
     }
 
     /// The spools that the run began with stay, as the sign of a recording that is not finished.

@@ -6,7 +6,6 @@ use std::io;
 use std::path::Path;
 
 use mqttlab_rows::{Layout, MessageFate, Phase, Sent, Unsent};
-use mqttlab_units::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::sample::Sample;
@@ -14,7 +13,8 @@ use super::sums::MessageSums;
 use crate::client_tally::ClientTally;
 use crate::error::{Error, ErrorContext, Result};
 use crate::flow::Flow;
-use crate::message_rows::{GatheredMessage, Latest, Survey, key};
+use crate::latest::{Latest, StoredLatest};
+use crate::message_rows::{GatheredMessage, Survey, key};
 use crate::spool::{Spool, SpoolReader};
 use crate::waiting::Heard;
 
@@ -35,8 +35,8 @@ pub(crate) struct FoldState {
     order: Vec<(u32, u32, u32)>,
     /// One bit for each carried delivery, and their number.
     pub(crate) overtaken: (Vec<u64>, usize),
-    /// Of a publisher, topic, QoS and subscriber: the last message that was added up, and when it came.
-    latest: Vec<(u32, u32, u8, u32, u32, u64)>,
+    /// The last messages that were added up.
+    latest: StoredLatest,
     /// The first sequences of measurement and cool-down, by publisher.
     phases: BTreeMap<u32, [Option<u32>; 2]>,
     /// Carried QoS 2 messages that found no place at their broker.
@@ -95,19 +95,11 @@ impl FoldState {
 
     /// The last messages of those that were added up.
     pub(crate) fn latest(&self) -> Latest {
-        let entry = |&(publisher, topic, qos, subscriber, sequence, at_ns)| {
-            ((publisher, topic, qos, subscriber), (sequence, Instant::from_ns(at_ns)))
-        };
-        Latest::from_iter(self.latest.iter().map(entry))
+        Latest::from(&self.latest)
     }
 
     pub(crate) fn note_latest(&mut self, latest: &Latest) {
-        let row =
-            |((publisher, topic, qos, subscriber), (sequence, at)): ((u32, u32, u8, u32), (u32, Instant))| {
-                (publisher, topic, qos, subscriber, sequence, at.as_ns())
-            };
-        self.latest = latest.iter().map(row).collect();
-        self.latest.sort_unstable();
+        self.latest = StoredLatest::from(latest);
     }
 
     /// Whether a message was added up.

@@ -1,30 +1,11 @@
 //! What became of messages that did not arrive. Publisher 0 and 1 send, clients 2 and 3 should receive.
 
 use crate::common::*;
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use mqttlab_recording::{
     DirectRecorder, Dropped, Ending, Event, EventKind, Gap, HeaderAnalyser, Layout, LossCause, Received,
-    RunFacts, Sent, Session, recover,
+    RunFacts, Sent, recover,
 };
-
-/// A recording to which `push` adds rows, with what its `messages` table says.
-fn check(layout: &Layout, push: impl FnOnce(&mut DirectRecorder), expected: &Expect) {
-    let scratch = Scratch::new();
-    let mut recorder = DirectRecorder::create(scratch.path(), "{}", layout).unwrap();
-    push(&mut recorder);
-    recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap();
-    expected.assert_eq(&table(scratch.path(), "messages", &COLUMNS));
-}
-
-const COLUMNS: [&str; 5] = ["publisher", "sequence", "subscriber", "fate", "cause"];
-
-/// As in a live run: the sessions of all clients are known, and end with their connections.
-fn sessions(expiry_ns: Option<u64>) -> Layout {
-    let mut layout = layout();
-    layout.clients.iter_mut().for_each(|client| client.session = Some(Session { expiry_ns }));
-    layout.receivers[1] = vec![2];
-    layout
-}
 
 /// Client 2 alone receives both topics.
 fn two_topics() -> Layout {
@@ -34,23 +15,9 @@ fn two_topics() -> Layout {
     layout
 }
 
-fn event(recorder: &mut DirectRecorder, ns: u64, kind: EventKind, client: u32, detail: &str) {
-    recorder.event(&Event { at: at(ns), kind, client: Some(client), took: None }, detail).unwrap();
-}
-
-/// A client connects and subscribes.
-fn join(recorder: &mut DirectRecorder, ns: u64, client: u32) {
-    event(recorder, ns, EventKind::Connack, client, "");
-    event(recorder, ns + 1, EventKind::Subscribe, client, "");
-}
-
-fn at_qos(qos: u8, row: Sent) -> Sent {
-    Sent { qos, ..row }
-}
-
 #[test]
 fn what_has_not_arrived_at_the_end_is_under_way_unless_a_later_message_has_arrived() {
-    check(
+    check_fates(
         &layout(),
         |recorder| {
             (0..4).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
@@ -73,7 +40,7 @@ fn what_has_not_arrived_at_the_end_is_under_way_unless_a_later_message_has_arriv
 
 #[test]
 fn what_a_delivery_that_nothing_traces_may_have_been_is_unknown_although_later_ones_arrived() {
-    check(
+    check_fates(
         &layout(),
         |recorder| {
             recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
@@ -101,7 +68,7 @@ fn what_a_delivery_that_nothing_traces_may_have_been_is_unknown_although_later_o
 
 #[test]
 fn order_is_kept_by_publisher_topic_and_qos_only_and_not_by_retained_copies() {
-    check(
+    check_fates(
         &two_topics(),
         |recorder| {
             recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
@@ -127,7 +94,7 @@ fn order_is_kept_by_publisher_topic_and_qos_only_and_not_by_retained_copies() {
 
 #[test]
 fn a_copy_from_the_store_is_no_delivery_of_the_flow_and_no_duplicate() {
-    check(
+    check_fates(
         &two_topics(),
         |recorder| {
             (0..3).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
@@ -151,7 +118,7 @@ fn a_copy_from_the_store_is_no_delivery_of_the_flow_and_no_duplicate() {
 
 #[test]
 fn what_the_broker_had_before_a_subscription_is_not_expected_of_it() {
-    check(
+    check_fates(
         &sessions(None),
         |recorder| {
             event(recorder, 500, EventKind::Connack, 2, "");
@@ -183,7 +150,7 @@ fn what_the_broker_had_before_a_subscription_is_not_expected_of_it() {
         recorder.sent(&at_qos(0, sent(0, 3, 0, 1_498))).unwrap();
         recorder.sent(&at_qos(0, sent(0, 4, 0, 1_499))).unwrap();
     };
-    check(
+    check_fates(
         &sessions(None),
         nothing_later,
         &expect![[r#"
@@ -212,7 +179,7 @@ fn what_a_publisher_had_no_place_for_at_its_broker_and_reached_nobody_was_over_i
             recorder.received(&Received { qos: 2, ..row }).unwrap();
         });
     };
-    check(
+    check_fates(
         &limited(),
         rows,
         &expect![[r#"
@@ -231,7 +198,7 @@ fn what_a_publisher_had_no_place_for_at_its_broker_and_reached_nobody_was_over_i
         event(recorder, 3_500, EventKind::Disconnect, 0, "");
         event(recorder, 3_600, EventKind::Connack, 0, "");
     };
-    check(
+    check_fates(
         &limited(),
         broken,
         &expect![[r#"
@@ -278,7 +245,7 @@ fn what_expired_before_its_receiver_came_back_is_lost_only_where_that_is_certain
         away(&mut recorder);
         push(&mut recorder);
         recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap();
-        let table = table(scratch.path(), "messages", &COLUMNS);
+        let table = table(scratch.path(), "messages", &FATE_COLUMNS);
         table.lines().filter(|line| line.contains("expired")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(expired(&expiring(3), &|_| ()), ["0 2 2 lost expired"]);
@@ -296,7 +263,7 @@ fn what_expired_before_its_receiver_came_back_is_lost_only_where_that_is_certain
 
 #[test]
 fn what_expired_and_was_overtaken_is_lost_as_expired() {
-    check(
+    check_fates(
         &expiring(3),
         |recorder| {
             away(recorder);
@@ -317,7 +284,7 @@ fn what_expired_and_was_overtaken_is_lost_as_expired() {
 
 #[test]
 fn what_a_server_may_have_dropped_by_its_log_is_unknown_unless_a_later_message_arrived() {
-    check(
+    check_fates(
         &two_topics(),
         |recorder| {
             (0..4).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
@@ -347,7 +314,7 @@ fn what_a_server_may_have_dropped_by_its_log_is_unknown_unless_a_later_message_a
 #[test]
 fn what_a_server_dropped_for_a_client_that_nobody_knows_may_have_been_for_any() {
     let row = Event { at: at(1_000), kind: EventKind::QueueFull, client: None, took: None };
-    check(
+    check_fates(
         &layout(),
         |recorder| {
             recorder.sent(&sent(0, 0, 0, 1_000)).unwrap();
@@ -369,7 +336,7 @@ fn what_a_server_dropped_for_a_client_that_nobody_knows_may_have_been_for_any() 
 #[test]
 fn what_was_dropped_is_lost_and_says_why_unless_it_came_nevertheless() {
     let drop = |sequence, subscriber, cause| Dropped { publisher: 0, sequence, subscriber, cause, at: at(1) };
-    check(
+    check_fates(
         &layout(),
         |recorder| {
             (0..3).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());
@@ -392,7 +359,7 @@ fn what_was_dropped_is_lost_and_says_why_unless_it_came_nevertheless() {
 
 #[test]
 fn a_copy_from_the_store_that_a_queue_dropped_is_no_delivery_that_was_expected() {
-    check(
+    check_fates(
         &sessions(None),
         |recorder| {
             // The broker has the first two before client 2 subscribes, and the third one after that.
@@ -420,7 +387,7 @@ fn a_copy_from_the_store_that_a_queue_dropped_is_no_delivery_that_was_expected()
 
 #[test]
 fn a_session_that_ended_loses_what_the_broker_had_for_it() {
-    check(
+    check_fates(
         &sessions(Some(0)),
         |recorder| {
             join(recorder, 1, 2);
@@ -459,7 +426,7 @@ fn what_was_sent_between_a_session_and_the_next_is_not_lost_by_what_came_later()
             recorder.received(&received(2, Some(0), 2, 6_000)).unwrap();
         }
     };
-    // 0 was sent while it had a connection: what came later tells.
+    // 0 was sent on a connection that ended, and its session with it.
     for (started, cause) in
         [(None, "session_ended"), (Some(3_000), "not_subscribed"), (Some(3_900), "session_ended")]
     {
@@ -467,8 +434,8 @@ fn what_was_sent_between_a_session_and_the_next_is_not_lost_by_what_came_later()
         let mut recorder = DirectRecorder::create(scratch.path(), "{}", &sessions(None)).unwrap();
         rows(started)(&mut recorder);
         recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap();
-        let found = table(scratch.path(), "messages", &COLUMNS);
-        assert!(found.contains("0 0 2 lost overtaken"), "{found}");
+        let found = table(scratch.path(), "messages", &FATE_COLUMNS);
+        assert!(found.contains("0 0 2 lost session_ended"), "{found}");
         assert!(found.contains(&format!("0 1 2 lost {cause}")), "{found}");
     }
 }
@@ -488,20 +455,20 @@ fn a_receiver_that_is_away_loses_what_no_session_keeps_for_it() {
         0 0 2 lost session_ended
         0 1 2 lost session_ended
     "#]];
-    check(&sessions(Some(0)), rows, &gone);
-    check(&sessions(Some(7_000)), rows, &gone);
+    check_fates(&sessions(Some(0)), rows, &gone);
+    check_fates(&sessions(Some(7_000)), rows, &gone);
     let kept = expect![[r#"
         publisher sequence subscriber fate cause
         0 0 2 under_way null
         0 1 2 unknown connection_lost
     "#]];
-    check(&sessions(Some(8_000)), rows, &kept);
-    check(&sessions(None), rows, &kept);
+    check_fates(&sessions(Some(8_000)), rows, &kept);
+    check_fates(&sessions(None), rows, &kept);
 }
 
 #[test]
 fn who_never_subscribed_is_owed_nothing_and_a_farewell_loses_nothing() {
-    check(
+    check_fates(
         &sessions(Some(0)),
         |recorder| {
             recorder.sent(&sent(0, 0, 0, 3_000)).unwrap();
@@ -512,7 +479,7 @@ fn who_never_subscribed_is_owed_nothing_and_a_farewell_loses_nothing() {
             0 0 2 lost not_subscribed
         "#]],
     );
-    check(
+    check_fates(
         &sessions(Some(0)),
         |recorder| {
             join(recorder, 1, 2);
@@ -529,7 +496,7 @@ fn who_never_subscribed_is_owed_nothing_and_a_farewell_loses_nothing() {
 
 #[test]
 fn a_persistent_session_that_is_resumed_owes_what_it_had() {
-    check(
+    check_fates(
         &sessions(None),
         |recorder| {
             join(recorder, 1, 2);
@@ -548,7 +515,7 @@ fn a_persistent_session_that_is_resumed_owes_what_it_had() {
 #[test]
 fn where_every_drop_is_written_down_connections_need_not_tell() {
     let layout = Layout { drops_are_complete: true, ..sessions(Some(0)) };
-    check(
+    check_fates(
         &layout,
         |recorder| {
             join(recorder, 1, 2);
@@ -565,7 +532,7 @@ fn where_every_drop_is_written_down_connections_need_not_tell() {
 #[test]
 fn what_the_evidence_has_a_gap_for_is_unknown() {
     let gap = |client, until| Gap { client, from: at(0), until: at(until) };
-    check(
+    check_fates(
         &layout(),
         |recorder| {
             recorder.gap(&gap(None, 1_500)).unwrap();
@@ -595,7 +562,7 @@ fn a_shared_subscription_owes_one_delivery_to_nobody_in_particular() {
     layout.receivers[1] = vec![];
     let drop =
         Dropped { publisher: 0, sequence: 2, subscriber: Some(3), cause: LossCause::QueueFull, at: at(1) };
-    check(
+    check_fates(
         &layout,
         |recorder| {
             (0..3).for_each(|sequence| recorder.sent(&sent(0, sequence, 0, 1_000)).unwrap());

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use mqttlab_recording::{
     Acknowledged, DirectRecorder, Dropped, Ending, Event, EventKind, HeaderAnalyser, Layout, LossCause,
-    Received, Recorder, RunFacts, Sent, SummaryRule, Unsent, recover, snapshot,
+    Received, Recorder, RunFacts, Sent, Session, SummaryRule, Unsent, recover, snapshot,
 };
 use mqttlab_units::Seed;
 
@@ -18,6 +18,7 @@ enum Row {
     Acknowledged(Acknowledged),
     Received(Received),
     Dropped(Dropped),
+    Event(Event, &'static str),
 }
 
 /// Messages of two publishers at each QoS, of which some are lost, repeated, late, out of order, dropped, not sent, or of
@@ -28,6 +29,9 @@ fn rows(messages: u32) -> Vec<(u64, Row)> {
     for number in 0..messages {
         let (publisher, sequence) = (number % 2, number / 2);
         let due = 100 + u64::from(number) * 10;
+        if number % 90 == 0 {
+            rows.extend(comes_back(number / 90 % 3, due));
+        }
         let row = Sent {
             qos: (number % 6 / 2) as u8,
             ..sent(publisher, sequence, u32::from(number % 50 == 49), due)
@@ -74,12 +78,28 @@ fn rows(messages: u32) -> Vec<(u64, Row)> {
     rows
 }
 
+/// A client's connection ends, and it has a new session a little later.
+fn comes_back(client: u32, at_ns: u64) -> impl Iterator<Item = (u64, Row)> {
+    let kinds = [
+        EventKind::Disconnect,
+        EventKind::Connect,
+        EventKind::Connack,
+        EventKind::Subscribe,
+        EventKind::Suback,
+    ];
+    (at_ns..).step_by(20).zip(kinds).map(move |(ns, kind)| {
+        (ns, Row::Event(Event { at: at(ns), kind, client: Some(client), took: None }, ""))
+    })
+}
+
 fn of_sums(fold_bytes: u64, rows_most: u64, layout: Layout) -> Layout {
     Layout { summary: Some(SummaryRule { fold_bytes, rows_most }), ..layout }
 }
 
 fn long() -> Layout {
-    Layout { measurement_end_ns: 60_000, ..layout() }
+    let mut layout = Layout { measurement_end_ns: 60_000, ..layout() };
+    layout.clients.iter_mut().for_each(|client| client.session = Some(Session { expiry_ns: Some(0) }));
+    layout
 }
 
 fn push(recorder: &mut DirectRecorder, row: &Row) {
@@ -89,6 +109,7 @@ fn push(recorder: &mut DirectRecorder, row: &Row) {
         Row::Acknowledged(row) => recorder.acknowledged(row),
         Row::Received(row) => recorder.received(row),
         Row::Dropped(row) => recorder.dropped(row),
+        Row::Event(event, detail) => recorder.event(event, detail),
     }
     .unwrap();
 }
@@ -221,6 +242,7 @@ fn a_run_that_is_killed_between_two_folds_is_completed_from_the_last_one() {
             Row::Acknowledged(row) => sink.acknowledged(&row),
             Row::Received(row) => sink.received(&row),
             Row::Dropped(row) => sink.dropped(&row),
+            Row::Event(event, detail) => sink.event(&event, detail),
         }
     }
     drop(sink);

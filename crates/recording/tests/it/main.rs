@@ -11,6 +11,7 @@ mod pcapng;
 mod recording;
 mod reference;
 mod shares;
+mod turns;
 
 use mqttlab_counting::Counting;
 

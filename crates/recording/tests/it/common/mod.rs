@@ -5,10 +5,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use expect_test::Expect;
 use mqttlab_recording::{
-    Acknowledged, Cause, Client, Direction, Ending, Event, EventKind, Finish, Frame, FrameFate,
-    HeaderAnalyser, Identified, Layout, Received, RunFacts, Sent, Sink, Strain, Summary, Topic, Unsent,
-    finalise,
+    Acknowledged, Cause, Client, DirectRecorder, Direction, Ending, Event, EventKind, Finish, Frame,
+    FrameFate, HeaderAnalyser, Identified, Layout, Received, RunFacts, Sent, Session, Sink, Strain, Summary,
+    Topic, Unsent, finalise,
 };
 use mqttlab_units::{Duration, Instant};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -231,4 +232,42 @@ pub fn table(dir: &Path, name: &str, columns: &[&str]) -> String {
 
 pub fn json(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// A recording to which `push` adds rows, with what its `messages` table says.
+pub fn check_fates(layout: &Layout, push: impl FnOnce(&mut DirectRecorder), expected: &Expect) {
+    let scratch = Scratch::new();
+    let mut recorder = DirectRecorder::create(scratch.path(), "{}", layout).unwrap();
+    push(&mut recorder);
+    expected.assert_eq(&fates_of(recorder, scratch.path()));
+}
+
+pub const FATE_COLUMNS: [&str; 5] = ["publisher", "sequence", "subscriber", "fate", "cause"];
+
+/// As in a live run: the sessions of all clients are known, and end with their connections.
+pub fn sessions(expiry_ns: Option<u64>) -> Layout {
+    let mut layout = layout();
+    layout.clients.iter_mut().for_each(|client| client.session = Some(Session { expiry_ns }));
+    layout.receivers[1] = vec![2];
+    layout
+}
+
+pub fn event(recorder: &mut DirectRecorder, ns: u64, kind: EventKind, client: u32, detail: &str) {
+    recorder.event(&Event { at: at(ns), kind, client: Some(client), took: None }, detail).unwrap();
+}
+
+/// A client connects and subscribes.
+pub fn join(recorder: &mut DirectRecorder, ns: u64, client: u32) {
+    event(recorder, ns, EventKind::Connack, client, "");
+    event(recorder, ns + 1, EventKind::Subscribe, client, "");
+}
+
+pub fn at_qos(qos: u8, row: Sent) -> Sent {
+    Sent { qos, ..row }
+}
+
+/// What the `messages` table says of a recording that is ended here.
+pub fn fates_of(recorder: DirectRecorder, dir: &Path) -> String {
+    recorder.finish(None, &RunFacts::default(), &Ending::Complete).unwrap();
+    table(dir, "messages", &FATE_COLUMNS)
 }
