@@ -96,8 +96,9 @@ def between(live: Mapping[str, Any], sim: Mapping[str, Any]) -> Iterator[Found]:
     late = live["reasons"] and all(any(word in reason for word in MACHINE) for reason in live["reasons"])
     if live["valid"] != sim["valid"] and not late:
         yield "verdict", f"live {live['valid']} {live['reasons']}, simulated {sim['valid']} {sim['reasons']}"
-    for cause in sorted({*live["causes"], *sim["causes"]}):
-        counts = live["causes"].get(cause, 0), sim["causes"].get(cause, 0)
+    shown, modelled = _known_alike(live["causes"], sim["causes"])
+    for cause in sorted({*shown, *modelled}):
+        counts = shown.get(cause, 0), modelled.get(cause, 0)
         least = max(CAUSE_MIN, CAUSE_SHARE * max(live["expected"], sim["expected"], 1))
         if max(counts) >= least and min(counts) < 0.3 * max(counts):
             yield "fate", f"{cause}: live {counts[0]} of {live['expected']}, simulated {counts[1]} of {sim['expected']}"
@@ -106,6 +107,27 @@ def between(live: Mapping[str, Any], sim: Mapping[str, Any]) -> Iterator[Found]:
             beside = other["parts"].get(part, 0.0)
             if share >= TOP_SHARE and beside < OTHER_SHARE and other["parts"]:
                 yield "part", f"{part} {100 * share:.0f} % {name}, {100 * beside:.0f} % in the other"
+
+
+def _known_alike(live: Mapping[str, int], sim: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """The causes of both, where a live run cannot know what a simulation does.
+
+    What a live run calls unknown, with what may have become of it, is held against what the simulation calls lost by that.
+    What it calls overtaken is lost by something that nobody said: it is held against whatever the simulation has more of.
+    """
+    shown: dict[str, int] = {}
+    modelled: dict[str, int] = {}
+    for causes, into in ((live, shown), (sim, modelled)):
+        for cause, count in causes.items():
+            fate, word = cause.split(" ", 1)
+            known = f"lost {word}" if fate == "unknown" and word else cause
+            into[known] = into.get(known, 0) + count
+    unsaid = shown.pop("lost overtaken", 0)
+    for cause in sorted(name for name in modelled if name.startswith("lost ")):
+        share = min(unsaid, max(0, modelled[cause] - shown.get(cause, 0)))
+        shown[cause] = shown.get(cause, 0) + share
+        unsaid -= share
+    return shown | {"lost overtaken": unsaid}, modelled
 
 
 # Rules

@@ -119,6 +119,21 @@ def test_what_lies_behind_a_gateway_is_held_by_the_link_between_gateway_and_brok
     assert "down since the event `far down" in said, said
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("change", [{"loss": "100 %"}, {"rate": "1 kbit/s", "queue": "1500 B"}], ids=["loss", "rate"])
+def test_a_link_that_an_event_made_worse_explains_what_it_lost_or_holds(
+        change: dict[str, Any], backend: str, tmp_path: Path) -> None:
+    said = kept(run(tmp_path / "run", backend, [device(), reader()], {"network": "wan", **change}))
+    assert "the links `field/down`, `field/up` were changed by the event `wan " in said, said
+    assert said.endswith("` (from `dev-0` to `app-0`)."), said
+
+
+def test_a_link_that_an_event_made_worse_and_that_lost_nothing_explains_nothing(tmp_path: Path) -> None:
+    recording = run(tmp_path / "run", "sim", [device(), reader()], {"network": "wan", "delay": "21 ms"},
+                    {"group": "app", "do": "disconnect"})
+    assert "`app-0` was away since the event" in kept(recording)
+
+
 @pytest.mark.parametrize("event", [{"group": "app", "do": "disconnect"}, {"network": "wan", "down": True},
                                    {"server": "broker", "do": "pause"}, {"group": "app", "do": "stop-reading"}])
 def test_what_an_event_gave_back_holds_nothing(event: dict[str, Any], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,13 @@ from mqttlab.scenario.load import parse_values
 LINK = {"delay": "5 ms"}
 
 
-def run(directory: Path, values: dict[str, Any]) -> Recording:
-    whole = {"name": "lost", "backend": "sim", "phases": {"duration": "20 s", "cool_down": "10 s"}} | values
+BACKENDS = ["sim", pytest.param("live", marks=pytest.mark.live)]
+
+
+def run(directory: Path, values: dict[str, Any], backend: str = "sim") -> Recording:
+    if backend == "live" and shutil.which("mosquitto") is None:
+        pytest.skip("mosquitto is not installed")
+    whole = {"name": "lost", "backend": backend, "phases": {"duration": "20 s", "cool_down": "10 s"}} | values
     perform(Job(compile_plan(parse_values(whole)), directory), lambda event: None)
     return Recording.open(directory)
 
@@ -53,19 +59,21 @@ def datagrams(up: dict[str, Any], down: dict[str, Any] | None = None, *, towards
     ({"loss": "20 %"}, "link_loss"),
 ])
 @pytest.mark.parametrize("towards", [True, False], ids=["to the gateway", "from the gateway"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_what_a_link_took_of_datagrams_is_lost_by_it(
-    tmp_path: Path, link: dict[str, Any], cause: str, towards: bool,
+    tmp_path: Path, link: dict[str, Any], cause: str, towards: bool, backend: str,
 ) -> None:
     values = datagrams(link, towards=True) if towards else datagrams({}, link, towards=False)
-    recording = run(tmp_path / "run", values)
+    recording = run(tmp_path / "run", values, backend)
     found = fates(recording)
     assert set(found) == {f"lost {cause}"}, found
     assert found[f"lost {cause}"] > 50
 
 
-def test_what_came_while_a_link_was_down_is_lost_by_that(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_came_while_a_link_was_down_is_lost_by_that(tmp_path: Path, backend: str) -> None:
     events = [{"at": "5 s", "for": "2 s", "network": "field", "down": True}]
-    found = fates(run(tmp_path / "run", datagrams({}) | {"events": events}))
+    found = fates(run(tmp_path / "run", datagrams({}) | {"events": events}, backend))
     assert set(found) == {"lost link_down"} and 90 <= found["lost link_down"] <= 102, found
 
 

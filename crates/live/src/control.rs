@@ -75,8 +75,8 @@ pub struct Control {
     pub by_hand: Arc<HandEvents>,
     schedule: OnceLock<Schedule>,
     stopped: AtomicBool,
-    /// By server of the plan: whether nobody listens there because of an event.
-    servers_down: Vec<AtomicBool>,
+    /// By server of the plan: until when an event had ended it, in nanoseconds of the run; 0: none has. Or [`STILL_DOWN`].
+    servers_down: Vec<AtomicU64>,
     /// Live figures, which the workers keep and the conductor reads.
     pub figures: FleetFigures,
 }
@@ -148,6 +148,9 @@ impl SenderLateness {
     }
 }
 
+/// An event has ended a server, and it does not listen yet.
+const STILL_DOWN: u64 = u64::MAX;
+
 /// What a group's clients have done. Counters only rise.
 #[derive(Default)]
 pub struct GroupCounters {
@@ -217,7 +220,7 @@ impl Control {
     #[must_use]
     pub fn with_servers(mut self, servers: usize) -> Self {
         self.figures.servers = std::iter::repeat_with(ContactCounters::default).take(servers).collect();
-        self.servers_down = std::iter::repeat_with(AtomicBool::default).take(servers).collect();
+        self.servers_down = std::iter::repeat_with(AtomicU64::default).take(servers).collect();
         self
     }
 
@@ -229,14 +232,19 @@ impl Control {
 
     /// An event has ended a server, or it listens again.
     pub(crate) fn set_server_down(&self, server: usize, is_down: bool) {
-        if let Some(flag) = self.servers_down.get(server) {
-            flag.store(is_down, Ordering::Release);
+        if let Some(until_ns) = self.servers_down.get(server) {
+            let now_ns = self.now().as_ns();
+            until_ns.store(if is_down { STILL_DOWN } else { now_ns }, Ordering::Release);
         }
     }
 
-    /// Whether an event has ended a server, so that its host refuses connections.
-    pub(crate) fn is_server_down(&self, server: usize) -> bool {
-        self.servers_down.get(server).is_some_and(|flag| flag.load(Ordering::Acquire))
+    /// Whether an event has ended a server, so that its host may have refused a connection that was begun at this instant: the
+    /// answer may come when the server listens again.
+    pub(crate) fn was_server_down(&self, server: usize, since: Instant) -> bool {
+        self.servers_down.get(server).is_some_and(|until_ns| {
+            let until_ns = until_ns.load(Ordering::Acquire);
+            until_ns > 0 && until_ns >= since.as_ns()
+        })
     }
 
     /// Now, in run time.
@@ -288,6 +296,18 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_that_began_while_a_server_was_down_may_be_refused_later() {
+        let control = Control::new(Clock::start(), Priority::Normal, 0).with_servers(2);
+        let before = control.now();
+        assert!(!control.was_server_down(0, before));
+        control.set_server_down(0, true);
+        assert!(control.was_server_down(0, before) && !control.was_server_down(1, before));
+        control.set_server_down(0, false);
+        let after = control.now() + Duration::from_ns(1);
+        assert!(control.was_server_down(0, before) && !control.was_server_down(0, after));
+    }
 
     #[test]
     fn a_run_is_settled_when_deliveries_and_acknowledgements_are_in() {

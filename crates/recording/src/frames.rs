@@ -32,7 +32,7 @@ pub trait FrameAnalyser {
     fn network_metrics(&mut self, _emit: &mut dyn FnMut(&NetworkMetricRow<'_>)) {}
 
     /// Hands out messages and events that nobody else has written down, after the last control packet: those of clients
-    /// that are known by their frames alone. Their topics and receivers are added to the layout.
+    /// that are known by their frames alone, and what was lost with its datagram. Their topics and receivers are added to the layout.
     fn messages(&mut self, _layout: &mut Layout, _emit: &mut dyn FnMut(SeenRow<'_>)) {}
 }
 

@@ -118,7 +118,8 @@ impl Waiting {
     /// What explains them.
     pub(crate) fn explained(&self, flow: &Flow, around: &Surroundings<'_>) -> Explanation {
         let holds = around.holds.iter().map(|hold| (hold, around.dropped(hold)));
-        let holds: Vec<(&Hold, u64)> = holds.filter(|(hold, dropped)| is_in_force(hold, *dropped)).collect();
+        let holds: Vec<(&Hold, u64)> =
+            holds.filter(|(hold, dropped)| around.is_in_force(hold, *dropped)).collect();
         let mut first: BTreeMap<u32, usize> = BTreeMap::new();
         for (place, (hold, _)) in holds.iter().enumerate() {
             hold.clients.iter().for_each(|client| {
@@ -211,6 +212,13 @@ impl Surroundings<'_> {
         tallies.filter_map(|tally| tally.dropped.get(cause.as_str())).sum()
     }
 
+    /// Whether it holds anything at all.
+    fn is_in_force(&self, hold: &Hold, dropped: u64) -> bool {
+        let HoldCause::Event { lossy, .. } = &hold.cause else { return dropped > 0 };
+        let mut tallies = self.links.iter().filter(|tally| lossy.contains(&tally.link));
+        lossy.is_empty() || tallies.any(|tally| tally.frames > tally.delivered)
+    }
+
     fn has_left(&self, client: u32) -> bool {
         self.left.get(client as usize).copied().unwrap_or(false)
     }
@@ -267,7 +275,7 @@ impl Explanation {
 /// What holds deliveries, in words.
 fn cause(hold: &Hold, dropped: u64, explained: &Explained, layout: &Layout) -> String {
     match &hold.cause {
-        HoldCause::Event { what, names, state, event } => {
+        HoldCause::Event { what, names, state, event, .. } => {
             let (who, several) = match &names[..] {
                 [] => (named(layout, &explained.about), explained.about.len() > 1),
                 [name] => (format!("the {what} `{name}`"), false),
@@ -288,11 +296,6 @@ fn cause(hold: &Hold, dropped: u64, explained: &Explained, layout: &Layout) -> S
             }
         }
     }
-}
-
-/// Whether it holds anything at all.
-fn is_in_force(hold: &Hold, dropped: u64) -> bool {
-    dropped > 0 || matches!(hold.cause, HoldCause::Event { .. })
 }
 
 fn named(layout: &Layout, clients: &BTreeSet<u32>) -> String {
@@ -366,15 +369,27 @@ mod tests {
 
     fn explained(waiting: &(Waiting, Flow), layout: &Layout, holds: &[Hold], left: &[bool]) -> Explanation {
         let dropped = [("nat_forgot", 7)].into();
-        let links = [LinkTally { link: "wan up".into(), direction: "up", dropped, ..LinkTally::default() }];
+        let links = [LinkTally {
+            link: "wan up".into(),
+            direction: "up",
+            frames: 9,
+            delivered: 2,
+            dropped,
+            ..LinkTally::default()
+        }];
         let around = Surroundings { layout, holds, links: &links, left, is_modelled: false };
         waiting.0.explained(&waiting.1, &around)
     }
 
     fn event(what: &str, names: &[&str], clients: &[u32]) -> Hold {
         let names = names.iter().map(ToString::to_string).collect();
-        let cause =
-            HoldCause::Event { what: what.into(), names, state: "down since".into(), event: "outage".into() };
+        let cause = HoldCause::Event {
+            what: what.into(),
+            names,
+            state: "down since".into(),
+            event: "outage".into(),
+            lossy: Vec::new(),
+        };
         Hold { cause, clients: clients.iter().copied().collect() }
     }
 
@@ -406,6 +421,14 @@ mod tests {
         ] {
             let found = explained(&rows, &layout, &[hold], &[]);
             assert_eq!((found.explained, &found.remarks[..]), (70, &[format!("{begin}{words}{end}")][..]));
+        }
+        let mut slower = event("link", &["wan"], &[1]);
+        for (link, expected) in [("wan up", 70), ("lan", 0)] {
+            if let HoldCause::Event { lossy, .. } = &mut slower.cause {
+                *lossy = vec![link.into()];
+            }
+            let found = explained(&rows, &layout, std::slice::from_ref(&slower), &[]);
+            assert_eq!(found.explained, expected, "what a link lost or holds alone: {link}");
         }
         let found = explained(&rows, &layout, &[], &[false, true]);
         assert_eq!(found.remarks, [format!("{begin}`app` had disconnected and not come back{end}")]);

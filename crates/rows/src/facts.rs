@@ -49,6 +49,8 @@ pub enum HoldCause {
         state: String,
         /// Its name.
         event: String,
+        /// Links or channels one of which must have lost frames or hold some for it to keep anything; none: it does by itself.
+        lossy: Vec<String>,
     },
     /// These links drop frames for this reason, if any of them has dropped one.
     Drops {

@@ -1,13 +1,16 @@
 //! What a scenario itself keeps from arriving until the end of its run: whose messages, and by what.
 //!
 //! ```text
-//!   events that nothing ended    a link or station is off, a server has ended or stands still, clients are away or read nothing
+//!   events that nothing ended    a link or station is off, a server has ended or stands still, clients are away or read nothing,
+//!                                a link or channel is another than before
 //!   links that drop frames       a translator of addresses forgets connections, a policer takes what comes too fast
 //! ```
 //!
 //! Both backends tell it of each event that takes place. What a link has dropped, if anything, the recording knows.
 //!
-//! What it does not know: events that make a link slower or lose more.
+//! A link that is another than before keeps nothing by itself: the recording looks whether it has lost frames, or holds some.
+//!
+//! What it does not know: which messages were in those frames.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +24,8 @@ use mqttlab_rows::{Cause, Hold, HoldCause};
 pub struct Holds {
     reach: BTreeMap<Subject, BTreeSet<u32>>,
     in_force: BTreeMap<Subject, (String, &'static str)>,
+    /// By the number of their changes, links and channels that are others than before.
+    changed: BTreeMap<u32, Hold>,
     dropping: Vec<(Cause, Vec<String>)>,
 }
 
@@ -57,11 +62,15 @@ impl Holds {
         let reach = reach(plan, &links);
         let mut dropping: Vec<_> = nats.into_iter().map(|links| (Cause::NatForgot, links)).collect();
         dropping.extend((!policers.is_empty()).then_some((Cause::Policer, policers)));
-        Holds { reach, in_force: BTreeMap::new(), dropping }
+        Holds { reach, in_force: BTreeMap::new(), changed: BTreeMap::new(), dropping }
     }
 
     /// An event takes place. They come in the order of time.
     pub fn take(&mut self, event: &Event) {
+        event.ends().iter().for_each(|number| drop(self.changed.remove(number)));
+        if let Some((number, hold)) = event.begins().zip(self.other_than_before(event)) {
+            self.changed.insert(number, hold);
+        }
         let (subjects, state) = subjects(event);
         for subject in subjects {
             match state {
@@ -69,6 +78,33 @@ impl Holds {
                 None => self.in_force.remove(&subject),
             };
         }
+    }
+
+    /// What an event that makes a link or channel another one may keep from then on.
+    fn other_than_before(&self, event: &Event) -> Option<Hold> {
+        let (what, mut names, state) = match event {
+            Event::Links(event) if matches!(event.change, LinkChange::Spec { .. }) => {
+                ("link", event.links.clone(), "changed by")
+            }
+            Event::Medium(event) => match event.change {
+                MediumChange::InterfererOn { .. } | MediumChange::StationMoved { .. } => {
+                    ("channel", vec![event.medium.clone()], "changed by")
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        names.sort_unstable();
+        let is_on_it = |subject: &Subject| match subject {
+            Subject::Link(link) => names.contains(link),
+            Subject::Station(medium, _) => names.contains(medium),
+            _ => false,
+        };
+        let clients = self.reach.iter().filter(|(subject, _)| is_on_it(subject));
+        let clients = clients.flat_map(|(_, clients)| clients).copied().collect();
+        let (what, state, event) = (what.into(), state.into(), event.name().to_owned());
+        let cause = HoldCause::Event { what, lossy: names.clone(), names, state, event };
+        Some(Hold { cause, clients })
     }
 
     /// What is kept from arriving now. Events come first, by their names.
@@ -87,7 +123,13 @@ impl Holds {
             }
         }
         let by_event = found.into_iter().map(|((event, state, what), (names, clients))| Hold {
-            cause: HoldCause::Event { what: what.into(), names, state: state.into(), event: event.into() },
+            cause: HoldCause::Event {
+                what: what.into(),
+                names,
+                state: state.into(),
+                event: event.into(),
+                lossy: Vec::new(),
+            },
             clients,
         });
         let dropping = self.dropping.iter().map(|(cause, links)| {
@@ -95,7 +137,7 @@ impl Holds {
             let clients = behind.flatten().copied().collect();
             Hold { cause: HoldCause::Drops { links: links.clone(), cause: *cause }, clients }
         });
-        by_event.chain(dropping).collect()
+        by_event.chain(self.changed.values().cloned()).chain(dropping).collect()
     }
 }
 

@@ -1,13 +1,17 @@
 //! Datagrams on our own wire, of MQTT-SN: each is one packet, which is complete when its frame
 //! arrives.
 //!
+//! A message at QoS 0 or −1 whose datagram a link dropped is lost by that: nobody sends it again.
+//!
 //! Connections are pairs of addresses; their numbers are counted from [`FIRST`], apart from TCP's.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
 
 use mqttlab_recording::identity::{self, SequenceEnd};
-use mqttlab_recording::{ControlPacketRow, DatagramAccount, Frame, FrameFate, PacketKind, SeenBy, Towards};
+use mqttlab_recording::{
+    ControlPacketRow, DatagramAccount, Dropped, Frame, FrameFate, LossCause, PacketKind, SeenBy, Towards,
+};
 use mqttlab_units::Instant;
 
 use super::Names;
@@ -24,6 +28,7 @@ pub(super) struct RecordedDatagrams {
     /// By frame number: those that have more links to cross.
     under_way: BTreeMap<u64, SentDatagram>,
     ready: VecDeque<SentDatagram>,
+    dropped: Vec<Dropped>,
     name: String,
 }
 
@@ -115,6 +120,11 @@ impl RecordedDatagrams {
         self.ready.pop_front()
     }
 
+    /// The messages that were lost with their datagrams.
+    pub(super) fn dropped(&self) -> &[Dropped] {
+        &self.dropped
+    }
+
     fn pass(&mut self, frame: &Frame, mut seen: SentDatagram) {
         let delivered = matches!(frame.fate, FrameFate::Delivered | FrameFate::Duplicated);
         if delivered && frame.hop + 1 < frame.hops {
@@ -122,6 +132,9 @@ impl RecordedDatagrams {
             return;
         }
         seen.complete = frame.delivered.filter(|_| delivered);
+        if !delivered {
+            self.dropped.extend(seen.lost_with(frame));
+        }
         self.ready.push_back(seen);
     }
 
@@ -180,6 +193,15 @@ impl RecordedDatagrams {
 impl SentDatagram {
     fn place(&self) -> DatagramPlace {
         DatagramPlace { connection: self.connection, start: self.start }
+    }
+
+    /// The message that is lost with it, if there is one: towards a gateway everybody's, from there one client's.
+    fn lost_with(&self, frame: &Frame) -> Option<Dropped> {
+        let (publisher, sequence) = self.publisher.zip(self.sequence).filter(|_| self.qos == Some(0))?;
+        let subscriber = self.client.filter(|_| self.towards == Towards::Client);
+        let is_told = self.towards == Towards::Broker || subscriber.is_some();
+        let cause = LossCause::of_datagram(frame.cause);
+        is_told.then_some(Dropped { publisher, sequence, subscriber, cause, at: frame.entered })
     }
 
     /// As the recording has it.

@@ -401,6 +401,7 @@ impl FrameAnalyser for FrameWitness {
         if let Some(reader) = &mut self.reader {
             reader.messages(layout, emit);
         }
+        self.datagrams.dropped().iter().for_each(|row| emit(SeenRow::Dropped(row)));
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use mqttlab_client::mqtt;
 use mqttlab_client::protocol::{AnySession, Received as Said};
-use mqttlab_client::{Arriving, Delivery, Loss, PacketId, Surroundings, Who};
+use mqttlab_client::{Arriving, Delivery, Loss, PacketId, State, Surroundings, Who};
 use mqttlab_mqtt::client::Input;
 use mqttlab_mqtt::packet::{self, Packet, Publish};
 use mqttlab_mqtt::terms::ServerTerms;
@@ -92,7 +92,11 @@ impl ClientTurn<'_> {
                 let server = self.shared.group(client.who().group).connects_to;
                 let is_refused = error.kind() == io::ErrorKind::ConnectionRefused;
                 // Where an event has ended the server, nothing else is to be expected.
-                let is_wrong = is_refused && !self.shared.control.is_server_down(server);
+                let begun = match client.snapshot().state {
+                    State::Opening { since } | State::Open { since } => since,
+                    _ => self.now(),
+                };
+                let is_wrong = is_refused && !self.shared.control.was_server_down(server, begun);
                 self.tally.turned_away += u64::from(is_wrong);
                 client.lose(self, &Loss::broken(format!("cannot connect: {error}")));
             }

@@ -230,7 +230,7 @@ impl Broker {
         {
             self.out.say(packet(now, connection, dispatch));
             if self.options.retry.is_some() {
-                self.sessions.schedule(number, self.options.retry);
+                self.sessions.schedule(number, &self.options);
             }
             return true;
         }
@@ -265,7 +265,7 @@ impl Broker {
             self.send(now, number, connection, dispatch);
         }
         if self.options.retry.is_some() {
-            self.sessions.schedule(number, self.options.retry);
+            self.sessions.schedule(number, &self.options);
         }
     }
 

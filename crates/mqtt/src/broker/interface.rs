@@ -1,6 +1,6 @@
 //! What goes into a broker, and what comes out.
 
-use mqttlab_units::Duration;
+use mqttlab_units::{Duration, Instant};
 
 use crate::kind::{Qos, SubscriptionOptions, Version};
 use crate::outbox::Refill;
@@ -48,6 +48,8 @@ pub struct BrokerOptions {
     pub queue_qos0: bool,
     /// Repeat what has not been acknowledged for this long, as MQTT 3.1 had it, and not only when a client comes back.
     pub retry: Option<Duration>,
+    /// How often it looks for clients that have been silent for too long, by a clock of whole seconds; `None`: at any time.
+    pub looks_every: Option<Duration>,
     /// How acknowledgements make room.
     pub refill: Refill,
     /// What becomes of a client's QoS 1 and 2 messages beyond `max_inflight`, before MQTT 5.
@@ -79,10 +81,26 @@ impl BrokerOptions {
         max_queued: 1000,
         queue_qos0: false,
         retry: None,
+        // Mosquitto 2.0: more than five whole seconds after it looked last (`keepalive.c`).
+        looks_every: Some(Duration::from_s(6)),
         refill: Refill::Bounded,
         excess: Excess::Taken,
         topic_alias_maximum: 10,
     };
+
+    /// When a client is left that was last heard at this instant: after one and a half keep-alive intervals ([MQTT-3.1.2-22]), when the
+    /// broker looks.
+    pub(super) fn silence_ends(&self, heard: Instant, keep_alive: Duration) -> Option<Instant> {
+        let allowed = Duration::from_ns(keep_alive.as_ns() / 2 * 3);
+        // Zero switches keep-alive off (§3.1.2.10).
+        if allowed.is_zero() {
+            return None;
+        }
+        let Some(every) = self.looks_every else { return Some(heard + allowed) };
+        // More than so many of its seconds, none of which it knows a part of.
+        let seconds = heard.as_ns() / SECOND_NS + allowed.as_ns() / SECOND_NS + 1;
+        Some(Instant::from_ns((seconds * SECOND_NS).next_multiple_of(every.as_ns())))
+    }
 
     pub(super) fn window(&self) -> u16 {
         if self.max_inflight == 0 { u16::MAX } else { self.max_inflight }
@@ -98,6 +116,8 @@ impl BrokerOptions {
         Output::Connack { connection, session_present, accepted, receive_maximum, topic_alias_maximum }
     }
 }
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// A packet that has come.
 #[derive(Clone, Copy, Debug)]

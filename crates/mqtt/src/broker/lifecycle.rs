@@ -25,7 +25,7 @@ impl Broker {
         if session.expiry.is_some_and(|expiry| expiry.is_zero()) {
             self.forget(number);
         } else {
-            self.sessions.schedule(number, self.options.retry);
+            self.sessions.schedule(number, &self.options);
         }
         // Last: a session that ends here does not receive its own will.
         self.publish_will(now, number, will);
@@ -83,7 +83,7 @@ impl Broker {
         self.out.say(self.options.connack(connection, session_present, true));
         // Nothing may go before CONNACK ([MQTT-3.2.0-1]).
         self.send_within_window(now, number);
-        self.sessions.schedule(number, self.options.retry);
+        self.sessions.schedule(number, &self.options);
     }
 
     fn reject(&mut self, connection: ConnectionId, will: Option<Will>) {
@@ -144,12 +144,12 @@ impl Broker {
         }
         if let Some(connection) = session.connection {
             // As if the network had failed, so that the will is published ([MQTT-3.1.2-22], §3.1.2.5).
-            if session.silence_ends().is_some_and(|at| at <= now) {
+            if session.silence_ends(&self.options).is_some_and(|at| at <= now) {
                 return self.hang_up(now, connection);
             }
             self.repeat_overdue(now, number);
         }
         // A look may come too early: whoever was heard since is not scheduled anew before.
-        self.sessions.schedule(number, self.options.retry);
+        self.sessions.schedule(number, &self.options);
     }
 }

@@ -57,7 +57,7 @@ impl Broker {
             if let Some(exchanges) = &mut self.sessions.get(number).exchanges {
                 exchanges.outbox.disconnect();
             }
-            self.sessions.schedule(number, self.options.retry);
+            self.sessions.schedule(number, &self.options);
         }
         if kept == Kept::Nothing {
             let retained = self.topics.forget_retained();

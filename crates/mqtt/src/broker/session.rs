@@ -110,18 +110,16 @@ impl BrokerSession {
         Some(self.heard + self.expiry.filter(|_| self.connection.is_none())?)
     }
 
-    /// When the client has been silent for one and a half keep-alive intervals ([MQTT-3.1.2-22]).
-    pub(super) fn silence_ends(&self) -> Option<Instant> {
-        let allowed = Duration::from_ns(self.keep_alive.as_ns() / 2 * 3);
-        // Zero switches keep-alive off (§3.1.2.10).
-        (self.connection.is_some() && !allowed.is_zero()).then(|| self.heard + allowed)
+    /// When the client has been silent for too long.
+    pub(super) fn silence_ends(&self, options: &BrokerOptions) -> Option<Instant> {
+        self.connection.and_then(|_| options.silence_ends(self.heard, self.keep_alive))
     }
 
     /// When something may have to be done about it.
-    pub(super) fn next_look(&self, retry: Option<Duration>) -> Option<Instant> {
+    pub(super) fn next_look(&self, options: &BrokerOptions) -> Option<Instant> {
         let overdue = |interval| self.exchanges.as_ref()?.outbox.overdue_at(interval);
-        let retry = retry.and_then(overdue);
-        [self.expires(), self.silence_ends(), retry].into_iter().flatten().min()
+        let retry = options.retry.and_then(overdue);
+        [self.expires(), self.silence_ends(options), retry].into_iter().flatten().min()
     }
 
     /// A look into it.

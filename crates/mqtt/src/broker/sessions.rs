@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::Instant;
 
 use super::session::{BrokerSession, Exchanges};
 use super::{BrokerOptions, ConnectionId, SessionInfo};
@@ -137,9 +137,9 @@ impl BrokerSessions {
     }
 
     /// Sees to it that a session is looked at in time.
-    pub(super) fn schedule(&mut self, number: u32, retry: Option<Duration>) {
+    pub(super) fn schedule(&mut self, number: u32, options: &BrokerOptions) {
         let session = self.get(number);
-        let Some(at) = session.next_look(retry) else { return };
+        let Some(at) = session.next_look(options) else { return };
         // What is put off is noticed when the time comes: a client that talks is not scheduled anew at every word.
         if session.look.is_some_and(|look| look <= at) {
             return;

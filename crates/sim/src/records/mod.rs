@@ -144,7 +144,8 @@ impl Records {
         cause: net::Cause,
     ) {
         if let Some(message) = datagram.packet.unrepeated_message() {
-            self.dropped_on_way(at, Some(client), datagram.from, message, cause.into());
+            let cause = LossCause::of_datagram(cause.into());
+            self.dropped_on_way(at, Some(client), datagram.from, message, cause);
         }
     }
 

@@ -3,9 +3,11 @@
 use expect_test::expect;
 use mqttlab_mqtt::broker::BrokerOptions;
 
-use super::script::check;
+use super::script::{check, transcript};
 
 const DEFAULT: BrokerOptions = BrokerOptions::MOSQUITTO;
+/// Who is silent for too long is left at once.
+const PROMPT: BrokerOptions = BrokerOptions { looks_every: None, ..DEFAULT };
 
 #[test]
 fn mqtt_3_2_2_2_a_kept_session_is_present_and_a_clean_one_is_not() {
@@ -185,7 +187,7 @@ fn mqtt_3_1_3_8_an_empty_client_identifier_needs_a_clean_session() {
 #[test]
 fn mqtt_3_1_2_24_a_client_that_is_silent_for_one_and_a_half_keep_alives_is_left() {
     check(
-        DEFAULT,
+        PROMPT,
         "0 1 connect anna clean keep-alive=1000 will=gone:7:0
          0 2 connect ben clean
          0 2 subscribe #1 gone:0
@@ -212,6 +214,19 @@ fn mqtt_3_1_2_24_a_client_that_is_silent_for_one_and_a_half_keep_alives_is_left(
             9000 tick
         "#]],
     );
+}
+
+#[test]
+fn mosquitto_looks_every_six_seconds_for_clients_that_are_silent() {
+    // It counts whole seconds: 3 of them have not passed before the look at 6 s for whoever was heard in the third.
+    for (heard, left) in [(2_999, 6_000), (3_000, 12_000), (8_999, 12_000), (9_000, 18_000)] {
+        let ticks = (1..=left / 1_000).map(|second| second * 1_000).filter(|at| *at > heard);
+        let ticks: Vec<String> = ticks.map(|at| format!("{at} tick")).collect();
+        let script = format!("{heard} 1 connect anna clean keep-alive=2000\n{}", ticks.join("\n"));
+        let transcript = transcript(DEFAULT, &script);
+        let lines: Vec<&str> = transcript.lines().map(str::trim).collect();
+        assert_eq!(lines[lines.len() - 2..], [&format!("{left} tick"), "1 closed"], "{transcript}");
+    }
 }
 
 #[test]
@@ -265,7 +280,7 @@ fn mqtt_3_1_2_23_a_session_expires_and_lets_go_of_what_it_holds() {
 #[test]
 fn a_session_that_has_ended_is_not_waited_for() {
     check(
-        DEFAULT,
+        PROMPT,
         "0 1 connect anna clean keep-alive=1000
          100 1 closed
          200 2 connect ben clean keep-alive=4000
@@ -297,7 +312,7 @@ fn a_session_that_has_ended_is_not_waited_for() {
 #[test]
 fn bytes_of_an_unfinished_packet_keep_a_connection_alive() {
     check(
-        DEFAULT,
+        PROMPT,
         "0 1 connect anna clean keep-alive=1000
          1400 1 unfinished
          2000 tick
