@@ -112,8 +112,9 @@ def between(live: Mapping[str, Any], sim: Mapping[str, Any]) -> Iterator[Found]:
 def _known_alike(live: Mapping[str, int], sim: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     """The causes of both, where a live run cannot know what a simulation does.
 
-    What a live run calls unknown, with what may have become of it, is held against what the simulation calls lost by that.
-    What it calls overtaken is lost by something that nobody said: it is held against whatever the simulation has more of.
+    What a live run calls unknown, with what may have become of it, is held against what a simulation calls lost by
+    that. What it calls overtaken is lost by something that nobody said: it is held against whatever the simulation has
+    more of.
     """
     shown: dict[str, int] = {}
     modelled: dict[str, int] = {}

@@ -80,7 +80,7 @@ EVIDENCE: dict[str, list[tuple[str, str]]] = {
          "silence of the server while TCP of its host acknowledged; the ways are named"),
         ("stood still is not known", "TCP acknowledged nothing, or could not be asked: said to be unknown")],
     "crates/live/src/verdict/validity.rs": [
-        ("because the emulator was not scheduled",
+        ("because the emulator did not read them in time",
          "drops of the ring that the emulator reads, and the scheduler's counters"),
         ("because this program may open no more files", "EMFILE of the system"),
         ("because nothing listened", "ECONNREFUSED of the system, at a broker that had served")],

@@ -32,8 +32,8 @@ use std::collections::HashMap;
 
 use crate::connection_times::{ConnectionTimes, RunEnds};
 use crate::coverage::{ChangedSubscriptions, Coverage, ReceiverCoverage};
-use crate::latest::Turn;
 use crate::origin::{CopyOrigin, SESSION_PRESENT, SubscribeTimes};
+use crate::turn::Turn;
 use mqttlab_rows::{Event, EventKind, Gap, Layout, LossCause, MessageFate, Received, Sent};
 use mqttlab_units::{Duration, Instant};
 

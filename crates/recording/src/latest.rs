@@ -20,27 +20,10 @@ use crate::fate::Judge;
 use crate::hash::FoldedHash;
 use crate::message_rows::{GatheredMessage, GatheredRows, Survey};
 use crate::origin::CopyOrigin;
+use crate::turn::{Arrival, Turn};
 
 /// Publisher, topic, QoS and receiver.
 type FlowKey = (u32, u32, u8, u32);
-
-/// A message that reached a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Arrival {
-    sequence: u32,
-    sent_ns: u64,
-    received_ns: u64,
-    /// The QoS of the delivery.
-    qos: u8,
-}
-
-/// Two messages of which the second came next, after a connection had ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Turn {
-    /// `None`: nothing had come before.
-    before: Option<Arrival>,
-    after: Arrival,
-}
 
 /// What has arrived of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,29 +144,5 @@ impl Latest {
     pub(crate) fn turn(&self, sent: &Sent, subscriber: u32) -> Option<Turn> {
         let turns = self.turns.get(&(sent.publisher, sent.topic, sent.qos, subscriber))?;
         turns.iter().find(|turn| turn.holds(sent.sequence)).copied()
-    }
-}
-
-impl Turn {
-    /// Whether a message lies between the two.
-    fn holds(&self, sequence: u32) -> bool {
-        self.before.is_none_or(|before| before.sequence < sequence) && sequence < self.after.sequence
-    }
-
-    /// When the two were sent; from the start on where nothing came before.
-    pub(crate) fn sent(&self) -> (Instant, Instant) {
-        let before = self.before.map_or(Instant::ZERO, |before| Instant::from_ns(before.sent_ns));
-        (before, Instant::from_ns(self.after.sent_ns))
-    }
-
-    /// When the two were received; from the start on where nothing came before.
-    pub(crate) fn received(&self) -> (Instant, Instant) {
-        let before = self.before.map_or(Instant::ZERO, |before| Instant::from_ns(before.received_ns));
-        (before, Instant::from_ns(self.after.received_ns))
-    }
-
-    /// The QoS at which the second came.
-    pub(crate) fn qos(&self) -> u8 {
-        self.after.qos
     }
 }

@@ -67,6 +67,7 @@ mod summing;
 mod table;
 mod tables;
 mod text_columns;
+mod turn;
 mod untraced;
 mod validity;
 mod waiting;

@@ -127,7 +127,9 @@ fn reasons(evidence: &ValidityEvidence, limit: Duration) -> Vec<String> {
     if evidence.ring_drops > 0 {
         let count = evidence.ring_drops;
         let words = emulator.map_or(String::new(), |late| format!(": {}", late.words()));
-        reasons.push(format!("{count} frames were lost before the emulated links, because the emulator was not scheduled{words}"));
+        reasons.push(format!(
+            "{count} frames were lost before the emulated links, because the emulator did not read them in time{words}"
+        ));
     }
     reasons
 }
