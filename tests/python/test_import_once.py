@@ -363,6 +363,19 @@ def test_a_capture_that_shows_a_delivery_before_its_message_is_out_of_order(
     assert words in reason and " by at least 0.00" in reason, reason
 
 
+def test_a_suback_that_a_mirror_port_shows_before_its_subscribe_grants_it(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
+    publisher.connect("p")
+    subscriber.connect("s")
+    subscriber.down(b"\x90\3\0\1\0")
+    wire.wait(-0.98)
+    subscriber.up(b"\x82\6\0\1\0\1t\0")
+    publisher.up(publish("t", b"1"))
+    recording = imported(tmp_path, saved(wire.frames, tmp_path / "mirror.pcap"))
+    assert fates(recording) == [(0, "s", "under_way")]
+
+
 def test_a_clock_that_drifts_makes_a_part_of_the_deliveries_precede(tmp_path: Path) -> None:
     publishes, receives = two_points()
     drifts = [(at_ns - (at_ns - START_NS) * 8 // 1_000, packet) for at_ns, packet in receives]

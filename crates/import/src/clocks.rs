@@ -262,6 +262,6 @@ pub fn seconds(length: Duration) -> String {
 
 /// In one capture the order of frames that are this near each other may be another one than that of their times. A mirror port and
 /// the queues of a card hold frames for less.
-const DISORDER_MAX: Duration = Duration::from_ms(10);
+pub const DISORDER_MAX: Duration = Duration::from_ms(10);
 /// Contents that are remembered.
 const GIVEN_UP_MAX: usize = 1 << 16;
