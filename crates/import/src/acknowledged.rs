@@ -240,12 +240,16 @@ impl ReceiverProgress {
             let sent_by_then = stamped.iter().rev().find(|(_, stamp)| echo.wrapping_sub(*stamp) as i32 >= 0);
             // An older echo is of a segment before, where the acknowledgment is for such a one, too: the first copy needs no repair.
             let is_of_earlier = !is_next && stamped.len() == copies.len();
-            if sent_by_then.is_some() || is_of_earlier || stamped.len() < 2 {
+            let only = stamped.first().filter(|_| stamped.len() == 1);
+            let first = copies.first().filter(|_| is_of_earlier);
+            if let Some(copy) = sent_by_then.or(only).map(|(copy, _)| copy).or(first) {
                 arrived.by_time_stamp += u64::from(copies.len() > 1);
-                let only = stamped.first().filter(|_| stamped.len() == 1);
-                return sent_by_then.or(only).map(|(copy, _)| *copy).or(copies.first().copied());
+                return Some(*copy);
             }
-            candidates = stamped.into_iter().map(|(copy, _)| copy).collect();
+            // Where none is recent enough the stamps are not those of RFC 7323.
+            if !stamped.is_empty() {
+                candidates = stamped.into_iter().map(|(copy, _)| copy).collect();
+            }
         }
         arrived.by_round_trip += u64::from(copies.len() > 1);
         let least = self.round_trip_least.unwrap_or_default();
