@@ -106,7 +106,9 @@ class Stream:
             others = [other.arrived_ns for low, high, other in self.segments if low <= start and high >= end]
             is_first = min(other for other in others if other is not None) == arrived
             if is_first and 0 <= arrived - answered[index] < within_ns:
-                frame.passes[-1] = replace(frame.passes[-1], delivered_ns=answered[index] - 1)
+                # On a loopback interface, whose frames have one time, an answer may have an earlier one.
+                settled = max(answered[index] - 1, frame.sent_ns)
+                frame.passes[-1] = replace(frame.passes[-1], delivered_ns=settled)
 
     def find_mqtt(self) -> None:
         """Find out where bytes of MQTT stand."""
