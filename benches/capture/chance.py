@@ -44,7 +44,7 @@ from mqttlab.scenario.load import parse_values
 HERE = Path(__file__).resolve().parent
 MIRROR_NS, EXACT_NS = 200_000, 2_500
 LIVE_SLACK_NS = 5_000_000
-"""The emulator says when a frame should arrive; a late one answers an earlier one by so much."""
+"""The emulator says when a frame is to arrive. By so much an answer to it may be earlier."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +75,7 @@ def make(drawn: Drawn, directory: Path) -> Capture | None:
     names = list(recording.layout["clients"].names)
     traffic = traffic_of(frames, names)
     slack_ns = LIVE_SLACK_NS if drawn.backend == "live" else 0
-    for connection in traffic.connections:
-        connection.up.settle_arrivals(slack_ns)
-        connection.down.settle_arrivals(slack_ns)
+    traffic.settle_arrivals(slack_ns)
     views = views_of(drawn, recording.layout["hosts"], traffic, frames)
     right = right_of(traffic, frames, views, slack_ns=slack_ns)
     data = rewritten(frames, traffic, contents=drawn.contents, assigns=drawn.assigns,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bisect
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -16,6 +16,7 @@ from passing import ACK, FIN, RST, SYN, Frame
 from mqttlab.export.identity import identity
 
 PUBLISH, PUBREL, SUBACK, DISCONNECT = 3, 6, 9, 14
+DUP = 8
 WORD = 2**32
 IDENTITY_BYTES, TIMED_BYTES = 9, 17
 
@@ -83,27 +84,31 @@ class Stream:
             self.data.extend(bytes(max(0, end - len(self.data))))
             self.data[start:end] = segment.payload
 
-    def settle_arrivals(self, within_ns: int) -> None:
-        """Let no data arrive after its receiver has acknowledged it.
+    def settle_arrivals(self, within_ns: int, passed_on: Iterable[tuple[int, int]] = ()) -> None:
+        """Let no data arrive after its receiver has acknowledged it, or passed it on.
 
-        The times of a live run are taken before and after the kernel is told: its answer may be the earlier one. No
-        host captures that order, for it acknowledges what it has.
+        The times of a live run are those at which its links are to hand frames over. The kernel has them some
+        microseconds earlier or later, so that its answer may be earlier. No host captures that order: it answers what
+        it has.
 
         Args:
             within_ns: by so much an answer may be earlier; data that is later still is a copy that was not needed.
+            passed_on: the places behind messages that the receiver has passed on, and when.
         """
-        acks = sorted(self.acks, key=lambda ack: ack[0])
-        places = [place for place, _ in acks]
-        answered = [*accumulate((frame.sent_ns for _, frame in reversed(acks)), min)][::-1]
+        answers = sorted([*((place, frame.sent_ns) for place, frame in self.acks), *passed_on])
+        places = [place for place, _ in answers]
+        answered = [*accumulate((at_ns for _, at_ns in reversed(answers)), min)][::-1]
         for start, end, frame in self.segments:
             index = bisect.bisect_left(places, end)
             arrived = frame.arrived_ns
-            if end <= start or index == len(acks) or arrived is None:
+            if end <= start or index == len(answers) or arrived is None:
                 continue
             others = [other.arrived_ns for low, high, other in self.segments if low <= start and high >= end]
             is_first = min(other for other in others if other is not None) == arrived
             if is_first and 0 <= arrived - answered[index] < within_ns:
-                frame.passes[-1] = replace(frame.passes[-1], delivered_ns=answered[index] - 1)
+                # On a loopback interface, whose frames have one time, an answer may have an earlier one.
+                settled = max(answered[index] - 1, frame.sent_ns)
+                frame.passes[-1] = replace(frame.passes[-1], delivered_ns=settled)
 
     def find_mqtt(self) -> None:
         """Find out where bytes of MQTT stand."""
@@ -207,6 +212,29 @@ class Traffic:
     connections: list[Connection] = field(default_factory=list)
     of_frame: dict[int, tuple[Connection, bool]] = field(default_factory=dict)
 
+    def settle_arrivals(self, within_ns: int) -> None:
+        """Let no data arrive after it was answered: see :meth:`Stream.settle_arrivals`."""
+        passed_on: dict[tuple[int, tuple[int, int]], int] = {}
+        for connection in self.connections:
+            for packet, message in _messages(connection.down, connection.level):
+                sent_ns = connection.down.sent_ns(connection.down.raw(packet.start))
+                if sent_ns is not None:
+                    key = connection.server_address, message
+                    passed_on[key] = min(sent_ns, passed_on.get(key, sent_ns))
+        for connection in self.connections:
+            up = connection.up
+            # Of a repetition the server may have had the first copy.
+            first = ((up.raw(packet.end - 1) + 1, passed_on.get((connection.server_address, message)))
+                     for packet, message in _messages(up, connection.level) if not packet.flags & DUP)
+            up.settle_arrivals(within_ns, [(place, at_ns) for place, at_ns in first if at_ns is not None])
+            connection.down.settle_arrivals(within_ns)
+
+
+def _messages(stream: Stream, level: int) -> Iterator[tuple[Packet, tuple[int, int]]]:
+    for packet in stream.packets():
+        if packet.kind == PUBLISH and (message := publish_of(packet, level).message) is not None:
+            yield packet, message
+
 
 def traffic_of(frames: list[Frame], names: list[str]) -> Traffic:
     """Put segments into connections, and read their packets.
@@ -286,7 +314,7 @@ def publish_of(packet: Packet, level: int) -> Publish:
             if not digit & 128:
                 break
         at += size
-    return Publish(packet=packet, topic=body[2:2 + length], qos=qos, dup=bool(packet.flags & 8),
+    return Publish(packet=packet, topic=body[2:2 + length], qos=qos, dup=bool(packet.flags & DUP),
                    retain=bool(packet.flags & 1), identifier=identifier, payload_start=packet.body_start + at,
                    message=message_of(body[at:]))
 

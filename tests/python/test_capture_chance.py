@@ -61,6 +61,13 @@ def test_data_of_a_live_run_is_at_its_receiver_before_the_receiver_acknowledges_
     stream = streams.Stream(segments=segments, acks=[(10, frame(4, 5_000, 9_000)), (30, frame(5, 6_000, 9_100))])
     stream.settle_arrivals(50_000)
     assert [each.arrived_ns for _, _, each in segments] == [4_999, 90_000, 5_999, None]
+    # A broker may pass a message on before its host acknowledges it.
+    stream.settle_arrivals(50_000, [(10, 4_980)])
+    assert [each.arrived_ns for _, _, each in segments] == [4_979, 90_000, 5_999, None]
+    # None arrives before it is sent, where a loopback interface shows the answer first.
+    alone = frame(6, 5_003, 5_003)
+    streams.Stream(segments=[(0, 10, alone)], acks=[(10, frame(7, 5_000, 5_000))]).settle_arrivals(50_000)
+    assert alone.arrived_ns == 5_003
 
 
 def test_what_is_unknown_of_a_shared_subscription_is_no_wrong_answer(tmp_path: Path) -> None:

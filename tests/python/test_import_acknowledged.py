@@ -176,7 +176,7 @@ def test_without_time_stamps_the_copy_is_told_by_its_round_trip_and_that_is_said
     recording = read(wire, tmp_path)
     second_ns = at_ns + 1_000 * MS - recording.layout["started_unix_ns"]
     assert recording.messages.sort("sequence")["received_ns"][1] == second_ns
-    assert any("without a time stamp" in text for text in recording.run["warnings"])
+    assert any("time stamps do not say which copy" in text for text in recording.run["warnings"])
 
 
 def test_a_message_behind_a_repeated_segment_arrives_with_it_and_one_before_it_does_not_wait(tmp_path: Path) -> None:

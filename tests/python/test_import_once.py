@@ -340,6 +340,42 @@ def test_deliveries_before_their_publication_prove_that_clocks_differ(tmp_path: 
                              "differ by at least 1.96 s."), reason
 
 
+@pytest.mark.parametrize(("contents", "words"), [
+    ([b"reading %d" % number for number in range(10)],
+     "deliveries are earlier than the sending of their messages: the times are out of order"),
+    ([b"reading"] * 10, "and as many such messages have no delivery: either the times are out of order"),
+])
+def test_a_capture_that_shows_a_delivery_before_its_message_is_out_of_order(
+    contents: list[bytes], words: str, tmp_path: Path
+) -> None:
+    wire = Wire()
+    publisher, subscriber = pair(wire)
+    for number, content in enumerate(contents):
+        wire.now_ns = START_NS + (number + 1) * 1_000 * MS
+        # A mirror port shows the third delivery first.
+        for pass_on in (subscriber.down, publisher.up) if number == 2 else (publisher.up, subscriber.down):
+            pass_on(publish("t", content))
+            wire.now_ns += MS // 50
+    recording = imported(tmp_path, saved(wire.frames, tmp_path / "mirror.pcap"))
+    assert not {"foreign", "lost"} & set(recording.messages["fate"])
+    assert not recording.run["validity"]["valid"]
+    [reason] = recording.run["validity"]["reasons"]
+    assert words in reason and " by at least 0.00" in reason, reason
+
+
+def test_a_suback_that_a_mirror_port_shows_before_its_subscribe_grants_it(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = Client(wire, "10.0.0.2", 40_000), Client(wire, "10.0.0.3", 40_001)
+    publisher.connect("p")
+    subscriber.connect("s")
+    subscriber.down(b"\x90\3\0\1\0")
+    wire.wait(-0.98)
+    subscriber.up(b"\x82\6\0\1\0\1t\0")
+    publisher.up(publish("t", b"1"))
+    recording = imported(tmp_path, saved(wire.frames, tmp_path / "mirror.pcap"))
+    assert fates(recording) == [(0, "s", "under_way")]
+
+
 def test_a_clock_that_drifts_makes_a_part_of_the_deliveries_precede(tmp_path: Path) -> None:
     publishes, receives = two_points()
     drifts = [(at_ns - (at_ns - START_NS) * 8 // 1_000, packet) for at_ns, packet in receives]

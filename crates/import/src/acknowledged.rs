@@ -6,8 +6,10 @@
 //!                 ◄─────────────────────────ACK────   covers the bytes: copy 2 is the one that arrived
 //! ```
 //!
-//! An acknowledgment carries the time stamp of the copy that filled the gap (RFC 7323 §4.3). Without time stamps the last copy counts
-//! whose round trip is no shorter than others were. A duplicate that the receiver reports (RFC 2883) is no first arrival.
+//! An acknowledgment carries the time stamp of the copy that filled the gap (RFC 7323 §4.3), unless another segment overtook that copy:
+//! Linux takes no time stamp from a segment whose own acknowledgment is an old one. Then, and without time stamps, the last copy counts
+//! whose round trip is no shorter than others were. A receiver drops a copy that is older than a time stamp it has echoed (PAWS, RFC
+//! 7323 §5.3). A duplicate that the receiver reports (RFC 2883) is no first arrival.
 //!
 //! What it does not model: data that a receiver has acknowledged selectively and dropped again (RFC 2018 §8).
 
@@ -63,6 +65,8 @@ pub struct ReceiverProgress {
     /// Whether any of its acknowledgments was captured.
     is_heard: bool,
     acknowledged: u64,
+    /// The latest time stamp that it has echoed.
+    echoed: Option<u32>,
     /// Segments that are not acknowledged, in the order of their sending.
     copies: VecDeque<SegmentCopy>,
     /// How many of them repeat others.
@@ -118,9 +122,15 @@ impl ReceiverProgress {
 
     /// The receiver acknowledges.
     pub fn acknowledge(&mut self, ack: &Acknowledgment, arrived: &mut ArrivedCopies) {
-        if ack.upto <= self.acknowledged {
-            return;
+        if ack.upto > self.acknowledged {
+            self.advance(ack, arrived);
         }
+        // Stamps wrap (RFC 7323 §5.2).
+        let is_later = |echo: &u32| self.echoed.is_none_or(|echoed| echo.wrapping_sub(echoed) as i32 > 0);
+        self.echoed = ack.echo.filter(is_later).or(self.echoed);
+    }
+
+    fn advance(&mut self, ack: &Acknowledgment, arrived: &mut ArrivedCopies) {
         let from = std::mem::replace(&mut self.acknowledged, ack.upto);
         if self.repeated > 0 {
             self.repair(from, ack, arrived);
@@ -163,7 +173,7 @@ impl ReceiverProgress {
             if is_double(&bytes) && copies.len() > 1 {
                 copies.pop();
             }
-            let Some(copy) = self.first_arrival(&copies, ack, arrived) else { continue };
+            let Some(copy) = self.first_arrival(&copies, ack, bytes.start == from, arrived) else { continue };
             if copy.time > copies[0].time {
                 self.note_repair(bytes.start..ack.upto, copy.again.unwrap_or(copy.time));
             }
@@ -211,20 +221,35 @@ impl ReceiverProgress {
         self.repairs.push_back((bytes, at));
     }
 
-    /// The copy that the receiver got first, of those that an acknowledgment may be for.
+    /// The copy that the receiver got first, of those that an acknowledgment may be for. `is_next`: they begin where the last
+    /// acknowledgment ends.
     fn first_arrival(
         &self,
         copies: &[SegmentCopy],
         ack: &Acknowledgment,
+        is_next: bool,
         arrived: &mut ArrivedCopies,
     ) -> Option<SegmentCopy> {
-        let stamped = copies.iter().map(|copy| Some((copy, copy.stamp?))).collect::<Option<Vec<_>>>();
-        if let (Some(stamped), Some(echo)) = (stamped, ack.echo) {
-            arrived.by_time_stamp += u64::from(copies.len() > 1);
-            // Stamps wrap (RFC 7323 §5.2). An older echo is of a segment before: the first copy needs no repair.
-            let mut sent_by_then =
-                stamped.iter().rev().filter(|(_, stamp)| echo.wrapping_sub(*stamp) as i32 >= 0);
-            return sent_by_then.next().map(|(copy, _)| **copy).or(copies.first().copied());
+        let stamped = copies.iter().map(|copy| Some((*copy, copy.stamp?))).collect::<Option<Vec<_>>>();
+        let mut candidates = copies.to_vec();
+        if let (Some(mut stamped), Some(echo)) = (stamped, ack.echo) {
+            if let Some(echoed) = self.echoed {
+                // Linux accepts what is one tick older.
+                stamped.retain(|(_, stamp)| echoed.wrapping_sub(*stamp) as i32 <= 1);
+            }
+            let sent_by_then = stamped.iter().rev().find(|(_, stamp)| echo.wrapping_sub(*stamp) as i32 >= 0);
+            // An older echo is of a segment before, where the acknowledgment is for such a one, too: the first copy needs no repair.
+            let is_of_earlier = !is_next && stamped.len() == copies.len();
+            let only = stamped.first().filter(|_| stamped.len() == 1);
+            let first = copies.first().filter(|_| is_of_earlier);
+            if let Some(copy) = sent_by_then.or(only).map(|(copy, _)| copy).or(first) {
+                arrived.by_time_stamp += u64::from(copies.len() > 1);
+                return Some(*copy);
+            }
+            // Where none is recent enough the stamps are not those of RFC 7323.
+            if !stamped.is_empty() {
+                candidates = stamped.into_iter().map(|(copy, _)| copy).collect();
+            }
         }
         arrived.by_round_trip += u64::from(copies.len() > 1);
         let least = self.round_trip_least.unwrap_or_default();
@@ -232,7 +257,7 @@ impl ReceiverProgress {
         let plausible = |copy: &&SegmentCopy| {
             ack.at.checked_since(copy.time).is_some_and(|took| took.as_ns() * 10 >= least.as_ns() * 9)
         };
-        copies.iter().rev().find(plausible).or(copies.first()).copied()
+        candidates.iter().rev().find(plausible).or(candidates.first()).copied()
     }
 
     /// Whether any acknowledgment of the receiver was captured.
@@ -299,7 +324,35 @@ mod tests {
         assert_eq!(by_stamp(700), (Some(Some(at(700))), one));
         assert_eq!(by_stamp(300).0, Some(Some(at(300))), "a late acknowledgment of the second");
         assert_eq!(by_stamp(100).0, Some(None), "of the first");
-        assert_eq!(by_stamp(90).0, Some(None), "of a segment before");
+        let by_round_trip = ArrivedCopies { by_round_trip: 1, ..ArrivedCopies::default() };
+        assert_eq!(by_stamp(90), (Some(Some(at(700))), by_round_trip), "of none: the hole begins with them");
+    }
+
+    #[test]
+    fn an_older_echo_is_of_a_segment_before_that_is_acknowledged_with_them() {
+        let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
+        receiver.sent(copy(0..5, 0, Some(90), false));
+        receiver.sent(copy(5..15, 100, Some(100), false));
+        receiver.sent(copy(5..15, 300, Some(300), true));
+        receiver.acknowledge(&ack(15, 360, Some(90)), &mut arrived);
+        assert_eq!((receiver.arrived(15), arrived.by_time_stamp), (Some(None), 1));
+    }
+
+    #[test]
+    fn a_copy_that_is_older_than_an_echo_before_was_dropped_wherever_the_last_echo_is_from() {
+        let (mut receiver, mut arrived) = (ReceiverProgress::default(), ArrivedCopies::default());
+        // The second of three segments is lost, and the first one arrives when it is sent again. The copy of the second is overtaken by
+        // a segment with a later acknowledgment, so that Linux echoes the first one's stamp once more.
+        for (bytes, ms, is_repeated) in [(0..10, 0, false), (10..20, 1, false), (20..30, 50, false)] {
+            receiver.sent(copy(bytes, ms, Some(ms as u32), is_repeated));
+        }
+        receiver.sent(copy(0..10, 120, Some(120), true));
+        receiver.sent(copy(10..20, 170, Some(170), true));
+        receiver.acknowledge(&ack(10, 234, Some(120)), &mut arrived);
+        receiver.acknowledge(&ack(30, 285, Some(120)), &mut arrived);
+        let arrival = [10, 20, 30].map(|end| receiver.arrived(end));
+        assert_eq!(arrival, [Some(Some(at(120))), Some(Some(at(170))), Some(Some(at(170)))]);
+        assert_eq!((arrived.by_time_stamp, arrived.by_round_trip), (2, 0));
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct TracedMessage {
     /// Whether it comes while none of several equal messages is owed, and nothing says why: it is a second copy, unless a message
     /// before it was not captured.
     pub is_unexplained: bool,
+    /// How many messages with this content were owed before it, and will not come any more.
+    pub passed_over: u64,
 }
 
 struct WaitingMessage {
@@ -288,6 +290,8 @@ impl ContentQueues {
         let before =
             (place..owed.subscribed).filter(|&place| self.is_before(queue, place, &owed)).count() as u64;
         let left = end - place - before;
+        let skipped = (owed.first..place).filter(|&place| !self.is_before(queue, place, &owed));
+        let passed_over = skipped.count() as u64;
         let (number, found) = self.at_place(queue, place);
         let (message, flow) = (found.message, found.flow);
         // Members of a shared subscription get messages in no order that is promised.
@@ -300,7 +304,7 @@ impl ContentQueues {
         if window.is_none() && !publish.dup && !is_shared {
             self.pass_over(publish.client, flow, number);
         }
-        Some((TracedMessage { window, ..TracedMessage::certain(message, identified) }, false))
+        Some((TracedMessage { window, passed_over, ..TracedMessage::certain(message, identified) }, false))
     }
 
     /// What comes while nothing is owed: a message for the second time.
@@ -330,9 +334,9 @@ impl ContentQueues {
             false if copies_each > 0 => Identified::Order,
             false => Identified::Ambiguous,
         };
-        let is_unexplained = !only && copies_each == 0 && !publish.dup && repeated.is_none();
+        let is_unexplained = copies_each == 0 && !publish.dup && repeated.is_none();
         let message = self.message(number).message;
-        Some(TracedMessage { message, identified, window, is_unexplained })
+        Some(TracedMessage { is_unexplained, window, ..TracedMessage::certain(message, identified) })
     }
 
     /// The only message that a part of a payload fits, and whether its receiver had it before.
@@ -412,7 +416,7 @@ impl ContentQueues {
 impl TracedMessage {
     /// A message that is certain.
     pub fn certain(message: CountedMessage, identified: Identified) -> TracedMessage {
-        TracedMessage { message, identified, window: None, is_unexplained: false }
+        TracedMessage { message, identified, window: None, is_unexplained: false, passed_over: 0 }
     }
 }
 

@@ -24,6 +24,7 @@ use mqttlab_units::{Duration, Instant};
 
 use super::body;
 use super::causes::ClientLimits;
+use super::clocks::DISORDER_MAX;
 use super::matcher::Matcher;
 use super::participants::{Participants, written};
 
@@ -86,6 +87,8 @@ struct CapturedConnection {
     /// Filters whose SUBSCRIBE or UNSUBSCRIBE is not answered, by packet identifier.
     subscribing: NumberMap<u16, (Instant, Vec<String>)>,
     unsubscribing: NumberMap<u16, (Instant, Vec<String>)>,
+    /// The last SUBACK that answers no SUBSCRIBE seen before it, and when it was seen.
+    early_suback: Option<Box<(Instant, CapturedPacket)>>,
 }
 
 impl CapturedConnections {
@@ -356,17 +359,29 @@ impl CapturedConnections {
         }
         let filters: Vec<String> = asked.into_iter().map(|(filter, _)| filter).collect();
         let words = filters.join(" ");
+        let [sent, complete] = times;
         if let Some(id) = packet.id {
-            conversation.subscribing.insert(id, (times[0], filters));
+            conversation.subscribing.insert(id, (sent, filters));
         }
-        self.push_event(times[0], EventKind::Subscribe, Some(client), None, words);
+        // A mirror port may show the answer first.
+        let early = conversation.early_suback.take_if(|early| {
+            early.1.id == packet.id
+                && complete.checked_since(early.0).is_some_and(|passed| passed < DISORDER_MAX)
+        });
+        self.push_event(sent, EventKind::Subscribe, Some(client), None, words);
+        if let Some(early) = early {
+            self.suback(connection, &early.1, complete, matcher);
+        }
     }
 
     fn suback(&mut self, connection: u32, packet: &CapturedPacket, at: Instant, matcher: &mut Matcher) {
         let Some(conversation) = self.of.get_mut(&connection) else { return };
         let client = conversation.client;
         let asked = packet.id.and_then(|id| conversation.subscribing.remove(&id));
-        let Some((asked, filters)) = asked else { return };
+        let Some((asked, filters)) = asked else {
+            conversation.early_suback = Some(Box::new((at, packet.clone())));
+            return;
+        };
         let mut refused = Vec::new();
         // MQTT 3.1 has no refusals, and a cut packet no codes: what is not refused is granted.
         let version = Version::from_level(packet.level);
@@ -514,6 +529,7 @@ impl CapturedConnection {
             silent: Duration::ZERO,
             subscribing: NumberMap::default(),
             unsubscribing: NumberMap::default(),
+            early_suback: None,
         }
     }
 }

@@ -25,7 +25,7 @@ use mqttlab_units::Instant;
 use super::causes::PacketCauses;
 use super::clocks::ClockEvidence;
 use super::content_order::OrderWindow;
-use super::content_queues::{ContentQueues, TracedMessage};
+use super::content_queues::{self, ContentQueues, TracedMessage};
 use super::delays::{self, DelayedMessages};
 use super::identities::{Identities, PublishOrigin};
 use super::message::{CountedMessage, SeenPublish};
@@ -378,7 +378,7 @@ impl Matcher {
             },
         };
         let (copy_of, traced) = match traced {
-            Some(copy) if copy.is_unexplained => (Some(copy.message), None),
+            Some(copy) if copy.is_unexplained => (Some(copy), None),
             traced => (None, traced),
         };
         let message = traced.as_ref().map(|traced| traced.message);
@@ -398,7 +398,7 @@ impl Matcher {
             self.received(held);
         }
         let row = received(publish, traced.as_ref());
-        let untraced = || Box::new(UntracedDelivery::of(publish, copy_of));
+        let untraced = || Box::new(UntracedDelivery::of(publish, copy_of.clone()));
         let row = HeldDelivery {
             row: will.map_or(row, |client| row.with_will(Some(client))),
             untraced: (traced.is_none() && will.is_none()).then(untraced),
@@ -406,7 +406,7 @@ impl Matcher {
         };
         let hold = publish.qos == 2 && self.deliver_on_release;
         if let Some(place) = place {
-            let (connection, message) = (publish.connection, traced);
+            let (connection, message) = (publish.connection, traced.or(copy_of));
             let held = hold.then(|| row.clone());
             self.incoming.insert(place, PendingDelivery { connection, message, will, held });
         }
@@ -490,6 +490,9 @@ impl Matcher {
         }
         if !publish.retain {
             self.clocks.note_regular(message, publish.client);
+        }
+        if traced.passed_over > 0 {
+            self.clocks.note_passed_over(content_queues::key(publish), publish.client, traced.passed_over);
         }
         // A relay's copy was published where it is delivered.
         let CountedMessage { publisher, sequence } = message;

@@ -236,8 +236,8 @@ impl UnprovenRows {
         warn(self.unsent, "{} PUBLISH packets to the broker were never acknowledged by its host (TCP).");
         warn(
             streams.arrived().by_round_trip,
-            "Of {} segments that were sent again without a time stamp the copy that arrived is the last one with a plausible round \
-             trip.",
+            "Of {} segments that were sent again time stamps do not say which copy arrived. The last one with a plausible round trip \
+             is taken.",
         );
         warnings
     }

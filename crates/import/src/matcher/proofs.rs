@@ -35,6 +35,7 @@ impl Matcher {
         over.sort_unstable_by_key(|(message, whom)| (message.publisher, message.sequence, *whom));
         over.into_iter().for_each(|(message, whom)| self.causes.unreleased(message, whom, at));
         self.causes.session_over(client, at);
+        self.settle_clocks(Some(client));
     }
 
     /// Whose will a delivery is, unless a message with the same content has still to come.

@@ -23,7 +23,7 @@ pub(super) struct UntracedDelivery {
     is_whole: bool,
     since: Instant,
     /// The message of which it is a second copy, unless another one before it was not captured.
-    copy_of: Option<CountedMessage>,
+    copy_of: Option<TracedMessage>,
     /// The message of this content that was published later, where another capture's clock may be behind.
     early: Option<CountedMessage>,
 }
@@ -34,9 +34,12 @@ impl Matcher {
         if let Some(early) = untraced.early.filter(|&message| self.clocks.holds(message, row.subscriber)) {
             return of_message(&row, early, Identified::Payload);
         }
-        let trusted = |copied: &CountedMessage| self.waiting.trusts(copied.publisher, row.subscriber);
-        if let Some(copied) = untraced.copy_of.filter(trusted) {
-            return of_message(&row, copied, Identified::Ambiguous);
+        let trusted = |copied: &&TracedMessage| {
+            copied.identified == Identified::Payload
+                || self.waiting.trusts(copied.message.publisher, row.subscriber)
+        };
+        if let Some(copied) = untraced.copy_of.as_ref().filter(trusted) {
+            return of_message(&row, copied.message, copied.identified);
         }
         self.traced.foreign += 1;
         if untraced.is_whole {
@@ -49,8 +52,13 @@ impl Matcher {
     /// No more packets come: what has not been traced is foreign.
     pub fn finish(&mut self) {
         self.over = true;
+        self.settle_clocks(None);
+    }
+
+    /// A receiver, or all of them, will not get what they are owed.
+    pub(super) fn settle_clocks(&mut self, receiver: Option<u32>) {
         let (subscriptions, waiting) = (&mut self.subscriptions, &self.waiting);
-        self.clocks.settle(|content| {
+        self.clocks.settle(receiver, |content| {
             let taker = subscriptions.taker(content.receiver, &content.topic);
             waiting.count_owed(content.content, (taker, content.since), content.server)
         });
@@ -79,18 +87,17 @@ impl Matcher {
                 continue;
             }
             if let Some(lead) = published.first.checked_since(row.received).filter(|lead| !lead.is_zero()) {
-                let is_apart = self.clocks.are_apart(untraced.connection, published.connection);
-                let content = || RepeatedContent {
+                let content = RepeatedContent {
                     content: untraced.key,
                     topic: Arc::clone(&untraced.topic),
                     receiver: row.subscriber,
                     server: self.servers.of(published.client),
                     since: untraced.since,
                 };
-                if is_apart
-                    && !row.retained
+                let connections = [untraced.connection, published.connection];
+                if !row.retained
                     && untraced.early.is_none()
-                    && self.clocks.note_early(message, content(), lead)
+                    && self.clocks.note_early(message, connections, content, lead)
                 {
                     untraced.early = Some(message);
                 }
@@ -122,7 +129,7 @@ impl Matcher {
 
 impl UntracedDelivery {
     /// Of a delivery; `copy_of`: the message that it may be a second copy of.
-    pub(super) fn of(publish: &SeenPublish<'_>, copy_of: Option<CountedMessage>) -> UntracedDelivery {
+    pub(super) fn of(publish: &SeenPublish<'_>, copy_of: Option<TracedMessage>) -> UntracedDelivery {
         UntracedDelivery {
             key: content_queues::key(publish),
             connection: publish.connection,
@@ -175,6 +182,11 @@ mod tests {
         let end = |port| SocketEndpoint { address: std::net::Ipv4Addr::LOCALHOST.into(), port };
         matcher.clocks.note([end(1), end(2)], 0, 0);
         matcher.clocks.note([end(1), end(3)], 1, 1);
+        matched(matcher, events).0
+    }
+
+    /// The reasons, and of each delivery the message, where it has one.
+    fn matched(mut matcher: Matcher, events: &[(u32, u64)]) -> (Vec<String>, Vec<Option<u32>>) {
         for &(connection, at_ns) in events {
             if connection == 0 {
                 matcher.published(&publish(0, at_ns));
@@ -183,8 +195,13 @@ mod tests {
             }
         }
         matcher.finish();
-        assert!(std::iter::from_fn(|| matcher.poll()).count() >= events.len());
-        matcher.clocks.reasons()
+        let rows: Vec<_> = std::iter::from_fn(|| matcher.poll()).collect();
+        assert!(rows.len() >= events.len());
+        let received = rows.iter().filter_map(|row| match row {
+            MatchedRow::Received(row) => Some(row.publisher.map(|_| row.sequence)),
+            _ => None,
+        });
+        (matcher.clocks.reasons(), received.collect())
     }
 
     #[test]
@@ -194,5 +211,37 @@ mod tests {
         assert!(found.len() == 1 && found[0].contains("have no delivery"), "{found:?}");
         assert!(reasons(&[(1, 5), (0, 7), (1, 8), (0, 17), (1, 18)]).is_empty(), "one more came");
         assert!(!reasons(&[(1, 5), (0, 7)]).is_empty());
+    }
+
+    #[test]
+    fn a_capture_that_shows_a_delivery_a_moment_before_its_message_is_out_of_order() {
+        let of_one = |events: &[(u32, u64)]| matched(Matcher::new(true), events);
+        let (found, received) = of_one(&[(1, 5_000), (0, 21_000)]);
+        assert_eq!(received, [Some(0)], "no foreign one, so that its message is not lost");
+        assert!(found.len() == 1 && found[0].contains("out of order by at least 0.000016 s"), "{found:?}");
+        for before in 1..3 {
+            let mut events: Vec<_> =
+                (0..before).flat_map(|at_us| [(0, 100 * at_us), (1, 100 * at_us + 1)]).collect();
+            events.extend([(1, 5_000), (0, 21_000), (0, 90_000), (1, 91_000)]);
+            let (found, _) = of_one(&events);
+            assert!(found.len() == 1 && found[0].contains("have no delivery"), "{found:?}");
+        }
+        // The second session begins with nothing that is owed.
+        let mut matcher = Matcher::new(true);
+        matcher.delivered(&publish(1, 5_000));
+        matcher.published(&publish(0, 21_000));
+        matcher.published(&publish(0, 90_000));
+        matcher.delivered(&publish(1, 91_000));
+        matcher.end_session(1, None, Instant::from_ns(95_000));
+        matcher.subscriptions.forget(1, Instant::from_ns(95_000), Instant::from_ns(95_000));
+        let again = SeenPublish { since: Instant::from_ns(99_000), ..publish(1, 111_000) };
+        matcher.published(&publish(0, 110_000));
+        matcher.delivered(&again);
+        let (found, _) = matched(matcher, &[]);
+        assert!(found.len() == 1 && found[0].contains("have no delivery"), "{found:?}");
+        let (found, received) = of_one(&[(1, 5_000), (0, 21_000), (1, 22_000)]);
+        assert_eq!((found.len(), received), (0, vec![None, Some(0)]), "one before was not captured");
+        let (found, received) = of_one(&[(1, 5_000), (0, 20_000_000)]);
+        assert_eq!((found.len(), received), (0, vec![None]), "no capture is out of order by so much");
     }
 }
