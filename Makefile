@@ -9,6 +9,7 @@
 # make coverage   how often intervals cover the true value, simulated (two minutes)
 # make soak    200 runs that are killed, starved and looked at; 100,000 damaged recordings, traces and tables
 # make mutants  faults that were mended, put back one at a time: does the test of each fail (an hour)
+# make fuzz    every fuzz target, guided by coverage (SECONDS=60 each; TARGETS="plan mqtt" are some of them)
 # make soak-large  a recording of 50 million packets: does every command stay below 1 GiB (half an hour, 2 GB of disk)
 # make lock    renew the locks of Python's packages with their hashes (UPGRADE=1 takes the latest versions)
 # make audit   licences, sources, doubles and known faults of what others wrote (installs cargo-deny: minutes)
@@ -41,7 +42,7 @@ TOOLS := target/tools
 PURE := $(shell grep -l 'std::time::Instant::now' crates/*/clippy.toml | cut -d / -f 2)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: docs lock audit mutants soak soak-large demo check test lint lint-rust lint-python bench agreement chance coverage clean
+.PHONY: docs lock audit fuzz mutants soak soak-large demo check test lint lint-rust lint-python bench agreement chance coverage clean
 .PHONY: setup setup-test setup-dashboard test-rust test-rust-pure test-python test-python-fast
 
 demo: setup
@@ -114,6 +115,9 @@ soak: setup-test
 mutants: setup-test
 	$(BIN)/python tests/mutants/mutants.py
 
+fuzz: target/system-packages
+	scripts/fuzz $(or $(SECONDS),60) $(TARGETS)
+
 soak-large: setup-test
 	$(BIN)/python benches/commands/run.py --packets 5e7 --rounds 1 --most-mib 1024
 
@@ -127,8 +131,8 @@ lock: $(TOOLS)/installed
 # What cannot be reached is said, and is no failure; what is found is one.
 audit: $(TOOLS)/installed $(TESTED)
 	$(CARGO) deny --version >/dev/null 2>&1 || { echo "audit: cargo-deny is missing: cargo install --locked cargo-deny, which takes minutes"; \
-		$(CARGO) install --locked --quiet cargo-deny; }
-	$(CARGO) deny --locked check bans licenses sources
+		$(CARGO) install --locked --quiet cargo-deny; } || echo "audit: licences and sources of crates: NOT CHECKED, cargo-deny cannot be had"
+	! $(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) deny --locked check bans licenses sources
 	$(TOOLS)/bin/python scripts/audit $(BIN)/python
 
 $(TOOLS)/installed: requirements-tools.lock

@@ -11,6 +11,7 @@ Raises:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -32,7 +33,15 @@ from numpy.typing import NDArray
 from mqttlab import layout, scratch
 from mqttlab.checks import Checks
 from mqttlab.digits import plain
-from mqttlab.engine import EngineError, cannot_be_written, is_being_written, recover, snapshot, summarise
+from mqttlab.engine import (
+    EngineError,
+    cannot_be_written,
+    hide_abandoned,
+    is_being_written,
+    recover,
+    snapshot,
+    summarise,
+)
 from mqttlab.errors import MqttlabError
 from mqttlab.files import BY_HAND, json_lines
 from mqttlab.mistaken import did_you_mean, nearest_path, what_it_is
@@ -163,6 +172,8 @@ class Recording:
             raise RecordingError(f"{directory} is not a recording: it has no plan.json")
         # Before anything is printed: every table needs the plan.
         _json(directory / "plan.json")
+        with contextlib.suppress(EngineError):
+            hide_abandoned(directory)
         recording = _finished(directory) if any(directory.glob("*.spool")) else cls(directory, summaries=summaries)
         _OPENED.append(weakref.ref(recording))
         version = recording.run.get("schema_version", SCHEMA_VERSION)

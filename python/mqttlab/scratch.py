@@ -32,6 +32,8 @@ UNFINISHED = "unfinished"
 """The file that names what is removed with a directory."""
 ENDS = ".unfinished"
 """How a name ends that is going to be another one."""
+UNHIDDEN = "secrets-not-hidden.txt"
+"""Stands in the directory of a recording as long as its files may show a secret."""
 # All that is in a run's directory before its engine has written the plan.
 BEFORE_THE_PLAN = {"origin.json"}
 
@@ -184,13 +186,24 @@ def remove_unfinished(path: Path) -> None:
             path.rmdir()
 
 
-def sweep() -> None:
-    """Remove what commands that were killed have left. What cannot be removed stays."""
+def unhidden(directory: Path) -> list[Path]:
+    """Where files may show a secret: the directory of a recording, and those of its parts."""
+    return [file.parent for pattern in (UNHIDDEN, f"parts/*/{UNHIDDEN}") for file in sorted(directory.glob(pattern))]
+
+
+def sweep() -> list[Path]:
+    """Remove what commands that were killed have left. What cannot be removed stays.
+
+    Returns:
+        Directories of runs whose command was killed, and whose files may show a secret. They are returned again until
+        they do not.
+    """
     place = _place()
     with contextlib.suppress(OSError):
         if any(entry.name.startswith(PREFIX) for entry in os.scandir(place)):
             with _alone(place):
-                _remove_abandoned(place)
+                return _remove_abandoned(place)
+    return []
 
 
 def _place() -> Path:
@@ -238,7 +251,8 @@ def _locked(path: Path) -> int:
     return lock
 
 
-def _remove_abandoned(above: Path) -> None:
+def _remove_abandoned(above: Path) -> list[Path]:
+    to_hide = []
     for entry in list(os.scandir(above)):
         # One that has an owner, or is another user's.
         with contextlib.suppress(OSError):
@@ -247,10 +261,14 @@ def _remove_abandoned(above: Path) -> None:
                 try:
                     with contextlib.suppress(FileNotFoundError):
                         if named := (Path(entry.path) / UNFINISHED).read_bytes():
-                            remove_unfinished(Path(os.fsdecode(named)))
+                            remove_unfinished(left := Path(os.fsdecode(named)))
+                            if unhidden(left):
+                                to_hide.append(left)
+                                continue
                     _remove(Path(entry.path))
                 finally:
                     os.close(lock)
+    return to_hide
 
 
 def _remove(path: Path) -> None:

@@ -14,19 +14,19 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mqttlab import scratch, secrets
 from mqttlab.checks import CHECKED, checked_again
-from mqttlab.engine import is_being_written
+from mqttlab.engine import hide, is_being_written
 from mqttlab.files import ORIGIN
-from mqttlab.runs.hiding import CAPTURES, GONE, KEYS, found, hide_in_file
 from mqttlab.scenario.secret import without_secrets, written_at
 
 Place = tuple[str | int, ...]
 JSON_FILES = ("plan.json", ORIGIN, "design.json")
 TOML_FILES = ("scenario.toml", "experiment.toml")
 TEXTS = ("*.html", "*.json", "*.jsonl", "*.log", "*.toml", "*.csv", "*.xml", "*.md", "*.svg")
+# What is read as bytes.
+BYTES = ("*.pcapng", "*.log", scratch.UNHIDDEN)
 LONG = 8
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
@@ -80,19 +80,13 @@ def _scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
     changes = [(file, text, what) for name in JSON_FILES + TOML_FILES if (file := directory / name).is_file()
                for text, what in (_json if name in JSON_FILES else _toml)(file, values)]
     if not values:
+        yield from _hidden(directory, None)
         return
     for pattern in TEXTS:
         for file in sorted(directory.glob(pattern)):
             if file.name not in (*JSON_FILES, *TOML_FILES):
                 yield from _text(file, values)
-    known = [value.encode() for value in values if len(value.encode()) >= secrets.SHORTEST]
-    for file in found(directory, CAPTURES):
-        if known and file.stat().st_size and _with_its_time(file, lambda file=file: hide_in_file(file, known)):
-            yield Scrubbed(file=file, what="captured packets")
-    keys = directory / KEYS
-    if keys.is_file() and keys.read_text(encoding="ascii", errors="replace") != GONE:
-        _replace(keys, GONE)
-        yield Scrubbed(file=keys, what="keys of TLS connections, which show the secret in a capture")
+    yield from _hidden(directory, values)
     for file, text, what in changes:
         _replace(file, text)
         yield Scrubbed(file=file, what=what)
@@ -220,8 +214,12 @@ def _replace(file: Path, text: str) -> None:
         os.utime(made, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def _with_its_time(file: Path, work: Any) -> bool:
-    before = file.stat()
-    changed = bool(work())
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    return changed
+def _hidden(directory: Path, values: dict[str, str] | None) -> Iterator[Scrubbed]:
+    """Captures, logs and keys of TLS, which the engine reads; with their times."""
+    if not any(file for pattern in BYTES for file in directory.glob(pattern)):
+        return
+    before = {file: file.stat() for file in directory.iterdir()}
+    told = None if values is None else {mark: value for value, mark in values.items()}
+    for file, what in hide(directory, told):
+        os.utime(file, ns=(before[file].st_atime_ns, before[file].st_mtime_ns))
+        yield Scrubbed(file=file, what=what)

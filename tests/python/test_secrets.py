@@ -21,9 +21,8 @@ import sqlalchemy as sa
 
 from commands import mqttlab
 from mqttlab import secrets
-from mqttlab.engine import engine_path
+from mqttlab.engine import engine_path, hide
 from mqttlab.runs import Job
-from mqttlab.runs.hiding import hide_in_file
 from mqttlab.runs.job import ulid
 from mqttlab.scenario import ScenarioError, compile_plan
 from mqttlab.scenario.load import load, parse
@@ -392,7 +391,7 @@ def test_a_capture_loses_the_secret_plain_or_behind_a_websockets_mask(mask: byte
     before = os.urandom(1001)
     file = tmp_path / "capture.pcapng"
     file.write_bytes(before + data + before)
-    assert hide_in_file(file, [SECRET.encode()])
+    assert hide(tmp_path, {"***": SECRET})
     after = file.read_bytes()
     assert after[:1003] == (before + data)[:1003]
     shown = after[1003:1003 + len(SECRET)]

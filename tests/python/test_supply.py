@@ -164,3 +164,9 @@ def test_a_lock_is_read_package_by_package() -> None:
     text = "# words\nA.b_c==1 \\\n    --hash=sha256:0 \\\n    --hash=sha256:1\nd==2 \\\n    --hash=sha256:2\n"
     found = lock["blocks"](text)
     assert [*found] == ["a-b-c", "d"] and "".join(found.values()) == text.partition("\n")[2]
+
+
+def test_an_audit_says_which_list_it_could_not_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    audit = runpy.run_path(str(ROOT / "scripts" / "audit"))
+    assert audit["asked"](["cargo", "a-tool-that-is-not-here", "--locked", "check", "advisories"]) == ""
+    assert "NOT CHECKED, cargo-a-tool-that-is-not-here is not here" in capsys.readouterr().out

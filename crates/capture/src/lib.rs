@@ -12,6 +12,7 @@
 
 pub mod analysis;
 mod control_packet;
+pub mod credentials;
 mod error;
 mod frame_content;
 mod layers;

@@ -28,6 +28,15 @@ pub enum EngineCommand {
         directory: PathBuf,
         /// Where the tables go; `None` for the same directory.
         out: Option<PathBuf>,
+        /// Whether the values of its secrets are on standard input.
+        secrets: bool,
+    },
+    /// Overwrite the secrets in a recording whose engine has ended.
+    Hide {
+        /// The recording.
+        directory: PathBuf,
+        /// Whether their values are on standard input.
+        secrets: bool,
     },
     /// Make a recording of what a run that is still going on has written.
     Snapshot {
@@ -85,11 +94,12 @@ pub fn parse(arguments: &[String]) -> Result<EngineCommand, String> {
             _ => Err(format!("--seconds {seconds}: write a whole number of seconds from 1 to 3600")),
         },
         ["probe", ..] => Err("probe takes only --seconds: mqttlab-engine probe [--seconds N]".into()),
-        ["recover", directory] => Ok(EngineCommand::Recover { directory: directory.into(), out: None }),
-        ["recover", directory, "--out", out] | ["recover", "--out", out, directory] => {
-            Ok(EngineCommand::Recover { directory: directory.into(), out: Some(out.into()) })
+        ["recover", rest @ ..] => recover(rest),
+        ["hide", directory] => Ok(EngineCommand::Hide { directory: directory.into(), secrets: false }),
+        ["hide", directory, "--secrets"] => {
+            Ok(EngineCommand::Hide { directory: directory.into(), secrets: true })
         }
-        ["recover", ..] => Err("recover needs a directory: mqttlab-engine recover DIR [--out DIR]".into()),
+        ["hide", ..] => Err("hide needs a directory: mqttlab-engine hide DIR [--secrets]".into()),
         ["snapshot", directory, "--out", out] | ["snapshot", "--out", out, directory] => {
             Ok(EngineCommand::Snapshot { directory: directory.into(), out: out.into() })
         }
@@ -110,6 +120,22 @@ pub fn parse(arguments: &[String]) -> Result<EngineCommand, String> {
         ["check" | "schema" | "doctor", extra, ..] => Err(format!("`{extra}` is not expected here")),
         [other, ..] => Err(format!("there is no command `{other}`")),
     }
+}
+
+/// Which recording is recovered, and where.
+fn recover(words: &[&str]) -> Result<EngineCommand, String> {
+    let secrets = words.contains(&"--secrets");
+    let rest: Vec<&str> = words.iter().copied().filter(|word| *word != "--secrets").collect();
+    let (directory, out) = match rest.as_slice() {
+        [directory] => (directory, None),
+        [directory, "--out", out] | ["--out", out, directory] => (directory, Some(out.into())),
+        _ => {
+            return Err(
+                "recover needs a directory: mqttlab-engine recover DIR [--out DIR] [--secrets]".into()
+            );
+        }
+    };
+    Ok(EngineCommand::Recover { directory: directory.into(), out, secrets })
 }
 
 /// What `run` is asked to do: perform the plan, or simulate it until an instant, and where it is recorded.
@@ -212,8 +238,11 @@ mqttlab-engine performs MQTT experiments: real brokers and real TCP over emulate
                                        measure delay, jitter, loss and rate of the plan's emulated paths
   mqttlab-engine doctor                report what this machine can do, as JSON
   mqttlab-engine measure --seconds N   measure how exactly this machine emulates, and what runs can measure on it
-  mqttlab-engine recover DIR [--out DIR]
-                                       make the tables of a recording whose engine was killed
+  mqttlab-engine recover DIR [--out DIR] [--secrets] [< secrets.json]
+                                       make the tables of a recording whose engine was killed, and hide its secrets
+  mqttlab-engine hide DIR [--secrets] [< secrets.json]
+                                       overwrite secrets in the captures and logs of a recording; with --secrets those
+                                       of standard input, a JSON object of values; print what was changed, as JSON
   mqttlab-engine snapshot DIR --out DIR
                                        copy what a run in progress has recorded so far; only reads DIR
   mqttlab-engine summarise DIR [--out DIR]
@@ -247,7 +276,8 @@ mod tests {
 
     #[test]
     fn recover_takes_its_option_before_and_after_the_directory() {
-        let expected = EngineCommand::Recover { directory: "a".into(), out: Some("b".into()) };
+        let expected =
+            EngineCommand::Recover { directory: "a".into(), out: Some("b".into()), secrets: false };
         assert_eq!(parsed("recover a --out b"), Ok(expected.clone()));
         assert_eq!(parsed("recover --out b a"), Ok(expected));
     }

@@ -10,6 +10,7 @@
 //! do: read scenarios, choose defaults, or compute metrics.
 
 mod arguments;
+mod hiding;
 mod import;
 mod memory;
 mod observer;
@@ -25,8 +26,8 @@ use arguments::EngineCommand;
 use mqttlab_capture::FrameWitness;
 use mqttlab_derived::summarise;
 use mqttlab_import::{MQTT_PORT, ProgramReader};
-use mqttlab_plan::{Backend, Destination, GatewayProgram, Plan, ProxyProgram, StoredServers};
-use mqttlab_recording::{recover, snapshot};
+use mqttlab_plan::{Backend, Destination, GatewayProgram, Plan, ProxyProgram, Secrets, StoredServers};
+use mqttlab_recording::{KEY_LOG, UNHIDDEN, recover, snapshot};
 use mqttlab_run::{RunObserver, RunOutcome, RunVerdict};
 use mqttlab_servers::{gateway, proxy};
 use mqttlab_units::Instant;
@@ -47,10 +48,11 @@ fn main() -> ExitCode {
         }
         Ok(EngineCommand::Doctor) => doctor(),
         Ok(EngineCommand::Measure(length)) => probe::measure(length),
-        Ok(EngineCommand::Recover { directory, out }) => {
-            print_json(recover(&directory, out.as_deref(), &mut witness_of(&directory)).inspect(|_| {
-                sum_up(out.as_deref().unwrap_or(&directory));
-            }))
+        Ok(EngineCommand::Recover { directory, out, secrets }) => {
+            with_secrets(secrets, |values| recover_to(&directory, out.as_deref(), values))
+        }
+        Ok(EngineCommand::Hide { directory, secrets }) => {
+            with_secrets(secrets, |values| print_json(hiding::hide(&directory, values)))
         }
         Ok(EngineCommand::Snapshot { directory, out }) => {
             print_json(snapshot(&directory, &out, &mut witness_of(&directory)))
@@ -99,10 +101,46 @@ fn read_plan() -> Result<Plan, String> {
     Plan::with_secrets(&text).map_err(|error| error.to_string())
 }
 
-fn run(plan: Plan, destination: &Destination) -> ExitCode {
+/// With the values of secrets on standard input, where they are there: an object with a value for each mark.
+fn with_secrets(are_there: bool, work: impl FnOnce(Option<&[String]>) -> ExitCode) -> ExitCode {
+    if !are_there {
+        return work(None);
+    }
+    let mut text = String::new();
+    let read = io::stdin().read_to_string(&mut text).map_err(|error| error.to_string());
+    let read = read.and_then(|_| serde_json::from_str(&text).map_err(|_| "no JSON object of texts".into()));
+    match read {
+        Ok(secrets) => work(Some(&Secrets::into_values(secrets).collect::<Vec<String>>())),
+        Err(problem) => {
+            complain(format_args!("the secrets of standard input: {problem}"));
+            ExitCode::from(WRONG)
+        }
+    }
+}
+
+fn recover_to(directory: &Path, out: Option<&Path>, values: Option<&[String]>) -> ExitCode {
+    let made = out.unwrap_or(directory);
+    let recovered = recover(directory, out, &mut witness_of(directory)).map_err(|error| error.to_string());
+    let hidden = recovered.and_then(|summary| {
+        sum_up(made);
+        if made.join(UNHIDDEN).exists() {
+            hiding::hide(made, values)?;
+        }
+        Ok(summary)
+    });
+    print_json(hidden)
+}
+
+fn run(mut plan: Plan, destination: &Destination) -> ExitCode {
     let directory = destination.directory.to_string_lossy().into_owned();
     let mut lines = Lines::new();
+    let secrets = plan.has_secrets().then(|| (plan.secret_values(), plan.to_json()));
     let outcome = perform(plan, destination, &mut lines);
+    let hidden = secrets
+        .map_or(Ok(()), |(values, text)| hiding::hide_after_run(&destination.directory, &text, &values));
+    if let Err(problem) = hidden {
+        complain(format_args!("secrets could not be hidden: {problem}"));
+    }
     // A run that was stopped has no time to lose.
     if outcome.verdict() == RunVerdict::Complete {
         sum_up(&destination.directory);
@@ -216,7 +254,5 @@ fn print_line(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Secrets of the clients' TLS connections, in a recording's directory.
-const KEY_LOG: &str = "keys.log";
 const WRONG: u8 = 2;
 const INCOMPLETE: u8 = 3;

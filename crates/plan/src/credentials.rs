@@ -13,11 +13,9 @@
 
 use std::sync::Arc;
 
-use crate::secret::Text;
+use crate::secret::{LIST_HEAD, Text};
 use crate::{Group, PlanError};
 
-/// The first field of a list.
-const HEAD: &str = "mqttlab credentials";
 /// Of a number, as [`TemplatePart::Client`](crate::TemplatePart) has it.
 const WIDTH_MAX: usize = 20;
 
@@ -59,7 +57,7 @@ impl CredentialList {
         let wrong = |problem: String| PlanError::Value { place: place.into(), problem };
         let mut lines = list.as_str().lines();
         let mut columns = lines.next().unwrap_or_default().split('\t');
-        if columns.next() != Some(HEAD) {
+        if columns.next() != Some(LIST_HEAD) {
             return Err(wrong("is no list of credentials".into()));
         }
         let columns: Vec<&str> = columns.collect();

@@ -79,14 +79,14 @@ pub use payload::{IdentityPlace, MessageNumber, PayloadMaker, PayloadSizes, Said
 pub use properties::{MessageProperties, UserProperty};
 pub use replay::{Replay, ReplayColumns, ReplayTable, ReplayTime, ReplayedMessage};
 pub use roster::{Roster, RosterTopic};
-pub use secret::{Secrets, Text, hidden};
+pub use secret::{Secrets, Text, hidden, parts as secret_parts};
 pub use server::{
     BrokerRole, BrokerSettings, Endpoint, EndpointTransport, ProxyRole, Readiness, Role, Server, ServerFile,
     ServerProcess, ServiceTime, Trust, WhenItDies,
 };
 pub use session::qos;
 pub use stages::Stage;
-pub use stored::{StoredServers, server_ports};
+pub use stored::{StoredMarks, StoredServers, server_ports};
 pub use topic::TopicPattern;
 pub use wills::PlannedWills;
 pub use zeromq::{ProxyProgram, ZeroMqPlan, ZeroMqRole};
@@ -345,6 +345,17 @@ impl Plan {
                            where the value is";
             Err(PlanError::Value { place, problem: problem.into() })
         })
+    }
+
+    /// Whether it has secrets, with or without their values.
+    pub fn has_secrets(&mut self) -> bool {
+        self.texts().iter().any(|(_, text)| text.is_secret())
+    }
+
+    /// The values of its secrets, as far as they are known.
+    pub fn secret_values(&mut self) -> Vec<String> {
+        let texts = self.texts().into_iter().filter(|(_, text)| text.is_secret() && text.has_value());
+        texts.map(|(_, text)| text.as_str().to_owned()).collect()
     }
 
     /// All texts that may be secrets, with their places.

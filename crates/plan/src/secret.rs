@@ -86,12 +86,26 @@ pub fn hidden<'a>(mut text: String, secrets: impl IntoIterator<Item = &'a Text>)
 }
 
 /// A secret, and of a file what a program prints of it: a line, or what a line sets a password to. The same as
-/// `mqttlab.secrets.parts`.
-fn parts(secret: &str) -> Vec<&str> {
+/// `mqttlab.secrets.parts`. Of a list of credentials the passwords.
+pub fn parts(secret: &str) -> Vec<&str> {
+    if let Some(passwords) = passwords(secret) {
+        return passwords.filter(|password| password.len() >= SHORTEST).collect();
+    }
     let lines = secret.lines().map(str::trim);
     let values = secret.lines().filter_map(set_to).filter(|value| value.len() >= SHORTEST_SET);
     let whole = std::iter::once(secret).filter(|secret| secret.len() >= SHORTEST);
     whole.chain(lines.filter(|line| line.len() >= SHORTEST_LINE)).chain(values).collect()
+}
+
+/// The passwords in the text of a list of credentials; `None` of a text that is no list.
+fn passwords(list: &str) -> Option<impl Iterator<Item = &str>> {
+    let mut lines = list.lines();
+    let mut columns = lines.next()?.split('\t');
+    if columns.next() != Some(LIST_HEAD) {
+        return None;
+    }
+    let place = columns.position(|column| column == "password");
+    Some(lines.filter_map(move |line| line.split('\t').nth(place?)))
 }
 
 /// What a line of settings sets a password to.
@@ -142,12 +156,14 @@ impl JsonSchema for Text {
 }
 
 /// Whether a text stands for a secret: `***`, alone or with a digest.
-fn is_mark(text: &str) -> bool {
+pub(crate) fn is_mark(text: &str) -> bool {
     let is_digit = |letter: u8| matches!(letter, b'0'..=b'9' | b'a'..=b'f');
     text.strip_prefix(HIDDEN)
         .is_some_and(|digest| matches!(digest.len(), 0 | DIGEST) && digest.bytes().all(is_digit))
 }
 
+/// The first field of a list of credentials (`credentials.rs`).
+pub(crate) const LIST_HEAD: &str = "mqttlab credentials";
 const HIDDEN: &str = "***";
 /// Digits of a mark's digest.
 const DIGEST: usize = 16;

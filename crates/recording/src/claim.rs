@@ -55,7 +55,10 @@ impl Claim {
     }
 
     /// Locks a directory that holds a recording, to finish or to recover it.
-    pub(crate) fn resume(dir: &Path) -> Result<Claim> {
+    ///
+    /// # Errors
+    /// It is not there, or somebody else holds it.
+    pub fn resume(dir: &Path) -> Result<Claim> {
         Ok(Claim { dir: dir.to_owned(), kept: true, _lock: lock(dir, PATIENCE)? })
     }
 
@@ -121,6 +124,7 @@ fn is_of_recordings(name: &str) -> bool {
         "broker.log",
         BY_HAND,
         HAND_SOCKET,
+        KEY_LOG,
     ];
     is_table || is_spool || name.ends_with(".groups.spool") || others.contains(&name)
 }
@@ -129,6 +133,11 @@ fn is_of_recordings(name: &str) -> bool {
 pub const BY_HAND: &str = "by-hand.jsonl";
 /// The socket at which a run that goes on is asked for one.
 pub const HAND_SOCKET: &str = "events.sock";
+/// Stands there as long as other files may show a secret of the plan: from before the first is written, until the secrets are
+/// overwritten.
+pub const UNHIDDEN: &str = "secrets-not-hidden.txt";
+/// Secrets of the run's TLS connections (NSS key log).
+pub const KEY_LOG: &str = "keys.log";
 /// How long somebody who only asks may hold the lock.
 const GLANCE: Duration = Duration::from_millis(200);
 /// How long somebody who recovers it is waited for.

@@ -81,7 +81,7 @@ pub use mqttlab_rows::{
     SummaryRule, TcpSample, Topic, Towards, Transit, Unsent, identity,
 };
 
-pub use claim::{BY_HAND, Claim, HAND_SOCKET, discard};
+pub use claim::{BY_HAND, Claim, HAND_SOCKET, KEY_LOG, UNHIDDEN, discard};
 pub use derived::{
     AttributionRow, AttributionWriter, CarrierRow, CarrierWriter, DERIVED_TABLES, FrameSumRow,
     FrameSumWriter, GroupFrameRow, GroupFrameWriter, HoldRow, HoldWriter, LegRow, LegWriter, LinkSumRow,

@@ -7,6 +7,7 @@ is OpenMetrics 1.0 for who accepts it, else Prometheus' text. ``docs/how-to/metr
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -155,17 +156,20 @@ def served(text: str | None) -> Iterator[tuple[Watched | None, str]]:
     if text is None:
         yield None, ""
         return
-    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client import CollectorRegistry, make_wsgi_app
 
+    from mqttlab.cli.metrics_port import MetricsPort
     from mqttlab.dashboard.address import Listen
 
     listen = Listen.read(text, option="--metrics", default=PORT)
     watched, registry = Watched(), CollectorRegistry()
     registry.register(watched)
     try:
-        server, thread = start_http_server(listen.port, listen.host, registry)
+        server = MetricsPort(listen.host, listen.port, make_wsgi_app(registry))
     except OSError as error:
         raise UsageError(f"--metrics {text}: {error.strerror or error}; name another port, or 0 for any") from error
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
         yield watched, f"http://{listen.shown}:{server.server_address[1]}/metrics"
     finally:

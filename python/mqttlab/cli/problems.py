@@ -51,9 +51,10 @@ class Commands(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line."""
         extra["standalone_mode"] = False
-        scratch.sweep()
+        to_hide = scratch.sweep()
         control_groups.sweep()
         try:
+            _hide(to_hide)
             status = super().main(*args, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
@@ -122,6 +123,22 @@ class WithTables(Command):
 
         need_for_tables()
         return super().invoke(ctx)
+
+
+def _hide(directories: Sequence[Path]) -> None:
+    """Hide the secrets of runs whose command was killed, and say so."""
+    if not directories:
+        return
+    from mqttlab.engine import EngineError, hide_abandoned
+
+    for directory in directories:
+        try:
+            for file in hide_abandoned(directory):
+                say(f"mqttlab: {from_here(directory)}: its command and its engine were killed. What could show a "
+                    f"secret was overwritten: {from_here(file)}", err=True)
+        except EngineError as error:
+            say(f"mqttlab: {from_here(directory)}: its files may show a secret, which cannot be overwritten: {error}",
+                err=True)
 
 
 def refuse(problems: Sequence[str], status: int) -> NoReturn:

@@ -8,6 +8,7 @@ Exceptions:
     Interrupted: the end was asked for before there was anything to keep.
 """
 
+from mqttlab.engine.hiding import hide, hide_abandoned, hide_in_files
 from mqttlab.engine.interruption import Interrupted, Interruption
 from mqttlab.engine.locks import held, is_locked
 from mqttlab.engine.program import (
@@ -33,6 +34,9 @@ __all__ = [
     "doctor",
     "engine_path",
     "held",
+    "hide",
+    "hide_abandoned",
+    "hide_in_files",
     "is_being_written",
     "is_locked",
     "measure",

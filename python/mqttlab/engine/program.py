@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -54,7 +54,7 @@ def doctor() -> dict[str, Any]:
     Raises:
         EngineError: the engine could not tell.
     """
-    answer = _call("doctor")
+    answer = call("doctor")
     findings = json.loads(answer)
     assert isinstance(findings, dict)
     return findings
@@ -125,13 +125,19 @@ def _watched(arguments: list[str], text: str, observe: Callable[[dict[str, Any]]
     return found
 
 
-def recover(directory: Path, out: Path | None = None) -> None:
-    """Make the tables of a recording whose engine was killed, in its directory or in ``out``.
+def recover(directory: Path, out: Path | None = None, values: Mapping[str, str] | None = None) -> None:
+    """Make the tables of a recording whose engine was killed, in its directory or in ``out``, and hide its secrets.
+
+    Args:
+        directory: the recording's.
+        out: where the tables go.
+        values: its secrets by mark; ``None`` where nobody knows them, so that all is overwritten that may show one.
 
     Raises:
         EngineError: nothing can be read from it, or the tables cannot be written.
     """
-    _call("recover", str(directory), *(() if out is None else ("--out", str(out))))
+    options, given = ([], "") if values is None else (["--secrets"], json.dumps(dict(values)))
+    call("recover", str(directory), *([] if out is None else ["--out", str(out)]), *options, given=given)
 
 
 def cannot_be_written(directory: Path, error: EngineError) -> bool:
@@ -146,7 +152,7 @@ def snapshot(directory: Path, out: Path) -> None:
     Raises:
         EngineError: nothing can be read from it, or the run has ended meanwhile.
     """
-    _call("snapshot", str(directory), "--out", str(out))
+    call("snapshot", str(directory), "--out", str(out))
 
 
 def summarise(directory: Path, out: Path) -> None:
@@ -155,7 +161,7 @@ def summarise(directory: Path, out: Path) -> None:
     Raises:
         EngineError: a table cannot be read.
     """
-    _call("summarise", str(directory), "--out", str(out))
+    call("summarise", str(directory), "--out", str(out))
 
 
 def is_being_written(directory: Path) -> bool:
@@ -167,8 +173,13 @@ def is_being_written(directory: Path) -> bool:
         return False
 
 
-def _call(*arguments: str) -> str:
-    result = subprocess.run([engine_path(), *arguments], capture_output=True, text=True, check=False)
+def call(*arguments: str, given: str = "") -> str:
+    """What a short command of the engine prints; ``given`` is its standard input.
+
+    Raises:
+        EngineError: it failed.
+    """
+    result = subprocess.run([engine_path(), *arguments], capture_output=True, text=True, check=False, input=given)
     if result.returncode != 0:
         raise EngineError(result.stderr.strip() or f"{PROGRAM} {arguments[0]} ended with {result.returncode}")
     return result.stdout

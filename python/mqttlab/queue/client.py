@@ -288,11 +288,20 @@ class Queue:
             count += connection.execute(
                 f"UPDATE driver SET cancel = 1, state = CASE state WHEN 'pending' THEN 'cancelled' ELSE state END "
                 f"WHERE state IN ('pending', 'running') AND cancel = 0{places}", values).rowcount
+        if not self.is_running:
+            self._end_left()
         for row in waiting:
             # Taken when it was handed in.
             remove_unfinished(Path(row["directory"]))
         self.handed.forget(before - self.store.open())
         return count
+
+    def _end_left(self) -> None:
+        """End what was cancelled and ran in a queue's process that was killed: nobody else does, until the next."""
+        with self.store.writing() as connection:
+            connection.execute("UPDATE job SET state = 'cancelled', ended_at = ?, reason = 'cancelled after the queue "
+                               "ended while it ran' WHERE state = 'running' AND cancel = 1", [now()])
+            connection.execute("UPDATE driver SET state = 'cancelled' WHERE state = 'running' AND cancel = 1")
 
     def rewrite(self, change: Callable[[str], str]) -> int:
         """Change the plans and origins of jobs that have ended, and leave nothing in the file of what they were;

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab import scratch, secrets
-from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path, recover
+from mqttlab.engine import EngineError, Interrupted, Interruption, engine_path, hide_in_files, recover
 from mqttlab.files import ORIGIN, as_open_as, make_private
 from mqttlab.runs.announced import announced
-from mqttlab.runs.hiding import hide_in_files
 from mqttlab.runs.job import Job, following, leading
 
 
@@ -158,7 +157,7 @@ def _run_engine(
     if code == 2:
         raise EngineError(words or "the engine refused the plan")
     if last is None:
-        return _after_a_crash(directory, code, words, warnings, interruption.asked)
+        return _after_a_crash(job, code, words, warnings, interruption.asked)
     reason = last.get("reason")
     return Outcome(verdict=last["verdict"], directory=directory,
                    reason=None if reason is None else secrets.hidden(reason), warnings=warnings,
@@ -190,8 +189,9 @@ def _follow(
 
 
 def _after_a_crash(
-    directory: Path, code: int, words: str, warnings: list[str], asked: signal.Signals | None
+    job: Job, code: int, words: str, warnings: list[str], asked: signal.Signals | None
 ) -> Outcome:
+    directory = job.directory
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
     reason = f"the engine {how}" + (f": {words.splitlines()[-1]}" if words else "")
     if asked is not None:
@@ -202,7 +202,7 @@ def _after_a_crash(
         # Who insists on the end does not wait for tables; they are made when the recording is opened.
         return Outcome(verdict="incomplete", directory=directory, reason=reason, warnings=warnings, asked=asked)
     try:
-        recover(directory)
+        recover(directory, values=job.known_secrets)
     except EngineError as error:
         reason += f"; its recording could not be recovered: {error}"
     return Outcome(verdict="incomplete", directory=directory, reason=reason, warnings=warnings)

@@ -114,6 +114,14 @@ impl<R: Read> CaptureReader<R> {
     /// # Errors
     /// [`CaptureError::Malformed`] when a length contradicts the format, [`CaptureError::Io`] when reading fails.
     pub fn next_frame(&mut self) -> Result<Option<CapturedFrame<'_>>, CaptureError> {
+        Ok(self.next_placed()?.map(|(frame, _)| frame))
+    }
+
+    /// Likewise, with the place of its first byte in the file.
+    ///
+    /// # Errors
+    /// As [`CaptureReader::next_frame`].
+    pub(crate) fn next_placed(&mut self) -> Result<Option<(CapturedFrame<'_>, u64)>, CaptureError> {
         self.source.consume(std::mem::take(&mut self.pending));
         let located = match &mut self.format {
             Format::Pcap(header) => header.next(&mut self.source, &mut self.truncated)?,
@@ -123,14 +131,16 @@ impl<R: Read> CaptureReader<R> {
         };
         let Some(located) = located else { return Ok(None) };
         self.pending = located.block_len;
-        Ok(Some(CapturedFrame {
+        let place = self.source.offset() + located.data.start as u64;
+        let frame = CapturedFrame {
             time: located.time,
             is_timed: located.is_timed,
             interface: located.interface,
             link_type: located.link_type,
             original_len: located.original_len,
             data: &self.source.bytes()[located.data],
-        }))
+        };
+        Ok(Some((frame, place)))
     }
 
     /// Frames that the capture dropped, as far as the file says by now.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use mqttlab_capture::credentials::{SecretFields, credentials};
 use mqttlab_capture::mqtt::{CapturedPacket, ConnectionContext, MqttFramer};
 use mqttlab_capture::reassembly::{Reassembler, SegmentPayload, Sighting, StreamPiece};
 use mqttlab_capture::{
@@ -13,6 +14,9 @@ use mqttlab_units::Instant;
 /// A capture file: read to its end or to an error, and the sums are consistent.
 pub fn capture(bytes: &[u8]) {
     let Ok(mut reader) = CaptureReader::new(bytes) else { return };
+    let all = SecretFields { username: true, path: true };
+    let hidden = credentials(bytes, all).unwrap_or_default();
+    assert!(hidden.keys().all(|&place| place < bytes.len() as u64));
     let mut analyser = Analyser::new(AnalyserSettings::default());
     let (mut frames, mut segments, mut packets) = (0, 0, 0);
     while let Ok(Some(frame)) = reader.next_frame() {

@@ -3,6 +3,7 @@
 #[path = "../fuzzing/checks.rs"]
 mod checks;
 mod conversations;
+mod credentials;
 mod dialects;
 mod documentation;
 mod formats;

@@ -19,6 +19,7 @@ pub(crate) mod sampler;
 pub(crate) mod stages;
 
 use std::collections::HashMap;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_plan::{Destination, NetworkKind, Plan, Server, ServerProcess, WhenItDies};
 use mqttlab_recording::{
-    ClosedRecorder, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, RunFacts, finalise,
+    ClosedRecorder, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, RunFacts, UNHIDDEN, finalise,
 };
 use mqttlab_run::{Announcer, Failure, Holds, Interruption, RunObserver, RunOutcome, RunPhase};
 use mqttlab_units::{Duration, Instant};
@@ -230,8 +231,9 @@ fn prepare(
     let mut recorder =
         Recorder::create(place, &plan.to_json(), &layout).map_err(|error| error.to_string())?;
     recorder.provisional();
-    // What is stored of the plan has no keys.
     let mut equipped = plan.clone();
+    mark_unhidden(&mut equipped, place)?;
+    // What is stored of the plan has no keys.
     let secured = TlsConfigs::of(&mut equipped, place)?;
     let endpoint = if real_time { Priority::ENDPOINT } else { Priority::Normal };
     let tcp = testbed.tcp_in_force(plan);
@@ -262,6 +264,14 @@ fn prepare(
         role,
         _awake: awake,
     })
+}
+
+/// Marks the directory of a plan with secrets: programs print what they are told, and frames have what clients say.
+fn mark_unhidden(plan: &mut Plan, place: &Path) -> Result<(), String> {
+    if !plan.has_secrets() {
+        return Ok(());
+    }
+    fs::write(place.join(UNHIDDEN), UNHIDDEN_WORDS).map_err(|error| format!("{UNHIDDEN}: {error}"))
 }
 
 /// A watchdog for a run: what it has recorded is left as it is, and said.
@@ -562,3 +572,5 @@ fn compensation(plan: &Plan, priority: Priority, announcer: &mut Announcer<'_>) 
 
 /// The exit status of a run that ended early.
 const INCOMPLETE: i32 = 3;
+/// What whoever looks into the directory meanwhile is told.
+const UNHIDDEN_WORDS: &str = "The other files may show secrets of the scenario, until the run ends or the next command of mqttlab begins.\n";

@@ -20,6 +20,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mqttlab_plan::{Group, Plan, TlsPlan, TlsVersion, Trust};
+use mqttlab_recording::KEY_LOG;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -156,8 +157,6 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// As exports and imports know it.
-const KEY_LOG: &str = "keys.log";
 /// rustls keeps so many for a server.
 const TICKETS: usize = 8;
 
