@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mqttlab import scratch, secrets
-from mqttlab.checks import CHECKED, checked_again
+from mqttlab.checks import checked_again
 from mqttlab.engine import is_being_written
 from mqttlab.files import ORIGIN
 from mqttlab.runs.hiding import CAPTURES, GONE, KEYS, found, hide_in_file
@@ -71,8 +71,8 @@ def scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
     for scrubbed in _scrub(directory, values):
         changed.append(scrubbed.file)
         yield scrubbed
-    if again := checked_again(directory, changed):
-        _replace(directory / CHECKED, again)
+    for file, text in checked_again(directory, changed):
+        _replace(file, text)
 
 
 def _scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
