@@ -182,6 +182,7 @@ class Recording:
         if version > SCHEMA_VERSION:
             raise RecordingError(f"{directory} is of schema version {version}, but this program knows versions up to "
                                  f"{SCHEMA_VERSION}; open it with the program that made it, or a later one")
+        recording._check(recording.directory / "plan.json")
         return recording
 
     def of_stage(self, name: str) -> Recording:
@@ -329,6 +330,13 @@ class Recording:
         kept = self.summaries and self.summaries / sha256(str(self.directory.resolve()).encode()).hexdigest()[:32]
         if kept and _is_summary_of(self.directory, kept):
             return kept
+        # Made of a damaged table, they would be right for it.
+        try:
+            wrong = self._checks.problem_of_run(self.directory)
+        except OSError as error:
+            raise RecordingError(f"{self.directory} cannot be read: {error.strerror}") from error
+        if wrong is not None:
+            raise RecordingError(f"{wrong[0]} cannot be read: {wrong[1]}")
         made = _made_below(self.summaries) or scratch.take("summary")
         try:
             summarise(self.directory, made.path)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqttlab import scratch, secrets
-from mqttlab.checks import CHECKED, checked_again
+from mqttlab.checks import checked_again
 from mqttlab.engine import hide, is_being_written
 from mqttlab.files import ORIGIN
 from mqttlab.scenario.secret import without_secrets, written_at
@@ -71,8 +71,8 @@ def scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:
     for scrubbed in _scrub(directory, values):
         changed.append(scrubbed.file)
         yield scrubbed
-    if again := checked_again(directory, changed):
-        _replace(directory / CHECKED, again)
+    for file, text in checked_again(directory, changed):
+        _replace(file, text)
 
 
 def _scrub(directory: Path, values: dict[str, str]) -> Iterator[Scrubbed]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from unchecked import without_checks
+
 # Clears the screen, sets the title, begins a line that was never said, runs from right to left, is not seen, is a
 # formula to spreadsheets, a script to pages, a link to Rich and to Plotly.
 SCRIPT = "<img src=x onerror=document.title='broken-into'><script>document.title='broken-into'</script>"
@@ -48,6 +50,7 @@ def make_hostile(run: Path, out: Path) -> Path:
         if path.is_file():
             found = json.loads(path.read_text(encoding="utf-8"))
             path.write_text(json.dumps(_hostile(found)), encoding="utf-8")
+    without_checks(out)
     (out / "summary.json").unlink(missing_ok=True)
     return out
 

@@ -15,6 +15,7 @@ import pytest
 from commands import Done, mqttlab
 from mqttlab import metrics, recorded
 from mqttlab.recording import TABLES, Recording, RecordingError
+from unchecked import without_checks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "soak"))
 
@@ -61,6 +62,14 @@ def test_mutations_of_a_recording_are_the_same_answer_or_one_line(worker: mutati
     assert faults == [], "again: python tests/soak/mutations.py --seed 1 --only NUMBER"
 
 
+def test_no_byte_of_any_file_makes_another_number_with_or_without_the_summary(whole: Path) -> None:
+    made = mutations.Worker(whole, 1, of_bytes=True)
+    outcomes = [made.judge(number) for number in range(150)]
+    made.end()
+    assert [(outcome.number, outcome.words, outcome.fault) for outcome in outcomes if outcome.fault] == []
+    assert {outcome.verdict for outcome in outcomes} >= {"refused", "same"}
+
+
 def test_every_file_of_a_recording_is_checked_and_a_changed_byte_in_any_is_said(run: Path) -> None:
     checks = json.loads((run / "summary.json").read_text(encoding="utf-8"))["checks"]
     files = {path.name for path in [*run.glob("*.parquet"), *run.glob("*.json")]}
@@ -79,6 +88,52 @@ def test_every_file_of_a_recording_is_checked_and_a_changed_byte_in_any_is_said(
         path.write_bytes(content)
 
 
+@pytest.mark.parametrize("change", [b"byte", b"longer", b"shorter"])
+def test_without_the_summary_each_file_of_the_run_is_held_against_what_the_run_said(run: Path, change: bytes) -> None:
+    (run / "summary.json").unlink()
+    before = metrics.summary(Recording.open(run))
+    checks = json.loads((run / "run.json").read_text(encoding="utf-8"))["checks"]
+    assert checks.keys() >= {"plan.json", "layout.json", "messages.parquet", "packets.parquet", "events.parquet"}
+    for name in sorted(checks):
+        path = run / name
+        content = path.read_bytes()
+        middle = len(content) // 2
+        path.write_bytes({b"byte": content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1:],
+                          b"longer": content + b" ", b"shorter": content[:-1]}[change])
+        if name.endswith(".json"):
+            with pytest.raises(RecordingError, match=name):
+                _ = Recording.open(run).layout
+        else:
+            # Of a damaged table no derived one is made either.
+            with pytest.raises(RecordingError, match=f"{name} cannot be read: it"):
+                Recording.open(run).scan_summary("frame_sums")
+        path.write_bytes(content)
+    assert metrics.summary(Recording.open(run)).equals(before)
+
+
+def test_a_file_of_another_length_is_not_excused(run: Path) -> None:
+    path = run / "messages.parquet"
+    pl.read_parquet(path).head(3).write_parquet(path)
+    one_line(mqttlab("report", run), "messages.parquet", "it is not the file that was written: it has")
+
+
+@pytest.mark.parametrize("command", ["report", "report --json", "explain", "compare", "export", "open"])
+def test_a_plan_that_was_edited_is_told_by_every_reader(run: Path, command: str) -> None:
+    """Of a recording that has no checks, too: its digest is older."""
+    without_checks(run)
+    text = (run / "plan.json").read_text(encoding="utf-8")
+    changed = re.sub(r'("delay_ns": *|"mean_ns": *)(\d+)', r"\g<1>\g<2>0", text, count=1)
+    assert changed != text
+    (run / "plan.json").write_text(changed, encoding="utf-8")
+    name, *options = command.split()
+    if name == "open":
+        with pytest.raises(RecordingError, match="plan.json cannot be read: it is not the plan of this run"):
+            Recording.open(run)
+        return
+    more = {"compare": [run], "export": ["--csv", run.parent / "out"]}.get(name, options)
+    one_line(mqttlab(name, run, *more), "plan.json", "it is not the plan of this run (`plan_sha256`)")
+
+
 def test_a_table_that_was_put_in_anothers_place_is_one_line(run: Path) -> None:
     shutil.copyfile(run / "events.parquet", run / "round_trips.parquet")
     one_line(mqttlab("report", run), "round_trips.parquet")
@@ -91,6 +146,7 @@ def test_a_column_of_another_kind_is_named(run: Path, table: str, kind: pl.DataT
     frame = pl.read_parquet(path)
     column = next(name for name in frame.columns if frame.schema[name].is_numeric())
     frame.with_columns(pl.lit(None, dtype=kind).alias(column)).write_parquet(path)
+    without_checks(run)
     with pytest.raises(RecordingError, match=f"its column '{column}' is of the kind {re.escape(str(kind))}"):
         Recording(run)._scanned(path)
 
@@ -101,6 +157,7 @@ def test_a_client_that_is_not_there_is_named_and_a_fault_of_ours_stays_a_fault(r
     path = run / "messages.parquet"
     frame = pl.read_parquet(path)
     frame.with_columns(subscriber=pl.lit(4_000_000_000, dtype=pl.UInt32)).write_parquet(path)
+    without_checks(run)
     (run / "summary.json").unlink()
     assert "its column 'subscriber' goes from 4000000000 to 4000000000, but must be within 0 and 1" in str(
         Recording.open(run).damage())
@@ -114,6 +171,7 @@ def test_a_client_that_is_not_there_is_named_and_a_fault_of_ours_stays_a_fault(r
 ])
 def test_what_is_missing_in_a_file_of_a_recording_is_named(run: Path, name: str, value: object, words: str) -> None:
     (run / name).write_text(json.dumps(value), encoding="utf-8")
+    without_checks(run)
     one_line(mqttlab("report", run), words)
 
 
@@ -153,6 +211,7 @@ def test_a_time_or_a_count_that_is_no_whole_number_is_named(run: Path, table: st
     frame = pl.read_parquet(path)
     column = next(name for name in frame.columns if frame.schema[name].is_integer())
     frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(column)).write_parquet(path)
+    without_checks(run)
     with pytest.raises(RecordingError, match=f"its column '{column}' is of the kind Float64, but must hold whole"):
         Recording(run)._scanned(path)
 
@@ -163,11 +222,7 @@ def test_a_column_that_is_never_empty_and_has_nothing_in_a_row_is_named(run: Pat
     frame = pl.read_parquet(path)
     first = pl.int_range(pl.len()) == 0
     frame.with_columns(pl.when(~first).then(pl.col(column)).alias(column)).write_parquet(path)
-    (run / "summary.json").write_text(json.dumps(
-        {name: value for name, value in json.loads((run / "summary.json").read_text(encoding="utf-8")).items()
-         if name != "checks"} | {"made_from": {
-             name: (run / f"{name}.parquet").stat().st_size for name in
-             ("messages", "packets", "control_packets", "network_metrics")}}), encoding="utf-8")
+    without_checks(run)
     assert f"{table}.parquet is damaged: its column '{column}' has no value in 1 row," in str(
         Recording.open(run).damage())
 
@@ -179,9 +234,7 @@ def test_slices_that_no_memory_would_hold_are_one_line(run: Path, column: str, v
     frame = pl.read_parquet(path)
     first = pl.int_range(pl.len()) == 0
     frame.with_columns(pl.when(first).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)).write_parquet(path)
-    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
-    del summary["checks"]
-    (run / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    without_checks(run)
     for made in (metrics.slices, metrics.throughput):
         with pytest.raises(RecordingError, match="slices.parquet is damaged: its slices cover "):
             made(Recording.open(run))
@@ -211,6 +264,7 @@ def test_a_damaged_run_is_listed_as_damaged(run: Path) -> None:
 def test_a_column_that_is_missing_is_named_where_it_was_needed(run: Path) -> None:
     path = run / "legs.parquet"
     pl.read_parquet(path).drop("up_frame").write_parquet(path)
+    without_checks(run)
     one_line(mqttlab("explain", run), "legs.parquet is damaged: it has no column 'up_frame'")
 
 

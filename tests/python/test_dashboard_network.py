@@ -145,6 +145,41 @@ def test_many_addresses_together_do_not_take_all_connections(
     assert status(before, cookie, "/") == 200
 
 
+@pytest.mark.parametrize("begun", [HALF, b"", HALF_BODY], ids=["half a head", "nothing", "half a body"])
+def test_a_crowd_of_addresses_with_a_connection_each_closes_none_of_a_browser(
+        begun: bytes, served: Dashboard, stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "WAITING_MAX", 40)
+    first, cookie = entered(served)
+    browser = [first, *(http.client.HTTPConnection("127.0.0.1", served.listen.port, timeout=WITHIN_S)
+                        for _ in range(5))]
+    assert [status(one, cookie, "/") for one in browser] == [200] * 6
+    for one in browser:
+        one.auto_open = 0
+    # Each address has one connection, and the browser's has the most of all.
+    held = [one for place in range(90) for one in stranger.hold(1, begun, f"127.0.1.{place + 1}")]
+    assert until_open(held, 34) == 34
+    # Those that have waited longest went.
+    assert still_open(held[:56]) == 0
+    assert [status(one, cookie, "/run/one") for one in browser] == [200] * 6
+    # Whoever opens a new window is let in, too, and it is no browser's connection that goes for it.
+    [late] = [http.client.HTTPConnection("127.0.0.1", served.listen.port, timeout=WITHIN_S)]
+    assert status(late, cookie, "/") == 200
+    assert [status(one, cookie, "/run/one") for one in browser] == [200] * 6
+
+
+def test_where_all_have_the_token_the_one_that_has_waited_longest_goes(
+        served: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, cookie = entered(served)
+    monkeypatch.setattr(connections, "WAITING_MAX", 3)
+    several = [http.client.HTTPConnection("127.0.0.1", served.listen.port, timeout=WITHIN_S) for _ in range(12)]
+    assert status(first, cookie, "/") == 200
+    # Whoever comes is let in, although he is the only one who has not shown it yet.
+    assert [status(one, cookie, "/") for one in several] == [200] * 12
+    opened = [one.sock for one in (first, *several) if one.sock is not None]
+    # A worker may still be at the latest answer as the next one comes.
+    assert until_open(opened, 4) <= 4 and still_open(opened[:8]) == 0
+
+
 def test_a_request_that_comes_slowly_ends_although_its_bytes_keep_coming(
         served: Dashboard, stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "REQUEST_MAX_S", 1)

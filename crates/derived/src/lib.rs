@@ -22,7 +22,6 @@
 //! What it does not do: choose what is shown, or compute anything that the messages' table alone tells.
 
 mod attribution;
-mod checks;
 mod connections;
 mod control_packets;
 mod instants;
@@ -36,13 +35,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use mqttlab_recording::checks::{self, Checks};
 use mqttlab_recording::reading::Vocabulary;
 use mqttlab_recording::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use attribution::deliveries::follow;
 use attribution::packet_partitions::PacketSpread;
-pub use checks::Check;
 use control_packets::ControlSums;
 use network::frames::FrameTable;
 use settings::RunSettings;
@@ -68,7 +67,7 @@ pub struct Summarised {
     pub deliveries: u64,
     /// What the files of the recording were when it was made, by name: readers compare. Empty in earlier ones.
     #[serde(default)]
-    pub checks: BTreeMap<String, Check>,
+    pub checks: Checks,
 }
 
 /// How much is held at once. What is derived is the same, but for the last bits of means where `heap_rows` differs.
@@ -129,8 +128,12 @@ pub fn summarise_within(dir: &Path, out: &Path, limits: SummaryLimits) -> Result
         None => return Err(settings.expect_err("settings were asked for, and are not there")),
     };
     let (packets, control_packets) = (frames.rows, control.packets);
-    let places = [dir, out];
-    let checks = checks::of(if dir == out { &places[..1] } else { &places })?;
+    // What the run itself has said of its files is not said anew: they may have changed since.
+    let mut checks = checks::left(dir);
+    // Beside the tables an earlier pass may have left some.
+    for place in [out, dir] {
+        checks::add(&mut checks, place)?;
+    }
     // Behind the tables that were read: had they grown meanwhile, the sizes show it.
     let made_from = sizes(dir);
     let said = Summarised { version: VERSION, made_from, packets, control_packets, deliveries, checks };

@@ -21,6 +21,7 @@
 //!
 //! What it does not model: the loss of power. Nothing is synced to the disk before the recording is finished.
 
+pub mod checks;
 mod claim;
 mod client_tally;
 mod column;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::checks::{self, Checks};
 use crate::error::{ErrorContext, Result};
 use crate::fate::Missing;
 use crate::identifier::rfc3339;
@@ -69,12 +70,24 @@ pub(crate) fn write(
         "links": summary.links,
         "files": summary.files,
     });
+    // A look is not kept, and what it is made of goes on.
+    if !running {
+        rest["checks"] = json!(own_checks(dir)?);
+    }
     if let Some(sampled) = &summary.sampled {
         rest["sampled"] = json!(sampled);
     }
     let told = ToldRun { status, reason, validity: &facts.validity, rest };
     let text = serde_json::to_string_pretty(&told).expect("a JSON value can be written") + "\n";
     write_whole(dir, name, text.as_bytes())
+}
+
+/// The checks of the files that are there now: this one comes last.
+fn own_checks(dir: &Path) -> Result<Checks> {
+    let mut found = Checks::new();
+    checks::add(&mut found, dir)?;
+    found.retain(|name, _| !checks::ENDED.contains(&name.as_str()));
+    Ok(found)
 }
 
 fn write_whole(dir: &Path, name: &str, text: &[u8]) -> Result<()> {

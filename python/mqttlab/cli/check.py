@@ -16,7 +16,7 @@ from mqttlab.quantity import rate_words, shown
 from mqttlab.scenario import Scenario, compile_plan, warnings_of
 from mqttlab.scenario.access import is_counted
 from mqttlab.scenario.compile import laid_links
-from mqttlab.scenario.event_plan import times
+from mqttlab.scenario.event_plan import EventTimes
 from mqttlab.scenario.event_words import told
 from mqttlab.scenario.load import load
 from mqttlab.scenario.needs import need_secrets
@@ -185,7 +185,8 @@ def _what_would_run(loaded: Scenario, plan: Plan) -> list[str]:
     lines += [f"    {loaded.radio.words()}"] if loaded.radio is not None and loaded.radio.words() else []
     lines += [f"  host {name}: {host.limits.words()}" for name, host in loaded.hosts.items() if host.limits is not None]
     lines += [f"  stages of the measurement: {phases.told()}"] if phases.stages else []
-    lines += [f"  {told(event, times(loaded, event))}" for event in loaded.events]
+    times = EventTimes(loaded)
+    lines += [f"  {told(event, times.of(event))}" for event in loaded.events]
     if plan["backend"] == "live" and loaded.live.parts > 1:
         lines.append(f"  shared by {loaded.live.parts} engines, each with its part of the clients")
     lines.append(f"  {plain(seconds)} s of publishing, then up to {plain(phases.cool_down / 1e9)} s of cooling down; "

@@ -5,6 +5,9 @@ slowly takes a connection, and no worker. What its settings do not limit is adde
 request, or for its reader, can be closed; one that is being answered cannot. Where too many wait, from one address or
 from all, the one that has waited longest is closed, and first those whose sender has not shown the token: a new
 connection always finds room, so that nobody is locked out, not even at the address of whoever holds the others.
+
+Among all it does not count who has the most: whoever has as many addresses as he likes has one connection at each, and
+the most at one address are a browser's.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from __future__ import annotations
 import copy
 import ipaddress
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -67,7 +69,7 @@ class Connection(HTTPChannel):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self.known = False
-        self.waits_since = time.monotonic()
+        self.came_at = self.waits_since = time.monotonic()
         super().__init__(*given, **named)
         self.place = place_of(self.addr)
 
@@ -135,14 +137,12 @@ class Server(TcpWSGIServer):
     def handle_accept(self) -> None:
         """Accept a connection, and make room for the next."""
         super().handle_accept()
-        waiting = self._waiting()
-        by_address = Counter(one.place for one in waiting)
-        crowded = {place for place, count in by_address.items() if count > WAITING_MAX_PER_ADDRESS}
-        if not crowded and len(waiting) > WAITING_MAX:
-            crowded = {place for place, _ in by_address.most_common(1)}
-        for place in crowded:
-            mine = [one for one in waiting if one.place == place]
-            min(mine, key=lambda one: (one.known, one.waits_since)).handle_close()
+        by_address: dict[str, list[Connection]] = {}
+        for one in self._waiting():
+            by_address.setdefault(one.place, []).append(one)
+        for mine in by_address.values():
+            _close_down_to(WAITING_MAX_PER_ADDRESS, mine)
+        _close_down_to(WAITING_MAX, self._waiting())
 
     def maintenance(self, now: float) -> None:
         """Close what takes too long; also what takes no bytes, which waitress would wait for."""
@@ -152,6 +152,17 @@ class Server(TcpWSGIServer):
 
     def _waiting(self) -> list[Connection]:
         return [one for one in [*self.active_channels.values()] if one.waits]
+
+
+def _close_down_to(count: int, waiting: list[Connection]) -> None:
+    """Close those without the token that have waited longest, then others, until no more than so many are left."""
+    if len(waiting) <= count:
+        return
+    # Who has just come had no time to show the token, and is nobody's oldest where all others have shown it.
+    came = max(waiting, key=lambda one: one.came_at)
+    others = sorted((one for one in waiting if one is not came), key=lambda one: (one.known, one.waits_since))
+    for one in others[:len(waiting) - count]:
+        one.handle_close()
 
 
 def place_of(address: tuple[Any, ...]) -> str:

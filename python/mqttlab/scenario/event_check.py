@@ -14,14 +14,13 @@ from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.event import Event
 from mqttlab.scenario.event_plan import (
     EVENTS_MAX,
+    EventTimes,
     WrongLinkError,
     clients_of,
     directions,
     networks_called,
     planned_and_written,
     publishing_of,
-    times,
-    waited_for,
 )
 from mqttlab.scenario.event_publish import publications_named
 from mqttlab.scenario.event_words import seconds
@@ -50,39 +49,41 @@ def event_problems(scenario: Scenario) -> Iterator[Problem]:
         yield ("events",), (f"cannot be performed by a run of several parts (`live.parts` is {scenario.live.parts}); "
                             "use 1, or leave the events out")
         return
-    waiting = [problem for index, event in enumerate(scenario.events) for problem in _when(scenario, index, event)]
+    times = EventTimes(scenario)
+    waiting = [problem for index, event in enumerate(scenario.events)
+               for problem in _when(scenario, times, index, event)]
     if waiting:
         yield from waiting
         return
-    count = sum(len(times(scenario, event)) * (1 if event.lasts is None else 2) for event in scenario.events)
+    count = sum(len(times.of(event)) * (1 if event.lasts is None else 2) for event in scenario.events)
     if count > EVENTS_MAX:
         yield ("events",), (f"are {count:,}, each beginning and end counted, but may be at most {EVENTS_MAX:,}; use a "
                             "longer `every`")
         return
-    laid = laid_links(scenario)
+    laid, subscribed = laid_links(scenario), _subscribed(scenario)
     found = False
     for index, event in enumerate(scenario.events):
-        for problem in (*_time(scenario, event), *_target(scenario, event, laid)):
+        for problem in (*_time(scenario, event, times.of(event)), *_target(scenario, event, laid, subscribed)):
             found = True
             yield ("events", index, *problem[0]), problem[1]
     if not found:
         yield from _performed(scenario, laid)
 
 
-def _when(scenario: Scenario, index: int, event: Event) -> Iterator[Problem]:
+def _when(scenario: Scenario, times: EventTimes, index: int, event: Event) -> Iterator[Problem]:
     """What an event waits for is there, takes place, and does not wait for it."""
     if event.when is None:
         return
     place: Location = ("events", index, "when")
-    found, named = waited_for(scenario, event), [other.name for other in scenario.events if other.name is not None]
+    found = times.waited_for(event)
     if scenario.phases.instant(event.when) is not None:
         if found:
             yield place, f"is {shown(event.when)}, which a stage and an event are called; give the event another `name`"
     elif not found and scenario.phases.stages:
         yield place, (f"is {shown(event.when)}, which is the `name` of no stage and no event; "
-                      f"{scenario.phases.near(event.when, named)}")
+                      f"{scenario.phases.near(event.when, times.names)}")
     elif not found:
-        near = did_you_mean(event.when, named) if named else "no event has a `name`; give it one"
+        near = did_you_mean(event.when, times.names) if times.names else "no event has a `name`; give it one"
         yield place, f"is {shown(event.when)}, which is the `name` of no event; {near}"
     elif len(found) > 1:
         yield place, f"is {shown(event.when)}, which {len(found)} events are called; give each its own `name`"
@@ -92,18 +93,20 @@ def _when(scenario: Scenario, index: int, event: Event) -> Iterator[Problem]:
     elif event.every is not None and found[0][0].every is not None:
         yield ("events", index, "every"), (f"is {seconds(event.every)}, but `{found[0][0].name}` takes place several "
                                            "times, and this event each time with it; leave `every` out")
-    elif not times(scenario, event):
-        yield place, f"is {shown(event.when)}, which waits for this event in turn; give one of them its time with `at`"
+    elif others := times.in_turn(event):
+        # Of a circle one line is enough.
+        several = f" ({others:,} events wait for each other)" if others > 2 else ""
+        yield place, (f"is {shown(event.when)}, which waits for this event in turn{several}; give one of them its time "
+                      "with `at`")
 
 
-def _time(scenario: Scenario, event: Event) -> Iterator[Problem]:
+def _time(scenario: Scenario, event: Event, when: range) -> Iterator[Problem]:
     phases = scenario.phases
-    when = times(scenario, event)
     if event.when is not None:
-        early, late = [at for at in when if at < -phases.warm_up], [at for at in when if at >= phases.duration]
-        if early or late:
+        outside = [at for at in when if not -phases.warm_up <= at < phases.duration]
+        if outside:
             yield ("at",) if event.at is not None else ("when",), (
-                f"lets the event begin at {seconds((early + late)[0])}, but must lie between "
+                f"lets the event begin at {seconds(outside[0])}, but must lie between "
                 f"{seconds(-phases.warm_up)} and {seconds(phases.duration)} of the measurement")
             return
     field: Location = ("every",) if event.at is None else ("at",)
@@ -113,6 +116,9 @@ def _time(scenario: Scenario, event: Event) -> Iterator[Problem]:
     elif event.when is None and event.at is not None and event.at >= phases.duration:
         yield field, (f"is {seconds(event.at)}, but must be earlier than {seconds(phases.duration)}, the end of the "
                       "measurement (`phases.duration`)")
+    elif event.when is not None and not when and event.every is None:
+        # What it waits for does not take place, and is told there.
+        return
     elif not when:
         yield ("until",) if event.until is not None else field, (
             f"leaves no time for the event, which would be at {seconds(_first(event))} first; use an earlier time")
@@ -131,7 +137,18 @@ def _first(event: Event) -> int:
     return event.every or 0 if event.at is None else event.at
 
 
-def _target(scenario: Scenario, event: Event, laid: LaidLinks) -> Iterator[Problem]:
+def _subscribed(scenario: Scenario) -> dict[str, dict[str, None]]:
+    """The filters that clients of groups may be subscribed to, by the group, as the scenario has them in a row."""
+    found = {group.name: dict.fromkeys(one.filter for one in group.subscribe) for group in scenario.groups}
+    for event in scenario.events:
+        if event.do == "subscribe" and event.filter is not None and event.group in found:
+            found[event.group][event.filter] = None
+    return found
+
+
+def _target(
+    scenario: Scenario, event: Event, laid: LaidLinks, subscribed: dict[str, dict[str, None]],
+) -> Iterator[Problem]:
     if event.network is not None:
         yield from _network(scenario, event, laid)
     elif event.server is not None:
@@ -146,7 +163,7 @@ def _target(scenario: Scenario, event: Event, laid: LaidLinks) -> Iterator[Probl
     elif event.group is None:
         yield from _on_air(scenario, event)
     else:
-        yield from _clients(scenario, event)
+        yield from _clients(scenario, event, subscribed)
 
 
 def _on_air(scenario: Scenario, event: Event) -> Iterator[Problem]:
@@ -177,7 +194,7 @@ def _moved(radio: Radio, event: Event, stations: int) -> Iterator[Problem]:
                          "out")
 
 
-def _clients(scenario: Scenario, event: Event) -> Iterator[Problem]:
+def _clients(scenario: Scenario, event: Event, subscribed: dict[str, dict[str, None]]) -> Iterator[Problem]:
     by_name = {group.name: group for group in scenario.groups}
     if event.group not in by_name:
         yield ("group",), f"is the unknown group {shown(event.group)}; {did_you_mean(str(event.group), by_name)}"
@@ -198,13 +215,10 @@ def _clients(scenario: Scenario, event: Event) -> Iterator[Problem]:
     elif event.publishes:
         yield from _publishing(scenario, event, group)
     elif event.filter is not None:
-        yield from _subscribing(scenario, event, group)
+        yield from _subscribing(scenario, event, group, subscribed[group.name])
 
 
-def _subscribing(scenario: Scenario, event: Event, group: Group) -> Iterator[Problem]:
-    own = [subscription.filter for subscription in group.subscribe]
-    others = [other.filter for other in scenario.events if other.group == group.name and other.do == "subscribe"]
-    filters = [*own, *(one for one in others if one is not None)]
+def _subscribing(scenario: Scenario, event: Event, group: Group, filters: dict[str, None]) -> Iterator[Problem]:
     stop = scenario.sim.stop
     if scenario.backend == "sim" and stop is not None and stop.deliveries_outstanding is not None:
         yield ("do",), (f"is \"{event.do}\", but `sim.stop.deliveries_outstanding` counts expected deliveries, and "
@@ -218,7 +232,8 @@ def _subscribing(scenario: Scenario, event: Event, group: Group) -> Iterator[Pro
     elif event.do == "unsubscribe" and event.filter not in filters:
         known = did_you_mean(str(event.filter), filters) if filters else "it subscribes to nothing"
         yield ("filter",), f"is {shown(event.filter)}, to which `{group.name}` does not subscribe; {known}"
-    elif event.do == "subscribe" and event.lasts is not None and event.filter in own:
+    elif event.do == "subscribe" and event.lasts is not None and any(
+            one.filter == event.filter for one in group.subscribe):
         yield ("for",), (f"is {seconds(event.lasts)}, but `{group.name}` subscribes to {shown(event.filter)} anyway, "
                          "and would unsubscribe from it after that; leave `for` out, or use another filter")
 

@@ -33,9 +33,10 @@ def offered(scenario: Scenario) -> dict[tuple[str, int], Offered]:
     lines: dict[str, list[Line]] = {}
     for at, group, clients, happening in changed_publishing(scenario, publishing):
         entry = at / S, happening
-        of_clients = lines.setdefault(group.name, [[] for _ in range(group.count)])
+        if group.name not in lines:
+            lines[group.name] = [[] for _ in range(group.count)]
         for client in clients:
-            of_clients[client].append(entry)
+            lines[group.name][client].append(entry)
     found: dict[tuple[str, int], Offered] = {}
     for name, of_clients in lines.items():
         alike = Counter(tuple(id(entry) for entry in line) for line in of_clients)

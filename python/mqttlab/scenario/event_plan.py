@@ -7,7 +7,7 @@ gives back what was there before it, and keeps what another has changed meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,41 +38,89 @@ class WrongLinkError(ValueError):
         self.event = event
 
 
-def times(scenario: Scenario, event: Event, seen: tuple[int, ...] = ()) -> range | tuple[int, ...]:
-    """When an event begins, in ns of the measurement: each of its times. None where it waits for itself, or for what is
-    not there."""
-    begun = (0,) if event.when is None else _begun(scenario, event, seen)
-    if event.every is None:
-        return tuple(at + (event.at or 0) for at in begun)
-    if not begun:
-        return ()
-    first = begun[0] + (event.every if event.at is None and event.when is None else event.at or 0)
-    if event.count is not None:
-        return range(first, first + event.count * event.every, event.every)
-    last = scenario.phases.duration - 1 if event.until is None else min(event.until, scenario.phases.duration - 1)
-    return range(first, last + 1, event.every)
+class EventTimes:
+    """When the events of a scenario begin; each is found once, however many events wait for each other in a row."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._phases = scenario.phases
+        self._named: dict[str, list[Event]] = {}
+        for event in scenario.events:
+            if event.name is not None:
+                self._named.setdefault(event.name, []).append(event)
+        self._known: dict[int, range] = {}
+        self._circles: dict[int, int] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """What events are called that others may wait for."""
+        return list(self._named)
+
+    def of(self, event: Event) -> range:
+        """When an event begins, in ns of the measurement: each of its times. None where it waits for itself, or for
+        what is not there."""
+        # Events may wait for each other in a row of any length, and in a circle: no call waits for another one.
+        row, inside = [event], {id(event)}
+        while (before := self._before(row[-1])) is not None and id(before[0]) not in self._known:
+            if id(before[0]) in inside:
+                circle = row[next(place for place, one in enumerate(row) if one is before[0]):]
+                self._known |= {id(one): range(0) for one in circle}
+                self._circles[id(before[0])] = len(circle)
+                break
+            row.append(before[0])
+            inside.add(id(before[0]))
+        for waiting in reversed(row):
+            if id(waiting) not in self._known:
+                self._known[id(waiting)] = self._times(waiting)
+        return self._known[id(event)]
+
+    def in_turn(self, event: Event) -> int:
+        """How many events wait for each other in a circle, where this is the first of them that was asked for; else 0.
+        """
+        self.of(event)
+        return self._circles.get(id(event), 0)
+
+    def waited_for(self, event: Event) -> list[tuple[Event, bool]]:
+        """The events that an event may wait for by their name, and whether for their end. One, where nothing is
+        wrong."""
+        for name, for_end in ((event.when, False), ((event.when or "").removeprefix(END_OF), True)):
+            if found := self._named.get(name or ""):
+                return [(other, for_end) for other in found]
+        return []
+
+    def _before(self, event: Event) -> tuple[Event, bool] | None:
+        """The event whose times have to be known first."""
+        if event.when is None or self._phases.instant(event.when) is not None:
+            return None
+        found = self.waited_for(event)
+        return found[0] if len(found) == 1 else None
+
+    def _begun(self, event: Event) -> range:
+        """When took place what an event waits for."""
+        stage = self._phases.instant(event.when or "")
+        if stage is not None:
+            return _once(stage)
+        before = self._before(event)
+        if before is None or (before[1] and before[0].lasts is None):
+            return range(0)
+        return _later(self._known[id(before[0])], before[0].lasts or 0 if before[1] else 0)
+
+    def _times(self, event: Event) -> range:
+        begun = _once(0) if event.when is None else self._begun(event)
+        if event.every is None or not begun:
+            return _later(begun, event.at or 0)
+        first = begun[0] + (event.every if event.at is None and event.when is None else event.at or 0)
+        if event.count is not None:
+            return range(first, first + event.count * event.every, event.every)
+        last = self._phases.duration - 1 if event.until is None else min(event.until, self._phases.duration - 1)
+        return range(first, last + 1, event.every)
 
 
-def waited_for(scenario: Scenario, event: Event) -> list[tuple[Event, bool]]:
-    """The events that an event may wait for by their name, and whether for their end. One, where nothing is wrong."""
-    for name, for_end in ((event.when, False), ((event.when or "").removeprefix(END_OF), True)):
-        found = [(other, for_end) for other in scenario.events if other.name is not None and other.name == name]
-        if found:
-            return found
-    return []
+def _once(at: int) -> range:
+    return range(at, at + 1)
 
 
-def _begun(scenario: Scenario, event: Event, seen: tuple[int, ...]) -> tuple[int, ...]:
-    """When took place what an event waits for."""
-    found, stage = waited_for(scenario, event), scenario.phases.instant(event.when or "")
-    if stage is not None:
-        return (stage,)
-    if len(found) != 1 or id(event) in seen:
-        return ()
-    other, for_end = found[0]
-    if for_end and other.lasts is None:
-        return ()
-    return tuple(at + (other.lasts or 0 if for_end else 0) for at in times(scenario, other, (*seen, id(event))))
+def _later(times: range, by: int) -> range:
+    return range(times.start + by, times.stop + by, times.step)
 
 
 def networks_called(scenario: Scenario, name: str) -> list[int]:
@@ -91,27 +139,72 @@ def clients_of(event: Event, group: Group) -> list[int]:
     return [number for number in range(group.count) if (number + 1) * above // below > number * above // below]
 
 
+LOSSES = {"loss", "burst_loss", "bit_errors"}
+"""Of ways of losing frames a link has one: a later change of any takes the place of all."""
+Fields = dict[str, Any]
+
+
 @dataclass
 class _Direction:
     """A link of the scenario, as it is at a time."""
 
     laid: Laid
-    over: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """What has been changed and has not ended, by the number of the change."""
+    over: dict[str, dict[int, Fields]] = field(default_factory=dict)
+    """What has been changed and has not ended, by what it takes the place of, and by the number of the change."""
     down: set[int] = field(default_factory=set)
     """The changes that keep it down."""
+    _made: dict[tuple[int, ...], LinkDirection] = field(default_factory=dict)
+    """Links by the changes that made them: they come again as often as events do."""
+
+    def change(self, number: int, prepared: _Prepared) -> None:
+        """A change begins."""
+        for name, fields in prepared.fields.items():
+            held = self.over.setdefault(name, {})
+            if prepared.event.lasts is None:
+                # What does not end covers for ever what was there.
+                held.clear()
+            held[number] = fields
+
+    def restore(self, number: int, prepared: _Prepared) -> None:
+        """A change ends."""
+        for name in prepared.fields:
+            self.over[name].pop(number, None)
 
     def link(self) -> LinkDirection:
-        fields: dict[str, Any] = {}
-        for changed in self.over.values():
-            fields = {name: value for name, value in fields.items() if not _replaces(changed, name)} | changed
-        return adjusted(self.laid.link, fields)
+        latest = [next(reversed(held.values())) for held in self.over.values() if held]
+        key = tuple(id(fields) for fields in latest)
+        if key not in self._made:
+            self._made[key] = adjusted(
+                self.laid.link, {name: value for fields in latest for name, value in fields.items()})
+        return self._made[key]
 
 
-def _replaces(changed: dict[str, Any], name: str) -> bool:
-    """Whether a later change takes the place of a field: of ways of losing frames a link has one."""
-    losses = {"loss", "burst_loss", "bit_errors"}
-    return name in losses and bool(losses & set(changed))
+@dataclass(frozen=True)
+class _Prepared:
+    """An event with what is the same each time that it takes place."""
+
+    event: Event
+    begins: str
+    ends: str
+    fields: dict[str, Fields]
+    """What it sets of links, by what that takes the place of."""
+    ways: list[_Direction]
+    """The links' directions that it changes."""
+    members: list[int]
+    """The clients that it is about, by their numbers in their group."""
+
+
+def _prepared(
+    scenario: Scenario, event: Event, links: Mapping[int, dict[str, _Direction]],
+    firsts: Mapping[str, tuple[Group, int]],
+) -> _Prepared:
+    fields: dict[str, Fields] = {}
+    for name, value in event.changed.items():
+        fields.setdefault("loss" if name in LOSSES else name, {})[name] = value
+    numbers = networks_called(scenario, event.network) if event.network is not None else []
+    ways = directions(event, links.get(numbers[0], {})) if numbers else []
+    members = clients_of(event, firsts[event.group][0]) if event.group is not None else []
+    return _Prepared(event, begins(event), ends(event) if event.lasts is not None else "", fields, ways, members)
 
 
 @dataclass(frozen=True, order=True)
@@ -140,11 +233,15 @@ def changed_publishing(
 ) -> Iterator[tuple[int, Group, list[int], Happening]]:
     """When what clients of a group publish changes, since publishing began: for which of them, and how."""
     firsts = _first_clients(scenario)
+    members: dict[int, list[int]] = {}
     for turn in sorted(_turns(scenario)):
-        if turn.event.publishes:
-            group, _ = firsts[str(turn.event.group)]
-            members = clients_of(turn.event, group)
-            for clients, happening in publishing[group.name].turn(turn.event, turn.number, turn.begins, members):
+        event = turn.event
+        if event.publishes:
+            group, _ = firsts[str(event.group)]
+            if id(event) not in members:
+                members[id(event)] = clients_of(event, group)
+            for clients, happening in publishing[group.name].turn(
+                    event, turn.number, turn.begins, members[id(event)]):
                 yield scenario.phases.warm_up + turn.at, group, clients, happening
 
 
@@ -158,19 +255,21 @@ def planned_and_written(
     """
     links = {number: {name: _Direction(one) for name, one in ways.items()} for number, ways in laid.items()}
     firsts, undone = _first_clients(scenario), Undone()
+    known: dict[int, _Prepared] = {}
     for turn in sorted(_turns(scenario)):
         event = turn.event
+        if id(event) not in known:
+            known[id(event)] = _prepared(scenario, event, links, firsts)
+        prepared = known[id(event)]
         if event.network is not None:
-            numbers = networks_called(scenario, event.network)
-            changes = _of_links(
-                turn, directions(event, links.get(numbers[0], {}) if numbers else {}), scenario.mtu)
+            changes = _of_links(turn, prepared, scenario.mtu)
         elif event.server is not None:
             changes = iter([{"server": event.server, "change": _of_server(scenario, turn)}])
         elif event.group is None:
             changes = iter([{"medium": MEDIUM, "change": _on_air(scenario, turn)}])
         else:
-            group, first = firsts[str(event.group)]
-            changes = _of_clients(turn, group, first, publishing.get(group.name))
+            group, first = firsts[event.group]
+            changes = _of_clients(turn, group, first, (publishing.get(group.name), prepared.members))
         try:
             happened = list(changes)
         except ValueError as error:
@@ -178,7 +277,7 @@ def planned_and_written(
         ended = undone.turn(turn.number, turn.begins, happened)
         if event.do == "continue-publishing" and event.group is not None:
             ended += publishing[event.group].ended
-        told = {"at_ns": scenario.phases.warm_up + turn.at, "name": begins(event) if turn.begins else ends(event)}
+        told = {"at_ns": scenario.phases.warm_up + turn.at, "name": prepared.begins if turn.begins else prepared.ends}
         # What undoes others and lasts no time of its own is their end, and no change besides.
         if turn.begins and (event.lasts is not None or not ended):
             told["begins"] = turn.number
@@ -188,9 +287,9 @@ def planned_and_written(
 
 
 def _turns(scenario: Scenario) -> Iterator[_Turn]:
-    number = 0
+    number, times = 0, EventTimes(scenario)
     for event in scenario.events:
-        for at in times(scenario, event):
+        for at in times.of(event):
             yield _Turn(at, True, number, event)
             if event.lasts is not None:
                 yield _Turn(at + event.lasts, False, number, event)
@@ -211,15 +310,15 @@ def directions(event: Event, ways: dict[str, Any]) -> list[Any]:
     return [way for name, way in ways.items() if asked in ("both", name)]
 
 
-def _of_links(turn: _Turn, ways: list[_Direction], mtu: int) -> Iterator[dict[str, Any]]:
+def _of_links(turn: _Turn, prepared: _Prepared, mtu: int) -> Iterator[dict[str, Any]]:
     """What happens to the links of these directions; directions that change alike, at once."""
-    event = turn.event
+    event, ways = turn.event, prepared.ways
     if event.down is None:
         for way in ways:
             if turn.begins:
-                way.over[turn.number] = event.changed
+                way.change(turn.number, prepared)
             else:
-                way.over.pop(turn.number, None)
+                way.restore(turn.number, prepared)
         yield from _specs(ways, mtu)
         return
     if event.down and turn.begins:
@@ -229,7 +328,10 @@ def _of_links(turn: _Turn, ways: list[_Direction], mtu: int) -> Iterator[dict[st
         return
     freed = [way for way in ways if way.down and (turn.begins or way.down == {turn.number})]
     for way in ways:
-        way.down = set() if turn.begins else way.down - {turn.number}
+        if turn.begins:
+            way.down.clear()
+        else:
+            way.down.discard(turn.number)
     if freed or turn.begins:
         yield {"links": _names(freed or ways), "change": {"kind": "up"}}
 
@@ -279,8 +381,10 @@ def _action(turn: _Turn) -> str:
     return (do if turn.begins else ENDS[do]).replace("-", "_")
 
 
-def _of_clients(turn: _Turn, group: Group, first: int, publishing: Publishing | None) -> Iterator[dict[str, Any]]:
-    members = clients_of(turn.event, group)
+def _of_clients(
+    turn: _Turn, group: Group, first: int, about: tuple[Publishing | None, list[int]],
+) -> Iterator[dict[str, Any]]:
+    publishing, members = about
     if turn.event.publishes and publishing is not None:
         for clients, happening in publishing.turn(turn.event, turn.number, turn.begins, members):
             yield {"clients": [first + number for number in clients], "change": planned(happening)}

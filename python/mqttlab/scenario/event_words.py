@@ -55,7 +55,7 @@ def what(event: Event) -> str:
     return f"{_links(event)} {', '.join(_field(name, value) for name, value in event.changed.items())}"
 
 
-def told(event: Event, times: range | tuple[int, ...]) -> str:
+def told(event: Event, times: range) -> str:
     """An event in a sentence, as ``check`` tells it."""
     named = f"{event.name}: " if event.name is not None else ""
     words = f"at {seconds(times[0])}"
