@@ -283,7 +283,18 @@ class Recording:
         try:
             return scanned.collect(engine="streaming")
         except (*UNREADABLE, OSError) as error:
-            raise RecordingError(f"{self.directory} cannot be read: {first_line(error)}") from error
+            file = self._unreadable_file() or self.directory
+            raise RecordingError(f"{file} cannot be read: {first_line(error)}; take the recording from a copy, or run "
+                                 "again") from error
+
+    def _unreadable_file(self) -> Path | None:
+        """The first of the tables of which not every page can be decoded."""
+        for path in [*sorted(self.directory.glob("*.parquet")), *sorted(self._summed_up.glob("*.parquet"))]:
+            try:
+                pl.scan_parquet(path, glob=False).select(pl.all().null_count()).collect(engine="streaming")
+            except (*UNREADABLE, OSError):
+                return path
+        return None
 
     def scan_captured(self) -> pl.LazyFrame:
         """The rows of ``control_packets`` that frames show: without those that only clients have seen."""

@@ -4,12 +4,14 @@
 //! width come as `i64`, and a column that is not there comes without a value in any row.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bytes::Bytes;
 use parquet::basic::LogicalType;
@@ -79,6 +81,9 @@ impl ColumnValues {
 /// Stands for a value that is not there. No time, count or number is as low.
 pub const ABSENT: i64 = i64::MIN;
 
+/// What to do about a file that cannot be read.
+const REMEDY: &str = "take the recording from a copy, or run again";
+
 /// Rows that are read together.
 pub const BATCH_ROWS: usize = 1 << 13;
 
@@ -101,7 +106,7 @@ impl TableReader {
         let file = File::open(&path).on("open", &path)?;
         let bytes = file.metadata().on("look at", &path)?.len();
         let file = SharedFile { file: Arc::new(file), bytes };
-        let file = SerializedFileReader::new(file).map_err(|error| damaged(&path, &error))?;
+        let file = decoded(&path, || SerializedFileReader::new(file))?;
         Ok(Some(TableReader { file, path }))
     }
 
@@ -119,12 +124,13 @@ impl TableReader {
     ) -> Result<()> {
         let mut values: Vec<ColumnValues> = wanted.iter().map(|_| ColumnValues::default()).collect();
         for number in 0..self.file.num_row_groups() {
-            let mut columns = self.columns(number, wanted)?;
-            let mut left = self.file.metadata().row_group(number).num_rows() as usize;
+            let mut columns = decoded(&self.path, || Ok(self.columns(number, wanted)))??;
+            let rows = self.file.metadata().row_group(number).num_rows();
+            let mut left = usize::try_from(rows).map_err(|_| contradictory(&self.path))?;
             while left > 0 {
                 let rows = left.min(BATCH_ROWS);
                 for (column, values) in columns.iter_mut().zip(&mut values) {
-                    column.read(rows, values, words).map_err(|error| damaged(&self.path, &error))?;
+                    decoded(&self.path, || column.read(rows, values, words))?;
                 }
                 take(&values, rows, words)?;
                 left -= rows;
@@ -156,6 +162,34 @@ impl TableReader {
     }
 }
 
+/// What parquet reads. Of some damaged files it panics, as where a page needs a dictionary that does not come: that is an error
+/// like any other, and nothing is printed of it.
+fn decoded<T>(path: &Path, read: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !DECODES.get() {
+                before(info);
+            }
+        }));
+    });
+    DECODES.set(true);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(read));
+    DECODES.set(false);
+    outcome.map_err(|_| contradictory(path))?.map_err(|error| damaged(path, &error))
+}
+
+fn contradictory(path: &Path) -> Error {
+    let what = format!("its pages contradict each other or its footer; {REMEDY}");
+    Error::Damaged { path: path.to_owned(), what }
+}
+
+thread_local! {
+    /// Whether this thread is in parquet.
+    static DECODES: Cell<bool> = const { Cell::new(false) };
+}
+
 /// A file that many columns read, each at its own place. parquet's own reader of a [`File`] has its descriptor duplicated,
 /// sought and closed for each page.
 struct SharedFile {
@@ -184,6 +218,10 @@ impl ChunkReader for SharedFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        // A damaged length is no reason to ask for its memory.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} lie behind its end")));
+        }
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, start)?;
         Ok(bytes.into())
@@ -380,5 +418,5 @@ fn place_of(word: &[u8]) -> usize {
 const PLACES: usize = 64;
 
 fn damaged(path: &Path, error: &ParquetError) -> Error {
-    Error::Damaged { path: path.to_owned(), what: error.to_string() }
+    Error::Damaged { path: path.to_owned(), what: format!("{error}; {REMEDY}") }
 }

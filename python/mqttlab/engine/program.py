@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mqttlab.plan import Plan
 
 PROGRAM = "mqttlab-engine"
+PANICKED = 101
+"""How a program of Rust ends where one of its invariants does not hold."""
 
 
 class EngineError(MqttlabError):
@@ -180,6 +182,11 @@ def call(*arguments: str, given: str = "") -> str:
         EngineError: it failed.
     """
     result = subprocess.run([engine_path(), *arguments], capture_output=True, text=True, check=False, input=given)
+    if result.returncode == PANICKED:
+        # A fault of the program: its place and its stack are for who looks for it, with the command of this line.
+        why = next(iter(result.stderr.splitlines()[1:]), "")
+        raise EngineError(f"{PROGRAM} {' '.join(arguments)} failed, which is a fault of the program; please report it: "
+                          f"{why}")
     if result.returncode != 0:
         raise EngineError(result.stderr.strip() or f"{PROGRAM} {arguments[0]} ended with {result.returncode}")
     return result.stdout
