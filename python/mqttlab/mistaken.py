@@ -156,6 +156,11 @@ def readable(path: Path, bytes_max: int, kind: str) -> Iterator[os.stat_result]:
         raise UserFileError(f"is not UTF-8 text (byte {error.start})" if other.startswith(TABLE) else other) from error
     except UserFileError:
         raise
+    except ValueError as error:
+        if "null" not in str(error):
+            raise
+        # No name of a file has one, so that the system is not even asked.
+        raise UserFileError("has a NUL in its name, which no file has") from error
     except OSError as error:
         raise UserFileError(f"cannot be read: {error.strerror or error}") from error
 

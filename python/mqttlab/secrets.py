@@ -23,6 +23,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
+from mqttlab.mistaken import UserFileError, readable
+
 HIDDEN = "***"
 MARK = re.compile(r"\*\*\*[0-9a-f]{16}")
 KEY_FILE = "secret-key"
@@ -220,14 +222,10 @@ def from_file(path: Path) -> str:
         MissingSecret: it cannot be read.
     """
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise MissingSecret(f"is in the file {path}, which has more than {FILE_BYTES_MAX} bytes")
-        return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise MissingSecret(f"is in the file {path}, which is not UTF-8 text (byte {error.start})") from error
-    except (OSError, ValueError) as error:
-        words = getattr(error, "strerror", None) or error
-        raise MissingSecret(f"is in the file {path}, which cannot be read: {words}") from error
+        with readable(path, FILE_BYTES_MAX, "a secret"):
+            return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+    except UserFileError as error:
+        raise MissingSecret(f"is in the file {path}, which {error}") from error
 
 
 # What looks like a secret where anything may be written. Whoever writes one there in another way is not protected.

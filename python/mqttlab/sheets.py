@@ -71,9 +71,13 @@ def workbook(path: Path) -> Iterator[Any]:
     import xlsxwriter
 
     # The sheets' parts have files of their own meanwhile.
-    with (scratch.directory("workbook") as parts, scratch.unfinished(path) as made,
-          xlsxwriter.Workbook(str(made), AS_TEXT | {"tmpdir": str(parts)}) as book):
-        yield book
+    try:
+        with (scratch.directory("workbook") as parts, scratch.unfinished(path) as made,
+              xlsxwriter.Workbook(str(made), AS_TEXT | {"tmpdir": str(parts)}) as book):
+            yield book
+    except xlsxwriter.exceptions.FileCreateError as error:
+        # It is written when it is closed, and what the system has said then is inside.
+        raise (error.args[0] if error.args and isinstance(error.args[0], OSError) else OSError(str(error))) from error
 
 
 def write_sheet(book: Any, table: pl.DataFrame, name: str) -> None:

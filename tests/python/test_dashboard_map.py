@@ -14,7 +14,9 @@ pytest.importorskip("dash", reason="the dashboard's packages are missing: make s
 
 from dashboards import Visitor, dashboard, simulate, visitor
 from mqttlab.dashboard import maps
+from mqttlab.dashboard.drawing import drawn
 from mqttlab.recording import Recording
+from unchecked import without_checks
 
 SCHEMA = {"at_ns": pl.Int64, "host": pl.UInt16, "client": pl.UInt32, "source": pl.String, "link": pl.UInt16,
           "x_m": pl.Float64, "y_m": pl.Float64, "longitude_deg": pl.Float64, "latitude_deg": pl.Float64,
@@ -33,7 +35,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pl.DataFrame([{"at_ns": 0, "host": 0, "source": "station", "x_m": 0.0, "y_m": 0.0},
                   *({"at_ns": at, "host": 1, "source": "station", "x_m": at / 1e8, "y_m": 3.0} for at, _, _ in track)],
                  schema=SCHEMA).write_parquet(directory / "hall" / "positions.parquet")
+    for name in ("abroad", "hall"):
+        without_checks(directory / name)
     return directory
+
+
+def test_servers_of_an_import_are_on_no_host_of_its_plan(runs: Path) -> None:
+    recording = Recording.open(runs / "plain")
+    plan = dict(recording.plan)
+    plan["servers"] = [{name: value for name, value in server.items() if name != "host"} for server in plan["servers"]]
+    recording.__dict__["plan"] = plan
+    assert maps.told(recording)["nodes"] and all(drawn(plan))
 
 
 def test_places_are_the_recordings_and_links_carry_what_was_sent(runs: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ import mqttlab.metrics
 from mqttlab import export
 from mqttlab.export import tables
 from mqttlab.recording import TABLES, Recording
+from mqttlab.sheets import workbook
 
 RUN = Path(__file__).resolve().parents[1] / "schemas" / "2" / "simulated"
 
@@ -52,3 +54,11 @@ def test_an_export_that_fails_leaves_no_half_of_a_table(tmp_path: Path, monkeypa
     with pytest.raises(KeyboardInterrupt):
         export.csv(RUN, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_workbook_that_cannot_be_written_is_an_error_of_the_system(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    with pytest.raises(OSError, match="No such file"), workbook(there / "run.xlsx") as book:
+        book.add_worksheet()
+        shutil.rmtree(there)

@@ -8,8 +8,13 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from captures import Client, Wire, publish
 from commands import Done, mqttlab
+from mqttlab import secrets
+from mqttlab.scenario import ScenarioError
+from mqttlab.scenario.load import parse
 from secretly import SECRET, leaks, written
 
 
@@ -74,3 +79,19 @@ def test_an_import_keeps_no_password_of_a_capture(tmp_path: Path) -> None:
     assert exported.returncode == 0, exported.stderr
     said = done.stdout + done.stderr + again.stdout + again.stderr + exported.stdout
     assert leaks(tmp_path / "runs", tmp_path / "made-again.pcapng", said=said) == []
+
+
+@pytest.mark.parametrize("kind", ["device", "fifo", "nul"])
+def test_a_secret_comes_from_a_file_and_from_nothing_else(kind: str, tmp_path: Path) -> None:
+    # A device gives bytes without end, and a FIFO none.
+    path = {"device": Path("/dev/zero"), "fifo": tmp_path / "fifo", "nul": Path("a\0b")}[kind]
+    if kind == "fifo":
+        os.mkfifo(path)
+    with pytest.raises(secrets.MissingSecret, match="NUL" if kind == "nul" else "is no file"):
+        secrets.from_file(path)
+
+
+def test_a_payload_whose_name_has_a_nul_is_told() -> None:
+    with pytest.raises(ScenarioError, match="has a NUL in its name"):
+        parse('name = "n"\n[phases]\nduration = "1 s"\n[[groups]]\nname = "p"\nhost = "h"\n'
+              'publish = { topic = "t", rate = "1 /s", payload = { kind = "file", path = "a\\u0000b" } }\n')

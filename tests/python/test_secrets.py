@@ -165,8 +165,8 @@ def test_marks_differ_between_users_and_the_key_is_its_owners_alone(
 
 @pytest.mark.parametrize(("password", "words"), [
     ('{ env = "NOT_SET" }', "kept.toml:8: `mqtt.password` is in the environment variable NOT_SET, which is not set"),
-    ('{ file = "/no/such/file" }', "`mqtt.password` is in the file /no/such/file, which cannot be read: No such file"),
-    ('{ file = "/dev" }', "`mqtt.password` is in the file /dev, which cannot be read"),
+    ('{ file = "/no/such/file" }', "`mqtt.password` is in the file /no/such/file, which is not there"),
+    ('{ file = "/dev" }', "`mqtt.password` is in the file /dev, which is a directory"),
     ('"***0123456789abcdef"', "`mqtt.password` is `***0123456789abcdef`, which stands for a secret that was taken out"),
     ('{ env = "A", file = "B" }', "must be a table with `env` or `file`"),
     ('{ }', "must be a table with `env` or `file`"),

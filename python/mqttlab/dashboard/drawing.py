@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mqttlab.dashboard.topology import Topology, topology
+from mqttlab.dashboard.topology import Topology, servers_of, topology
 from mqttlab.foreign import markup
 from mqttlab.plurals import counted
 
@@ -18,7 +18,7 @@ COLOURS = {"server": "#D55E00", "clients": "#0072B2", "junction": "#8a8f98"}
 def drawn(plan: Mapping[str, Any]) -> tuple[str, str]:
     """The drawing as SVG, and the same in words."""
     joined = topology(plan)
-    servers = {int(server["host"]): str(server["name"]) for server in plan.get("servers") or ()}
+    servers = servers_of(plan)
     groups: dict[int, list[str]] = {}
     for group in plan.get("groups") or ():
         for host in _hosts(group, joined.hosts):

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from mqttlab import metrics
-from mqttlab.dashboard.topology import Topology, topology
+from mqttlab.dashboard.topology import Topology, servers_of, topology
 from mqttlab.metrics import sums
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
@@ -67,7 +67,7 @@ def _nodes(recording: Recording, joined: Topology, kind: str, known: pl.DataFram
            ) -> tuple[list[dict[str, Any]], list[int]]:
     """The nodes: hosts and junctions of the topology, then clients that have places of their own; and each client's."""
     clients = recording.layout["clients"]
-    servers = {int(server["host"]): str(server["name"]) for server in recording.plan.get("servers") or ()}
+    servers = servers_of(recording.plan)
     tracks = _tracks(known, kind)
     nodes: list[dict[str, Any]] = []
     free = joined.places(servers)

@@ -37,6 +37,12 @@ class Topology:
         return _rings(len(self.names), self.edges, [*centre])
 
 
+def servers_of(plan: Mapping[str, Any]) -> dict[int, str]:
+    """The servers by the numbers of their hosts; without those of imports, which are on no host of the plan."""
+    return {int(server["host"]): str(server["name"]) for server in plan.get("servers") or ()
+            if server.get("host") is not None}
+
+
 def topology(plan: Mapping[str, Any]) -> Topology:
     """The topology of a plan's network."""
     network = plan.get("network") or {}
