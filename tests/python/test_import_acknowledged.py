@@ -13,6 +13,7 @@ from mqttlab import metrics
 from mqttlab.imports import import_evidence
 from mqttlab.recording import Recording
 from mqttlab.report import headline
+from unchecked import without_checks
 
 
 def read(wire: Wire, tmp_path: Path, *options: str) -> Recording:
@@ -291,6 +292,7 @@ def test_a_recording_that_an_earlier_version_imported_says_so_and_a_new_one_does
     run = json.loads(file.read_text())
     del run["details"]["import"]["rules"]
     file.write_text(json.dumps(run))
+    without_checks(tmp_path / "recording")
     assert words in headline.told(Recording.open(tmp_path / "recording")).notes
 
 

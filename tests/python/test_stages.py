@@ -24,7 +24,7 @@ from mqttlab.report.facts import of_run
 from mqttlab.report.html import page
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
-from mqttlab.scenario.event_plan import times
+from mqttlab.scenario.event_plan import EventTimes
 from mqttlab.scenario.load import parse_values
 from mqttlab.scenario.threshold import Threshold
 from recordings import Message, S, packet, write
@@ -68,7 +68,7 @@ def test_stages_are_in_the_plan_and_say_how_long_the_measurement_is() -> None:
 def test_an_event_begins_with_a_stage_or_its_end(when: str, at: str | None, expected: float) -> None:
     event = {"when": when, "server": "broker", "do": "pause", "for": "10 ms", **({"at": at} if at else {})}
     scenario = parse_values({**SCENARIO, "events": [event]})
-    assert list(times(scenario, scenario.events[0])) == [expected * S]
+    assert list(EventTimes(scenario).of(scenario.events[0])) == [expected * S]
 
 
 def test_events_of_every_kind_follow_a_stage() -> None:
@@ -79,7 +79,7 @@ def test_events_of_every_kind_follow_a_stage() -> None:
     plan = compile_plan(parse_values({**SCENARIO, "events": [{"when": "busy", **act} for act in acts]}))
     assert sum(event["at_ns"] == 4 * S for event in plan["events"]) == len(acts)
     repeated = parse_values({**SCENARIO, "events": [{"when": "busy", "every": "500 ms", **acts[3]}]})
-    assert [at / S for at in times(repeated, repeated.events[0])] == [3, 3.5, 4, 4.5]
+    assert [at / S for at in EventTimes(repeated).of(repeated.events[0])] == [3, 3.5, 4, 4.5]
 
 
 def test_every_metric_takes_the_window_of_its_stage(tmp_path: Path) -> None:
