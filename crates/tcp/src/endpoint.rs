@@ -547,6 +547,9 @@ impl Endpoint {
         }
         self.rx.on_unacceptable(&self.cx, segment, start);
         // The acknowledgement in it may be news even so (RFC 9293 §3.10.7.4, last paragraph of the first step).
+        if self.rx.discards(&self.cx, segment, start) {
+            return;
+        }
         if let Some(ack) = self.tx.acked_position(segment)
             && segment.flags.has(Flags::ACK)
             && self.state.is_synchronised()

@@ -113,6 +113,7 @@ pub struct Profile {
     pub tick_phase: Duration,
     /// A repetition of what the last acknowledgement was about sets the timestamp to echo: Linux takes a segment that
     /// ends there for acceptable. The sender then measures the repetition's round trip, and does not take it for needless.
+    /// What ends before is discarded, and with it the acknowledgement that it carries.
     pub echoes_repetitions: bool,
     /// Selective acknowledgements (RFC 2018) and recovery by them (RFC 6675).
     pub sack: bool,

@@ -201,6 +201,15 @@ impl Receiver {
         self.ack.on_disorder(old_data, cx.profile.delayed_ack);
     }
 
+    /// Whether a segment that is not acceptable is discarded with the acknowledgement in it. Linux accepts what ends where the
+    /// last acknowledgement was about or behind that, and discards the rest (`tcp_sequence`, `tcp_validate_incoming`). So a
+    /// repetition that was needless may carry the only news of what has arrived, and the sender waits for its timer.
+    pub fn discards(&self, cx: &EndpointContext, segment: &Segment, start: u64) -> bool {
+        let ends_before = start + segment.sequence_length() < self.last_acked;
+        let is_beyond = start > self.edge.max(self.next);
+        cx.profile.echoes_repetitions && (ends_before || is_beyond || self.is_outdated(cx, segment))
+    }
+
     /// Whether a segment brings data that nobody will ever read (RFC 1122 §4.2.2.13).
     pub fn refuses(&self, segment: &Segment, start: u64) -> bool {
         self.abandoned && segment.length > 0 && start + u64::from(segment.length) > self.next
