@@ -96,6 +96,37 @@ def test_servers_of_which_deliveries_do_not_tell_make_an_import_that_is_not_vali
     assert [fate for _, _, fate in fates(one)] == ["delivered"] * delivered + ["under_way"] * (10 - delivered)
 
 
+@pytest.mark.parametrize("other_s", [0, 11])
+def test_equal_messages_of_another_listener_are_delivered_also_before_the_suback(other_s: int, tmp_path: Path) -> None:
+    wire = Wire()
+    publisher = Client(wire, "10.0.0.2", 40_000)
+    subscriber = Client(wire.beside("10.0.0.1", 1884), "10.0.0.3", 40_001)
+    publisher.connect("p")
+    subscriber.connect("s")
+    subscriber.subscribe("t")
+    publisher.up(publish("t", b"once"))
+    wire.wait(1000 * other_s)
+    subscriber.down(publish("t", b"once"))
+    subscriber.unsubscribe("t")
+    for payload in (b"on", b"off", b"on"):
+        publisher.up(publish("t", payload))
+    subscriber.up(b"\x82\6\0\1\0\1t\1")
+    publisher.up(publish("t", b"on"))
+    subscriber.down(b"\x90\3\0\1\0")
+    subscriber.down(publish("t", b"on"))
+    publisher.up(publish("t", b"off"))
+    subscriber.down(publish("t", b"off"))
+    if other_s:
+        # Only a message of a moment ago shows that they are one broker.
+        assert not read(wire, tmp_path / "unknown").run["validity"]["valid"]
+    recording = read(wire, tmp_path / "import", *["--one-broker"] * bool(other_s))
+    assert fates(recording) == [(0, "s", "delivered"), *((number, None, "no_receiver") for number in (1, 2, 3)),
+                                (4, "s", "delivered"), (5, "s", "delivered")]
+    assert recording.run["validity"]["valid"]
+    latencies = recording.messages.sort("sequence").filter(pl.col("fate") == "delivered")["latency_ns"]
+    assert [latency is None for latency in latencies] == [False, True, True]
+
+
 def test_two_brokers_of_one_host_that_both_deliver_are_two(tmp_path: Path) -> None:
     wire = Wire()
     publisher, subscriber = listeners(wire)

@@ -8,6 +8,8 @@
 //! A delivery that is certain shows, too, that earlier messages of the same publisher, topic and QoS will not come any more: they
 //! are passed over from then on, in every queue.
 
+mod cut;
+
 use std::collections::VecDeque;
 
 use mqttlab_capture::mqtt::{fold, folded};
@@ -17,6 +19,7 @@ use mqttlab_units::{Duration, Instant};
 use super::content_order::{OrderWindow, ReceiverOrder};
 use super::content_parts::{ContentParts, PayloadPart};
 use super::message::{CountedMessage, SeenPublish};
+use super::servers::ServerPlace;
 
 /// Messages that may still be delivered.
 #[derive(Default)]
@@ -185,7 +188,8 @@ impl ContentQueues {
     }
 
     /// The message that a client receives, which has been subscribed since then: one that was published to its server, the
-    /// first of these, else one of another server's, whose content tells it apart and which was published a moment ago.
+    /// first of these, else one of another server's: of the same broker any, but which of several is never certain; of any other
+    /// one whose content tells it apart and which was published a moment ago.
     ///
     /// `taker` has had what it was matched before: the client, or the members of a shared subscription together
     /// ([`taker_of_share`]).
@@ -194,16 +198,16 @@ impl ContentQueues {
         publish: &SeenPublish<'_>,
         (taker, since): (u32, Instant),
         copies_each: &dyn Fn() -> u64,
-        servers: impl Iterator<Item = u32>,
+        servers: impl Iterator<Item = (u32, ServerPlace)>,
     ) -> Option<TracedMessage> {
         let key = key(publish);
         let asked = Asked { publish, taker, since, copies_each };
         let mut again = None;
-        for (place, server) in servers.enumerate() {
-            let (whole, own) = (publish.is_whole, place == 0);
-            let part = if whole { None } else { self.match_part(&asked, (server, own)) };
-            let found = part.or_else(|| self.match_at(&asked, (queue(key, server), own)));
-            match found.or_else(|| if whole { self.match_part(&asked, (server, own)) } else { None }) {
+        for (server, at) in servers {
+            let whole = publish.is_whole;
+            let part = if whole { None } else { self.match_part(&asked, (server, at)) };
+            let found = part.or_else(|| self.match_at(&asked, (queue(key, server), at)));
+            match found.or_else(|| if whole { self.match_part(&asked, (server, at)) } else { None }) {
                 Some((traced, false)) => return Some(traced),
                 Some((traced, true)) => again = again.or(Some(traced)),
                 None => {}
@@ -251,7 +255,11 @@ impl ContentQueues {
     }
 
     /// What one queue has for a client, and whether it had it before.
-    fn match_at(&mut self, asked: &Asked<'_>, (key, is_own): (u64, bool)) -> Option<(TracedMessage, bool)> {
+    fn match_at(
+        &mut self,
+        asked: &Asked<'_>,
+        (key, at): (u64, ServerPlace),
+    ) -> Option<(TracedMessage, bool)> {
         let (publish, taker) = (asked.publish, asked.taker);
         let queue = self.queues.get(&key)?;
         let end = queue.end();
@@ -263,11 +271,14 @@ impl ContentQueues {
         if !only && is_distrusted {
             return None;
         }
-        if !(is_own || only && publish.is_told_by_content(last)) {
+        if at == ServerPlace::Elsewhere && !(only && publish.is_told_by_content(last)) {
             return None;
         }
+        // How a broker orders the messages of its listeners nobody can tell.
+        let is_across = at != ServerPlace::Own && !only;
         // A retained message is the last of its topic, whoever has had it.
         if publish.retain {
+            let identified = if is_across { Identified::Ambiguous } else { identified };
             return Some((TracedMessage::certain(last.message, identified), false));
         }
         let mut owed = self.owed_by(queue, taker, asked.since);
@@ -296,7 +307,7 @@ impl ContentQueues {
         let (message, flow) = (found.message, found.flow);
         // Members of a shared subscription get messages in no order that is promised.
         let is_shared = taker != publish.client;
-        let is_mixed = queue.flow_changed > place || (is_shared && left > 1);
+        let is_mixed = is_across || queue.flow_changed > place || (is_shared && left > 1);
         // What comes may be a second copy, where there are several messages.
         let is_again = !only && queue.again.back().is_some_and(|(again, _)| publish.is_soon_after(*again));
         let queue = self.queues.get_mut(&key)?;
@@ -339,43 +350,6 @@ impl ContentQueues {
         Some(TracedMessage { is_unexplained, window, ..TracedMessage::certain(message, identified) })
     }
 
-    /// The only message that a part of a payload fits, and whether its receiver had it before.
-    fn match_part(
-        &mut self,
-        asked: &Asked<'_>,
-        (server, is_own): (u32, bool),
-    ) -> Option<(TracedMessage, bool)> {
-        let publish = asked.publish;
-        // What stands for a topic that was not captured is none, and a few bytes tell nothing.
-        if publish.topic.is_empty() || publish.rest.captured < PART_LEAST {
-            return None;
-        }
-        if self.parts.is_none() {
-            if publish.is_whole {
-                return None;
-            }
-            self.compare_parts();
-        }
-        let family = queue(family_key(topic_key(publish), publish), server);
-        let known = |number: u64| {
-            let message = self.message(number);
-            (message.at >= asked.since || publish.retain).then_some(&message.part)
-        };
-        let part = PayloadPart::from(publish);
-        let number = self.parts.as_ref()?.find(family, &part, publish.retain, known)?;
-        let found = self.message(number);
-        if !is_own && !publish.is_told_by_content(found) {
-            return None;
-        }
-        let (message, key) = (found.message, found.queue);
-        let queue = self.queues.get_mut(&key)?;
-        let place = queue.gone + queue.numbers.binary_search(&number).ok()? as u64;
-        let order = queue.receivers.of(asked.taker);
-        let again = order.next > place && !publish.retain;
-        order.next = order.next.max(place + u64::from(!publish.retain));
-        Some((TracedMessage::certain(message, Identified::Payload), again))
-    }
-
     /// A message came to a receiver: those of its flow before it will not come any more.
     fn pass_over(&mut self, client: u32, flow: u64, number: u64) {
         if self.passed.len() > FLOWS_MAX {
@@ -383,14 +357,6 @@ impl ContentQueues {
         }
         let first = self.passed.entry((client, flow)).or_default();
         *first = (*first).max(number);
-    }
-
-    fn compare_parts(&mut self) {
-        let mut parts = ContentParts::default();
-        for (number, message) in (self.forgotten..).zip(&self.messages) {
-            parts.put(message.family, number);
-        }
-        self.parts = Some(parts);
     }
 
     fn message(&self, number: u64) -> &WaitingMessage {
@@ -483,8 +449,6 @@ fn queue(key: u64, server: u32) -> u64 {
 
 /// The members of a cluster pass a message on within this.
 const PASSED_ON_WITHIN: Duration = Duration::from_s(10);
-/// The least that must be captured of a payload to tell its message by.
-const PART_LEAST: u32 = 16;
 /// Messages before a subscription that are looked through for those that the server took late.
 const TAKEN_LATE_MAX: u64 = 1 << 10;
 /// Repetitions of a content that are remembered.
@@ -499,13 +463,17 @@ mod tests {
     use super::*;
     use mqttlab_capture::mqtt::PayloadRest;
 
-    fn copy(client: u32, head: &'static [u8], complete_ns: u64) -> SeenPublish<'static> {
+    pub(super) fn copy(client: u32, head: &'static [u8], complete_ns: u64) -> SeenPublish<'static> {
         let (complete, rest) = (Instant::from_ns(complete_ns), PayloadRest::of(head));
         SeenPublish { client, head, rest, complete, ..SeenPublish::example() }
     }
 
-    fn message(sequence: u32) -> CountedMessage {
+    pub(super) fn message(sequence: u32) -> CountedMessage {
         CountedMessage { publisher: 0, sequence }
+    }
+
+    fn own_server() -> impl Iterator<Item = (u32, ServerPlace)> {
+        std::iter::once((0, ServerPlace::Own))
     }
 
     fn taken(
@@ -517,13 +485,13 @@ mod tests {
         matched(waiting, &copy(client, head, 99), since_ns)
     }
 
-    fn matched(
+    pub(super) fn matched(
         waiting: &mut ContentQueues,
         publish: &SeenPublish<'_>,
         since_ns: u64,
     ) -> Option<(u32, Identified)> {
         let asked = (publish.client, Instant::from_ns(since_ns));
-        let taken = waiting.match_delivery(publish, asked, &|| 0, [0].into_iter());
+        let taken = waiting.match_delivery(publish, asked, &|| 0, own_server());
         taken.map(|taken| (taken.message.sequence, taken.identified))
     }
 
@@ -574,32 +542,6 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_tells_nothing_by_its_content_and_is_not_counted_where_more_may_be_missing() {
-        let mut waiting = ContentQueues::default();
-        let cut = |client| SeenPublish { is_whole: false, ..copy(client, b"", 1) };
-        waiting.put(&cut(0), message(0), 0);
-        waiting.distrust(5);
-        assert_eq!(matched(&mut waiting, &cut(5), 0), None);
-        assert_eq!(matched(&mut waiting, &cut(6), 0), Some((0, Identified::Order)));
-        assert_eq!(matched(&mut waiting, &cut(6), 0), None, "nobody knows that it came twice");
-    }
-
-    #[test]
-    fn a_part_is_the_only_message_that_it_fits_whichever_of_both_was_cut() {
-        let whole = |head: &'static [u8]| SeenPublish { payload_bytes: 60, ..copy(0, head, 1) };
-        let cut = |head| SeenPublish { is_whole: false, ..whole(head) };
-        let (first, second) =
-            (b"the same beginning, then 1 and more", b"the same beginning, then 2 and more");
-        let mut waiting = ContentQueues::default();
-        waiting.put(&whole(first), message(0), 0);
-        waiting.put(&cut(&second[..30]), message(1), 0);
-        assert_eq!(matched(&mut waiting, &cut(&first[..28]), 0), Some((0, Identified::Payload)));
-        assert_eq!(matched(&mut waiting, &whole(second), 0), Some((1, Identified::Payload)));
-        assert_eq!(matched(&mut waiting, &cut(&first[..20]), 0), None, "both begin so");
-        assert_eq!(matched(&mut waiting, &cut(&first[..10]), 0), None, "too short");
-    }
-
-    #[test]
     fn a_message_that_came_shows_that_those_before_it_will_not() {
         let mut waiting = ContentQueues::default();
         for (sequence, head) in [(0, b"x"), (1, b"y"), (2, b"x"), (3, b"x")] {
@@ -615,12 +557,8 @@ mod tests {
         let mut waiting = ContentQueues::default();
         let share = taker_of_share(0);
         let take = |waiting: &mut ContentQueues, client| {
-            let traced = waiting.match_delivery(
-                &copy(client, b"x", 9),
-                (share, Instant::ZERO),
-                &|| 0,
-                [0].into_iter(),
-            );
+            let traced =
+                waiting.match_delivery(&copy(client, b"x", 9), (share, Instant::ZERO), &|| 0, own_server());
             traced.map(|traced| {
                 (traced.message.sequence, traced.window.is_none_or(|window| window.is_certain()))
             })
@@ -645,7 +583,7 @@ mod tests {
         };
         let take = |waiting: &mut ContentQueues, at_ns| {
             let asked = (5, Instant::ZERO);
-            let traced = waiting.match_delivery(&copy(5, b"x", at_ns), asked, &|| 0, [0].into_iter());
+            let traced = waiting.match_delivery(&copy(5, b"x", at_ns), asked, &|| 0, own_server());
             traced.is_some_and(|traced| traced.window.is_none_or(|window| window.is_certain()))
         };
         put(&mut waiting, 0);
@@ -671,7 +609,12 @@ mod tests {
         let mut waiting = ContentQueues::default();
         let take = |waiting: &mut ContentQueues, publish: SeenPublish<'_>| {
             let asked = (publish.client, Instant::ZERO);
-            let taken = waiting.match_delivery(&publish, asked, &|| 0, [1, 0].into_iter());
+            let taken = waiting.match_delivery(
+                &publish,
+                asked,
+                &|| 0,
+                [(1, ServerPlace::Own), (0, ServerPlace::Elsewhere)].into_iter(),
+            );
             taken.map(|taken| (taken.message.sequence, taken.identified))
         };
         waiting.put(&copy(0, b"x", 1), message(0), 0);
@@ -694,5 +637,33 @@ mod tests {
         let late = SeenPublish { complete: Instant::from_ns(11_000_000_000), ..copy(5, b"y", 9) };
         assert_eq!(take(&mut waiting, late), None);
         assert_eq!(take(&mut waiting, SeenPublish { retain: true, ..late }), Some((3, Identified::Payload)));
+    }
+
+    #[test]
+    fn a_message_of_another_listener_of_the_broker_is_found_and_of_several_alike_which_one_is_not_certain() {
+        let mut waiting = ContentQueues::default();
+        let take = |waiting: &mut ContentQueues, publish: SeenPublish<'_>| {
+            let servers = [(1, ServerPlace::Own), (0, ServerPlace::SameBroker)];
+            let asked = (publish.client, Instant::ZERO);
+            let traced = waiting.match_delivery(&publish, asked, &|| 0, servers.into_iter())?;
+            let is_certain = traced.window.is_none_or(|window| window.is_certain());
+            Some((traced.message.sequence, is_certain && traced.identified != Identified::Ambiguous))
+        };
+        waiting.put(&copy(0, b"x", 1), message(0), 0);
+        let late = SeenPublish { complete: Instant::from_ns(11_000_000_000), ..copy(5, b"x", 9) };
+        assert_eq!(take(&mut waiting, late), Some((0, true)), "however late");
+        waiting.put(&copy(0, b"x", 20), message(1), 0);
+        assert_eq!(take(&mut waiting, copy(5, b"x", 29)), Some((1, false)));
+        waiting.put(&copy(0, b"x", 30), message(2), 0);
+        waiting.put(&copy(0, b"x", 31), message(3), 0);
+        assert_eq!(take(&mut waiting, copy(5, b"x", 39)), Some((2, false)));
+        assert_eq!(take(&mut waiting, copy(5, b"x", 39)), Some((3, false)));
+        let retained = SeenPublish { retain: true, ..copy(6, b"x", 39) };
+        assert_eq!(take(&mut waiting, retained), Some((3, false)));
+        waiting.put(&copy(0, b"x", 40), message(4), 1);
+        assert_eq!(take(&mut waiting, copy(5, b"x", 49)), Some((4, true)), "its own listener's first");
+        waiting.distrust(7);
+        assert_eq!(take(&mut waiting, copy(7, b"x", 49)), Some((4, true)));
+        assert_eq!(take(&mut waiting, copy(8, b"y", 49)), None);
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! What it does not know: bridges, which pass on some topics; what a bridge publishes is a message of its own.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use mqttlab_capture::SocketEndpoint;
@@ -30,6 +31,19 @@ pub struct ObservedServers {
     known: KnownBrokers,
     /// Deliveries of messages by the server that they were published at.
     own: NumberMap<u32, u64>,
+    /// Which of them are one broker by what is known so far. Every delivery asks for it, and it seldom changes.
+    brokers: OnceCell<Brokers>,
+}
+
+/// Where a server is, as a client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerPlace {
+    /// The client is connected to it.
+    Own,
+    /// It is the same broker as the client's own one.
+    SameBroker,
+    /// It may be another broker.
+    Elsewhere,
 }
 
 /// What the user says of the servers.
@@ -77,6 +91,7 @@ impl ObservedServers {
         let number = *self.numbers.entry(end).or_insert(next);
         if number == next {
             self.ends.push(end);
+            self.brokers.take();
         }
         number
     }
@@ -92,9 +107,21 @@ impl ObservedServers {
     }
 
     /// All servers, that of a client first.
-    pub fn own_first(&self, client: u32) -> impl Iterator<Item = u32> {
+    pub fn own_first(&self, client: u32) -> impl Iterator<Item = (u32, ServerPlace)> {
         let own = self.of(client);
-        std::iter::once(own).chain((0..self.ends.len() as u32).filter(move |server| *server != own))
+        let others = (0..self.ends.len() as u32).filter(move |server| *server != own);
+        let placed = move |server| {
+            let brokers = self.brokers();
+            let is_same = brokers.of(server) == brokers.of(own);
+            (server, if is_same { ServerPlace::SameBroker } else { ServerPlace::Elsewhere })
+        };
+        std::iter::once((own, ServerPlace::Own)).chain(others.map(placed))
+    }
+
+    /// The servers of a client's broker, its own one first.
+    pub fn of_broker(&self, client: u32) -> impl Iterator<Item = u32> {
+        let same = self.own_first(client).filter(|(_, place)| *place != ServerPlace::Elsewhere);
+        same.map(|(server, _)| server)
     }
 
     /// Two addresses are one broker for certain.
@@ -102,31 +129,43 @@ impl ObservedServers {
         let pair = pair(self.number(one), self.number(other));
         if !self.joined.contains(&pair) {
             self.joined.push(pair);
+            self.brokers.take();
         }
     }
 
     /// A message that was published at this server fits the subscription of a client.
     pub fn fits(&mut self, server: u32, client: u32) {
-        if let Some(between) = self.between_mut(server, client) {
-            between.fitting += 1;
-        }
+        self.note(server, client, |between| between.fitting += 1);
     }
 
     /// A message that was published at this server has reached a client.
     pub fn reached(&mut self, server: u32, client: u32) {
-        match self.between_mut(server, client) {
-            Some(between) => between.delivered += 1,
-            None => *self.own.entry(server).or_default() += 1,
+        if !self.note(server, client, |between| between.delivered += 1) {
+            *self.own.entry(server).or_default() += 1;
         }
     }
 
-    fn between_mut(&mut self, server: u32, client: u32) -> Option<&mut Between> {
+    /// Notes a message between a server and that of a client; says whether these are two.
+    fn note(&mut self, server: u32, client: u32, count: impl Fn(&mut Between)) -> bool {
         let other = self.of(client);
-        (other != server).then(|| self.between.entry(pair(server, other)).or_default())
+        if other == server {
+            return false;
+        }
+        let pair = pair(server, other);
+        let before = self.verdict(pair);
+        count(self.between.entry(pair).or_default());
+        if self.verdict(pair) != before {
+            self.brokers.take();
+        }
+        true
     }
 
     /// Which are one broker.
-    pub fn brokers(&self) -> Brokers {
+    pub fn brokers(&self) -> &Brokers {
+        self.brokers.get_or_init(|| self.brokers_shown())
+    }
+
+    fn brokers_shown(&self) -> Brokers {
         let mut brokers = Brokers((0..self.ends.len().max(1) as u32).collect());
         if self.known == KnownBrokers::One {
             brokers.0.fill(0);
@@ -302,10 +341,10 @@ mod tests {
         assert!(
             servers.reasons()[0].starts_with("Whether 10.0.0.0:1883 and 10.0.0.1:1883 are one broker cannot")
         );
-        servers.known = KnownBrokers::Separate;
+        servers = ObservedServers { known: KnownBrokers::Separate, brokers: OnceCell::new(), ..servers };
         assert_eq!([0, 1, 2].map(|server| servers.brokers().of(server)), [0, 1, 2]);
         assert!(servers.reasons().is_empty());
-        servers.known = KnownBrokers::One;
+        servers = ObservedServers { known: KnownBrokers::One, brokers: OnceCell::new(), ..servers };
         assert_eq!([0, 1, 2].map(|server| servers.brokers().of(server)), [0; 3]);
         assert!(servers.warnings().is_empty());
     }
@@ -314,8 +353,10 @@ mod tests {
     fn a_gateway_is_one_with_its_broker_and_what_is_joined_stays_so() {
         let mut servers = servers();
         servers.join(end(2), end(1));
+        let places = [(0, ServerPlace::Own), (1, ServerPlace::Elsewhere), (2, ServerPlace::Elsewhere)];
+        assert_eq!(servers.own_first(0).collect::<Vec<_>>(), places);
         servers.join(end(1), end(0));
         assert_eq!([0, 1, 2].map(|server| servers.brokers().of(server)), [0; 3]);
-        assert_eq!(servers.own_first(1).collect::<Vec<_>>(), [1, 0, 2]);
+        assert_eq!(servers.of_broker(1).collect::<Vec<_>>(), [1, 0, 2]);
     }
 }

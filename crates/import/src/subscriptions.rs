@@ -422,7 +422,7 @@ impl ObservedSubscriptions {
     pub fn shares(&self, servers: &ObservedServers) -> Vec<Share> {
         let brokers = servers.brokers();
         let known = self.shares.proved().flat_map(|(number, share)| {
-            members_by_broker(share, servers, &brokers)
+            members_by_broker(share, servers, brokers)
                 .into_iter()
                 .map(move |(broker, members)| (number, share, broker, members))
         });

@@ -41,9 +41,9 @@ impl Matcher {
     /// Whose will a delivery is, unless a message with the same content has still to come.
     pub(super) fn will_of(&mut self, publish: &SeenPublish<'_>, since: Instant) -> Option<u32> {
         let client = self.wills.may_be(publish)?;
-        let server = self.servers.of(publish.client);
         let taker = self.subscriptions.taker(publish.client, publish.topic);
-        if identity::find(publish.head).is_some() || self.waiting.owes(publish, (taker, since), server) {
+        let owes = |server| self.waiting.owes(publish, (taker, since), server);
+        if identity::find(publish.head).is_some() || self.servers.of_broker(publish.client).any(owes) {
             return None;
         }
         self.wills.delivered(publish);
