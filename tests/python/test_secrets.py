@@ -297,7 +297,8 @@ def test_a_url_with_a_password_is_shown_without_it(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("MQTTLAB_QUEUE", str(tmp_path / "queue"))
     password = "db-Passw0rd"
     url = f"postgresql://lab:{password}@127.0.0.1:1/none"
-    scenario = written(tmp_path, '{ file = "/dev/null" }')
+    (tmp_path / "empty.txt").write_text("\n", encoding="utf-8")
+    scenario = written(tmp_path, f'{{ file = "{tmp_path / "empty.txt"}" }}')
     run = mqttlab("run", scenario, "--no-html", "--runs", tmp_path / "runs")
     assert run.returncode == 0, run.stderr
     recording = next((tmp_path / "runs").glob("kept-*"))
@@ -329,7 +330,8 @@ def test_a_password_that_should_have_been_encoded_is_shown_no_more_than_another(
 ) -> None:
     # `queue wait` waits for all that is in a queue, what other tests have in theirs, too.
     monkeypatch.setenv("MQTTLAB_QUEUE", str(tmp_path / "queue"))
-    scenario = written(tmp_path, '{ file = "/dev/null" }')
+    (tmp_path / "empty.txt").write_text("\n", encoding="utf-8")
+    scenario = written(tmp_path, f'{{ file = "{tmp_path / "empty.txt"}" }}')
     said = ""
     for words in (("catalog", "query", "--catalog", url), ("run", scenario, "--no-html", "--runs", tmp_path / "runs",
                                                            "--catalog", "none", "--sql", url),
@@ -346,7 +348,8 @@ def test_the_queue_keeps_no_password_of_the_place_where_recordings_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MQTTLAB_QUEUE", str(tmp_path / "queue"))
-    scenario = written(tmp_path, '{ file = "/dev/null" }')
+    (tmp_path / "empty.txt").write_text("\n", encoding="utf-8")
+    scenario = written(tmp_path, f'{{ file = "{tmp_path / "empty.txt"}" }}')
     done = mqttlab("experiment", scenario, "--runs", tmp_path / "runs", "--to", "memory://lab:Zq9rXwEight@place")
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr

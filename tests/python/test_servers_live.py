@@ -177,7 +177,7 @@ def test_what_a_broker_may_have_dropped_at_the_end_is_unknown_and_its_cause_is_k
     assert simulated.filter(fate="under_way").height <= 6
     assert set(simulated.filter(fate="lost")["cause"].cast(pl.String)) == {"queue_full"}
     # After the last delivery nothing overtakes; 10 or more are sent until the end, and 6 have room.
-    assert live.filter(fate="lost")["cause"].cast(pl.String).unique().to_list() == ["overtaken"]
+    assert live.filter(fate="lost")["cause"].cast(pl.String).unique().to_list() == ["queue_full"]
     assert set(live.filter(fate="unknown")["cause"].cast(pl.String)) == {"queue_full"}
     assert live.filter(fate="unknown").height > 6 and live.filter(fate="delivered").height >= 8
     began = Recording.open(tmp_path / "live").events.filter(kind="queue_full")
