@@ -215,10 +215,23 @@ def test_who_connects_again_resumes_its_session_if_it_may(resumption: bool, vers
     assert len(again) > 10 and (resumed > 10 if resumption else resumed == 0), words.to_list()
     row = setup(recording).row(0, named=True)
     assert (row["connect_tls_resumed_ms_p50"] is not None) == resumption
-    for bytes_of in counted(recording, "direction").values():
-        # With resumption in TLS 1.2, 59 bytes of one connection are counted as neither. Why is not known yet.
+    cut = cut_off(recording, {"1.3": 22, "1.2": 29}[version])
+    for direction, bytes_of in counted(recording, "direction").items():
         rest = bytes_of["tcp_payload_unique_bytes"] - bytes_of["tls_bytes"] - bytes_of["mqtt_bytes"]
-        assert rest == 0 or (resumption and version == "1.2" and rest <= 59)
+        assert rest == cut[direction], (direction, rest, cut)
+
+
+def cut_off(recording: Recording, record: int) -> dict[str, int]:
+    """The bytes of packets that the end of a connection cut off within a segment, by direction: they are of no whole
+    packet. ``record`` is what a record adds; the simulator counts that first."""
+    offset, side = pl.col("stream_offset").cast(pl.Int64), pl.col("direction").cast(pl.String)
+    of = pl.when(side == "up").then(pl.lit("to_broker")).otherwise(pl.lit("to_client")).alias("of")
+    sent = recording.packets.filter(pl.col("payload_bytes") > 0).group_by("connection", of).agg(
+        (offset + pl.col("payload_bytes").cast(pl.Int64)).max().alias("end"))
+    packets = recording.control_packets.with_columns(side.alias("of")).join(sent, on=["connection", "of"])
+    cut = packets.filter((pl.col("stream_start") < pl.col("end")) & (pl.col("stream_end") > pl.col("end")))
+    parts = (pl.col("end") - pl.col("stream_start") - record).clip(0)
+    return {way: cut.filter(pl.col("of") == way).select(parts.sum()).item() for way in ("to_broker", "to_client")}
 
 
 @pytest.mark.parametrize("payload", ["0 B", "100 B", "20 kB"])
