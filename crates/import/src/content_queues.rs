@@ -198,17 +198,23 @@ impl ContentQueues {
         publish: &SeenPublish<'_>,
         (taker, since): (u32, Instant),
         copies_each: &dyn Fn() -> u64,
-        servers: impl Iterator<Item = (u32, ServerPlace)>,
+        mut servers: impl Iterator<Item = (u32, ServerPlace)>,
     ) -> Option<TracedMessage> {
         let key = key(publish);
         let asked = Asked { publish, taker, since, copies_each };
         let mut again = None;
-        for (server, at) in servers {
+        while let Some((server, at)) = servers.next() {
             let whole = publish.is_whole;
             let part = if whole { None } else { self.match_part(&asked, (server, at)) };
             let found = part.or_else(|| self.match_at(&asked, (queue(key, server), at)));
             match found.or_else(|| if whole { self.match_part(&asked, (server, at)) } else { None }) {
-                Some((traced, false)) => return Some(traced),
+                // Another listener of the broker may have got the same one, and which one comes first is the broker's affair.
+                Some((traced, false)) => {
+                    let mut others = servers.filter(|(_, at)| *at == ServerPlace::SameBroker);
+                    let is_told = !others.any(|(server, _)| self.owes(publish, (taker, since), server));
+                    let identified = if is_told { traced.identified } else { Identified::Ambiguous };
+                    return Some(TracedMessage { identified, ..traced });
+                }
                 Some((traced, true)) => again = again.or(Some(traced)),
                 None => {}
             }
@@ -661,9 +667,18 @@ mod tests {
         let retained = SeenPublish { retain: true, ..copy(6, b"x", 39) };
         assert_eq!(take(&mut waiting, retained), Some((3, false)));
         waiting.put(&copy(0, b"x", 40), message(4), 1);
-        assert_eq!(take(&mut waiting, copy(5, b"x", 49)), Some((4, true)), "its own listener's first");
+        assert_eq!(
+            take(&mut waiting, copy(5, b"x", 49)),
+            Some((4, true)),
+            "its own listener's, and nothing else is owed"
+        );
+        assert_eq!(
+            take(&mut waiting, copy(6, b"x", 49)),
+            Some((4, false)),
+            "of both listeners some are owed"
+        );
         waiting.distrust(7);
-        assert_eq!(take(&mut waiting, copy(7, b"x", 49)), Some((4, true)));
+        assert_eq!(take(&mut waiting, copy(7, b"x", 49)), Some((4, false)));
         assert_eq!(take(&mut waiting, copy(8, b"y", 49)), None);
     }
 }
