@@ -112,6 +112,22 @@ def test_a_clock_that_is_set_back_is_named_and_the_run_is_not_valid(tmp_path: Pa
     assert recording.messages["latency_ns"].to_list() == [MS] * 6
 
 
+@pytest.mark.parametrize("stamped", [True, False])
+def test_a_clock_that_is_set_back_by_a_little_is_told_by_what_its_senders_count(stamped: bool, tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = pair(wire)
+    for number in range(40):
+        if number == 20:
+            wire.wait(-7.5)
+        stamps = (100 + number, 1) if stamped else None
+        publisher.up(publish("t", b"%d" % number, qos=1, identifier=number + 1), stamps=stamps)
+        publisher.down(_packet(0x40, struct.pack(">H", number + 1)), stamps=stamps)
+        subscriber.down(publish("t", b"%d" % number), stamps=stamps)
+    reasons = read(wire, tmp_path).run["validity"]["reasons"]
+    assert any("have earlier times than frames that the same end of their connection sent before them" in reason and
+               "the clock went back" in reason for reason in reasons), reasons
+
+
 def test_frames_out_of_the_order_of_their_times_are_put_in_order(tmp_path: Path) -> None:
     wire = Wire()
     publisher, subscriber = pair(wire)

@@ -3,10 +3,13 @@
 //! A capture of several queues of a card, or of several interfaces, stores frames a little out of order: they are put in order,
 //! as far as they are near each other or a single one is not. A time that goes back further is another thing: the clock was set, or captures were put
 //! one behind the other. Then the times behind are taken to go on from the last one before.
+//!
+//! A clock that goes back by less looks like frames out of order. What a connection's end sent tells the two apart: its time stamps
+//! (RFC 7323 §3), or its sequence and acknowledgment numbers, grow in the order of the file, and the times of the frames do not.
 
 use std::collections::VecDeque;
 
-use mqttlab_capture::{CapturedFrame, LinkTransit, LinkType};
+use mqttlab_capture::{Bits, CapturedFrame, LinkTransit, LinkType, TransportHeader, dissect};
 use mqttlab_units::{Duration, Instant};
 
 /// A frame that waits for its turn.
@@ -50,6 +53,28 @@ impl HeldFrame {
         CapturedFrame { time, is_timed, interface, link_type, original_len, data }
     }
 
+    /// Whether one end of a connection sent this frame after another one, by what its segments count.
+    fn was_sent_after(&self, other: &HeldFrame) -> bool {
+        let (TransportHeader::Tcp(this, _), TransportHeader::Tcp(other_one, _)) =
+            (dissect(&self.frame()), dissect(&other.frame()))
+        else {
+            return false;
+        };
+        let is_same = this.source == other_one.source && this.destination == other_one.destination;
+        if !is_same || self.interface != other.interface || this.bits.has(Bits::SYN) {
+            return false;
+        }
+        let is_beyond = |this: u32, other: u32| (this.wrapping_sub(other) as i32).is_positive();
+        match (this.options.timestamps, other_one.options.timestamps) {
+            (Some((this, _)), Some((other, _))) => is_beyond(this, other),
+            // One number alone also grows where a segment was repeated.
+            _ => {
+                is_beyond(this.sequence, other_one.sequence)
+                    && is_beyond(this.acknowledgment, other_one.acknowledgment)
+            }
+        }
+    }
+
     /// Takes a frame out of its reader's hands.
     pub fn hold(&mut self, frame: &CapturedFrame<'_>) {
         self.time = frame.time;
@@ -82,6 +107,9 @@ pub struct Sorting {
     late: u64,
     /// How often the clock went back.
     steps: u64,
+    /// Frames that their sender sent after one whose time is later, and by how much at most.
+    sent_after: u64,
+    sent_after_by: Duration,
 }
 
 impl Sorting {
@@ -172,6 +200,12 @@ impl Sorting {
         self.swapped += 1;
         self.late += u64::from(held.time < self.handed_out);
         let place = self.waiting.partition_point(|other| other.time <= held.time);
+        let mut later = self.waiting.range(place..).rev().take(COMPARED_MAX);
+        if let Some(other) = later.find(|other| held.was_sent_after(other)) {
+            self.sent_after += 1;
+            let back = other.time.checked_since(held.time).unwrap_or_default();
+            self.sent_after_by = self.sent_after_by.max(back);
+        }
         self.waiting.insert(place, held);
     }
 
@@ -182,6 +216,13 @@ impl Sorting {
             reasons.push(format!(
                 "The clock of {label} went back by {moved}{times}, or captures were put one behind the other: the times behind \
                  are taken to go on from the last one before. Latencies across such a place are not known."
+            ));
+        }
+        if self.sent_after > 0 {
+            let (frames, back) = (self.sent_after, self.sent_after_by);
+            reasons.push(format!(
+                "{frames} frames of {label} have earlier times than frames that the same end of their connection sent before \
+                 them: the clock went back, by {back} at least. Latencies across such a place are not known."
             ));
         }
         if self.late > 0 {
@@ -203,6 +244,8 @@ impl Sorting {
 
 /// Frames are not stored further than this from their place, unless a single one is.
 const STEP: Duration = Duration::from_ms(100);
+/// Frames that one out of order is compared with.
+const COMPARED_MAX: usize = 64;
 /// Frames that wait.
 const WAITING_MAX: usize = 512;
 
