@@ -92,20 +92,20 @@ def _of_a_run(server: flask.Flask, store: Store) -> None:
         return _csv(table.rows.select(column for column in table.columns if column in table.rows.columns),
                     f"{run}-{name}.csv")
 
-    @server.get("/data/run/<path:run>/payload/<int:row>.bin")
-    def payload(run: str, row: int) -> flask.Response:
+    @server.get("/data/run/<path:run>/payload/<row>.bin")
+    def payload(run: str, row: str) -> flask.Response:
         content = payloads.one(store.recording(run), row)
         if content is None:
-            return _missing("payload", str(row))
+            return _missing("payload", row)
         return flask.Response(content, content_type="application/octet-stream", headers={
             "Content-Disposition": f"attachment; filename=payload-{row}.bin"})
 
-    @server.get("/data/run/<path:run>/picture/<int:row>")
-    def picture(run: str, row: int) -> flask.Response:
+    @server.get("/data/run/<path:run>/picture/<row>")
+    def picture(run: str, row: str) -> flask.Response:
         content = payloads.one(store.recording(run), row)
         found = payloads.picture(content) if content else None
         if found is None:
-            return _missing("picture", str(row))
+            return _missing("picture", row)
         return flask.Response(found.content, content_type=found.kind)
 
     @server.get("/data/run/<path:run>/report.html")

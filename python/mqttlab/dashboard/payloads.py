@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ import polars as pl
 from mqttlab.recording import Recording
 from mqttlab.report.text import number
 
+ROW = re.compile("[0-9]{1,15}")
 TEXT_SHOWN = 2000
 """Characters of a payload on a page; the download has all of it."""
 VALUE_SHOWN = 120
@@ -56,9 +58,11 @@ def found(recording: Recording, messages: pl.DataFrame) -> pl.DataFrame:
     return messages.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def one(recording: Recording, row: int) -> bytes | None:
-    """The bytes of a row of ``payloads``; ``None`` where there is no such row."""
-    place = recording.collect(recording.scan("payloads").select("start_bytes", "kept_bytes").slice(row, 1))
+def one(recording: Recording, row: str) -> bytes | None:
+    """The bytes of a row of ``payloads``, by its number as an address has it; ``None`` where there is no such row."""
+    if not ROW.fullmatch(row):
+        return None
+    place = recording.collect(recording.scan("payloads").select("start_bytes", "kept_bytes").slice(int(row), 1))
     return recording.payload(*place.row(0)) if place.height else None
 
 

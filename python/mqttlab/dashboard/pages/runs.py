@@ -186,7 +186,7 @@ def _groups(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.S
     words += [f"The first {GROUPS_SHOWN} are shown."] if len(rows) > GROUPS_SHOWN else []
     asked = [" ".join([query.get("search", ""), *(f"{name}={shlex.quote(value)}" for name, value in zip(
         by, key, strict=True))]).strip() for key in keys]
-    at = int(query.get("reference", "")) if query.get("reference", "").isdecimal() else 0
+    at = int(query.get("reference", "")) if re.fullmatch("[0-9]{1,9}", query.get("reference", "")) else 0
     reference = asked[min(at, len(asked) - 1)] if asked else ""
     told = [[*row, "the reference" if search == reference else Link(
         "compare", address("/compare", first_search=reference, second_search=search), f"compare group {place + 1}"),
