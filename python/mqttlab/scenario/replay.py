@@ -41,9 +41,9 @@ NAMES = {
     "retain": ("retain", "retained"),
 }
 COLUMN = {name: column for column, names in NAMES.items() for name in names}
-NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d{0,20})(?:\.(?P<part>\d*))?")
+NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d{0,20})(?:\.(?P<part>\d*))?", re.ASCII)
 DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2})(?::(\d{2}))?(?:\.(\d+))?"
-                  r"(?:[Zz]|([+-])(\d{2}):?(\d{2})?)?")
+                  r"(?:[Zz]|([+-])(\d{2}):?(\d{2})?)?", re.ASCII)
 TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
