@@ -213,7 +213,7 @@ def test_a_password_comes_from_a_file_and_is_no_short_one(tmp_path: Path) -> Non
     file.write_text("short\n", encoding="utf-8")
     with pytest.raises(AddressError, match="at least 12"):
         read_secret(file, tmp_path / "kept")
-    with pytest.raises(AddressError, match="cannot be read"):
+    with pytest.raises(AddressError, match="is not there"):
         read_secret(tmp_path / "none", tmp_path / "kept")
 
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from mqttlab.digits import whole
 from mqttlab.recording import Recording
 from mqttlab.report.text import number
 
-ROW = re.compile("[0-9]{1,15}")
 TEXT_SHOWN = 2000
 """Characters of a payload on a page; the download has all of it."""
 VALUE_SHOWN = 120
@@ -60,9 +59,9 @@ def found(recording: Recording, messages: pl.DataFrame) -> pl.DataFrame:
 
 def one(recording: Recording, row: str) -> bytes | None:
     """The bytes of a row of ``payloads``, by its number as an address has it; ``None`` where there is no such row."""
-    if not ROW.fullmatch(row):
+    if (number := whole(row)) is None:
         return None
-    place = recording.collect(recording.scan("payloads").select("start_bytes", "kept_bytes").slice(int(row), 1))
+    place = recording.collect(recording.scan("payloads").select("start_bytes", "kept_bytes").slice(number, 1))
     return recording.payload(*place.row(0)) if place.height else None
 
 

@@ -152,7 +152,7 @@ def read_queue(value: Any) -> Any:
         raise ValueError(f"is {value}, which has no unit; write \"{near} packets\" or \"{near} B\"")
     if not isinstance(value, str):
         return value
-    if match := re.fullmatch(r"\s*(\d{1,18})\s*packets?\s*", value):
+    if match := re.fullmatch(r"\s*([0-9]{1,18})\s*packets?\s*", value):
         return {"packets": int(match[1])}
     unit = match[1] if (match := re.search(r"([A-Za-zµ]+)\s*$", value)) else ""
     if unit in TIME_UNITS:

@@ -355,6 +355,8 @@ def _number(name: str, cell: str, unit: Any) -> int:
 def _quantity(name: str, cell: str) -> int:
     if not cell:
         raise ValueError("is empty; write the value of the line above again")
+    if "_" in cell:
+        raise ValueError(f"is {shown(cell)}, which is not a number with a unit; write it without underscores")
     if name == "loss":
         above, below = ratio(cell)
         return round(PPB * above / below)

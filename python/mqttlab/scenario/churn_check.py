@@ -44,8 +44,8 @@ def _of_group(scenario: Scenario, group: Group, churn: Churn) -> Iterator[tuple[
                                   f"each; {remedy or 'use '}a shorter `hold`")
     if (away_ns := churn.away_ns(group.count)) > DURATION_NS_MAX:
         yield ("churn", "connects"), (
-            f"lets each of {counted(group.count, 'client')} be away for {plain(away_ns / DAY_NS)} days or more, but "
-            f"must be so many that it is {DURATION_NS_MAX // DAY_NS} days at most; use a larger rate")
+            f"leaves each of {counted(group.count, 'client')} away for {plain(away_ns / DAY_NS)} days or more, but "
+            f"{DURATION_NS_MAX // DAY_NS} days is the longest time; use a larger rate")
     for place, publish in group.publications:
         if publish.arrival == "back-to-back":
             yield (*place, "arrival"), ("is \"back-to-back\", but the clients come and go (`churn`), and such messages "

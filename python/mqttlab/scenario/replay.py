@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from mqttlab.digits import whole
 from mqttlab.mistaken import UserFileError, closest, readable
 from mqttlab.quantity import shown
 from mqttlab.scenario.separated import separated
@@ -196,7 +197,7 @@ class _Reading:
     def _size(self, fields: list[str]) -> None:
         place, size = self._columns.get("payload"), self._field(fields, "size")
         payload = fields[place] if place is not None and place < len(fields) else None
-        if size and not (size.isascii() and size.isdigit() and int(size) <= PAYLOAD_MAX):
+        if size and ((said := whole(size)) is None or said > PAYLOAD_MAX):
             raise ValueError(f"column `{self._name('size')}` is {shown(size)}, but must be a whole number of bytes up "
                              f"to {PAYLOAD_MAX}")
         if payload or (payload is not None and not size):
