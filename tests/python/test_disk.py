@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from commands import mqttlab
+from mqttlab.cli.run import _capture
 from mqttlab.recording import Recording
+from mqttlab.runs import Outcome
 
 KILLED = Path(__file__).resolve().parents[1] / "schemas" / "4" / "killed"
 COMPLETE = KILLED.parent / "simulated"
@@ -129,3 +131,24 @@ def test_an_export_that_cannot_be_written_is_one_line_with_its_name(how: str, tm
                 if path.is_dir():
                     path.rmdir()
         assert [path.name for path in disk.iterdir()] == ["filled"]
+
+
+def test_a_run_whose_report_has_no_room_says_where_to_write_it(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "300k") as disk:
+        done = mqttlab("run", scenario(tmp_path, "1 s"), "--runs", disk, "--catalog", "none", "--ignore-disk")
+        [run] = disk.glob("large-*")
+        assert done.returncode == 0 and Recording.open(run).complete, done.stderr
+        assert (f"mqttlab: warning: there is no report: {run}/report.html: No space left on device; write it elsewhere "
+                f"with mqttlab report {run} --html FILE") in done.stderr.splitlines(), done.stderr
+        assert "100 sent; all delivered" in done.stdout and "\nreport " not in done.stdout
+
+
+def test_a_capture_that_has_no_room_is_a_warning_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with small_disk(tmp_path / "disk", "1m") as disk:
+        shutil.copytree(COMPLETE, disk / "run")
+        (disk / "filled").write_bytes(bytes(shutil.disk_usage(disk).free))
+        _capture(Outcome(verdict="complete", directory=disk / "run"))
+        assert not (disk / "run" / "run.pcapng").exists()
+        assert capsys.readouterr().err == (
+            "mqttlab: warning: run.pcapng is not written: No space left on device; write it elsewhere with mqttlab "
+            f"export {disk / 'run'} --pcapng FILE\n")
